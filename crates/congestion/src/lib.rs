@@ -1,0 +1,104 @@
+//! How much may fly: one trait, one file per algorithm, shared by SCTP and TCP.
+//!
+//! A sender owns one controller per path. *What* is lost is the recovery's business; a controller hears of it and
+//! answers with a window. All quantities are bytes as the sender's profile counts them (user data only, or whole
+//! chunks), so an algorithm never needs to know a header's size.
+#![forbid(unsafe_code)]
+
+use std::fmt::Debug;
+
+use anabranch_transport::Nanos;
+
+/// What one acknowledgement told about one path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AckSample {
+    /// When it arrived.
+    pub now: Nanos,
+    /// Bytes newly acknowledged on this path, by the cumulative point and by gap blocks.
+    pub bytes_acked: u64,
+    /// Segments (chunks) newly acknowledged on this path.
+    pub segments_acked: u32,
+    /// The cumulative acknowledgement point advanced.
+    pub cumulative_advanced: bool,
+    /// Bytes outstanding on this path before this acknowledgement.
+    pub flightsize_before: u64,
+    /// Bytes outstanding on this path after it.
+    pub flightsize_after: u64,
+    /// The sender is in fast recovery (before this acknowledgement was counted, or still).
+    pub in_recovery: bool,
+    /// A round-trip time measured by it (Karn's rule obeyed), if any.
+    pub rtt: Option<Nanos>,
+    /// Smoothed round-trip time, once there is one.
+    pub srtt: Option<Nanos>,
+}
+
+/// Why the sender believes that something was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossCause {
+    /// Missing reports or duplicate acknowledgements reached the threshold (RFC 9260 §7.2.4, RFC 5681 §3.2).
+    FastRetransmit,
+    /// The retransmission timer expired (RFC 9260 §6.3.3, RFC 6298 §5).
+    Timeout,
+}
+
+/// What the receiver said of the path (RSCTP carries it in HEARTBEAT ACK).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Feedback {
+    /// Available bandwidth seen by the receiver, bytes per second.
+    pub available_bandwidth: f64,
+    /// Share of chunks lost, 0 to 1.
+    pub loss_rate: f64,
+    /// Smoothed round-trip time at the sender.
+    pub srtt: Nanos,
+}
+
+/// A congestion control algorithm for one path.
+pub trait CongestionControl: Debug + Send {
+    /// `bytes` were sent; `flightsize` counts them already.
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        let _ = (now, bytes, flightsize);
+    }
+
+    /// An acknowledgement arrived.
+    fn on_ack(&mut self, ack: &AckSample);
+
+    /// A loss was detected; `flightsize` is what was outstanding just before. Called once per loss event, as the
+    /// recovery profile defines the event.
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64);
+
+    /// The receiver reported what it sees.
+    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
+        let _ = (now, feedback);
+    }
+
+    /// Nothing was sent on the path for `idle_for`, while the retransmission timeout was `rto`
+    /// (RFC 9260 §7.2.1: cwnd is halved per RTO; RFC 5681 §4.1: restart window).
+    fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
+        let _ = (now, idle_for, rto);
+    }
+
+    /// The largest segment changed (path MTU discovery), bytes as the profile counts them.
+    fn on_mtu(&mut self, segment: u64) {
+        let _ = segment;
+    }
+
+    /// Congestion window, bytes.
+    fn cwnd(&self) -> u64;
+
+    /// Congestion window before rounding, bytes; TCP's grows by fractions of a segment.
+    fn cwnd_exact(&self) -> f64 {
+        self.cwnd() as f64
+    }
+
+    /// Slow-start threshold, bytes.
+    fn ssthresh(&self) -> u64;
+
+    /// Bytes acknowledged towards the next increase in congestion avoidance (RFC 9260 §7.2.2); 0 where the
+    /// algorithm has no such counter.
+    fn partial_bytes_acked(&self) -> u64 {
+        0
+    }
+
+    /// Name in specs and reports.
+    fn name(&self) -> &'static str;
+}

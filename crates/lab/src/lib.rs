@@ -1,0 +1,1 @@
+//! Experiments as data: spec, sweep, run, statistics, comparison, tables, figures, report

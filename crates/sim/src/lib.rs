@@ -1,0 +1,1 @@
+//! A deterministic network: nodes, links, queues, losses, workloads, capture

@@ -1,0 +1,75 @@
+//! The contract that every transport shows its driver: time, paths, transmits and trace samples.
+//!
+//! SCTP and TCP look alike to whoever drives them, be it the simulator, real sockets or a test. The loop law:
+//!
+//! 1. call one `handle_*` or user method with the current time,
+//! 2. drain [`Transport::poll_transmit`] until it gives `None`, and the protocol's own `poll_event`,
+//! 3. ask [`Transport::poll_timeout`] when to call [`Transport::handle_timeout`] at the latest.
+//!
+//! Nothing behind this contract reads a clock, draws ambient randomness or does I/O.
+#![forbid(unsafe_code)]
+
+pub mod time;
+pub mod trace;
+
+use std::net::IpAddr;
+
+use bytes::{Bytes, BytesMut};
+
+pub use time::Nanos;
+pub use trace::{Probe, ProbeSet, Sample, Trace};
+
+/// A pair of addresses that packets travel between, seen from this host.
+///
+/// SCTP calls the `remote` half a destination transport address (RFC 9260 §1.2); the `local` half is the source
+/// address to use, or the unspecified address where the driver may choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path {
+    /// This host's address: the source of what is sent, the destination of what was received.
+    pub local: IpAddr,
+    /// The peer's address.
+    pub remote: IpAddr,
+}
+
+impl Path {
+    /// A path from `local` to `remote`.
+    pub const fn new(local: IpAddr, remote: IpAddr) -> Self {
+        Self { local, remote }
+    }
+
+    /// The same path as the peer sees it.
+    pub const fn reversed(self) -> Self {
+        Self { local: self.remote, remote: self.local }
+    }
+}
+
+/// What [`Transport::poll_transmit`] wrote to the caller's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where the packets go.
+    pub path: Path,
+    /// Bytes appended to the buffer: transport header and payload, no IP header.
+    pub len: usize,
+    /// When the buffer holds a run of packets, the size of each but the last, which may be shorter (as UDP GSO wants
+    /// it). `None`: one packet.
+    pub segment_size: Option<usize>,
+}
+
+/// A transport protocol without I/O.
+pub trait Transport {
+    /// Takes one datagram (the IP payload) that arrived on `path`. Payload that fits in one chunk is handed to the
+    /// application as a slice of `datagram`, without a copy.
+    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes);
+
+    /// Runs the timers that are due at `now`. Calling it early or twice does no harm.
+    fn handle_timeout(&mut self, now: Nanos);
+
+    /// Appends the next packet to `out`, or returns `None` when nothing may be sent now. The caller splits the bytes
+    /// off (`out.split().freeze()`), so that one large allocation serves many packets.
+    ///
+    /// One call yields one packet unless the transport was configured to fill runs of equal-sized packets.
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit>;
+
+    /// When [`Transport::handle_timeout`] must be called at the latest; `None` while no timer runs.
+    fn poll_timeout(&self) -> Option<Nanos>;
+}

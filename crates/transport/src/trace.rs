@@ -1,0 +1,157 @@
+//! What a transport tells about itself while it runs, at the cost of one branch when nobody listens.
+//!
+//! A protocol calls [`Trace::record`] at the places that matter; the driver drains the samples after each `handle_*`
+//! and streams them to aggregates or files, so that memory does not grow with the length of a run.
+
+use crate::time::Nanos;
+
+macro_rules! probes {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
+        /// A quantity that can be recorded. The value's unit is in each member's text.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum Probe { $($(#[$doc])* $variant),* }
+
+        impl Probe {
+            /// Every probe, in the order of their numbers.
+            pub const ALL: &'static [Probe] = &[$(Probe::$variant),*];
+
+            /// The name used in specs, series files and figures.
+            pub const fn name(self) -> &'static str {
+                match self { $(Probe::$variant => $name),* }
+            }
+
+            /// The probe of that name.
+            pub fn from_name(name: &str) -> Option<Probe> {
+                Self::ALL.iter().copied().find(|probe| probe.name() == name)
+            }
+        }
+    };
+}
+
+probes! {
+    /// Congestion window, bytes; recorded when it changes.
+    Cwnd = "cwnd",
+    /// Slow-start threshold, bytes; recorded when it changes.
+    Ssthresh = "ssthresh",
+    /// Bytes outstanding, as the profile counts them; recorded when it changes.
+    FlightSize = "flightsize",
+    /// The peer's receive window as the sender believes it, bytes (advertised less outstanding).
+    PeerRwnd = "peer_rwnd",
+    /// The window this receiver advertises in a SACK or acknowledgement, bytes.
+    AdvertisedRwnd = "a_rwnd",
+    /// Retransmission timeout, seconds.
+    Rto = "rto",
+    /// Smoothed round-trip time, seconds.
+    Srtt = "srtt",
+    /// First transmission of a data segment: its number, counted from 0 for the first of the flow.
+    Sent = "sent",
+    /// Retransmission of a data segment: its number, counted from 0.
+    Retransmitted = "retransmitted",
+    /// Cumulative acknowledgement received: the number of the first segment not covered, counted from 0.
+    CumulativeAck = "cumulative_ack",
+    /// An acknowledgement that did not advance the cumulative point: the number it repeats.
+    DuplicateAck = "duplicate_ack",
+    /// Fast retransmit entered: the number of the segment.
+    FastRetransmit = "fast_retransmit",
+    /// Retransmission timer expired: the number of the earliest outstanding segment.
+    Timeout = "timeout",
+    /// Data segment received for the first time: its number, counted from 0.
+    Received = "received",
+    /// A message (SCTP) or run of bytes (TCP) reached the application: its size in bytes.
+    Delivered = "delivered",
+    /// Time a message waited, whole, behind a hole before it was delivered, seconds.
+    HeadOfLineWait = "head_of_line_wait",
+    /// Bytes held in the receive buffer.
+    Buffered = "buffered",
+    /// Streams in use by the sender.
+    StreamsInUse = "streams_in_use",
+    /// A path's state changed: 0 inactive, 1 active, 2 potentially failed, 3 unconfirmed.
+    PathState = "path_state",
+    /// Estimate of the bandwidth, bytes per second.
+    RateEstimate = "rate_estimate",
+}
+
+/// A set of probes, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProbeSet(u64);
+
+impl ProbeSet {
+    /// No probe.
+    pub const NONE: ProbeSet = ProbeSet(0);
+    /// Every probe.
+    pub const ALL: ProbeSet = ProbeSet(u64::MAX);
+
+    /// This set and `probe`.
+    #[must_use]
+    pub const fn with(self, probe: Probe) -> ProbeSet {
+        ProbeSet(self.0 | 1 << probe as u8)
+    }
+
+    /// This set and all of `other`.
+    #[must_use]
+    pub const fn union(self, other: ProbeSet) -> ProbeSet {
+        ProbeSet(self.0 | other.0)
+    }
+
+    /// Whether `probe` is a member.
+    pub const fn contains(self, probe: Probe) -> bool {
+        self.0 >> probe as u8 & 1 == 1
+    }
+
+    /// Whether there is no member.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// One recorded value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// When.
+    pub at: Nanos,
+    /// What.
+    pub probe: Probe,
+    /// Index of the path (SCTP) or stream it concerns; 0 where there is one.
+    pub index: u16,
+    /// The value, in the probe's unit. Whole numbers up to 2^53 are exact.
+    pub value: f64,
+}
+
+/// Where a transport leaves its samples.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    wanted: ProbeSet,
+    samples: Vec<Sample>,
+}
+
+impl Trace {
+    /// A trace that keeps the probes in `wanted`.
+    pub fn new(wanted: ProbeSet) -> Self {
+        Self { wanted, samples: Vec::new() }
+    }
+
+    /// Whether anybody wants `probe`; guards work that only a sample needs.
+    #[inline]
+    pub fn wants(&self, probe: Probe) -> bool {
+        self.wanted.contains(probe)
+    }
+
+    /// Records a value, if anybody wants it.
+    #[inline]
+    pub fn record(&mut self, at: Nanos, probe: Probe, index: u16, value: f64) {
+        if self.wanted.contains(probe) {
+            self.samples.push(Sample { at, probe, index, value });
+        }
+    }
+
+    /// Takes what was recorded since the last call, oldest first; the buffer is kept for reuse.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, Sample> {
+        self.samples.drain(..)
+    }
+
+    /// Whether nothing waits to be drained.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+}
