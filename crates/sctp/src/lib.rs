@@ -1,1 +1,8 @@
 //! SCTP without I/O: RFC 9260, and the departures from it as named profiles
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod path;
+pub mod profile;
+mod stream_table;
+pub mod tx;
