@@ -13,12 +13,13 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_transport::{ProbeSet, Sample, Trace};
+use anabranch_transport::{Nanos, ProbeSet, Sample, Trace};
 use anabranch_wire::cause::Causes;
 use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 
-pub(crate) use lifecycle::Terms;
+pub(crate) use lifecycle::{Ports, Terms};
+pub(crate) use receive::Admission;
 
 use crate::config::Config;
 use crate::cookie::TieTags;
@@ -27,7 +28,6 @@ use crate::path::{PathId, Paths};
 use crate::random::Random;
 use crate::rx::{ReceivedMessage, Receiver};
 use crate::state::{State, StateName};
-use crate::stats::AssociationStats;
 use crate::tx::{Message, SendError, Sender};
 
 /// Answers that wait to be sent; a peer that asks for more than this at a time is not answered.
@@ -65,11 +65,11 @@ pub struct Association {
     pub(crate) parting: Option<Parting>,
     /// Retransmissions in a row without an answer, on all paths (RFC 9260 §8.1).
     pub(crate) error_count: u32,
-    /// No DATA before every path is confirmed (the profile's `confirm_paths_before_data`).
-    pub(crate) data_waits_for_paths: bool,
     /// The peer's addresses changed: the endpoint must learn them.
     pub(crate) addresses_changed: bool,
     pub(crate) readable_told: bool,
+    /// Messages of the peer's former life, not yet read.
+    pub(crate) backlog: VecDeque<ReceivedMessage>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) random: Random,
     pub(crate) trace: Trace,
@@ -151,27 +151,22 @@ impl Association {
         self.tx.send(stream, message)
     }
 
-    /// Bytes of user data accepted by [`Self::send`] and not yet acknowledged.
+    /// Bytes of user data accepted by [`Self::send`] and not yet sent.
     pub fn buffered(&self) -> usize {
         self.tx.buffered()
     }
 
     /// The next message (RFC 9260 §11.1.6), also after the association closed. Taking it opens the receive window.
-    pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
-        let message = self.rx.as_mut().and_then(|rx| rx.poll_message(&mut self.trace));
+    pub fn poll_message(&mut self, now: Nanos) -> Option<ReceivedMessage> {
+        let _ = now;
+        let message = self
+            .backlog
+            .pop_front()
+            .or_else(|| self.rx.as_mut()?.poll_message());
         if message.is_none() {
             self.readable_told = false;
         }
         message
-    }
-
-    /// Counters since the association began.
-    pub fn stats(&self) -> AssociationStats {
-        let mut stats = self.tx.stats();
-        if let Some(rx) = &self.rx {
-            rx.add_stats(&mut stats);
-        }
-        stats
     }
 
     /// Chooses what is recorded from now on; nothing at first.

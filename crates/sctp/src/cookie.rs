@@ -63,7 +63,10 @@ impl TieTags {
     pub(crate) const NONE: TieTags = TieTags { local: 0, peer: 0 };
 
     pub(crate) fn draw(random: &mut Random) -> Self {
-        Self { local: random.tag(), peer: random.tag() }
+        Self {
+            local: random.tag(),
+            peer: random.tag(),
+        }
     }
 }
 
@@ -112,7 +115,10 @@ impl Cookie {
             remote_port: body.try_get_u16().ok()?,
             local_tag: body.try_get_u32().ok()?,
             peer_tag: body.try_get_u32().ok()?,
-            tie_tags: TieTags { local: body.try_get_u32().ok()?, peer: body.try_get_u32().ok()? },
+            tie_tags: TieTags {
+                local: body.try_get_u32().ok()?,
+                peer: body.try_get_u32().ok()?,
+            },
             local_initial_tsn: Tsn(body.try_get_u32().ok()?),
             peer_initial_tsn: Tsn(body.try_get_u32().ok()?),
             peer_a_rwnd: body.try_get_u32().ok()?,
@@ -163,13 +169,19 @@ pub(crate) struct CookieJar {
 
 impl std::fmt::Debug for CookieJar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CookieJar").field("changed_at", &self.changed_at).finish_non_exhaustive()
+        f.debug_struct("CookieJar")
+            .field("changed_at", &self.changed_at)
+            .finish_non_exhaustive()
     }
 }
 
 impl CookieJar {
     pub(crate) fn new(random: &mut Random) -> Self {
-        Self { current: random.key(), previous: None, changed_at: 0 }
+        Self {
+            current: random.key(),
+            previous: None,
+            changed_at: 0,
+        }
     }
 
     /// The signed bytes that go into an INIT ACK.
@@ -180,7 +192,10 @@ impl CookieJar {
         }
         let mut out = BytesMut::with_capacity(128);
         cookie.encode(&mut out);
-        let mac = keyed(&self.current).chain_update(&out).finalize().into_bytes();
+        let mac = keyed(&self.current)
+            .chain_update(&out)
+            .finalize()
+            .into_bytes();
         out.put_slice(&mac);
         out.freeze()
     }
@@ -189,7 +204,8 @@ impl CookieJar {
     pub(crate) fn open(&self, sealed: &Bytes) -> Option<Cookie> {
         let body_len = sealed.len().checked_sub(MAC_LEN)?;
         let (body, mac) = sealed.split_at(body_len);
-        let signed_with = |secret: &[u8; 32]| keyed(secret).chain_update(body).verify_slice(mac).is_ok();
+        let signed_with =
+            |secret: &[u8; 32]| keyed(secret).chain_update(body).verify_slice(mac).is_ok();
         if !signed_with(&self.current) && !self.previous.as_ref().is_some_and(signed_with) {
             return None;
         }
@@ -242,7 +258,11 @@ mod tests {
             let mut altered = sealed.to_vec();
             altered[index] ^= 1;
             assert_eq!(jar.open(&altered.into()), None, "byte {index} altered");
-            assert_eq!(jar.open(&sealed.slice(..index)), None, "truncated to {index}");
+            assert_eq!(
+                jar.open(&sealed.slice(..index)),
+                None,
+                "truncated to {index}"
+            );
         }
         let mut longer = sealed.to_vec();
         longer.push(0);
@@ -278,6 +298,9 @@ mod tests {
         cookie.peer_addresses = vec![Ipv6Addr::LOCALHOST.into(); 5_000];
         let sealed = jar.seal(0, &cookie, &mut random);
         assert!(sealed.len() < 300, "{} bytes", sealed.len());
-        assert_eq!(jar.open(&sealed).expect("ours").peer_addresses.len(), MAX_PEER_ADDRESSES);
+        assert_eq!(
+            jar.open(&sealed).expect("ours").peer_addresses.len(),
+            MAX_PEER_ADDRESSES
+        );
     }
 }

@@ -94,6 +94,9 @@ impl Discards {
 
     /// Reasons that occurred, with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (Discard, u64)> + '_ {
-        Discard::ALL.iter().map(|&reason| (reason, self.of(reason))).filter(|&(_, count)| count > 0)
+        Discard::ALL
+            .iter()
+            .map(|&reason| (reason, self.of(reason)))
+            .filter(|&(_, count)| count > 0)
     }
 }

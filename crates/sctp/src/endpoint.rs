@@ -4,8 +4,6 @@ mod cookie_echo;
 mod init;
 mod out_of_the_blue;
 mod table;
-#[cfg(test)]
-mod tests;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -14,7 +12,9 @@ use std::sync::Arc;
 use anabranch_transport::{Nanos, Path, Transmit, Transport};
 use anabranch_wire::chunk::kind;
 use anabranch_wire::encode::Encode;
-use anabranch_wire::packet::{Checksum, Chunks, CommonHeader, Packet, PacketBuilder, PacketError, RawChunk};
+use anabranch_wire::packet::{
+    Checksum, Chunks, CommonHeader, Packet, PacketBuilder, PacketError, RawChunk,
+};
 use bytes::{Bytes, BytesMut};
 
 pub use table::AssociationId;
@@ -112,7 +112,12 @@ impl Endpoint {
     ///
     /// # Errors
     /// The addresses or the port cannot be used, or there is an association with that peer already.
-    pub fn connect(&mut self, now: Nanos, remote: &[IpAddr], port: u16) -> Result<AssociationId, ConnectError> {
+    pub fn connect(
+        &mut self,
+        now: Nanos,
+        remote: &[IpAddr],
+        port: u16,
+    ) -> Result<AssociationId, ConnectError> {
         let _ = now;
         let paths = self.paths_to(remote, port)?;
         let tag = loop {
@@ -121,9 +126,13 @@ impl Endpoint {
                 break tag;
             }
         };
-        let ports = Ports { local: self.port, remote: port };
+        let ports = Ports {
+            local: self.port,
+            remote: port,
+        };
         let random = self.random.fork();
-        let association = Association::connecting(Arc::clone(&self.config), ports, tag, &paths, random);
+        let association =
+            Association::connecting(Arc::clone(&self.config), ports, tag, &paths, random);
         let id = self.table.insert(Box::new(association));
         self.table.await_init_ack(id, tag);
         self.table.touch(id.slot);
@@ -145,7 +154,12 @@ impl Endpoint {
             if let Some(slot) = self.live(port, remote) {
                 return Err(ConnectError::Exists(self.table.id_of(slot)));
             }
-            let local = match self.config.addresses.iter().find(|local| local.is_ipv4() == remote.is_ipv4()) {
+            let local = match self
+                .config
+                .addresses
+                .iter()
+                .find(|local| local.is_ipv4() == remote.is_ipv4())
+            {
                 Some(&local) => local,
                 None if self.config.addresses.is_empty() => unspecified_like(remote),
                 None => return Err(ConnectError::Family(remote)),
@@ -174,7 +188,9 @@ impl Endpoint {
 
     /// Forgets an association that is closed, and what of it was not read. `false` if it is not closed, or not known.
     pub fn release(&mut self, id: AssociationId) -> bool {
-        let Some(slot) = self.table.slot_of(id) else { return false };
+        let Some(slot) = self.table.slot_of(id) else {
+            return false;
+        };
         match self.table.get(slot) {
             Some(association) if association.is_closed() && association.parting.is_none() => {
                 self.timers.set(slot, None);
@@ -188,7 +204,11 @@ impl Endpoint {
     /// The next notification and whose it is.
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
         while let Some(slot) = self.table.next_to_tell() {
-            if let Some(event) = self.table.get_mut(slot).and_then(|association| association.events.pop_front()) {
+            if let Some(event) = self
+                .table
+                .get_mut(slot)
+                .and_then(|association| association.events.pop_front())
+            {
                 return Some((self.table.id_of(slot), event));
             }
             self.table.told();
@@ -204,7 +224,11 @@ impl Endpoint {
     /// The association with that peer, unless it is closed already.
     fn live(&mut self, port: u16, address: IpAddr) -> Option<u32> {
         let slot = self.table.find(port, address)?;
-        if self.table.get(slot).is_some_and(|association| !association.is_closed()) {
+        if self
+            .table
+            .get(slot)
+            .is_some_and(|association| !association.is_closed())
+        {
             return Some(slot);
         }
         self.table.detach(slot);
@@ -213,7 +237,9 @@ impl Endpoint {
 
     /// Hands the chunks of a packet to the association it belongs to.
     fn deliver(&mut self, slot: u32, arrival: Arrival, first: RawChunk, rest: Chunks<'_>) {
-        let Some(association) = self.table.get_mut(slot) else { return };
+        let Some(association) = self.table.get_mut(slot) else {
+            return;
+        };
         association.handle_chunks(arrival.now, arrival.path, first, rest, &mut self.discards);
         if association.addresses_changed {
             self.table.index(slot);
@@ -222,15 +248,30 @@ impl Endpoint {
     }
 
     /// A packet that is neither INIT nor COOKIE ECHO.
-    fn dispatch(&mut self, arrival: Arrival, first: RawChunk, rest: Chunks<'_>, packet: &Packet<'_>) {
+    fn dispatch(
+        &mut self,
+        arrival: Arrival,
+        first: RawChunk,
+        rest: Chunks<'_>,
+        packet: &Packet<'_>,
+    ) {
         let tag = arrival.header.verification_tag;
         let known = self.live(arrival.header.source_port, arrival.path.remote);
-        let waiting = |endpoint: &Self| endpoint.table.find_waiting(tag).filter(|_| first.kind == kind::INIT_ACK);
+        let waiting = |endpoint: &Self| {
+            endpoint
+                .table
+                .find_waiting(tag)
+                .filter(|_| first.kind == kind::INIT_ACK)
+        };
         let Some(slot) = known.or_else(|| waiting(self)) else {
             return self.out_of_the_blue(arrival, packet);
         };
-        let Some(association) = self.table.get(slot) else { return };
-        if matches!(first.kind, kind::INIT_ACK | kind::SHUTDOWN_COMPLETE) && rest.clone().next().is_some() {
+        let Some(association) = self.table.get(slot) else {
+            return;
+        };
+        if matches!(first.kind, kind::INIT_ACK | kind::SHUTDOWN_COMPLETE)
+            && rest.clone().next().is_some()
+        {
             return self.discards.count(Discard::ForbiddenBundle);
         }
         match association.admits(arrival.header, &first) {
@@ -251,7 +292,11 @@ impl Endpoint {
             verification_tag,
         };
         let mut out = BytesMut::new();
-        let mut packet = PacketBuilder::new(&mut out, header, self.config.max_packet(arrival.path.remote));
+        let mut packet = PacketBuilder::new(
+            &mut out,
+            header,
+            self.config.max_packet(arrival.path.remote),
+        );
         for chunk in chunks {
             if chunk.push_to(&mut packet).is_err() {
                 return self.discards.count(Discard::Overload);
@@ -282,7 +327,11 @@ fn unspecified_like(address: IpAddr) -> IpAddr {
 
 impl Transport for Endpoint {
     fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
-        let checksum = if self.config.checksum { Checksum::Verify } else { Checksum::Ignore };
+        let checksum = if self.config.checksum {
+            Checksum::Verify
+        } else {
+            Checksum::Ignore
+        };
         let packet = match Packet::parse(&datagram, checksum) {
             Ok(packet) => packet,
             Err(error) => return self.discards.count(reason_of(error)),
@@ -298,7 +347,11 @@ impl Transport for Endpoint {
             Some(Ok(first)) => first,
             _ => return self.discards.count(Discard::ChunkLength),
         };
-        let arrival = Arrival { now, path, header: packet.header };
+        let arrival = Arrival {
+            now,
+            path,
+            header: packet.header,
+        };
         match first.kind {
             kind::INIT => self.on_init(arrival, first, chunks),
             kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first, chunks),
@@ -319,7 +372,11 @@ impl Transport for Endpoint {
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         if let Some((path, bytes)) = self.answers.pop_front() {
             out.extend_from_slice(&bytes);
-            return Some(Transmit { path, len: bytes.len(), segment_size: None });
+            return Some(Transmit {
+                path,
+                len: bytes.len(),
+                segment_size: None,
+            });
         }
         while let Some(slot) = self.table.next_to_transmit() {
             let Some(association) = self.table.get_mut(slot) else {
@@ -329,7 +386,11 @@ impl Transport for Endpoint {
             if let Some(transmit) = association.poll_transmit(now, out) {
                 return Some(transmit);
             }
-            let (deadline, closed, tag) = (association.deadline(), association.is_closed(), association.local_tag);
+            let (deadline, closed, tag) = (
+                association.deadline(),
+                association.is_closed(),
+                association.local_tag,
+            );
             self.timers.set(slot, deadline);
             if closed {
                 self.retired.retire(now, tag, self.config.valid_cookie_life);

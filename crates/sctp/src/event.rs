@@ -31,8 +31,8 @@ pub enum Event {
     /// The peer lost its state and set the association up anew (RFC 9260 §11.2 G, §5.2.4.1). What was unacknowledged is
     /// not delivered any more; streams start again from 0.
     Restarted {
-        /// Messages of ours given up, sent or queued.
-        lost_messages: u64,
+        /// Messages of ours, queued or unacknowledged, were given up.
+        data_lost: bool,
     },
     /// The peer reported an error and goes on (RFC 9260 §11.2 F).
     PeerError {

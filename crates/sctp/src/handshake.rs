@@ -4,7 +4,8 @@ mod offer;
 
 use std::net::IpAddr;
 
-pub(crate) use offer::{Offer, OfferError};
+use offer::MIN_A_RWND;
+pub(crate) use offer::Offer;
 
 use anabranch_wire::chunk::Init;
 use anabranch_wire::parameter::{Parameter, Parameters, kind};
@@ -34,11 +35,23 @@ pub(crate) struct Own {
 }
 
 /// An INIT of this endpoint (RFC 9260 §3.3.2).
-pub(crate) fn init(config: &Config, own: Own, addresses: &[IpAddr], cookie_preservative: Option<u32>) -> Init {
+pub(crate) fn init(
+    config: &Config,
+    own: Own,
+    remote: IpAddr,
+    cookie_preservative: Option<u32>,
+) -> Init {
     let mut parameters = TlvWriter::new(MAX_PARAMETERS);
-    push_addresses(&mut parameters, addresses);
-    let families = [(kind::IPV4_ADDRESS, addresses.iter().any(IpAddr::is_ipv4)), (kind::IPV6_ADDRESS, addresses.iter().any(IpAddr::is_ipv6))];
-    let families: Vec<u16> = families.iter().filter(|family| family.1).map(|family| family.0).collect();
+    push_addresses(&mut parameters, &config.addresses);
+    let mut families = Vec::with_capacity(2);
+    for (family, is_of) in [
+        (kind::IPV4_ADDRESS, IpAddr::is_ipv4 as fn(&IpAddr) -> bool),
+        (kind::IPV6_ADDRESS, IpAddr::is_ipv6),
+    ] {
+        if is_of(&remote) || config.addresses.iter().any(is_of) {
+            families.push(family);
+        }
+    }
     let _ = parameters.push(&Parameter::SupportedAddressTypes(U16List::of(&families)));
     if let Some(increment) = cookie_preservative {
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
@@ -47,10 +60,10 @@ pub(crate) fn init(config: &Config, own: Own, addresses: &[IpAddr], cookie_prese
 }
 
 /// The INIT ACK that carries `cookie` and reports the parameters that were not recognised (RFC 9260 §3.3.3).
-pub(crate) fn init_ack(config: &Config, own: Own, addresses: &[IpAddr], cookie: Bytes, unrecognized: &[Bytes]) -> Init {
+pub(crate) fn init_ack(config: &Config, own: Own, cookie: Bytes, unrecognized: &[Bytes]) -> Init {
     let mut parameters = TlvWriter::new(MAX_PARAMETERS);
     let _ = parameters.push(&Parameter::StateCookie(cookie));
-    push_addresses(&mut parameters, addresses);
+    push_addresses(&mut parameters, &config.addresses);
     for parameter in unrecognized {
         let _ = parameters.push(&Parameter::UnrecognizedParameter(parameter.clone()));
     }
@@ -70,7 +83,7 @@ fn push_addresses(parameters: &mut TlvWriter, addresses: &[IpAddr]) {
 fn assemble(config: &Config, own: Own, parameters: Parameters) -> Init {
     Init {
         initiate_tag: own.tag,
-        a_rwnd: config.receive_buffer_a_rwnd(),
+        a_rwnd: config.receive_buffer.max(MIN_A_RWND),
         outbound_streams: own.outbound_streams,
         inbound_streams: own.inbound_streams,
         initial_tsn: own.initial_tsn,

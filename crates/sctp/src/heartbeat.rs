@@ -53,8 +53,8 @@ fn read_info(mut info: Bytes) -> Option<(PathId, Nanos, u64)> {
 impl Association {
     /// Begins to probe: unconfirmed paths at once, the others when they have been idle.
     pub(crate) fn start_heartbeats(&mut self, now: Nanos) {
-        self.heartbeats = vec![Heartbeat::default(); self.paths.len()];
-        for path in self.paths.ids() {
+        for path in self.path_ids() {
+            *self.heartbeat_mut(path) = Heartbeat::default();
             if self.paths.get(path).state == PathState::Unconfirmed {
                 self.heartbeat_mut(path).due = true;
             } else {
@@ -64,12 +64,12 @@ impl Association {
     }
 
     fn heartbeat_mut(&mut self, path: PathId) -> &mut Heartbeat {
-        &mut self.heartbeats[usize::from(path.0)]
+        &mut self.paths.get_mut(path).heartbeat
     }
 
     /// HB.interval and one RTO, give or take half of it, from `now` on (RFC 9260 §8.3).
     fn schedule_heartbeat(&mut self, now: Nanos, path: PathId) {
-        let rto = self.paths.get(path).rto();
+        let rto = self.paths.get(path).rto.rto();
         let Some(interval) = self.config.hb_interval else {
             self.heartbeat_mut(path).next = None;
             return;
@@ -82,7 +82,13 @@ impl Association {
 
     /// The earliest time a path must be looked at.
     pub(crate) fn heartbeat_deadline(&self) -> Option<Nanos> {
-        self.heartbeats.iter().filter_map(Heartbeat::deadline).min()
+        if !self.state.probes_paths() {
+            return None;
+        }
+        self.paths
+            .iter()
+            .filter_map(|(_, entry)| entry.heartbeat.deadline())
+            .min()
     }
 
     /// A path that a HEARTBEAT must be sent to.
@@ -90,13 +96,16 @@ impl Association {
         if !self.state.probes_paths() {
             return None;
         }
-        self.heartbeats.iter().position(|heartbeat| heartbeat.due).map(|index| PathId(index as u8))
+        self.paths
+            .iter()
+            .find(|(_, entry)| entry.heartbeat.due)
+            .map(|(path, _)| path)
     }
 
     /// The info of the HEARTBEAT now being sent to `path`.
     pub(crate) fn send_heartbeat(&mut self, now: Nanos, path: PathId) -> Bytes {
         let nonce = self.random.next_u64();
-        let rto = self.paths.get(path).rto();
+        let rto = self.paths.get(path).rto.rto();
         let heartbeat = self.heartbeat_mut(path);
         heartbeat.due = false;
         heartbeat.nonce = Some(nonce);
@@ -107,15 +116,13 @@ impl Association {
 
     /// Runs what is due at `now`: paths that were idle, HEARTBEATs that were not answered.
     pub(crate) fn handle_heartbeat_timeout(&mut self, now: Nanos) {
-        if !self.state.probes_paths() {
-            self.heartbeats.clear();
-            return;
-        }
-        for path in self.paths.ids() {
-            let Some(&Heartbeat { next, scheduled_at, unanswered_at, .. }) = self.heartbeats.get(usize::from(path.0))
-            else {
-                return;
-            };
+        for path in self.path_ids() {
+            let Heartbeat {
+                next,
+                scheduled_at,
+                unanswered_at,
+                ..
+            } = self.paths.get(path).heartbeat;
             if unanswered_at.is_some_and(|at| at <= now) {
                 self.on_heartbeat_lost(now, path);
                 if self.is_closed() {
@@ -140,9 +147,9 @@ impl Association {
         self.heartbeat_mut(path).unanswered_at = None;
         let unconfirmed = self.paths.get(path).state == PathState::Unconfirmed;
         let carries_data = path == self.paths.primary();
-        self.paths.back_off(now, path, &mut self.trace);
+        self.back_off(now, path);
         self.count_path_error(now, path);
-        if carries_data && (!unconfirmed || self.data_waits_for_paths) {
+        if carries_data && (!unconfirmed || self.config.profile.confirm_paths_before_data) {
             self.count_association_error();
         }
         if unconfirmed && !self.is_closed() {
@@ -154,9 +161,15 @@ impl Association {
 
     /// A HEARTBEAT ACK: the path is alive (RFC 9260 §8.3). Only the answer to the last HEARTBEAT of a path counts, so
     /// nobody who did not see it can confirm a path (§5.4).
-    pub(crate) fn on_heartbeat_ack(&mut self, now: Nanos, acknowledged: Bytes, discards: &mut Discards) {
+    pub(crate) fn on_heartbeat_ack(
+        &mut self,
+        now: Nanos,
+        acknowledged: Bytes,
+        discards: &mut Discards,
+    ) {
         let answer = read_info(acknowledged).filter(|&(path, _, nonce)| {
-            self.heartbeats.get(usize::from(path.0)).is_some_and(|heartbeat| heartbeat.nonce == Some(nonce))
+            usize::from(path.0) < self.paths.len()
+                && self.paths.get(path).heartbeat.nonce == Some(nonce)
         });
         let Some((path, sent_at, _)) = answer else {
             discards.count(Discard::HeartbeatNonce);
@@ -166,10 +179,12 @@ impl Association {
         heartbeat.nonce = None;
         heartbeat.unanswered_at = None;
         self.error_count = 0;
-        self.paths.measure_rtt(now, path, now.saturating_sub(sent_at), &mut self.trace);
+        self.paths.get_mut(path).measure_rtt(
+            now,
+            path,
+            now.saturating_sub(sent_at),
+            &mut self.trace,
+        );
         self.revive_path(now, path);
-        if self.data_waits_for_paths && self.paths.all_confirmed() {
-            self.data_waits_for_paths = false;
-        }
     }
 }

@@ -72,7 +72,10 @@ mod tests {
             fork.next_u64();
         }
         assert_eq!(one.next_u64(), two.next_u64());
-        assert_ne!(Random::new([8; 32]).next_u64(), Random::new([7; 32]).next_u64());
+        assert_ne!(
+            Random::new([8; 32]).next_u64(),
+            Random::new([7; 32]).next_u64()
+        );
     }
 
     #[test]

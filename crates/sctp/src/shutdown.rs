@@ -49,7 +49,10 @@ impl Association {
             return Err(CloseError::Closed);
         }
         reason.truncate(MAX_REASON);
-        self.abort_with(Cause::UserInitiatedAbort { reason }, CloseReason::AbortedHere);
+        self.abort_with(
+            Cause::UserInitiatedAbort { reason },
+            CloseReason::AbortedHere,
+        );
         Ok(())
     }
 
@@ -68,7 +71,9 @@ impl Association {
 
     /// Goes on with a shutdown once nothing is outstanding or queued.
     pub(crate) fn advance_shutdown(&mut self, now: Nanos) {
-        if !matches!(self.state, State::ShutdownPending | State::ShutdownReceived) || !self.tx.is_drained() {
+        if !matches!(self.state, State::ShutdownPending | State::ShutdownReceived)
+            || !self.tx.is_drained()
+        {
             return;
         }
         let closing = Closing {
@@ -82,9 +87,16 @@ impl Association {
     }
 
     /// A SHUTDOWN arrived (RFC 9260 §9.2).
-    pub(crate) fn on_shutdown(&mut self, now: Nanos, cumulative_tsn_ack: Tsn, discards: &mut Discards) {
+    pub(crate) fn on_shutdown(
+        &mut self,
+        now: Nanos,
+        cumulative_tsn_ack: Tsn,
+        discards: &mut Discards,
+    ) {
         match &mut self.state {
-            State::CookieWait(_) | State::CookieEchoed(_) | State::Closed(_) => discards.count(Discard::Unexpected),
+            State::CookieWait(_) | State::CookieEchoed(_) | State::Closed(_) => {
+                discards.count(Discard::Unexpected)
+            }
             State::Established | State::ShutdownPending => {
                 self.state = State::ShutdownReceived;
                 self.events.push_back(Event::PeerShutdown);
@@ -93,7 +105,10 @@ impl Association {
             State::ShutdownReceived => self.finish_sending(now, cumulative_tsn_ack),
             // Both ends closed at the same time.
             State::ShutdownSent(closing) => {
-                let closing = Closing { retry: Retry::new(closing.retry.path), guard: closing.guard };
+                let closing = Closing {
+                    retry: Retry::new(closing.retry.path),
+                    guard: closing.guard,
+                };
                 self.state = State::ShutdownAckSent(closing);
             }
             // Our SHUTDOWN ACK was lost.

@@ -25,7 +25,13 @@ pub(crate) struct Retry {
 impl Retry {
     /// To be sent to `path` at once.
     pub(crate) fn new(path: PathId) -> Self {
-        Self { path, due: true, deadline: None, retransmissions: 0, sent_once_at: None }
+        Self {
+            path,
+            due: true,
+            deadline: None,
+            retransmissions: 0,
+            sent_once_at: None,
+        }
     }
 
     /// It was put into a packet.
@@ -130,14 +136,19 @@ impl State {
         match self {
             State::CookieWait(wait) => Some(&mut wait.init),
             State::CookieEchoed(echoed) => Some(&mut echoed.echo),
-            State::ShutdownSent(closing) | State::ShutdownAckSent(closing) => Some(&mut closing.retry),
+            State::ShutdownSent(closing) | State::ShutdownAckSent(closing) => {
+                Some(&mut closing.retry)
+            }
             _ => None,
         }
     }
 
     /// When the state's own timers are due: T1-init, T1-cookie, T2-shutdown, T5-shutdown-guard.
     pub(crate) fn deadline(&self) -> Option<Nanos> {
-        let retry = self.retry().filter(|retry| !retry.due).and_then(|retry| retry.deadline);
+        let retry = self
+            .retry()
+            .filter(|retry| !retry.due)
+            .and_then(|retry| retry.deadline);
         match self {
             State::ShutdownSent(closing) | State::ShutdownAckSent(closing) => {
                 Some(retry.map_or(closing.guard, |retry| retry.min(closing.guard)))
@@ -148,17 +159,26 @@ impl State {
 
     /// Whether DATA may be received (RFC 9260 §6).
     pub(crate) fn receives_data(&self) -> bool {
-        matches!(self, State::Established | State::ShutdownPending | State::ShutdownSent(_))
+        matches!(
+            self,
+            State::Established | State::ShutdownPending | State::ShutdownSent(_)
+        )
     }
 
     /// Whether DATA may be sent in any packet (RFC 9260 §6).
     pub(crate) fn sends_data(&self) -> bool {
-        matches!(self, State::Established | State::ShutdownPending | State::ShutdownReceived)
+        matches!(
+            self,
+            State::Established | State::ShutdownPending | State::ShutdownReceived
+        )
     }
 
     /// Whether idle paths are probed (RFC 9260 §8.3: from COOKIE-ECHOED to the SHUTDOWN or SHUTDOWN ACK).
     pub(crate) fn probes_paths(&self) -> bool {
-        matches!(self, State::Established | State::ShutdownPending | State::ShutdownReceived)
+        matches!(
+            self,
+            State::Established | State::ShutdownPending | State::ShutdownReceived
+        )
     }
 
     /// Whether the user may still offer messages.

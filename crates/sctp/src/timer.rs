@@ -75,7 +75,8 @@ impl Timers {
         self.drop_outdated_top();
         if self.outdated > 64 && self.outdated > self.heap.len() / 2 {
             let armed = &self.armed;
-            self.heap.retain(|&Reverse((at, slot))| armed[slot as usize] == Some(at));
+            self.heap
+                .retain(|&Reverse((at, slot))| armed[slot as usize] == Some(at));
             self.outdated = 0;
         }
     }
@@ -119,14 +120,21 @@ mod tests {
         for round in 0..10_000 {
             timers.set(10 + round % 7, Some(1_000_000 - u64::from(round)));
         }
-        assert!(timers.heap.len() < 200, "{} entries for 17 slots", timers.heap.len());
+        assert!(
+            timers.heap.len() < 200,
+            "{} entries for 17 slots",
+            timers.heap.len()
+        );
     }
 
     #[test]
     fn every_slot_fires_once_in_order_of_time() {
         let mut timers = Timers::default();
         for slot in 0..10_000_u32 {
-            timers.set(slot, Some(u64::from(slot.wrapping_mul(2_654_435_761) % 1_000_003)));
+            timers.set(
+                slot,
+                Some(u64::from(slot.wrapping_mul(2_654_435_761) % 1_000_003)),
+            );
         }
         let mut seen = vec![false; 10_000];
         let mut last = 0;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_transport::{Nanos, Path, Trace};
+use anabranch_transport::{Nanos, Path, Probe, Trace, time};
 use anabranch_wire::serial::Tsn;
 
 use super::{Association, MAX_PEER_ERRORS, MAX_REPLIES, Reply};
@@ -52,9 +52,27 @@ pub(crate) struct Ports {
 impl Association {
     /// One that begins here, with an INIT to the first of `paths` (RFC 9260 §5.1 A). The user gave those addresses, so
     /// they are confirmed (§5.4, rule 1).
-    pub(crate) fn connecting(config: Arc<Config>, ports: Ports, local_tag: u32, paths: &[Path], random: Random) -> Self {
-        let wait = CookieWait { init: Retry::new(PathId(0)), cookie_preservative: None, shutdown_when_open: false };
-        let mut association = Self::new(config, ports, local_tag, None, paths[0], State::CookieWait(wait), random);
+    pub(crate) fn connecting(
+        config: Arc<Config>,
+        ports: Ports,
+        local_tag: u32,
+        paths: &[Path],
+        random: Random,
+    ) -> Self {
+        let wait = CookieWait {
+            init: Retry::new(PathId(0)),
+            cookie_preservative: None,
+            shutdown_when_open: false,
+        };
+        let mut association = Self::new(
+            config,
+            ports,
+            local_tag,
+            None,
+            paths[0],
+            State::CookieWait(wait),
+            random,
+        );
         let config = Arc::clone(&association.config);
         for &path in &paths[1..] {
             association.paths.add(&config, path, PathState::Active);
@@ -64,11 +82,27 @@ impl Association {
 
     /// One that a peer began and whose cookie came back (RFC 9260 §5.1 D). Its state is set by
     /// [`Association::establish`], which the caller calls next.
-    pub(crate) fn accepted(config: Arc<Config>, cookie: &Cookie, path: Path, random: Random) -> Self {
-        let ports = Ports { local: cookie.local_port, remote: cookie.remote_port };
+    pub(crate) fn accepted(
+        config: Arc<Config>,
+        cookie: &Cookie,
+        path: Path,
+        random: Random,
+    ) -> Self {
+        let ports = Ports {
+            local: cookie.local_port,
+            remote: cookie.remote_port,
+        };
         let tsn = Some(cookie.local_initial_tsn);
         let first = Path::new(path.local, cookie.path.remote);
-        let mut association = Self::new(config, ports, cookie.local_tag, tsn, first, State::Established, random);
+        let mut association = Self::new(
+            config,
+            ports,
+            cookie.local_tag,
+            tsn,
+            first,
+            State::Established,
+            random,
+        );
         association.adopt(path.local, &Terms::of_cookie(cookie));
         association
     }
@@ -103,9 +137,9 @@ impl Association {
             replies: VecDeque::new(),
             parting: None,
             error_count: 0,
-            data_waits_for_paths: false,
             addresses_changed: true,
             readable_told: false,
+            backlog: VecDeque::new(),
             events: VecDeque::new(),
             random,
             trace: Trace::default(),
@@ -120,11 +154,20 @@ impl Association {
         self.outbound_streams = terms.outbound_streams;
         self.inbound_streams = terms.inbound_streams;
         self.tx.set_peer(terms.peer_a_rwnd, terms.outbound_streams);
-        self.rx = Some(Receiver::new(&self.config, terms.peer_initial_tsn, terms.inbound_streams));
+        if let Some(former) = &mut self.rx {
+            self.backlog
+                .extend(std::iter::from_fn(|| former.poll_message()));
+        }
+        self.rx = Some(Receiver::new(
+            &self.config,
+            terms.peer_initial_tsn,
+            terms.inbound_streams,
+        ));
         let config = Arc::clone(&self.config);
         for &remote in &terms.addresses {
             if let Some(local) = local_for(&config, local, remote) {
-                self.paths.add(&config, Path::new(local, remote), PathState::Unconfirmed);
+                self.paths
+                    .add(&config, Path::new(local, remote), PathState::Unconfirmed);
             }
         }
         self.addresses_changed = true;
@@ -144,7 +187,6 @@ impl Association {
             inbound_streams: self.inbound_streams,
         });
         if initiator && self.config.profile.confirm_paths_before_data {
-            self.data_waits_for_paths = true;
             for (_, entry) in self.paths.iter_mut() {
                 entry.state = PathState::Unconfirmed;
             }
@@ -159,11 +201,18 @@ impl Association {
     /// The peer lost the association and set it up anew (RFC 9260 §5.2.4.1, action A): all begins again but the user's
     /// hold on it.
     pub(crate) fn restart(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr) {
-        let lost_messages = self.tx.unfinished_messages();
+        let data_lost = !self.tx.is_drained();
         self.local_tag = cookie.local_tag;
         self.local_initial_tsn = cookie.local_initial_tsn;
         self.tie_tags = TieTags::draw(&mut self.random);
-        let first = self.paths.get(self.paths.find(cookie.path.remote).unwrap_or(self.paths.primary())).path;
+        let first = self
+            .paths
+            .get(
+                self.paths
+                    .find(cookie.path.remote)
+                    .unwrap_or(self.paths.primary()),
+            )
+            .path;
         // Congestion state and MTU of every path begin again, and so do its errors.
         self.paths = Paths::new(&self.config, first, PathState::Active);
         self.tx = Sender::new(&self.config, cookie.local_initial_tsn);
@@ -172,9 +221,8 @@ impl Association {
         self.replies.clear();
         self.readable_told = false;
         self.error_count = 0;
-        self.data_waits_for_paths = false;
         self.state = State::Established;
-        self.events.push_back(Event::Restarted { lost_messages });
+        self.events.push_back(Event::Restarted { data_lost });
         self.start_heartbeats(now);
     }
 
@@ -187,7 +235,7 @@ impl Association {
         self.events.push_back(Event::Closed(reason));
         self.replies.clear();
         self.cookie_ack = None;
-        self.tx.discard_all();
+        self.tx = Sender::new(&self.config, self.local_initial_tsn);
     }
 
     /// Puts an answer in the queue, if there is room.
@@ -201,7 +249,11 @@ impl Association {
 
     /// Tells the user of an error that the peer reported, unless many wait already.
     pub(crate) fn report_peer_error(&mut self, cause: u16) {
-        let waiting = self.events.iter().filter(|event| matches!(event, Event::PeerError { .. })).count();
+        let waiting = self
+            .events
+            .iter()
+            .filter(|event| matches!(event, Event::PeerError { .. }))
+            .count();
         if waiting < MAX_PEER_ERRORS {
             self.events.push_back(Event::PeerError { cause });
         }
@@ -209,7 +261,10 @@ impl Association {
 
     /// An error on `path` (RFC 9260 §8.2).
     pub(crate) fn count_path_error(&mut self, now: Nanos, path: PathId) {
-        if self.paths.record_error(now, path, &self.config, &mut self.trace) {
+        if self
+            .paths
+            .record_error(now, path, &self.config, &mut self.trace)
+        {
             self.tell_path(path);
         }
     }
@@ -224,16 +279,43 @@ impl Association {
 
     /// The path answered: no errors any more, and active (RFC 9260 §8.2, §8.3).
     pub(crate) fn revive_path(&mut self, now: Nanos, path: PathId) {
-        let confirmed = self.paths.confirm(now, path, &mut self.trace);
+        let entry = self.paths.get_mut(path);
+        let confirmed = entry.state == PathState::Unconfirmed;
+        if confirmed {
+            entry.state = PathState::Active;
+            self.trace.record(
+                now,
+                Probe::PathState,
+                path.0.into(),
+                PathState::Active.code(),
+            );
+        }
         if self.paths.record_answer(now, path, &mut self.trace) || confirmed {
             self.tell_path(path);
         }
     }
 
+    /// The timeout of `path` doubles (RFC 9260 §6.3.3 E2).
+    pub(crate) fn back_off(&mut self, now: Nanos, path: PathId) {
+        let rto = &mut self.paths.get_mut(path).rto;
+        rto.back_off();
+        self.trace
+            .record(now, Probe::Rto, path.0.into(), time::seconds(rto.rto()));
+    }
+
+    /// Every path's number.
+    pub(crate) fn path_ids(&self) -> impl Iterator<Item = PathId> + use<> {
+        (0..self.paths.len() as u8).map(PathId)
+    }
+
     /// Tells the user the state of `path`.
     pub(crate) fn tell_path(&mut self, path: PathId) {
         let entry = self.paths.get(path);
-        self.events.push_back(Event::PathChanged { path, address: entry.path.remote, state: entry.state });
+        self.events.push_back(Event::PathChanged {
+            path,
+            address: entry.path.remote,
+            state: entry.state,
+        });
     }
 }
 
@@ -241,5 +323,9 @@ impl Association {
 /// endpoint's; `None` if it has none of that family.
 fn local_for(config: &Config, local: IpAddr, remote: IpAddr) -> Option<IpAddr> {
     let same_family = |address: &IpAddr| address.is_ipv4() == remote.is_ipv4();
-    if same_family(&local) { Some(local) } else { config.addresses.iter().copied().find(same_family) }
+    if same_family(&local) {
+        Some(local)
+    } else {
+        config.addresses.iter().copied().find(same_family)
+    }
 }

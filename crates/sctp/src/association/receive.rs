@@ -15,6 +15,7 @@ use crate::handshake::Offer;
 use crate::path::PathId;
 use crate::rx::DataOutcome;
 use crate::state::{CookieEchoed, CookieWait, Retry, State};
+use crate::tx::SackOutcome;
 
 /// The T bit of ABORT and SHUTDOWN COMPLETE (RFC 9260 §8.5.1).
 const TAG_REFLECTED: u8 = 0x01;
@@ -40,10 +41,17 @@ impl Association {
         match first.kind {
             kind::ABORT | kind::SHUTDOWN_COMPLETE => {
                 let ours = tag == self.local_tag && first.flags & TAG_REFLECTED == 0;
-                let reflected = tag == self.peer_tag && tag != 0 && first.flags & TAG_REFLECTED != 0;
-                if ours || reflected { Admission::Admitted } else { Admission::Refused(Discard::BlindEnd) }
+                let reflected =
+                    tag == self.peer_tag && tag != 0 && first.flags & TAG_REFLECTED != 0;
+                if ours || reflected {
+                    Admission::Admitted
+                } else {
+                    Admission::Refused(Discard::BlindEnd)
+                }
             }
-            kind::SHUTDOWN_ACK if matches!(self.state, State::CookieWait(_) | State::CookieEchoed(_)) => {
+            kind::SHUTDOWN_ACK
+                if matches!(self.state, State::CookieWait(_) | State::CookieEchoed(_)) =>
+            {
                 Admission::OutOfTheBlue
             }
             _ if tag == self.local_tag => Admission::Admitted,
@@ -86,7 +94,13 @@ impl Association {
     }
 
     /// Takes one chunk; `false` if the rest of the packet is not to be read.
-    fn handle_chunk(&mut self, now: Nanos, path: Path, raw: RawChunk, discards: &mut Discards) -> bool {
+    fn handle_chunk(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        raw: RawChunk,
+        discards: &mut Discards,
+    ) -> bool {
         let chunk = match Chunk::decode(raw) {
             Ok(chunk) => chunk,
             Err(_) => {
@@ -107,7 +121,9 @@ impl Association {
             Chunk::HeartbeatAck(ack) => self.on_heartbeat_ack(now, ack.info, discards),
             Chunk::Abort(abort) => self.on_abort(&abort.causes),
             Chunk::Error(error) => self.on_error(now, &error.causes, discards),
-            Chunk::Shutdown(shutdown) => self.on_shutdown(now, shutdown.cumulative_tsn_ack, discards),
+            Chunk::Shutdown(shutdown) => {
+                self.on_shutdown(now, shutdown.cumulative_tsn_ack, discards)
+            }
             Chunk::ShutdownAck => self.on_shutdown_ack(discards),
             Chunk::ShutdownComplete(_) => self.on_shutdown_complete(discards),
             // ECN was not offered here, so these mean nothing (RFC 9260 Appendix A leaves them to ECN).
@@ -143,7 +159,12 @@ impl Association {
     }
 
     fn refuse_protocol(&mut self, information: &'static [u8]) {
-        self.refuse(Cause::ProtocolViolation { information: information.into() }, Violation::Protocol);
+        self.refuse(
+            Cause::ProtocolViolation {
+                information: information.into(),
+            },
+            Violation::Protocol,
+        );
     }
 
     /// SACK (RFC 9260 §6.2.1). In COOKIE-ECHOED it can only answer DATA bundled with the COOKIE ECHO.
@@ -151,22 +172,39 @@ impl Association {
         if !self.state.sends_data() {
             return discards.count(Discard::Unexpected);
         }
-        let outcome = self.tx.handle_sack(now, sack, &mut self.paths, &mut self.trace);
+        let outcome = self
+            .tx
+            .handle_sack(now, sack, &mut self.paths, &mut self.trace);
         if outcome.protocol_violation {
             discards.count(Discard::BadSack);
             return self.refuse_protocol(b"acknowledgement of data never sent");
         }
-        if outcome.newly_acked_bytes > 0 {
-            self.error_count = 0;
-        }
-        for path in outcome.revived {
-            self.tell_path(path);
-        }
+        self.note_acknowledged(&outcome);
     }
 
     /// The cumulative acknowledgement of a SHUTDOWN.
     pub(crate) fn on_cumulative_ack(&mut self, now: Nanos, cumulative_tsn_ack: Tsn) {
-        self.tx.handle_shutdown_ack_point(now, cumulative_tsn_ack, &mut self.paths, &mut self.trace);
+        let outcome = self.tx.handle_shutdown_ack_point(
+            now,
+            cumulative_tsn_ack,
+            &mut self.paths,
+            &mut self.trace,
+        );
+        if outcome.protocol_violation {
+            return self.refuse_protocol(b"acknowledgement of data never sent");
+        }
+        self.note_acknowledged(&outcome);
+    }
+
+    fn note_acknowledged(&mut self, outcome: &SackOutcome) {
+        if outcome.newly_acked_chunks > 0 {
+            self.error_count = 0;
+        }
+        if outcome.paths_restored > 0 {
+            self.path_ids()
+                .filter(|path| outcome.paths_restored >> path.0 & 1 == 1)
+                .for_each(|path| self.tell_path(path));
+        }
     }
 
     fn on_unknown(&mut self, path: Path, raw: &RawChunk, discards: &mut Discards) -> bool {
@@ -175,8 +213,16 @@ impl Association {
         if action.report
             && let Some(to) = self.paths.find(path.remote)
         {
-            let chunk = raw.whole().slice(..raw.whole().len().min(MAX_REPORTED_CHUNK));
-            self.reply(Reply::Error { to, causes: Causes::of(&[Cause::UnrecognizedChunkType { chunk }]) }, discards);
+            let chunk = raw
+                .whole()
+                .slice(..raw.whole().len().min(MAX_REPORTED_CHUNK));
+            self.reply(
+                Reply::Error {
+                    to,
+                    causes: Causes::of(&[Cause::UnrecognizedChunkType { chunk }]),
+                },
+                discards,
+            );
         }
         !action.stop
     }
@@ -192,7 +238,11 @@ impl Association {
             Err(error) => {
                 discards.count(Discard::BadInit);
                 self.peer_tag = ack.initiate_tag;
-                let violation = if error.is_host_name() { Violation::HostName } else { Violation::BadInitAck };
+                let violation = if error.is_host_name() {
+                    Violation::HostName
+                } else {
+                    Violation::BadInitAck
+                };
                 return match error.cause() {
                     Some(cause) => self.refuse(cause, violation),
                     None => self.close(CloseReason::PeerViolation(violation)),
@@ -203,12 +253,22 @@ impl Association {
         let Some(cookie) = offer.cookie.clone() else {
             discards.count(Discard::BadInit);
             let kinds = U16List::of(&[parameter::kind::STATE_COOKIE]);
-            return self.refuse(Cause::MissingMandatoryParameter { kinds }, Violation::MissingCookie);
+            return self.refuse(
+                Cause::MissingMandatoryParameter { kinds },
+                Violation::MissingCookie,
+            );
         };
         self.accept_offer(now, path, wait, offer, cookie);
     }
 
-    fn accept_offer(&mut self, now: Nanos, path: Path, wait: CookieWait, offer: Offer, cookie: bytes::Bytes) {
+    fn accept_offer(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        wait: CookieWait,
+        offer: Offer,
+        cookie: bytes::Bytes,
+    ) {
         let terms = Terms {
             peer_tag: offer.initiate_tag,
             peer_initial_tsn: offer.initial_tsn,
@@ -259,7 +319,9 @@ impl Association {
     fn on_error(&mut self, now: Nanos, causes: &Causes, discards: &mut Discards) {
         for cause in causes {
             match cause {
-                Ok(Cause::StaleCookie { measure_of_staleness }) => {
+                Ok(Cause::StaleCookie {
+                    measure_of_staleness,
+                }) => {
                     self.on_stale_cookie(now, measure_of_staleness, discards);
                 }
                 Ok(cause) => self.report_peer_error(cause.code()),
@@ -277,7 +339,11 @@ impl Association {
         if echoed.asked_for_longer_life {
             return self.close(CloseReason::StaleCookie);
         }
-        let round_trip_ms = echoed.echo.sent_once_at.map_or(0, |sent| now.saturating_sub(sent)) / 1_000_000;
+        let round_trip_ms = echoed
+            .echo
+            .sent_once_at
+            .map_or(0, |sent| now.saturating_sub(sent))
+            / 1_000_000;
         let longer = (u64::from(staleness_us) / 1_000).min(round_trip_ms) + LONGER_LIFE_MS;
         self.state = State::CookieWait(CookieWait {
             init: Retry::new(echoed.echo.path),
@@ -298,7 +364,11 @@ impl Association {
 
     /// Whether the peer lists an address that this association does not know (RFC 9260 §5.2.1, §5.2.2).
     pub(crate) fn lacks_any(&self, addresses: &[std::net::IpAddr]) -> Vec<std::net::IpAddr> {
-        addresses.iter().copied().filter(|&address| self.paths.find(address).is_none()).collect()
+        addresses
+            .iter()
+            .copied()
+            .filter(|&address| self.paths.find(address).is_none())
+            .collect()
     }
 
     /// The path to `remote`, or the primary.

@@ -8,6 +8,7 @@ use super::Association;
 use crate::event::CloseReason;
 use crate::path::PathId;
 use crate::state::State;
+use crate::tx::T3Outcome;
 
 impl Association {
     /// When [`Self::handle_timeout`] has something to do.
@@ -28,7 +29,11 @@ impl Association {
 
     /// T3-rtx and the zero-window probe, while DATA may be sent at all.
     fn data_deadline(&self) -> Option<Nanos> {
-        if self.state.sends_data() { self.tx.next_deadline(&self.paths) } else { None }
+        if self.state.sends_data() {
+            self.tx.next_deadline(&self.paths)
+        } else {
+            None
+        }
     }
 
     /// Runs the timers that are due.
@@ -36,7 +41,11 @@ impl Association {
         if self.is_closed() {
             return;
         }
-        if self.state.deadline().is_some_and(|deadline| deadline <= now) {
+        if self
+            .state
+            .deadline()
+            .is_some_and(|deadline| deadline <= now)
+        {
             self.handle_state_timeout(now);
         }
         if self.data_deadline().is_some_and(|deadline| deadline <= now) {
@@ -47,7 +56,10 @@ impl Association {
         {
             rx.handle_sack_timer(now);
         }
-        if self.heartbeat_deadline().is_some_and(|deadline| deadline <= now) {
+        if self
+            .heartbeat_deadline()
+            .is_some_and(|deadline| deadline <= now)
+        {
             self.handle_heartbeat_timeout(now);
         }
     }
@@ -58,9 +70,19 @@ impl Association {
             && closing.guard <= now
         {
             let information = Bytes::from_static(b"T5-shutdown-guard expired");
-            return self.abort_with(Cause::ProtocolViolation { information }, CloseReason::ShutdownTimeout);
+            return self.abort_with(
+                Cause::ProtocolViolation { information },
+                CloseReason::ShutdownTimeout,
+            );
         }
-        let Some(retry) = self.state.retry().copied().filter(|retry| retry.expired(now)) else { return };
+        let Some(retry) = self
+            .state
+            .retry()
+            .copied()
+            .filter(|retry| retry.expired(now))
+        else {
+            return;
+        };
         match self.state {
             State::CookieWait(_) | State::CookieEchoed(_) => {
                 if retry.retransmissions >= self.config.max_init_retransmits {
@@ -75,7 +97,7 @@ impl Association {
                 }
             }
         }
-        self.paths.back_off(now, retry.path, &mut self.trace);
+        self.back_off(now, retry.path);
         let next = self.paths.alternate_to(retry.path);
         if let Some(retry) = self.state.retry_mut() {
             retry.again(next);
@@ -91,7 +113,12 @@ impl Association {
             .map(|(path, _)| path)
             .collect();
         for path in due {
-            self.tx.handle_t3(now, path, &mut self.paths, &mut self.trace);
+            let outcome = self
+                .tx
+                .handle_t3(now, path, &mut self.paths, &mut self.trace);
+            if outcome != (T3Outcome::Marked { count_error: true }) {
+                continue;
+            }
             self.count_path_error(now, path);
             self.count_association_error();
             if self.is_closed() {

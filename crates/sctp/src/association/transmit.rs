@@ -1,9 +1,10 @@
 //! What goes out: control chunks first, then the SACK, then DATA (RFC 9260 §6.10).
 
-use anabranch_transport::{Nanos, Path, Transmit};
+use anabranch_transport::{Nanos, Transmit};
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{
-    Abort, CookieAck, CookieEcho, ErrorChunk, Heartbeat, HeartbeatAck, Shutdown, ShutdownAck, ShutdownComplete,
+    Abort, CookieAck, CookieEcho, ErrorChunk, Heartbeat, HeartbeatAck, Shutdown, ShutdownAck,
+    ShutdownComplete,
 };
 use anabranch_wire::packet::{CommonHeader, PacketBuilder};
 use anabranch_wire::parameter::Parameters;
@@ -41,17 +42,29 @@ impl Association {
     }
 
     fn transmit(&self, path: PathId, len: usize) -> Transmit {
-        Transmit { path: self.paths.get(path).path, len, segment_size: None }
+        Transmit {
+            path: self.paths.get(path).path,
+            len,
+            segment_size: None,
+        }
     }
 
     fn header(&self, verification_tag: u32) -> CommonHeader {
-        CommonHeader { source_port: self.local_port, destination_port: self.remote_port, verification_tag }
+        CommonHeader {
+            source_port: self.local_port,
+            destination_port: self.remote_port,
+            verification_tag,
+        }
     }
 
     /// Where the next packet goes, if there is one.
     fn next_destination(&self, now: Nanos) -> Option<PathId> {
         self.next_control_destination().or_else(|| {
-            if self.may_send_data() { self.tx.wants_to_send(now, &self.paths) } else { None }
+            if self.may_send_data() {
+                self.tx.wants_to_send(now, &self.paths)
+            } else {
+                None
+            }
         })
     }
 
@@ -65,7 +78,9 @@ impl Association {
         let reply = self.replies.front().map(|reply| match *reply {
             Reply::HeartbeatAck { to, .. } | Reply::Error { to, .. } => to,
         });
-        self.cookie_ack.or(reply).or_else(|| self.sack_due().then_some(self.sack_path))
+        self.cookie_ack
+            .or(reply)
+            .or_else(|| self.sack_due().then_some(self.sack_path))
     }
 
     fn sack_due(&self) -> bool {
@@ -73,7 +88,7 @@ impl Association {
     }
 
     fn may_send_data(&self) -> bool {
-        self.state.sends_data() && !self.data_waits_for_paths
+        self.state.sends_data()
     }
 
     /// One packet to `path`, of whatever is due there; 0 if nothing came together.
@@ -88,18 +103,30 @@ impl Association {
         self.push_sack(now, path, &mut packet);
         self.push_shutdown(now, path, &mut packet);
         if self.may_send_data() && self.tx.wants_to_send(now, &self.paths) == Some(path) {
-            self.tx.fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
+            self.tx
+                .fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
         }
-        if packet.is_empty() { 0 } else { packet.finish(self.config.checksum) }
+        if packet.is_empty() {
+            0
+        } else {
+            packet.finish(self.config.checksum)
+        }
     }
 
     /// COOKIE ECHO, which must be its packet's first chunk, and the report on the INIT ACK (RFC 9260 §5.1 C).
     fn push_cookie_echo(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
-        let State::CookieEchoed(echoed) = &mut self.state else { return };
+        let State::CookieEchoed(echoed) = &mut self.state else {
+            return;
+        };
         if !echoed.echo.due || echoed.echo.path != path {
             return;
         }
-        if packet.push(&CookieEcho { cookie: echoed.cookie.clone() }).is_err() {
+        if packet
+            .push(&CookieEcho {
+                cookie: echoed.cookie.clone(),
+            })
+            .is_err()
+        {
             // A cookie longer than a packet cannot be given back. T1-cookie then ends the association.
             echoed.echo.sent(now, self.paths.get(path).rto.rto());
             return;
@@ -116,8 +143,12 @@ impl Association {
     fn push_replies(&mut self, path: PathId, packet: &mut PacketBuilder<'_>) {
         while let Some(reply) = self.replies.front() {
             let pushed = match reply {
-                Reply::HeartbeatAck { to, info } if *to == path => packet.push(&HeartbeatAck { info: info.clone() }),
-                Reply::Error { to, causes } if *to == path => packet.push(&ErrorChunk { causes: causes.clone() }),
+                Reply::HeartbeatAck { to, info } if *to == path => {
+                    packet.push(&HeartbeatAck { info: info.clone() })
+                }
+                Reply::Error { to, causes } if *to == path => packet.push(&ErrorChunk {
+                    causes: causes.clone(),
+                }),
                 _ => return,
             };
             if pushed.is_err() && !packet.is_empty() {
@@ -133,9 +164,13 @@ impl Association {
             return;
         }
         let rides_along = |association: &Self| {
-            association.may_send_data() && association.tx.wants_to_send(now, &association.paths) == Some(path)
+            association.may_send_data()
+                && association.tx.wants_to_send(now, &association.paths) == Some(path)
         };
-        let waits = self.rx.as_ref().is_some_and(|rx| rx.sack_deadline().is_some());
+        let waits = self
+            .rx
+            .as_ref()
+            .is_some_and(|rx| rx.sack_deadline().is_some());
         if (self.sack_due() || (waits && rides_along(self)))
             && let Some(rx) = &mut self.rx
         {
@@ -150,7 +185,9 @@ impl Association {
             (State::ShutdownSent(closing), Some(cumulative_tsn_ack)) if closing.retry.due => {
                 (closing, packet.push(&Shutdown { cumulative_tsn_ack }))
             }
-            (State::ShutdownAckSent(closing), _) if closing.retry.due => (closing, packet.push(&ShutdownAck)),
+            (State::ShutdownAckSent(closing), _) if closing.retry.due => {
+                (closing, packet.push(&ShutdownAck))
+            }
             _ => return,
         };
         if closing.retry.path == path && pushed.is_ok() {
@@ -173,7 +210,7 @@ impl Association {
             preservative = wait.cookie_preservative;
             wait.init.sent(now, rto);
         }
-        let init = handshake::init(&self.config, own, entry.path.local, preservative);
+        let init = handshake::init(&self.config, own, entry.path.remote, preservative);
         let mut packet = PacketBuilder::new(out, self.header(0), limit);
         // Its parameters are bounded far below any MTU.
         let _ = packet.push(&init);
@@ -184,7 +221,11 @@ impl Association {
     /// HEARTBEAT, alone, so that a lost packet of data does not depend on an unproved path.
     fn write_heartbeat(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Transmit {
         let info = self.send_heartbeat(now, path);
-        let mut packet = PacketBuilder::new(out, self.header(self.peer_tag), self.paths.get(path).max_packet);
+        let mut packet = PacketBuilder::new(
+            out,
+            self.header(self.peer_tag),
+            self.paths.get(path).max_packet,
+        );
         let _ = packet.push(&Heartbeat { info });
         let len = packet.finish(self.config.checksum);
         self.transmit(path, len)
@@ -192,21 +233,30 @@ impl Association {
 
     fn write_parting(&self, parting: &Parting, out: &mut BytesMut) -> Transmit {
         let path = self.paths.choose_for_new_data();
-        let mut packet = PacketBuilder::new(out, self.header(self.peer_tag), self.paths.get(path).max_packet);
+        let mut packet = PacketBuilder::new(
+            out,
+            self.header(self.peer_tag),
+            self.paths.get(path).max_packet,
+        );
         let pushed = match parting {
             Parting::Abort(causes) => packet
-                .push(&Abort { tag_reflected: false, causes: causes.clone() })
-                .or_else(|_| packet.push(&Abort { tag_reflected: false, causes: Causes::empty() })),
-            Parting::ShutdownComplete => packet.push(&ShutdownComplete { tag_reflected: false }),
+                .push(&Abort {
+                    tag_reflected: false,
+                    causes: causes.clone(),
+                })
+                .or_else(|_| {
+                    packet.push(&Abort {
+                        tag_reflected: false,
+                        causes: Causes::empty(),
+                    })
+                }),
+            Parting::ShutdownComplete => packet.push(&ShutdownComplete {
+                tag_reflected: false,
+            }),
         };
         debug_assert!(pushed.is_ok(), "a bare chunk fits any packet");
         let len = packet.finish(self.config.checksum);
         self.transmit(path, len)
-    }
-
-    /// Where packets that belong to no path of the association go: nowhere; kept for the endpoint's answers.
-    pub(crate) fn local_path(&self, path: Path) -> PathId {
-        self.path_to(path.remote)
     }
 }
 

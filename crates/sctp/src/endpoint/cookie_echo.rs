@@ -42,7 +42,12 @@ impl Action {
 }
 
 impl Endpoint {
-    pub(super) fn on_cookie_echo(&mut self, arrival: Arrival, first: RawChunk, mut rest: Chunks<'_>) {
+    pub(super) fn on_cookie_echo(
+        &mut self,
+        arrival: Arrival,
+        first: RawChunk,
+        mut rest: Chunks<'_>,
+    ) {
         let Ok(Chunk::CookieEcho(echo)) = Chunk::decode(first) else {
             return self.discards.count(Discard::ChunkFields);
         };
@@ -55,8 +60,13 @@ impl Endpoint {
         let Some(cookie) = self.jar.open(&echo.cookie).filter(fits) else {
             return self.discards.count(Discard::ForgedCookie);
         };
-        let existing = cookie.peer_addresses.iter().find_map(|&address| self.live(cookie.remote_port, address));
-        let action = existing.and_then(|slot| self.table.get(slot)).map(|it| Action::of(it, &cookie));
+        let existing = cookie
+            .peer_addresses
+            .iter()
+            .find_map(|&address| self.live(cookie.remote_port, address));
+        let action = existing
+            .and_then(|slot| self.table.get(slot))
+            .map(|it| Action::of(it, &cookie));
         // The association's own cookie never grows stale (RFC 9260 §5.2.4, step 3).
         if let Some(staleness) = cookie.staleness(arrival.now)
             && action != Some(Action::Own)
@@ -81,7 +91,9 @@ impl Endpoint {
     /// ERROR with the cause Stale Cookie (RFC 9260 §5.2.6).
     fn tell_staleness(&mut self, arrival: Arrival, cookie: &Cookie, staleness: u64) {
         let measure_of_staleness = u32::try_from(staleness / 1_000).unwrap_or(u32::MAX);
-        let causes = Causes::of(&[Cause::StaleCookie { measure_of_staleness }]);
+        let causes = Causes::of(&[Cause::StaleCookie {
+            measure_of_staleness,
+        }]);
         self.answer(arrival, cookie.peer_tag, &[&ErrorChunk { causes }]);
     }
 
@@ -100,19 +112,29 @@ impl Endpoint {
         };
         if let Some(causes) = refusal {
             self.discards.count(Discard::Overload);
-            let abort = Abort { tag_reflected: false, causes: Causes::of(causes) };
+            let abort = Abort {
+                tag_reflected: false,
+                causes: Causes::of(causes),
+            };
             self.answer(arrival, cookie.peer_tag, &[&abort]);
             return None;
         }
         let random = self.random.fork();
-        let mut association = Association::accepted(Arc::clone(&self.config), cookie, arrival.path, random);
+        let mut association =
+            Association::accepted(Arc::clone(&self.config), cookie, arrival.path, random);
         association.establish(arrival.now);
         association.cookie_ack = Some(association.path_to(arrival.path.remote));
         Some(self.table.insert(Box::new(association)).slot)
     }
 
     /// What the table of RFC 9260 §5.2.4 asks for. Gives the association if it takes the rest of the packet.
-    fn apply(&mut self, slot: u32, arrival: Arrival, cookie: &Cookie, action: Action) -> Option<u32> {
+    fn apply(
+        &mut self,
+        slot: u32,
+        arrival: Arrival,
+        cookie: &Cookie,
+        action: Action,
+    ) -> Option<u32> {
         let association = self.table.get_mut(slot)?;
         match action {
             Action::Restart if matches!(association.state, State::ShutdownAckSent(_)) => {
@@ -121,7 +143,11 @@ impl Endpoint {
                 return None;
             }
             Action::Restart => {
-                self.retired.retire(arrival.now, association.local_tag, self.config.valid_cookie_life);
+                self.retired.retire(
+                    arrival.now,
+                    association.local_tag,
+                    self.config.valid_cookie_life,
+                );
                 self.table.detach(slot);
                 let association = self.table.get_mut(slot)?;
                 association.restart(arrival.now, cookie, arrival.path.local);

@@ -49,10 +49,16 @@ impl Endpoint {
             }
         };
         let port = arrival.header.source_port;
-        let Some(slot) = offer.addresses.iter().find_map(|&address| self.live(port, address)) else {
+        let Some(slot) = offer
+            .addresses
+            .iter()
+            .find_map(|&address| self.live(port, address))
+        else {
             return self.on_first_init(arrival, &offer);
         };
-        let Some(association) = self.table.get_mut(slot) else { return };
+        let Some(association) = self.table.get_mut(slot) else {
+            return;
+        };
         match collision(association, &offer) {
             Collision::SameTag(tie_tags) => {
                 let own = Own {
@@ -76,7 +82,9 @@ impl Endpoint {
             Collision::NewAddresses(addresses) => {
                 self.discards.count(Discard::RestartNewAddress);
                 let addresses: Vec<_> = addresses.into_iter().map(Parameter::address).collect();
-                let cause = Cause::RestartWithNewAddresses { addresses: Parameters::of(&addresses) };
+                let cause = Cause::RestartWithNewAddresses {
+                    addresses: Parameters::of(&addresses),
+                };
                 self.refuse_init(arrival, offer.initiate_tag, &[cause]);
             }
         }
@@ -97,7 +105,10 @@ impl Endpoint {
 
     /// ABORT to the sender of an INIT, with the tag it chose (RFC 9260 §8.4, rule 3).
     fn refuse_init(&mut self, arrival: Arrival, tag: u32, causes: &[Cause]) {
-        let abort = Abort { tag_reflected: false, causes: Causes::of(causes) };
+        let abort = Abort {
+            tag_reflected: false,
+            causes: Causes::of(causes),
+        };
         self.answer(arrival, tag, &[&abort]);
     }
 
@@ -133,8 +144,16 @@ impl Endpoint {
             peer_addresses: offer.addresses.clone(),
         };
         let sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
-        let own = Own { outbound_streams, ..own };
-        let ack = InitAck(handshake::init_ack(&self.config, own, sealed, &offer.unrecognized));
+        let own = Own {
+            outbound_streams,
+            ..own
+        };
+        let ack = InitAck(handshake::init_ack(
+            &self.config,
+            own,
+            sealed,
+            &offer.unrecognized,
+        ));
         self.answer(arrival, offer.initiate_tag, &[&ack]);
     }
 }

@@ -23,8 +23,21 @@ impl Endpoint {
         let tag = arrival.header.verification_tag;
         match answer {
             Answer::Nothing(reason) => return self.discards.count(reason),
-            Answer::ShutdownComplete => self.answer(arrival, tag, &[&ShutdownComplete { tag_reflected: true }]),
-            Answer::Abort => self.answer(arrival, tag, &[&Abort { tag_reflected: true, causes: Causes::empty() }]),
+            Answer::ShutdownComplete => self.answer(
+                arrival,
+                tag,
+                &[&ShutdownComplete {
+                    tag_reflected: true,
+                }],
+            ),
+            Answer::Abort => self.answer(
+                arrival,
+                tag,
+                &[&Abort {
+                    tag_reflected: true,
+                    causes: Causes::empty(),
+                }],
+            ),
         }
         self.discards.count(Discard::OutOfTheBlue);
     }
@@ -35,7 +48,9 @@ fn judge(packet: &Packet<'_>) -> Answer {
     let mut answer = Answer::Abort;
     for chunk in packet.chunks() {
         // A packet that cannot be read to its end is not answered: its sender speaks another language or an attack.
-        let Ok(chunk) = chunk else { return Answer::Nothing(Discard::ChunkLength) };
+        let Ok(chunk) = chunk else {
+            return Answer::Nothing(Discard::ChunkLength);
+        };
         match chunk.kind {
             kind::ABORT | kind::SHUTDOWN_COMPLETE | kind::COOKIE_ACK => {
                 return Answer::Nothing(Discard::OutOfTheBlue);

@@ -20,7 +20,8 @@ impl RetiredTags {
     pub(super) fn retire(&mut self, now: Nanos, tag: u32, cookie_life: Nanos) {
         self.forget_expired(now);
         if self.tags.insert(tag) {
-            self.order.push_back((now.saturating_add(cookie_life.saturating_mul(2)), tag));
+            self.order
+                .push_back((now.saturating_add(cookie_life.saturating_mul(2)), tag));
         }
         if self.order.len() > MOST
             && let Some((_, oldest)) = self.order.pop_front()

@@ -45,7 +45,10 @@ impl Table {
         });
         let entry = &mut self.slots[slot as usize];
         entry.association = Some(association);
-        let id = AssociationId { slot, generation: entry.generation };
+        let id = AssociationId {
+            slot,
+            generation: entry.generation,
+        };
         self.index(slot);
         id
     }
@@ -53,8 +56,12 @@ impl Table {
     /// Makes the association findable by all its addresses. An address that another association of the same port holds
     /// already stays with that one: nobody takes over a peer by listing its address (RFC 5062 §2.2).
     pub(super) fn index(&mut self, slot: u32) {
-        let Some(entry) = self.slots.get_mut(slot as usize) else { return };
-        let Some(association) = entry.association.as_mut() else { return };
+        let Some(entry) = self.slots.get_mut(slot as usize) else {
+            return;
+        };
+        let Some(association) = entry.association.as_mut() else {
+            return;
+        };
         association.addresses_changed = false;
         for address in association.remote_addresses() {
             let key = (association.remote_port(), address);
@@ -92,7 +99,10 @@ impl Table {
     }
 
     pub(super) fn id_of(&self, slot: u32) -> AssociationId {
-        AssociationId { slot, generation: self.slots[slot as usize].generation }
+        AssociationId {
+            slot,
+            generation: self.slots[slot as usize].generation,
+        }
     }
 
     pub(super) fn get(&self, slot: u32) -> Option<&Association> {
@@ -100,12 +110,17 @@ impl Table {
     }
 
     pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Association> {
-        self.slots.get_mut(slot as usize)?.association.as_deref_mut()
+        self.slots
+            .get_mut(slot as usize)?
+            .association
+            .as_deref_mut()
     }
 
     /// Makes the association unfindable: packets of its peer are out of the blue from now on.
     pub(super) fn detach(&mut self, slot: u32) {
-        let Some(entry) = self.slots.get_mut(slot as usize) else { return };
+        let Some(entry) = self.slots.get_mut(slot as usize) else {
+            return;
+        };
         for key in entry.keys.drain(..) {
             self.by_peer.remove(&key);
         }
@@ -128,7 +143,9 @@ impl Table {
 
     /// The slots in use, lowest first.
     pub(super) fn ids(&self) -> impl Iterator<Item = AssociationId> + '_ {
-        (0..self.slots.len() as u32).filter(|&slot| self.get(slot).is_some()).map(|slot| self.id_of(slot))
+        (0..self.slots.len() as u32)
+            .filter(|&slot| self.get(slot).is_some())
+            .map(|slot| self.id_of(slot))
     }
 
     /// Associations that are not closed yet, or closed and not yet released.
@@ -138,7 +155,9 @@ impl Table {
 
     /// Notes that `slot` may have something to send and to tell.
     pub(super) fn touch(&mut self, slot: u32) {
-        let Some(entry) = self.slots.get_mut(slot as usize) else { return };
+        let Some(entry) = self.slots.get_mut(slot as usize) else {
+            return;
+        };
         if !std::mem::replace(&mut entry.waits_to_transmit, true) {
             self.to_transmit.push_back(slot);
         }

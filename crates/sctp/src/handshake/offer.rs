@@ -14,7 +14,7 @@ use super::is_unicast;
 use crate::cookie::MAX_PEER_ADDRESSES;
 
 /// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
-const MIN_A_RWND: u32 = 1_500;
+pub(super) const MIN_A_RWND: u32 = 1_500;
 /// Bytes of unrecognised parameters that are reported; the rest is skipped in silence.
 const MAX_REPORTED: usize = 512;
 
@@ -49,15 +49,21 @@ pub(crate) enum OfferError {
 }
 
 impl OfferError {
+    pub(crate) fn is_host_name(&self) -> bool {
+        matches!(self, OfferError::HostName(_))
+    }
+
     /// The cause told in the ABORT that refuses it; `None` where it is refused in silence.
     pub(crate) fn cause(&self) -> Option<Cause> {
         match self {
             OfferError::ZeroTag => None,
             OfferError::Field => Some(Cause::InvalidMandatoryParameter),
-            OfferError::Malformed => {
-                Some(Cause::ProtocolViolation { information: Bytes::from_static(b"malformed parameter") })
-            }
-            OfferError::HostName(parameter) => Some(Cause::UnresolvableAddress { parameter: parameter.clone() }),
+            OfferError::Malformed => Some(Cause::ProtocolViolation {
+                information: Bytes::from_static(b"malformed parameter"),
+            }),
+            OfferError::HostName(parameter) => Some(Cause::UnresolvableAddress {
+                parameter: parameter.clone(),
+            }),
         }
     }
 }
@@ -93,13 +99,20 @@ impl Offer {
     }
 
     /// Takes one parameter; `false` if those after it are not to be read.
-    fn take(&mut self, parameter: Parameter, source: IpAddr, reported: &mut usize) -> Result<bool, OfferError> {
+    fn take(
+        &mut self,
+        parameter: Parameter,
+        source: IpAddr,
+        reported: &mut usize,
+    ) -> Result<bool, OfferError> {
         match parameter {
             Parameter::Ipv4Address(address) => self.add_address(address.into(), source),
             Parameter::Ipv6Address(address) => self.add_address(address.into(), source),
             Parameter::StateCookie(cookie) => self.cookie = Some(cookie),
             Parameter::CookiePreservative(increment) => self.cookie_preservative = Some(increment),
-            Parameter::HostNameAddress(name) => return Err(OfferError::HostName(host_name_parameter(name))),
+            Parameter::HostNameAddress(name) => {
+                return Err(OfferError::HostName(host_name_parameter(name)));
+            }
             // Understood and without effect: this endpoint sends to whatever family the peer lists and it can reach,
             // learns of unrecognised parameters from silence just as well, and has neither ECN nor extensions to enable.
             Parameter::SupportedAddressTypes(_)
@@ -133,7 +146,8 @@ impl Offer {
     /// A loopback address means something only to the host it is on (RFC 9260 §5.1.2 asks for usable addresses).
     fn add_address(&mut self, address: IpAddr, source: IpAddr) {
         let usable = is_unicast(address) && (!address.is_loopback() || source.is_loopback());
-        if usable && !self.addresses.contains(&address) && self.addresses.len() < MAX_PEER_ADDRESSES {
+        if usable && !self.addresses.contains(&address) && self.addresses.len() < MAX_PEER_ADDRESSES
+        {
             self.addresses.push(address);
         }
     }
@@ -177,20 +191,47 @@ mod tests {
         zero_tag.initiate_tag = 0;
         assert_eq!(Offer::read(&zero_tag, SOURCE), Err(OfferError::ZeroTag));
         for broken in [
-            Init { outbound_streams: 0, ..init(Parameters::empty()) },
-            Init { inbound_streams: 0, ..init(Parameters::empty()) },
-            Init { a_rwnd: 1_499, ..init(Parameters::empty()) },
+            Init {
+                outbound_streams: 0,
+                ..init(Parameters::empty())
+            },
+            Init {
+                inbound_streams: 0,
+                ..init(Parameters::empty())
+            },
+            Init {
+                a_rwnd: 1_499,
+                ..init(Parameters::empty())
+            },
         ] {
             assert_eq!(Offer::read(&broken, SOURCE), Err(OfferError::Field));
         }
-        assert!(Offer::read(&Init { a_rwnd: 1_500, ..init(Parameters::empty()) }, SOURCE).is_ok());
+        assert!(
+            Offer::read(
+                &Init {
+                    a_rwnd: 1_500,
+                    ..init(Parameters::empty())
+                },
+                SOURCE
+            )
+            .is_ok()
+        );
     }
 
     #[test]
     fn unknown_parameters_follow_their_two_high_bits() {
         let address = Parameter::Ipv4Address([10, 0, 0, 9].into());
-        for (kind, reported, goes_on) in [(0x3FF0, 0, false), (0x7FF0, 1, false), (0xBFF0, 0, true), (0xFFF0, 1, true)] {
-            let offer = Offer::read(&init(Parameters::of(&[unknown(kind, b"abcd"), address.clone()])), SOURCE).unwrap();
+        for (kind, reported, goes_on) in [
+            (0x3FF0, 0, false),
+            (0x7FF0, 1, false),
+            (0xBFF0, 0, true),
+            (0xFFF0, 1, true),
+        ] {
+            let offer = Offer::read(
+                &init(Parameters::of(&[unknown(kind, b"abcd"), address.clone()])),
+                SOURCE,
+            )
+            .unwrap();
             assert_eq!(offer.unrecognized.len(), reported, "{kind:#x}");
             assert_eq!(offer.addresses.len() == 2, goes_on, "{kind:#x}");
         }
@@ -206,30 +247,52 @@ mod tests {
 
     #[test]
     fn addresses_are_unicast_each_once_and_few() {
-        let mut list: Vec<_> = (0..100).map(|last| Parameter::Ipv4Address([10, 0, 1, last].into())).collect();
+        let mut list: Vec<_> = (0..100)
+            .map(|last| Parameter::Ipv4Address([10, 0, 1, last].into()))
+            .collect();
         list.insert(0, Parameter::Ipv4Address([10, 0, 0, 1].into()));
-        for bad in [[224, 0, 0, 1], [255, 255, 255, 255], [0, 0, 0, 0], [127, 0, 0, 1]] {
+        for bad in [
+            [224, 0, 0, 1],
+            [255, 255, 255, 255],
+            [0, 0, 0, 0],
+            [127, 0, 0, 1],
+        ] {
             list.insert(0, Parameter::Ipv4Address(bad.into()));
         }
         let offer = Offer::read(&init(Parameters::of(&list)), SOURCE).unwrap();
         assert_eq!(offer.addresses.len(), MAX_PEER_ADDRESSES);
         assert_eq!(offer.addresses[0], SOURCE);
-        assert!(offer.addresses.iter().all(|address| address.to_string().starts_with("10.0.")));
+        assert!(
+            offer
+                .addresses
+                .iter()
+                .all(|address| address.to_string().starts_with("10.0."))
+        );
     }
 
     #[test]
     fn a_parameter_partly_outside_the_chunk_refuses_the_whole_offer() {
         let good = Parameters::of(&[Parameter::Ipv4Address([10, 0, 0, 9].into())]);
         for cut in 1..good.as_bytes().len() {
-            let offer = Offer::read(&init(Parameters::from_bytes(good.as_bytes().slice(..cut))), SOURCE);
+            let offer = Offer::read(
+                &init(Parameters::from_bytes(good.as_bytes().slice(..cut))),
+                SOURCE,
+            );
             assert_eq!(offer, Err(OfferError::Malformed), "cut to {cut}");
         }
     }
 
     #[test]
     fn a_host_name_is_refused_with_the_parameter() {
-        let offer = Offer::read(&init(Parameters::of(&[Parameter::HostNameAddress(Bytes::from_static(b"a.b\0"))])), SOURCE);
-        let Err(OfferError::HostName(whole)) = offer else { panic!("{offer:?}") };
+        let offer = Offer::read(
+            &init(Parameters::of(&[Parameter::HostNameAddress(
+                Bytes::from_static(b"a.b\0"),
+            )])),
+            SOURCE,
+        );
+        let Err(OfferError::HostName(whole)) = offer else {
+            panic!("{offer:?}")
+        };
         assert_eq!(&whole[..], b"\x00\x0b\x00\x08a.b\0");
     }
 }

@@ -4,12 +4,14 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, CloseReason, Config, Endpoint, Event, Message, ReceivedMessage, StateName};
+use anabranch_sctp::{
+    AssociationId, CloseReason, Config, Endpoint, Event, Message, ReceivedMessage, StateName,
+};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_wire::Encode;
 use anabranch_wire::chunk::{Chunk, kind};
 use anabranch_wire::packet::{Checksum, CommonHeader, Packet, PacketBuilder};
-use anabranch_wire::Encode;
 use bytes::{Bytes, BytesMut};
 
 pub const A: usize = 0;
@@ -74,7 +76,10 @@ impl World {
         }
         let mut world = Self {
             now: SECOND,
-            endpoints: [Endpoint::new(a, PORT_A, [1; 32]), Endpoint::new(z, PORT_Z, [2; 32])],
+            endpoints: [
+                Endpoint::new(a, PORT_A, [1; 32]),
+                Endpoint::new(z, PORT_Z, [2; 32]),
+            ],
             delay: 10 * MILLISECOND,
             events: [Vec::new(), Vec::new()],
             story: Vec::new(),
@@ -91,7 +96,9 @@ impl World {
 
     /// A calls Z.
     pub fn connect(&mut self) -> AssociationId {
-        let id = self.endpoints[A].connect(self.now, &[address(Z, 0)], PORT_Z).expect("no association yet");
+        let id = self.endpoints[A]
+            .connect(self.now, &[address(Z, 0)], PORT_Z)
+            .expect("no association yet");
         self.drain(A);
         id
     }
@@ -101,8 +108,18 @@ impl World {
         let a = self.connect();
         self.run_for(SECOND);
         let z = self.only_association(Z);
-        assert_eq!(self.state(A, a), StateName::Established, "{:#?}", self.story);
-        assert_eq!(self.state(Z, z), StateName::Established, "{:#?}", self.story);
+        assert_eq!(
+            self.state(A, a),
+            StateName::Established,
+            "{:#?}",
+            self.story
+        );
+        assert_eq!(
+            self.state(Z, z),
+            StateName::Established,
+            "{:#?}",
+            self.story
+        );
         self.forget();
         (a, z)
     }
@@ -125,11 +142,19 @@ impl World {
     }
 
     pub fn close_reason(&self, host: usize, id: AssociationId) -> Option<CloseReason> {
-        self.endpoints[host].association(id).expect("known").close_reason().cloned()
+        self.endpoints[host]
+            .association(id)
+            .expect("known")
+            .close_reason()
+            .cloned()
     }
 
     pub fn send(&mut self, host: usize, id: AssociationId, stream: u16, payload: impl Into<Bytes>) {
-        let message = Message { ppid: 0, unordered: false, payload: payload.into() };
+        let message = Message {
+            ppid: 0,
+            unordered: false,
+            payload: payload.into(),
+        };
         let association = self.endpoints[host].association_mut(id).expect("known");
         association.send(stream, message).expect("accepted");
         self.drain(host);
@@ -137,7 +162,11 @@ impl World {
 
     pub fn shutdown(&mut self, host: usize, id: AssociationId) {
         let now = self.now;
-        self.endpoints[host].association_mut(id).expect("known").shutdown(now).expect("open");
+        self.endpoints[host]
+            .association_mut(id)
+            .expect("known")
+            .shutdown(now)
+            .expect("open");
         self.drain(host);
     }
 
@@ -163,18 +192,35 @@ impl World {
 
     /// Puts a packet on the wire as if `from` had sent it.
     pub fn put(&mut self, from: usize, path: Path, bytes: Bytes) {
-        let chunks = if self.narrate { describe(&bytes) } else { String::new() };
-        let shot = Shot { at: self.now, from, path, bytes, chunks };
+        let chunks = if self.narrate {
+            describe(&bytes)
+        } else {
+            String::new()
+        };
+        let shot = Shot {
+            at: self.now,
+            from,
+            path,
+            bytes,
+            chunks,
+        };
         let fate = (self.fate)(&shot);
         if self.narrate {
             let lost = if fate == Fate::Drop { " (lost)" } else { "" };
-            self.story.push(format!("{} -> {} -> {}{lost}", name(from), shot.chunks, name(1 - from)));
+            self.story.push(format!(
+                "{} -> {} -> {}{lost}",
+                name(from),
+                shot.chunks,
+                name(1 - from)
+            ));
             self.shots.push(shot.clone());
         }
-        let mut arrive = |world: &mut Self, extra: Nanos, bytes: Bytes| {
+        let arrive = |world: &mut Self, extra: Nanos, bytes: Bytes| {
             world.sequence += 1;
             let at = world.now + world.delay + extra;
-            world.in_flight.insert((at, world.sequence), (1 - from, path.reversed(), bytes));
+            world
+                .in_flight
+                .insert((at, world.sequence), (1 - from, path.reversed(), bytes));
         };
         match fate {
             Fate::Drop => {}
@@ -201,7 +247,8 @@ impl World {
 
     pub fn inject_from(&mut self, host: usize, path: Path, bytes: Bytes) {
         if self.narrate {
-            self.story.push(format!("? -> {} -> {}", describe(&bytes), name(host)));
+            self.story
+                .push(format!("? -> {} -> {}", describe(&bytes), name(host)));
         }
         self.endpoints[host].handle_datagram(self.now, path, bytes);
         self.drain(host);
@@ -250,7 +297,10 @@ impl World {
 
     /// What `host` was told, without which association.
     pub fn told(&self, host: usize) -> Vec<Event> {
-        self.events[host].iter().map(|(_, event)| event.clone()).collect()
+        self.events[host]
+            .iter()
+            .map(|(_, event)| event.clone())
+            .collect()
     }
 
     /// The packets of the story so far, and a new chapter.
@@ -260,13 +310,24 @@ impl World {
 
     /// The first packet of `from` whose chunks are `chunks`.
     pub fn shot(&self, from: usize, chunks: &str) -> Bytes {
-        let found = self.shots.iter().find(|shot| shot.from == from && shot.chunks == chunks);
-        found.unwrap_or_else(|| panic!("no {chunks} from {} in {:#?}", name(from), self.story)).bytes.clone()
+        let found = self
+            .shots
+            .iter()
+            .find(|shot| shot.from == from && shot.chunks == chunks);
+        found
+            .unwrap_or_else(|| panic!("no {chunks} from {} in {:#?}", name(from), self.story))
+            .bytes
+            .clone()
     }
 
     /// The tag in packets that `from` sends to its peer, as its last packet has it.
     pub fn tag_sent_by(&self, from: usize) -> u32 {
-        let shot = self.shots.iter().rev().find(|shot| shot.from == from).expect("sent something");
+        let shot = self
+            .shots
+            .iter()
+            .rev()
+            .find(|shot| shot.from == from)
+            .expect("sent something");
         header_of(&shot.bytes).verification_tag
     }
 }
@@ -276,19 +337,27 @@ pub fn name(host: usize) -> &'static str {
 }
 
 pub fn header_of(bytes: &Bytes) -> CommonHeader {
-    Packet::parse(bytes, Checksum::Ignore).expect("a packet").header
+    Packet::parse(bytes, Checksum::Ignore)
+        .expect("a packet")
+        .header
 }
 
 pub fn chunks_of(bytes: &Bytes) -> Vec<Chunk> {
     let packet = Packet::parse(bytes, Checksum::Ignore).expect("a packet");
-    packet.chunks().map(|raw| Chunk::decode(raw.expect("framed")).expect("sound")).collect()
+    packet
+        .chunks()
+        .map(|raw| Chunk::decode(raw.expect("framed")).expect("sound"))
+        .collect()
 }
 
 /// A packet from `host` to the other with these chunks.
 pub fn packet(host: usize, verification_tag: u32, chunks: &[&Chunk]) -> Bytes {
     let ports = [PORT_A, PORT_Z];
-    let header =
-        CommonHeader { source_port: ports[host], destination_port: ports[1 - host], verification_tag };
+    let header = CommonHeader {
+        source_port: ports[host],
+        destination_port: ports[1 - host],
+        verification_tag,
+    };
     let mut out = BytesMut::new();
     let mut builder = PacketBuilder::new(&mut out, header, 65_000);
     for chunk in chunks {
@@ -324,8 +393,13 @@ pub fn encoded_len(chunk: &Chunk) -> usize {
 }
 
 pub fn describe(bytes: &Bytes) -> String {
-    let Ok(packet) = Packet::parse(bytes, Checksum::Ignore) else { return "garbage".into() };
-    let names: Vec<_> = packet.chunks().map(|raw| raw.map_or("broken".into(), |raw| kind_name(raw.kind))).collect();
+    let Ok(packet) = Packet::parse(bytes, Checksum::Ignore) else {
+        return "garbage".into();
+    };
+    let names: Vec<_> = packet
+        .chunks()
+        .map(|raw| raw.map_or("broken".into(), |raw| kind_name(raw.kind)))
+        .collect();
     names.join(", ")
 }
 
