@@ -128,7 +128,9 @@ impl Config {
         let profile = &self.profile;
         let unit = match profile.window_unit {
             WindowUnit::Mtu => self.mtu as u64,
-            WindowUnit::Pmdcs => profile.cwnd_counts.bytes(mtu::max_user_data(self.max_packet(remote))),
+            WindowUnit::Pmdcs => profile
+                .cwnd_counts
+                .bytes(mtu::max_user_data(self.max_packet(remote))),
         };
         SctpParameters {
             unit,

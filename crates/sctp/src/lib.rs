@@ -4,5 +4,6 @@
 pub mod config;
 pub mod path;
 pub mod profile;
+pub mod rx;
 mod stream_table;
 pub mod tx;

@@ -6,7 +6,10 @@ mod values;
 
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
 pub use switch::{Switch, SwitchError};
-pub use values::{Counts, FastRecovery, Htna, IdleDecay, InitialCwnd, MaxBurst, RetransmissionPath, Span, WhenFull, WindowUnit};
+pub use values::{
+    Counts, FastRecovery, Htna, IdleDecay, InitialCwnd, MaxBurst, RetransmissionPath, Span,
+    WhenFull, WindowUnit,
+};
 
 use anabranch_transport::time::SECOND;
 use switch::SwitchValue;

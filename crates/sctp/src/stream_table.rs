@@ -18,7 +18,10 @@ impl<T> Default for StreamTable<T> {
 impl<T: Default> StreamTable<T> {
     /// The value of `stream`, if its page was ever used.
     pub fn get(&self, stream: u16) -> Option<&T> {
-        self.pages.get(usize::from(stream) / PAGE)?.as_ref()?.get(usize::from(stream) % PAGE)
+        self.pages
+            .get(usize::from(stream) / PAGE)?
+            .as_ref()?
+            .get(usize::from(stream) % PAGE)
     }
 
     /// The value of `stream`, made if it was never used.
@@ -41,7 +44,10 @@ mod tests {
         for stream in [0, 63, 64, 65_535] {
             *table.entry(stream) += u32::from(stream) + 1;
         }
-        assert_eq!([0, 63, 64, 65_535].map(|stream| *table.entry(stream)), [1, 64, 65, 65_536]);
+        assert_eq!(
+            [0, 63, 64, 65_535].map(|stream| *table.entry(stream)),
+            [1, 64, 65, 65_536]
+        );
         assert_eq!((table.get(1), table.get(200)), (Some(&0), None));
         assert_eq!(table.pages.iter().flatten().count(), 3);
     }

@@ -96,7 +96,11 @@ struct Burst {
 impl Burst {
     /// A new occasion to send, at `now`.
     fn restart(&mut self, now: Nanos) {
-        *self = Burst { began: now, armed: self.armed, ..Burst::default() };
+        *self = Burst {
+            began: now,
+            armed: self.armed,
+            ..Burst::default()
+        };
     }
 }
 
@@ -145,7 +149,10 @@ impl Sender {
             return Err(SendError::Empty);
         }
         if self.streams > 0 && stream >= self.streams {
-            return Err(SendError::NoSuchStream { stream, streams: self.streams });
+            return Err(SendError::NoSuchStream {
+                stream,
+                streams: self.streams,
+            });
         }
         if self.queue.bytes() > 0 && self.queue.bytes() + message.payload.len() > self.send_buffer {
             return Err(SendError::BufferFull);
@@ -206,7 +213,8 @@ impl Sender {
         if let Some(tsn) = self.outstanding.first_marked() {
             let path = self.retransmission_path(tsn, paths)?;
             let entry = paths.get(path);
-            let allowed = self.one_packet || (!self.gate_closed && entry.flightsize < entry.cc.cwnd());
+            let allowed =
+                self.one_packet || (!self.gate_closed && entry.flightsize < entry.cc.cwnd());
             return allowed.then_some(path);
         }
         let path = paths.choose_for_new_data();
@@ -214,7 +222,8 @@ impl Sender {
     }
 
     fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
-        self.windows_allow_new(path, paths) && !(self.fits_peer_window(path, paths) && self.burst_spent(now))
+        self.windows_allow_new(path, paths)
+            && !(self.fits_peer_window(path, paths) && self.burst_spent(now))
     }
 
     /// Whether cwnd and the peer's window let a new chunk go. Where the window does not, one chunk in flight is always
@@ -255,12 +264,22 @@ impl Sender {
 
     /// Bytes in flight as the peer's window is judged by.
     fn in_flight_for_window(&self) -> u64 {
-        self.rwnd_in_flight + if self.profile.flight_counts_marked { self.rwnd_marked } else { 0 }
+        self.rwnd_in_flight
+            + if self.profile.flight_counts_marked {
+                self.rwnd_marked
+            } else {
+                0
+            }
     }
 
     /// Bytes in flight on a path as its window is judged by when an acknowledgement arrives.
     fn flight_for_growth(&self, entry: &PathEntry) -> u64 {
-        entry.flightsize + if self.profile.flight_counts_marked { entry.marked_bytes } else { 0 }
+        entry.flightsize
+            + if self.profile.flight_counts_marked {
+                entry.marked_bytes
+            } else {
+                0
+            }
     }
 
     /// The number of a segment in series and figures: 0 for the first of the association.
@@ -269,7 +288,12 @@ impl Sender {
     }
 
     fn trace_flight(&self, now: Nanos, id: PathId, entry: &PathEntry, trace: &mut Trace) {
-        trace.record(now, Probe::FlightSize, id.0.into(), self.flight_for_growth(entry) as f64);
+        trace.record(
+            now,
+            Probe::FlightSize,
+            id.0.into(),
+            self.flight_for_growth(entry) as f64,
+        );
         trace.record(now, Probe::PeerRwnd, 0, self.peer_rwnd as f64);
     }
 }

@@ -111,7 +111,12 @@ impl PathEntry {
     pub fn measure_rtt(&mut self, now: Nanos, id: PathId, rtt: Nanos, trace: &mut Trace) {
         self.rto.measure(rtt);
         let seconds = anabranch_transport::time::seconds;
-        trace.record(now, Probe::Srtt, id.0.into(), self.rto.srtt().map_or(0.0, seconds));
+        trace.record(
+            now,
+            Probe::Srtt,
+            id.0.into(),
+            self.rto.srtt().map_or(0.0, seconds),
+        );
         trace.record(now, Probe::Rto, id.0.into(), seconds(self.rto.rto()));
     }
 
@@ -194,7 +199,10 @@ impl Paths {
 
     /// The path to that remote address.
     pub fn find(&self, remote: IpAddr) -> Option<PathId> {
-        self.entries.iter().position(|entry| entry.path.remote == remote).map(|index| PathId(index as u8))
+        self.entries
+            .iter()
+            .position(|entry| entry.path.remote == remote)
+            .map(|index| PathId(index as u8))
     }
 
     /// Number of paths.
@@ -209,12 +217,18 @@ impl Paths {
 
     /// Every path with its number.
     pub fn iter(&self) -> impl Iterator<Item = (PathId, &PathEntry)> {
-        self.entries.iter().enumerate().map(|(index, entry)| (PathId(index as u8), entry))
+        self.entries
+            .iter()
+            .enumerate()
+            .map(|(index, entry)| (PathId(index as u8), entry))
     }
 
     /// Every path with its number, to change.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (PathId, &mut PathEntry)> {
-        self.entries.iter_mut().enumerate().map(|(index, entry)| (PathId(index as u8), entry))
+        self.entries
+            .iter_mut()
+            .enumerate()
+            .map(|(index, entry)| (PathId(index as u8), entry))
     }
 
     /// Where new data goes: the primary while it is not inactive, else the next active path (RFC 9260 §6.4.1).
@@ -232,7 +246,11 @@ impl Paths {
             RetransmissionPath::Alternate => true,
             RetransmissionPath::AlternateOnTimeout => timed_out,
         };
-        if !alternate && self.get(last).state == PathState::Active { last } else { self.alternate_to(last) }
+        if !alternate && self.get(last).state == PathState::Active {
+            last
+        } else {
+            self.alternate_to(last)
+        }
     }
 
     /// The next active path after `id` in turn; `id` itself if there is none.
@@ -246,13 +264,25 @@ impl Paths {
 
     /// An error on `id`: a timeout of T3-rtx or of a HEARTBEAT (RFC 9260 §8.2). True if the path has now become
     /// inactive. The association's own count (§8.1) is kept by its owner.
-    pub fn record_error(&mut self, now: Nanos, id: PathId, config: &Config, trace: &mut Trace) -> bool {
+    pub fn record_error(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        config: &Config,
+        trace: &mut Trace,
+    ) -> bool {
         let entry = self.get_mut(id);
         entry.error_count = entry.error_count.saturating_add(1);
-        let failed = entry.error_count > config.path_max_retrans && entry.state != PathState::Inactive;
+        let failed =
+            entry.error_count > config.path_max_retrans && entry.state != PathState::Inactive;
         if failed {
             entry.state = PathState::Inactive;
-            trace.record(now, Probe::PathState, id.0.into(), PathState::Inactive.code());
+            trace.record(
+                now,
+                Probe::PathState,
+                id.0.into(),
+                PathState::Inactive.code(),
+            );
         }
         failed
     }
@@ -276,6 +306,9 @@ impl Paths {
 
     /// The earliest T3-rtx.
     pub fn next_t3(&self) -> Option<Nanos> {
-        self.entries.iter().filter_map(|entry| entry.t3_deadline).min()
+        self.entries
+            .iter()
+            .filter_map(|entry| entry.t3_deadline)
+            .min()
     }
 }

@@ -15,7 +15,13 @@ pub struct RtoEstimator {
 impl RtoEstimator {
     /// An estimator before its first measurement (§6.3.1 C1): RTO is `initial`.
     pub fn new(initial: Nanos, min: Nanos, max: Nanos) -> Self {
-        Self { srtt: None, rttvar: 0, rto: initial, min, max: max.max(min) }
+        Self {
+            srtt: None,
+            rttvar: 0,
+            rto: initial,
+            min,
+            max: max.max(min),
+        }
     }
 
     /// Takes a measurement of the round-trip time (§6.3.1 C2, C3, C6, C7). Karn's rule (C5) is the caller's.
@@ -24,7 +30,10 @@ impl RtoEstimator {
         let (srtt, rttvar) = match self.srtt {
             None => (rtt, rtt / 2),
             // RTO.Beta 1/4, RTO.Alpha 1/8; the variation first, from the old srtt.
-            Some(srtt) => ((7 * srtt + rtt) / 8, (3 * self.rttvar + srtt.abs_diff(rtt)) / 4),
+            Some(srtt) => (
+                (7 * srtt + rtt) / 8,
+                (3 * self.rttvar + srtt.abs_diff(rtt)) / 4,
+            ),
         };
         self.srtt = Some(srtt);
         self.rttvar = rttvar;
@@ -66,11 +75,17 @@ mod tests {
         let mut rto = estimator();
         assert_eq!((rto.rto(), rto.srtt()), (3 * SECOND, None));
         rto.measure(600 * MILLISECOND);
-        assert_eq!((rto.srtt(), rto.rttvar()), (Some(600 * MILLISECOND), 300 * MILLISECOND));
+        assert_eq!(
+            (rto.srtt(), rto.rttvar()),
+            (Some(600 * MILLISECOND), 300 * MILLISECOND)
+        );
         assert_eq!(rto.rto(), 1800 * MILLISECOND);
         // rttvar = 3/4 x 300 + 1/4 x 80 = 245; srtt = 7/8 x 600 + 1/8 x 520 = 590
         rto.measure(520 * MILLISECOND);
-        assert_eq!((rto.srtt(), rto.rttvar()), (Some(590 * MILLISECOND), 245 * MILLISECOND));
+        assert_eq!(
+            (rto.srtt(), rto.rttvar()),
+            (Some(590 * MILLISECOND), 245 * MILLISECOND)
+        );
         assert_eq!(rto.rto(), 1570 * MILLISECOND);
     }
 

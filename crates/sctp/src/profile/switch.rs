@@ -41,8 +41,14 @@ pub enum SwitchError {
 impl SwitchError {
     /// The error for a name that is not in `switches`, which must not be empty.
     pub(super) fn unknown(found: &str, switches: &'static [Switch]) -> Self {
-        let nearest = switches.iter().map(|switch| switch.name).min_by_key(|name| edit_distance(found, name));
-        SwitchError::Unknown { found: found.to_owned(), nearest: nearest.unwrap_or_default() }
+        let nearest = switches
+            .iter()
+            .map(|switch| switch.name)
+            .min_by_key(|name| edit_distance(found, name));
+        SwitchError::Unknown {
+            found: found.to_owned(),
+            nearest: nearest.unwrap_or_default(),
+        }
     }
 }
 
@@ -88,7 +94,9 @@ impl SwitchValue for u32 {
     const ALLOWED: &'static str = "a whole number from 1 to 1000000";
 
     fn parse(text: &str) -> Option<Self> {
-        text.parse().ok().filter(|number| (1..=1_000_000).contains(number))
+        text.parse()
+            .ok()
+            .filter(|number| (1..=1_000_000).contains(number))
     }
 
     fn show(&self) -> String {
@@ -100,7 +108,9 @@ impl SwitchValue for u64 {
     const ALLOWED: &'static str = "a whole number from 1 to 2^40";
 
     fn parse(text: &str) -> Option<Self> {
-        text.parse().ok().filter(|number| (1..=1 << 40).contains(number))
+        text.parse()
+            .ok()
+            .filter(|number| (1..=1 << 40).contains(number))
     }
 
     fn show(&self) -> String {

@@ -5,11 +5,19 @@ fn every_switch_of_every_profile_survives_being_shown_and_set() {
     for name in Profile::NAMES {
         let profile = Profile::by_name(name).expect("a listed name");
         assert_eq!(profile.name, *name);
-        let mut copy = Profile { name: profile.name, ..Profile::ns2() };
+        let mut copy = Profile {
+            name: profile.name,
+            ..Profile::ns2()
+        };
         for switch in Profile::SWITCHES {
-            assert!(switch.clause.starts_with("RFC ") && !switch.about.is_empty() && !switch.allowed.is_empty());
+            assert!(
+                switch.clause.starts_with("RFC ")
+                    && !switch.about.is_empty()
+                    && !switch.allowed.is_empty()
+            );
             let shown = profile.show(switch.name).expect("a listed switch");
-            copy.set(switch.name, &shown).expect("what is shown can be set");
+            copy.set(switch.name, &shown)
+                .expect("what is shown can be set");
         }
         assert_eq!(copy, profile);
     }
@@ -19,7 +27,10 @@ fn every_switch_of_every_profile_survives_being_shown_and_set() {
 fn a_wrong_switch_offers_the_nearest_and_a_wrong_value_what_is_allowed() {
     let mut profile = Profile::rfc9260();
     let error = profile.set("mising_report", "4").unwrap_err();
-    assert_eq!(error.to_string(), "there is no switch `mising_report`; the nearest is `missing_reports`");
+    assert_eq!(
+        error.to_string(),
+        "there is no switch `mising_report`; the nearest is `missing_reports`"
+    );
     let error = profile.set("fast_recovery", "sometimes").unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -33,7 +44,11 @@ fn a_wrong_switch_offers_the_nearest_and_a_wrong_value_what_is_allowed() {
 #[test]
 fn values_read_as_people_write_them() {
     let mut profile = Profile::rfc9260();
-    for (text, expected) in [("200 ms", 200_000_000), ("1.5 s", 1_500_000_000), ("3", 3_000_000_000)] {
+    for (text, expected) in [
+        ("200 ms", 200_000_000),
+        ("1.5 s", 1_500_000_000),
+        ("3", 3_000_000_000),
+    ] {
         profile.set("rto_initial", text).expect("a time");
         assert_eq!(profile.rto_initial, Span(expected));
     }
@@ -54,5 +69,12 @@ fn first_windows() {
 
 #[test]
 fn what_a_chunk_counts_as() {
-    assert_eq!((Counts::UserData.bytes(1431), Counts::Chunk.bytes(1431), Counts::PaddedChunk.bytes(1431)), (1431, 1447, 1448));
+    assert_eq!(
+        (
+            Counts::UserData.bytes(1431),
+            Counts::Chunk.bytes(1431),
+            Counts::PaddedChunk.bytes(1431)
+        ),
+        (1431, 1447, 1448)
+    );
 }

@@ -164,7 +164,11 @@ impl SwitchValue for InitialCwnd {
         match text {
             "rfc4960" => Some(InitialCwnd::Rfc4960),
             "rfc9260" => Some(InitialCwnd::Rfc9260),
-            number => number.parse().ok().filter(|units| (1..=1000).contains(units)).map(InitialCwnd::Units),
+            number => number
+                .parse()
+                .ok()
+                .filter(|units| (1..=1000).contains(units))
+                .map(InitialCwnd::Units),
         }
     }
 
@@ -185,7 +189,8 @@ pub struct Span(
 );
 
 impl SwitchValue for Span {
-    const ALLOWED: &'static str = "a time up to 1e6 s: \"1.5 s\", \"200 ms\", or a number of seconds";
+    const ALLOWED: &'static str =
+        "a time up to 1e6 s: \"1.5 s\", \"200 ms\", or a number of seconds";
 
     fn parse(text: &str) -> Option<Self> {
         let (number, scale) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {

@@ -47,11 +47,22 @@ pub(super) struct PathAck {
 
 impl Sender {
     /// Takes a SACK.
-    pub fn handle_sack(&mut self, now: Nanos, sack: &Sack, paths: &mut Paths, trace: &mut Trace) -> SackOutcome {
+    pub fn handle_sack(
+        &mut self,
+        now: Nanos,
+        sack: &Sack,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> SackOutcome {
         let mut blocks = std::mem::take(&mut self.blocks);
         gaps::read_blocks(sack.gap_blocks(), &mut blocks);
-        let outcome =
-            self.acknowledge(now, sack.cumulative_tsn_ack, Some((&blocks, sack.a_rwnd)), paths, trace);
+        let outcome = self.acknowledge(
+            now,
+            sack.cumulative_tsn_ack,
+            Some((&blocks, sack.a_rwnd)),
+            paths,
+            trace,
+        );
         self.blocks = blocks;
         outcome
     }
@@ -77,13 +88,20 @@ impl Sender {
     ) -> SackOutcome {
         let point = self.outstanding.cumulative_point();
         if !cumulative.ge(point) {
-            return SackOutcome { stale: true, ..SackOutcome::default() };
+            return SackOutcome {
+                stale: true,
+                ..SackOutcome::default()
+            };
         }
         let highest_sent = self.outstanding.next_tsn().prev();
-        let highest_reported =
-            report.and_then(|(blocks, _)| blocks.last()).map_or(cumulative, |run| cumulative.add(run.end));
+        let highest_reported = report
+            .and_then(|(blocks, _)| blocks.last())
+            .map_or(cumulative, |run| cumulative.add(run.end));
         if highest_reported.distance_from(point) > highest_sent.distance_from(point) {
-            return SackOutcome { protocol_violation: true, ..SackOutcome::default() };
+            return SackOutcome {
+                protocol_violation: true,
+                ..SackOutcome::default()
+            };
         }
         let advanced = cumulative != point;
         self.begin(now, paths);
@@ -99,7 +117,9 @@ impl Sender {
         let recovering = self.recovery_until;
         let still_recovering = recovering.is_some_and(|until| cumulative.lt(until));
         let fast_retransmitted = match report {
-            Some((blocks, _)) => self.count_missing(now, cumulative, advanced, &newly, blocks, paths, trace),
+            Some((blocks, _)) => {
+                self.count_missing(now, cumulative, advanced, &newly, blocks, paths, trace)
+            }
             None => 0,
         };
         let mut outcome = SackOutcome {
@@ -119,7 +139,11 @@ impl Sender {
             self.enter_fast_retransmit(now, paths, trace);
         }
         self.peer_rwnd = self.a_rwnd.saturating_sub(self.in_flight_for_window());
-        let probe = if advanced { Probe::CumulativeAck } else { Probe::DuplicateAck };
+        let probe = if advanced {
+            Probe::CumulativeAck
+        } else {
+            Probe::DuplicateAck
+        };
         trace.record(now, probe, 0, self.number(cumulative.next()));
         trace.record(now, Probe::PeerRwnd, 0, self.peer_rwnd as f64);
         outcome
@@ -132,7 +156,9 @@ impl Sender {
             if self.profile.idle_decay == IdleDecay::SinceLastSend {
                 entry.decay(now, IdleDecay::SinceLastSend);
             }
-            entry.earliest = entry.earliest.and_then(|bound| self.outstanding.earliest_on(id, bound));
+            entry.earliest = entry
+                .earliest
+                .and_then(|bound| self.outstanding.earliest_on(id, bound));
             self.acks.push(PathAck {
                 flight_before: self.flight_for_growth(entry),
                 earliest_before: entry.earliest,
@@ -141,7 +167,13 @@ impl Sender {
         }
     }
 
-    fn take_cumulative(&mut self, now: Nanos, cumulative: Tsn, newly: &mut Newly, paths: &mut Paths) {
+    fn take_cumulative(
+        &mut self,
+        now: Nanos,
+        cumulative: Tsn,
+        newly: &mut Newly,
+        paths: &mut Paths,
+    ) {
         while let Some((tsn, chunk)) = self.outstanding.pop_up_to(cumulative) {
             if chunk.state != ChunkState::GapAcked {
                 self.count_acked(now, tsn, &chunk, paths);
@@ -152,7 +184,14 @@ impl Sender {
         }
     }
 
-    fn take_gaps(&mut self, now: Nanos, cumulative: Tsn, blocks: &[Run], newly: &mut Newly, paths: &mut Paths) {
+    fn take_gaps(
+        &mut self,
+        now: Nanos,
+        cumulative: Tsn,
+        blocks: &[Run],
+        newly: &mut Newly,
+        paths: &mut Paths,
+    ) {
         let known = std::mem::take(&mut self.gaps);
         gaps::difference(blocks, &known, |run| {
             for tsn in (run.start..=run.end).map(|offset| cumulative.add(offset)) {
@@ -171,8 +210,13 @@ impl Sender {
     }
 
     fn gap_acked(&mut self, now: Nanos, tsn: Tsn, paths: &mut Paths) {
-        let Some(chunk) = self.outstanding.get(tsn) else { return };
-        let chunk = Outgoing { fragment: chunk.fragment.clone(), ..*chunk };
+        let Some(chunk) = self.outstanding.get(tsn) else {
+            return;
+        };
+        let chunk = Outgoing {
+            fragment: chunk.fragment.clone(),
+            ..*chunk
+        };
         self.outstanding.set_state(tsn, ChunkState::GapAcked);
         self.count_acked(now, tsn, &chunk, paths);
     }
@@ -182,11 +226,18 @@ impl Sender {
         if self.outstanding.set_state(tsn, ChunkState::InFlight) != Some(ChunkState::GapAcked) {
             return;
         }
-        let Some(chunk) = self.outstanding.get(tsn) else { return };
+        let Some(chunk) = self.outstanding.get(tsn) else {
+            return;
+        };
         let (length, path) = (chunk.fragment.user_data.len(), chunk.path);
         let entry = paths.get_mut(path);
         entry.flightsize += self.profile.cwnd_counts.bytes(length);
-        entry.earliest = Some(entry.earliest.filter(|earliest| earliest.lt(tsn)).unwrap_or(tsn));
+        entry.earliest = Some(
+            entry
+                .earliest
+                .filter(|earliest| earliest.lt(tsn))
+                .unwrap_or(tsn),
+        );
         self.rwnd_in_flight += self.profile.rwnd_counts.bytes(length);
         self.acks[usize::from(path.0)].reneged = true;
         if tsn.lt(self.reportable_from) {
@@ -197,7 +248,10 @@ impl Sender {
     /// Counts a chunk that was in flight or marked, and is acknowledged now.
     fn count_acked(&mut self, now: Nanos, tsn: Tsn, chunk: &Outgoing, paths: &mut Paths) {
         let length = chunk.fragment.user_data.len();
-        let (bytes, rwnd) = (self.profile.cwnd_counts.bytes(length), self.profile.rwnd_counts.bytes(length));
+        let (bytes, rwnd) = (
+            self.profile.cwnd_counts.bytes(length),
+            self.profile.rwnd_counts.bytes(length),
+        );
         let entry = paths.get_mut(chunk.path);
         let ack = &mut self.acks[usize::from(chunk.path.0)];
         if let ChunkState::Marked { .. } = chunk.state {
@@ -213,7 +267,8 @@ impl Sender {
         ack.alive |= !in_doubt;
         // Karn's rule: only a chunk sent once measures (RFC 9260 §6.3.1 C5).
         let timed = entry.timed == Some(tsn);
-        if chunk.transmissions == 1 && !in_doubt && (timed || !self.profile.rtt_once_per_round_trip) {
+        if chunk.transmissions == 1 && !in_doubt && (timed || !self.profile.rtt_once_per_round_trip)
+        {
             ack.rtt = Some(now - chunk.sent_at);
         }
         if timed {
@@ -274,7 +329,9 @@ impl Sender {
             trace_window(now, id, entry, before, trace);
         }
         let earliest_acked = ack.earliest_before.is_some_and(|tsn| {
-            self.outstanding.get(tsn).is_none_or(|chunk| chunk.state == ChunkState::GapAcked)
+            self.outstanding
+                .get(tsn)
+                .is_none_or(|chunk| chunk.state == ChunkState::GapAcked)
         });
         if entry.flightsize + entry.marked_bytes == 0 {
             entry.t3_deadline = None; // RFC 9260 §6.3.2 R2
@@ -302,4 +359,7 @@ impl Newly {
     }
 }
 
-const _: () = assert!(Counts::Chunk.bytes(1432) == 1448, "the segment of the GEO paper");
+const _: () = assert!(
+    Counts::Chunk.bytes(1432) == 1448,
+    "the segment of the GEO paper"
+);

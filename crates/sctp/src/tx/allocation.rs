@@ -31,12 +31,18 @@ pub struct StreamTurns {
 impl StreamTurns {
     /// Turns over the streams that `allocation` puts in use.
     pub fn new(allocation: Box<dyn StreamAllocation>) -> Self {
-        Self { allocation, next: 0 }
+        Self {
+            allocation,
+            next: 0,
+        }
     }
 
     /// The stream for the next message.
     pub fn next(&mut self, now: Nanos, negotiated: u16) -> u16 {
-        let in_use = self.allocation.in_use(now, negotiated).clamp(1, negotiated.max(1));
+        let in_use = self
+            .allocation
+            .in_use(now, negotiated)
+            .clamp(1, negotiated.max(1));
         let stream = if self.next < in_use { self.next } else { 0 };
         self.next = stream + 1;
         stream
@@ -54,6 +60,9 @@ mod tests {
         let mut few = StreamTurns::new(Box::new(Fixed(3)));
         assert_eq!([(); 4].map(|()| few.next(0, 2)), [0, 1, 0, 1]);
         let mut all = StreamTurns::new(Box::new(Fixed(u16::MAX)));
-        assert_eq!((0..65_536u32).map(|_| all.next(0, u16::MAX)).last(), Some(0));
+        assert_eq!(
+            (0..65_536u32).map(|_| all.next(0, u16::MAX)).last(),
+            Some(0)
+        );
     }
 }

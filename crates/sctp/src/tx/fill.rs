@@ -24,12 +24,15 @@ impl Sender {
     ) -> usize {
         self.decay_if_idle(now, id, paths, trace);
         let flight_before = paths.get(id).flightsize;
-        let again = if self.wants_to_send(now, paths) == Some(id) && self.outstanding.first_marked().is_some() {
+        let again = if self.wants_to_send(now, paths) == Some(id)
+            && self.outstanding.first_marked().is_some()
+        {
             self.fill_retransmissions(now, id, packet, paths, trace)
         } else {
             0
         };
-        let room_for_new = again == 0 || (self.profile.bundle_new_with_retransmissions && self.bundling);
+        let room_for_new =
+            again == 0 || (self.profile.bundle_new_with_retransmissions && self.bundling);
         let new = if room_for_new && self.outstanding.first_marked().is_none() {
             self.fill_new(now, id, again > 0, packet, paths, trace)
         } else {
@@ -42,7 +45,9 @@ impl Sender {
             }
             entry.last_sent = now;
             entry.decay_at = Some(now + entry.rto.rto());
-            entry.cc.on_sent(now, entry.flightsize - flight_before, entry.flightsize);
+            entry
+                .cc
+                .on_sent(now, entry.flightsize - flight_before, entry.flightsize);
             self.trace_flight(now, id, entry, trace);
         }
         again + new
@@ -67,7 +72,9 @@ impl Sender {
         let mut next = self.outstanding.first_marked();
         while let Some(tsn) = next {
             if self.retransmission_path(tsn, paths) == Some(id) {
-                let Some(chunk) = self.outstanding.get(tsn) else { break };
+                let Some(chunk) = self.outstanding.get(tsn) else {
+                    break;
+                };
                 if packet.push(&chunk.to_data(tsn)).is_err() {
                     break;
                 }
@@ -92,13 +99,18 @@ impl Sender {
 
     /// A marked chunk has been put in a packet for path `id`: it is in flight again, and T3-rtx follows it.
     fn retransmitted(&mut self, now: Nanos, tsn: Tsn, id: PathId, paths: &mut Paths) {
-        let Some(chunk) = self.outstanding.get_mut(tsn) else { return };
+        let Some(chunk) = self.outstanding.get_mut(tsn) else {
+            return;
+        };
         let (length, from) = (chunk.fragment.user_data.len(), chunk.path);
         chunk.transmissions += 1;
         chunk.sent_at = now;
         chunk.path = id;
         self.outstanding.set_state(tsn, ChunkState::InFlight);
-        let (bytes, rwnd) = (self.profile.cwnd_counts.bytes(length), self.profile.rwnd_counts.bytes(length));
+        let (bytes, rwnd) = (
+            self.profile.cwnd_counts.bytes(length),
+            self.profile.rwnd_counts.bytes(length),
+        );
         self.rwnd_marked -= rwnd;
         self.rwnd_in_flight += rwnd;
         self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
@@ -112,7 +124,9 @@ impl Sender {
         let was_earliest = if from == id {
             self.outstanding.earliest_on(from, bound) == Some(tsn)
         } else {
-            self.outstanding.earliest_on(from, bound).is_none_or(|earliest| tsn.lt(earliest))
+            self.outstanding
+                .earliest_on(from, bound)
+                .is_none_or(|earliest| tsn.lt(earliest))
         };
         if was_earliest && old.t3_deadline.is_some() {
             // RFC 9260 §7.2.4 (4), §6.3.2: the timer follows the earliest chunk.
@@ -168,7 +182,10 @@ impl Sender {
             let length = self.queue.next_len(most);
             let fits_window = self.profile.rwnd_counts.bytes(length) <= self.peer_rwnd;
             let probe = count == 0 && !shared; // allowed by may_send_new
-            if length == 0 || packet.room() < (length + DATA_HEADER).next_multiple_of(4) || !(fits_window || probe) {
+            if length == 0
+                || packet.room() < (length + DATA_HEADER).next_multiple_of(4)
+                || !(fits_window || probe)
+            {
                 break;
             }
             self.send_new(now, id, most, packet, paths, trace);
@@ -190,7 +207,11 @@ impl Sender {
         self.burst.packets += 1;
         let full = self.burst.packets >= self.profile.max_burst;
         // Under ns-2.35's rule the limit is spent once it held something back.
-        if self.burst.armed && full && self.windows_allow_new(id, paths) && self.fits_peer_window(id, paths) {
+        if self.burst.armed
+            && full
+            && self.windows_allow_new(id, paths)
+            && self.fits_peer_window(id, paths)
+        {
             self.burst.stopped = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
             self.burst.armed = false;
         }
@@ -205,7 +226,9 @@ impl Sender {
         paths: &mut Paths,
         trace: &mut Trace,
     ) {
-        let Some(fragment) = self.queue.pop(most) else { return };
+        let Some(fragment) = self.queue.pop(most) else {
+            return;
+        };
         let tsn = self.outstanding.next_tsn();
         let length = fragment.user_data.len();
         let chunk = Outgoing {
@@ -222,7 +245,10 @@ impl Sender {
         let pushed = packet.push(&data);
         debug_assert!(pushed.is_ok(), "the room was asked for");
         self.outstanding.push(chunk);
-        let (bytes, rwnd) = (self.profile.cwnd_counts.bytes(length), self.profile.rwnd_counts.bytes(length));
+        let (bytes, rwnd) = (
+            self.profile.cwnd_counts.bytes(length),
+            self.profile.rwnd_counts.bytes(length),
+        );
         self.rwnd_in_flight += rwnd;
         self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
         let entry = paths.get_mut(id);

@@ -15,15 +15,24 @@ pub(super) fn read_blocks(blocks: impl Iterator<Item = GapAckBlock>, runs: &mut 
     runs.clear();
     let mut in_order = true;
     for block in blocks.filter(|block| block.start >= 2 && block.end >= block.start) {
-        let run = Run { start: block.start.into(), end: block.end.into() };
-        in_order &= runs.last().is_none_or(|last: &Run| last.end + 1 < run.start);
+        let run = Run {
+            start: block.start.into(),
+            end: block.end.into(),
+        };
+        in_order &= runs
+            .last()
+            .is_none_or(|last: &Run| last.end + 1 < run.start);
         runs.push(run);
     }
     if !in_order {
         runs.sort_unstable_by_key(|run| run.start);
         runs.dedup_by(|next, kept| {
             let joins = next.start <= kept.end + 1;
-            kept.end = if joins { kept.end.max(next.end) } else { kept.end };
+            kept.end = if joins {
+                kept.end.max(next.end)
+            } else {
+                kept.end
+            };
             joins
         });
     }
@@ -58,7 +67,10 @@ pub(super) fn difference(these: &[Run], those: &[Run], mut found: impl FnMut(Run
                 break;
             }
             if other.start > start {
-                found(Run { start, end: other.start - 1 });
+                found(Run {
+                    start,
+                    end: other.start - 1,
+                });
             }
             start = other.end + 1;
             if start > run.end {
@@ -67,7 +79,10 @@ pub(super) fn difference(these: &[Run], those: &[Run], mut found: impl FnMut(Run
             those.next();
         }
         if start <= run.end {
-            found(Run { start, end: run.end });
+            found(Run {
+                start,
+                end: run.end,
+            });
         }
     }
 }
@@ -77,12 +92,17 @@ mod tests {
     use super::*;
 
     fn runs(pairs: &[(u32, u32)]) -> Vec<Run> {
-        pairs.iter().map(|&(start, end)| Run { start, end }).collect()
+        pairs
+            .iter()
+            .map(|&(start, end)| Run { start, end })
+            .collect()
     }
 
     fn minus(these: &[(u32, u32)], those: &[(u32, u32)]) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
-        difference(&runs(these), &runs(those), |run| found.push((run.start, run.end)));
+        difference(&runs(these), &runs(those), |run| {
+            found.push((run.start, run.end))
+        });
         found
     }
 
@@ -91,7 +111,10 @@ mod tests {
         assert_eq!(minus(&[(2, 5)], &[]), [(2, 5)]);
         assert_eq!(minus(&[(2, 5)], &[(2, 5)]), []);
         assert_eq!(minus(&[(2, 6), (8, 9)], &[(2, 5)]), [(6, 6), (8, 9)]);
-        assert_eq!(minus(&[(2, 20)], &[(4, 5), (9, 9), (20, 30)]), [(2, 3), (6, 8), (10, 19)]);
+        assert_eq!(
+            minus(&[(2, 20)], &[(4, 5), (9, 9), (20, 30)]),
+            [(2, 3), (6, 8), (10, 19)]
+        );
         assert_eq!(minus(&[(2, 3), (5, 6), (8, 9)], &[(1, 100)]), []);
         assert_eq!(minus(&[(2, 3), (5, 6)], &[(3, 5)]), [(2, 2), (6, 6)]);
     }
@@ -104,7 +127,10 @@ mod tests {
             for tsn in (1..=8).filter(|tsn| set >> tsn & 1 == 1) {
                 match list.last_mut() {
                     Some(last) if last.end + 1 == tsn => last.end = tsn,
-                    _ => list.push(Run { start: tsn, end: tsn }),
+                    _ => list.push(Run {
+                        start: tsn,
+                        end: tsn,
+                    }),
                 }
             }
             list
@@ -124,7 +150,18 @@ mod tests {
     fn blocks_that_overlap_or_come_out_of_order_are_put_right() {
         let block = |start, end| GapAckBlock { start, end };
         let mut list = Vec::new();
-        read_blocks([block(8, 9), block(2, 3), block(4, 5), block(9, 12), block(7, 6), block(1, 1)].into_iter(), &mut list);
+        read_blocks(
+            [
+                block(8, 9),
+                block(2, 3),
+                block(4, 5),
+                block(9, 12),
+                block(7, 6),
+                block(1, 1),
+            ]
+            .into_iter(),
+            &mut list,
+        );
         assert_eq!(list, runs(&[(2, 5), (8, 12)]));
     }
 

@@ -64,7 +64,12 @@ pub(super) struct Outstanding {
 
 impl Outstanding {
     pub fn new(initial_tsn: Tsn) -> Self {
-        Self { first: initial_tsn, ring: VecDeque::new(), marked: 0, first_marked: initial_tsn }
+        Self {
+            first: initial_tsn,
+            ring: VecDeque::new(),
+            marked: 0,
+            first_marked: initial_tsn,
+        }
     }
 
     /// The last TSN cumulatively acknowledged.
@@ -143,7 +148,11 @@ impl Outstanding {
 
     /// The lowest marked TSN from `from` on.
     pub fn next_marked(&self, from: Tsn) -> Option<Tsn> {
-        let start = if from.lt(self.first) { 0 } else { from.distance_from(self.first) as usize };
+        let start = if from.lt(self.first) {
+            0
+        } else {
+            from.distance_from(self.first) as usize
+        };
         (start..self.ring.len())
             .find(|index| matches!(self.ring[*index].state, ChunkState::Marked { .. }))
             .map(|index| self.first.add(index as u32))
@@ -164,9 +173,15 @@ impl Outstanding {
 
     /// The lowest TSN last sent on `path` and not acknowledged in any way, looking from `bound` on.
     pub fn earliest_on(&self, path: PathId, bound: Tsn) -> Option<Tsn> {
-        let start = if bound.lt(self.first) { 0 } else { bound.distance_from(self.first) as usize };
+        let start = if bound.lt(self.first) {
+            0
+        } else {
+            bound.distance_from(self.first) as usize
+        };
         (start..self.ring.len())
-            .find(|index| self.ring[*index].path == path && self.ring[*index].state != ChunkState::GapAcked)
+            .find(|index| {
+                self.ring[*index].path == path && self.ring[*index].state != ChunkState::GapAcked
+            })
             .map(|index| self.first.add(index as u32))
     }
 }
@@ -180,8 +195,15 @@ mod tests {
 
     fn chunk(path: u8) -> Outgoing {
         let user_data = Bytes::from_static(b"x");
-        let fragment =
-            Fragment { stream: 0, ssn: Ssn(0), ppid: 0, unordered: false, beginning: true, ending: true, user_data };
+        let fragment = Fragment {
+            stream: 0,
+            ssn: Ssn(0),
+            ppid: 0,
+            unordered: false,
+            beginning: true,
+            ending: true,
+            user_data,
+        };
         Outgoing {
             fragment,
             state: ChunkState::InFlight,
@@ -204,10 +226,16 @@ mod tests {
             ring.set_state(start.add(offset), marked);
         }
         assert_eq!(ring.first_marked(), Some(start.add(2)));
-        assert_eq!(ring.set_state(start.add(2), ChunkState::InFlight), Some(marked));
+        assert_eq!(
+            ring.set_state(start.add(2), ChunkState::InFlight),
+            Some(marked)
+        );
         assert_eq!(ring.first_marked(), Some(start.add(4)));
         while ring.pop_up_to(start.add(4)).is_some() {}
-        assert_eq!((ring.cumulative_point(), ring.first_marked()), (start.add(4), Some(start.add(6))));
+        assert_eq!(
+            (ring.cumulative_point(), ring.first_marked()),
+            (start.add(4), Some(start.add(6)))
+        );
         assert_eq!(ring.highest_unmarked(), Some(start.add(7)));
         assert_eq!(ring.set_state(start, marked), None, "already acknowledged");
         ring.pop_up_to(Tsn(4));
@@ -218,7 +246,9 @@ mod tests {
     #[test]
     fn the_earliest_of_each_path_skips_what_gaps_acknowledge() {
         let mut ring = Outstanding::new(Tsn(10));
-        [0, 1, 0, 1].into_iter().for_each(|path| ring.push(chunk(path)));
+        [0, 1, 0, 1]
+            .into_iter()
+            .for_each(|path| ring.push(chunk(path)));
         assert_eq!(ring.earliest_on(PathId(1), Tsn(0)), Some(Tsn(11)));
         ring.set_state(Tsn(11), ChunkState::GapAcked);
         assert_eq!(ring.earliest_on(PathId(1), Tsn(11)), Some(Tsn(13)));

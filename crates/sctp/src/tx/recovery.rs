@@ -34,7 +34,10 @@ impl Sender {
 
     /// Counts one report for each TSN that the SACK shows missing, and marks those that reach the threshold. Returns how
     /// many were marked.
-    #[expect(clippy::too_many_arguments, reason = "one step of the SACK's processing")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one step of the SACK's processing"
+    )]
     pub(super) fn count_missing(
         &mut self,
         now: Nanos,
@@ -50,13 +53,19 @@ impl Sender {
             return 0;
         };
         let known = self.remember_newly_acked(newly, advanced);
-        let Some(limit) = self.report_limit(advanced, known, newly, highest) else { return 0 };
+        let Some(limit) = self.report_limit(advanced, known, newly, highest) else {
+            return 0;
+        };
         let mut marked = 0;
         let mut hole_start = cumulative.next();
         for run in blocks {
             let hole_end = cumulative.add(run.start);
             let end = if hole_end.lt(limit) { hole_end } else { limit };
-            let mut tsn = if hole_start.lt(self.reportable_from) { self.reportable_from } else { hole_start };
+            let mut tsn = if hole_start.lt(self.reportable_from) {
+                self.reportable_from
+            } else {
+                hole_start
+            };
             while tsn.lt(end) {
                 marked += u32::from(self.report_missing(now, tsn, paths, trace));
                 tsn = tsn.next();
@@ -83,13 +92,21 @@ impl Sender {
     }
 
     /// TSNs below this count a report: the HTNA rule of RFC 9260 §7.2.4.
-    fn report_limit(&self, advanced: bool, known: Option<Tsn>, newly: &Newly, highest: Tsn) -> Option<Tsn> {
+    fn report_limit(
+        &self,
+        advanced: bool,
+        known: Option<Tsn>,
+        newly: &Newly,
+        highest: Tsn,
+    ) -> Option<Tsn> {
         let newly = match self.profile.htna {
             Htna::Off => return Some(highest),
             Htna::PerSack => newly.highest,
             Htna::Persistent => known,
         };
-        let within = |until: Tsn| self.profile.htna == Htna::PerSack || newly.is_none_or(|tsn| tsn.le(until));
+        let within = |until: Tsn| {
+            self.profile.htna == Htna::PerSack || newly.is_none_or(|tsn| tsn.le(until))
+        };
         match self.recovery_until {
             Some(until) if advanced && within(until) => Some(highest),
             _ => newly,
@@ -97,8 +114,16 @@ impl Sender {
     }
 
     /// One report for one missing TSN; true if that marks it.
-    fn report_missing(&mut self, now: Nanos, tsn: Tsn, paths: &mut Paths, trace: &mut Trace) -> bool {
-        let Some(chunk) = self.outstanding.get_mut(tsn) else { return false };
+    fn report_missing(
+        &mut self,
+        now: Nanos,
+        tsn: Tsn,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> bool {
+        let Some(chunk) = self.outstanding.get_mut(tsn) else {
+            return false;
+        };
         chunk.missing_reports += 1;
         let again = self.profile.fast_recovery == FastRecovery::RecoveryPoint;
         let waits = matches!(chunk.state, ChunkState::Marked { .. });
@@ -125,18 +150,32 @@ impl Sender {
         if self.reportable_from.le(self.outstanding.cumulative_point()) {
             self.reportable_from = self.outstanding.cumulative_point().next();
         }
-        while self.outstanding.get(self.reportable_from).is_some_and(|chunk| chunk.fast_retransmitted) {
+        while self
+            .outstanding
+            .get(self.reportable_from)
+            .is_some_and(|chunk| chunk.fast_retransmitted)
+        {
             self.reportable_from = self.reportable_from.next();
         }
     }
 
     /// Takes a chunk out of flight to be sent again; the peer's window gets its room back (RFC 9260 §6.2.1 C).
     fn mark(&mut self, tsn: Tsn, timed_out: bool, paths: &mut Paths) {
-        let Some(before) = self.outstanding.set_state(tsn, ChunkState::Marked { timed_out }) else { return };
-        let Some(chunk) = self.outstanding.get(tsn) else { return };
+        let Some(before) = self
+            .outstanding
+            .set_state(tsn, ChunkState::Marked { timed_out })
+        else {
+            return;
+        };
+        let Some(chunk) = self.outstanding.get(tsn) else {
+            return;
+        };
         if before == ChunkState::InFlight {
             let length = chunk.fragment.user_data.len();
-            let (bytes, rwnd) = (self.profile.cwnd_counts.bytes(length), self.profile.rwnd_counts.bytes(length));
+            let (bytes, rwnd) = (
+                self.profile.cwnd_counts.bytes(length),
+                self.profile.rwnd_counts.bytes(length),
+            );
             let entry = paths.get_mut(chunk.path);
             entry.flightsize -= bytes;
             entry.marked_bytes += bytes;
@@ -147,7 +186,12 @@ impl Sender {
     }
 
     /// Missing reports have marked chunks: cuts the windows as the profile's recovery says, and lets one packet go.
-    pub(super) fn enter_fast_retransmit(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
+    pub(super) fn enter_fast_retransmit(
+        &mut self,
+        now: Nanos,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
         self.one_packet = self.profile.fast_retransmit_ignores_cwnd;
         match self.profile.fast_recovery {
             FastRecovery::None => self.cut_lost_paths(now, paths, trace),
@@ -173,7 +217,10 @@ impl Sender {
         let mut cut: u32 = 0;
         let mut next = self.outstanding.first_marked();
         while let Some(tsn) = next {
-            let path = self.outstanding.get(tsn).map_or(PathId(0), |chunk| chunk.path);
+            let path = self
+                .outstanding
+                .get(tsn)
+                .map_or(PathId(0), |chunk| chunk.path);
             if cut >> path.0 & 1 == 0 && self.recovery_until.is_none_or(|until| tsn.gt(until)) {
                 cut |= 1 << path.0;
                 self.cut(now, path, paths, trace);
@@ -191,7 +238,11 @@ impl Sender {
     fn cut(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) {
         let entry = paths.get_mut(id);
         let before = window(entry);
-        entry.cc.on_loss(now, LossCause::FastRetransmit, entry.flightsize + entry.marked_bytes);
+        entry.cc.on_loss(
+            now,
+            LossCause::FastRetransmit,
+            entry.flightsize + entry.marked_bytes,
+        );
         if self.profile.loss_cancels_rtt {
             entry.timed = None;
         }
@@ -199,16 +250,30 @@ impl Sender {
     }
 
     /// T3-rtx of a path may have expired (RFC 9260 §6.3.3). Does nothing before its time.
-    pub fn handle_t3(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) -> T3Outcome {
+    pub fn handle_t3(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> T3Outcome {
         let entry = paths.get_mut(id);
         if entry.t3_deadline.is_none_or(|deadline| deadline > now) {
             return T3Outcome::Nothing;
         }
         entry.t3_deadline = None;
-        entry.earliest = entry.earliest.and_then(|bound| self.outstanding.earliest_on(id, bound));
-        let Some(earliest) = entry.earliest else { return T3Outcome::Nothing };
+        entry.earliest = entry
+            .earliest
+            .and_then(|bound| self.outstanding.earliest_on(id, bound));
+        let Some(earliest) = entry.earliest else {
+            return T3Outcome::Nothing;
+        };
         let before = window(entry);
-        entry.cc.on_loss(now, LossCause::Timeout, entry.flightsize + entry.marked_bytes);
+        entry.cc.on_loss(
+            now,
+            LossCause::Timeout,
+            entry.flightsize + entry.marked_bytes,
+        );
         entry.rto.back_off();
         entry.decay_at = None;
         if self.profile.loss_cancels_rtt {
@@ -225,7 +290,9 @@ impl Sender {
         self.gate_closed = false;
         self.burst.restart(now);
         self.trace_flight(now, id, paths.get(id), trace);
-        T3Outcome::Marked { count_error: !self.probing() }
+        T3Outcome::Marked {
+            count_error: !self.probing(),
+        }
     }
 
     /// Marks every chunk of the path that nothing has acknowledged (RFC 9260 §6.3.3 E3).

@@ -14,7 +14,10 @@ pub(super) struct Scheduler {
 
 impl Scheduler {
     pub fn new(kind: SchedulerKind) -> Self {
-        Self { kind, turns: VecDeque::new() }
+        Self {
+            kind,
+            turns: VecDeque::new(),
+        }
     }
 
     /// A message was queued on `stream`, which holds `waiting` of them now.
@@ -40,8 +43,12 @@ impl Scheduler {
 
     /// Takes streams from `streams` on out of the turns, and returns them, each once or more.
     pub fn forget_from(&mut self, streams: u16) -> Vec<u16> {
-        let (kept, forgotten) = self.turns.iter().copied().partition(|stream| *stream < streams);
-        self.turns = kept;
+        let (kept, forgotten): (Vec<u16>, Vec<u16>) = self
+            .turns
+            .iter()
+            .copied()
+            .partition(|stream| *stream < streams);
+        self.turns = kept.into();
         forgotten
     }
 }

@@ -58,7 +58,12 @@ pub(super) struct SendQueue {
 
 impl SendQueue {
     pub fn new(kind: SchedulerKind) -> Self {
-        Self { streams: StreamTable::default(), scheduler: Scheduler::new(kind), started: None, bytes: 0 }
+        Self {
+            streams: StreamTable::default(),
+            scheduler: Scheduler::new(kind),
+            started: None,
+            bytes: 0,
+        }
     }
 
     /// Bytes of user data queued.
@@ -71,7 +76,10 @@ impl SendQueue {
     }
 
     pub fn push(&mut self, stream: u16, message: Message) {
-        debug_assert!(!message.payload.is_empty(), "an empty message has no place on the wire");
+        debug_assert!(
+            !message.payload.is_empty(),
+            "an empty message has no place on the wire"
+        );
         self.bytes += message.payload.len();
         let queue = &mut self.streams.entry(stream).messages;
         queue.push_back(message);
@@ -94,7 +102,10 @@ impl SendQueue {
     pub fn next_len(&self, most: usize) -> usize {
         let next = match &self.started {
             Some(started) => Some(&started.message),
-            None => self.scheduler.pick().and_then(|stream| self.streams.get(stream)?.messages.front()),
+            None => self
+                .scheduler
+                .pick()
+                .and_then(|stream| self.streams.get(stream)?.messages.front()),
         };
         next.map_or(0, |message| message.payload.len().min(most))
     }
@@ -103,7 +114,10 @@ impl SendQueue {
     pub fn pop(&mut self, most: usize) -> Option<Fragment> {
         self.start_next();
         let started = self.started.as_mut()?;
-        let user_data = started.message.payload.split_to(started.message.payload.len().min(most));
+        let user_data = started
+            .message
+            .payload
+            .split_to(started.message.payload.len().min(most));
         self.bytes -= user_data.len();
         let fragment = Fragment {
             stream: started.stream,
@@ -125,15 +139,24 @@ impl SendQueue {
         if self.started.is_some() {
             return;
         }
-        let Some(stream) = self.scheduler.pick() else { return };
+        let Some(stream) = self.scheduler.pick() else {
+            return;
+        };
         let queue = self.streams.entry(stream);
-        let Some(message) = queue.messages.pop_front() else { return };
+        let Some(message) = queue.messages.pop_front() else {
+            return;
+        };
         self.scheduler.served(stream, queue.messages.len());
         let ssn = queue.next_ssn;
         if !message.unordered {
             queue.next_ssn = ssn.next();
         }
-        self.started = Some(Started { stream, ssn, message, untouched: true });
+        self.started = Some(Started {
+            stream,
+            ssn,
+            message,
+            untouched: true,
+        });
     }
 }
 
@@ -142,10 +165,18 @@ mod tests {
     use super::*;
 
     fn message(length: usize) -> Message {
-        Message { ppid: 7, unordered: false, payload: Bytes::from(vec![0; length]) }
+        Message {
+            ppid: 7,
+            unordered: false,
+            payload: Bytes::from(vec![0; length]),
+        }
     }
 
-    fn order(kind: SchedulerKind, sends: &[(u16, usize)], most: usize) -> Vec<(u16, u16, usize, bool, bool)> {
+    fn order(
+        kind: SchedulerKind,
+        sends: &[(u16, usize)],
+        most: usize,
+    ) -> Vec<(u16, u16, usize, bool, bool)> {
         let mut queue = SendQueue::new(kind);
         for (stream, length) in sends {
             queue.push(*stream, message(*length));
@@ -155,7 +186,13 @@ mod tests {
             let expected = queue.next_len(most);
             let chunk = queue.pop(most).expect("something is queued");
             assert_eq!(chunk.user_data.len(), expected);
-            popped.push((chunk.stream, chunk.ssn.0, expected, chunk.beginning, chunk.ending));
+            popped.push((
+                chunk.stream,
+                chunk.ssn.0,
+                expected,
+                chunk.beginning,
+                chunk.ending,
+            ));
         }
         assert!(queue.pop(most).is_none());
         popped
@@ -165,7 +202,10 @@ mod tests {
     fn round_robin_takes_one_message_of_each_stream_in_turn() {
         let sends = [(3, 10), (3, 11), (3, 12), (1, 20), (9, 30), (1, 21)];
         assert_eq!(
-            order(SchedulerKind::RoundRobin, &sends, 100).iter().map(|c| (c.0, c.1)).collect::<Vec<_>>(),
+            order(SchedulerKind::RoundRobin, &sends, 100)
+                .iter()
+                .map(|c| (c.0, c.1))
+                .collect::<Vec<_>>(),
             [(3, 0), (1, 0), (9, 0), (3, 1), (1, 1), (3, 2)]
         );
     }
@@ -174,7 +214,10 @@ mod tests {
     fn first_come_first_served_keeps_the_order_given() {
         let sends = [(3, 10), (1, 20), (3, 11), (9, 30)];
         assert_eq!(
-            order(SchedulerKind::Fcfs, &sends, 100).iter().map(|c| (c.0, c.1)).collect::<Vec<_>>(),
+            order(SchedulerKind::Fcfs, &sends, 100)
+                .iter()
+                .map(|c| (c.0, c.1))
+                .collect::<Vec<_>>(),
             [(3, 0), (1, 0), (3, 1), (9, 0)]
         );
     }
@@ -182,7 +225,11 @@ mod tests {
     #[test]
     fn a_started_message_is_finished_before_another_begins() {
         assert_eq!(
-            order(SchedulerKind::RoundRobin, &[(0, 250), (1, 100), (0, 1)], 100),
+            order(
+                SchedulerKind::RoundRobin,
+                &[(0, 250), (1, 100), (0, 1)],
+                100
+            ),
             [
                 (0, 0, 100, true, false),
                 (0, 0, 100, false, false),
@@ -202,7 +249,9 @@ mod tests {
             }
             assert_eq!(queue.forget_streams_from(7), 3);
             assert_eq!(queue.bytes(), 30);
-            let left: Vec<u16> = std::iter::from_fn(|| queue.pop(100)).map(|chunk| chunk.stream).collect();
+            let left: Vec<u16> = std::iter::from_fn(|| queue.pop(100))
+                .map(|chunk| chunk.stream)
+                .collect();
             assert_eq!(left, [1, 2, 1]);
         }
     }
@@ -211,7 +260,13 @@ mod tests {
     fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
         let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
         for turn in 0..65_538u32 {
-            queue.push(5, Message { unordered: turn == 3, ..message(1) });
+            queue.push(
+                5,
+                Message {
+                    unordered: turn == 3,
+                    ..message(1)
+                },
+            );
             let chunk = queue.pop(10).expect("queued");
             let ordered_before = if turn > 3 { turn - 1 } else { turn };
             assert_eq!(u32::from(chunk.ssn.0), ordered_before % 65_536);
