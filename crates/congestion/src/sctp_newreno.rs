@@ -73,11 +73,17 @@ pub struct SctpNewReno {
 impl SctpNewReno {
     /// A controller at the start of its path.
     pub fn new(parameters: SctpParameters) -> Self {
-        Self { parameters, cwnd: parameters.initial_cwnd, ssthresh: parameters.initial_ssthresh, partial_bytes_acked: 0 }
+        Self {
+            parameters,
+            cwnd: parameters.initial_cwnd,
+            ssthresh: parameters.initial_ssthresh,
+            partial_bytes_acked: 0,
+        }
     }
 
     fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh || (self.cwnd == self.ssthresh && self.parameters.slow_start_at_ssthresh)
+        self.cwnd < self.ssthresh
+            || (self.cwnd == self.ssthresh && self.parameters.slow_start_at_ssthresh)
     }
 
     fn floor(&self) -> u64 {
@@ -105,7 +111,8 @@ impl CongestionControl for SctpNewReno {
     fn on_ack(&mut self, ack: &AckSample) {
         let advanced = ack.cumulative_advanced || !self.parameters.growth_needs_cumulative_advance;
         if ack.bytes_acked > 0 && advanced {
-            let full = ack.flightsize_before >= self.cwnd || !self.parameters.growth_needs_full_cwnd;
+            let full =
+                ack.flightsize_before >= self.cwnd || !self.parameters.growth_needs_full_cwnd;
             if !self.in_slow_start() {
                 self.avoid_congestion(ack, full);
             } else if full && !ack.in_recovery {
@@ -118,7 +125,8 @@ impl CongestionControl for SctpNewReno {
     }
 
     fn on_loss(&mut self, _now: Nanos, cause: LossCause, _flightsize: u64) {
-        let repeated = self.cwnd <= self.parameters.unit && self.parameters.repeated_timeout_keeps_ssthresh;
+        let repeated =
+            self.cwnd <= self.parameters.unit && self.parameters.repeated_timeout_keeps_ssthresh;
         if cause == LossCause::Timeout && repeated {
             return;
         }
@@ -135,7 +143,9 @@ impl CongestionControl for SctpNewReno {
         // Sixty-four halvings empty any window; more turns would only be a way to burn time.
         for _ in 0..(idle_for / rto.max(1)).min(64) {
             match self.parameters.idle_decay_above_units {
-                Some(units) if self.cwnd > units * self.parameters.unit => self.cwnd = (self.cwnd / 2).max(floor),
+                Some(units) if self.cwnd > units * self.parameters.unit => {
+                    self.cwnd = (self.cwnd / 2).max(floor)
+                }
                 Some(_) => return,
                 None if self.cwnd <= floor => return,
                 None => self.cwnd = (self.cwnd / 2).max(floor),

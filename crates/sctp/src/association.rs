@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_transport::{Nanos, ProbeSet, Sample, Trace};
+use anabranch_transport::{ProbeSet, Sample, Trace};
 use anabranch_wire::cause::Causes;
 use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
@@ -157,8 +157,7 @@ impl Association {
     }
 
     /// The next message (RFC 9260 §11.1.6), also after the association closed. Taking it opens the receive window.
-    pub fn poll_message(&mut self, now: Nanos) -> Option<ReceivedMessage> {
-        let _ = now;
+    pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
         let message = self
             .backlog
             .pop_front()

@@ -44,9 +44,15 @@ fn no_growth_when_the_window_was_not_full_or_the_point_stood_still_or_in_recover
     let mut cc = paper();
     cc.on_ack(&ack(1448, 2895));
     assert_eq!(cc.cwnd(), 2896);
-    cc.on_ack(&AckSample { cumulative_advanced: false, ..ack(1448, 2896) });
+    cc.on_ack(&AckSample {
+        cumulative_advanced: false,
+        ..ack(1448, 2896)
+    });
     assert_eq!(cc.cwnd(), 2896);
-    cc.on_ack(&AckSample { in_recovery: true, ..ack(1448, 2896) });
+    cc.on_ack(&AckSample {
+        in_recovery: true,
+        ..ack(1448, 2896)
+    });
     assert_eq!(cc.cwnd(), 2896);
     cc.on_ack(&ack(1448, 2896));
     assert_eq!(cc.cwnd(), 4344);
@@ -70,7 +76,10 @@ fn the_paper_s_windows_around_the_loss_of_segment_8() {
         assert_eq!((cc.cwnd(), cc.partial_bytes_acked()), (7964, turn * 1448));
     }
     cc.on_ack(&ack(1448, 8688));
-    assert_eq!((cc.cwnd(), cc.partial_bytes_acked()), (9412, 6 * 1448 - 7964));
+    assert_eq!(
+        (cc.cwnd(), cc.partial_bytes_acked()),
+        (9412, 6 * 1448 - 7964)
+    );
 }
 
 #[test]
@@ -100,7 +109,11 @@ fn a_second_timeout_keeps_ssthresh_where_the_profile_says_so() {
 
 #[test]
 fn credit_earned_while_the_window_was_not_full() {
-    for (rule, expected) in [(UnfilledCredit::Keep, 8000), (UnfilledCredit::Cap, 5000), (UnfilledCredit::Discard, 0)] {
+    for (rule, expected) in [
+        (UnfilledCredit::Keep, 8000),
+        (UnfilledCredit::Cap, 5000),
+        (UnfilledCredit::Discard, 0),
+    ] {
         let mut cc = SctpNewReno::new(SctpParameters {
             unit: 1000,
             initial_cwnd: 5000,
@@ -111,24 +124,40 @@ fn credit_earned_while_the_window_was_not_full() {
         for _ in 0..8 {
             cc.on_ack(&ack(1000, 4999));
         }
-        assert_eq!((cc.cwnd(), cc.partial_bytes_acked()), (5000, expected), "{rule:?}");
-        cc.on_ack(&AckSample { flightsize_after: 0, ..ack(1000, 4999) });
+        assert_eq!(
+            (cc.cwnd(), cc.partial_bytes_acked()),
+            (5000, expected),
+            "{rule:?}"
+        );
+        cc.on_ack(&AckSample {
+            flightsize_after: 0,
+            ..ack(1000, 4999)
+        });
         assert_eq!(cc.partial_bytes_acked(), 0);
     }
 }
 
 #[test]
 fn idle_time_halves_the_window_once_per_rto_down_to_the_floor() {
-    let mut cc = SctpNewReno::new(SctpParameters { initial_cwnd: 40_000, ..SctpParameters::default() });
+    let mut cc = SctpNewReno::new(SctpParameters {
+        initial_cwnd: 40_000,
+        ..SctpParameters::default()
+    });
     cc.on_idle(0, 2_500, 1_000);
     assert_eq!(cc.cwnd(), 10_000);
     cc.on_idle(0, u64::MAX, 1);
     assert_eq!(cc.cwnd(), 5872);
-    let small = SctpParameters { initial_cwnd: 3 * 1468, ..SctpParameters::default() };
+    let small = SctpParameters {
+        initial_cwnd: 3 * 1468,
+        ..SctpParameters::default()
+    };
     let mut never_lifted = SctpNewReno::new(small);
     never_lifted.on_idle(0, 1_000, 1_000);
     assert_eq!(never_lifted.cwnd(), 3 * 1468);
-    let mut lifted = SctpNewReno::new(SctpParameters { idle_decay_above_units: Some(2), ..small });
+    let mut lifted = SctpNewReno::new(SctpParameters {
+        idle_decay_above_units: Some(2),
+        ..small
+    });
     lifted.on_idle(0, 1_000, 1_000);
     assert_eq!(lifted.cwnd(), 4 * 1468);
 }

@@ -10,7 +10,7 @@ use anabranch_wire::tlv::U16List;
 
 use super::{Association, Reply, Terms};
 use crate::discard::{Discard, Discards};
-use crate::event::{CloseReason, Violation};
+use crate::event::{CloseReason, Event, Violation};
 use crate::handshake::Offer;
 use crate::path::PathId;
 use crate::rx::DataOutcome;
@@ -142,7 +142,7 @@ impl Association {
         self.sack_path = from;
         let (tsn, stream_id) = (data.tsn, data.stream_id);
         match rx.handle_data(now, data, from, &mut self.trace) {
-            DataOutcome::New => {}
+            DataOutcome::NewData => {}
             DataOutcome::Duplicate | DataOutcome::DroppedFull | DataOutcome::BeyondWindow => {
                 discards.count(Discard::Data);
             }
@@ -356,9 +356,10 @@ impl Association {
 
     /// Tells the user that messages wait, if that is news.
     pub(crate) fn tell_readable(&mut self) {
-        if !self.readable_told && self.rx.as_ref().is_some_and(|rx| rx.has_message()) {
+        let waits = !self.backlog.is_empty() || self.rx.as_ref().is_some_and(|rx| rx.has_message());
+        if waits && !self.readable_told {
             self.readable_told = true;
-            self.events.push_back(crate::event::Event::Readable);
+            self.events.push_back(Event::Readable);
         }
     }
 

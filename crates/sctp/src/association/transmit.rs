@@ -163,18 +163,15 @@ impl Association {
         if path != self.sack_path {
             return;
         }
-        let rides_along = |association: &Self| {
-            association.may_send_data()
-                && association.tx.wants_to_send(now, &association.paths) == Some(path)
-        };
-        let waits = self
-            .rx
-            .as_ref()
-            .is_some_and(|rx| rx.sack_deadline().is_some());
-        if (self.sack_due() || (waits && rides_along(self)))
+        let Some(rx) = &self.rx else { return };
+        let rides_along = rx.sack_useful()
+            && self.may_send_data()
+            && self.tx.wants_to_send(now, &self.paths) == Some(path);
+        if (rx.sack_due() || rides_along)
             && let Some(rx) = &mut self.rx
         {
-            rx.push_sack(now, packet, &mut self.trace);
+            // Without room it stays due, and goes in the next packet.
+            let _ = rx.push_sack(now, packet, &mut self.trace);
         }
     }
 

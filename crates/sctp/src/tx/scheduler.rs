@@ -43,12 +43,12 @@ impl Scheduler {
 
     /// Takes streams from `streams` on out of the turns, and returns them, each once or more.
     pub fn forget_from(&mut self, streams: u16) -> Vec<u16> {
-        let (kept, forgotten) = self
+        let (kept, forgotten): (Vec<u16>, Vec<u16>) = self
             .turns
             .iter()
             .copied()
             .partition(|stream| *stream < streams);
-        self.turns = kept;
-        forgotten.into()
+        self.turns = kept.into();
+        forgotten
     }
 }

@@ -171,9 +171,8 @@ impl World {
     }
 
     pub fn receive_all(&mut self, host: usize, id: AssociationId) -> Vec<ReceivedMessage> {
-        let now = self.now;
         let association = self.endpoints[host].association_mut(id).expect("known");
-        let messages = std::iter::from_fn(|| association.poll_message(now)).collect();
+        let messages = std::iter::from_fn(|| association.poll_message()).collect();
         self.drain(host);
         messages
     }
