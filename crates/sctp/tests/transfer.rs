@@ -107,7 +107,7 @@ impl World {
             trace: Trace::default(),
             limit: config.max_packet(address(2)),
             packets: 0,
-            slow_reader: seed % 3 == 0,
+            slow_reader: seed.is_multiple_of(3),
         }
     }
 
