@@ -4,5 +4,5 @@ pub mod manager;
 pub mod mtu;
 pub mod rto;
 
-pub use manager::{HeartbeatState, PathEntry, PathId, PathState, Paths};
+pub use manager::{PathEntry, PathId, PathState, Paths};
 pub use rto::RtoEstimator;

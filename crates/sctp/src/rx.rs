@@ -309,6 +309,11 @@ impl Receiver {
         Some(whole.message)
     }
 
+    /// Whether [`Receiver::poll_message`] has something to give.
+    pub fn has_message(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// The window that a SACK would advertise now, bytes.
     pub fn a_rwnd(&self) -> u32 {
         self.window.to_advertise()

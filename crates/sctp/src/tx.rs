@@ -39,6 +39,9 @@ pub enum SendError {
         /// Streams negotiated.
         streams: u16,
     },
+    /// The association is closing or closed (RFC 9260 §9.2).
+    #[error("the association is closing or closed")]
+    Closing,
     /// DATA must carry something (RFC 9260 §3.3.1).
     #[error("a message must not be empty")]
     Empty,

@@ -9,6 +9,7 @@ use anabranch_wire::serial::Tsn;
 use super::mtu;
 use super::rto::RtoEstimator;
 use crate::config::Config;
+use crate::heartbeat::Heartbeat;
 use crate::profile::{IdleDecay, RetransmissionPath};
 
 /// Which of an association's paths; small and dense.
@@ -40,15 +41,6 @@ impl PathState {
     }
 }
 
-/// HEARTBEAT's bookkeeping of one path; the rules are in the heartbeat procedure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeartbeatState {
-    /// When the next HEARTBEAT is due.
-    pub next_at: Option<Nanos>,
-    /// The HEARTBEAT that awaits its answer: its random nonce and when it was sent.
-    pub awaiting: Option<(u64, Nanos)>,
-}
-
 /// One destination address and all that is known of the way there.
 #[derive(Debug)]
 pub struct PathEntry {
@@ -73,7 +65,7 @@ pub struct PathEntry {
     /// When DATA was last sent here.
     pub last_sent: Nanos,
     /// HEARTBEAT's bookkeeping.
-    pub heartbeat: HeartbeatState,
+    pub(crate) heartbeat: Heartbeat,
     /// The chunk whose acknowledgement will measure the round trip (RFC 9260 §6.3.1 C4).
     pub(crate) timed: Option<Tsn>,
     /// No chunk last sent here and still unacknowledged has a lower TSN; a bound, tightened when asked.
@@ -95,7 +87,7 @@ impl PathEntry {
             max_packet: config.max_packet(path.remote),
             t3_deadline: None,
             last_sent: 0,
-            heartbeat: HeartbeatState::default(),
+            heartbeat: Heartbeat::default(),
             timed: None,
             earliest: None,
             decay_at: None,
