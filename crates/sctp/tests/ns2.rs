@@ -320,6 +320,7 @@ macro_rules! traces {
 traces! {
     delayed
     delayed_heavy
+    fifteen_percent
     heavier
     heavy
     light
@@ -328,4 +329,6 @@ traces! {
     overflow
     small_window
     small_window_delayed
+    small_window_delayed_heavy
+    small_window_long
 }
