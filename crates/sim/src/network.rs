@@ -9,7 +9,7 @@ use crate::capture::Capture;
 use crate::error::BuildError;
 use crate::ledger::Ledger;
 use crate::link::{Direction, Lane, PointToPoint};
-use crate::packet::{DropCounts, DropReason, Packet};
+use crate::packet::{DropCounts, DropReason, Packet, Parcel, Parcels};
 use crate::probe::Recorder;
 use crate::rng::Seed;
 use crate::routing::{Hop, Routes};
@@ -35,6 +35,7 @@ pub(crate) struct Network {
     pub sent: u64,
     pub delivered: u64,
     pub hops: u64,
+    pub parcels: Parcels,
     /// Drops at nodes; those on links are counted by the links.
     dropped: DropCounts,
     pub captures: Vec<Capture>,
@@ -70,6 +71,7 @@ impl Network {
             sent: 0,
             delivered: 0,
             hops: 0,
+            parcels: Parcels::default(),
             dropped: DropCounts::default(),
             captures: Vec::new(),
             recorder: None,
@@ -101,7 +103,7 @@ impl Network {
 
     /// Gives `packet` to the interface `via` for sending.
     #[inline]
-    pub fn offer(&mut self, now: Nanos, via: u32, packet: Packet) {
+    pub fn offer(&mut self, now: Nanos, via: u32, packet: Parcel) {
         let captured = self.copy_if_captured(via, &packet);
         let lane = &mut self.lanes[via as usize];
         let offered = lane.offer(now, packet, &mut self.sequence);
@@ -124,7 +126,7 @@ impl Network {
 
     /// Runs the next event of a lane: the packet and its node, if one reached its destination.
     #[inline]
-    pub fn step_lane(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Packet)> {
+    pub fn step_lane(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
         let lane = &mut self.lanes[index];
         let arrived = lane.step(now);
         self.agenda.set(index, lane.next());
@@ -143,8 +145,8 @@ impl Network {
         &mut self,
         now: Nanos,
         node: NodeId,
-        mut packet: Packet,
-    ) -> Option<(NodeId, Packet)> {
+        mut packet: Parcel,
+    ) -> Option<(NodeId, Parcel)> {
         packet.hops_left -= 1;
         match self.routes.hop(node, packet.target) {
             Hop::Here => return Some((node, packet)),

@@ -54,6 +54,37 @@ pub fn header_size(destination: IpAddr) -> usize {
     }
 }
 
+/// A packet on its way. It stays where it is while its handle moves from queue to queue.
+pub(crate) type Parcel = Box<Packet>;
+
+/// Parcels that were delivered and can be used for other packets.
+#[derive(Debug, Default)]
+pub(crate) struct Parcels {
+    free: Vec<Parcel>,
+}
+
+impl Parcels {
+    /// A parcel that holds `packet`.
+    #[inline]
+    pub fn wrap(&mut self, packet: Packet) -> Parcel {
+        match self.free.pop() {
+            Some(mut parcel) => {
+                *parcel = packet;
+                parcel
+            }
+            None => Box::new(packet),
+        }
+    }
+
+    /// Takes the bytes out of `parcel` and keeps it. There are never more than were once in flight together.
+    #[inline]
+    pub fn unwrap(&mut self, mut parcel: Parcel) -> Bytes {
+        let bytes = std::mem::take(&mut parcel.bytes);
+        self.free.push(parcel);
+        bytes
+    }
+}
+
 /// What an [`Inspect`] recognised in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataSegment {

@@ -15,7 +15,7 @@ use crate::error::{BuildError, RunError};
 use crate::ledger::{Ledger, Progress};
 use crate::link::{Direction, LinkStats};
 use crate::network::{Departure, Network};
-use crate::packet::{DropReason, HOP_LIMIT, Packet};
+use crate::packet::{DropReason, HOP_LIMIT, Packet, Parcel};
 use crate::probe::{LaneProbes, LinkProbes, Recorder};
 use crate::rng::{Rng, Seed};
 use crate::topology::{LinkId, NodeId, Topology};
@@ -372,7 +372,7 @@ impl World {
     }
 
     #[inline]
-    fn deliver(&mut self, node: NodeId, packet: Packet) {
+    fn deliver(&mut self, node: NodeId, packet: Parcel) {
         let agent = self.demux[node.index()].find(&packet);
         let listening = agent.filter(|&agent| self.slots[agent as usize].start.is_none());
         let Some(agent) = listening else {
@@ -381,8 +381,9 @@ impl World {
         };
         self.network.delivered += 1;
         let path = Path::new(packet.destination, packet.source);
+        let datagram = self.network.parcels.unwrap(packet);
         let slot = &mut self.slots[agent as usize];
-        slot.agent.handle_datagram(self.now, path, packet.bytes);
+        slot.agent.handle_datagram(self.now, path, datagram);
         self.drive(agent as usize);
     }
 
@@ -478,7 +479,8 @@ fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, 
                     protocol: slot.protocol,
                     hops_left: HOP_LIMIT,
                 };
-                network.offer(now, via, packet);
+                let parcel = network.parcels.wrap(packet);
+                network.offer(now, via, parcel);
             }
         }
         match rest {

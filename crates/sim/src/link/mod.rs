@@ -21,7 +21,7 @@ pub(crate) use point_to_point::PointToPoint;
 
 use crate::agenda::Key;
 use crate::loss::{Loss, Place};
-use crate::packet::Packet;
+use crate::packet::Parcel;
 use crate::queue::{DropTail, Queue};
 use crate::topology::NodeId;
 
@@ -207,7 +207,7 @@ pub(crate) enum Lane {
 impl Lane {
     /// Takes a packet from an interface. `sequence` numbers the events of the world.
     #[inline]
-    pub fn offer(&mut self, now: Nanos, packet: Packet, sequence: &mut u64) -> Offered {
+    pub fn offer(&mut self, now: Nanos, packet: Parcel, sequence: &mut u64) -> Offered {
         match self {
             Lane::PointToPoint(lane) => lane.offer(now, packet, sequence),
         }
@@ -223,7 +223,7 @@ impl Lane {
 
     /// Runs the next event: the interface a packet arrives at and the packet, or `None` for an event within the lane.
     #[inline]
-    pub fn step(&mut self, now: Nanos) -> Option<(u32, Packet)> {
+    pub fn step(&mut self, now: Nanos) -> Option<(u32, Parcel)> {
         match self {
             Lane::PointToPoint(lane) => lane.step(now),
         }

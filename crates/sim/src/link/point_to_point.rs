@@ -15,7 +15,7 @@ use super::{DirectionConfig, LinkStats, Offered, PlacedLoss};
 use crate::agenda::Key;
 use crate::error::BuildError;
 use crate::loss::{Loss, Place};
-use crate::packet::{DropReason, Packet};
+use crate::packet::{DropReason, Packet, Parcel};
 use crate::probe::LaneProbes;
 use crate::queue::{Occupancy, Queue};
 use crate::rng::{Rng, Seed};
@@ -34,7 +34,7 @@ struct Departure {
 #[derive(Debug)]
 struct Flying {
     arrival: Key,
-    packet: Packet,
+    packet: Parcel,
 }
 
 /// A loss model with its random stream.
@@ -126,7 +126,7 @@ impl PointToPoint {
         }
     }
 
-    pub fn offer(&mut self, now: Nanos, packet: Packet, sequence: &mut u64) -> Offered {
+    pub fn offer(&mut self, now: Nanos, packet: Parcel, sequence: &mut u64) -> Offered {
         let size = packet.wire_size();
         self.release(now);
         self.stats.offered.add(size);
@@ -219,7 +219,7 @@ impl PointToPoint {
 
     /// Puts a packet into the air; whether the next arrival has changed.
     #[inline]
-    fn fly(&mut self, arrival: Nanos, mut packet: Packet, sequence: &mut u64) -> bool {
+    fn fly(&mut self, arrival: Nanos, mut packet: Parcel, sequence: &mut u64) -> bool {
         let mut arrival = arrival;
         let mut twin = None;
         if let Some(impairer) = &mut self.impairer {
@@ -242,7 +242,7 @@ impl PointToPoint {
     }
 
     #[inline]
-    fn insert(&mut self, arrival: Nanos, packet: Packet, sequence: &mut u64) -> bool {
+    fn insert(&mut self, arrival: Nanos, packet: Parcel, sequence: &mut u64) -> bool {
         let arrival = Key::new(arrival, *sequence);
         *sequence += 1;
         let flying = Flying { arrival, packet };
@@ -269,7 +269,7 @@ impl PointToPoint {
     }
 
     #[inline]
-    pub fn step(&mut self, now: Nanos) -> Option<(u32, Packet)> {
+    pub fn step(&mut self, now: Nanos) -> Option<(u32, Parcel)> {
         let Flying { packet, .. } = self.flying.pop_front()?;
         let size = packet.wire_size();
         self.stats.delivered.add(size);
