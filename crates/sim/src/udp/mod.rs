@@ -10,3 +10,6 @@ pub use source::{UdpSource, UdpSourceConfig};
 
 /// What each datagram carries before its padding: its number and the time of its sending, 8 bytes each.
 const STAMP: usize = 16;
+
+#[cfg(test)]
+mod tests;

@@ -41,3 +41,6 @@ pub trait Workload {
     /// What there is at `now`.
     fn next(&mut self, now: Nanos) -> Offer;
 }
+
+#[cfg(test)]
+mod tests;
