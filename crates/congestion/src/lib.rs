@@ -5,6 +5,9 @@
 //! chunks), so an algorithm never needs to know a header's size.
 #![forbid(unsafe_code)]
 
+pub mod sctp_algorithms;
+pub mod sctp_newreno;
+
 use std::fmt::Debug;
 
 use anabranch_transport::Nanos;
