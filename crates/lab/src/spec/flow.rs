@@ -1,0 +1,225 @@
+//! The flows of a spec: who sends what to whom, by which transport.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::quantity::{Amount, Count, Rate, Size, Span};
+
+/// A flow, or a group of them: member i runs from member i of `from` to member i of `to` (or to the one `to`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Flow {
+    /// Its name.
+    pub name: String,
+    /// How many; at least 1.
+    #[serde(default)]
+    pub count: Count,
+    /// The sending node.
+    pub from: String,
+    /// The receiving node.
+    pub to: String,
+    /// When it opens.
+    #[serde(default)]
+    pub start: Start,
+    /// When the sender stops offering data; never if left out.
+    #[serde(default)]
+    pub stop: Option<Span>,
+    /// What the application offers.
+    pub workload: Workload,
+    /// What carries it.
+    pub transport: Protocol,
+}
+
+/// When a flow starts: a time, or `{ uniform = ["0 s", "1 s"] }`, drawn for each member.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Start {
+    /// Drawn uniformly.
+    Uniform {
+        /// Earliest and latest.
+        uniform: [Span; 2],
+    },
+    /// At that time.
+    At(Span),
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Start::At(Span(0))
+    }
+}
+
+/// What an application offers, and when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(tag = "kind")]
+pub enum Workload {
+    /// Always more to send, as ftp.
+    Bulk {
+        /// Size of a message (SCTP) or of a write; the largest that fills a packet if left out.
+        #[serde(default)]
+        message: Option<Size>,
+        /// How much in all; without end if left out.
+        #[serde(default)]
+        total: Option<Size>,
+    },
+    /// One message after the other at a constant rate.
+    Cbr {
+        /// Of user data.
+        rate: Rate,
+        /// Size of a message.
+        message: Size,
+    },
+    /// CBR while on, silent while off.
+    OnOff {
+        /// Of user data, while on.
+        rate: Rate,
+        /// Size of a message.
+        message: Size,
+        /// Mean (or fixed) length of an on period.
+        on: Span,
+        /// Mean (or fixed) length of an off period.
+        off: Span,
+        /// Periods are exponentially distributed rather than fixed.
+        #[serde(default)]
+        exponential: bool,
+    },
+    /// A list of messages.
+    Trace {
+        /// What is sent when.
+        messages: Vec<TraceMessage>,
+    },
+}
+
+/// One message of a trace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TraceMessage {
+    /// When, from the flow's start.
+    pub at: Span,
+    /// How large.
+    pub size: Size,
+    /// On which stream.
+    #[serde(default)]
+    pub stream: u16,
+}
+
+/// The value of a transport's switch: a number, a truth value, or text with a unit.
+pub type Switches = BTreeMap<String, serde_json::Value>;
+
+/// The transport of a flow, by its `protocol`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(tag = "protocol")]
+pub enum Protocol {
+    /// TCP.
+    Tcp {
+        /// `rfc6675`, `sack1` (as ns-2), `newreno`.
+        #[serde(default)]
+        profile: Option<String>,
+        /// Switches of the profile, by name.
+        #[serde(default)]
+        switches: Switches,
+        /// Payload of a full segment.
+        #[serde(default)]
+        segment: Option<Size>,
+        /// Largest window the receiver offers.
+        #[serde(default)]
+        receive_window: Option<Amount>,
+        /// First window.
+        #[serde(default)]
+        initial_window: Option<Amount>,
+        /// First slow-start threshold.
+        #[serde(default)]
+        initial_ssthresh: Option<Amount>,
+        /// Acknowledge every second segment.
+        #[serde(default)]
+        delayed_ack: Option<bool>,
+        /// New segments on the first two duplicate acknowledgements (RFC 3042).
+        #[serde(default)]
+        limited_transmit: Option<bool>,
+        /// Round-trip times are measured in whole ticks of this clock.
+        #[serde(default)]
+        clock_tick: Option<Span>,
+        /// Floor of the retransmission timeout.
+        #[serde(default)]
+        rto_min: Option<Span>,
+    },
+    /// SCTP.
+    Sctp {
+        /// `rfc9260`, `rfc4960`, `rfc2960`, `ns2`.
+        #[serde(default)]
+        profile: Option<String>,
+        /// Switches of the profile, by name.
+        #[serde(default)]
+        switches: Switches,
+        /// Largest IP packet.
+        #[serde(default)]
+        mtu: Option<Size>,
+        /// Outbound streams, used in turn.
+        #[serde(default)]
+        streams: Option<u16>,
+        /// Receive buffer.
+        #[serde(default)]
+        receive_buffer: Option<Size>,
+        /// First window.
+        #[serde(default)]
+        initial_window: Option<Amount>,
+        /// First slow-start threshold.
+        #[serde(default)]
+        initial_ssthresh: Option<Amount>,
+        /// Acknowledge every second packet.
+        #[serde(default)]
+        delayed_sack: Option<bool>,
+        /// Messages may overtake one another.
+        #[serde(default)]
+        unordered: bool,
+        /// Interval of heartbeats; `"0 s"` for none.
+        #[serde(default)]
+        heartbeat_interval: Option<Span>,
+        /// Use every address of both hosts rather than the first of each.
+        #[serde(default)]
+        multihomed: bool,
+    },
+    /// UDP, for cross traffic.
+    Udp {},
+}
+
+impl<'de> Deserialize<'de> for Start {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StartVisitor)
+    }
+}
+
+struct StartVisitor;
+
+impl<'de> serde::de::Visitor<'de> for StartVisitor {
+    type Value = Start;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a time such as \"0.8 s\", or { uniform = [\"0 s\", \"1 s\"] }")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Start, E> {
+        Span::deserialize(serde::de::value::StrDeserializer::new(text)).map(Start::At)
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<Start, A::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Drawn {
+            uniform: [Span; 2],
+        }
+        let drawn = Drawn::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
+        if drawn.uniform[0] > drawn.uniform[1] {
+            return Err(serde::de::Error::custom(
+                "the earliest start lies after the latest",
+            ));
+        }
+        Ok(Start::Uniform {
+            uniform: drawn.uniform,
+        })
+    }
+}
