@@ -35,21 +35,6 @@ impl Scoreboard {
         self.retransmitted_to = self.una;
     }
 
-    /// Whether nothing is reported beyond the cumulative point.
-    pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
-    }
-
-    /// Bytes reported beyond the cumulative point.
-    pub fn sacked(&self) -> u64 {
-        self.sacked
-    }
-
-    /// Offset behind the highest byte reported, if any.
-    pub fn highest(&self) -> Option<u64> {
-        self.ranges.last().map(|range| range.end)
-    }
-
     /// `HighRxt`: offset behind the highest byte retransmitted in this recovery.
     pub fn retransmitted_to(&self) -> u64 {
         self.retransmitted_to
@@ -252,9 +237,9 @@ mod tests {
         assert_eq!(board.add(90..200, 100, LIMIT), 10, "nor is what was never sent");
         assert_eq!(board.add(70..80, 100, 3), 0, "no more ranges than the limit");
         assert_eq!(board.ranges, [10..15, 20..60, 90..100]);
-        assert_eq!((board.sacked(), board.highest()), (55, Some(100)));
+        assert_eq!(board.sacked, 55);
         assert_eq!(board.advance(25), 10);
-        assert_eq!((board.sacked(), board.ranges.as_slice()), (45, &[25..60, 90..100][..]));
+        assert_eq!((board.sacked, board.ranges.as_slice()), (45, &[25..60, 90..100][..]));
     }
 
     /// RFC 6675 §4 by hand: three ranges above, or more than two segments' bytes above, make a hole lost.
@@ -286,7 +271,7 @@ mod tests {
         assert_eq!(board.pipe(60), 20);
         assert_eq!(board.hole_from(board.retransmitted_to()), Some(40..50));
         board.advance(40);
-        assert_eq!((board.pipe(60), board.sacked()), (10, 10));
+        assert_eq!((board.pipe(60), board.sacked), (10, 10));
     }
 
     #[test]

@@ -43,11 +43,6 @@ impl SendBuffer {
         self.end - self.start
     }
 
-    /// Whether nothing is held.
-    pub fn is_empty(&self) -> bool {
-        self.start == self.end
-    }
-
     /// Offset behind the last byte written.
     pub fn end(&self) -> u64 {
         self.end
@@ -178,8 +173,7 @@ mod tests {
         buffer.release(8);
         assert_eq!(copied(&buffer, 8, 2), b"yz");
         buffer.release(100);
-        assert!(buffer.is_empty());
-        assert_eq!(buffer.end(), 10);
+        assert_eq!((buffer.len(), buffer.end()), (0, 10));
     }
 
     #[test]
