@@ -354,12 +354,15 @@ impl Sender {
         }
     }
 
+    /// The persist timer expired: one byte into a closed window, which is not counted as sent; or what a small window takes,
+    /// silly or not (RFC 9293 §3.8.6.2.1).
     fn probe_plan(&self) -> Option<Plan> {
         let start = self.flow.nxt;
-        let window = self.flow.window_edge.saturating_sub(start).clamp(1, self.flow.mss);
-        let len = (self.buffer.end() - start.min(self.buffer.end())).min(window) as usize;
+        let window = self.flow.window_edge.saturating_sub(start);
+        let unsent = self.buffer.end().saturating_sub(start);
+        let len = unsent.min(window.clamp(1, self.flow.mss)) as usize;
         let fin = len == 0 && self.closing;
-        (len > 0 || fin).then_some(Plan { start, len, fin, retransmit: false, probe: true })
+        (len > 0 || fin).then_some(Plan { start, len, fin, retransmit: false, probe: window == 0 })
     }
 
     fn plan_retransmission(&self, range: Range<u64>) -> Option<Plan> {
@@ -387,7 +390,8 @@ impl Sender {
             end = end.min(reported);
         }
         // The first unacknowledged segment goes again even into a window that shrank.
-        let window_edge = if again && start == flow.una { flow.window_edge.max(end + 1) } else { flow.window_edge };
+        let window_edge =
+            if again && start == flow.una { flow.window_edge.max(flow.max.min(end + 1)) } else { flow.window_edge };
         let allowed = end.min(window_edge);
         let len = allowed.saturating_sub(start);
         let fin = self.fin_follows(start + len, window_edge);
@@ -423,8 +427,8 @@ impl Sender {
         stats.segments_sent += 1;
         stats.bytes_sent += plan.len as u64;
         self.last_sent = Some(now);
+        self.probe_owed = false;
         if plan.probe {
-            self.probe_owed = false;
             stats.window_probes += 1;
             return;
         }

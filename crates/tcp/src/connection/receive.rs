@@ -14,6 +14,9 @@ use crate::rx::reassembly::MOST_BLOCKS;
 use crate::state::State;
 use crate::tx::Ack;
 
+/// The least time between two acknowledgements that only object to something.
+const CHALLENGE_INTERVAL: Nanos = 500 * MILLISECOND;
+
 /// The offset nearest to `near` whose sequence number is `number`; `None` if it lies before the initial one.
 fn offset(number: SeqNumber, initial: u32, near: u64) -> Option<u64> {
     let expected = initial.wrapping_add(near as u32);
@@ -54,7 +57,7 @@ impl Connection {
         let flags = segment.header.flags;
         if self.has_old_timestamp(&segment) && !flags.contains(Flags::RST) {
             self.stats.dropped.old_timestamp += 1;
-            self.receiver.demand_ack();
+            self.object(now, segment.sequence_len());
             return;
         }
         let Some(start) = start.filter(|&start| self.is_acceptable(start, &segment)) else {
@@ -62,14 +65,14 @@ impl Connection {
             return;
         };
         if flags.contains(Flags::RST) {
-            self.receive_reset(start);
+            self.receive_reset(now, start);
             return;
         }
         // A SYN here is an attack or an old duplicate: the challenge lets the peer prove itself (RFC 5961 §4).
         if flags.contains(Flags::SYN) || !flags.contains(Flags::ACK) {
             self.stats.dropped.suspicious += 1;
             if flags.contains(Flags::SYN) {
-                self.receiver.demand_ack();
+                self.object(now, 0);
             }
             return;
         }
@@ -106,7 +109,7 @@ impl Connection {
         if self.state == State::SynReceived && flags.contains(Flags::SYN) && start == Some(0) {
             return; // The SYN again: the timer sends the answer again.
         }
-        self.receiver.demand_ack();
+        self.object(now, segment.sequence_len());
         let at_closed_window = start == Some(self.receiver.next()) && self.receiver.window() == 0;
         if at_closed_window && flags.contains(Flags::ACK) && !flags.contains(Flags::SYN) {
             if let Some(path) = self.path {
@@ -115,11 +118,23 @@ impl Connection {
         }
     }
 
+    /// Acknowledges what cannot be taken. Where that was no text, seldom: two ends that each find the other's
+    /// acknowledgements wrong would answer each other for ever, and a forger could make this end talk (RFC 5961 §7).
+    fn object(&mut self, now: Nanos, sequence_len: u32) {
+        if sequence_len == 0 {
+            if self.next_challenge > now {
+                return;
+            }
+            self.next_challenge = now + CHALLENGE_INTERVAL;
+        }
+        self.receiver.demand_ack();
+    }
+
     /// A RST counts only at the very next number; elsewhere in the window it is challenged (RFC 5961 §3).
-    fn receive_reset(&mut self, start: u64) {
+    fn receive_reset(&mut self, now: Nanos, start: u64) {
         if start != self.receiver.next() {
             self.stats.dropped.suspicious += 1;
-            self.receiver.demand_ack();
+            self.object(now, 0);
         } else if self.state == State::SynReceived && !self.passive {
             self.fail(Failure::Refused);
         } else if self.state == State::TimeWait {
@@ -148,7 +163,7 @@ impl Connection {
         let oldest = una.saturating_sub(self.sender.widest_window());
         let Some(to) = to.filter(|to| (oldest..=self.sender.highest_acceptable()).contains(to)) else {
             self.stats.dropped.bad_acknowledgement += 1;
-            self.receiver.demand_ack();
+            self.object(now, 0);
             return false;
         };
         if to < una || !self.state.sends() {
