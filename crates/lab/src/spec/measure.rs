@@ -129,3 +129,29 @@ pub enum Anchor {
     /// A cumulative acknowledgement that advanced.
     CumulativeAck,
 }
+
+impl Metric {
+    /// The flows it is taken of, each with the key's path.
+    pub fn flows(&self) -> Vec<(String, &str)> {
+        match self {
+            Metric::ThroughputIncrease { of, over } => vec![("of".into(), of), ("over".into(), over)],
+            Metric::JainFairness { flows } => {
+                flows.iter().enumerate().map(|(i, flow)| (format!("flows.{i}"), flow.as_str())).collect()
+            }
+            Metric::LinkUtilization { .. } => Vec::new(),
+            Metric::Goodput { flow, .. }
+            | Metric::MeanCwnd { flow, .. }
+            | Metric::SegmentsSent { flow, .. }
+            | Metric::CwndStep { flow, .. }
+            | Metric::EventTime { flow, .. } => vec![("flow".into(), flow)],
+        }
+    }
+
+    /// The link it is taken of.
+    pub fn link(&self) -> Option<&str> {
+        match self {
+            Metric::LinkUtilization { link, .. } => Some(link),
+            _ => None,
+        }
+    }
+}

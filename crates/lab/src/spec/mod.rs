@@ -3,11 +3,14 @@
 //! Reading goes in steps, each of which names file, line and key in its errors: text -> [`tree`] (values with their
 //! places) -> parameters put in for `"$name"` ([`resolve`]) -> the types below ([`decode`]) -> [`validate`].
 
+pub mod decode;
 pub mod flow;
 pub mod measure;
 pub mod nearest;
 pub mod output;
+pub mod problem;
 pub mod quantity;
+pub mod tree;
 pub mod world;
 
 use std::collections::BTreeMap;
