@@ -1,6 +1,10 @@
 //! Experiments as data: spec, sweep, run, statistics, comparison, tables, figures, report
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod model;
+pub mod output;
+pub mod reference;
 pub mod series;
 pub mod spec;
+pub mod statistics;

@@ -1,1 +1,42 @@
-//! Bytes to meaning and back: SCTP packets, chunks, parameters and causes; TCP segments; serial numbers; checksums
+//! Bytes to meaning and back: SCTP packets, chunks, parameters and causes; TCP segments; serial numbers; checksums.
+//!
+//! Reading is zero-copy: whatever has variable length comes out as a slice ([`bytes::Bytes`]) of the datagram, and lists
+//! (chunks, parameters, causes, Gap Ack Blocks) are walked in place. Each list has exactly one walker, so that nothing is
+//! checked by one reader and used by another. Nothing here panics on any input.
+//!
+//! ```
+//! use anabranch_wire::chunk::{Chunk, Shutdown};
+//! use anabranch_wire::packet::{Checksum, CommonHeader, Packet, PacketBuilder};
+//! use anabranch_wire::serial::Tsn;
+//! use bytes::BytesMut;
+//!
+//! let header = CommonHeader { source_port: 5000, destination_port: 5001, verification_tag: 0xC0FFEE };
+//! let mut out = BytesMut::new();
+//! let mut builder = PacketBuilder::new(&mut out, header, 1472);
+//! builder.push(&Shutdown { cumulative_tsn_ack: Tsn(7) }).unwrap();
+//! assert_eq!(builder.finish(true), 20);
+//!
+//! let datagram = out.freeze();
+//! let packet = Packet::parse(&datagram, Checksum::Verify).unwrap();
+//! let chunk = Chunk::decode(packet.chunks().next().unwrap().unwrap()).unwrap();
+//! assert_eq!(chunk, Chunk::Shutdown(Shutdown { cumulative_tsn_ack: Tsn(7) }));
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod cause;
+pub mod checksum;
+pub mod chunk;
+pub mod encode;
+pub mod packet;
+pub mod parameter;
+pub mod serial;
+pub mod tlv;
+pub mod unknown;
+
+pub use cause::{Cause, Causes};
+pub use chunk::Chunk;
+pub use encode::{Encode, Full};
+pub use packet::{Checksum, CommonHeader, Packet, PacketBuilder, RawChunk};
+pub use parameter::{Parameter, Parameters};
+pub use serial::{Fsn, Mid, SeqNumber, Ssn, Tsn};
+pub use unknown::UnknownAction;

@@ -1,0 +1,233 @@
+//! Error causes of ABORT and ERROR (RFC 9260 §3.3.10).
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use crate::encode::{Encode, padded, put_padding, tlv_header};
+use crate::parameter::{Parameters, exactly};
+use crate::serial::Tsn;
+use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, TlvList, U16List};
+
+/// Cause codes.
+pub mod code {
+    /// Invalid Stream Identifier.
+    pub const INVALID_STREAM_IDENTIFIER: u16 = 1;
+    /// Missing Mandatory Parameter.
+    pub const MISSING_MANDATORY_PARAMETER: u16 = 2;
+    /// Stale Cookie.
+    pub const STALE_COOKIE: u16 = 3;
+    /// Out of Resource.
+    pub const OUT_OF_RESOURCE: u16 = 4;
+    /// Unresolvable Address.
+    pub const UNRESOLVABLE_ADDRESS: u16 = 5;
+    /// Unrecognized Chunk Type.
+    pub const UNRECOGNIZED_CHUNK_TYPE: u16 = 6;
+    /// Invalid Mandatory Parameter.
+    pub const INVALID_MANDATORY_PARAMETER: u16 = 7;
+    /// Unrecognized Parameters.
+    pub const UNRECOGNIZED_PARAMETERS: u16 = 8;
+    /// No User Data.
+    pub const NO_USER_DATA: u16 = 9;
+    /// Cookie Received While Shutting Down.
+    pub const COOKIE_RECEIVED_WHILE_SHUTTING_DOWN: u16 = 10;
+    /// Restart of an Association with New Addresses.
+    pub const RESTART_WITH_NEW_ADDRESSES: u16 = 11;
+    /// User-Initiated Abort.
+    pub const USER_INITIATED_ABORT: u16 = 12;
+    /// Protocol Violation.
+    pub const PROTOCOL_VIOLATION: u16 = 13;
+}
+
+/// A list of causes.
+pub type Causes = TlvList<Cause>;
+
+/// One error cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// DATA came for a stream that does not exist (RFC 9260 §3.3.10.1).
+    InvalidStreamIdentifier {
+        /// That stream.
+        stream_id: u16,
+    },
+    /// An INIT or INIT ACK lacks parameters of these types (RFC 9260 §3.3.10.2).
+    MissingMandatoryParameter {
+        /// The missing types.
+        kinds: U16List,
+    },
+    /// A cookie came after its lifetime (RFC 9260 §3.3.10.3).
+    StaleCookie {
+        /// By how much, in microseconds; 0 where the sender does not tell.
+        measure_of_staleness: u32,
+    },
+    /// The sender has not the resources (RFC 9260 §3.3.10.4).
+    OutOfResource,
+    /// An address that cannot be used (RFC 9260 §3.3.10.5).
+    UnresolvableAddress {
+        /// The address parameter, whole.
+        parameter: Bytes,
+    },
+    /// A chunk of a type that was not recognised and asks to be reported (RFC 9260 §3.3.10.6).
+    UnrecognizedChunkType {
+        /// The chunk, whole.
+        chunk: Bytes,
+    },
+    /// A mandatory parameter has an invalid value (RFC 9260 §3.3.10.7).
+    InvalidMandatoryParameter,
+    /// Parameters of an INIT ACK that were not recognised and ask to be reported (RFC 9260 §3.3.10.8).
+    UnrecognizedParameters {
+        /// Those parameters.
+        parameters: Parameters,
+    },
+    /// A DATA chunk without user data (RFC 9260 §3.3.10.9).
+    NoUserData {
+        /// Its TSN.
+        tsn: Tsn,
+    },
+    /// A COOKIE ECHO came in SHUTDOWN-ACK-SENT (RFC 9260 §3.3.10.10).
+    CookieReceivedWhileShuttingDown,
+    /// A restart that adds addresses (RFC 9260 §3.3.10.11).
+    RestartWithNewAddresses {
+        /// Those addresses.
+        addresses: Parameters,
+    },
+    /// The user aborted (RFC 9260 §3.3.10.12).
+    UserInitiatedAbort {
+        /// What the user said.
+        reason: Bytes,
+    },
+    /// The peer broke the protocol in a way no other cause tells (RFC 9260 §3.3.10.13).
+    ProtocolViolation {
+        /// Text or data that explains.
+        information: Bytes,
+    },
+    /// A cause that is not known here.
+    Unknown(Tlv),
+}
+
+impl Cause {
+    /// The cause code.
+    pub const fn code(&self) -> u16 {
+        match self {
+            Self::InvalidStreamIdentifier { .. } => code::INVALID_STREAM_IDENTIFIER,
+            Self::MissingMandatoryParameter { .. } => code::MISSING_MANDATORY_PARAMETER,
+            Self::StaleCookie { .. } => code::STALE_COOKIE,
+            Self::OutOfResource => code::OUT_OF_RESOURCE,
+            Self::UnresolvableAddress { .. } => code::UNRESOLVABLE_ADDRESS,
+            Self::UnrecognizedChunkType { .. } => code::UNRECOGNIZED_CHUNK_TYPE,
+            Self::InvalidMandatoryParameter => code::INVALID_MANDATORY_PARAMETER,
+            Self::UnrecognizedParameters { .. } => code::UNRECOGNIZED_PARAMETERS,
+            Self::NoUserData { .. } => code::NO_USER_DATA,
+            Self::CookieReceivedWhileShuttingDown => code::COOKIE_RECEIVED_WHILE_SHUTTING_DOWN,
+            Self::RestartWithNewAddresses { .. } => code::RESTART_WITH_NEW_ADDRESSES,
+            Self::UserInitiatedAbort { .. } => code::USER_INITIATED_ABORT,
+            Self::ProtocolViolation { .. } => code::PROTOCOL_VIOLATION,
+            Self::Unknown(tlv) => tlv.kind,
+        }
+    }
+
+    /// The part of fixed form, at most 4 bytes, and the part of variable length that follows it.
+    fn value(&self) -> ([u8; 4], usize, &[u8]) {
+        match self {
+            Self::InvalidStreamIdentifier { stream_id } => {
+                let [high, low] = stream_id.to_be_bytes();
+                ([high, low, 0, 0], 4, &[])
+            }
+            Self::MissingMandatoryParameter { kinds } => {
+                ((kinds.len() as u32).to_be_bytes(), 4, kinds.as_bytes())
+            }
+            Self::StaleCookie {
+                measure_of_staleness,
+            } => (measure_of_staleness.to_be_bytes(), 4, &[]),
+            Self::NoUserData { tsn } => (tsn.0.to_be_bytes(), 4, &[]),
+            Self::OutOfResource
+            | Self::InvalidMandatoryParameter
+            | Self::CookieReceivedWhileShuttingDown => ([0; 4], 0, &[]),
+            Self::UnresolvableAddress { parameter: bytes }
+            | Self::UnrecognizedChunkType { chunk: bytes }
+            | Self::UserInitiatedAbort { reason: bytes }
+            | Self::ProtocolViolation { information: bytes } => ([0; 4], 0, bytes),
+            Self::UnrecognizedParameters { parameters: list }
+            | Self::RestartWithNewAddresses { addresses: list } => ([0; 4], 0, list.as_bytes()),
+            Self::Unknown(tlv) => ([0; 4], 0, tlv.value()),
+        }
+    }
+}
+
+impl Encode for Cause {
+    fn encoded_len(&self) -> usize {
+        let (_, fixed, variable) = self.value();
+        padded(HEADER + fixed + variable.len())
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        let (bytes, fixed, variable) = self.value();
+        let length = HEADER + fixed + variable.len();
+        out.extend_from_slice(&tlv_header(self.code(), length));
+        out.extend_from_slice(&bytes[..fixed]);
+        out.extend_from_slice(variable);
+        put_padding(out, length);
+    }
+}
+
+impl TlvItem for Cause {
+    fn decode(tlv: Tlv) -> Result<Self, TlvError> {
+        Ok(match tlv.kind {
+            code::INVALID_STREAM_IDENTIFIER => {
+                let [high, low, _, _] = exactly(&tlv)?;
+                Self::InvalidStreamIdentifier {
+                    stream_id: u16::from_be_bytes([high, low]),
+                }
+            }
+            code::MISSING_MANDATORY_PARAMETER => Self::MissingMandatoryParameter {
+                kinds: missing_kinds(tlv)?,
+            },
+            code::STALE_COOKIE => Self::StaleCookie {
+                measure_of_staleness: u32::from_be_bytes(exactly(&tlv)?),
+            },
+            code::OUT_OF_RESOURCE => exactly::<0>(&tlv).map(|_| Self::OutOfResource)?,
+            code::UNRESOLVABLE_ADDRESS => Self::UnresolvableAddress {
+                parameter: tlv.into_value(),
+            },
+            code::UNRECOGNIZED_CHUNK_TYPE => Self::UnrecognizedChunkType {
+                chunk: tlv.into_value(),
+            },
+            code::INVALID_MANDATORY_PARAMETER => {
+                exactly::<0>(&tlv).map(|_| Self::InvalidMandatoryParameter)?
+            }
+            code::UNRECOGNIZED_PARAMETERS => Self::UnrecognizedParameters {
+                parameters: Parameters::from_bytes(tlv.into_value()),
+            },
+            code::NO_USER_DATA => Self::NoUserData {
+                tsn: Tsn(u32::from_be_bytes(exactly(&tlv)?)),
+            },
+            code::COOKIE_RECEIVED_WHILE_SHUTTING_DOWN => {
+                exactly::<0>(&tlv).map(|_| Self::CookieReceivedWhileShuttingDown)?
+            }
+            code::RESTART_WITH_NEW_ADDRESSES => Self::RestartWithNewAddresses {
+                addresses: Parameters::from_bytes(tlv.into_value()),
+            },
+            code::USER_INITIATED_ABORT => Self::UserInitiatedAbort {
+                reason: tlv.into_value(),
+            },
+            code::PROTOCOL_VIOLATION => Self::ProtocolViolation {
+                information: tlv.into_value(),
+            },
+            _ => Self::Unknown(tlv),
+        })
+    }
+}
+
+/// The list of a Missing Mandatory Parameter, whose count must agree with the cause's length.
+fn missing_kinds(tlv: Tlv) -> Result<U16List, TlvError> {
+    let bad = TlvError::BadLength {
+        kind: tlv.kind,
+        length: tlv.whole().len(),
+    };
+    let mut value = tlv.into_value();
+    let count = value.try_get_u32().map_err(|_| bad)?;
+    let kinds = U16List::from_bytes(value).ok_or(bad)?;
+    if kinds.len() as u64 == u64::from(count) {
+        Ok(kinds)
+    } else {
+        Err(bad)
+    }
+}

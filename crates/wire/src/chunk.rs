@@ -1,0 +1,244 @@
+//! Chunks: one file each (RFC 9260 §3.3).
+
+mod abort;
+mod cookie_ack;
+mod cookie_echo;
+mod cwr;
+mod data;
+mod ecne;
+mod error;
+mod heartbeat;
+mod heartbeat_ack;
+mod init;
+mod init_ack;
+mod sack;
+mod shutdown;
+mod shutdown_ack;
+mod shutdown_complete;
+#[cfg(test)]
+mod tests;
+
+use bytes::BytesMut;
+
+use crate::encode::Encode;
+use crate::packet::RawChunk;
+
+pub use abort::Abort;
+pub use cookie_ack::CookieAck;
+pub use cookie_echo::CookieEcho;
+pub use cwr::Cwr;
+pub use data::Data;
+pub use ecne::Ecne;
+pub use error::ErrorChunk;
+pub use heartbeat::Heartbeat;
+pub use heartbeat_ack::HeartbeatAck;
+pub use init::Init;
+pub use init_ack::InitAck;
+pub use sack::{GapAckBlock, OutgoingSack, Sack};
+pub use shutdown::Shutdown;
+pub use shutdown_ack::ShutdownAck;
+pub use shutdown_complete::ShutdownComplete;
+
+/// Chunk types (RFC 9260 §3.2).
+pub mod kind {
+    /// Payload data.
+    pub const DATA: u8 = 0;
+    /// Initiation.
+    pub const INIT: u8 = 1;
+    /// Initiation acknowledgement.
+    pub const INIT_ACK: u8 = 2;
+    /// Selective acknowledgement.
+    pub const SACK: u8 = 3;
+    /// Heartbeat request.
+    pub const HEARTBEAT: u8 = 4;
+    /// Heartbeat acknowledgement.
+    pub const HEARTBEAT_ACK: u8 = 5;
+    /// Abort.
+    pub const ABORT: u8 = 6;
+    /// Shutdown.
+    pub const SHUTDOWN: u8 = 7;
+    /// Shutdown acknowledgement.
+    pub const SHUTDOWN_ACK: u8 = 8;
+    /// Operation error.
+    pub const ERROR: u8 = 9;
+    /// State cookie.
+    pub const COOKIE_ECHO: u8 = 10;
+    /// Cookie acknowledgement.
+    pub const COOKIE_ACK: u8 = 11;
+    /// Explicit congestion notification echo.
+    pub const ECNE: u8 = 12;
+    /// Congestion window reduced.
+    pub const CWR: u8 = 13;
+    /// Shutdown complete.
+    pub const SHUTDOWN_COMPLETE: u8 = 14;
+}
+
+/// A chunk with its meaning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Chunk {
+    /// Payload data.
+    Data(Data),
+    /// Initiation.
+    Init(Init),
+    /// Initiation acknowledgement.
+    InitAck(InitAck),
+    /// Selective acknowledgement.
+    Sack(Sack),
+    /// Heartbeat request.
+    Heartbeat(Heartbeat),
+    /// Heartbeat acknowledgement.
+    HeartbeatAck(HeartbeatAck),
+    /// Abort.
+    Abort(Abort),
+    /// Shutdown.
+    Shutdown(Shutdown),
+    /// Shutdown acknowledgement.
+    ShutdownAck,
+    /// Operation error.
+    Error(ErrorChunk),
+    /// State cookie.
+    CookieEcho(CookieEcho),
+    /// Cookie acknowledgement.
+    CookieAck,
+    /// Explicit congestion notification echo.
+    Ecne(Ecne),
+    /// Congestion window reduced.
+    Cwr(Cwr),
+    /// Shutdown complete.
+    ShutdownComplete(ShutdownComplete),
+    /// A type that is not known here; [`RawChunk::action`] says what to do.
+    Unknown(RawChunk),
+}
+
+/// Why a chunk whose frame is sound means nothing. The chunks after it can still be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// It is shorter than what its type always has.
+    #[error("chunk of type {kind} has a length of {length}, less than {needed}")]
+    TooShort {
+        /// The chunk's type.
+        kind: u8,
+        /// Its length, header included.
+        length: usize,
+        /// The least length of its type.
+        needed: usize,
+    },
+    /// A SACK counts more Gap Ack Blocks and duplicate TSNs than its length has room for.
+    #[error(
+        "SACK counts {gap_blocks} gap blocks and {duplicates} duplicates in a length of {length}"
+    )]
+    SackCounts {
+        /// Number of Gap Ack Blocks it claims.
+        gap_blocks: u16,
+        /// Number of duplicate TSNs it claims.
+        duplicates: u16,
+        /// Its length, header included.
+        length: usize,
+    },
+    /// A HEARTBEAT or HEARTBEAT ACK does not begin with a sound Heartbeat Info parameter.
+    #[error("chunk of type {kind} without Heartbeat Info")]
+    NoHeartbeatInfo {
+        /// The chunk's type.
+        kind: u8,
+    },
+}
+
+impl Chunk {
+    /// Reads the chunk's value. Parameters and causes are views, whose errors come to light when they are walked.
+    ///
+    /// Bytes past what the type has are ignored, and so are reserved flags.
+    ///
+    /// # Errors
+    /// Says why the value is not what the type demands.
+    #[inline]
+    pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        Ok(match raw.kind {
+            kind::DATA => Self::Data(Data::decode(raw)?),
+            kind::SACK => Self::Sack(Sack::decode(raw)?),
+            _ => return Self::decode_control(raw),
+        })
+    }
+
+    /// All but the two that come in numbers.
+    fn decode_control(raw: RawChunk) -> Result<Self, DecodeError> {
+        Ok(match raw.kind {
+            kind::INIT => Self::Init(Init::decode(raw)?),
+            kind::INIT_ACK => Self::InitAck(InitAck::decode(raw)?),
+            kind::HEARTBEAT => Self::Heartbeat(Heartbeat::decode(raw)?),
+            kind::HEARTBEAT_ACK => Self::HeartbeatAck(HeartbeatAck::decode(raw)?),
+            kind::ABORT => Self::Abort(Abort::decode(raw)),
+            kind::SHUTDOWN => Self::Shutdown(Shutdown::decode(raw)?),
+            kind::SHUTDOWN_ACK => Self::ShutdownAck,
+            kind::ERROR => Self::Error(ErrorChunk::decode(raw)),
+            kind::COOKIE_ECHO => Self::CookieEcho(CookieEcho::decode(raw)),
+            kind::COOKIE_ACK => Self::CookieAck,
+            kind::ECNE => Self::Ecne(Ecne::decode(raw)?),
+            kind::CWR => Self::Cwr(Cwr::decode(raw)?),
+            kind::SHUTDOWN_COMPLETE => Self::ShutdownComplete(ShutdownComplete::decode(raw)),
+            _ => Self::Unknown(raw),
+        })
+    }
+
+    /// The type.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Self::Data(_) => kind::DATA,
+            Self::Init(_) => kind::INIT,
+            Self::InitAck(_) => kind::INIT_ACK,
+            Self::Sack(_) => kind::SACK,
+            Self::Heartbeat(_) => kind::HEARTBEAT,
+            Self::HeartbeatAck(_) => kind::HEARTBEAT_ACK,
+            Self::Abort(_) => kind::ABORT,
+            Self::Shutdown(_) => kind::SHUTDOWN,
+            Self::ShutdownAck => kind::SHUTDOWN_ACK,
+            Self::Error(_) => kind::ERROR,
+            Self::CookieEcho(_) => kind::COOKIE_ECHO,
+            Self::CookieAck => kind::COOKIE_ACK,
+            Self::Ecne(_) => kind::ECNE,
+            Self::Cwr(_) => kind::CWR,
+            Self::ShutdownComplete(_) => kind::SHUTDOWN_COMPLETE,
+            Self::Unknown(raw) => raw.kind,
+        }
+    }
+
+    fn as_encode(&self) -> &dyn Encode {
+        match self {
+            Self::Data(chunk) => chunk,
+            Self::Init(chunk) => chunk,
+            Self::InitAck(chunk) => chunk,
+            Self::Sack(chunk) => chunk,
+            Self::Heartbeat(chunk) => chunk,
+            Self::HeartbeatAck(chunk) => chunk,
+            Self::Abort(chunk) => chunk,
+            Self::Shutdown(chunk) => chunk,
+            Self::ShutdownAck => &ShutdownAck,
+            Self::Error(chunk) => chunk,
+            Self::CookieEcho(chunk) => chunk,
+            Self::CookieAck => &CookieAck,
+            Self::Ecne(chunk) => chunk,
+            Self::Cwr(chunk) => chunk,
+            Self::ShutdownComplete(chunk) => chunk,
+            Self::Unknown(chunk) => chunk,
+        }
+    }
+}
+
+impl Encode for Chunk {
+    fn encoded_len(&self) -> usize {
+        self.as_encode().encoded_len()
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        self.as_encode().encode(out);
+    }
+}
+
+/// The first `N` bytes of the chunk's value, which its type always has.
+#[inline]
+fn fixed_part<const N: usize>(raw: &RawChunk) -> Result<&[u8; N], DecodeError> {
+    raw.value().first_chunk().ok_or(DecodeError::TooShort {
+        kind: raw.kind,
+        length: raw.whole().len(),
+        needed: crate::packet::CHUNK_HEADER + N,
+    })
+}

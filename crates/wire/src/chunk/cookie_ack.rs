@@ -1,0 +1,21 @@
+//! COOKIE ACK (RFC 9260 §3.3.12).
+
+use bytes::BytesMut;
+
+use crate::chunk::kind;
+use crate::encode::{Encode, chunk_header};
+use crate::packet::CHUNK_HEADER;
+
+/// Answers a COOKIE ECHO: the association is established.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CookieAck;
+
+impl Encode for CookieAck {
+    fn encoded_len(&self) -> usize {
+        CHUNK_HEADER
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        out.extend_from_slice(&chunk_header(kind::COOKIE_ACK, 0, CHUNK_HEADER));
+    }
+}

@@ -1,0 +1,32 @@
+//! CWR (RFC 9260 Appendix B, after RFC 3168).
+
+use bytes::BytesMut;
+
+use crate::chunk::shutdown::{TSN_ONLY, put_tsn_only, tsn_only};
+use crate::chunk::{DecodeError, kind};
+use crate::encode::Encode;
+use crate::packet::RawChunk;
+use crate::serial::Tsn;
+
+/// Tells the receiver of data that the sender has reduced its cwnd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cwr {
+    /// The TSN of the ECNE that it answers.
+    pub lowest_tsn: Tsn,
+}
+
+impl Cwr {
+    pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        tsn_only(&raw).map(|lowest_tsn| Self { lowest_tsn })
+    }
+}
+
+impl Encode for Cwr {
+    fn encoded_len(&self) -> usize {
+        TSN_ONLY
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        put_tsn_only(kind::CWR, self.lowest_tsn, out);
+    }
+}

@@ -1,0 +1,100 @@
+//! DATA (RFC 9260 §3.3.1).
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use crate::chunk::{DecodeError, fixed_part, kind};
+use crate::encode::{Encode, chunk_header, padded, put_padding};
+use crate::packet::RawChunk;
+use crate::serial::{Ssn, Tsn};
+
+const ENDING: u8 = 0x01;
+const BEGINNING: u8 = 0x02;
+const UNORDERED: u8 = 0x04;
+const IMMEDIATE: u8 = 0x08;
+
+/// Value bytes before the user data.
+const FIXED: usize = 12;
+
+/// A message or a fragment of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Data {
+    /// Its Transmission Sequence Number.
+    pub tsn: Tsn,
+    /// The stream the message belongs to.
+    pub stream_id: u16,
+    /// The message's place in its stream; meaningless where `unordered`.
+    pub ssn: Ssn,
+    /// Payload Protocol Identifier, handed through to the peer's user.
+    pub ppid: u32,
+    /// The message is delivered without regard to the order of its stream (U bit).
+    pub unordered: bool,
+    /// The message's first fragment (B bit).
+    pub beginning: bool,
+    /// The message's last fragment (E bit).
+    pub ending: bool,
+    /// The receiver shall not delay the SACK (I bit).
+    pub immediate: bool,
+    /// The fragment. Empty is not allowed on the wire, yet decoded: see [`Data::has_no_user_data`].
+    pub user_data: Bytes,
+}
+
+impl Data {
+    /// Length of the chunk before its user data, bytes.
+    pub const HEADER: usize = 16;
+
+    /// Whether it carries nothing, which its receiver answers with an ABORT and the cause No User Data
+    /// (RFC 9260 §6.2).
+    #[inline]
+    pub fn has_no_user_data(&self) -> bool {
+        self.user_data.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        let &[t0, t1, t2, t3, s0, s1, n0, n1, p0, p1, p2, p3] = fixed_part::<FIXED>(&raw)?;
+        let flags = raw.flags;
+        let mut user_data = raw.into_value();
+        user_data.advance(FIXED);
+        Ok(Self {
+            tsn: Tsn(u32::from_be_bytes([t0, t1, t2, t3])),
+            stream_id: u16::from_be_bytes([s0, s1]),
+            ssn: Ssn(u16::from_be_bytes([n0, n1])),
+            ppid: u32::from_be_bytes([p0, p1, p2, p3]),
+            unordered: flags & UNORDERED != 0,
+            beginning: flags & BEGINNING != 0,
+            ending: flags & ENDING != 0,
+            immediate: flags & IMMEDIATE != 0,
+            user_data,
+        })
+    }
+
+    #[inline]
+    fn flags(&self) -> u8 {
+        let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+        bit(self.unordered, UNORDERED)
+            | bit(self.beginning, BEGINNING)
+            | bit(self.ending, ENDING)
+            | bit(self.immediate, IMMEDIATE)
+    }
+}
+
+impl Encode for Data {
+    #[inline]
+    fn encoded_len(&self) -> usize {
+        padded(Self::HEADER + self.user_data.len())
+    }
+
+    #[inline]
+    fn encode(&self, out: &mut BytesMut) {
+        let length = Self::HEADER + self.user_data.len();
+        let mut header = [0; Self::HEADER];
+        header[0..4].copy_from_slice(&chunk_header(kind::DATA, self.flags(), length));
+        header[4..8].copy_from_slice(&self.tsn.0.to_be_bytes());
+        header[8..10].copy_from_slice(&self.stream_id.to_be_bytes());
+        header[10..12].copy_from_slice(&self.ssn.0.to_be_bytes());
+        header[12..16].copy_from_slice(&self.ppid.to_be_bytes());
+        out.extend_from_slice(&header);
+        out.extend_from_slice(&self.user_data);
+        put_padding(out, length);
+    }
+}

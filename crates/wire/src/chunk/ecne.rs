@@ -1,0 +1,32 @@
+//! ECNE (RFC 9260 Appendix B, after RFC 3168).
+
+use bytes::BytesMut;
+
+use crate::chunk::shutdown::{TSN_ONLY, put_tsn_only, tsn_only};
+use crate::chunk::{DecodeError, kind};
+use crate::encode::Encode;
+use crate::packet::RawChunk;
+use crate::serial::Tsn;
+
+/// Tells the sender of data that a packet of it was marked on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ecne {
+    /// The lowest TSN in that packet.
+    pub lowest_tsn: Tsn,
+}
+
+impl Ecne {
+    pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        tsn_only(&raw).map(|lowest_tsn| Self { lowest_tsn })
+    }
+}
+
+impl Encode for Ecne {
+    fn encoded_len(&self) -> usize {
+        TSN_ONLY
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        put_tsn_only(kind::ECNE, self.lowest_tsn, out);
+    }
+}

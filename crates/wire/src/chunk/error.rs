@@ -1,0 +1,34 @@
+//! ERROR (RFC 9260 §3.3.10).
+
+use bytes::BytesMut;
+
+use crate::cause::Causes;
+use crate::chunk::abort::put_causes;
+use crate::chunk::kind;
+use crate::encode::{Encode, padded};
+use crate::packet::{CHUNK_HEADER, RawChunk};
+
+/// Tells the peer of errors that do not end the association.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorChunk {
+    /// The causes, read when walked. None at all is not allowed, yet decoded.
+    pub causes: Causes,
+}
+
+impl ErrorChunk {
+    pub(super) fn decode(raw: RawChunk) -> Self {
+        Self {
+            causes: Causes::from_bytes(raw.into_value()),
+        }
+    }
+}
+
+impl Encode for ErrorChunk {
+    fn encoded_len(&self) -> usize {
+        padded(CHUNK_HEADER + self.causes.as_bytes().len())
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        put_causes(kind::ERROR, 0, &self.causes, out);
+    }
+}

@@ -1,0 +1,51 @@
+//! HEARTBEAT (RFC 9260 §3.3.5).
+
+use bytes::{Bytes, BytesMut};
+
+use crate::chunk::{DecodeError, kind};
+use crate::encode::{Encode, chunk_header, padded, put_padding, tlv_header};
+use crate::packet::{CHUNK_HEADER, RawChunk};
+use crate::parameter::{self, Parameter, Parameters};
+use crate::tlv;
+
+/// Asks whether the peer can be reached at the packet's destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Value of the Heartbeat Info parameter: the sender's own, echoed as it is.
+    pub info: Bytes,
+}
+
+impl Heartbeat {
+    /// Length of the chunk before the info, bytes.
+    pub const HEADER: usize = CHUNK_HEADER + tlv::HEADER;
+
+    pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        let kind = raw.kind;
+        match Parameters::from_bytes(raw.into_value()).iter().next() {
+            Some(Ok(Parameter::HeartbeatInfo(info))) => Ok(Self { info }),
+            _ => Err(DecodeError::NoHeartbeatInfo { kind }),
+        }
+    }
+
+    /// Writes it as a chunk of type `kind`: HEARTBEAT and HEARTBEAT ACK have one form.
+    pub(super) fn encode_as(&self, kind: u8, out: &mut BytesMut) {
+        let length = Self::HEADER + self.info.len();
+        out.extend_from_slice(&chunk_header(kind, 0, length));
+        out.extend_from_slice(&tlv_header(
+            parameter::kind::HEARTBEAT_INFO,
+            length - CHUNK_HEADER,
+        ));
+        out.extend_from_slice(&self.info);
+        put_padding(out, length);
+    }
+}
+
+impl Encode for Heartbeat {
+    fn encoded_len(&self) -> usize {
+        padded(Self::HEADER + self.info.len())
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        self.encode_as(kind::HEARTBEAT, out);
+    }
+}

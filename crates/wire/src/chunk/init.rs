@@ -1,0 +1,89 @@
+//! INIT (RFC 9260 §3.3.2).
+
+use bytes::{Buf, BytesMut};
+
+use crate::chunk::{DecodeError, fixed_part, kind};
+use crate::encode::{Encode, chunk_header, padded, put_padding};
+use crate::packet::RawChunk;
+use crate::parameter::Parameters;
+use crate::serial::Tsn;
+
+/// Value bytes before the parameters.
+const FIXED: usize = 16;
+
+/// Asks for an association.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Init {
+    /// The verification tag that the peer shall put in its packets; 0 is not allowed, yet decoded.
+    pub initiate_tag: u32,
+    /// Advertised receiver window credit, bytes.
+    pub a_rwnd: u32,
+    /// Streams the sender wishes to create; 0 is not allowed, yet decoded.
+    pub outbound_streams: u16,
+    /// The most streams the sender allows the peer to create; 0 is not allowed, yet decoded.
+    pub inbound_streams: u16,
+    /// The first TSN the sender will use.
+    pub initial_tsn: Tsn,
+    /// The parameters, read when walked.
+    pub parameters: Parameters,
+}
+
+impl Init {
+    #[inline]
+    pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        let &[
+            t0,
+            t1,
+            t2,
+            t3,
+            w0,
+            w1,
+            w2,
+            w3,
+            o0,
+            o1,
+            i0,
+            i1,
+            n0,
+            n1,
+            n2,
+            n3,
+        ] = fixed_part::<FIXED>(&raw)?;
+        let mut parameters = raw.into_value();
+        parameters.advance(FIXED);
+        Ok(Self {
+            initiate_tag: u32::from_be_bytes([t0, t1, t2, t3]),
+            a_rwnd: u32::from_be_bytes([w0, w1, w2, w3]),
+            outbound_streams: u16::from_be_bytes([o0, o1]),
+            inbound_streams: u16::from_be_bytes([i0, i1]),
+            initial_tsn: Tsn(u32::from_be_bytes([n0, n1, n2, n3])),
+            parameters: Parameters::from_bytes(parameters),
+        })
+    }
+
+    fn length(&self) -> usize {
+        crate::packet::CHUNK_HEADER + FIXED + self.parameters.as_bytes().len()
+    }
+
+    /// Writes it as a chunk of type `kind`: INIT and INIT ACK have one form.
+    pub(super) fn encode_as(&self, kind: u8, out: &mut BytesMut) {
+        out.extend_from_slice(&chunk_header(kind, 0, self.length()));
+        out.extend_from_slice(&self.initiate_tag.to_be_bytes());
+        out.extend_from_slice(&self.a_rwnd.to_be_bytes());
+        out.extend_from_slice(&self.outbound_streams.to_be_bytes());
+        out.extend_from_slice(&self.inbound_streams.to_be_bytes());
+        out.extend_from_slice(&self.initial_tsn.0.to_be_bytes());
+        out.extend_from_slice(self.parameters.as_bytes());
+        put_padding(out, self.length());
+    }
+}
+
+impl Encode for Init {
+    fn encoded_len(&self) -> usize {
+        padded(self.length())
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        self.encode_as(kind::INIT, out);
+    }
+}

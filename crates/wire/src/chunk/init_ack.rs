@@ -1,0 +1,35 @@
+//! INIT ACK (RFC 9260 §3.3.3).
+
+use bytes::BytesMut;
+
+use crate::chunk::{DecodeError, Init, kind};
+use crate::encode::Encode;
+use crate::packet::RawChunk;
+
+/// Answers an INIT; the form is the same. Its parameters hold the State Cookie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InitAck(pub Init);
+
+impl InitAck {
+    pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        Init::decode(raw).map(Self)
+    }
+}
+
+impl std::ops::Deref for InitAck {
+    type Target = Init;
+
+    fn deref(&self) -> &Init {
+        &self.0
+    }
+}
+
+impl Encode for InitAck {
+    fn encoded_len(&self) -> usize {
+        self.0.encoded_len()
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        self.0.encode_as(kind::INIT_ACK, out);
+    }
+}

@@ -1,0 +1,190 @@
+//! SACK (RFC 9260 §3.3.4).
+
+use bytes::{Buf, Bytes, BytesMut};
+
+use crate::chunk::{DecodeError, fixed_part, kind};
+use crate::encode::{Encode, chunk_header};
+use crate::packet::RawChunk;
+use crate::serial::Tsn;
+
+/// Value bytes before the blocks.
+const FIXED: usize = 12;
+/// Bytes of a Gap Ack Block and of a duplicate TSN alike.
+const ENTRY: usize = 4;
+
+/// A run of TSNs received past the cumulative point, as offsets from it; both ends belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GapAckBlock {
+    /// Offset of the first TSN; a block that makes sense begins at 2 or later.
+    pub start: u16,
+    /// Offset of the last TSN, not before `start`.
+    pub end: u16,
+}
+
+/// What has arrived. Gap Ack Blocks and duplicates are read in place.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Sack {
+    /// The last TSN received before the first hole.
+    pub cumulative_tsn_ack: Tsn,
+    /// Advertised receiver window credit, bytes.
+    pub a_rwnd: u32,
+    gap_block_count: u16,
+    /// Gap Ack Blocks, then duplicates, exactly as many as were counted.
+    entries: Bytes,
+}
+
+impl Sack {
+    /// Length of a SACK that reports neither gaps nor duplicates, bytes.
+    pub const HEADER: usize = 16;
+
+    /// How many Gap Ack Blocks fit in `room` bytes beside `duplicates` duplicate TSNs.
+    pub const fn gap_blocks_within(room: usize, duplicates: usize) -> usize {
+        (room.saturating_sub(Self::HEADER) / ENTRY).saturating_sub(duplicates)
+    }
+
+    /// The Gap Ack Blocks in the order of the packet, whether they make sense or not.
+    #[inline]
+    pub fn gap_blocks(&self) -> impl ExactSizeIterator<Item = GapAckBlock> + Clone + '_ {
+        self.entries[..usize::from(self.gap_block_count) * ENTRY]
+            .chunks_exact(ENTRY)
+            .map(|entry| GapAckBlock {
+                start: u16::from_be_bytes([entry[0], entry[1]]),
+                end: u16::from_be_bytes([entry[2], entry[3]]),
+            })
+    }
+
+    /// The TSNs received more than once since the last SACK, as often as they came again.
+    #[inline]
+    pub fn duplicates(&self) -> impl ExactSizeIterator<Item = Tsn> + Clone + '_ {
+        self.entries[usize::from(self.gap_block_count) * ENTRY..]
+            .chunks_exact(ENTRY)
+            .map(|entry| Tsn(u32::from_be_bytes([entry[0], entry[1], entry[2], entry[3]])))
+    }
+
+    #[inline]
+    pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        let &[c0, c1, c2, c3, w0, w1, w2, w3, g0, g1, d0, d1] = fixed_part::<FIXED>(&raw)?;
+        let (gap_blocks, duplicates) = (u16::from_be_bytes([g0, g1]), u16::from_be_bytes([d0, d1]));
+        let counted = (usize::from(gap_blocks) + usize::from(duplicates)) * ENTRY;
+        let length = raw.whole().len();
+        if Self::HEADER + counted > length {
+            return Err(DecodeError::SackCounts {
+                gap_blocks,
+                duplicates,
+                length,
+            });
+        }
+        let mut entries = raw.into_value();
+        entries.advance(FIXED);
+        entries.truncate(counted);
+        Ok(Self {
+            cumulative_tsn_ack: Tsn(u32::from_be_bytes([c0, c1, c2, c3])),
+            a_rwnd: u32::from_be_bytes([w0, w1, w2, w3]),
+            gap_block_count: gap_blocks,
+            entries,
+        })
+    }
+}
+
+impl std::fmt::Debug for Sack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sack")
+            .field("cumulative_tsn_ack", &self.cumulative_tsn_ack)
+            .field("a_rwnd", &self.a_rwnd)
+            .field("gap_blocks", &self.gap_blocks().collect::<Vec<_>>())
+            .field("duplicates", &self.duplicates().collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+impl Encode for Sack {
+    fn encoded_len(&self) -> usize {
+        Self::HEADER + self.entries.len()
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        let duplicates = self.entries.len() / ENTRY - usize::from(self.gap_block_count);
+        let counts = (usize::from(self.gap_block_count), duplicates);
+        out.extend_from_slice(&header(self.cumulative_tsn_ack, self.a_rwnd, counts));
+        out.extend_from_slice(&self.entries);
+    }
+}
+
+/// A SACK to be sent, written straight from where the receiver keeps its gaps.
+///
+/// The caller sees to it that gaps and duplicates fit ([`Sack::gap_blocks_within`]); those that would not fit a chunk at
+/// all are left out.
+#[derive(Clone, Debug)]
+pub struct OutgoingSack<'a, G> {
+    /// The last TSN received before the first hole.
+    pub cumulative_tsn_ack: Tsn,
+    /// Advertised receiver window credit, bytes.
+    pub a_rwnd: u32,
+    /// The Gap Ack Blocks, lowest first.
+    pub gap_blocks: G,
+    /// TSNs received more than once since the last SACK.
+    pub duplicates: &'a [Tsn],
+}
+
+impl<G: ExactSizeIterator<Item = GapAckBlock> + Clone> OutgoingSack<'_, G> {
+    /// Gap Ack Blocks and duplicates that a chunk can hold.
+    fn counts(&self) -> (usize, usize) {
+        const MOST: usize = (u16::MAX as usize - Sack::HEADER) / ENTRY;
+        let gap_blocks = self.gap_blocks.len().min(MOST);
+        (gap_blocks, self.duplicates.len().min(MOST - gap_blocks))
+    }
+
+    /// The same, as it is received.
+    pub fn to_sack(&self) -> Sack {
+        let mut bytes = BytesMut::with_capacity(self.encoded_len());
+        self.encode(&mut bytes);
+        Sack {
+            cumulative_tsn_ack: self.cumulative_tsn_ack,
+            a_rwnd: self.a_rwnd,
+            gap_block_count: self.counts().0 as u16,
+            entries: bytes.freeze().slice(Sack::HEADER..),
+        }
+    }
+}
+
+impl<G: ExactSizeIterator<Item = GapAckBlock> + Clone> Encode for OutgoingSack<'_, G> {
+    #[inline]
+    fn encoded_len(&self) -> usize {
+        let (gap_blocks, duplicates) = self.counts();
+        Sack::HEADER + (gap_blocks + duplicates) * ENTRY
+    }
+
+    #[inline]
+    fn encode(&self, out: &mut BytesMut) {
+        let (gap_blocks, duplicates) = self.counts();
+        out.extend_from_slice(&header(
+            self.cumulative_tsn_ack,
+            self.a_rwnd,
+            (gap_blocks, duplicates),
+        ));
+        for GapAckBlock { start, end } in self.gap_blocks.clone().take(gap_blocks) {
+            let ([s0, s1], [e0, e1]) = (start.to_be_bytes(), end.to_be_bytes());
+            out.extend_from_slice(&[s0, s1, e0, e1]);
+        }
+        for tsn in &self.duplicates[..duplicates] {
+            out.extend_from_slice(&tsn.0.to_be_bytes());
+        }
+    }
+}
+
+/// All that comes before the entries.
+#[inline]
+fn header(
+    cumulative_tsn_ack: Tsn,
+    a_rwnd: u32,
+    (gap_blocks, duplicates): (usize, usize),
+) -> [u8; Sack::HEADER] {
+    let mut bytes = [0; Sack::HEADER];
+    let length = Sack::HEADER + (gap_blocks + duplicates) * ENTRY;
+    bytes[0..4].copy_from_slice(&chunk_header(kind::SACK, 0, length));
+    bytes[4..8].copy_from_slice(&cumulative_tsn_ack.0.to_be_bytes());
+    bytes[8..12].copy_from_slice(&a_rwnd.to_be_bytes());
+    bytes[12..14].copy_from_slice(&(gap_blocks as u16).to_be_bytes());
+    bytes[14..16].copy_from_slice(&(duplicates as u16).to_be_bytes());
+    bytes
+}

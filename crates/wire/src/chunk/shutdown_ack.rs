@@ -1,0 +1,21 @@
+//! SHUTDOWN ACK (RFC 9260 §3.3.9).
+
+use bytes::BytesMut;
+
+use crate::chunk::kind;
+use crate::encode::{Encode, chunk_header};
+use crate::packet::CHUNK_HEADER;
+
+/// Answers a SHUTDOWN once nothing is outstanding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShutdownAck;
+
+impl Encode for ShutdownAck {
+    fn encoded_len(&self) -> usize {
+        CHUNK_HEADER
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        out.extend_from_slice(&chunk_header(kind::SHUTDOWN_ACK, 0, CHUNK_HEADER));
+    }
+}

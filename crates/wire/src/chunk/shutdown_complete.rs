@@ -1,0 +1,34 @@
+//! SHUTDOWN COMPLETE (RFC 9260 §3.3.13).
+
+use bytes::BytesMut;
+
+use crate::chunk::abort::TAG_REFLECTED;
+use crate::chunk::kind;
+use crate::encode::{Encode, chunk_header};
+use crate::packet::{CHUNK_HEADER, RawChunk};
+
+/// Ends a graceful end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShutdownComplete {
+    /// The packet's verification tag is the receiver's own, reflected, because the sender knows no other (T bit).
+    pub tag_reflected: bool,
+}
+
+impl ShutdownComplete {
+    pub(super) fn decode(raw: RawChunk) -> Self {
+        Self {
+            tag_reflected: raw.flags & TAG_REFLECTED != 0,
+        }
+    }
+}
+
+impl Encode for ShutdownComplete {
+    fn encoded_len(&self) -> usize {
+        CHUNK_HEADER
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        let flags = if self.tag_reflected { TAG_REFLECTED } else { 0 };
+        out.extend_from_slice(&chunk_header(kind::SHUTDOWN_COMPLETE, flags, CHUNK_HEADER));
+    }
+}

@@ -1,0 +1,91 @@
+//! Writes packets.
+
+use bytes::BytesMut;
+
+use crate::checksum;
+use crate::encode::{Encode, Full};
+use crate::packet::{COMMON_HEADER, CommonHeader};
+
+/// The longest packet whatever the limit says: lengths have 16 bits.
+const MAX_PACKET: usize = 65_532;
+
+/// Writes one packet at the end of a buffer, chunk by chunk, never longer than its limit.
+///
+/// The packet is there after [`finish`](PacketBuilder::finish). A builder that is dropped without it leaves the buffer as
+/// it was before [`new`](PacketBuilder::new).
+#[derive(Debug)]
+pub struct PacketBuilder<'a> {
+    out: &'a mut BytesMut,
+    start: usize,
+    end: usize,
+}
+
+impl<'a> PacketBuilder<'a> {
+    /// Begins a packet at the end of `out`. `limit` is the most bytes the SCTP packet may have, its common header
+    /// included (the path's MTU less IP and encapsulation).
+    #[inline]
+    pub fn new(out: &'a mut BytesMut, header: CommonHeader, limit: usize) -> Self {
+        let start = out.len();
+        // One reservation serves the whole packet; what the packet leaves free serves the next one.
+        out.reserve(limit.clamp(COMMON_HEADER, MAX_PACKET));
+        let mut bytes = [0; COMMON_HEADER];
+        bytes[0..2].copy_from_slice(&header.source_port.to_be_bytes());
+        bytes[2..4].copy_from_slice(&header.destination_port.to_be_bytes());
+        bytes[4..8].copy_from_slice(&header.verification_tag.to_be_bytes());
+        out.extend_from_slice(&bytes);
+        Self {
+            out,
+            start,
+            end: start + limit.min(MAX_PACKET) / 4 * 4,
+        }
+    }
+
+    /// Bytes left for chunks, a multiple of 4.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.end.saturating_sub(self.out.len())
+    }
+
+    /// Bytes written so far, the common header included.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.out.len() - self.start
+    }
+
+    /// Whether there is no chunk yet.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == COMMON_HEADER
+    }
+
+    /// Adds a chunk.
+    ///
+    /// # Errors
+    /// [`Full`] where there is no room; nothing is written then.
+    #[inline]
+    pub fn push(&mut self, chunk: &impl Encode) -> Result<(), Full> {
+        if chunk.encoded_len() > self.room() {
+            return Err(Full);
+        }
+        chunk.encode(self.out);
+        Ok(())
+    }
+
+    /// Ends the packet and returns its length in bytes. With `checksum` the CRC32c is filled in (RFC 9260 §6.8),
+    /// otherwise the field stays 0.
+    #[inline]
+    pub fn finish(self, checksum: bool) -> usize {
+        if checksum {
+            checksum::fill(&mut self.out[self.start..]);
+        }
+        let length = self.len();
+        std::mem::forget(self);
+        length
+    }
+}
+
+impl Drop for PacketBuilder<'_> {
+    fn drop(&mut self) {
+        self.out.truncate(self.start);
+    }
+}

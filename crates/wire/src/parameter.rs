@@ -1,0 +1,175 @@
+//! Parameters of INIT, INIT ACK, HEARTBEAT and HEARTBEAT ACK (RFC 9260 §3.3.2.1, §3.3.3.1, §3.3.5; RFC 3758 §3.1;
+//! RFC 5061 §4.2.7).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bytes::{Bytes, BytesMut};
+
+use crate::encode::{Encode, padded, put_padding, tlv_header};
+use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, TlvList, U16List};
+use crate::unknown::UnknownAction;
+
+/// Parameter types.
+pub mod kind {
+    /// Heartbeat Info.
+    pub const HEARTBEAT_INFO: u16 = 1;
+    /// IPv4 Address.
+    pub const IPV4_ADDRESS: u16 = 5;
+    /// IPv6 Address.
+    pub const IPV6_ADDRESS: u16 = 6;
+    /// State Cookie.
+    pub const STATE_COOKIE: u16 = 7;
+    /// Unrecognized Parameter.
+    pub const UNRECOGNIZED_PARAMETER: u16 = 8;
+    /// Cookie Preservative.
+    pub const COOKIE_PRESERVATIVE: u16 = 9;
+    /// Host Name Address (deprecated).
+    pub const HOST_NAME_ADDRESS: u16 = 11;
+    /// Supported Address Types.
+    pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
+    /// Reserved for ECN Capable.
+    pub const ECN_CAPABLE: u16 = 0x8000;
+    /// Supported Extensions.
+    pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
+    /// Forward-TSN-Supported.
+    pub const FORWARD_TSN_SUPPORTED: u16 = 0xC000;
+}
+
+/// A list of parameters.
+pub type Parameters = TlvList<Parameter>;
+
+/// One parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parameter {
+    /// An address of the sender (RFC 9260 §3.3.2.1.1).
+    Ipv4Address(Ipv4Addr),
+    /// An address of the sender (RFC 9260 §3.3.2.1.2).
+    Ipv6Address(Ipv6Addr),
+    /// The State Cookie, to be echoed as it is (RFC 9260 §3.3.3.1.1).
+    StateCookie(Bytes),
+    /// A parameter of the INIT, whole, that the sender of this INIT ACK did not recognise (RFC 9260 §3.3.3.1.2).
+    UnrecognizedParameter(Bytes),
+    /// Asks for a cookie that lives this many milliseconds longer (RFC 9260 §3.3.2.1.3).
+    CookiePreservative(u32),
+    /// A host name. Not to be sent; whoever gets one aborts with Unresolvable Address (RFC 9260 §3.3.2.1.4).
+    HostNameAddress(Bytes),
+    /// The types of address, as parameter types, that the sender can use (RFC 9260 §3.3.2.1.5).
+    SupportedAddressTypes(U16List),
+    /// The sender understands ECN (RFC 9260 §3.3.2.1).
+    EcnCapable,
+    /// The sender understands FORWARD TSN (RFC 3758 §3.1).
+    ForwardTsnSupported,
+    /// Chunk types of the extensions that the sender understands (RFC 5061 §4.2.7).
+    SupportedExtensions(Bytes),
+    /// What the sender of a HEARTBEAT wants to get back (RFC 9260 §3.3.5).
+    HeartbeatInfo(Bytes),
+    /// A type that is not known here; [`UnknownAction`] says what to do.
+    Unknown(Tlv),
+}
+
+impl Parameter {
+    /// The address parameter for `address`.
+    pub const fn address(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(v4) => Self::Ipv4Address(v4),
+            IpAddr::V6(v6) => Self::Ipv6Address(v6),
+        }
+    }
+
+    /// The type.
+    pub const fn kind(&self) -> u16 {
+        match self {
+            Self::HeartbeatInfo(_) => kind::HEARTBEAT_INFO,
+            Self::Ipv4Address(_) => kind::IPV4_ADDRESS,
+            Self::Ipv6Address(_) => kind::IPV6_ADDRESS,
+            Self::StateCookie(_) => kind::STATE_COOKIE,
+            Self::UnrecognizedParameter(_) => kind::UNRECOGNIZED_PARAMETER,
+            Self::CookiePreservative(_) => kind::COOKIE_PRESERVATIVE,
+            Self::HostNameAddress(_) => kind::HOST_NAME_ADDRESS,
+            Self::SupportedAddressTypes(_) => kind::SUPPORTED_ADDRESS_TYPES,
+            Self::EcnCapable => kind::ECN_CAPABLE,
+            Self::SupportedExtensions(_) => kind::SUPPORTED_EXTENSIONS,
+            Self::ForwardTsnSupported => kind::FORWARD_TSN_SUPPORTED,
+            Self::Unknown(tlv) => tlv.kind,
+        }
+    }
+
+    /// What to do with it if this type is not recognised; asked of [`Parameter::Unknown`], and of known types where they
+    /// have no business.
+    pub const fn action(&self) -> UnknownAction {
+        UnknownAction::of_parameter(self.kind())
+    }
+
+    fn value_len(&self) -> usize {
+        match self {
+            Self::EcnCapable | Self::ForwardTsnSupported => 0,
+            Self::Ipv4Address(_) | Self::CookiePreservative(_) => 4,
+            Self::Ipv6Address(_) => 16,
+            Self::StateCookie(value)
+            | Self::UnrecognizedParameter(value)
+            | Self::HostNameAddress(value)
+            | Self::SupportedExtensions(value)
+            | Self::HeartbeatInfo(value) => value.len(),
+            Self::SupportedAddressTypes(list) => list.as_bytes().len(),
+            Self::Unknown(tlv) => tlv.value().len(),
+        }
+    }
+}
+
+impl Encode for Parameter {
+    fn encoded_len(&self) -> usize {
+        padded(HEADER + self.value_len())
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        let length = HEADER + self.value_len();
+        out.extend_from_slice(&tlv_header(self.kind(), length));
+        match self {
+            Self::EcnCapable | Self::ForwardTsnSupported => {}
+            Self::Ipv4Address(address) => out.extend_from_slice(&address.octets()),
+            Self::Ipv6Address(address) => out.extend_from_slice(&address.octets()),
+            Self::CookiePreservative(increment) => out.extend_from_slice(&increment.to_be_bytes()),
+            Self::StateCookie(value)
+            | Self::UnrecognizedParameter(value)
+            | Self::HostNameAddress(value)
+            | Self::SupportedExtensions(value)
+            | Self::HeartbeatInfo(value) => out.extend_from_slice(value),
+            Self::SupportedAddressTypes(list) => out.extend_from_slice(list.as_bytes()),
+            Self::Unknown(tlv) => out.extend_from_slice(tlv.value()),
+        }
+        put_padding(out, length);
+    }
+}
+
+impl TlvItem for Parameter {
+    fn decode(tlv: Tlv) -> Result<Self, TlvError> {
+        let (kind, length) = (tlv.kind, tlv.whole().len());
+        let bad = TlvError::BadLength { kind, length };
+        Ok(match kind {
+            kind::HEARTBEAT_INFO => Self::HeartbeatInfo(tlv.into_value()),
+            kind::IPV4_ADDRESS => Self::Ipv4Address(Ipv4Addr::from(exactly::<4>(&tlv)?)),
+            kind::IPV6_ADDRESS => Self::Ipv6Address(Ipv6Addr::from(exactly::<16>(&tlv)?)),
+            kind::STATE_COOKIE => Self::StateCookie(tlv.into_value()),
+            kind::UNRECOGNIZED_PARAMETER => Self::UnrecognizedParameter(tlv.into_value()),
+            kind::COOKIE_PRESERVATIVE => {
+                Self::CookiePreservative(u32::from_be_bytes(exactly(&tlv)?))
+            }
+            kind::HOST_NAME_ADDRESS => Self::HostNameAddress(tlv.into_value()),
+            kind::SUPPORTED_ADDRESS_TYPES => {
+                Self::SupportedAddressTypes(U16List::from_bytes(tlv.into_value()).ok_or(bad)?)
+            }
+            kind::ECN_CAPABLE => exactly::<0>(&tlv).map(|_| Self::EcnCapable)?,
+            kind::SUPPORTED_EXTENSIONS => Self::SupportedExtensions(tlv.into_value()),
+            kind::FORWARD_TSN_SUPPORTED => exactly::<0>(&tlv).map(|_| Self::ForwardTsnSupported)?,
+            _ => Self::Unknown(tlv),
+        })
+    }
+}
+
+/// The value, which must have `N` bytes.
+pub(crate) fn exactly<const N: usize>(tlv: &Tlv) -> Result<[u8; N], TlvError> {
+    tlv.value().try_into().map_err(|_| TlvError::BadLength {
+        kind: tlv.kind,
+        length: tlv.whole().len(),
+    })
+}
