@@ -8,7 +8,7 @@ use crate::model::{Point, Value};
 use crate::spec::problem::{Problem, SpecError};
 use crate::spec::resolve::{self, Setting, SweptPoint};
 use crate::spec::tree::{Entry, Node, NodeValue, Place};
-use crate::spec::{Experiment, Spec, decode, output, validate};
+use crate::spec::{Experiment, Spec, decode, validate, wanted};
 
 /// A spec file and what the caller wants of it.
 #[derive(Clone, Debug, Default)]
@@ -75,12 +75,17 @@ impl Plan {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn new(request: Request) -> Result<Self, SpecError> {
-        build(&request).map_err(|problems| SpecError::new(&request.file, &request.text, &request.overrides, problems))
+        build(&request).map_err(|problems| {
+            SpecError::new(&request.file, &request.text, &request.overrides, problems)
+        })
     }
 
     /// How many runs there are.
     pub fn runs(&self) -> usize {
-        self.experiments.iter().map(|experiment| experiment.points.len() * experiment.replications as usize).sum()
+        self.experiments
+            .iter()
+            .map(|experiment| experiment.points.len() * experiment.replications as usize)
+            .sum()
     }
 }
 
@@ -91,13 +96,25 @@ fn build(request: &Request) -> Result<Plan, Vec<Problem>> {
     let mut problems = Vec::new();
     let overrides = read_overrides(request, &root, &mut problems);
     let mut experiments = Vec::new();
-    for (index, experiment) in root.get("experiment").map(Node::items).unwrap_or_default().iter().enumerate() {
+    for (index, experiment) in root
+        .get("experiment")
+        .map(Node::items)
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
+    {
         match plan_experiment(&root, experiment, index, &overrides, request) {
             Ok(planned) => experiments.push(planned),
             Err(found) => problems.extend(found),
         }
     }
-    let Some(first) = experiments.iter().flat_map(|experiment| &experiment.points).next() else { return Err(problems) };
+    let Some(first) = experiments
+        .iter()
+        .flat_map(|experiment| &experiment.points)
+        .next()
+    else {
+        return Err(problems);
+    };
     let spec = Spec::clone(&first.spec);
     if problems.is_empty() {
         keep_only(&mut experiments, &spec, &request.only, &root, &mut problems);
@@ -105,7 +122,12 @@ fn build(request: &Request) -> Result<Plan, Vec<Problem>> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    Ok(Plan { request: request.clone(), hash: hash(&[&with_overrides(&root, &overrides)]), spec, experiments })
+    Ok(Plan {
+        request: request.clone(),
+        hash: hash(&[&with_overrides(&root, &overrides)]),
+        spec,
+        experiments,
+    })
 }
 
 /// A file without experiments has one.
@@ -117,10 +139,16 @@ fn add_main_experiment(root: &mut Node) {
     let entry = |key: &str, value| Entry {
         key: key.to_owned(),
         key_place: place.clone(),
-        node: Node { place: place.clone(), value },
+        node: Node {
+            place: place.clone(),
+            value,
+        },
     };
     let id = entry("id", NodeValue::Text("main".to_owned()));
-    let main = Node { place: place.clone(), value: NodeValue::Table(vec![id]) };
+    let main = Node {
+        place: place.clone(),
+        value: NodeValue::Table(vec![id]),
+    };
     if let NodeValue::Table(entries) = &mut root.value {
         entries.push(entry("experiment", NodeValue::Array(vec![main])));
     }
@@ -132,22 +160,42 @@ fn check_shape(root: &Node) -> Result<(), Vec<Problem>> {
     if let Some(parameters) = root.get("parameters")
         && !matches!(parameters.value, NodeValue::Table(_))
     {
-        problems.push(Problem::new(parameters.place.clone(), "parameters", "found no table; write [parameters]"));
+        problems.push(Problem::new(
+            parameters.place.clone(),
+            "parameters",
+            "found no table; write [parameters]",
+        ));
     }
-    let Some(experiments) = root.get("experiment") else { return Ok(()) };
+    let Some(experiments) = root.get("experiment") else {
+        return Ok(());
+    };
     if !matches!(experiments.value, NodeValue::Array(_)) {
-        problems.push(Problem::new(experiments.place.clone(), "experiment", "found no array; write [[experiment]]"));
+        problems.push(Problem::new(
+            experiments.place.clone(),
+            "experiment",
+            "found no array; write [[experiment]]",
+        ));
     }
     for (index, experiment) in experiments.items().iter().enumerate() {
         let path = Node::item_path("experiment", index, experiment);
-        for (index, sweep) in experiment.get("sweep").map(Node::items).unwrap_or_default().iter().enumerate() {
+        for (index, sweep) in experiment
+            .get("sweep")
+            .map(Node::items)
+            .unwrap_or_default()
+            .iter()
+            .enumerate()
+        {
             let path = Node::item_path(&format!("{path}.sweep"), index, sweep);
             if let Err(found) = decode::decode::<crate::spec::Sweep>(sweep, &path) {
                 problems.extend(found);
             }
         }
     }
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
 }
 
 fn read_overrides(request: &Request, root: &Node, problems: &mut Vec<Problem>) -> Vec<Setting> {
@@ -181,8 +229,13 @@ fn plan_experiment(
     request: &Request,
 ) -> Result<PlannedExperiment, Vec<Problem>> {
     let path = Node::item_path("experiment", index, experiment);
-    let own: Vec<Setting> =
-        experiment.get("parameters").map(Node::entries).unwrap_or_default().iter().map(Setting::of).collect();
+    let own: Vec<Setting> = experiment
+        .get("parameters")
+        .map(Node::entries)
+        .unwrap_or_default()
+        .iter()
+        .map(Setting::of)
+        .collect();
     let mut points = Vec::new();
     let mut problems = Vec::new();
     for swept in resolve::points(experiment, &path)? {
@@ -192,17 +245,30 @@ fn plan_experiment(
             Err(found) => problems.extend(found),
         }
     }
-    let Some(first) = points.first() else { return Err(problems) };
+    let Some(first) = points.first() else {
+        return Err(problems);
+    };
     if !problems.is_empty() {
         return Err(problems);
     }
     let replications = replications(&first.experiment, request);
-    Ok(PlannedExperiment { id: first.experiment.id.clone(), replications, points })
+    Ok(PlannedExperiment {
+        id: first.experiment.id.clone(),
+        replications,
+        points,
+    })
 }
 
 fn replications(experiment: &Experiment, request: &Request) -> u32 {
-    let quick = experiment.quick_replications.unwrap_or(QUICK_REPLICATIONS).min(experiment.replications);
-    request.replications.unwrap_or(if request.quick { quick } else { experiment.replications })
+    let quick = experiment
+        .quick_replications
+        .unwrap_or(QUICK_REPLICATIONS)
+        .min(experiment.replications);
+    request.replications.unwrap_or(if request.quick {
+        quick
+    } else {
+        experiment.replications
+    })
 }
 
 fn plan_point<'a>(
@@ -213,7 +279,9 @@ fn plan_point<'a>(
     request: &Request,
 ) -> Result<PlannedPoint, Vec<Problem>> {
     let mut tree = root.clone();
-    let mut problems: Vec<Problem> = settings.filter_map(|setting| setting.apply(&mut tree).err()).collect();
+    let mut problems: Vec<Problem> = settings
+        .filter_map(|setting| setting.apply(&mut tree).err())
+        .collect();
     let point = swept.point.iter().filter_map(|(name, x)| match x_value(x) {
         Ok(x) => Some((name.clone(), x)),
         Err(problem) => {
@@ -236,7 +304,12 @@ fn plan_point<'a>(
         spec.world.duration = duration;
     }
     let hash = run_hash(&tree, index, request.seed);
-    Ok(PlannedPoint { point, spec: Arc::new(spec), experiment: Arc::new(experiment), hash })
+    Ok(PlannedPoint {
+        point,
+        spec: Arc::new(spec),
+        experiment: Arc::new(experiment),
+        hash,
+    })
 }
 
 fn x_value(node: &Node) -> Result<Value, Problem> {
@@ -246,21 +319,44 @@ fn x_value(node: &Node) -> Result<Value, Problem> {
         NodeValue::Boolean(truth) => Ok(Value::Boolean(*truth)),
         NodeValue::Text(text) => Ok(Value::Text(text.clone())),
         NodeValue::Array(_) | NodeValue::Table(_) => {
-            let message = format!("found {}; an x is a number or text (a sweep with `points` names it)", node.describe());
+            let message = format!(
+                "found {}; an x is a number or text (a sweep with `points` names it)",
+                node.describe()
+            );
             Err(Problem::new(node.place.clone(), "x", message))
         }
     }
 }
 
 /// The parts of a spec that a run depends on; titles, tables and figures may change without running anew.
-const RUN_SECTIONS: &[&str] = &["anabranch", "name", "world", "node", "link", "flow", "measure"];
+const RUN_SECTIONS: &[&str] = &[
+    "anabranch",
+    "name",
+    "world",
+    "node",
+    "link",
+    "flow",
+    "measure",
+];
 
 fn run_hash(tree: &Node, experiment: usize, seed: u64) -> String {
     let parts = RUN_SECTIONS.iter().filter_map(|section| tree.get(section));
-    let experiment = tree.get("experiment").and_then(|experiments| experiments.items().get(experiment));
+    let experiment = tree
+        .get("experiment")
+        .and_then(|experiments| experiments.items().get(experiment));
     let mut own = experiment.cloned();
-    if let Some(Node { value: NodeValue::Table(entries), .. }) = &mut own {
-        let unrelated = ["title", "replications", "quick_replications", "parameters", "sweep"];
+    if let Some(Node {
+        value: NodeValue::Table(entries),
+        ..
+    }) = &mut own
+    {
+        let unrelated = [
+            "title",
+            "replications",
+            "quick_replications",
+            "parameters",
+            "sweep",
+        ];
         entries.retain(|entry| !unrelated.contains(&entry.key.as_str()));
     }
     let nodes: Vec<&Node> = parts.chain(own.as_ref()).collect();
@@ -303,11 +399,11 @@ fn keep_only(
     for id in only {
         if experiments.iter().any(|experiment| experiment.id == *id) {
             wanted.push(id.clone());
-        } else if let Some(needed) = output::experiments_of(spec, id) {
+        } else if let Some(needed) = wanted::experiments_of(spec, id) {
             wanted.extend(needed);
         } else {
             let ids = experiments.iter().map(|experiment| experiment.id.as_str());
-            let known = ids.chain(output::ids(spec)).collect::<Vec<_>>();
+            let known = ids.chain(wanted::ids(spec)).collect::<Vec<_>>();
             let message = format!("found {id:?}, but no experiment, table or figure has this id");
             problems.push(Problem::new(root.place.clone(), "--only", message).allowed(id, known));
         }

@@ -40,8 +40,10 @@ pub fn decode<T: DeserializeOwned>(root: &Node, path: &str) -> Result<T, Vec<Pro
             context.note(error.into_problem(root.place.clone(), path));
             return Err(context.problems.into_inner());
         };
+        // A node that fails again after it was taken out cannot be passed over; the error is all that is left to say.
+        let again = context.out.borrow().contains(&failed);
         context.take_out(&error, failed);
-        if failed == address(root) {
+        if again || failed == address(root) {
             return Err(context.problems.into_inner());
         }
     }
@@ -310,6 +312,13 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
             },
             _ => return Err(self.wrong_type(&"text or a table")),
         };
+        if !std::ptr::eq(tag_node, self.node) && self.context.is_out(tag_node) {
+            let fault = Fault {
+                message: format!("the key `{tag}` is wrong"),
+                ..Fault::default()
+            };
+            return Err(fault.at(self.node, &self.path, self.context));
+        }
         let Some(variant) = tag_node.text() else {
             let message = format!(
                 "found {}; expected one of: {}",

@@ -10,7 +10,10 @@ pub mod nearest;
 pub mod output;
 pub mod problem;
 pub mod quantity;
+pub mod resolve;
 pub mod tree;
+pub mod validate;
+pub mod wanted;
 pub mod world;
 
 use std::collections::BTreeMap;
@@ -20,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use flow::{Flow, Protocol, Start, Workload};
 pub use measure::{MeasureSpec, Metric, Weighting};
-pub use world::{Link, Node, World};
+pub use world::{Link, Loss, Node, World};
 
 use crate::model::Value;
 use quantity::{Span, Window};

@@ -21,7 +21,11 @@ pub struct Setting {
 impl Setting {
     /// The setting that an entry of a table makes.
     pub fn of(entry: &Entry) -> Self {
-        Setting { key: entry.key.clone(), key_place: entry.key_place.clone(), node: entry.node.clone() }
+        Setting {
+            key: entry.key.clone(),
+            key_place: entry.key_place.clone(),
+            node: entry.node.clone(),
+        }
     }
 
     /// Reads the `number`-th argument of `--set`.
@@ -36,7 +40,11 @@ impl Setting {
                 key_place: place,
                 node: Node::parse_argument(value.trim(), number),
             }),
-            None => Err(Problem::new(place, "", format!("found {argument:?}; write --set key=value"))),
+            None => Err(Problem::new(
+                place,
+                "",
+                format!("found {argument:?}; write --set key=value"),
+            )),
         }
     }
 
@@ -45,12 +53,18 @@ impl Setting {
     /// # Errors
     /// A key that the tree does not have.
     pub fn apply(&self, root: &mut Node) -> Result<(), Problem> {
-        if let Some(parameter) = root.get_mut("parameters").and_then(|parameters| parameters.get_mut(&self.key)) {
+        if let Some(parameter) = root
+            .get_mut("parameters")
+            .and_then(|parameters| parameters.get_mut(&self.key))
+        {
             *parameter = self.node.clone();
             return Ok(());
         }
         if !self.key.contains('.') {
-            let parameters = root.get("parameters").map(Node::entries).unwrap_or_default();
+            let parameters = root
+                .get("parameters")
+                .map(Node::entries)
+                .unwrap_or_default();
             let known: Vec<&str> = parameters.iter().map(|entry| entry.key.as_str()).collect();
             return Err(self.unknown(&self.key, "no parameter of this name", &known));
         }
@@ -71,7 +85,9 @@ impl Setting {
                     .or_else(|| segment.parse().ok().filter(|&index| index < items.len())),
                 _ => None,
             };
-            let Some(step) = step else { return Err(self.unknown_step(segment, node)) };
+            let Some(step) = step else {
+                return Err(self.unknown_step(segment, node));
+            };
             node = match &mut node.value {
                 NodeValue::Table(entries) => &mut entries[step].node,
                 NodeValue::Array(items) => &mut items[step],
@@ -96,11 +112,16 @@ impl Setting {
         let keys = node.entries().iter().map(|entry| entry.key.as_str());
         let names = node.items().iter().filter_map(Node::own_name);
         let known: Vec<&str> = keys.chain(names).collect();
-        self.unknown(segment, &format!("nothing is called `{segment}` there"), &known)
+        self.unknown(
+            segment,
+            &format!("nothing is called `{segment}` there"),
+            &known,
+        )
     }
 
     fn unknown(&self, found: &str, what: &str, known: &[&str]) -> Problem {
-        Problem::new(self.key_place.clone(), self.key.clone(), what).allowed(found, known.iter().copied())
+        Problem::new(self.key_place.clone(), self.key.clone(), what)
+            .allowed(found, known.iter().copied())
     }
 }
 
@@ -110,12 +131,18 @@ impl Setting {
 /// # Errors
 /// Names without a parameter, and parameters that name each other in a ring.
 pub fn substitute(root: &Node) -> Result<Node, Vec<Problem>> {
-    let parameters = root.get("parameters").map(Node::entries).unwrap_or_default();
+    let parameters = root
+        .get("parameters")
+        .map(Node::entries)
+        .unwrap_or_default();
     let mut problems = Vec::new();
     let mut resolved = root.clone();
     if let NodeValue::Table(entries) = &mut resolved.value {
         for entry in entries.iter_mut().filter(|entry| entry.key != "parameters") {
-            let mut walk = Walk { parameters, problems: &mut problems };
+            let mut walk = Walk {
+                parameters,
+                problems: &mut problems,
+            };
             if entry.key == "experiment" {
                 experiments(&mut entry.node, &mut walk);
             } else {
@@ -123,15 +150,26 @@ pub fn substitute(root: &Node) -> Result<Node, Vec<Problem>> {
             }
         }
     }
-    if problems.is_empty() { Ok(resolved) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(resolved)
+    } else {
+        Err(problems)
+    }
 }
 
 fn experiments(node: &mut Node, walk: &mut Walk<'_>) {
-    let NodeValue::Array(items) = &mut node.value else { return };
+    let NodeValue::Array(items) = &mut node.value else {
+        return;
+    };
     for (index, item) in items.iter_mut().enumerate() {
         let path = Node::item_path("experiment", index, item);
-        let NodeValue::Table(entries) = &mut item.value else { continue };
-        for entry in entries.iter_mut().filter(|entry| !matches!(entry.key.as_str(), "parameters" | "sweep")) {
+        let NodeValue::Table(entries) = &mut item.value else {
+            continue;
+        };
+        for entry in entries
+            .iter_mut()
+            .filter(|entry| !matches!(entry.key.as_str(), "parameters" | "sweep"))
+        {
             walk.put_in(&mut entry.node, &Node::key_path(&path, &entry.key), 0);
         }
     }
@@ -151,12 +189,16 @@ impl Walk<'_> {
                 let Some(parameter) = self.parameters.iter().find(|entry| entry.key == name) else {
                     let known = self.parameters.iter().map(|entry| entry.key.as_str());
                     let message = format!("found \"${name}\", but no parameter has this name");
-                    self.problems.push(Problem::new(node.place.clone(), path, message).allowed(&name, known));
+                    self.problems.push(
+                        Problem::new(node.place.clone(), path, message).allowed(&name, known),
+                    );
                     return;
                 };
                 if depth > self.parameters.len() {
-                    let message = format!("found \"${name}\", a parameter that names itself in a ring");
-                    self.problems.push(Problem::new(node.place.clone(), path, message));
+                    let message =
+                        format!("found \"${name}\", a parameter that names itself in a ring");
+                    self.problems
+                        .push(Problem::new(node.place.clone(), path, message));
                     return;
                 }
                 *node = parameter.node.clone();
@@ -193,16 +235,29 @@ pub struct SweptPoint {
 pub fn points(experiment: &Node, path: &str) -> Result<Vec<SweptPoint>, Vec<Problem>> {
     let mut all = vec![SweptPoint::default()];
     let mut problems = Vec::new();
-    for (index, sweep) in experiment.get("sweep").map(Node::items).unwrap_or_default().iter().enumerate() {
+    for (index, sweep) in experiment
+        .get("sweep")
+        .map(Node::items)
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
+    {
         let path = Node::item_path(&format!("{path}.sweep"), index, sweep);
         match sweep_points(sweep, &path) {
             Ok(points) => {
-                all = all.iter().flat_map(|before| points.iter().map(|point| before.and(point))).collect();
+                all = all
+                    .iter()
+                    .flat_map(|before| points.iter().map(|point| before.and(point)))
+                    .collect();
             }
             Err(problem) => problems.push(problem),
         }
     }
-    if problems.is_empty() { Ok(all) } else { Err(problems) }
+    if problems.is_empty() {
+        Ok(all)
+    } else {
+        Err(problems)
+    }
 }
 
 impl SweptPoint {
@@ -219,11 +274,17 @@ fn sweep_points(sweep: &Node, path: &str) -> Result<Vec<SweptPoint>, Problem> {
     let wrong = |message: &str| Problem::new(sweep.place.clone(), path, message);
     match (sweep.get("points"), sweep.get("parameter")) {
         (Some(points), None) => {
-            let Some(name) = name else { return Err(wrong("a sweep with `points` needs a `name`")) };
+            let Some(name) = name else {
+                return Err(wrong("a sweep with `points` needs a `name`"));
+            };
             if points.items().is_empty() {
                 return Err(wrong("a sweep needs at least one point"));
             }
-            Ok(points.items().iter().map(|point| listed_point(name, point)).collect())
+            Ok(points
+                .items()
+                .iter()
+                .map(|point| listed_point(name, point))
+                .collect())
         }
         (None, Some(parameter)) => {
             let key = parameter.text().unwrap_or_default();
@@ -231,8 +292,11 @@ fn sweep_points(sweep: &Node, path: &str) -> Result<Vec<SweptPoint>, Problem> {
             if values.is_empty() {
                 return Err(wrong("a sweep over a `parameter` needs `values`"));
             }
-            let setting =
-                |node: &Node| Setting { key: key.to_owned(), key_place: parameter.place.clone(), node: node.clone() };
+            let setting = |node: &Node| Setting {
+                key: key.to_owned(),
+                key_place: parameter.place.clone(),
+                node: node.clone(),
+            };
             let x_name = name.unwrap_or(key);
             let point = |node: &Node| SweptPoint {
                 point: vec![(x_name.to_owned(), node.clone())],
@@ -240,15 +304,23 @@ fn sweep_points(sweep: &Node, path: &str) -> Result<Vec<SweptPoint>, Problem> {
             };
             Ok(values.iter().map(point).collect())
         }
-        (Some(_), Some(_)) => Err(wrong("a sweep has either `points`, or a `parameter` with `values`; found both")),
-        (None, None) => Err(wrong("a sweep has either `points`, or a `parameter` with `values`; found neither")),
+        (Some(_), Some(_)) => Err(wrong(
+            "a sweep has either `points`, or a `parameter` with `values`; found both",
+        )),
+        (None, None) => Err(wrong(
+            "a sweep has either `points`, or a `parameter` with `values`; found neither",
+        )),
     }
 }
 
 fn listed_point(name: &str, point: &Node) -> SweptPoint {
-    let (x, rest): (Vec<&Entry>, Vec<&Entry>) = point.entries().iter().partition(|entry| entry.key == "x");
+    let (x, rest): (Vec<&Entry>, Vec<&Entry>) =
+        point.entries().iter().partition(|entry| entry.key == "x");
     SweptPoint {
-        point: x.iter().map(|entry| (name.to_owned(), entry.node.clone())).collect(),
+        point: x
+            .iter()
+            .map(|entry| (name.to_owned(), entry.node.clone()))
+            .collect(),
         settings: rest.into_iter().map(Setting::of).collect(),
     }
 }

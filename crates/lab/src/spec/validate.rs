@@ -21,7 +21,10 @@ pub struct Checker<'a> {
 impl<'a> Checker<'a> {
     /// A checker for a spec decoded from `root`.
     pub fn new(root: &'a Node) -> Self {
-        Self { root, problems: Vec::new() }
+        Self {
+            root,
+            problems: Vec::new(),
+        }
     }
 
     /// What was found.
@@ -37,9 +40,16 @@ impl<'a> Checker<'a> {
     }
 
     /// The same, with what is allowed instead of `found`.
-    pub fn not_among<'n>(&mut self, path: &str, message: &str, found: &str, allowed: impl IntoIterator<Item = &'n str>) {
+    pub fn not_among<'n>(
+        &mut self,
+        path: &str,
+        message: &str,
+        found: &str,
+        allowed: impl IntoIterator<Item = &'n str>,
+    ) {
         let (place, key) = self.locate(path);
-        self.problems.push(Problem::new(place, key, message).allowed(found, allowed));
+        self.problems
+            .push(Problem::new(place, key, message).allowed(found, allowed));
     }
 
     fn locate(&self, path: &str) -> (Place, String) {
@@ -47,11 +57,14 @@ impl<'a> Checker<'a> {
         let mut key = String::new();
         for segment in path.split('.').filter(|segment| !segment.is_empty()) {
             let next = match &node.value {
-                NodeValue::Table(_) => node.get(segment).map(|next| (next, Node::key_path(&key, segment))),
-                NodeValue::Array(items) => segment
-                    .parse()
-                    .ok()
-                    .and_then(|index: usize| items.get(index).map(|item| (item, Node::item_path(&key, index, item)))),
+                NodeValue::Table(_) => node
+                    .get(segment)
+                    .map(|next| (next, Node::key_path(&key, segment))),
+                NodeValue::Array(items) => segment.parse().ok().and_then(|index: usize| {
+                    items
+                        .get(index)
+                        .map(|item| (item, Node::item_path(&key, index, item)))
+                }),
                 _ => None,
             };
             match next {
@@ -67,10 +80,23 @@ impl<'a> Checker<'a> {
         for (index, name) in names.enumerate() {
             let path = format!("{section}.{index}.{field}");
             if let Some(first) = seen.insert(name, index) {
-                self.problem(&path, format!("found {name:?} twice in `{section}` (entries {} and {})", first + 1, index + 1));
+                self.problem(
+                    &path,
+                    format!(
+                        "found {name:?} twice in `{section}` (entries {} and {})",
+                        first + 1,
+                        index + 1
+                    ),
+                );
             }
-            if name.is_empty() || name.contains(['.', '[', ']', '/', '$', ' ']) || name.starts_with('-') {
-                self.problem(&path, format!("found {name:?}; a name is made of letters, digits, `-` and `_`"));
+            if name.is_empty()
+                || name.contains(['.', '[', ']', '/', '$', ' '])
+                || name.starts_with('-')
+            {
+                self.problem(
+                    &path,
+                    format!("found {name:?}; a name is made of letters, digits, `-` and `_`"),
+                );
             }
         }
     }
@@ -81,17 +107,52 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
     let mut checker = Checker::new(root);
     let c = &mut checker;
     if spec.anabranch != 1 {
-        c.problem("anabranch", format!("found {}; this program reads version 1 of the grammar", spec.anabranch));
+        c.problem(
+            "anabranch",
+            format!(
+                "found {}; this program reads version 1 of the grammar",
+                spec.anabranch
+            ),
+        );
     }
     if spec.world.duration == Span(0) {
-        c.problem("world.duration", "found a duration of 0; nothing would happen");
+        c.problem(
+            "world.duration",
+            "found a duration of 0; nothing would happen",
+        );
     }
-    c.distinct("node", "name", spec.nodes.iter().map(|node| node.name.as_str()));
-    c.distinct("link", "name", spec.links.iter().map(|link| link.name.as_str()));
-    c.distinct("flow", "name", spec.flows.iter().map(|flow| flow.name.as_str()));
-    c.distinct("experiment", "id", spec.experiments.iter().map(|experiment| experiment.id.as_str()));
-    c.distinct("table", "id", spec.tables.iter().map(|table| table.id.as_str()));
-    c.distinct("figure", "id", spec.figures.iter().map(|figure| figure.id.as_str()));
+    c.distinct(
+        "node",
+        "name",
+        spec.nodes.iter().map(|node| node.name.as_str()),
+    );
+    c.distinct(
+        "link",
+        "name",
+        spec.links.iter().map(|link| link.name.as_str()),
+    );
+    c.distinct(
+        "flow",
+        "name",
+        spec.flows.iter().map(|flow| flow.name.as_str()),
+    );
+    c.distinct(
+        "experiment",
+        "id",
+        spec.experiments
+            .iter()
+            .map(|experiment| experiment.id.as_str()),
+    );
+    c.distinct(
+        "table",
+        "id",
+        spec.tables.iter().map(|table| table.id.as_str()),
+    );
+    c.distinct(
+        "figure",
+        "id",
+        spec.figures.iter().map(|figure| figure.id.as_str()),
+    );
     for (index, link) in spec.links.iter().enumerate() {
         check_link(c, spec, link, &format!("link.{index}"));
     }
@@ -110,14 +171,22 @@ fn node_names(spec: &Spec) -> impl Iterator<Item = &str> {
 }
 
 fn count_of(spec: &Spec, node: &str) -> Option<u32> {
-    spec.nodes.iter().find(|known| known.name == node).map(|known| known.count.0)
+    spec.nodes
+        .iter()
+        .find(|known| known.name == node)
+        .map(|known| known.count.0)
 }
 
 /// Checks that a node exists, and tells its count.
 fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Option<u32> {
     let count = count_of(spec, name);
     if count.is_none() {
-        c.not_among(path, &format!("found {name:?}, but no node has this name"), name, node_names(spec));
+        c.not_among(
+            path,
+            &format!("found {name:?}, but no node has this name"),
+            name,
+            node_names(spec),
+        );
     }
     count
 }
@@ -127,7 +196,10 @@ fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &str) {
     let second = check_node(c, spec, &link.between[1], &format!("{path}.between.1"));
     if let (Some(first), Some(second)) = (first, second) {
         if link.between[0] == link.between[1] {
-            c.problem(&format!("{path}.between"), format!("joins {:?} with itself", link.between[0]));
+            c.problem(
+                &format!("{path}.between"),
+                format!("joins {:?} with itself", link.between[0]),
+            );
         } else if first != second && first != 1 && second != 1 {
             let [a, b] = &link.between;
             let message = format!(
@@ -138,13 +210,28 @@ fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &str) {
     }
     for (index, [from, to]) in link.down.iter().enumerate() {
         if from >= to {
-            c.problem(&format!("{path}.down.{index}"), "the begin lies before the end");
+            c.problem(
+                &format!("{path}.down.{index}"),
+                "the begin lies before the end",
+            );
         }
     }
-    for (side, loss) in [("forward", &link.loss.forward), ("backward", &link.loss.backward)] {
+    for (side, loss) in [
+        ("forward", &link.loss.forward),
+        ("backward", &link.loss.backward),
+    ] {
         let Some(loss) = loss else { continue };
         let both = c.root_has(&format!("{path}.loss.{side}"));
-        check_loss(c, spec, loss, &if both { format!("{path}.loss.{side}") } else { format!("{path}.loss") });
+        check_loss(
+            c,
+            spec,
+            loss,
+            &if both {
+                format!("{path}.loss.{side}")
+            } else {
+                format!("{path}.loss")
+            },
+        );
     }
 }
 
@@ -161,10 +248,16 @@ fn check_loss(c: &mut Checker<'_>, spec: &Spec, loss: &Loss, path: &str) {
                 let path = format!("{path}.segments.{index}");
                 check_flow_name(c, spec, &segment.flow, &format!("{path}.flow"));
                 if segment.number == 0 {
-                    c.problem(&format!("{path}.number"), "found 0; segments are counted from 1");
+                    c.problem(
+                        &format!("{path}.number"),
+                        "found 0; segments are counted from 1",
+                    );
                 }
                 if segment.transmission == Some(0) {
-                    c.problem(&format!("{path}.transmission"), "found 0; transmissions are counted from 1");
+                    c.problem(
+                        &format!("{path}.transmission"),
+                        "found 0; transmissions are counted from 1",
+                    );
                 }
             }
         }
@@ -191,9 +284,18 @@ fn check_flow(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
         }
     }
     if flow.from == flow.to {
-        c.problem(&format!("{path}.to"), format!("the flow runs from {:?} to itself", flow.from));
-    } else if count_of(spec, &flow.from).is_some() && count_of(spec, &flow.to).is_some() && !joined(spec, &flow.from, &flow.to) {
-        c.problem(&format!("{path}.to"), format!("no links lead from {:?} to {:?}", flow.from, flow.to));
+        c.problem(
+            &format!("{path}.to"),
+            format!("the flow runs from {:?} to itself", flow.from),
+        );
+    } else if count_of(spec, &flow.from).is_some()
+        && count_of(spec, &flow.to).is_some()
+        && !joined(spec, &flow.from, &flow.to)
+    {
+        c.problem(
+            &format!("{path}.to"),
+            format!("no links lead from {:?} to {:?}", flow.from, flow.to),
+        );
     }
     let message = match &flow.workload {
         Workload::Bulk { message, .. } => *message,
@@ -201,11 +303,17 @@ fn check_flow(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
         Workload::Trace { messages } => messages.iter().map(|message| message.size).min(),
     };
     if message.is_some_and(|message| message.0 == 0) {
-        c.problem(&format!("{path}.workload"), "found a message of 0 B; a message holds at least 1 B");
+        c.problem(
+            &format!("{path}.workload"),
+            "found a message of 0 B; a message holds at least 1 B",
+        );
     }
     crate::agent::check_transport(c, &flow.transport, &format!("{path}.transport"));
     if let (Protocol::Udp {}, Workload::Bulk { .. }) = (&flow.transport, &flow.workload) {
-        c.problem(&format!("{path}.workload"), "UDP has no window that could pace a bulk workload; use `cbr` or `on-off`");
+        c.problem(
+            &format!("{path}.workload"),
+            "UDP has no window that could pace a bulk workload; use `cbr` or `on-off`",
+        );
     }
 }
 
@@ -243,10 +351,21 @@ fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
     match spec.flows.iter().find(|flow| flow.name == group) {
         None => {
             let known = spec.flows.iter().map(|flow| flow.name.as_str());
-            c.not_among(path, &format!("found {name:?}, but no flow has this name"), name, known);
+            c.not_among(
+                path,
+                &format!("found {name:?}, but no flow has this name"),
+                name,
+                known,
+            );
         }
         Some(flow) if index.is_some_and(|index| index >= flow.count.0) => {
-            c.problem(path, format!("found {name:?}; the flow has {} members, counted from 0", flow.count.0));
+            c.problem(
+                path,
+                format!(
+                    "found {name:?}; the flow has {} members, counted from 0",
+                    flow.count.0
+                ),
+            );
         }
         Some(_) => {}
     }
@@ -256,7 +375,12 @@ fn check_link_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
     let (group, _) = member(name);
     if !spec.links.iter().any(|link| link.name == group) {
         let known = spec.links.iter().map(|link| link.name.as_str());
-        c.not_among(path, &format!("found {name:?}, but no link has this name"), name, known);
+        c.not_among(
+            path,
+            &format!("found {name:?}, but no link has this name"),
+            name,
+            known,
+        );
     }
 }
 
@@ -274,13 +398,22 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
 
 fn check_experiment(c: &mut Checker<'_>, spec: &Spec, experiment: &Experiment, path: &str) {
     if experiment.replications == 0 {
-        c.problem(&format!("{path}.replications"), "found 0; at least 1 replication is run");
+        c.problem(
+            &format!("{path}.replications"),
+            "found 0; at least 1 replication is run",
+        );
     }
     if experiment.quick_replications == Some(0) {
-        c.problem(&format!("{path}.quick_replications"), "found 0; at least 1 replication is run");
+        c.problem(
+            &format!("{path}.quick_replications"),
+            "found 0; at least 1 replication is run",
+        );
     }
     if experiment.duration == Some(Span(0)) {
-        c.problem(&format!("{path}.duration"), "found a duration of 0; nothing would happen");
+        c.problem(
+            &format!("{path}.duration"),
+            "found a duration of 0; nothing would happen",
+        );
     }
     check_measures(c, spec, &experiment.measures, &format!("{path}.measure"));
     for (index, record) in experiment.records.iter().enumerate() {
@@ -299,12 +432,25 @@ fn check_experiment(c: &mut Checker<'_>, spec: &Spec, experiment: &Experiment, p
                 continue;
             }
         };
-        for (index, probe) in record.probes.iter().enumerate().filter(|(_, probe)| !known.contains(&probe.as_str())) {
+        for (index, probe) in record
+            .probes
+            .iter()
+            .enumerate()
+            .filter(|(_, probe)| !known.contains(&probe.as_str()))
+        {
             let path = format!("{path}.probes.{index}");
-            c.not_among(&path, &format!("found {probe:?}, but no probe has this name"), probe, known.iter().copied());
+            c.not_among(
+                &path,
+                &format!("found {probe:?}, but no probe has this name"),
+                probe,
+                known.iter().copied(),
+            );
         }
         if record.bin.is_some_and(|bin| bin.0 == 0) {
-            c.problem(&format!("{path}.bin"), "found a bin of 0; a bin has a width");
+            c.problem(
+                &format!("{path}.bin"),
+                "found a bin of 0; a bin has a width",
+            );
         }
     }
 }
