@@ -5,6 +5,8 @@
 //! chunks), so an algorithm never needs to know a header's size.
 #![forbid(unsafe_code)]
 
+pub mod tcp_newreno;
+
 use std::fmt::Debug;
 
 use anabranch_transport::Nanos;
