@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 pub mod tcp_newreno;
+pub mod sctp_algorithms;
+pub mod sctp_newreno;
 
 use std::fmt::Debug;
 
