@@ -1,0 +1,33 @@
+# Two targets do everything on a fresh machine with Rust (1.88 or later): `make demo` and `make test`.
+
+CARGO ?= cargo
+OUT   ?= out/alamgir2002
+
+.PHONY: demo test quick setup lint bench fuzz clean
+
+demo: ## reproduce alamgir2002 from the embedded data file; prints where the report lies
+	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --out $(OUT)
+
+quick: ## the same in about ten seconds, with fewer replications
+	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --quick --out $(OUT)-quick
+
+test: setup lint ## install what the tests need, then pass them
+	$(CARGO) test --locked --workspace
+	scripts/check-command
+
+setup: ## Debian packages the tests call: tshark reads our captures
+	scripts/setup
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+bench: setup ## speed beside ns-2.35, in one run
+	$(CARGO) build --release --locked --quiet -p anabranch
+	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin geo
+
+fuzz: ## ten minutes a target, from the corpus in fuzz/corpus
+	scripts/fuzz
+
+clean:
+	rm -rf target out
