@@ -77,6 +77,9 @@ pub struct Config {
     pub inbound_streams: u16,
     /// Several DATA chunks share a packet where they fit (RFC 9260 §6.10).
     pub bundling: bool,
+    /// DATA rides along with the COOKIE ECHO, half a round trip before the association is up on this side
+    /// (RFC 9260 §5.1 C). With the COOKIE ACK it always may.
+    pub data_with_cookie_echo: bool,
     /// Which stream's message goes next.
     pub scheduler: SchedulerKind,
     /// Compute and verify CRC32c; a simulator may save the time.
@@ -108,6 +111,7 @@ impl Config {
             outbound_streams: 10,
             inbound_streams: 2048,
             bundling: true,
+            data_with_cookie_echo: false,
             scheduler: SchedulerKind::RoundRobin,
             checksum: true,
         }
