@@ -69,7 +69,12 @@ fn act(world: &mut World, end: usize, app: &mut App, draw: &mut Draw) {
     if !draw.chance(20) {
         while let Some(bytes) = connection.read() {
             for value in bytes {
-                assert_eq!(value, byte(1 - end, app.read), "end {end} at byte {}", app.read);
+                assert_eq!(
+                    value,
+                    byte(1 - end, app.read),
+                    "end {end} at byte {}",
+                    app.read
+                );
                 app.read += 1;
             }
             if draw.chance(10) {
@@ -78,14 +83,19 @@ fn act(world: &mut World, end: usize, app: &mut App, draw: &mut Draw) {
         }
     }
     if app.written < app.to_write {
-        let length = (1 + draw.below(3_000)).min(app.to_write - app.written).min(connection.writable());
-        let bytes: Vec<u8> = (app.written..app.written + length).map(|i| byte(end, i)).collect();
+        let length = (1 + draw.below(3_000))
+            .min(app.to_write - app.written)
+            .min(connection.writable());
+        let bytes: Vec<u8> = (app.written..app.written + length)
+            .map(|i| byte(end, i))
+            .collect();
         if length > 0 && connection.write(Bytes::from(bytes)).is_ok() {
             app.written += length;
         }
     }
     // Closing before the SYNs met would discard what was written (RFC 9293 §3.10.4).
-    if app.written == app.to_write && !matches!(connection.state(), State::Listen | State::SynSent) {
+    if app.written == app.to_write && !matches!(connection.state(), State::Listen | State::SynSent)
+    {
         connection.close();
     }
 }
@@ -94,7 +104,9 @@ fn run(seed: u64) {
     let mut draw = Draw(seed);
     let mut world = World::new(config(&mut draw), config(&mut draw));
     world.keep_sent = false;
-    let weather: Vec<u64> = (0..4).map(|_| if draw.chance(60) { draw.below(12) } else { 0 }).collect();
+    let weather: Vec<u64> = (0..4)
+        .map(|_| if draw.chance(60) { draw.below(12) } else { 0 })
+        .collect();
     let mut sky = draw.clone();
     world.fate = Box::new(move |_, _, packet| match () {
         () if sky.chance(weather[0]) => Fate::Drop,
@@ -104,7 +116,11 @@ fn run(seed: u64) {
         () => Fate::Pass,
     });
     let mut apps = [0, 1].map(|end| App {
-        to_write: if end == 0 || draw.chance(50) { 1 + draw.below(120_000) } else { 1 },
+        to_write: if end == 0 || draw.chance(50) {
+            1 + draw.below(120_000)
+        } else {
+            1
+        },
         written: 0,
         read: 0,
         peer_closed: false,
@@ -120,12 +136,25 @@ fn run(seed: u64) {
             break;
         }
     }
-    let failed = |end: usize| world.events[end].iter().any(|event| matches!(event, Event::Failed(_)));
+    let failed = |end: usize| {
+        world.events[end]
+            .iter()
+            .any(|event| matches!(event, Event::Failed(_)))
+    };
     for end in 0..2 {
-        assert!(apps[end].read <= apps[1 - end].written, "end {end} read more than was written");
+        assert!(
+            apps[end].read <= apps[1 - end].written,
+            "end {end} read more than was written"
+        );
         let whole = apps[end].read == apps[1 - end].to_write && apps[end].peer_closed;
-        assert!(whole || failed(end) || failed(1 - end), "end {end} has {} of {} bytes in state {:?}, the other {:?}",
-            apps[end].read, apps[1 - end].to_write, world.ends[end].state(), world.ends[1 - end].state());
+        assert!(
+            whole || failed(end) || failed(1 - end),
+            "end {end} has {} of {} bytes in state {:?}, the other {:?}",
+            apps[end].read,
+            apps[1 - end].to_write,
+            world.ends[end].state(),
+            world.ends[1 - end].state()
+        );
         assert_eq!(world.ends[end].state(), State::Closed, "end {end}");
         let stats = world.ends[end].stats();
         assert_eq!(stats.bytes_delivered >= apps[end].read, true, "end {end}");
@@ -140,7 +169,9 @@ fn bytes_arrive_once_and_in_order_or_failure_is_said() {
     }
     for seed in 0..400 {
         if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
-            eprintln!("replay: ANABRANCH_SEED={seed} cargo test -p anabranch-tcp --test properties");
+            eprintln!(
+                "replay: ANABRANCH_SEED={seed} cargo test -p anabranch-tcp --test properties"
+            );
             std::panic::resume_unwind(panic);
         }
     }
@@ -157,14 +188,23 @@ fn any_bytes_are_survived() {
         world.ends[0].write_zeros(50_000).unwrap();
         world.ends[1].set_discard(true);
         world.run_until(draw.below(2 * SECOND));
-        let genuine: Vec<Bytes> = world.sent.iter().flatten().map(|(_, packet)| packet.clone()).collect();
+        let genuine: Vec<Bytes> = world
+            .sent
+            .iter()
+            .flatten()
+            .map(|(_, packet)| packet.clone())
+            .collect();
         for _ in 0..300 {
             let mut bytes = genuine[draw.below(genuine.len() as u64) as usize].to_vec();
             for _ in 0..draw.below(6) {
                 let place = draw.below(bytes.len().min(60) as u64) as usize;
                 bytes[place] = draw.next() as u8;
             }
-            bytes.truncate(if draw.chance(10) { draw.below(60) as usize } else { bytes.len() });
+            bytes.truncate(if draw.chance(10) {
+                draw.below(60) as usize
+            } else {
+                bytes.len()
+            });
             let end = draw.below(2) as usize;
             let now = world.now;
             let mut bytes = bytes::BytesMut::from(&bytes[..]);
