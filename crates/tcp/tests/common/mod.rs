@@ -32,10 +32,11 @@ impl Line {
 
     /// When a packet of `bytes` given to the line at `now` arrives.
     pub fn carry(&mut self, now: Nanos, bytes: usize) -> Nanos {
-        if self.rate > 0 {
-            self.free_at = now.max(self.free_at) + bytes as u64 * 8 * 1_000_000_000 / self.rate;
-        }
-        self.free_at.max(now) + self.delay
+        let serialise = (bytes as u64 * 8 * 1_000_000_000)
+            .checked_div(self.rate)
+            .unwrap_or(0);
+        self.free_at = now.max(self.free_at) + serialise;
+        self.free_at + self.delay
     }
 }
 
@@ -51,6 +52,9 @@ pub enum Fate {
     Flip(usize),
 }
 
+/// Decides on a packet from an end: its number among the packets of that end, its bytes.
+pub type Weather = Box<dyn FnMut(usize, u64, &[u8]) -> Fate>;
+
 /// End 0 is the client, end 1 the server.
 pub struct World {
     pub now: Nanos,
@@ -59,8 +63,7 @@ pub struct World {
     pub events: [Vec<Event>; 2],
     /// Lines on the way from each end.
     pub lines: [Vec<Line>; 2],
-    /// Decides on a packet from an end: its number among the packets of that end, its bytes.
-    pub fate: Box<dyn FnMut(usize, u64, &[u8]) -> Fate>,
+    pub fate: Weather,
     /// Packets sent by each end, and when.
     pub sent: [Vec<(Nanos, Bytes)>; 2],
     pub keep_sent: bool,
@@ -184,8 +187,8 @@ impl World {
             (_, Some(at)) => {
                 assert!(at >= self.now, "a timer in the past");
                 self.now = at;
-                for end in 0..2 {
-                    if timers[end].is_some_and(|timer| timer <= at) {
+                for (end, timer) in timers.into_iter().enumerate() {
+                    if timer.is_some_and(|timer| timer <= at) {
                         self.ends[end].handle_timeout(at);
                         self.drain(end);
                     }
