@@ -100,7 +100,8 @@ fn act(world: &mut World, end: usize, app: &mut App, draw: &mut Draw) {
     }
 }
 
-fn run(seed: u64) {
+/// Runs one case; returns whether everything arrived.
+fn run(seed: u64) -> bool {
     let mut draw = Draw(seed);
     let mut world = World::new(config(&mut draw), config(&mut draw));
     world.keep_sent = false;
@@ -160,21 +161,31 @@ fn run(seed: u64) {
         assert!(stats.bytes_delivered >= apps[end].read, "end {end}");
         assert!(stats.segments_retransmitted <= stats.segments_sent);
     }
+    !failed(0) && !failed(1)
 }
 
 #[test]
 fn bytes_arrive_once_and_in_order_or_failure_is_said() {
     if let Ok(seed) = std::env::var("ANABRANCH_SEED") {
-        return run(seed.parse().expect("ANABRANCH_SEED is a number"));
+        run(seed.parse().expect("ANABRANCH_SEED is a number"));
+        return;
     }
+    let mut whole = 0;
     for seed in 0..400 {
-        if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
-            eprintln!(
-                "replay: ANABRANCH_SEED={seed} cargo test -p anabranch-tcp --test properties"
-            );
-            std::panic::resume_unwind(panic);
+        match std::panic::catch_unwind(|| run(seed)) {
+            Ok(all) => whole += u32::from(all),
+            Err(panic) => {
+                eprintln!(
+                    "replay: ANABRANCH_SEED={seed} cargo test -p anabranch-tcp --test properties"
+                );
+                std::panic::resume_unwind(panic);
+            }
         }
     }
+    assert!(
+        whole >= 390,
+        "failing is for the worst weather: {whole} of 400 came through"
+    );
 }
 
 /// Any bytes at any state: no panic, no answer without end, no growth.
