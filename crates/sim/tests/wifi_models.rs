@@ -1,0 +1,87 @@
+//! The 802.11 medium against the models of the literature: Bianchi's saturation throughput, and one station's largest rate.
+
+#[path = "wifi_support/mod.rs"]
+mod models;
+
+use anabranch_sim::wifi::Parameters;
+use models::{CIRCLE, UDP_IP, bianchi, largest_rate, saturate};
+
+fn sets() -> [(&'static str, Parameters); 3] {
+    let standard = Parameters::ieee80211b();
+    let announced = Parameters {
+        rts_threshold: 0,
+        ..standard
+    };
+    [
+        ("802.11b", standard),
+        ("802.11b with RTS/CTS", announced),
+        ("rafiq2007", Parameters::rafiq2007()),
+    ]
+}
+
+/// One station that always has a packet: within 1 % of the closed formula.
+#[test]
+fn one_station_reaches_its_largest_rate() {
+    for (name, parameters) in sets() {
+        for packet in [128, 576, 1500] {
+            let useful = packet - UDP_IP;
+            let measured = saturate(parameters, &CIRCLE[..1], packet, 30, 1).rate(useful);
+            let formula = largest_rate(&parameters, packet, useful);
+            assert!(
+                (measured / formula - 1.0).abs() < 0.01,
+                "{name}, {packet} bytes: {measured} against {formula}"
+            );
+        }
+    }
+}
+
+/// The formula itself, by hand: 802.11b, 1500 bytes: DIFS 50, mean backoff 15.5 x 20 = 310, data 192 + 1118, SIFS 10, ACK 304:
+/// 1984 us for 1472 bytes, 5.9355 Mb/s.
+#[test]
+fn the_closed_formula_by_hand() {
+    let rate = largest_rate(&Parameters::ieee80211b(), 1500, 1472);
+    assert!((rate - 1472.0 * 8.0 / 1984e-6).abs() < 1.0, "{rate}");
+}
+
+/// With one station Bianchi's tau is 2 / (W + 1), and his rate that of the closed formula.
+#[test]
+fn with_one_station_the_two_models_agree() {
+    for (name, parameters) in sets() {
+        let (one, formula) = (
+            bianchi(&parameters, 1, 1500, 1472),
+            largest_rate(&parameters, 1500, 1472),
+        );
+        assert!(
+            (one / formula - 1.0).abs() < 1e-9,
+            "{name}: {one} against {formula}"
+        );
+    }
+}
+
+/// One to ten saturated stations: within 5 % of Bianchi, and no station favoured.
+#[test]
+fn saturated_stations_carry_what_bianchi_says() {
+    for (name, parameters) in sets() {
+        for n in 1..=10 {
+            let run = saturate(parameters, &CIRCLE[..n as usize], 1500, 20, u128::from(n));
+            let (measured, model) = (run.rate(1472), bianchi(&parameters, n, 1500, 1472));
+            assert!(
+                (measured / model - 1.0).abs() < 0.05,
+                "{name}, n = {n}: {measured} against {model}"
+            );
+            let sum: f64 = run.delivered.iter().map(|&packets| packets as f64).sum();
+            let squares: f64 = run
+                .delivered
+                .iter()
+                .map(|&packets| (packets * packets) as f64)
+                .sum();
+            let jain = sum * sum / (f64::from(n) * squares);
+            assert!(
+                jain > 0.99,
+                "{name}, n = {n}: Jain {jain}, {:?}",
+                run.delivered
+            );
+            assert!(run.ledger.is_balanced());
+        }
+    }
+}
