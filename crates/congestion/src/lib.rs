@@ -5,6 +5,7 @@
 //! chunks), so an algorithm never needs to know a header's size.
 #![forbid(unsafe_code)]
 
+pub mod tcp_newreno;
 pub mod sctp_algorithms;
 pub mod sctp_newreno;
 
