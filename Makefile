@@ -23,7 +23,8 @@ lint:
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 bench: setup ## speed beside ns-2.35, in one run
-	bench/geo/run
+	$(CARGO) build --release --locked --quiet -p anabranch
+	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin geo
 
 fuzz: ## ten minutes a target, from the corpus in fuzz/corpus
 	scripts/fuzz

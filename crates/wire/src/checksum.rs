@@ -2,6 +2,15 @@
 
 use std::net::IpAddr;
 
+/// Whether the checksum of a received packet counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksum {
+    /// A packet with a wrong checksum is refused (RFC 9260 §6.8, RFC 9293 §3.1).
+    Verify,
+    /// The field is not looked at: a simulated link that does not corrupt, or a lower layer that protects the packet.
+    Ignore,
+}
+
 /// Offset of the checksum field in an SCTP packet (RFC 9260 §3.1).
 const FIELD: usize = 8;
 /// The common header's length.
@@ -38,39 +47,43 @@ pub fn fill(packet: &mut [u8]) {
 }
 
 /// Protocol number of TCP, part of the pseudo header.
-const TCP: u64 = 6;
+const TCP: u32 = 6;
 
 /// The Internet checksum of a TCP segment with its IPv4 or IPv6 pseudo header (RFC 9293 §3.1, RFC 8200 §8.1), as the
 /// number the checksum field holds. Computed over a segment whose field is filled in, a good one gives 0.
 ///
 /// Where the two addresses are of different families no segment can have travelled; each is then counted as it is.
 pub fn internet_tcp(source: IpAddr, destination: IpAddr, segment: &[u8]) -> u16 {
-    let mut sum = TCP + segment.len() as u64;
+    let mut sum = sum_words(&TCP.to_be_bytes()) + sum_words(&(segment.len() as u32).to_be_bytes());
     for address in [source, destination] {
         sum += match address {
             IpAddr::V4(v4) => sum_words(&v4.octets()),
             IpAddr::V6(v6) => sum_words(&v6.octets()),
         };
     }
-    !fold(sum + sum_words(segment))
+    // The sum does not depend on the order of bytes, if only the result is turned (RFC 1071 §2 B).
+    u16::from_be(!fold(sum + sum_words(segment)))
 }
 
-/// Sum of the big-endian 16-bit words, an odd last byte padded with zero, congruent modulo 0xFFFF. Cannot overflow: each
-/// four bytes add less than 2^32.
+/// Sum of the 16-bit words in the machine's order of bytes, an odd last byte padded with zero, congruent modulo 0xFFFF.
+/// Cannot overflow: each four bytes add less than 2^32.
 fn sum_words(bytes: &[u8]) -> u64 {
     let words = bytes.chunks_exact(4);
     let mut tail = [0; 4];
     tail[..words.remainder().len()].copy_from_slice(words.remainder());
     let sum: u64 = words
-        .map(|word| u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]])))
+        .map(|word| u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]])))
         .sum();
-    sum + u64::from(u32::from_be_bytes(tail))
+    sum + u64::from(u32::from_ne_bytes(tail))
 }
 
-/// Folds a sum to 16 bits, ones' complement. Four halves cover a `u64`; three rounds leave no carry.
+/// Folds a sum to 16 bits, ones' complement: what is carried out of the low half comes back into it.
 fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xFFFF_FFFF) + (sum >> 32);
     let sum = (sum & 0xFFFF) + (sum >> 16 & 0xFFFF) + (sum >> 32);
     let sum = (sum & 0xFFFF) + (sum >> 16);
     ((sum & 0xFFFF) + (sum >> 16)) as u16
 }
+
+#[cfg(test)]
+mod tests;

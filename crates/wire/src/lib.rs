@@ -30,13 +30,15 @@ pub mod encode;
 pub mod packet;
 pub mod parameter;
 pub mod serial;
+pub mod tcp;
 pub mod tlv;
 pub mod unknown;
 
 pub use cause::{Cause, Causes};
+pub use checksum::Checksum;
 pub use chunk::Chunk;
 pub use encode::{Encode, Full};
-pub use packet::{Checksum, CommonHeader, Packet, PacketBuilder, RawChunk};
+pub use packet::{CommonHeader, Packet, PacketBuilder, PacketError, RawChunk};
 pub use parameter::{Parameter, Parameters};
 pub use serial::{Fsn, Mid, SeqNumber, Ssn, Tsn};
 pub use unknown::UnknownAction;

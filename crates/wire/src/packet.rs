@@ -10,6 +10,7 @@ use crate::checksum;
 use crate::encode::{Encode, padded, put_padding};
 use crate::unknown::UnknownAction;
 
+pub use crate::checksum::Checksum;
 pub use builder::PacketBuilder;
 
 /// Length of the common header, bytes.
@@ -26,15 +27,6 @@ pub struct CommonHeader {
     pub destination_port: u16,
     /// The tag the receiver chose; 0 in a packet that holds an INIT (RFC 9260 §8.5).
     pub verification_tag: u32,
-}
-
-/// Whether the checksum of a received packet counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checksum {
-    /// A packet with a wrong checksum is refused (RFC 9260 §6.8).
-    Verify,
-    /// The field is not looked at: a simulated link that does not corrupt, or a lower layer that protects the packet.
-    Ignore,
 }
 
 /// Why a datagram is no packet. It is then to be dropped silently and counted.

@@ -1,0 +1,133 @@
+//! The sheet that figures are drawn on: size, colours, text, and the last touches to the SVG.
+//!
+//! The library places everything at whole pixels, so it draws at [`SCALE`] times the size shown. No font is needed: the
+//! viewer's sans-serif is used, and text is placed so that its true width matters little.
+
+use plotters::backend::SVGBackend;
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+/// Pixels drawn for each pixel shown.
+pub const SCALE: i32 = 2;
+
+/// Text, axes.
+pub const INK: RGBColor = RGBColor(0x1f, 0x23, 0x28);
+/// Text of less weight.
+pub const FAINT: RGBColor = RGBColor(0x6a, 0x73, 0x7d);
+/// Grid lines.
+pub const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
+/// The paper.
+pub const PAPER: RGBColor = RGBColor(0xfe, 0xfe, 0xfe);
+
+/// Colours that stay apart for colour-blind readers (after Okabe and Ito); then they repeat.
+const PALETTE: [RGBColor; 6] = [
+    RGBColor(0x00, 0x72, 0xb2),
+    RGBColor(0xd5, 0x5e, 0x00),
+    RGBColor(0x00, 0x9e, 0x73),
+    RGBColor(0xcc, 0x79, 0xa7),
+    RGBColor(0xe6, 0x9f, 0x00),
+    RGBColor(0x56, 0xb4, 0xe9),
+];
+
+/// A colour of the palette.
+pub fn colour(index: usize) -> RGBColor {
+    PALETTE[index % PALETTE.len()]
+}
+
+/// What the drawing library says when it fails, as text.
+pub type Drawn = Result<(), String>;
+
+/// The sheet.
+pub type Sheet<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Turns a library error into text.
+pub fn failed(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+/// Draws on a fresh sheet of the shown size and returns the document.
+pub fn sheet(title: &str, width: u32, height: u32, draw: impl FnOnce(&Sheet<'_>) -> Drawn) -> Result<String, String> {
+    let mut text = String::new();
+    {
+        let size = (width * SCALE as u32, height * SCALE as u32);
+        let sheet = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        sheet.fill(&PAPER).map_err(failed)?;
+        draw(&sheet)?;
+        sheet.present().map_err(failed)?;
+    }
+    Ok(finish(&text, title, width, height))
+}
+
+/// Shows the document at its intended size, and gives it a name for those who cannot see it.
+fn finish(text: &str, title: &str, width: u32, height: u32) -> String {
+    let size = |scale: u32| format!("width=\"{}\" height=\"{}\"", width * scale, height * scale);
+    let head = format!("{} role=\"img\" aria-label=\"{}\"", size(1), escaped(title));
+    let mut text = text.replacen(&size(SCALE as u32), &head, 1);
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}
+
+/// The same drawing for the inside of a page: text, grid and paper take the page's colours, so that it is readable on
+/// dark and on light.
+pub fn for_page(svg: &str) -> String {
+    let hex = |colour: RGBColor| format!("\"#{:02X}{:02X}{:02X}\"", colour.0, colour.1, colour.2);
+    svg.replace(&hex(INK), "\"currentColor\"")
+        .replace(&hex(FAINT), "\"var(--faint)\"")
+        .replace(&hex(GRID), "\"var(--grid)\"")
+        .replace(&hex(PAPER), "\"var(--paper)\"")
+}
+
+/// Text with the five characters of markup escaped.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Where a text stands from its point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The text begins there.
+    After,
+    /// The text ends there.
+    Before,
+    /// The text is centred there.
+    Over,
+}
+
+/// A text style of the shown size.
+pub fn style(size: i32, colour: RGBColor, side: Side) -> TextStyle<'static> {
+    let h = match side {
+        Side::After => HPos::Left,
+        Side::Before => HPos::Right,
+        Side::Over => HPos::Center,
+    };
+    ("sans-serif", size * SCALE).into_font().color(&colour).pos(Pos::new(h, VPos::Center))
+}
+
+/// Writes a text at a point of the sheet, in shown pixels.
+pub fn write(sheet: &Sheet<'_>, text: &str, at: (i32, i32), style: &TextStyle<'_>) -> Drawn {
+    sheet.draw_text(text, style, (at.0 * SCALE, at.1 * SCALE)).map_err(failed)
+}
+
+/// About how wide a text of that size is, shown pixels.
+pub fn width_of(text: &str, size: i32) -> i32 {
+    (text.chars().count() as i32 * size * 56) / 100
+}
+
+/// A line of a shown width in tenths of a pixel.
+pub fn stroke(colour: RGBColor, tenths: u32) -> ShapeStyle {
+    colour.stroke_width((tenths * SCALE as u32).div_ceil(10).max(1))
+}

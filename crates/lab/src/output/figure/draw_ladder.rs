@@ -1,0 +1,257 @@
+//! Draws a packet ladder: the sender's lifeline on the left, the receiver's on the right, time running down.
+
+use plotters::prelude::*;
+use plotters::style::FontStyle;
+
+use super::canvas::{self, Drawn, FAINT, INK, SCALE, Sheet, Side, colour, failed, stroke, style, width_of};
+use super::ladder::{Ack, Fate, Ladder, Segment};
+
+const WIDTH: i32 = 960;
+/// The lifelines' x, shown pixels.
+const SENDER: i32 = 310;
+const RECEIVER: i32 = 690;
+const TOP: i32 = 118;
+/// Height of a label, and its text.
+const ROW: i32 = 14;
+const TEXT: i32 = 11;
+/// Between lifeline and label.
+const LEADER: i32 = 26;
+
+/// The ladder as an SVG document.
+pub fn svg(ladder: &Ladder, title: &str) -> Result<String, String> {
+    let (left, right) = (sender_notes(ladder), receiver_notes(ladder));
+    let rows = left.len().max(right.len()) as i32;
+    let height = (rows * ROW * 5 / 4).clamp(420, 2400);
+    let page = Page { ladder, height };
+    canvas::sheet(title, WIDTH as u32, (TOP + height + 36) as u32, |sheet| {
+        let head = style(16, INK, Side::After);
+        let head = TextStyle { font: head.font.style(FontStyle::Bold), ..head };
+        canvas::write(sheet, title, (24, 28), &head)?;
+        legend(sheet)?;
+        page.lifelines(sheet)?;
+        ladder.acks.iter().try_for_each(|ack| page.ack(sheet, ack))?;
+        ladder.segments.iter().try_for_each(|segment| page.segment(sheet, segment))?;
+        page.notes(sheet, &left, SENDER, -1)?;
+        page.notes(sheet, &right, RECEIVER, 1)
+    })
+}
+
+/// What happened at one instant at one end.
+struct Note {
+    time: f64,
+    text: String,
+    strong: bool,
+}
+
+/// Events at the same instant (to a microsecond) become one note: acknowledgement, then cwnd, then what it let out.
+fn sender_notes(ladder: &Ladder) -> Vec<Note> {
+    let mut times: Vec<f64> = ladder.acks.iter().map(|ack| ack.arrived).collect();
+    times.extend(ladder.segments.iter().map(|segment| segment.departed));
+    times.sort_by(f64::total_cmp);
+    times.dedup_by(|later, earlier| same(*later, *earlier));
+    times.retain(|time| (ladder.window.0..=ladder.window.1).contains(time));
+    times.into_iter().map(|time| sender_note(ladder, time)).collect()
+}
+
+fn same(left: f64, right: f64) -> bool {
+    (left - right).abs() < 1e-6
+}
+
+fn sender_note(ladder: &Ladder, time: f64) -> Note {
+    let mut parts = Vec::new();
+    for ack in ladder.acks.iter().filter(|ack| same(ack.arrived, time)) {
+        let repeats = |other: &&Ack| other.duplicate && other.covers == ack.covers && other.arrived <= ack.arrived;
+        let count = ladder.acks.iter().filter(repeats).count();
+        parts.push(if ack.duplicate { format!("SACK {} again ({count})", ack.covers) } else { format!("SACK {}", ack.covers) });
+    }
+    if let Some((_, cwnd)) = ladder.cwnd.iter().rev().find(|(at, _)| same(*at, time)) {
+        parts.push(format!("cwnd {cwnd}"));
+    }
+    let departing = || ladder.segments.iter().filter(|segment| same(segment.departed, time));
+    let numbers: Vec<String> = departing().map(|segment| segment.number.to_string()).collect();
+    if !numbers.is_empty() {
+        let again = if departing().any(|segment| segment.again) { " again" } else { "" };
+        parts.push(format!("sends {}{again}", numbers.join(", ")));
+    }
+    let strong = departing().any(|segment| segment.again || segment.fate == Fate::Lost);
+    Note { time, text: parts.join("; "), strong }
+}
+
+fn receiver_notes(ladder: &Ladder) -> Vec<Note> {
+    let arrival = |segment: &Segment| match segment.fate {
+        Fate::Arrived(at) if at <= ladder.window.1 && at >= ladder.window.0 => {
+            Some(Note { time: at, text: segment.number.to_string(), strong: segment.again })
+        }
+        _ => None,
+    };
+    let mut notes: Vec<Note> = ladder.segments.iter().filter_map(arrival).collect();
+    notes.sort_by(|a, b| a.time.total_cmp(&b.time));
+    notes
+}
+
+/// Places labels near the heights they belong to, at least a row apart, moving them as little as can be (least
+/// squares: neighbours that would collide share their mean shift).
+fn spread(heights: &[f64], row: f64) -> Vec<f64> {
+    let mut blocks: Vec<(f64, usize)> = Vec::new();
+    for (index, height) in heights.iter().enumerate() {
+        let mut block = (height - index as f64 * row, 1);
+        while let Some(&(mean, count)) = blocks.last() {
+            if mean <= block.0 {
+                break;
+            }
+            blocks.pop();
+            let total = count + block.1;
+            block = ((mean * count as f64 + block.0 * block.1 as f64) / total as f64, total);
+        }
+        blocks.push(block);
+    }
+    let shifts = blocks.iter().flat_map(|&(mean, count)| std::iter::repeat_n(mean, count));
+    shifts.enumerate().map(|(index, shift)| shift + index as f64 * row).collect()
+}
+
+fn legend(sheet: &Sheet<'_>) -> Drawn {
+    let entries = [
+        ("segment", stroke(colour(0), 14)),
+        ("segment sent again", stroke(colour(1), 20)),
+        ("SACK", stroke(colour(2), 9)),
+        ("SACK that repeats the one before", stroke(colour(4), 9)),
+    ];
+    let mut left = 24;
+    for (text, line) in entries {
+        sheet
+            .draw(&PathElement::new(vec![(left * SCALE, 60 * SCALE), ((left + 28) * SCALE, 60 * SCALE)], line))
+            .map_err(failed)?;
+        canvas::write(sheet, text, (left + 35, 60), &style(13, INK, Side::After))?;
+        left += 35 + width_of(text, 13) + 22;
+    }
+    cross(sheet, ((left + 6) * SCALE, 60 * SCALE))?;
+    canvas::write(sheet, "lost", (left + 20, 60), &style(13, INK, Side::After))
+}
+
+fn cross(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> Drawn {
+    let (arm, pen) = (6 * SCALE, stroke(colour(1), 26));
+    for (dx, dy) in [(arm, arm), (arm, -arm)] {
+        sheet.draw(&PathElement::new(vec![(x - dx, y - dy), (x + dx, y + dy)], pen)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// The ladder on its sheet.
+struct Page<'a> {
+    ladder: &'a Ladder,
+    height: i32,
+}
+
+impl Page<'_> {
+    /// The height of a time on the sheet, drawn pixels.
+    fn y(&self, time: f64) -> f64 {
+        let (from, to) = self.ladder.window;
+        f64::from(TOP * SCALE) + (time - from) / (to - from).max(1e-9) * f64::from(self.height * SCALE)
+    }
+
+    fn lifelines(&self, sheet: &Sheet<'_>) -> Drawn {
+        for (x, name) in [(SENDER, "sender"), (RECEIVER, "receiver")] {
+            let name = format!("{} {name}", self.ladder.flow);
+            canvas::write(sheet, &name, (x, TOP - 20), &style(13, INK, Side::Over))?;
+            let ends = vec![(x * SCALE, (TOP - 8) * SCALE), (x * SCALE, (TOP + self.height + 8) * SCALE)];
+            sheet.draw(&PathElement::new(ends, stroke(INK, 16))).map_err(failed)?;
+        }
+        canvas::write(sheet, "time (s)", (SENDER - LEADER, TOP - 20), &style(TEXT, FAINT, Side::Before))?;
+        canvas::write(sheet, "time (s)", (RECEIVER + LEADER, TOP - 20), &style(TEXT, FAINT, Side::After))
+    }
+
+    /// Draws an arrow between the lifelines, cut where it leaves the window; with a head if its end is inside.
+    fn arrow(&self, sheet: &Sheet<'_>, from: (i32, f64), to: (i32, f64), pen: (RGBColor, u32)) -> Drawn {
+        let (top, bottom) = (f64::from(TOP * SCALE), f64::from((TOP + self.height) * SCALE));
+        let start = (f64::from(from.0 * SCALE), self.y(from.1));
+        let end = (f64::from(to.0 * SCALE), self.y(to.1));
+        let at = |y: f64| start.0 + (end.0 - start.0) * (y - start.1) / (end.1 - start.1);
+        let first = if start.1 < top { (at(top), top) } else { start };
+        let last = if end.1 > bottom { (at(bottom), bottom) } else { end };
+        let pixel = |(x, y): (f64, f64)| (x.round() as i32, y.round() as i32);
+        sheet.draw(&PathElement::new(vec![pixel(first), pixel(last)], stroke(pen.0, pen.1))).map_err(failed)?;
+        if last != end {
+            return Ok(());
+        }
+        let (dx, dy) = (end.0 - start.0, end.1 - start.1);
+        let length = (dx * dx + dy * dy).sqrt().max(1.0);
+        let (ux, uy) = (dx / length * f64::from(8 * SCALE), dy / length * f64::from(8 * SCALE));
+        let corner = |side: f64| pixel((end.0 - ux - side * uy * 0.38, end.1 - uy + side * ux * 0.38));
+        sheet.draw(&Polygon::new(vec![pixel(end), corner(1.0), corner(-1.0)], pen.0.filled())).map_err(failed)
+    }
+
+    fn segment(&self, sheet: &Sheet<'_>, segment: &Segment) -> Drawn {
+        let pen = if segment.again { (colour(1), 20) } else { (colour(0), 14) };
+        let (sender, receiver) = (SENDER, RECEIVER);
+        match segment.fate {
+            Fate::Arrived(at) => self.arrow(sheet, (sender, segment.departed), (receiver, at), pen),
+            Fate::Unknown => Ok(()),
+            Fate::Lost => {
+                // It is drawn as far as the middle: where on its way it died, the ends cannot know.
+                let middle = (sender + receiver) / 2;
+                let at = segment.departed + self.typical_way() / 2.0;
+                let ends = vec![
+                    (sender * SCALE, self.y(segment.departed).round() as i32),
+                    (middle * SCALE, self.y(at).round() as i32),
+                ];
+                sheet.draw(&PathElement::new(ends, stroke(colour(1), 16))).map_err(failed)?;
+                cross(sheet, (middle * SCALE, self.y(at).round() as i32))?;
+                let text = format!("{} lost", segment.number);
+                let place = (middle + 14, self.y(at).round() as i32 / SCALE - 10);
+                canvas::write(sheet, &text, place, &style(12, INK, Side::After))
+            }
+        }
+    }
+
+    /// The time that the first arrival took.
+    fn typical_way(&self) -> f64 {
+        let way = |segment: &Segment| match segment.fate {
+            Fate::Arrived(at) => Some(at - segment.departed),
+            Fate::Lost | Fate::Unknown => None,
+        };
+        self.ladder.segments.iter().find_map(way).unwrap_or(0.1)
+    }
+
+    fn ack(&self, sheet: &Sheet<'_>, ack: &Ack) -> Drawn {
+        let colour = if ack.duplicate { colour(4) } else { colour(2) };
+        self.arrow(sheet, (RECEIVER, ack.departed), (SENDER, ack.arrived), (colour, 9))
+    }
+
+    /// Writes notes beside a lifeline: to its left (`direction` -1) or right (1), the time next to the line.
+    fn notes(&self, sheet: &Sheet<'_>, notes: &[Note], line: i32, direction: i32) -> Drawn {
+        let heights: Vec<f64> = notes.iter().map(|note| self.y(note.time)).collect();
+        let places = spread(&heights, f64::from(ROW * SCALE));
+        let side = if direction < 0 { Side::Before } else { Side::After };
+        for ((note, height), place) in notes.iter().zip(&heights).zip(&places) {
+            let (from, to) = (line * SCALE, (line + direction * (LEADER - 5)) * SCALE);
+            let leader = vec![
+                (from, height.round() as i32),
+                (from + direction * 6 * SCALE, height.round() as i32),
+                (to, place.round() as i32),
+            ];
+            sheet.draw(&PathElement::new(leader, stroke(FAINT, 5))).map_err(failed)?;
+            let ink = if note.strong { colour(1) } else { INK };
+            let y = place.round() as i32 / SCALE;
+            let time = format!("{:.3}", note.time);
+            let at = line + direction * LEADER;
+            canvas::write(sheet, &time, (at, y), &style(TEXT, FAINT, side))?;
+            let at = at + direction * (width_of(&time, TEXT) + 9);
+            canvas::write(sheet, &note.text, (at, y), &style(TEXT, ink, side))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_that_would_collide_share_their_shift() {
+        assert_eq!(spread(&[0.0, 100.0, 200.0], 10.0), [0.0, 100.0, 200.0]);
+        assert_eq!(spread(&[100.0, 102.0, 104.0], 10.0), [92.0, 102.0, 112.0]);
+        let placed = spread(&[0.0, 1.0, 2.0, 50.0, 51.0], 10.0);
+        assert!(placed.windows(2).all(|pair| pair[1] - pair[0] >= 10.0 - 1e-9), "{placed:?}");
+        assert_eq!(spread(&[], 10.0), []);
+    }
+}

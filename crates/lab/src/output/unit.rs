@@ -1,0 +1,91 @@
+//! Units of probes, and the units that tables and figures show them in.
+
+use crate::spec::quantity::Size;
+
+/// A unit to show and how many of the probe's own unit it holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shown<'a> {
+    /// The unit's name.
+    pub name: &'a str,
+    /// Divide recorded values by this.
+    pub divisor: f64,
+}
+
+/// Units that a curve or a row may ask for.
+pub const UNITS: &[&str] = &[
+    "bytes", "segments", "KiB", "bit/s", "kbit/s", "Mbit/s", "packets", "s", "ms", "1",
+];
+
+/// The unit in which a probe is recorded.
+pub fn of_probe(probe: &str) -> &'static str {
+    match probe {
+        "cwnd" | "ssthresh" | "flightsize" | "peer_rwnd" | "a_rwnd" | "delivered" | "buffered" => {
+            "bytes"
+        }
+        "rto" | "srtt" | "head_of_line_wait" => "s",
+        "throughput" => "bit/s",
+        "queue" => "packets",
+        "rate_estimate" => "B/s",
+        "sent" | "retransmitted" | "cumulative_ack" | "duplicate_ack" | "fast_retransmit"
+        | "timeout" | "received" => "segments",
+        _ => "1",
+    }
+}
+
+/// The unit to show a probe in: the one asked for, or its own. A segment without a stated size has one byte.
+pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) -> Shown<'a> {
+    let own = of_probe(probe);
+    let name = wanted.unwrap_or(own);
+    let divisor = match name {
+        _ if name == own => 1.0,
+        "segments" => segment.map_or(1.0, |size| size.0.max(1) as f64),
+        "KiB" => 1024.0,
+        "kbit/s" => 1e3,
+        "Mbit/s" => 1e6,
+        "ms" => 1e-3,
+        _ => 1.0,
+    };
+    Shown { name, divisor }
+}
+
+/// A quantity and its unit as an axis label.
+pub fn axis_label(quantity: &str, unit: &str) -> String {
+    match unit {
+        "1" | "" => quantity.to_owned(),
+        unit => format!("{quantity} ({unit})"),
+    }
+}
+
+/// A metric's or a probe's name for a reader: `link_utilization` as `link utilization`.
+pub fn readable(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_segments_and_bits_megabits() {
+        assert_eq!(
+            shown("cwnd", Some("segments"), Some(Size(1448))),
+            Shown {
+                name: "segments",
+                divisor: 1448.0
+            }
+        );
+        assert_eq!(
+            shown("cwnd", None, Some(Size(1448))),
+            Shown {
+                name: "bytes",
+                divisor: 1.0
+            }
+        );
+        assert_eq!(shown("throughput", Some("Mbit/s"), None).divisor, 1e6);
+        assert_eq!(shown("rto", Some("ms"), None).divisor, 1e-3);
+        assert_eq!(
+            shown("sent", Some("segments"), Some(Size(1448))).divisor,
+            1.0
+        );
+    }
+}

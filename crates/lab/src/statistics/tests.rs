@@ -1,0 +1,114 @@
+use super::*;
+
+fn close(left: f64, right: f64, tolerance: f64) {
+    assert!(
+        (left - right).abs() <= tolerance,
+        "{left} is not within {tolerance} of {right}"
+    );
+}
+
+#[test]
+fn t_quantiles_are_those_of_the_printed_tables() {
+    for (degrees, printed) in [
+        (1, 12.706),
+        (2, 4.303),
+        (3, 3.182),
+        (4, 2.776),
+        (9, 2.262),
+        (19, 2.093),
+        (29, 2.045),
+    ] {
+        close(t_quantile(degrees).unwrap(), printed, 0.0005);
+    }
+    close(t_quantile(100_000).unwrap(), 1.960, 0.0005);
+    assert_eq!(t_quantile(0), None);
+}
+
+#[test]
+fn summary_of_four_numbers_by_hand() {
+    // mean 5; deviations -3 -1 1 3; squares 20; s = sqrt(20 / 3) = 2.58199; t(3) = 3.18245
+    let summary = Summary::of(&[2.0, 4.0, 6.0, 8.0]).unwrap();
+    assert_eq!((summary.replications, summary.mean), (4, 5.0));
+    close(summary.deviation, 2.581_99, 1e-5);
+    close(
+        summary.confidence().unwrap(),
+        3.182_45 * 2.581_99 / 2.0,
+        1e-4,
+    );
+    let one_more = summary.prediction().unwrap();
+    close(
+        one_more.high - 5.0,
+        3.182_45 * 2.581_99 * 1.25_f64.sqrt(),
+        1e-4,
+    );
+    close(5.0 - one_more.low, one_more.high - 5.0, 1e-12);
+}
+
+#[test]
+fn one_replication_has_a_mean_and_no_interval() {
+    let summary = Summary::of(&[7.5]).unwrap();
+    assert_eq!((summary.mean, summary.deviation), (7.5, 0.0));
+    assert_eq!(summary.confidence(), None);
+    assert_eq!(summary.prediction(), None);
+    assert_eq!(Summary::of(&[]), None);
+}
+
+#[test]
+fn equal_replications_have_an_interval_of_no_width() {
+    let summary = Summary::of(&[4.25; 5]).unwrap();
+    assert_eq!(summary.confidence(), Some(0.0));
+    assert!(summary.prediction().unwrap().contains(4.25));
+}
+
+#[test]
+fn differences_are_taken_over_common_replications_only() {
+    let later = [(0, 10.0), (1, 12.0), (3, 20.0), (4, 1.0)];
+    let earlier = [(1, 11.0), (2, 99.0), (3, 17.0), (5, 0.0)];
+    let difference = paired_difference(&later, &earlier).unwrap();
+    assert_eq!((difference.replications, difference.mean), (2, 2.0));
+    assert_eq!(paired_difference(&later, &[(7, 1.0)]), None);
+}
+
+#[test]
+fn pairing_removes_what_both_share() {
+    let shared = [3.0, 90.0, -20.0, 41.0, 7.0];
+    let earlier: Vec<_> = shared
+        .iter()
+        .enumerate()
+        .map(|(i, v)| (i as u32, *v))
+        .collect();
+    let later: Vec<_> = earlier.iter().map(|(i, v)| (*i, v + 2.0)).collect();
+    let difference = paired_difference(&later, &earlier).unwrap();
+    assert_eq!(difference.mean, 2.0);
+    assert_eq!(difference.confidence(), Some(0.0));
+}
+
+#[test]
+fn jain_of_equal_shares_is_one_and_of_a_single_winner_one_nth() {
+    assert_eq!(jain_index(&[3.0, 3.0, 3.0]), Some(1.0));
+    assert_eq!(jain_index(&[1.0, 0.0, 0.0, 0.0]), Some(0.25));
+    // (1 + 1.239)^2 / (2 (1 + 1.239^2)): two flows, one 23.9 % ahead
+    close(jain_index(&[1.0, 1.239]).unwrap(), 0.988_73, 1e-5);
+    assert_eq!(jain_index(&[]), None);
+    assert_eq!(jain_index(&[0.0, 0.0]), None);
+}
+
+#[test]
+fn intervals_touch_when_they_share_an_end() {
+    let left = Interval {
+        low: 1.0,
+        high: 2.0,
+    };
+    assert!(left.overlaps(Interval {
+        low: 2.0,
+        high: 3.0
+    }));
+    assert!(!left.overlaps(Interval {
+        low: 2.1,
+        high: 3.0
+    }));
+    assert!(left.widened(0.2).overlaps(Interval {
+        low: 2.1,
+        high: 3.0
+    }));
+}

@@ -1,0 +1,217 @@
+//! TCP options (RFC 9293 §3.2; RFC 7323 for window scale and timestamps; RFC 2018 for SACK).
+
+use bytes::BytesMut;
+
+use crate::encode::Full;
+use crate::serial::SeqNumber;
+
+/// The most bytes of options that a header holds.
+pub const MAX_OPTIONS: usize = 40;
+
+const END: u8 = 0;
+const NOP: u8 = 1;
+const MAXIMUM_SEGMENT_SIZE: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+
+/// Bytes of a SACK block.
+const BLOCK: usize = 8;
+
+/// The options that are known here; others are skipped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The largest segment the sender can take, bytes, headers not counted; counts in a SYN (RFC 9293 §3.7.1).
+    pub maximum_segment_size: Option<u16>,
+    /// The left shift of the sender's windows; counts in a SYN, and more than 14 counts as 14 (RFC 7323 §2).
+    pub window_scale: Option<u8>,
+    /// The sender understands SACK; counts in a SYN (RFC 2018 §2).
+    pub sack_permitted: bool,
+    /// Timestamps (RFC 7323 §3).
+    pub timestamps: Option<Timestamps>,
+    /// Runs received past the acknowledgment number (RFC 2018 §3).
+    pub sack_blocks: SackBlocks,
+}
+
+/// The Timestamps option, in the sender's ticks (RFC 7323 §3.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    /// The sender's clock (TSval).
+    pub value: u32,
+    /// The peer's value, given back (TSecr).
+    pub echo_reply: u32,
+}
+
+/// A run of bytes received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlock {
+    /// The first byte's number.
+    pub left: SeqNumber,
+    /// The number after the last byte's.
+    pub right: SeqNumber,
+}
+
+/// At most four SACK blocks, in the order of the option.
+#[derive(Clone, Copy, Default)]
+pub struct SackBlocks {
+    blocks: [SackBlock; SackBlocks::MOST],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// The most that fit where no other option is present (RFC 2018 §3).
+    pub const MOST: usize = 4;
+
+    /// Adds a block.
+    ///
+    /// # Errors
+    /// [`Full`] where there are four already.
+    pub fn push(&mut self, block: SackBlock) -> Result<(), Full> {
+        let slot = self.blocks.get_mut(usize::from(self.count)).ok_or(Full)?;
+        *slot = block;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Keeps the first `count` blocks.
+    pub fn truncate(&mut self, count: usize) {
+        self.count = self.count.min(count.min(Self::MOST) as u8);
+    }
+}
+
+impl std::ops::Deref for SackBlocks {
+    type Target = [SackBlock];
+
+    fn deref(&self) -> &[SackBlock] {
+        &self.blocks[..usize::from(self.count)]
+    }
+}
+
+impl PartialEq for SackBlocks {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl Eq for SackBlocks {}
+
+impl std::fmt::Debug for SackBlocks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Options {
+    /// How many SACK blocks the other options leave room for: 4, or 3 beside timestamps.
+    pub fn sack_blocks_that_fit(&self) -> usize {
+        ((MAX_OPTIONS - self.len_without_sack()).saturating_sub(4) / BLOCK).min(SackBlocks::MOST)
+    }
+
+    /// Length on the wire, bytes; a multiple of 4 up to [`MAX_OPTIONS`].
+    pub fn encoded_len(&self) -> usize {
+        match self.sack_blocks.len().min(self.sack_blocks_that_fit()) {
+            0 => self.len_without_sack(),
+            blocks => self.len_without_sack() + 4 + blocks * BLOCK,
+        }
+    }
+
+    /// Each option is brought to a multiple of 4 by leading NOPs, so that numbers are aligned (RFC 7323 Appendix A).
+    fn len_without_sack(&self) -> usize {
+        let four = |present: bool| if present { 4 } else { 0 };
+        four(self.maximum_segment_size.is_some())
+            + four(self.window_scale.is_some())
+            + four(self.sack_permitted)
+            + if self.timestamps.is_some() { 12 } else { 0 }
+    }
+
+    /// Appends the options; the last SACK blocks are left out where there is no room.
+    pub(super) fn encode(&self, out: &mut BytesMut) {
+        if let Some(size) = self.maximum_segment_size {
+            let [high, low] = size.to_be_bytes();
+            out.extend_from_slice(&[MAXIMUM_SEGMENT_SIZE, 4, high, low]);
+        }
+        if self.sack_permitted {
+            out.extend_from_slice(&[NOP, NOP, SACK_PERMITTED, 2]);
+        }
+        if let Some(Timestamps { value, echo_reply }) = self.timestamps {
+            out.extend_from_slice(&[NOP, NOP, TIMESTAMPS, 10]);
+            out.extend_from_slice(&value.to_be_bytes());
+            out.extend_from_slice(&echo_reply.to_be_bytes());
+        }
+        if let Some(shift) = self.window_scale {
+            out.extend_from_slice(&[NOP, WINDOW_SCALE, 3, shift]);
+        }
+        let blocks = &self.sack_blocks[..self.sack_blocks.len().min(self.sack_blocks_that_fit())];
+        if !blocks.is_empty() {
+            out.extend_from_slice(&[NOP, NOP, SACK, (2 + blocks.len() * BLOCK) as u8]);
+        }
+        for block in blocks {
+            out.extend_from_slice(&block.left.0.to_be_bytes());
+            out.extend_from_slice(&block.right.0.to_be_bytes());
+        }
+    }
+
+    /// Reads the option bytes of a header. Of options that come twice the last one counts. The error is the kind of the
+    /// option whose length is illegal.
+    pub(super) fn parse(mut bytes: &[u8]) -> Result<Self, u8> {
+        let mut options = Self::default();
+        while let Some((&kind, rest)) = bytes.split_first() {
+            match kind {
+                END => break,
+                NOP => bytes = rest,
+                _ => {
+                    let length = usize::from(*rest.first().ok_or(kind)?);
+                    let value = bytes.get(2..length).ok_or(kind)?;
+                    options.take(kind, value).ok_or(kind)?;
+                    bytes = &bytes[length..];
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    /// `None`: the value's length is not what the kind demands.
+    fn take(&mut self, kind: u8, value: &[u8]) -> Option<()> {
+        match kind {
+            MAXIMUM_SEGMENT_SIZE => {
+                self.maximum_segment_size = Some(u16::from_be_bytes(value.try_into().ok()?))
+            }
+            WINDOW_SCALE => {
+                let &[shift] = value else { return None };
+                self.window_scale = Some(shift);
+            }
+            SACK_PERMITTED => {
+                self.sack_permitted = true;
+                return value.is_empty().then_some(());
+            }
+            SACK => self.sack_blocks = sack_blocks(value)?,
+            TIMESTAMPS => {
+                let &[v0, v1, v2, v3, e0, e1, e2, e3] = value else {
+                    return None;
+                };
+                self.timestamps = Some(Timestamps {
+                    value: u32::from_be_bytes([v0, v1, v2, v3]),
+                    echo_reply: u32::from_be_bytes([e0, e1, e2, e3]),
+                });
+            }
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// One to four blocks.
+fn sack_blocks(value: &[u8]) -> Option<SackBlocks> {
+    let (entries, rest) = value.as_chunks::<BLOCK>();
+    if entries.is_empty() || !rest.is_empty() {
+        return None;
+    }
+    let mut blocks = SackBlocks::default();
+    for &[l0, l1, l2, l3, r0, r1, r2, r3] in entries {
+        let left = SeqNumber(u32::from_be_bytes([l0, l1, l2, l3]));
+        let right = SeqNumber(u32::from_be_bytes([r0, r1, r2, r3]));
+        blocks.push(SackBlock { left, right }).ok()?;
+    }
+    Some(blocks)
+}
