@@ -36,8 +36,8 @@ pub mod rng;
 mod routing;
 mod topology;
 pub mod udp;
-pub mod workload;
 pub mod wifi;
+pub mod workload;
 mod world;
 
 pub use agent::{Agent, AgentId, Attachment, Binding};

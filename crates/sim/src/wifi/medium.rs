@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 
 use anabranch_transport::Nanos;
-use rand_core::RngCore;
 use rand_pcg::Pcg32;
 
 use super::dcf::{Dcf, Expired, Finished, NEVER, Rules};
@@ -124,19 +123,20 @@ pub struct Medium<P> {
 }
 
 impl<P> Medium<P> {
-    /// A medium without stations. One number is drawn from `rng`; each station's backoffs come from a stream of its own
-    /// that follows from it and the station's number, so that one more station leaves the others' draws as they were.
+    /// A medium without stations. `seed` is one draw of the medium's own random stream; each station's backoffs come
+    /// from a stream of their own that follows from it and the station's number, so that one more station leaves the
+    /// others' draws as they were.
     ///
     /// # Errors
     /// [`ParameterError`] if `parameters` contradict themselves.
-    pub fn new(parameters: Parameters, rng: &mut impl RngCore) -> Result<Self, ParameterError> {
+    pub fn new(parameters: Parameters, seed: u64) -> Result<Self, ParameterError> {
         parameters.validate()?;
         Ok(Self {
             rules: Rules {
                 parameters,
                 timing: Timing::new(&parameters),
             },
-            seed: rng.next_u64(),
+            seed,
             stations: Vec::new(),
             deadlines: Vec::new(),
             air: Vec::new(),
@@ -169,7 +169,7 @@ impl<P> Medium<P> {
             .ok()
             .filter(|&id| id < u16::MAX);
         let id = StationId(id.ok_or(ParameterError::Stations)?);
-        let rng = Pcg32::new(self.seed, u64::from(id.0));
+        let rng = backoff_stream(self.seed, id);
         let mut listeners = Vec::new();
         let radio = &self.rules.parameters.radio;
         for (index, other) in self.stations.iter_mut().enumerate() {
@@ -527,4 +527,18 @@ impl<P> Medium<P> {
             None => self.ledger.delivered_unconfirmed += 1,
         }
     }
+}
+
+/// The stream of `station`'s backoffs. State and increment are both scattered: generators that differ in a small increment
+/// alone are shifted copies of one sequence, and stations would draw alike.
+fn backoff_stream(seed: u64, station: StationId) -> Pcg32 {
+    // SplitMix64.
+    let scatter = |value: u64| {
+        let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    };
+    let state = scatter(scatter(seed) ^ u64::from(station.0));
+    Pcg32::new(state, scatter(state))
 }

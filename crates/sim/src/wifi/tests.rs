@@ -6,7 +6,6 @@ mod overlap;
 mod station;
 
 use anabranch_transport::Nanos;
-use rand_pcg::Pcg64;
 
 use super::*;
 
@@ -15,7 +14,7 @@ const US: Nanos = 1_000;
 
 /// A medium with stations at `places`; payloads are numbers.
 fn medium(parameters: Parameters, places: &[(f64, f64)]) -> (Medium<u32>, Vec<StationId>) {
-    let mut medium = Medium::new(parameters, &mut Pcg64::new(1, 1)).unwrap();
+    let mut medium = Medium::new(parameters, 1).unwrap();
     let place = |(index, &(x, y)): (usize, &(f64, f64))| {
         medium
             .add_station(

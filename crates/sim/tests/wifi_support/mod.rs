@@ -3,7 +3,6 @@
 use anabranch_sim::wifi::{
     Ledger, MacAddress, Medium, Outcome, Parameters, Position, StationId, StationStats, Timing,
 };
-use rand_pcg::Pcg64;
 
 /// Bytes of IP and UDP headers in a packet.
 pub const UDP_IP: u32 = 28;
@@ -122,9 +121,9 @@ pub fn saturate(
     places: &[(f64, f64)],
     packet: u32,
     seconds: u64,
-    seed: u128,
+    seed: u64,
 ) -> Saturated {
-    let mut medium = Medium::new(parameters, &mut Pcg64::new(seed, 0)).expect("valid parameters");
+    let mut medium = Medium::new(parameters, seed).expect("valid parameters");
     let sink = medium
         .add_station(Position::new(0.0, 0.0), MacAddress::default())
         .expect("a finite position");

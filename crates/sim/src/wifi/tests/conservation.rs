@@ -3,6 +3,7 @@
 
 use super::*;
 use rand_core::RngCore;
+use rand_pcg::Pcg64;
 
 /// A random medium under random load, told by its seed: the outcomes, and every frame.
 fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<Sighting>) {
