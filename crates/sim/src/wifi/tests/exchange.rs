@@ -188,6 +188,26 @@ fn long_packets_are_announced() {
     );
 }
 
+/// With no slack and no distance the ACK ends at the very moment of the timeout, and is in time.
+#[test]
+fn a_response_at_the_timeout_is_in_time() {
+    let parameters = Parameters {
+        response_timeout: ResponseTimeout::WholeFrame(0),
+        rts_threshold: 0,
+        ..Parameters::ieee80211b()
+    };
+    let (mut medium, stations) = medium(parameters, &[(5.0, 5.0), (5.0, 5.0)]);
+    medium
+        .enqueue(SECOND, stations[0], stations[1], 1500, 1)
+        .unwrap();
+    finish(&mut medium);
+    let stats = medium.stats(stations[0]);
+    assert_eq!(
+        (stats.confirmed, stats.cts_missing, stats.ack_missing),
+        (1, 0, 0)
+    );
+}
+
 #[test]
 fn a_queue_holds_its_limit_and_no_more() {
     let (mut medium, stations) = medium(Parameters::ieee80211b(), &[(0.0, 0.0), (30.0, 0.0)]);

@@ -154,7 +154,7 @@ fn errors_cost_eifs() {
     assert_eq!(deadline(listing, true) - deadline(listing, false), 364 * US);
 }
 
-/// A frame decoded during EIFS ends it; a carrier that says nothing does too.
+/// A frame decoded during EIFS ends it.
 #[test]
 fn a_decoded_frame_forgives_the_error() {
     let rules = rules(Parameters::ieee80211b());
@@ -169,6 +169,59 @@ fn a_decoded_frame_forgives_the_error() {
     dcf.decoded(u, &frame(FrameKind::Ack, 5, 6, 0), &rules);
     dcf.arm(u, &rules);
     assert_eq!(dcf.deadline(), u + 50 * US + after_error);
+}
+
+/// An error is forgotten with the next carrier: what came while the station itself transmitted is no new error.
+#[test]
+fn eifs_follows_its_own_error_only() {
+    let rules = rules(Parameters::ieee80211b());
+    let t = 10_000 * US;
+    let mut dcf = contender(&rules, t);
+    dcf.spoiled(t, &rules);
+    dcf.arm(t, &rules);
+    let backoff = dcf.deadline() - t - 364 * US;
+    let u = t + 400 * US;
+    dcf.carrier_begins(t + 20 * US, &rules);
+    dcf.carrier_ends(u);
+    dcf.arm(u, &rules);
+    assert_eq!(dcf.deadline(), u + 50 * US + backoff);
+}
+
+/// A repetition is known by its sequence number and its retry bit together: numbers come round again.
+#[test]
+fn equal_numbers_alone_are_no_repetition() {
+    let rules = rules(Parameters::ieee80211b());
+    let mut dcf = Dcf::new(StationId(0), &rules, Pcg32::new(3, 4));
+    let mut fresh = Vec::new();
+    let data = frame(FrameKind::Data, 1, 0, 314 * US);
+    for (round, frame) in [
+        data,
+        data,
+        Frame {
+            retry: true,
+            ..data
+        },
+        Frame {
+            from: StationId(2),
+            retry: true,
+            ..data
+        },
+    ]
+    .iter()
+    .enumerate()
+    {
+        let now = (round as u64 + 1) * 10_000 * US;
+        fresh.push(dcf.decoded(now, frame, &rules).fresh);
+        assert!(
+            matches!(
+                dcf.expire(dcf.deadline(), false, &rules),
+                Expired::Transmit(_)
+            ),
+            "each has its ACK"
+        );
+    }
+    assert_eq!(fresh, [true, true, false, true]);
+    assert_eq!(dcf.stats.duplicates, 1);
 }
 
 /// Somebody else's frame keeps a station silent for its Duration, and then for DIFS.
