@@ -196,3 +196,13 @@ pub struct Record {
     #[serde(default)]
     pub bin: Option<Span>,
 }
+
+impl Record {
+    /// Whether samples of this replication are kept.
+    pub fn wants(&self, replication: u32) -> bool {
+        match &self.replications {
+            Some(wanted) => wanted.contains(&replication),
+            None => replication == 0,
+        }
+    }
+}
