@@ -28,95 +28,86 @@ impl Key {
     }
 }
 
+/// A source and its event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    key: Key,
+    source: u32,
+}
+
 /// The earliest event of every source.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// The event of each source, padded with [`Key::NEVER`] to a power of two.
-    keys: Vec<Key>,
-    /// Inner nodes of the tree, the root at 1: the source that wins below each.
-    winners: Vec<u32>,
+    /// The tree, its root at 1. The second half holds the sources, padded with [`Key::NEVER`] to a power of two; each
+    /// node before holds the earlier of its two children.
+    nodes: Vec<Entry>,
 }
 
 impl Agenda {
     /// An agenda of `sources` sources without events.
     pub fn new(sources: usize) -> Self {
-        let size = sources.max(2).next_power_of_two();
-        let mut agenda = Self {
-            keys: vec![Key::NEVER; size],
-            winners: vec![0; size],
-        };
-        agenda.rebuild();
+        let mut agenda = Self { nodes: Vec::new() };
+        agenda.grow(sources);
         agenda
     }
 
     /// Makes room for at least `sources` sources; those present keep their events.
     pub fn grow(&mut self, sources: usize) {
-        let size = sources.max(2).next_power_of_two();
-        if size > self.keys.len() {
-            self.keys.resize(size, Key::NEVER);
-            self.winners = vec![0; size];
-            self.rebuild();
+        let (old, new) = (self.nodes.len() / 2, sources.max(1).next_power_of_two());
+        if new <= old {
+            return;
         }
-    }
-
-    fn rebuild(&mut self) {
-        for node in (1..self.keys.len()).rev() {
-            self.winners[node] = self.play(node);
-        }
-    }
-
-    /// The source that won the subtree or leaf at `node`.
-    #[inline]
-    fn winner(&self, node: usize) -> u32 {
-        if node >= self.keys.len() {
-            (node - self.keys.len()) as u32
-        } else {
-            self.winners[node]
-        }
-    }
-
-    #[inline]
-    fn play(&self, node: usize) -> u32 {
-        let left = self.winner(2 * node);
-        let right = self.winner(2 * node + 1);
-        if self.keys[right as usize] < self.keys[left as usize] {
-            right
-        } else {
-            left
+        let mut leaves: Vec<Entry> = self.nodes.split_off(old);
+        leaves.extend((old as u32..new as u32).map(|source| Entry {
+            key: Key::NEVER,
+            source,
+        }));
+        // Any entry will do for node 0, which is not part of the tree, and for the inner nodes until they are played.
+        self.nodes = vec![leaves[0]; new];
+        self.nodes.extend(leaves);
+        for node in (1..new).rev() {
+            let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
+            self.nodes[node] = earlier(left, right);
         }
     }
 
     /// Sets the event of `source`, or cancels it with [`Key::NEVER`].
     #[inline]
     pub fn set(&mut self, source: usize, key: Key) {
-        if self.keys[source] == key {
+        let mut node = self.nodes.len() / 2 + source;
+        if self.nodes[node].key == key {
             return;
         }
-        self.keys[source] = key;
-        let mut node = (source + self.keys.len()) / 2;
-        while node > 0 {
-            let winner = self.play(node);
-            // The path above sees a change only if this source wins here now or did before.
-            if winner == self.winners[node] && winner != source as u32 {
+        let source = source as u32;
+        let mut winner = Entry { key, source };
+        self.nodes[node] = winner;
+        while node > 1 {
+            winner = earlier(winner, self.nodes[node ^ 1]);
+            node /= 2;
+            if self.nodes[node] == winner {
                 return;
             }
-            self.winners[node] = winner;
-            node /= 2;
+            self.nodes[node] = winner;
         }
     }
 
     /// The event of `source`.
     #[inline]
     pub fn get(&self, source: usize) -> Key {
-        self.keys[source]
+        self.nodes[self.nodes.len() / 2 + source].key
     }
 
     /// The earliest event and its source; [`Key::NEVER`] when nothing is left to happen.
     #[inline]
     pub fn earliest(&self) -> (Key, usize) {
-        let source = self.winners[1] as usize;
-        (self.keys[source], source)
+        let Entry { key, source } = self.nodes[1];
+        (key, source as usize)
     }
+}
+
+#[inline]
+fn earlier(a: Entry, b: Entry) -> Entry {
+    if b.key < a.key { b } else { a }
 }
 
 #[cfg(test)]

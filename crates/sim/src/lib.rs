@@ -12,9 +12,9 @@
 //!
 //! # A packet's life
 //!
-//! An agent's `poll_transmit` writes it to the world's [arena](arena) → its path is resolved to an interface → the
-//! interface's [lane](link) decides its whole passage at once: admission to the queue, end of serialisation, loss,
-//! arrival → the [agenda] wakes the lane when the first arrival is due → the node forwards it by a table lookup, or
+//! An agent's `poll_transmit` writes it to the world's arena → its path is resolved to an interface → the
+//! interface's lane (see [`link`]) decides its whole passage at once: admission to the queue, end of serialisation, loss,
+//! arrival → the agenda wakes the lane when the first arrival is due → the node forwards it by a table lookup, or
 //! its demultiplexer hands the same bytes to an agent's `handle_datagram`. One event per packet and hop, no copy,
 //! no allocation in steady state.
 #![forbid(unsafe_code)]

@@ -112,7 +112,7 @@ impl Network {
         }
         if let (Some(packet), Some(at)) = (captured, offered.transmission) {
             for capture in &mut self.captures {
-                capture.sends(at, via, packet.clone());
+                capture.sends(now, at, via, packet.clone());
             }
         }
         self.tell(via as usize);

@@ -252,11 +252,7 @@ impl Topology {
 
     /// The name of a link of this topology.
     pub fn link_name(&self, link: LinkId) -> &str {
-        &self.link_names()[link.index()].name
-    }
-
-    fn link_names(&self) -> &[LinkConfig] {
-        &self.links
+        &self.links[link.index()].name
     }
 
     pub(crate) fn check(&self, node: NodeId) -> Result<(), BuildError> {

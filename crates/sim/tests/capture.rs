@@ -16,7 +16,7 @@ use anabranch_sim::{
     packet,
 };
 use anabranch_transport::Path;
-use common::{Line, MS, SECOND, burst, chain};
+use common::{Line, MS, SECOND, burst, chain, every};
 use pcap_file::pcapng::{Block, PcapNgReader};
 
 /// A file in memory that the test can still see.
@@ -78,6 +78,22 @@ fn a_capture_shows_what_passes_each_interface_in_the_order_of_time() {
     assert_eq!(first.len(), 1500);
     assert_eq!(first[..4], [0x45, 0, 0x05, 0xdc]);
     assert_eq!(first[12..20], [10, 0, 0, 1, 10, 0, 0, 2]);
+}
+
+#[test]
+fn a_capture_of_one_way_traffic_holds_nothing_back_but_the_queue() {
+    // One packet a millisecond over a link that takes 80 microseconds for each.
+    let direction = DirectionConfig::new(10_000_000, MS);
+    let mut line = Line::new(1, vec![direction], every(MS, 1000, 80));
+    let file = Shared::default();
+    let interfaces = [(line.nodes[0], line.links[0])];
+    line.world
+        .capture(Box::new(file.clone()), &interfaces)
+        .unwrap();
+    let mut line = line.run(2 * SECOND);
+    assert_eq!(packets(&file).len(), 999);
+    line.world.finish().unwrap();
+    assert_eq!(packets(&file).len(), 1000);
 }
 
 /// A world with UDP over both families, its capture at the sink's interface.

@@ -350,7 +350,7 @@ impl Sender {
         }
         match self.recovery.next(&self.flow)? {
             Next::Retransmit(range) => self.plan_retransmission(range),
-            Next::Continue { room } => self.plan_next(room),
+            Next::Continue { room, skip_reported } => self.plan_next(room, skip_reported),
         }
     }
 
@@ -376,14 +376,14 @@ impl Sender {
     }
 
     /// What follows at `SND.NXT`: text sent before a timeout, skipping what the peer reported, or new text.
-    fn plan_next(&self, room: u64) -> Option<Plan> {
+    fn plan_next(&self, room: u64, skip_reported: bool) -> Option<Plan> {
         let flow = &self.flow;
         let again = flow.nxt < flow.max;
-        let start = if again { flow.board.not_sacked_from(flow.nxt) } else { flow.nxt };
+        let start = if again && skip_reported { flow.board.not_sacked_from(flow.nxt) } else { flow.nxt };
         let again = again && start < flow.max;
         let room = room.saturating_sub(start - flow.nxt);
         let mut end = self.buffer.end().min(start + flow.mss);
-        if let Some(reported) = flow.board.next_range_after(start).filter(|_| again) {
+        if let Some(reported) = flow.board.next_range_after(start).filter(|_| again && skip_reported) {
             end = end.min(reported);
         }
         // The first unacknowledged segment goes again even into a window that shrank.

@@ -107,8 +107,10 @@ impl Capture {
         self.taps.contains(&interface)
     }
 
-    /// `interface` begins to send `packet` at `at`, now or later.
-    pub fn sends(&mut self, at: Nanos, interface: u32, packet: Packet) {
+    /// `interface` takes `packet` for sending at `now`, and begins to serialise it at `at`, then or later.
+    pub fn sends(&mut self, now: Nanos, at: Nanos, interface: u32, packet: Packet) {
+        // What lies behind is written first, so that no more waits here than in the interface's queue.
+        self.advance(now);
         if let Some(tap) = self.tap(interface) {
             let place = self.pending.partition_point(|other| other.at <= at);
             self.pending.insert(place, Pending { at, tap, packet });

@@ -2,7 +2,8 @@
 //!
 //! A *lane* carries packets that interfaces offer to it and shows when its next event is; the world knows nothing more
 //! about it. A full-duplex point-to-point link is two lanes, one per direction. A shared medium (a radio channel that
-//! several stations contend for) is one lane that several interfaces offer to, and another member of [`Lane`].
+//! several stations contend for) is one lane that several interfaces offer to, and another member of the
+//! enum `Lane`.
 
 mod impairment;
 mod outage;

@@ -139,7 +139,7 @@ impl PointToPoint {
         };
         let start = self.busy_until.max(now);
         let transmission = self.serialisation(size);
-        let finish = start + transmission;
+        let finish = start.saturating_add(transmission);
         let flushed = finish > next_outage;
         self.busy_until = finish.min(next_outage);
         self.admit(Departure {
@@ -156,7 +156,7 @@ impl PointToPoint {
         if lost(&mut self.after_queue, finish, &packet) {
             self.drop(finish, DropReason::Loss);
         } else {
-            next_changed = self.fly(finish + self.delay, packet, sequence);
+            next_changed = self.fly(finish.saturating_add(self.delay), packet, sequence);
         }
         Offered {
             transmission: Some(start),
@@ -233,7 +233,7 @@ impl PointToPoint {
             }
             if let Some(extra) = impairer.extra_delay() {
                 self.stats.reordered += 1;
-                arrival += extra;
+                arrival = arrival.saturating_add(extra);
             }
         }
         let first = self.insert(arrival, packet, sequence);

@@ -55,6 +55,8 @@ pub(crate) enum Next {
     Continue {
         /// Bytes that the congestion window allows.
         room: u64,
+        /// After a timeout, leave out what the peer reported to hold.
+        skip_reported: bool,
     },
 }
 

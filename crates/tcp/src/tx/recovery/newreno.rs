@@ -86,10 +86,10 @@ impl Recovery for NewReno {
             return Some(Next::Retransmit(flow.una..flow.una + flow.mss));
         }
         if !self.recovering {
-            return Some(Next::Continue { room: flow.room(flow.limited_extra()) });
+            return Some(Next::Continue { room: flow.room(flow.limited_extra()), skip_reported: false });
         }
         let window = (flow.control.cwnd() as i64 + self.inflation).max(flow.mss as i64) as u64;
-        Some(Next::Continue { room: (flow.una + window).saturating_sub(flow.nxt) })
+        Some(Next::Continue { room: (flow.una + window).saturating_sub(flow.nxt), skip_reported: false })
     }
 
     fn on_sent(&mut self, flow: &mut Flow, sent: Range<u64>, retransmit: bool) {

@@ -36,7 +36,7 @@ impl Rfc6675 {
             return Some(Next::Retransmit(lost));
         }
         if flow.can_send_new() {
-            return Some(Next::Continue { room: u64::MAX });
+            return Some(Next::Continue { room: u64::MAX, skip_reported: true });
         }
         if let Some(hole) = flow.board.hole_from(flow.board.retransmitted_to()) {
             return Some(Next::Retransmit(hole));
@@ -105,9 +105,9 @@ impl Recovery for Rfc6675 {
         if flow.limited_transmit && flow.duplicates > 0 && flow.nxt == flow.max {
             // Step 3 of §5: what was reported has left the network.
             let pipe = flow.board.pipe(flow.max);
-            return Some(Next::Continue { room: cwnd.saturating_sub(pipe).max(flow.room(0)) });
+            return Some(Next::Continue { room: cwnd.saturating_sub(pipe).max(flow.room(0)), skip_reported: true });
         }
-        Some(Next::Continue { room: flow.room(0) })
+        Some(Next::Continue { room: flow.room(0), skip_reported: true })
     }
 
     fn on_sent(&mut self, flow: &mut Flow, sent: Range<u64>, retransmit: bool) {

@@ -114,7 +114,7 @@ impl Recovery for Sack1 {
             return Some(Next::Retransmit(flow.una..flow.una + flow.mss));
         }
         if !self.recovering {
-            return Some(Next::Continue { room: flow.room(flow.limited_extra()) });
+            return Some(Next::Continue { room: flow.room(flow.limited_extra()), skip_reported: false });
         }
         let window = (flow.control.cwnd() / flow.mss) as i64;
         if self.held || self.pipe >= window {
@@ -122,7 +122,7 @@ impl Recovery for Sack1 {
         }
         match flow.board.hole_from(flow.board.retransmitted_to()) {
             Some(hole) => (hole.start < flow.window_edge).then_some(Next::Retransmit(hole)),
-            None => Some(Next::Continue { room: u64::MAX }),
+            None => Some(Next::Continue { room: u64::MAX, skip_reported: false }),
         }
     }
 
