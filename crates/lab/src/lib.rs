@@ -1,9 +1,11 @@
 //! Experiments as data: spec, sweep, run, statistics, comparison, tables, figures, report
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod compare;
 pub mod model;
 pub mod output;
+pub mod plan;
 pub mod reference;
 pub mod series;
 pub mod spec;

@@ -1,1 +1,40 @@
-//! SCTP without I/O: RFC 9260, and the departures from it as named profiles
+//! SCTP without I/O: RFC 9260, and the departures from it as named profiles.
+//!
+//! An [`Endpoint`] is one port with all its associations and speaks
+//! [`Transport`](anabranch_transport::Transport) to its driver; an [`Association`] is what its user holds.
+//!
+//! - control: [`Endpoint`] and [`Association`], handshake with a signed cookie, shutdown, heartbeat
+//! - data out: [`tx`]; data in: [`rx`]; what is known of each address: [`path`]
+//! - settings: [`config`], [`profile`]
+#![forbid(unsafe_code)]
+
+mod association;
+pub mod config;
+mod cookie;
+mod discard;
+mod endpoint;
+mod error;
+mod event;
+mod handshake;
+mod heartbeat;
+pub mod path;
+pub mod profile;
+mod random;
+pub mod rx;
+mod shutdown;
+mod state;
+mod stream_table;
+mod timer;
+pub mod tx;
+
+pub use association::Association;
+pub use config::Config;
+pub use discard::{Discard, Discards};
+pub use endpoint::{AssociationId, Endpoint};
+pub use error::{CloseError, ConnectError};
+pub use event::{CloseReason, Event, Violation};
+pub use path::{PathId, PathState};
+pub use profile::Profile;
+pub use rx::ReceivedMessage;
+pub use state::StateName;
+pub use tx::{Message, SendError};

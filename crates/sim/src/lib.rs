@@ -1,1 +1,55 @@
-//! A deterministic network: nodes, links, queues, losses, workloads, capture
+//! A deterministic network: nodes, links, queues, losses, workloads, capture.
+//!
+//! The world knows packets and agents, neither SCTP nor TCP. It carries the real bytes that transports encode, decides
+//! when and whether they arrive, and drives whoever lives at a node by the loop law of [`anabranch_transport`].
+//!
+//! 1. A [`Topology`] names nodes and links: rate, propagation delay, queue, losses, outages for each direction.
+//! 2. [`World::new`] takes it with a [`Seed`]; [`World::attach`] puts [`Agent`]s at nodes.
+//! 3. [`World::run_until`] runs; [`World::agent`], [`World::link_stats`] and [`World::ledger`] tell what came of it.
+//!
+//! A run is a function of the topology, the agents and the seed. Nothing here reads a clock, draws ambient randomness or
+//! does I/O of its own (captures go to the caller's writer).
+//!
+//! # A packet's life
+//!
+//! An agent's `poll_transmit` writes it to the world's arena → its path is resolved to an interface → the
+//! interface's lane (see [`link`]) decides its whole passage at once: admission to the queue, end of serialisation, loss,
+//! arrival → the agenda wakes the lane when the first arrival is due → the node forwards it by a table lookup, or
+//! its demultiplexer hands the same bytes to an agent's `handle_datagram`. One event per packet and hop, no copy,
+//! no allocation in steady state.
+#![forbid(unsafe_code)]
+
+mod agenda;
+mod agent;
+mod arena;
+mod capture;
+mod demux;
+mod error;
+mod ledger;
+pub mod link;
+pub mod loss;
+mod network;
+pub mod packet;
+pub mod probe;
+pub mod queue;
+pub mod rng;
+mod routing;
+mod topology;
+pub mod udp;
+pub mod workload;
+mod world;
+
+pub use agent::{Agent, AgentId, Attachment, Binding};
+pub use error::{BuildError, RunError};
+pub use ledger::{Imbalance, Ledger, Progress};
+pub use link::{
+    Count, Direction, DirectionConfig, Impairments, LinkConfig, LinkStats, Outage, PlacedLoss,
+    Reordering,
+};
+pub use loss::{Loss, Place};
+pub use packet::{DataSegment, DropCounts, DropReason, Inspect, Packet};
+pub use probe::{LinkProbe, LinkProbes, LinkSample, Recorder};
+pub use queue::{DropTail, Limit, Queue};
+pub use rng::{Probability, Rng, Seed, start_time};
+pub use topology::{Family, LinkId, NodeId, Topology};
+pub use world::{CaptureError, World};

@@ -39,7 +39,10 @@ impl Path {
 
     /// The same path as the peer sees it.
     pub const fn reversed(self) -> Self {
-        Self { local: self.remote, remote: self.local }
+        Self {
+            local: self.remote,
+            remote: self.local,
+        }
     }
 }
 

@@ -128,7 +128,10 @@ pub struct Trace {
 impl Trace {
     /// A trace that keeps the probes in `wanted`.
     pub fn new(wanted: ProbeSet) -> Self {
-        Self { wanted, samples: Vec::new() }
+        Self {
+            wanted,
+            samples: Vec::new(),
+        }
     }
 
     /// Whether anybody wants `probe`; guards work that only a sample needs.
@@ -141,7 +144,12 @@ impl Trace {
     #[inline]
     pub fn record(&mut self, at: Nanos, probe: Probe, index: u16, value: f64) {
         if self.wanted.contains(probe) {
-            self.samples.push(Sample { at, probe, index, value });
+            self.samples.push(Sample {
+                at,
+                probe,
+                index,
+                value,
+            });
         }
     }
 

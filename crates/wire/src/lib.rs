@@ -38,7 +38,7 @@ pub use cause::{Cause, Causes};
 pub use checksum::Checksum;
 pub use chunk::Chunk;
 pub use encode::{Encode, Full};
-pub use packet::{CommonHeader, Packet, PacketBuilder, RawChunk};
+pub use packet::{CommonHeader, Packet, PacketBuilder, PacketError, RawChunk};
 pub use parameter::{Parameter, Parameters};
 pub use serial::{Fsn, Mid, SeqNumber, Ssn, Tsn};
 pub use unknown::UnknownAction;

@@ -55,7 +55,7 @@ pub enum Parameter {
     HostNameAddress(Bytes),
     /// The types of address, as parameter types, that the sender can use (RFC 9260 §3.3.2.1.5).
     SupportedAddressTypes(U16List),
-    /// The sender understands ECN (RFC 9260 §3.3.2.1).
+    /// The sender understands ECN (RFC 4960 Appendix A; RFC 9260 §3.3.2.1 keeps the type reserved).
     EcnCapable,
     /// The sender understands FORWARD TSN (RFC 3758 §3.1).
     ForwardTsnSupported,

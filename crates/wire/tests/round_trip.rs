@@ -1,11 +1,14 @@
 //! Properties: what is written is read, and whatever is read is written back with the same meaning.
 
+mod oracle;
+
 use std::net::IpAddr;
 
 use anabranch_wire::chunk::*;
 use anabranch_wire::tlv::{Tlv, U16List};
 use anabranch_wire::*;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use oracle::{check_packet, check_segment, read_chunks, write_chunks};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -168,61 +171,13 @@ fn unknown(kind: u8, flags: u8, value: &[u8]) -> Chunk {
     Chunk::decode(packet.chunks().next().unwrap().unwrap()).unwrap()
 }
 
-fn write(chunks: &[Chunk]) -> Bytes {
-    let mut out = BytesMut::new();
-    let mut builder = PacketBuilder::new(&mut out, HEADER, 65_535);
-    for chunk in chunks {
-        let before = builder.len();
-        builder.push(chunk).unwrap();
-        assert_eq!(builder.len() - before, chunk.encoded_len());
-    }
-    builder.finish(true);
-    out.freeze()
-}
-
-/// What can be read of a datagram, up to the first frame that is broken.
-fn read(datagram: &Bytes) -> Vec<Chunk> {
-    let Ok(packet) = Packet::parse(datagram, Checksum::Ignore) else {
-        return Vec::new();
-    };
-    packet
-        .chunks()
-        .map_while(Result::ok)
-        .filter_map(|raw| Chunk::decode(raw).ok())
-        .collect()
-}
-
-/// Walks every list in the chunk and writes each sound entry again.
-fn walk(chunk: &Chunk) {
-    match chunk {
-        Chunk::Init(init) => walk_list(&init.parameters),
-        Chunk::InitAck(init) => walk_list(&init.parameters),
-        Chunk::Abort(Abort { causes, .. }) | Chunk::Error(ErrorChunk { causes }) => {
-            walk_list(causes)
-        }
-        Chunk::Sack(sack) => {
-            assert_eq!(sack.gap_blocks().count(), sack.gap_blocks().len());
-            assert_eq!(sack.duplicates().count(), sack.duplicates().len());
-        }
-        _ => {}
-    }
-}
-
-fn walk_list<T: tlv::TlvItem + PartialEq + std::fmt::Debug>(list: &tlv::TlvList<T>) {
-    assert!(list.iter().count() <= list.as_bytes().len().div_ceil(4));
-    let sound: Vec<T> = list.iter().flatten().collect();
-    let again = tlv::TlvList::of(&sound);
-    assert_eq!(again.iter().map(Result::unwrap).collect::<Vec<T>>(), sound);
-}
-
 proptest! {
     #[test]
     fn what_is_written_is_read(chunks in vec(any_chunk(), 1..6)) {
-        let datagram = write(&chunks);
+        let datagram = write_chunks(HEADER, &chunks);
         let packet = Packet::parse(&datagram, Checksum::Verify).unwrap();
         prop_assert_eq!(packet.header, HEADER);
-        let again: Vec<Chunk> = packet.chunks().map(|raw| Chunk::decode(raw.unwrap()).unwrap()).collect();
-        prop_assert_eq!(again, chunks);
+        prop_assert_eq!(read_chunks(&packet), chunks);
     }
 
     #[test]
@@ -245,10 +200,8 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes(bytes in vec(any::<u8>(), 0..300)) {
-        let chunks = read(&bytes.into());
-        chunks.iter().for_each(walk);
-        prop_assert_eq!(read(&write(&chunks)), chunks);
+    fn any_bytes_as_packet(bytes in vec(any::<u8>(), 0..300)) {
+        check_packet(&bytes.into());
     }
 
     /// Bytes that look like a packet nearly always, so that the inner readers see them.
@@ -258,7 +211,7 @@ proptest! {
         changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         cut in any::<Option<prop::sample::Index>>(),
     ) {
-        let mut bytes = write(&chunks).to_vec();
+        let mut bytes = write_chunks(HEADER, &chunks).to_vec();
         for (at, byte) in changes {
             let at = at.index(bytes.len());
             bytes[at] = byte;
@@ -266,8 +219,14 @@ proptest! {
         if let Some(cut) = cut {
             bytes.truncate(cut.index(bytes.len() + 1));
         }
-        let chunks = read(&bytes.into());
-        chunks.iter().for_each(walk);
-        prop_assert_eq!(read(&write(&chunks)), chunks);
+        check_packet(&bytes.into());
+    }
+
+    #[test]
+    fn any_bytes_as_segment(mut bytes in vec(any::<u8>(), 0..100), words in 5u8..16) {
+        if let Some(offset) = bytes.get_mut(12) {
+            *offset = words << 4;
+        }
+        check_segment(&bytes.into());
     }
 }

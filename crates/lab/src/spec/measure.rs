@@ -64,28 +64,33 @@ pub enum Metric {
         #[serde(default)]
         window: Option<Window>,
     },
-    /// Congestion window at the k-th change after an event: two measures, `cwnd` (bytes) and `cwnd_time` (s).
-    CwndStep {
+    /// Retransmissions, by fast retransmit and by timeout.
+    Retransmissions {
         /// The flow.
         flow: String,
-        /// The event.
-        #[serde(default)]
-        anchor: Anchor,
-        /// 0: the value the event left; 1: after the first change; and so on. -1: just before it.
-        step: i32,
     },
-    /// When an event happened, s.
-    EventTime {
+    /// Times that fast retransmit was entered.
+    FastRetransmits {
         /// The flow.
         flow: String,
-        /// The event.
-        event: Anchor,
-        /// The segment it concerns, counted from 1; any if left out.
+    },
+    /// Times that the retransmission timer expired.
+    Timeouts {
+        /// The flow.
+        flow: String,
+    },
+    /// Mean time of a message from the sending application to the receiving one, s.
+    MeanOneWayDelay {
+        /// The flow.
+        flow: String,
+    },
+    /// Packets that a link dropped, both directions, all members.
+    Drops {
+        /// The link.
+        link: String,
+        /// One reason, such as `queue-full` or `loss`; all if left out.
         #[serde(default)]
-        segment: Option<u64>,
-        /// Which occurrence, counted from 1.
-        #[serde(default)]
-        occurrence: Option<u32>,
+        reason: Option<String>,
     },
 }
 
@@ -111,21 +116,44 @@ pub enum Weighting {
     Samples,
 }
 
-/// An event of a flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Anchor {
-    /// Fast retransmit.
-    #[default]
-    FastRetransmit,
-    /// The retransmission timer expired.
-    Timeout,
-    /// A segment's first transmission.
-    Sent,
-    /// A segment's retransmission.
-    Retransmitted,
-    /// A duplicate acknowledgement.
-    DuplicateAck,
-    /// A cumulative acknowledgement that advanced.
-    CumulativeAck,
+impl Metric {
+    /// The flows it is taken of, each with the key's path.
+    pub fn flows(&self) -> Vec<(String, &str)> {
+        match self {
+            Metric::ThroughputIncrease { of, over } => {
+                vec![("of".into(), of), ("over".into(), over)]
+            }
+            Metric::JainFairness { flows } => flows
+                .iter()
+                .enumerate()
+                .map(|(i, flow)| (format!("flows.{i}"), flow.as_str()))
+                .collect(),
+            Metric::LinkUtilization { .. } | Metric::Drops { .. } => Vec::new(),
+            Metric::Goodput { flow, .. }
+            | Metric::MeanCwnd { flow, .. }
+            | Metric::SegmentsSent { flow, .. }
+            | Metric::Retransmissions { flow }
+            | Metric::FastRetransmits { flow }
+            | Metric::Timeouts { flow }
+            | Metric::MeanOneWayDelay { flow } => vec![("flow".into(), flow)],
+        }
+    }
+
+    /// The link it is taken of.
+    pub fn link(&self) -> Option<&str> {
+        match self {
+            Metric::LinkUtilization { link, .. } | Metric::Drops { link, .. } => Some(link),
+            _ => None,
+        }
+    }
+
+    /// The part of the run it is taken over, where it is not the whole.
+    pub fn window(&self) -> Option<Window> {
+        match self {
+            Metric::Goodput { window, .. }
+            | Metric::MeanCwnd { window, .. }
+            | Metric::SegmentsSent { window, .. } => *window,
+            _ => None,
+        }
+    }
 }

@@ -3,11 +3,17 @@
 //! Reading goes in steps, each of which names file, line and key in its errors: text -> [`tree`] (values with their
 //! places) -> parameters put in for `"$name"` ([`resolve`]) -> the types below ([`decode`]) -> [`validate`].
 
+pub mod decode;
 pub mod flow;
 pub mod measure;
 pub mod nearest;
 pub mod output;
+pub mod problem;
 pub mod quantity;
+pub mod resolve;
+pub mod tree;
+pub mod validate;
+pub mod wanted;
 pub mod world;
 
 use std::collections::BTreeMap;
@@ -17,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub use flow::{Flow, Protocol, Start, Workload};
 pub use measure::{MeasureSpec, Metric, Weighting};
-pub use world::{Link, Node, World};
+pub use world::{Link, Loss, Node, World};
 
 use crate::model::Value;
 use quantity::{Span, Window};

@@ -194,17 +194,12 @@ pub struct Impairment {
 
 impl<'de, T: Deserialize<'de> + Clone> Deserialize<'de> for Directed<T> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_newtype_struct(
-            Directed::<T>::NAME,
-            DirectedVisitor(std::marker::PhantomData),
-        )
+        deserializer.deserialize_newtype_struct(DIRECTED, DirectedVisitor(std::marker::PhantomData))
     }
 }
 
-impl<T> Directed<T> {
-    /// Under this name the decoder offers a table with `forward` or `backward` as a map, all else as a newtype.
-    pub(super) const NAME: &'static str = "$directed";
-}
+/// Under this name the decoder offers a table with `forward` or `backward` as a map, all else as a newtype.
+pub(super) const DIRECTED: &str = "$directed";
 
 struct DirectedVisitor<T>(std::marker::PhantomData<T>);
 

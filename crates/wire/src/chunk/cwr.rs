@@ -1,4 +1,4 @@
-//! CWR (RFC 9260 Appendix B, after RFC 3168).
+//! CWR (RFC 4960 Appendix A; RFC 9260 §3.2 keeps the type reserved).
 
 use bytes::BytesMut;
 

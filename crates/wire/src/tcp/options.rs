@@ -73,6 +73,11 @@ impl SackBlocks {
         self.count += 1;
         Ok(())
     }
+
+    /// Keeps the first `count` blocks.
+    pub fn truncate(&mut self, count: usize) {
+        self.count = self.count.min(count.min(Self::MOST) as u8);
+    }
 }
 
 impl std::ops::Deref for SackBlocks {

@@ -1,0 +1,178 @@
+//! SCTP's own congestion control: slow start, congestion avoidance by `partial_bytes_acked`, halving on loss
+//! (RFC 9260 §7.2), with what the texts of 2000, 2007 and 2022 and the module of ns-2.35 do differently as data.
+
+use anabranch_transport::Nanos;
+
+use crate::{AckSample, CongestionControl, LossCause};
+
+/// What happens to `partial_bytes_acked` when it has reached cwnd while the window was not fully used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnfilledCredit {
+    /// It goes on growing and pays for increases as soon as the window is full again (RFC 2960 §7.2.2, RFC 4960 §7.2.2).
+    Keep,
+    /// It is cut back to cwnd, so that it pays for one increase (RFC 9260 §7.2.2).
+    Cap,
+    /// Nothing is credited by an acknowledgement that found the window not full (the module of ns-2.35).
+    Discard,
+}
+
+/// The numbers and choices of [`SctpNewReno`]. All sizes in bytes as the sender's profile counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SctpParameters {
+    /// What the texts call MTU or PMDCS: the unit of every increase, and of the window after a timeout.
+    pub unit: u64,
+    /// cwnd before anything was sent (RFC 9260 §7.2.1).
+    pub initial_cwnd: u64,
+    /// ssthresh before the first loss; may be arbitrarily high.
+    pub initial_ssthresh: u64,
+    /// ssthresh is never set below so many units: 2 in RFC 2960 §7.2.3, 4 since RFC 4960. Also the least window that
+    /// idle time decays to.
+    pub floor_units: u64,
+    /// cwnd == ssthresh is still slow start (RFC 9260 §7.2.1; TCP leaves the choice open).
+    pub slow_start_at_ssthresh: bool,
+    /// cwnd grows only if the flight was at least cwnd before the acknowledgement (RFC 9260 §7.2.1, §7.2.2).
+    pub growth_needs_full_cwnd: bool,
+    /// cwnd grows only if the cumulative point advanced (RFC 9260 §7.2.1).
+    pub growth_needs_cumulative_advance: bool,
+    /// What becomes of credit earned while the window was not full.
+    pub unfilled_credit: UnfilledCredit,
+    /// A timeout at a window of one unit or less leaves ssthresh alone (the module of ns-2.35); the texts set it again.
+    pub repeated_timeout_keeps_ssthresh: bool,
+    /// Idle decay acts above so many units only, and may then lift a smaller window to the floor (the module of
+    /// ns-2.35, 2 units). `None`: decay never lifts the window.
+    pub idle_decay_above_units: Option<u64>,
+}
+
+impl Default for SctpParameters {
+    /// RFC 9260 over IPv4 and an MTU of 1500: PMDCS 1468.
+    fn default() -> Self {
+        Self {
+            unit: 1468,
+            initial_cwnd: 4404,
+            initial_ssthresh: 1 << 30,
+            floor_units: 4,
+            slow_start_at_ssthresh: true,
+            growth_needs_full_cwnd: true,
+            growth_needs_cumulative_advance: true,
+            unfilled_credit: UnfilledCredit::Cap,
+            repeated_timeout_keeps_ssthresh: false,
+            idle_decay_above_units: None,
+        }
+    }
+}
+
+/// The controller of RFC 9260 §7.2 for one path.
+#[derive(Clone, Debug)]
+pub struct SctpNewReno {
+    parameters: SctpParameters,
+    cwnd: u64,
+    ssthresh: u64,
+    partial_bytes_acked: u64,
+}
+
+impl SctpNewReno {
+    /// A controller at the start of its path.
+    pub fn new(parameters: SctpParameters) -> Self {
+        Self {
+            parameters,
+            cwnd: parameters.initial_cwnd,
+            ssthresh: parameters.initial_ssthresh,
+            partial_bytes_acked: 0,
+        }
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+            || (self.cwnd == self.ssthresh && self.parameters.slow_start_at_ssthresh)
+    }
+
+    fn floor(&self) -> u64 {
+        self.parameters.floor_units * self.parameters.unit
+    }
+
+    fn avoid_congestion(&mut self, ack: &AckSample, full: bool) {
+        let discard = self.parameters.unfilled_credit == UnfilledCredit::Discard;
+        if full || !discard {
+            self.partial_bytes_acked += ack.bytes_acked;
+        }
+        if ack.in_recovery || self.partial_bytes_acked < self.cwnd {
+            return;
+        }
+        if full {
+            self.partial_bytes_acked -= self.cwnd;
+            self.cwnd += self.parameters.unit;
+        } else if self.parameters.unfilled_credit == UnfilledCredit::Cap {
+            self.partial_bytes_acked = self.cwnd;
+        }
+    }
+}
+
+impl CongestionControl for SctpNewReno {
+    fn on_ack(&mut self, ack: &AckSample) {
+        let advanced = ack.cumulative_advanced || !self.parameters.growth_needs_cumulative_advance;
+        if ack.bytes_acked > 0 && advanced {
+            let full =
+                ack.flightsize_before >= self.cwnd || !self.parameters.growth_needs_full_cwnd;
+            if !self.in_slow_start() {
+                self.avoid_congestion(ack, full);
+            } else if full && !ack.in_recovery {
+                self.cwnd += ack.bytes_acked.min(self.parameters.unit);
+            }
+        }
+        if ack.flightsize_after == 0 {
+            self.partial_bytes_acked = 0; // RFC 9260 §7.2.2: all data acknowledged
+        }
+    }
+
+    fn on_loss(&mut self, _now: Nanos, cause: LossCause, _flightsize: u64) {
+        let repeated =
+            self.cwnd <= self.parameters.unit && self.parameters.repeated_timeout_keeps_ssthresh;
+        if cause == LossCause::Timeout && repeated {
+            return;
+        }
+        self.ssthresh = (self.cwnd / 2).max(self.floor());
+        self.cwnd = match cause {
+            LossCause::FastRetransmit => self.ssthresh,
+            LossCause::Timeout => self.parameters.unit,
+        };
+        self.partial_bytes_acked = 0;
+    }
+
+    fn on_idle(&mut self, _now: Nanos, idle_for: Nanos, rto: Nanos) {
+        let floor = self.floor();
+        // Sixty-four halvings empty any window; more turns would only be a way to burn time.
+        for _ in 0..(idle_for / rto.max(1)).min(64) {
+            match self.parameters.idle_decay_above_units {
+                Some(units) if self.cwnd > units * self.parameters.unit => {
+                    self.cwnd = (self.cwnd / 2).max(floor)
+                }
+                Some(_) => return,
+                None if self.cwnd <= floor => return,
+                None => self.cwnd = (self.cwnd / 2).max(floor),
+            }
+        }
+    }
+
+    fn on_mtu(&mut self, segment: u64) {
+        self.parameters.unit = segment;
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    fn partial_bytes_acked(&self) -> u64 {
+        self.partial_bytes_acked
+    }
+
+    fn name(&self) -> &'static str {
+        "sctp"
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Traces computed by hand.
+
+use super::*;
+
+/// The GEO paper's segment: 1448 bytes of chunk, initial window 2, ssthresh 64 KiB, floor 2.
+fn paper() -> SctpNewReno {
+    SctpNewReno::new(SctpParameters {
+        unit: 1448,
+        initial_cwnd: 2 * 1448,
+        initial_ssthresh: 65536,
+        floor_units: 2,
+        unfilled_credit: UnfilledCredit::Keep,
+        ..SctpParameters::default()
+    })
+}
+
+fn ack(bytes: u64, before: u64) -> AckSample {
+    AckSample {
+        now: 0,
+        bytes_acked: bytes,
+        segments_acked: (bytes / 1448) as u32,
+        cumulative_advanced: true,
+        flightsize_before: before,
+        flightsize_after: before - bytes,
+        in_recovery: false,
+        rtt: None,
+        srtt: None,
+    }
+}
+
+#[test]
+fn slow_start_grows_by_the_bytes_acknowledged_up_to_one_unit() {
+    let mut cc = paper();
+    cc.on_ack(&ack(1448, 2896));
+    assert_eq!(cc.cwnd(), 4344);
+    cc.on_ack(&ack(2896, 4344)); // two segments at once earn one unit
+    assert_eq!(cc.cwnd(), 5792);
+    cc.on_ack(&ack(100, 5792)); // a small chunk earns its size
+    assert_eq!(cc.cwnd(), 5892);
+}
+
+#[test]
+fn no_growth_when_the_window_was_not_full_or_the_point_stood_still_or_in_recovery() {
+    let mut cc = paper();
+    cc.on_ack(&ack(1448, 2895));
+    assert_eq!(cc.cwnd(), 2896);
+    cc.on_ack(&AckSample {
+        cumulative_advanced: false,
+        ..ack(1448, 2896)
+    });
+    assert_eq!(cc.cwnd(), 2896);
+    cc.on_ack(&AckSample {
+        in_recovery: true,
+        ..ack(1448, 2896)
+    });
+    assert_eq!(cc.cwnd(), 2896);
+    cc.on_ack(&ack(1448, 2896));
+    assert_eq!(cc.cwnd(), 4344);
+}
+
+/// 13032 -> fast retransmit -> 6516 -> slow start at cwnd == ssthresh -> 7964 -> six credits of 1448 -> 9412.
+#[test]
+fn the_paper_s_windows_around_the_loss_of_segment_8() {
+    let mut cc = paper();
+    while cc.cwnd() < 13032 {
+        let full = cc.cwnd();
+        cc.on_ack(&ack(1448, full));
+    }
+    assert_eq!(cc.cwnd(), 13032);
+    cc.on_loss(0, LossCause::FastRetransmit, 11584);
+    assert_eq!((cc.cwnd(), cc.ssthresh()), (6516, 6516));
+    cc.on_ack(&ack(1448, 7240));
+    assert_eq!(cc.cwnd(), 7964);
+    for turn in 1..=5 {
+        cc.on_ack(&ack(1448, 8688));
+        assert_eq!((cc.cwnd(), cc.partial_bytes_acked()), (7964, turn * 1448));
+    }
+    cc.on_ack(&ack(1448, 8688));
+    assert_eq!(
+        (cc.cwnd(), cc.partial_bytes_acked()),
+        (9412, 6 * 1448 - 7964)
+    );
+}
+
+#[test]
+fn timeout_falls_to_one_unit_and_the_floor_holds() {
+    let mut cc = paper();
+    cc.on_loss(0, LossCause::Timeout, 2896);
+    assert_eq!((cc.cwnd(), cc.ssthresh()), (1448, 2896));
+    let mut four = SctpNewReno::new(SctpParameters::default());
+    four.on_loss(0, LossCause::FastRetransmit, 4404);
+    assert_eq!((four.cwnd(), four.ssthresh()), (4 * 1468, 4 * 1468));
+}
+
+#[test]
+fn a_second_timeout_keeps_ssthresh_where_the_profile_says_so() {
+    for (keeps, expected) in [(true, 32768), (false, 5872)] {
+        let mut cc = SctpNewReno::new(SctpParameters {
+            initial_cwnd: 65536,
+            repeated_timeout_keeps_ssthresh: keeps,
+            ..SctpParameters::default()
+        });
+        cc.on_loss(0, LossCause::Timeout, 65536);
+        assert_eq!(cc.ssthresh(), 32768);
+        cc.on_loss(0, LossCause::Timeout, 1468);
+        assert_eq!((cc.cwnd(), cc.ssthresh()), (1468, expected));
+    }
+}
+
+#[test]
+fn credit_earned_while_the_window_was_not_full() {
+    for (rule, expected) in [
+        (UnfilledCredit::Keep, 8000),
+        (UnfilledCredit::Cap, 5000),
+        (UnfilledCredit::Discard, 0),
+    ] {
+        let mut cc = SctpNewReno::new(SctpParameters {
+            unit: 1000,
+            initial_cwnd: 5000,
+            initial_ssthresh: 4000,
+            unfilled_credit: rule,
+            ..SctpParameters::default()
+        });
+        for _ in 0..8 {
+            cc.on_ack(&ack(1000, 4999));
+        }
+        assert_eq!(
+            (cc.cwnd(), cc.partial_bytes_acked()),
+            (5000, expected),
+            "{rule:?}"
+        );
+        cc.on_ack(&AckSample {
+            flightsize_after: 0,
+            ..ack(1000, 4999)
+        });
+        assert_eq!(cc.partial_bytes_acked(), 0);
+    }
+}
+
+#[test]
+fn idle_time_halves_the_window_once_per_rto_down_to_the_floor() {
+    let mut cc = SctpNewReno::new(SctpParameters {
+        initial_cwnd: 40_000,
+        ..SctpParameters::default()
+    });
+    cc.on_idle(0, 2_500, 1_000);
+    assert_eq!(cc.cwnd(), 10_000);
+    cc.on_idle(0, u64::MAX, 1);
+    assert_eq!(cc.cwnd(), 5872);
+    let small = SctpParameters {
+        initial_cwnd: 3 * 1468,
+        ..SctpParameters::default()
+    };
+    let mut never_lifted = SctpNewReno::new(small);
+    never_lifted.on_idle(0, 1_000, 1_000);
+    assert_eq!(never_lifted.cwnd(), 3 * 1468);
+    let mut lifted = SctpNewReno::new(SctpParameters {
+        idle_decay_above_units: Some(2),
+        ..small
+    });
+    lifted.on_idle(0, 1_000, 1_000);
+    assert_eq!(lifted.cwnd(), 4 * 1468);
+}

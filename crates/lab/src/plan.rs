@@ -1,0 +1,412 @@
+//! From a spec to the runs it asks for: every experiment, point and replication, all checked before any is run.
+
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use crate::model::{Point, Value};
+use crate::spec::problem::{Problem, SpecError};
+use crate::spec::resolve::{self, Setting, SweptPoint};
+use crate::spec::tree::{Entry, Node, NodeValue, Place};
+use crate::spec::{Experiment, Spec, decode, validate, wanted};
+
+/// A spec file and what the caller wants of it.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Name of the file, for messages.
+    pub file: String,
+    /// Its contents.
+    pub text: String,
+    /// `key=value`, each a parameter or a key of the file by its path.
+    pub overrides: Vec<String>,
+    /// Experiments, tables or figures wanted; all if empty.
+    pub only: Vec<String>,
+    /// Instead of each experiment's own number.
+    pub replications: Option<u32>,
+    /// Fewer replications, for a first look.
+    pub quick: bool,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// What will be run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The request.
+    pub request: Request,
+    /// The spec as the first point sees it: for titles, tables and figures.
+    pub spec: Spec,
+    /// SHA-256 of the file's values with overrides, hex.
+    pub hash: String,
+    /// The experiments, in the order of the file.
+    pub experiments: Vec<PlannedExperiment>,
+}
+
+/// One experiment with its points.
+#[derive(Clone, Debug)]
+pub struct PlannedExperiment {
+    /// Its id.
+    pub id: String,
+    /// Runs of each point.
+    pub replications: u32,
+    /// Its points, in order.
+    pub points: Vec<PlannedPoint>,
+}
+
+/// One point: a world of its own.
+#[derive(Clone, Debug)]
+pub struct PlannedPoint {
+    /// Where it stands.
+    pub point: Point,
+    /// The spec with the point's values.
+    pub spec: Arc<Spec>,
+    /// The experiment as this point sees it.
+    pub experiment: Arc<Experiment>,
+    /// SHA-256 of all that a run depends on but seed and replication, hex.
+    pub hash: String,
+}
+
+/// Replications under `--quick` where the spec does not say.
+const QUICK_REPLICATIONS: u32 = 3;
+
+impl Plan {
+    /// Reads, resolves and checks a spec.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn new(request: Request) -> Result<Self, SpecError> {
+        build(&request).map_err(|problems| {
+            SpecError::new(&request.file, &request.text, &request.overrides, problems)
+        })
+    }
+
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.experiments
+            .iter()
+            .map(|experiment| experiment.points.len() * experiment.replications as usize)
+            .sum()
+    }
+}
+
+fn build(request: &Request) -> Result<Plan, Vec<Problem>> {
+    let mut root = Node::parse(&request.text)?;
+    add_main_experiment(&mut root);
+    check_shape(&root)?;
+    let mut problems = Vec::new();
+    let overrides = read_overrides(request, &root, &mut problems);
+    let mut experiments = Vec::new();
+    for (index, experiment) in root
+        .get("experiment")
+        .map(Node::items)
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
+    {
+        match plan_experiment(&root, experiment, index, &overrides, request) {
+            Ok(planned) => experiments.push(planned),
+            Err(found) => problems.extend(found),
+        }
+    }
+    let Some(first) = experiments
+        .iter()
+        .flat_map(|experiment| &experiment.points)
+        .next()
+    else {
+        return Err(problems);
+    };
+    let spec = Spec::clone(&first.spec);
+    if problems.is_empty() {
+        keep_only(&mut experiments, &spec, &request.only, &root, &mut problems);
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(Plan {
+        request: request.clone(),
+        hash: hash(&[&with_overrides(&root, &overrides)]),
+        spec,
+        experiments,
+    })
+}
+
+/// A file without experiments has one.
+fn add_main_experiment(root: &mut Node) {
+    if root.get("experiment").is_some() {
+        return;
+    }
+    let place = Place::File(0..0);
+    let entry = |key: &str, value| Entry {
+        key: key.to_owned(),
+        key_place: place.clone(),
+        node: Node {
+            place: place.clone(),
+            value,
+        },
+    };
+    let id = entry("id", NodeValue::Text("main".to_owned()));
+    let main = Node {
+        place: place.clone(),
+        value: NodeValue::Table(vec![id]),
+    };
+    if let NodeValue::Table(entries) = &mut root.value {
+        entries.push(entry("experiment", NodeValue::Array(vec![main])));
+    }
+}
+
+/// Checks what must hold before parameters can be put in: that experiments and their sweeps have their shape.
+fn check_shape(root: &Node) -> Result<(), Vec<Problem>> {
+    let mut problems = Vec::new();
+    if let Some(parameters) = root.get("parameters")
+        && !matches!(parameters.value, NodeValue::Table(_))
+    {
+        problems.push(Problem::new(
+            parameters.place.clone(),
+            "parameters",
+            "found no table; write [parameters]",
+        ));
+    }
+    let Some(experiments) = root.get("experiment") else {
+        return Ok(());
+    };
+    if !matches!(experiments.value, NodeValue::Array(_)) {
+        problems.push(Problem::new(
+            experiments.place.clone(),
+            "experiment",
+            "found no array; write [[experiment]]",
+        ));
+    }
+    for (index, experiment) in experiments.items().iter().enumerate() {
+        let path = Node::item_path("experiment", index, experiment);
+        for (index, sweep) in experiment
+            .get("sweep")
+            .map(Node::items)
+            .unwrap_or_default()
+            .iter()
+            .enumerate()
+        {
+            let path = Node::item_path(&format!("{path}.sweep"), index, sweep);
+            if let Err(found) = decode::decode::<crate::spec::Sweep>(sweep, &path) {
+                problems.extend(found);
+            }
+        }
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
+
+fn read_overrides(request: &Request, root: &Node, problems: &mut Vec<Problem>) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for (number, argument) in request.overrides.iter().enumerate() {
+        match Setting::parse(argument, number) {
+            Ok(setting) => match setting.apply(&mut root.clone()) {
+                Ok(()) => settings.push(setting),
+                Err(problem) => problems.push(problem),
+            },
+            Err(problem) => problems.push(problem),
+        }
+    }
+    settings
+}
+
+fn with_overrides(root: &Node, overrides: &[Setting]) -> Node {
+    let mut root = root.clone();
+    for setting in overrides {
+        // Each was applied to this tree before without fault.
+        let _ = setting.apply(&mut root);
+    }
+    root
+}
+
+fn plan_experiment(
+    root: &Node,
+    experiment: &Node,
+    index: usize,
+    overrides: &[Setting],
+    request: &Request,
+) -> Result<PlannedExperiment, Vec<Problem>> {
+    let path = Node::item_path("experiment", index, experiment);
+    let own: Vec<Setting> = experiment
+        .get("parameters")
+        .map(Node::entries)
+        .unwrap_or_default()
+        .iter()
+        .map(Setting::of)
+        .collect();
+    let mut points = Vec::new();
+    let mut problems = Vec::new();
+    for swept in resolve::points(experiment, &path)? {
+        let settings = own.iter().chain(overrides).chain(&swept.settings);
+        match plan_point(root, index, settings, &swept, request) {
+            Ok(point) => points.push(point),
+            Err(found) => problems.extend(found),
+        }
+    }
+    let Some(first) = points.first() else {
+        return Err(problems);
+    };
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let replications = replications(&first.experiment, request);
+    Ok(PlannedExperiment {
+        id: first.experiment.id.clone(),
+        replications,
+        points,
+    })
+}
+
+fn replications(experiment: &Experiment, request: &Request) -> u32 {
+    let quick = experiment
+        .quick_replications
+        .unwrap_or(QUICK_REPLICATIONS)
+        .min(experiment.replications);
+    request.replications.unwrap_or(if request.quick {
+        quick
+    } else {
+        experiment.replications
+    })
+}
+
+fn plan_point<'a>(
+    root: &Node,
+    index: usize,
+    settings: impl Iterator<Item = &'a Setting>,
+    swept: &SweptPoint,
+    request: &Request,
+) -> Result<PlannedPoint, Vec<Problem>> {
+    let mut tree = root.clone();
+    let mut problems: Vec<Problem> = settings
+        .filter_map(|setting| setting.apply(&mut tree).err())
+        .collect();
+    let point = swept.point.iter().filter_map(|(name, x)| match x_value(x) {
+        Ok(x) => Some((name.clone(), x)),
+        Err(problem) => {
+            problems.push(problem);
+            None
+        }
+    });
+    let point: Point = point.collect();
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let tree = resolve::substitute(&tree)?;
+    let mut spec: Spec = decode::decode(&tree, "")?;
+    let problems = validate::validate(&spec, &tree);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let experiment = spec.experiments[index].clone();
+    if let Some(duration) = experiment.duration {
+        spec.world.duration = duration;
+    }
+    let hash = run_hash(&tree, index, request.seed);
+    Ok(PlannedPoint {
+        point,
+        spec: Arc::new(spec),
+        experiment: Arc::new(experiment),
+        hash,
+    })
+}
+
+fn x_value(node: &Node) -> Result<Value, Problem> {
+    match &node.value {
+        NodeValue::Integer(number) => Ok(Value::Integer(*number)),
+        NodeValue::Float(number) => Ok(Value::Float(*number)),
+        NodeValue::Boolean(truth) => Ok(Value::Boolean(*truth)),
+        NodeValue::Text(text) => Ok(Value::Text(text.clone())),
+        NodeValue::Array(_) | NodeValue::Table(_) => {
+            let message = format!(
+                "found {}; an x is a number or text (a sweep with `points` names it)",
+                node.describe()
+            );
+            Err(Problem::new(node.place.clone(), "x", message))
+        }
+    }
+}
+
+/// The parts of a spec that a run depends on; titles, tables and figures may change without running anew.
+const RUN_SECTIONS: &[&str] = &[
+    "anabranch",
+    "name",
+    "world",
+    "node",
+    "link",
+    "flow",
+    "measure",
+];
+
+fn run_hash(tree: &Node, experiment: usize, seed: u64) -> String {
+    let parts = RUN_SECTIONS.iter().filter_map(|section| tree.get(section));
+    let experiment = tree
+        .get("experiment")
+        .and_then(|experiments| experiments.items().get(experiment));
+    let mut own = experiment.cloned();
+    if let Some(Node {
+        value: NodeValue::Table(entries),
+        ..
+    }) = &mut own
+    {
+        let unrelated = [
+            "title",
+            "replications",
+            "quick_replications",
+            "parameters",
+            "sweep",
+        ];
+        entries.retain(|entry| !unrelated.contains(&entry.key.as_str()));
+    }
+    let nodes: Vec<&Node> = parts.chain(own.as_ref()).collect();
+    let mut digest = Sha256::new();
+    digest.update(env!("CARGO_PKG_VERSION"));
+    digest.update(seed.to_le_bytes());
+    digest.update(hash(&nodes));
+    hex(&digest.finalize())
+}
+
+fn hash(nodes: &[&Node]) -> String {
+    let mut digest = Sha256::new();
+    for node in nodes {
+        digest.update(node.to_json().to_string());
+        digest.update([0]);
+    }
+    hex(&digest.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Keeps the experiments that the wanted experiments, tables and figures need.
+fn keep_only(
+    experiments: &mut Vec<PlannedExperiment>,
+    spec: &Spec,
+    only: &[String],
+    root: &Node,
+    problems: &mut Vec<Problem>,
+) {
+    if only.is_empty() {
+        return;
+    }
+    let mut wanted: Vec<String> = Vec::new();
+    for id in only {
+        if experiments.iter().any(|experiment| experiment.id == *id) {
+            wanted.push(id.clone());
+        } else if let Some(needed) = wanted::experiments_of(spec, id) {
+            wanted.extend(needed);
+        } else {
+            let ids = experiments.iter().map(|experiment| experiment.id.as_str());
+            let known = ids.chain(wanted::ids(spec)).collect::<Vec<_>>();
+            let message = format!("found {id:?}, but no experiment, table or figure has this id");
+            problems.push(Problem::new(root.place.clone(), "--only", message).allowed(id, known));
+        }
+    }
+    experiments.retain(|experiment| wanted.contains(&experiment.id));
+}

@@ -1,0 +1,456 @@
+//! What the types cannot say: names that must exist or differ, counts that must fit, order.
+
+use std::collections::BTreeMap;
+
+use anabranch_transport::Probe;
+
+use super::problem::Problem;
+use super::quantity::Span;
+use super::tree::{Node, NodeValue, Place};
+use super::{Experiment, Flow, Link, Loss, Metric, Protocol, Spec, Workload};
+
+/// Probes of a link, beside those of a flow ([`Probe`]).
+pub const LINK_PROBES: &[&str] = &["throughput", "queue", "drop"];
+
+/// Collects problems and finds their places in the resolved tree.
+pub struct Checker<'a> {
+    root: &'a Node,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Checker<'a> {
+    /// A checker for a spec decoded from `root`.
+    pub fn new(root: &'a Node) -> Self {
+        Self {
+            root,
+            problems: Vec::new(),
+        }
+    }
+
+    /// What was found.
+    pub fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
+    /// Notes a problem at a path of keys and indices: `link.2.between.1`. A path that the file does not have (a
+    /// default) is placed at the nearest part that it has.
+    pub fn problem(&mut self, path: &str, message: impl Into<String>) {
+        let (place, key) = self.locate(path);
+        self.problems.push(Problem::new(place, key, message));
+    }
+
+    /// The same, with what is allowed instead of `found`.
+    pub fn not_among<'n>(
+        &mut self,
+        path: &str,
+        message: &str,
+        found: &str,
+        allowed: impl IntoIterator<Item = &'n str>,
+    ) {
+        let (place, key) = self.locate(path);
+        self.problems
+            .push(Problem::new(place, key, message).allowed(found, allowed));
+    }
+
+    fn locate(&self, path: &str) -> (Place, String) {
+        let mut node = self.root;
+        let mut key = String::new();
+        for segment in path.split('.').filter(|segment| !segment.is_empty()) {
+            let next = match &node.value {
+                NodeValue::Table(_) => node
+                    .get(segment)
+                    .map(|next| (next, Node::key_path(&key, segment))),
+                NodeValue::Array(items) => segment.parse().ok().and_then(|index: usize| {
+                    items
+                        .get(index)
+                        .map(|item| (item, Node::item_path(&key, index, item)))
+                }),
+                _ => None,
+            };
+            match next {
+                Some((next, path)) => (node, key) = (next, path),
+                None => break,
+            }
+        }
+        (node.place.clone(), key)
+    }
+
+    fn distinct<'n>(&mut self, section: &str, field: &str, names: impl Iterator<Item = &'n str>) {
+        let mut seen = BTreeMap::new();
+        for (index, name) in names.enumerate() {
+            let path = format!("{section}.{index}.{field}");
+            if let Some(first) = seen.insert(name, index) {
+                self.problem(
+                    &path,
+                    format!(
+                        "found {name:?} twice in `{section}` (entries {} and {})",
+                        first + 1,
+                        index + 1
+                    ),
+                );
+            }
+            if name.is_empty()
+                || name.contains(['.', '[', ']', '/', '$', ' '])
+                || name.starts_with('-')
+            {
+                self.problem(
+                    &path,
+                    format!("found {name:?}; a name is made of letters, digits, `-` and `_`"),
+                );
+            }
+        }
+    }
+}
+
+/// Checks a decoded spec against the tree that it was decoded from.
+pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
+    let mut checker = Checker::new(root);
+    let c = &mut checker;
+    if spec.anabranch != 1 {
+        c.problem(
+            "anabranch",
+            format!(
+                "found {}; this program reads version 1 of the grammar",
+                spec.anabranch
+            ),
+        );
+    }
+    if spec.world.duration == Span(0) {
+        c.problem(
+            "world.duration",
+            "found a duration of 0; nothing would happen",
+        );
+    }
+    c.distinct(
+        "node",
+        "name",
+        spec.nodes.iter().map(|node| node.name.as_str()),
+    );
+    c.distinct(
+        "link",
+        "name",
+        spec.links.iter().map(|link| link.name.as_str()),
+    );
+    c.distinct(
+        "flow",
+        "name",
+        spec.flows.iter().map(|flow| flow.name.as_str()),
+    );
+    c.distinct(
+        "experiment",
+        "id",
+        spec.experiments
+            .iter()
+            .map(|experiment| experiment.id.as_str()),
+    );
+    c.distinct(
+        "table",
+        "id",
+        spec.tables.iter().map(|table| table.id.as_str()),
+    );
+    c.distinct(
+        "figure",
+        "id",
+        spec.figures.iter().map(|figure| figure.id.as_str()),
+    );
+    for (index, link) in spec.links.iter().enumerate() {
+        check_link(c, spec, link, &format!("link.{index}"));
+    }
+    for (index, flow) in spec.flows.iter().enumerate() {
+        check_flow(c, spec, flow, &format!("flow.{index}"));
+    }
+    check_measures(c, spec, &spec.measures, "measure");
+    for (index, experiment) in spec.experiments.iter().enumerate() {
+        check_experiment(c, spec, experiment, &format!("experiment.{index}"));
+    }
+    checker.into_problems()
+}
+
+fn node_names(spec: &Spec) -> impl Iterator<Item = &str> {
+    spec.nodes.iter().map(|node| node.name.as_str())
+}
+
+fn count_of(spec: &Spec, node: &str) -> Option<u32> {
+    spec.nodes
+        .iter()
+        .find(|known| known.name == node)
+        .map(|known| known.count.0)
+}
+
+/// Checks that a node exists, and tells its count.
+fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Option<u32> {
+    let count = count_of(spec, name);
+    if count.is_none() {
+        c.not_among(
+            path,
+            &format!("found {name:?}, but no node has this name"),
+            name,
+            node_names(spec),
+        );
+    }
+    count
+}
+
+fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &str) {
+    let first = check_node(c, spec, &link.between[0], &format!("{path}.between.0"));
+    let second = check_node(c, spec, &link.between[1], &format!("{path}.between.1"));
+    if let (Some(first), Some(second)) = (first, second) {
+        if link.between[0] == link.between[1] {
+            c.problem(
+                &format!("{path}.between"),
+                format!("joins {:?} with itself", link.between[0]),
+            );
+        } else if first != second && first != 1 && second != 1 {
+            let [a, b] = &link.between;
+            let message = format!(
+                "joins {first} members of {a:?} with {second} of {b:?}; the counts must be equal, or one of them 1"
+            );
+            c.problem(&format!("{path}.between"), message);
+        }
+    }
+    for (index, [from, to]) in link.down.iter().enumerate() {
+        if from >= to {
+            c.problem(
+                &format!("{path}.down.{index}"),
+                "the begin lies before the end",
+            );
+        }
+    }
+    for (side, loss) in [
+        ("forward", &link.loss.forward),
+        ("backward", &link.loss.backward),
+    ] {
+        let Some(loss) = loss else { continue };
+        let both = c.root_has(&format!("{path}.loss.{side}"));
+        check_loss(
+            c,
+            spec,
+            loss,
+            &if both {
+                format!("{path}.loss.{side}")
+            } else {
+                format!("{path}.loss")
+            },
+        );
+    }
+}
+
+impl Checker<'_> {
+    fn root_has(&self, path: &str) -> bool {
+        self.locate(path).1.split('.').next_back() == path.split('.').next_back()
+    }
+}
+
+fn check_loss(c: &mut Checker<'_>, spec: &Spec, loss: &Loss, path: &str) {
+    match loss {
+        Loss::List { segments, .. } => {
+            for (index, segment) in segments.iter().enumerate() {
+                let path = format!("{path}.segments.{index}");
+                check_flow_name(c, spec, &segment.flow, &format!("{path}.flow"));
+                if segment.number == 0 {
+                    c.problem(
+                        &format!("{path}.number"),
+                        "found 0; segments are counted from 1",
+                    );
+                }
+                if segment.transmission == Some(0) {
+                    c.problem(
+                        &format!("{path}.transmission"),
+                        "found 0; transmissions are counted from 1",
+                    );
+                }
+            }
+        }
+        Loss::Schedule { steps, .. } => {
+            if steps.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+                c.problem(&format!("{path}.steps"), "the times of the steps must rise");
+            }
+        }
+        Loss::Bernoulli { .. } | Loss::GilbertElliott { .. } | Loss::None {} => {}
+    }
+}
+
+fn check_flow(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
+    for (end, name) in [("from", &flow.from), ("to", &flow.to)] {
+        let path = format!("{path}.{end}");
+        if let Some(count) = check_node(c, spec, name, &path)
+            && count != 1
+            && count != flow.count.0
+        {
+            c.problem(
+                &path,
+                format!("{name:?} has {count} members and the flow {}; the counts must be equal, or the node's 1", flow.count.0),
+            );
+        }
+    }
+    if flow.from == flow.to {
+        c.problem(
+            &format!("{path}.to"),
+            format!("the flow runs from {:?} to itself", flow.from),
+        );
+    } else if count_of(spec, &flow.from).is_some()
+        && count_of(spec, &flow.to).is_some()
+        && !joined(spec, &flow.from, &flow.to)
+    {
+        c.problem(
+            &format!("{path}.to"),
+            format!("no links lead from {:?} to {:?}", flow.from, flow.to),
+        );
+    }
+    let message = match &flow.workload {
+        Workload::Bulk { message, .. } => *message,
+        Workload::Cbr { message, .. } | Workload::OnOff { message, .. } => Some(*message),
+        Workload::Trace { messages } => messages.iter().map(|message| message.size).min(),
+    };
+    if message.is_some_and(|message| message.0 == 0) {
+        c.problem(
+            &format!("{path}.workload"),
+            "found a message of 0 B; a message holds at least 1 B",
+        );
+    }
+    crate::agent::check_transport(c, &flow.transport, &format!("{path}.transport"));
+    if let (Protocol::Udp {}, Workload::Bulk { .. }) = (&flow.transport, &flow.workload) {
+        c.problem(
+            &format!("{path}.workload"),
+            "UDP has no window that could pace a bulk workload; use `cbr` or `on-off`",
+        );
+    }
+}
+
+/// Whether links lead from one node to another, groups taken as one.
+fn joined(spec: &Spec, from: &str, to: &str) -> bool {
+    let mut reached = vec![from];
+    let mut next = 0;
+    while let Some(&node) = reached.get(next) {
+        next += 1;
+        for link in &spec.links {
+            let [a, b] = [link.between[0].as_str(), link.between[1].as_str()];
+            for (here, there) in [(a, b), (b, a)] {
+                if here == node && !reached.contains(&there) {
+                    reached.push(there);
+                }
+            }
+        }
+    }
+    reached.contains(&to)
+}
+
+/// Splits `flow[1]` into the group and the member.
+pub fn member(name: &str) -> (&str, Option<u32>) {
+    match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
+        Some((group, index)) => match index.parse() {
+            Ok(index) => (group, Some(index)),
+            Err(_) => (name, None),
+        },
+        None => (name, None),
+    }
+}
+
+fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
+    let (group, index) = member(name);
+    match spec.flows.iter().find(|flow| flow.name == group) {
+        None => {
+            let known = spec.flows.iter().map(|flow| flow.name.as_str());
+            c.not_among(
+                path,
+                &format!("found {name:?}, but no flow has this name"),
+                name,
+                known,
+            );
+        }
+        Some(flow) if index.is_some_and(|index| index >= flow.count.0) => {
+            c.problem(
+                path,
+                format!(
+                    "found {name:?}; the flow has {} members, counted from 0",
+                    flow.count.0
+                ),
+            );
+        }
+        Some(_) => {}
+    }
+}
+
+fn check_link_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
+    let (group, _) = member(name);
+    if !spec.links.iter().any(|link| link.name == group) {
+        let known = spec.links.iter().map(|link| link.name.as_str());
+        c.not_among(
+            path,
+            &format!("found {name:?}, but no link has this name"),
+            name,
+            known,
+        );
+    }
+}
+
+fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &str) {
+    for (index, metric) in measures.iter().enumerate() {
+        let path = format!("{path}.{index}");
+        for (key, flow) in metric.flows() {
+            check_flow_name(c, spec, flow, &format!("{path}.{key}"));
+        }
+        if let Some(link) = metric.link() {
+            check_link_name(c, spec, link, &format!("{path}.link"));
+        }
+    }
+}
+
+fn check_experiment(c: &mut Checker<'_>, spec: &Spec, experiment: &Experiment, path: &str) {
+    if experiment.replications == 0 {
+        c.problem(
+            &format!("{path}.replications"),
+            "found 0; at least 1 replication is run",
+        );
+    }
+    if experiment.quick_replications == Some(0) {
+        c.problem(
+            &format!("{path}.quick_replications"),
+            "found 0; at least 1 replication is run",
+        );
+    }
+    if experiment.duration == Some(Span(0)) {
+        c.problem(
+            &format!("{path}.duration"),
+            "found a duration of 0; nothing would happen",
+        );
+    }
+    check_measures(c, spec, &experiment.measures, &format!("{path}.measure"));
+    for (index, record) in experiment.records.iter().enumerate() {
+        let path = format!("{path}.record.{index}");
+        let known: Vec<&str> = match (&record.flow, &record.link) {
+            (Some(flow), None) => {
+                check_flow_name(c, spec, flow, &format!("{path}.flow"));
+                Probe::ALL.iter().map(|probe| probe.name()).collect()
+            }
+            (None, Some(link)) => {
+                check_link_name(c, spec, link, &format!("{path}.link"));
+                LINK_PROBES.to_vec()
+            }
+            _ => {
+                c.problem(&path, "a record is of a `flow` or of a `link`: one of them");
+                continue;
+            }
+        };
+        for (index, probe) in record
+            .probes
+            .iter()
+            .enumerate()
+            .filter(|(_, probe)| !known.contains(&probe.as_str()))
+        {
+            let path = format!("{path}.probes.{index}");
+            c.not_among(
+                &path,
+                &format!("found {probe:?}, but no probe has this name"),
+                probe,
+                known.iter().copied(),
+            );
+        }
+        if record.bin.is_some_and(|bin| bin.0 == 0) {
+            c.problem(
+                &format!("{path}.bin"),
+                "found a bin of 0; a bin has a width",
+            );
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! A results directory: finished runs are kept one by one, so that an interrupted sweep goes on where it stopped.
+//!
+//! ```text
+//! DIR/manifest.json          what was run, by which version
+//! DIR/measures.csv           every scalar of every run, tidy
+//! DIR/series/<id>.parquet    the samples of an experiment
+//! DIR/runs/<key>.json        one finished run; <key> is a hash of all that it depends on
+//! DIR/runs/<key>.parquet     its samples, if it recorded any
+//! ```
+//! A file is written beside its place, flushed to the disk and renamed: what stands under its name is whole.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::model::{Manifest, Results, RunRecord, SeriesStore};
+use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
+use crate::series::{self, Axes, SeriesError, SeriesWriter};
+use crate::spec::problem::SpecError;
+
+/// A results directory that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Something could not be written.
+    #[error("cannot write {path}: {source}", path = path.display())]
+    Write {
+        /// Which file or directory.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// Something could not be read.
+    #[error("cannot read {path}: {source}", path = path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// A file is not what its name says.
+    #[error("{path}: {reason}", path = path.display())]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A series file could not be written or read.
+    #[error(transparent)]
+    Series(#[from] SeriesError),
+    /// The manifest's spec is not understood by this version.
+    #[error("the spec in the manifest is not understood by this version:\n{0}")]
+    Spec(#[from] SpecError),
+}
+
+/// A results directory.
+#[derive(Clone, Debug)]
+pub struct Store {
+    directory: PathBuf,
+}
+
+/// One run of a plan.
+#[derive(Clone, Copy, Debug)]
+pub struct Unit<'a> {
+    /// The experiment.
+    pub experiment: &'a PlannedExperiment,
+    /// The point.
+    pub point: &'a PlannedPoint,
+    /// The replication.
+    pub replication: u32,
+}
+
+impl Unit<'_> {
+    /// Every run of a plan, in order.
+    pub fn all(plan: &Plan) -> Vec<Unit<'_>> {
+        let experiments = plan.experiments.iter();
+        let points = experiments.flat_map(|experiment| experiment.points.iter().map(move |point| (experiment, point)));
+        points
+            .flat_map(|(experiment, point)| {
+                (0..experiment.replications).map(move |replication| Unit { experiment, point, replication })
+            })
+            .collect()
+    }
+
+    /// The name under which the run is kept.
+    pub fn key(&self) -> String {
+        let mut digest = Sha256::new();
+        digest.update(&self.point.hash);
+        digest.update(serde_json::to_string(&self.point.point).unwrap_or_default());
+        digest.update(self.replication.to_le_bytes());
+        digest.update(env!("ANABRANCH_CODE"));
+        let digest = digest.finalize();
+        let hex: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        format!("{}-{}-{hex}", self.experiment.id, self.replication)
+    }
+
+    /// Whether it records samples.
+    pub fn records(&self) -> bool {
+        self.point.experiment.records.iter().any(|record| record.wants(self.replication))
+    }
+}
+
+impl Store {
+    /// The directory, made if it is not there, and tried: an unwritable one is found before anything is run.
+    ///
+    /// # Errors
+    /// [`StoreError::Write`].
+    pub fn create(directory: &Path) -> Result<Self, StoreError> {
+        let store = Store { directory: directory.to_owned() };
+        for path in [store.runs(), directory.join("series")] {
+            fs::create_dir_all(&path).map_err(|source| StoreError::Write { path, source })?;
+        }
+        let probe = store.runs().join(".writable");
+        fs::write(&probe, b"anabranch")
+            .and_then(|()| fs::remove_file(&probe))
+            .map_err(|source| StoreError::Write { path: probe, source })?;
+        Ok(store)
+    }
+
+    /// Where it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn runs(&self) -> PathBuf {
+        self.directory.join("runs")
+    }
+
+    fn record_path(&self, key: &str) -> PathBuf {
+        self.runs().join(format!("{key}.json"))
+    }
+
+    /// Where a run's samples are kept.
+    pub fn series_path(&self, key: &str) -> PathBuf {
+        self.runs().join(format!("{key}.parquet"))
+    }
+
+    /// A finished run, if it is there, whole, and has its samples.
+    pub fn finished(&self, unit: &Unit<'_>) -> Option<RunRecord> {
+        let key = unit.key();
+        let text = fs::read_to_string(self.record_path(&key)).ok()?;
+        let record = serde_json::from_str(&text).ok()?;
+        (!unit.records() || self.series_path(&key).exists()).then_some(record)
+    }
+
+    /// Keeps a finished run. Its samples, if any, must have been kept before: the record makes it count.
+    ///
+    /// # Errors
+    /// [`StoreError::Write`].
+    pub fn keep(&self, key: &str, record: &RunRecord) -> Result<(), StoreError> {
+        let text = serde_json::to_vec(record).map_err(io::Error::from);
+        let path = self.record_path(key);
+        match text {
+            Ok(text) => write_whole(&path, |file| file.write_all(&text)),
+            Err(source) => Err(StoreError::Write { path, source }),
+        }
+    }
+
+    /// Puts together what the finished runs of a plan gave: manifest, measures, series. Runs that are not finished
+    /// are left out.
+    ///
+    /// # Errors
+    /// [`StoreError::Write`], [`StoreError::Series`].
+    pub fn assemble(&self, plan: &Plan) -> Result<Results, StoreError> {
+        let units = Unit::all(plan);
+        let records: Vec<RunRecord> = units.iter().filter_map(|unit| self.finished(unit)).collect();
+        for experiment in &plan.experiments {
+            self.assemble_series(experiment)?;
+        }
+        let path = self.directory.join("measures.csv");
+        write_whole(&path, |file| file.write_all(measures_csv(&records).as_bytes()))?;
+        let manifest = manifest(plan, records.len() as u64);
+        let text = serde_json::to_string_pretty(&manifest).map_err(io::Error::from);
+        let path = self.directory.join("manifest.json");
+        match text {
+            Ok(text) => write_whole(&path, |file| writeln!(file, "{text}"))?,
+            Err(source) => return Err(StoreError::Write { path, source }),
+        }
+        let series = SeriesStore::Directory(self.directory.clone());
+        Ok(Results { manifest, spec: plan.spec.clone(), records, series })
+    }
+
+    /// One file of the samples of all runs of an experiment, in their order.
+    fn assemble_series(&self, experiment: &PlannedExperiment) -> Result<(), StoreError> {
+        let path = series::path(&self.directory, &experiment.id);
+        let points = experiment.points.iter();
+        let units = points.flat_map(|point| {
+            (0..experiment.replications).map(move |replication| Unit { experiment, point, replication })
+        });
+        let files: Vec<PathBuf> = units
+            .filter(|unit| unit.records() && self.finished(unit).is_some())
+            .map(|unit| self.series_path(&unit.key()))
+            .collect();
+        if files.is_empty() {
+            return Ok(());
+        }
+        let part = part_path(&path);
+        let failed = |source| StoreError::Series(SeriesError::Parquet { path: part.clone(), source });
+        let sink = File::create(&part).map_err(|source| StoreError::Write { path: part.clone(), source })?;
+        let axes = axes(experiment);
+        let mut writer = SeriesWriter::new(BufWriter::new(sink), &experiment.id, axes).map_err(failed)?;
+        for file in files {
+            let source = File::open(&file).map_err(|source| StoreError::Read { path: file, source })?;
+            writer.append_file(&source).map_err(failed)?;
+        }
+        finish_series(writer, &part, &path)
+    }
+
+    /// Reads a results directory again.
+    ///
+    /// # Errors
+    /// No manifest, a damaged one, or one whose spec this version does not understand.
+    pub fn open(directory: &Path) -> Result<(Plan, Results), StoreError> {
+        let path = directory.join("manifest.json");
+        let text = fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
+        let manifest: Manifest = serde_json::from_str(&text)
+            .map_err(|error| StoreError::Damaged { path: path.clone(), reason: error.to_string() })?;
+        let mut plan = Plan::new(Request {
+            file: format!("{}.toml", manifest.name),
+            text: manifest.spec.clone(),
+            overrides: manifest.overrides.clone(),
+            seed: manifest.seed,
+            ..Request::default()
+        })?;
+        plan.keep_experiments(&manifest.replications);
+        let path = directory.join("measures.csv");
+        let text = fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
+        let records = crate::measures::parse(&text, &plan).map_err(|reason| StoreError::Damaged { path, reason })?;
+        let series = SeriesStore::Directory(directory.to_owned());
+        let results = Results { manifest, spec: plan.spec.clone(), records, series };
+        Ok((plan, results))
+    }
+}
+
+/// The x columns of an experiment's series.
+pub fn axes(experiment: &PlannedExperiment) -> Axes {
+    Axes::of(experiment.points.iter().map(|point| &point.point))
+}
+
+/// Finishes a series file written at `part` and puts it in its place.
+///
+/// # Errors
+/// [`StoreError::Write`], [`StoreError::Series`].
+pub fn finish_series(writer: SeriesWriter<BufWriter<File>>, part: &Path, path: &Path) -> Result<(), StoreError> {
+    let failed = |source| StoreError::Write { path: part.to_owned(), source };
+    let file = writer
+        .finish()
+        .map_err(|source| StoreError::Series(SeriesError::Parquet { path: part.to_owned(), source }))?
+        .into_inner()
+        .map_err(|error| failed(error.into_error()))?;
+    file.sync_all().map_err(failed)?;
+    fs::rename(part, path).map_err(|source| StoreError::Write { path: path.to_owned(), source })
+}
+
+/// Where a file is written before it is whole.
+pub fn part_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    path.with_file_name(name)
+}
+
+/// Writes a file so that it is whole or not there.
+///
+/// # Errors
+/// [`StoreError::Write`]; what was begun is removed.
+pub fn write_whole(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), StoreError> {
+    let part = part_path(path);
+    let written = File::create(&part).and_then(|mut file| {
+        fill(&mut file)?;
+        file.sync_all()
+    });
+    written.and_then(|()| fs::rename(&part, path)).map_err(|source| {
+        let _ = fs::remove_file(&part);
+        StoreError::Write { path: path.to_owned(), source }
+    })
+}
+
+fn manifest(plan: &Plan, runs: u64) -> Manifest {
+    let request = &plan.request;
+    Manifest {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("ANABRANCH_BUILT_FROM").map(str::to_owned),
+        name: plan.spec.name.clone(),
+        spec: request.text.clone(),
+        overrides: request.overrides.clone(),
+        spec_hash: plan.hash.clone(),
+        seed: request.seed,
+        replications: plan.experiments.iter().map(|e| (e.id.clone(), e.replications)).collect(),
+        runs,
+    }
+}

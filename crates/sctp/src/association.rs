@@ -1,0 +1,180 @@
+//! One association: the facade its user holds, and the state behind it.
+//!
+//! The procedures are files of their own and extend [`Association`]: handshake, shutdown and heartbeat. What a packet
+//! does is in `association/receive.rs`, what goes out in `association/transmit.rs`, what time does in
+//! `association/timers.rs`.
+
+mod lifecycle;
+mod receive;
+mod timers;
+mod transmit;
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anabranch_transport::{ProbeSet, Sample, Trace};
+use anabranch_wire::cause::Causes;
+use anabranch_wire::serial::Tsn;
+use bytes::Bytes;
+
+pub(crate) use lifecycle::{Ports, Terms};
+pub(crate) use receive::Admission;
+
+use crate::config::Config;
+use crate::cookie::TieTags;
+use crate::event::{CloseReason, Event};
+use crate::path::{PathId, Paths};
+use crate::random::Random;
+use crate::rx::{ReceivedMessage, Receiver};
+use crate::state::{State, StateName};
+use crate::tx::{Message, SendError, Sender};
+
+/// Answers that wait to be sent; a peer that asks for more than this at a time is not answered.
+const MAX_REPLIES: usize = 32;
+/// Errors reported by the peer that wait to be read by the user.
+const MAX_PEER_ERRORS: usize = 16;
+
+/// An SCTP association (RFC 9260 §1.2). It belongs to an [`Endpoint`](crate::Endpoint), which carries its packets.
+///
+/// After any method that takes the time, drain the endpoint's `poll_transmit` and `poll_event`.
+#[derive(Debug)]
+pub struct Association {
+    pub(crate) config: Arc<Config>,
+    pub(crate) local_port: u16,
+    pub(crate) remote_port: u16,
+    /// The tag in packets to us.
+    pub(crate) local_tag: u32,
+    /// The tag in packets to the peer; 0 until it is known.
+    pub(crate) peer_tag: u32,
+    pub(crate) tie_tags: TieTags,
+    pub(crate) local_initial_tsn: Tsn,
+    /// The peer's first TSN, once known.
+    pub(crate) peer_initial_tsn: Option<Tsn>,
+    pub(crate) outbound_streams: u16,
+    pub(crate) inbound_streams: u16,
+    pub(crate) state: State,
+    pub(crate) paths: Paths,
+    pub(crate) tx: Sender,
+    /// From the INIT ACK or COOKIE ECHO on; kept after the end until the user has read what was received.
+    pub(crate) rx: Option<Receiver>,
+    /// Where DATA last came from, and so where SACKs go (RFC 9260 §6.4).
+    pub(crate) sack_path: PathId,
+    pub(crate) cookie_ack: Option<PathId>,
+    pub(crate) replies: VecDeque<Reply>,
+    pub(crate) parting: Option<Parting>,
+    /// Retransmissions in a row without an answer, on all paths (RFC 9260 §8.1).
+    pub(crate) error_count: u32,
+    /// The peer's addresses changed: the endpoint must learn them.
+    pub(crate) addresses_changed: bool,
+    pub(crate) readable_told: bool,
+    /// Messages of the peer's former life, not yet read.
+    pub(crate) backlog: VecDeque<ReceivedMessage>,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) random: Random,
+    pub(crate) trace: Trace,
+}
+
+/// An answer that can wait and share a packet.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    HeartbeatAck { to: PathId, info: Bytes },
+    Error { to: PathId, causes: Causes },
+}
+
+/// The last packet of an association.
+#[derive(Clone, Debug)]
+pub(crate) enum Parting {
+    Abort(Causes),
+    ShutdownComplete,
+}
+
+impl Association {
+    /// The state (RFC 9260 §4).
+    pub fn state(&self) -> StateName {
+        self.state.name()
+    }
+
+    /// Why it ended, if it did.
+    pub fn close_reason(&self) -> Option<&CloseReason> {
+        match &self.state {
+            State::Closed(reason) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// Whether it ended.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed(_))
+    }
+
+    /// Whether messages can be exchanged in both directions.
+    pub fn is_established(&self) -> bool {
+        matches!(self.state, State::Established)
+    }
+
+    /// The peer's port.
+    pub fn remote_port(&self) -> u16 {
+        self.remote_port
+    }
+
+    /// The peer's addresses, by path.
+    pub fn remote_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.paths.iter().map(|(_, entry)| entry.path.remote)
+    }
+
+    /// What is known of each path.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// Streams this side may send on: what was asked for, until the handshake has settled it.
+    pub fn outbound_streams(&self) -> u16 {
+        self.outbound_streams
+    }
+
+    /// Streams the peer may send on: the most allowed, until the handshake has settled it.
+    pub fn inbound_streams(&self) -> u16 {
+        self.inbound_streams
+    }
+
+    /// Queues a message on `stream` (RFC 9260 §11.1.5). It may be called before the association is established; streams
+    /// beyond those the peer then grants fail.
+    ///
+    /// # Errors
+    /// The association is closing or closed, the stream does not exist, the message is empty, or the send buffer is
+    /// full: try again after the peer has acknowledged something.
+    pub fn send(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
+        if !self.state.takes_messages() {
+            return Err(SendError::Closing);
+        }
+        self.tx.send(stream, message)
+    }
+
+    /// Bytes of user data accepted by [`Self::send`] and not yet sent.
+    pub fn buffered(&self) -> usize {
+        self.tx.buffered()
+    }
+
+    /// The next message (RFC 9260 §11.1.6), also after the association closed. Taking it opens the receive window.
+    pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
+        let message = self
+            .backlog
+            .pop_front()
+            .or_else(|| self.rx.as_mut()?.poll_message());
+        if message.is_none() {
+            self.readable_told = false;
+        }
+        message
+    }
+
+    /// Chooses what is recorded from now on; nothing at first.
+    pub fn set_probes(&mut self, wanted: ProbeSet) {
+        self.trace = Trace::new(wanted);
+    }
+
+    /// Takes what was recorded since the last call, oldest first.
+    pub fn drain_trace(&mut self) -> impl Iterator<Item = Sample> + '_ {
+        self.trace.drain()
+    }
+}

@@ -1,0 +1,331 @@
+//! Beginnings, restarts, errors and ends.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anabranch_transport::{Nanos, Path, Probe, Trace, time};
+use anabranch_wire::serial::Tsn;
+
+use super::{Association, MAX_PEER_ERRORS, MAX_REPLIES, Reply};
+use crate::config::Config;
+use crate::cookie::{Cookie, TieTags};
+use crate::discard::{Discard, Discards};
+use crate::event::{CloseReason, Event};
+use crate::path::{PathId, PathState, Paths};
+use crate::random::Random;
+use crate::rx::Receiver;
+use crate::state::{CookieWait, Retry, State};
+use crate::tx::Sender;
+
+/// What the handshake settled about the peer.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) peer_tag: u32,
+    pub(crate) peer_initial_tsn: Tsn,
+    pub(crate) peer_a_rwnd: u32,
+    pub(crate) outbound_streams: u16,
+    pub(crate) inbound_streams: u16,
+    pub(crate) addresses: Vec<IpAddr>,
+}
+
+impl Terms {
+    pub(crate) fn of_cookie(cookie: &Cookie) -> Self {
+        Self {
+            peer_tag: cookie.peer_tag,
+            peer_initial_tsn: cookie.peer_initial_tsn,
+            peer_a_rwnd: cookie.peer_a_rwnd,
+            outbound_streams: cookie.outbound_streams,
+            inbound_streams: cookie.inbound_streams,
+            addresses: cookie.peer_addresses.clone(),
+        }
+    }
+}
+
+/// The ports of an association.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ports {
+    pub(crate) local: u16,
+    pub(crate) remote: u16,
+}
+
+impl Association {
+    /// One that begins here, with an INIT to the first of `paths` (RFC 9260 §5.1 A). The user gave those addresses, so
+    /// they are confirmed (§5.4, rule 1).
+    pub(crate) fn connecting(
+        config: Arc<Config>,
+        ports: Ports,
+        local_tag: u32,
+        paths: &[Path],
+        random: Random,
+    ) -> Self {
+        let wait = CookieWait {
+            init: Retry::new(PathId(0)),
+            cookie_preservative: None,
+            shutdown_when_open: false,
+        };
+        let mut association = Self::new(
+            config,
+            ports,
+            local_tag,
+            None,
+            paths[0],
+            State::CookieWait(wait),
+            random,
+        );
+        let config = Arc::clone(&association.config);
+        for &path in &paths[1..] {
+            association.paths.add(&config, path, PathState::Active);
+        }
+        association
+    }
+
+    /// One that a peer began and whose cookie came back (RFC 9260 §5.1 D). Its state is set by
+    /// [`Association::establish`], which the caller calls next.
+    pub(crate) fn accepted(
+        config: Arc<Config>,
+        cookie: &Cookie,
+        path: Path,
+        random: Random,
+    ) -> Self {
+        let ports = Ports {
+            local: cookie.local_port,
+            remote: cookie.remote_port,
+        };
+        let tsn = Some(cookie.local_initial_tsn);
+        let first = Path::new(path.local, cookie.path.remote);
+        let mut association = Self::new(
+            config,
+            ports,
+            cookie.local_tag,
+            tsn,
+            first,
+            State::Established,
+            random,
+        );
+        association.adopt(path.local, &Terms::of_cookie(cookie));
+        association
+    }
+
+    fn new(
+        config: Arc<Config>,
+        ports: Ports,
+        local_tag: u32,
+        initial_tsn: Option<Tsn>,
+        first: Path,
+        state: State,
+        mut random: Random,
+    ) -> Self {
+        let local_initial_tsn = initial_tsn.unwrap_or_else(|| Tsn(random.next_u32()));
+        Self {
+            local_port: ports.local,
+            remote_port: ports.remote,
+            local_tag,
+            peer_tag: 0,
+            tie_tags: TieTags::draw(&mut random),
+            local_initial_tsn,
+            peer_initial_tsn: None,
+            outbound_streams: config.outbound_streams,
+            inbound_streams: config.inbound_streams,
+            state,
+            // The one address a handshake has proved, or that the user vouches for (RFC 9260 §5.4).
+            paths: Paths::new(&config, first, PathState::Active),
+            tx: Sender::new(&config, local_initial_tsn),
+            rx: None,
+            sack_path: PathId(0),
+            cookie_ack: None,
+            replies: VecDeque::new(),
+            parting: None,
+            error_count: 0,
+            addresses_changed: true,
+            readable_told: false,
+            backlog: VecDeque::new(),
+            events: VecDeque::new(),
+            random,
+            trace: Trace::default(),
+            config,
+        }
+    }
+
+    /// Takes over what the handshake settled. Addresses that were not known yet are unconfirmed (RFC 9260 §5.4).
+    pub(crate) fn adopt(&mut self, local: IpAddr, terms: &Terms) {
+        self.peer_tag = terms.peer_tag;
+        self.peer_initial_tsn = Some(terms.peer_initial_tsn);
+        self.outbound_streams = terms.outbound_streams;
+        self.inbound_streams = terms.inbound_streams;
+        self.tx.set_peer(terms.peer_a_rwnd, terms.outbound_streams);
+        if let Some(former) = &mut self.rx {
+            self.backlog
+                .extend(std::iter::from_fn(|| former.poll_message()));
+        }
+        self.rx = Some(Receiver::new(
+            &self.config,
+            terms.peer_initial_tsn,
+            terms.inbound_streams,
+        ));
+        let config = Arc::clone(&self.config);
+        for &remote in &terms.addresses {
+            if let Some(local) = local_for(&config, local, remote) {
+                self.paths
+                    .add(&config, Path::new(local, remote), PathState::Unconfirmed);
+            }
+        }
+        self.addresses_changed = true;
+    }
+
+    /// The handshake is done: enters ESTABLISHED, or SHUTDOWN-PENDING if the user asked to close meanwhile.
+    pub(crate) fn establish(&mut self, now: Nanos) {
+        let (initiator, shutdown) = match &self.state {
+            State::CookieWait(wait) => (true, wait.shutdown_when_open),
+            State::CookieEchoed(echoed) => (true, echoed.shutdown_when_open),
+            _ => (false, false),
+        };
+        self.state = State::Established;
+        self.error_count = 0;
+        self.events.push_back(Event::Established {
+            outbound_streams: self.outbound_streams,
+            inbound_streams: self.inbound_streams,
+        });
+        if initiator && self.config.profile.confirm_paths_before_data {
+            for (_, entry) in self.paths.iter_mut() {
+                entry.state = PathState::Unconfirmed;
+            }
+        }
+        self.start_heartbeats(now);
+        if shutdown {
+            self.state = State::ShutdownPending;
+            self.advance_shutdown(now);
+        }
+    }
+
+    /// The peer lost the association and set it up anew (RFC 9260 §5.2.4.1, action A): all begins again but the user's
+    /// hold on it.
+    pub(crate) fn restart(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr) {
+        let data_lost = !self.tx.is_drained();
+        self.local_tag = cookie.local_tag;
+        self.local_initial_tsn = cookie.local_initial_tsn;
+        self.tie_tags = TieTags::draw(&mut self.random);
+        let first = self
+            .paths
+            .get(
+                self.paths
+                    .find(cookie.path.remote)
+                    .unwrap_or(self.paths.primary()),
+            )
+            .path;
+        // Congestion state and MTU of every path begin again, and so do its errors.
+        self.paths = Paths::new(&self.config, first, PathState::Active);
+        self.tx = Sender::new(&self.config, cookie.local_initial_tsn);
+        self.adopt(local, &Terms::of_cookie(cookie));
+        self.sack_path = PathId(0);
+        self.replies.clear();
+        self.readable_told = false;
+        self.error_count = 0;
+        self.state = State::Established;
+        self.events.push_back(Event::Restarted { data_lost });
+        self.start_heartbeats(now);
+    }
+
+    /// Ends it. Messages received stay readable; all else is let go.
+    pub(crate) fn close(&mut self, reason: CloseReason) {
+        if self.is_closed() {
+            return;
+        }
+        self.state = State::Closed(reason.clone());
+        self.events.push_back(Event::Closed(reason));
+        self.replies.clear();
+        self.cookie_ack = None;
+        self.tx = Sender::new(&self.config, self.local_initial_tsn);
+    }
+
+    /// Puts an answer in the queue, if there is room.
+    pub(crate) fn reply(&mut self, reply: Reply, discards: &mut Discards) {
+        if self.replies.len() < MAX_REPLIES {
+            self.replies.push_back(reply);
+        } else {
+            discards.count(Discard::Overload);
+        }
+    }
+
+    /// Tells the user of an error that the peer reported, unless many wait already.
+    pub(crate) fn report_peer_error(&mut self, cause: u16) {
+        let waiting = self
+            .events
+            .iter()
+            .filter(|event| matches!(event, Event::PeerError { .. }))
+            .count();
+        if waiting < MAX_PEER_ERRORS {
+            self.events.push_back(Event::PeerError { cause });
+        }
+    }
+
+    /// An error on `path` (RFC 9260 §8.2).
+    pub(crate) fn count_path_error(&mut self, now: Nanos, path: PathId) {
+        if self
+            .paths
+            .record_error(now, path, &self.config, &mut self.trace)
+        {
+            self.tell_path(path);
+        }
+    }
+
+    /// A retransmission that was not answered (RFC 9260 §8.1). May close the association.
+    pub(crate) fn count_association_error(&mut self) {
+        self.error_count += 1;
+        if self.error_count > self.config.association_max_retrans {
+            self.close(CloseReason::PeerUnreachable);
+        }
+    }
+
+    /// The path answered: no errors any more, and active (RFC 9260 §8.2, §8.3).
+    pub(crate) fn revive_path(&mut self, now: Nanos, path: PathId) {
+        let entry = self.paths.get_mut(path);
+        let confirmed = entry.state == PathState::Unconfirmed;
+        if confirmed {
+            entry.state = PathState::Active;
+            self.trace.record(
+                now,
+                Probe::PathState,
+                path.0.into(),
+                PathState::Active.code(),
+            );
+        }
+        if self.paths.record_answer(now, path, &mut self.trace) || confirmed {
+            self.tell_path(path);
+        }
+    }
+
+    /// The timeout of `path` doubles (RFC 9260 §6.3.3 E2).
+    pub(crate) fn back_off(&mut self, now: Nanos, path: PathId) {
+        let rto = &mut self.paths.get_mut(path).rto;
+        rto.back_off();
+        self.trace
+            .record(now, Probe::Rto, path.0.into(), time::seconds(rto.rto()));
+    }
+
+    /// Every path's number.
+    pub(crate) fn path_ids(&self) -> impl Iterator<Item = PathId> + use<> {
+        (0..self.paths.len() as u8).map(PathId)
+    }
+
+    /// Tells the user the state of `path`.
+    pub(crate) fn tell_path(&mut self, path: PathId) {
+        let entry = self.paths.get(path);
+        self.events.push_back(Event::PathChanged {
+            path,
+            address: entry.path.remote,
+            state: entry.state,
+        });
+    }
+}
+
+/// The local address to reach `remote` from: the one of the handshake if the family is the same, else one of the
+/// endpoint's; `None` if it has none of that family.
+fn local_for(config: &Config, local: IpAddr, remote: IpAddr) -> Option<IpAddr> {
+    let same_family = |address: &IpAddr| address.is_ipv4() == remote.is_ipv4();
+    if same_family(&local) {
+        Some(local)
+    } else {
+        config.addresses.iter().copied().find(same_family)
+    }
+}

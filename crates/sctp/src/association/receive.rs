@@ -1,0 +1,379 @@
+//! What an arriving packet does to an association: admission by verification tag, then chunk after chunk.
+
+use anabranch_transport::{Nanos, Path};
+use anabranch_wire::cause::{Cause, Causes};
+use anabranch_wire::chunk::{Chunk, Data, InitAck, Sack, kind};
+use anabranch_wire::packet::{CommonHeader, RawChunk};
+use anabranch_wire::parameter;
+use anabranch_wire::serial::Tsn;
+use anabranch_wire::tlv::U16List;
+
+use super::{Association, Reply, Terms};
+use crate::discard::{Discard, Discards};
+use crate::event::{CloseReason, Event, Violation};
+use crate::handshake::Offer;
+use crate::path::PathId;
+use crate::rx::DataOutcome;
+use crate::state::{CookieEchoed, CookieWait, Retry, State};
+use crate::tx::SackOutcome;
+
+/// The T bit of ABORT and SHUTDOWN COMPLETE (RFC 9260 §8.5.1).
+const TAG_REFLECTED: u8 = 0x01;
+/// Bytes of an unrecognised chunk that are reported back.
+const MAX_REPORTED_CHUNK: usize = 256;
+/// The least and most that a longer cookie life is asked for, milliseconds (RFC 9260 §5.2.6: not much more than 1 s).
+const LONGER_LIFE_MS: u64 = 1_000;
+
+/// Whether a packet may touch the association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    Admitted,
+    Refused(Discard),
+    /// To be treated as if there were no association (RFC 9260 §8.5.1 E).
+    OutOfTheBlue,
+}
+
+impl Association {
+    /// Judges a packet by its verification tag and first chunk (RFC 9260 §8.5 and its exceptions B, C and E; A and D are
+    /// the endpoint's).
+    pub(crate) fn admits(&self, header: CommonHeader, first: &RawChunk) -> Admission {
+        let tag = header.verification_tag;
+        match first.kind {
+            kind::ABORT | kind::SHUTDOWN_COMPLETE => {
+                let ours = tag == self.local_tag && first.flags & TAG_REFLECTED == 0;
+                let reflected =
+                    tag == self.peer_tag && tag != 0 && first.flags & TAG_REFLECTED != 0;
+                if ours || reflected {
+                    Admission::Admitted
+                } else {
+                    Admission::Refused(Discard::BlindEnd)
+                }
+            }
+            kind::SHUTDOWN_ACK
+                if matches!(self.state, State::CookieWait(_) | State::CookieEchoed(_)) =>
+            {
+                Admission::OutOfTheBlue
+            }
+            _ if tag == self.local_tag => Admission::Admitted,
+            _ if tag == 0 => Admission::Refused(Discard::ZeroTag),
+            _ => Admission::Refused(Discard::VerificationTag),
+        }
+    }
+
+    /// Takes the chunks of an admitted packet that came over `path`, `first` and then `rest`.
+    pub(crate) fn handle_chunks(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        first: RawChunk,
+        rest: impl Iterator<Item = Result<RawChunk, anabranch_wire::packet::ChunkError>>,
+        discards: &mut Discards,
+    ) {
+        let mut data = false;
+        for raw in std::iter::once(Ok(first)).chain(rest) {
+            let Ok(raw) = raw else {
+                discards.count(Discard::ChunkLength);
+                break;
+            };
+            data |= raw.kind == kind::DATA;
+            if !self.handle_chunk(now, path, raw, discards) || self.is_closed() {
+                break;
+            }
+        }
+        if self.is_closed() {
+            return;
+        }
+        if data && self.state.receives_data() {
+            if let Some(rx) = &mut self.rx {
+                rx.on_packet_end(now);
+            }
+            self.repeat_shutdown();
+        }
+        self.tell_readable();
+        self.advance_shutdown(now);
+    }
+
+    /// Takes one chunk; `false` if the rest of the packet is not to be read.
+    fn handle_chunk(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        raw: RawChunk,
+        discards: &mut Discards,
+    ) -> bool {
+        let chunk = match Chunk::decode(raw) {
+            Ok(chunk) => chunk,
+            Err(_) => {
+                discards.count(Discard::ChunkFields);
+                return true;
+            }
+        };
+        match chunk {
+            Chunk::Data(data) => self.on_data(now, path, data, discards),
+            Chunk::Sack(sack) => self.on_sack(now, &sack, discards),
+            Chunk::Unknown(raw) => return self.on_unknown(path, &raw, discards),
+            // Alone in their packets, and answered by the endpoint (RFC 9260 §6.10, §8.5.1 A).
+            Chunk::Init(_) => discards.count(Discard::ForbiddenBundle),
+            Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack, discards),
+            Chunk::CookieEcho(_) => discards.count(Discard::Unexpected),
+            Chunk::CookieAck => self.on_cookie_ack(now, discards),
+            Chunk::Heartbeat(heartbeat) => self.on_heartbeat(path, heartbeat.info, discards),
+            Chunk::HeartbeatAck(ack) => self.on_heartbeat_ack(now, ack.info, discards),
+            Chunk::Abort(abort) => self.on_abort(&abort.causes),
+            Chunk::Error(error) => self.on_error(now, &error.causes, discards),
+            Chunk::Shutdown(shutdown) => {
+                self.on_shutdown(now, shutdown.cumulative_tsn_ack, discards)
+            }
+            Chunk::ShutdownAck => self.on_shutdown_ack(discards),
+            Chunk::ShutdownComplete(_) => self.on_shutdown_complete(discards),
+            // ECN was not offered here, so these mean nothing (RFC 9260 Appendix A leaves them to ECN).
+            Chunk::Ecne(_) | Chunk::Cwr(_) => {}
+        }
+        true
+    }
+
+    /// DATA (RFC 9260 §6.2).
+    fn on_data(&mut self, now: Nanos, path: Path, data: Data, discards: &mut Discards) {
+        let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
+        let rx = match &mut self.rx {
+            Some(rx) if self.state.receives_data() => rx,
+            _ => return discards.count(Discard::Unexpected),
+        };
+        self.sack_path = from;
+        let (tsn, stream_id) = (data.tsn, data.stream_id);
+        match rx.handle_data(now, data, from, &mut self.trace) {
+            DataOutcome::NewData => {}
+            DataOutcome::Duplicate | DataOutcome::DroppedFull | DataOutcome::BeyondWindow => {
+                discards.count(Discard::Data);
+            }
+            DataOutcome::InvalidStream => {
+                discards.count(Discard::Data);
+                let causes = Causes::of(&[Cause::InvalidStreamIdentifier { stream_id }]);
+                self.reply(Reply::Error { to: from, causes }, discards);
+            }
+            DataOutcome::NoUserData => {
+                self.refuse(Cause::NoUserData { tsn }, Violation::NoUserData(tsn));
+            }
+            DataOutcome::ProtocolViolation => self.refuse_protocol(b"contradictory fragments"),
+        }
+    }
+
+    fn refuse_protocol(&mut self, information: &'static [u8]) {
+        self.refuse(
+            Cause::ProtocolViolation {
+                information: information.into(),
+            },
+            Violation::Protocol,
+        );
+    }
+
+    /// SACK (RFC 9260 §6.2.1). In COOKIE-ECHOED it can only answer DATA bundled with the COOKIE ECHO.
+    fn on_sack(&mut self, now: Nanos, sack: &Sack, discards: &mut Discards) {
+        if !self.state.sends_data() {
+            return discards.count(Discard::Unexpected);
+        }
+        let outcome = self
+            .tx
+            .handle_sack(now, sack, &mut self.paths, &mut self.trace);
+        if outcome.protocol_violation {
+            discards.count(Discard::BadSack);
+            return self.refuse_protocol(b"acknowledgement of data never sent");
+        }
+        self.note_acknowledged(&outcome);
+    }
+
+    /// The cumulative acknowledgement of a SHUTDOWN.
+    pub(crate) fn on_cumulative_ack(&mut self, now: Nanos, cumulative_tsn_ack: Tsn) {
+        let outcome = self.tx.handle_shutdown_ack_point(
+            now,
+            cumulative_tsn_ack,
+            &mut self.paths,
+            &mut self.trace,
+        );
+        if outcome.protocol_violation {
+            return self.refuse_protocol(b"acknowledgement of data never sent");
+        }
+        self.note_acknowledged(&outcome);
+    }
+
+    fn note_acknowledged(&mut self, outcome: &SackOutcome) {
+        if outcome.newly_acked_chunks > 0 {
+            self.error_count = 0;
+        }
+        if outcome.paths_restored > 0 {
+            self.path_ids()
+                .filter(|path| outcome.paths_restored >> path.0 & 1 == 1)
+                .for_each(|path| self.tell_path(path));
+        }
+    }
+
+    fn on_unknown(&mut self, path: Path, raw: &RawChunk, discards: &mut Discards) -> bool {
+        discards.count(Discard::UnknownChunk);
+        let action = raw.action();
+        if action.report
+            && let Some(to) = self.paths.find(path.remote)
+        {
+            let chunk = raw
+                .whole()
+                .slice(..raw.whole().len().min(MAX_REPORTED_CHUNK));
+            self.reply(
+                Reply::Error {
+                    to,
+                    causes: Causes::of(&[Cause::UnrecognizedChunkType { chunk }]),
+                },
+                discards,
+            );
+        }
+        !action.stop
+    }
+
+    /// INIT ACK (RFC 9260 §5.1 B, §5.2.3).
+    fn on_init_ack(&mut self, now: Nanos, path: Path, ack: &InitAck, discards: &mut Discards) {
+        let State::CookieWait(wait) = &self.state else {
+            return discards.count(Discard::Unexpected);
+        };
+        let wait = wait.clone();
+        let offer = match Offer::read(ack, path.remote) {
+            Ok(offer) => offer,
+            Err(error) => {
+                discards.count(Discard::BadInit);
+                self.peer_tag = ack.initiate_tag;
+                let violation = if error.is_host_name() {
+                    Violation::HostName
+                } else {
+                    Violation::BadInitAck
+                };
+                return match error.cause() {
+                    Some(cause) => self.refuse(cause, violation),
+                    None => self.close(CloseReason::PeerViolation(violation)),
+                };
+            }
+        };
+        self.peer_tag = offer.initiate_tag;
+        let Some(cookie) = offer.cookie.clone() else {
+            discards.count(Discard::BadInit);
+            let kinds = U16List::of(&[parameter::kind::STATE_COOKIE]);
+            return self.refuse(
+                Cause::MissingMandatoryParameter { kinds },
+                Violation::MissingCookie,
+            );
+        };
+        self.accept_offer(now, path, wait, offer, cookie);
+    }
+
+    fn accept_offer(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        wait: CookieWait,
+        offer: Offer,
+        cookie: bytes::Bytes,
+    ) {
+        let terms = Terms {
+            peer_tag: offer.initiate_tag,
+            peer_initial_tsn: offer.initial_tsn,
+            peer_a_rwnd: offer.a_rwnd,
+            outbound_streams: self.config.outbound_streams.min(offer.inbound_streams),
+            inbound_streams: self.config.inbound_streams.min(offer.outbound_streams),
+            addresses: offer.addresses,
+        };
+        self.adopt(path.local, &terms);
+        self.error_count = 0;
+        let to = self.paths.find(path.remote).unwrap_or(wait.init.path);
+        self.paths.record_answer(now, to, &mut self.trace);
+        self.state = State::CookieEchoed(CookieEchoed {
+            echo: Retry::new(to),
+            cookie,
+            unrecognized: offer.unrecognized,
+            asked_for_longer_life: wait.cookie_preservative.is_some(),
+            shutdown_when_open: wait.shutdown_when_open,
+        });
+    }
+
+    /// COOKIE ACK (RFC 9260 §5.1 E, §5.2.5).
+    fn on_cookie_ack(&mut self, now: Nanos, discards: &mut Discards) {
+        match &self.state {
+            State::CookieEchoed(echoed) => {
+                let path = echoed.echo.path;
+                self.paths.record_answer(now, path, &mut self.trace);
+                self.establish(now);
+            }
+            _ => discards.count(Discard::Unexpected),
+        }
+    }
+
+    /// HEARTBEAT: answered to where it came from (RFC 9260 §8.3).
+    fn on_heartbeat(&mut self, path: Path, info: bytes::Bytes, discards: &mut Discards) {
+        match self.paths.find(path.remote) {
+            Some(to) if self.rx.is_some() => self.reply(Reply::HeartbeatAck { to, info }, discards),
+            _ => discards.count(Discard::Unexpected),
+        }
+    }
+
+    fn on_abort(&mut self, causes: &Causes) {
+        let cause = causes.iter().flatten().next().map(|cause| cause.code());
+        self.close(CloseReason::AbortedByPeer { cause });
+    }
+
+    /// ERROR (RFC 9260 §3.3.10): only a stale cookie does more than be told to the user.
+    fn on_error(&mut self, now: Nanos, causes: &Causes, discards: &mut Discards) {
+        for cause in causes {
+            match cause {
+                Ok(Cause::StaleCookie {
+                    measure_of_staleness,
+                }) => {
+                    self.on_stale_cookie(now, measure_of_staleness, discards);
+                }
+                Ok(cause) => self.report_peer_error(cause.code()),
+                Err(_) => return discards.count(Discard::ChunkFields),
+            }
+        }
+    }
+
+    /// Our COOKIE ECHO came too late: begins again and asks, once, for a cookie that lives as much longer
+    /// (RFC 9260 §5.2.6).
+    fn on_stale_cookie(&mut self, now: Nanos, staleness_us: u32, discards: &mut Discards) {
+        let State::CookieEchoed(echoed) = &self.state else {
+            return discards.count(Discard::Unexpected);
+        };
+        if echoed.asked_for_longer_life {
+            return self.close(CloseReason::StaleCookie);
+        }
+        let round_trip_ms = echoed
+            .echo
+            .sent_once_at
+            .map_or(0, |sent| now.saturating_sub(sent))
+            / 1_000_000;
+        let longer = (u64::from(staleness_us) / 1_000).min(round_trip_ms) + LONGER_LIFE_MS;
+        self.state = State::CookieWait(CookieWait {
+            init: Retry::new(echoed.echo.path),
+            cookie_preservative: Some(u32::try_from(longer).unwrap_or(u32::MAX)),
+            shutdown_when_open: echoed.shutdown_when_open,
+        });
+        self.peer_tag = 0;
+        self.rx = None;
+    }
+
+    /// Tells the user that messages wait, if that is news.
+    pub(crate) fn tell_readable(&mut self) {
+        let waits = !self.backlog.is_empty() || self.rx.as_ref().is_some_and(|rx| rx.has_message());
+        if waits && !self.readable_told {
+            self.readable_told = true;
+            self.events.push_back(Event::Readable);
+        }
+    }
+
+    /// Whether the peer lists an address that this association does not know (RFC 9260 §5.2.1, §5.2.2).
+    pub(crate) fn lacks_any(&self, addresses: &[std::net::IpAddr]) -> Vec<std::net::IpAddr> {
+        addresses
+            .iter()
+            .copied()
+            .filter(|&address| self.paths.find(address).is_none())
+            .collect()
+    }
+
+    /// The path to `remote`, or the primary.
+    pub(crate) fn path_to(&self, remote: std::net::IpAddr) -> PathId {
+        self.paths.find(remote).unwrap_or(self.paths.primary())
+    }
+}

@@ -1,0 +1,129 @@
+//! What the passing of time does: T1-init, T1-cookie, T2-shutdown, T5-shutdown-guard, T3-rtx, SACK and HEARTBEAT.
+
+use anabranch_transport::Nanos;
+use anabranch_wire::cause::Cause;
+use bytes::Bytes;
+
+use super::Association;
+use crate::event::CloseReason;
+use crate::path::PathId;
+use crate::state::State;
+use crate::tx::T3Outcome;
+
+impl Association {
+    /// When [`Self::handle_timeout`] has something to do.
+    pub(crate) fn deadline(&self) -> Option<Nanos> {
+        if self.is_closed() {
+            return None;
+        }
+        [
+            self.state.deadline(),
+            self.data_deadline(),
+            self.rx.as_ref().and_then(|rx| rx.sack_deadline()),
+            self.heartbeat_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// T3-rtx and the zero-window probe, while DATA may be sent at all.
+    fn data_deadline(&self) -> Option<Nanos> {
+        if self.state.sends_data() {
+            self.tx.next_deadline(&self.paths)
+        } else {
+            None
+        }
+    }
+
+    /// Runs the timers that are due.
+    pub(crate) fn handle_timeout(&mut self, now: Nanos) {
+        if self.is_closed() {
+            return;
+        }
+        if self
+            .state
+            .deadline()
+            .is_some_and(|deadline| deadline <= now)
+        {
+            self.handle_state_timeout(now);
+        }
+        if self.data_deadline().is_some_and(|deadline| deadline <= now) {
+            self.handle_t3_timeout(now);
+        }
+        if let Some(rx) = &mut self.rx
+            && rx.sack_deadline().is_some_and(|deadline| deadline <= now)
+        {
+            rx.handle_sack_timer(now);
+        }
+        if self
+            .heartbeat_deadline()
+            .is_some_and(|deadline| deadline <= now)
+        {
+            self.handle_heartbeat_timeout(now);
+        }
+    }
+
+    /// T1-init, T1-cookie (RFC 9260 §5.1), T2-shutdown and T5-shutdown-guard (§9.2).
+    fn handle_state_timeout(&mut self, now: Nanos) {
+        if let State::ShutdownSent(closing) | State::ShutdownAckSent(closing) = &self.state
+            && closing.guard <= now
+        {
+            let information = Bytes::from_static(b"T5-shutdown-guard expired");
+            return self.abort_with(
+                Cause::ProtocolViolation { information },
+                CloseReason::ShutdownTimeout,
+            );
+        }
+        let Some(retry) = self
+            .state
+            .retry()
+            .copied()
+            .filter(|retry| retry.expired(now))
+        else {
+            return;
+        };
+        match self.state {
+            State::CookieWait(_) | State::CookieEchoed(_) => {
+                if retry.retransmissions >= self.config.max_init_retransmits {
+                    return self.close(CloseReason::NoAnswer);
+                }
+            }
+            _ => {
+                self.count_path_error(now, retry.path);
+                self.count_association_error();
+                if self.is_closed() {
+                    return;
+                }
+            }
+        }
+        self.back_off(now, retry.path);
+        let next = self.paths.alternate_to(retry.path);
+        if let Some(retry) = self.state.retry_mut() {
+            retry.again(next);
+        }
+    }
+
+    /// T3-rtx of each path that expired (RFC 9260 §6.3.3, §8.1, §8.2).
+    fn handle_t3_timeout(&mut self, now: Nanos) {
+        let due: Vec<PathId> = self
+            .paths
+            .iter()
+            .filter(|(_, entry)| entry.t3_deadline.is_some_and(|deadline| deadline <= now))
+            .map(|(path, _)| path)
+            .collect();
+        for path in due {
+            let outcome = self
+                .tx
+                .handle_t3(now, path, &mut self.paths, &mut self.trace);
+            if outcome != (T3Outcome::Marked { count_error: true }) {
+                continue;
+            }
+            self.count_path_error(now, path);
+            self.count_association_error();
+            if self.is_closed() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! What goes out: control chunks first, then the SACK, then DATA (RFC 9260 §6.10).
+
+use anabranch_transport::{Nanos, Transmit};
+use anabranch_wire::cause::{Cause, Causes};
+use anabranch_wire::chunk::{
+    Abort, CookieAck, CookieEcho, ErrorChunk, Heartbeat, HeartbeatAck, Shutdown, ShutdownAck,
+    ShutdownComplete,
+};
+use anabranch_wire::packet::{CommonHeader, PacketBuilder};
+use anabranch_wire::parameter::Parameters;
+use bytes::{Bytes, BytesMut};
+
+use super::{Association, Parting, Reply};
+use crate::handshake::{self, Own};
+use crate::path::PathId;
+use crate::state::State;
+
+impl Association {
+    /// Appends the next packet to `out`; `None` when nothing may be sent now.
+    pub(crate) fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        if let Some(parting) = self.parting.take() {
+            return Some(self.write_parting(&parting, out));
+        }
+        loop {
+            let Some(path) = self.next_destination(now) else {
+                let path = self.heartbeat_due()?;
+                return Some(self.write_heartbeat(now, path, out));
+            };
+            if matches!(self.state, State::CookieWait(_)) {
+                return Some(self.write_init(now, path, out));
+            }
+            let len = self.write_packet(now, path, out);
+            if len > 0 {
+                return Some(self.transmit(path, len));
+            }
+            // An answer larger than the path's packets was dropped: is there anything else? But DATA that does not come
+            // although it was announced would not come the next time either.
+            if self.next_control_destination().is_none() {
+                return None;
+            }
+        }
+    }
+
+    fn transmit(&self, path: PathId, len: usize) -> Transmit {
+        Transmit {
+            path: self.paths.get(path).path,
+            len,
+            segment_size: None,
+        }
+    }
+
+    fn header(&self, verification_tag: u32) -> CommonHeader {
+        CommonHeader {
+            source_port: self.local_port,
+            destination_port: self.remote_port,
+            verification_tag,
+        }
+    }
+
+    /// Where the next packet goes, if there is one.
+    fn next_destination(&self, now: Nanos) -> Option<PathId> {
+        self.next_control_destination().or_else(|| {
+            if self.may_send_data() {
+                self.tx.wants_to_send(now, &self.paths)
+            } else {
+                None
+            }
+        })
+    }
+
+    fn next_control_destination(&self) -> Option<PathId> {
+        if let Some(retry) = self.state.retry().filter(|retry| retry.due) {
+            return Some(retry.path);
+        }
+        if self.is_closed() {
+            return None;
+        }
+        let reply = self.replies.front().map(|reply| match *reply {
+            Reply::HeartbeatAck { to, .. } | Reply::Error { to, .. } => to,
+        });
+        self.cookie_ack
+            .or(reply)
+            .or_else(|| self.sack_due().then_some(self.sack_path))
+    }
+
+    fn sack_due(&self) -> bool {
+        self.rx.as_ref().is_some_and(|rx| rx.sack_due())
+    }
+
+    fn may_send_data(&self) -> bool {
+        self.state.sends_data()
+    }
+
+    /// One packet to `path`, of whatever is due there; 0 if nothing came together.
+    fn write_packet(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> usize {
+        let limit = self.paths.get(path).max_packet;
+        let mut packet = PacketBuilder::new(out, self.header(self.peer_tag), limit);
+        self.push_cookie_echo(now, path, &mut packet);
+        if self.cookie_ack == Some(path) && packet.push(&CookieAck).is_ok() {
+            self.cookie_ack = None;
+        }
+        self.push_replies(path, &mut packet);
+        self.push_sack(now, path, &mut packet);
+        self.push_shutdown(now, path, &mut packet);
+        if self.may_send_data() && self.tx.wants_to_send(now, &self.paths) == Some(path) {
+            self.tx
+                .fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
+        }
+        if packet.is_empty() {
+            0
+        } else {
+            packet.finish(self.config.checksum)
+        }
+    }
+
+    /// COOKIE ECHO, which must be its packet's first chunk, and the report on the INIT ACK (RFC 9260 §5.1 C).
+    fn push_cookie_echo(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
+        let State::CookieEchoed(echoed) = &mut self.state else {
+            return;
+        };
+        if !echoed.echo.due || echoed.echo.path != path {
+            return;
+        }
+        if packet
+            .push(&CookieEcho {
+                cookie: echoed.cookie.clone(),
+            })
+            .is_err()
+        {
+            // A cookie longer than a packet cannot be given back. T1-cookie then ends the association.
+            echoed.echo.sent(now, self.paths.get(path).rto.rto());
+            return;
+        }
+        if !echoed.unrecognized.is_empty() {
+            let parameters = Parameters::from_bytes(joined(&echoed.unrecognized));
+            let causes = Causes::of(&[Cause::UnrecognizedParameters { parameters }]);
+            // Without room it goes unreported; the association does not depend on it.
+            let _ = packet.push(&ErrorChunk { causes });
+        }
+        echoed.echo.sent(now, self.paths.get(path).rto.rto());
+    }
+
+    fn push_replies(&mut self, path: PathId, packet: &mut PacketBuilder<'_>) {
+        while let Some(reply) = self.replies.front() {
+            let pushed = match reply {
+                Reply::HeartbeatAck { to, info } if *to == path => {
+                    packet.push(&HeartbeatAck { info: info.clone() })
+                }
+                Reply::Error { to, causes } if *to == path => packet.push(&ErrorChunk {
+                    causes: causes.clone(),
+                }),
+                _ => return,
+            };
+            if pushed.is_err() && !packet.is_empty() {
+                return;
+            }
+            self.replies.pop_front();
+        }
+    }
+
+    /// The SACK that is due, or one that may ride along with DATA (RFC 9260 §6.2).
+    fn push_sack(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
+        if path != self.sack_path {
+            return;
+        }
+        let Some(rx) = &self.rx else { return };
+        let rides_along = rx.sack_useful()
+            && self.may_send_data()
+            && self.tx.wants_to_send(now, &self.paths) == Some(path);
+        if (rx.sack_due() || rides_along)
+            && let Some(rx) = &mut self.rx
+        {
+            // Without room it stays due, and goes in the next packet.
+            let _ = rx.push_sack(now, packet, &mut self.trace);
+        }
+    }
+
+    fn push_shutdown(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
+        let cumulative_tsn_ack = self.rx.as_ref().map(|rx| rx.cumulative_tsn());
+        let rto = self.paths.get(path).rto.rto();
+        let (closing, pushed) = match (&mut self.state, cumulative_tsn_ack) {
+            (State::ShutdownSent(closing), Some(cumulative_tsn_ack)) if closing.retry.due => {
+                (closing, packet.push(&Shutdown { cumulative_tsn_ack }))
+            }
+            (State::ShutdownAckSent(closing), _) if closing.retry.due => {
+                (closing, packet.push(&ShutdownAck))
+            }
+            _ => return,
+        };
+        if closing.retry.path == path && pushed.is_ok() {
+            closing.retry.sent(now, rto);
+        }
+    }
+
+    /// INIT, alone in its packet and with tag 0 (RFC 9260 §6.10, §8.5.1 A).
+    fn write_init(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Transmit {
+        let entry = self.paths.get(path);
+        let (limit, rto) = (entry.max_packet, entry.rto.rto());
+        let own = Own {
+            tag: self.local_tag,
+            initial_tsn: self.local_initial_tsn,
+            outbound_streams: self.config.outbound_streams,
+            inbound_streams: self.config.inbound_streams,
+        };
+        let mut preservative = None;
+        if let State::CookieWait(wait) = &mut self.state {
+            preservative = wait.cookie_preservative;
+            wait.init.sent(now, rto);
+        }
+        let init = handshake::init(&self.config, own, entry.path.remote, preservative);
+        let mut packet = PacketBuilder::new(out, self.header(0), limit);
+        // Its parameters are bounded far below any MTU.
+        let _ = packet.push(&init);
+        let len = packet.finish(self.config.checksum);
+        self.transmit(path, len)
+    }
+
+    /// HEARTBEAT, alone, so that a lost packet of data does not depend on an unproved path.
+    fn write_heartbeat(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Transmit {
+        let info = self.send_heartbeat(now, path);
+        let mut packet = PacketBuilder::new(
+            out,
+            self.header(self.peer_tag),
+            self.paths.get(path).max_packet,
+        );
+        let _ = packet.push(&Heartbeat { info });
+        let len = packet.finish(self.config.checksum);
+        self.transmit(path, len)
+    }
+
+    fn write_parting(&self, parting: &Parting, out: &mut BytesMut) -> Transmit {
+        let path = self.paths.choose_for_new_data();
+        let mut packet = PacketBuilder::new(
+            out,
+            self.header(self.peer_tag),
+            self.paths.get(path).max_packet,
+        );
+        let pushed = match parting {
+            Parting::Abort(causes) => packet
+                .push(&Abort {
+                    tag_reflected: false,
+                    causes: causes.clone(),
+                })
+                .or_else(|_| {
+                    packet.push(&Abort {
+                        tag_reflected: false,
+                        causes: Causes::empty(),
+                    })
+                }),
+            Parting::ShutdownComplete => packet.push(&ShutdownComplete {
+                tag_reflected: false,
+            }),
+        };
+        debug_assert!(pushed.is_ok(), "a bare chunk fits any packet");
+        let len = packet.finish(self.config.checksum);
+        self.transmit(path, len)
+    }
+}
+
+/// Parameters one after the other, each padded.
+fn joined(parameters: &[Bytes]) -> Bytes {
+    let mut joined = BytesMut::new();
+    for parameter in parameters {
+        joined.extend_from_slice(parameter);
+        joined.resize(joined.len().next_multiple_of(4), 0);
+    }
+    joined.freeze()
+}

@@ -1,0 +1,159 @@
+//! Everything that can be set about an endpoint and its associations.
+
+use std::net::IpAddr;
+
+use anabranch_congestion::CongestionControl;
+use anabranch_congestion::sctp_algorithms::{self, Algorithm};
+use anabranch_congestion::sctp_newreno::SctpParameters;
+use anabranch_transport::Nanos;
+use anabranch_transport::time::{MILLISECOND, SECOND};
+
+use crate::path::mtu;
+use crate::profile::{IdleDecay, Profile, WindowUnit};
+
+/// Which stream's message goes next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SchedulerKind {
+    /// One message of each stream in turn.
+    #[default]
+    RoundRobin,
+    /// Messages in the order in which they were given.
+    Fcfs,
+}
+
+impl SchedulerKind {
+    /// The scheduler of that name: `round_robin` or `fcfs`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "round_robin" => Some(Self::RoundRobin),
+            "fcfs" => Some(Self::Fcfs),
+            _ => None,
+        }
+    }
+}
+
+/// Settings of an endpoint; ports are the endpoint's own business. The defaults are those of RFC 9260 §16.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Which text is followed, and the switches turned from it.
+    pub profile: Profile,
+    /// The congestion control algorithm of every path; see [`sctp_algorithms::ALGORITHMS`].
+    pub congestion: &'static Algorithm,
+    /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
+    pub addresses: Vec<IpAddr>,
+    /// Path MTU: the largest IP packet, bytes with the IP header.
+    pub mtu: usize,
+    /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951).
+    pub encapsulation: usize,
+    /// Receive buffer: the first a_rwnd, bytes as the profile counts them. At least 1500 (RFC 9260 §6).
+    pub receive_buffer: u32,
+    /// Messages queued to be sent, bytes of user data; `send` refuses beyond it.
+    pub send_buffer: usize,
+    /// ssthresh before the first loss, bytes; `None`: the profile's.
+    pub initial_ssthresh: Option<u64>,
+    /// Acknowledge every second packet, or after [`Config::sack_delay`]; otherwise every packet (RFC 9260 §6.2).
+    pub delayed_sack: bool,
+    /// How long a SACK may wait: at most 500 ms.
+    pub sack_delay: Nanos,
+    /// RTO.Initial; `None`: the profile's.
+    pub rto_initial: Option<Nanos>,
+    /// RTO.Min.
+    pub rto_min: Nanos,
+    /// RTO.Max.
+    pub rto_max: Nanos,
+    /// HB.interval; `None`: no HEARTBEAT on idle paths.
+    pub hb_interval: Option<Nanos>,
+    /// Path.Max.Retrans: a path with more errors in a row is inactive.
+    pub path_max_retrans: u32,
+    /// Association.Max.Retrans: with more errors in a row the association has failed.
+    pub association_max_retrans: u32,
+    /// Max.Init.Retransmits.
+    pub max_init_retransmits: u32,
+    /// Valid.Cookie.Life.
+    pub valid_cookie_life: Nanos,
+    /// Streams asked for outwards: 1 to 65535.
+    pub outbound_streams: u16,
+    /// The most streams allowed inwards: 1 to 65535.
+    pub inbound_streams: u16,
+    /// Several DATA chunks share a packet where they fit (RFC 9260 §6.10).
+    pub bundling: bool,
+    /// Which stream's message goes next.
+    pub scheduler: SchedulerKind,
+    /// Compute and verify CRC32c; a simulator may save the time.
+    pub checksum: bool,
+}
+
+impl Config {
+    /// The defaults of RFC 9260 §16 under `profile`.
+    pub fn new(profile: Profile) -> Self {
+        Self {
+            profile,
+            congestion: &sctp_algorithms::ALGORITHMS[0],
+            addresses: Vec::new(),
+            mtu: 1500,
+            encapsulation: 0,
+            receive_buffer: 65536,
+            send_buffer: 256 * 1024,
+            initial_ssthresh: None,
+            delayed_sack: true,
+            sack_delay: 200 * MILLISECOND,
+            rto_initial: None,
+            rto_min: SECOND,
+            rto_max: 60 * SECOND,
+            hb_interval: Some(30 * SECOND),
+            path_max_retrans: 5,
+            association_max_retrans: 10,
+            max_init_retransmits: 8,
+            valid_cookie_life: 60 * SECOND,
+            outbound_streams: 10,
+            inbound_streams: 2048,
+            bundling: true,
+            scheduler: SchedulerKind::RoundRobin,
+            checksum: true,
+        }
+    }
+
+    /// RTO.Initial, overridden or the profile's.
+    pub fn rto_initial(&self) -> Nanos {
+        self.rto_initial.unwrap_or(self.profile.rto_initial.0)
+    }
+
+    /// The largest SCTP packet to `remote`, bytes with the common header, without IP and encapsulation.
+    pub fn max_packet(&self, remote: IpAddr) -> usize {
+        mtu::max_packet(self.mtu, remote, self.encapsulation)
+    }
+
+    /// The numbers that a congestion controller of a new path to `remote` starts with.
+    pub fn congestion_parameters(&self, remote: IpAddr) -> SctpParameters {
+        let profile = &self.profile;
+        let unit = match profile.window_unit {
+            WindowUnit::Mtu => self.mtu as u64,
+            WindowUnit::Pmdcs => profile
+                .cwnd_counts
+                .bytes(mtu::max_user_data(self.max_packet(remote))),
+        };
+        SctpParameters {
+            unit,
+            initial_cwnd: profile.initial_cwnd.bytes(unit, remote.is_ipv6()),
+            initial_ssthresh: self.initial_ssthresh.unwrap_or(profile.initial_ssthresh),
+            floor_units: profile.ssthresh_floor,
+            slow_start_at_ssthresh: profile.slow_start_at_ssthresh,
+            growth_needs_full_cwnd: profile.growth_needs_full_cwnd,
+            growth_needs_cumulative_advance: profile.growth_needs_cumulative_advance,
+            unfilled_credit: profile.unfilled_credit,
+            repeated_timeout_keeps_ssthresh: profile.repeated_timeout_keeps_ssthresh,
+            idle_decay_above_units: (profile.idle_decay == IdleDecay::SinceLastSend).then_some(2),
+        }
+    }
+
+    /// A congestion controller for a new path to `remote`.
+    pub(crate) fn new_congestion_control(&self, remote: IpAddr) -> Box<dyn CongestionControl> {
+        (self.congestion.make)(&self.congestion_parameters(remote))
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::new(Profile::default())
+    }
+}

@@ -1,0 +1,306 @@
+//! The State Cookie: all that an INIT taught, signed and handed to the peer to keep (RFC 9260 §5.1.3).
+//!
+//! Nothing is remembered at INIT. What comes back in a COOKIE ECHO is believed only if its HMAC-SHA256 is ours, so a
+//! flood of INITs costs time but no memory, and a cookie cannot be altered, lengthened or made up.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anabranch_transport::time::SECOND;
+use anabranch_transport::{Nanos, Path};
+use anabranch_wire::serial::Tsn;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use hmac::{Hmac, Mac};
+use sha2::Sha256;
+
+use crate::random::Random;
+
+/// Addresses of a peer that are remembered; any further ones are ignored, so that neither a cookie nor an association
+/// grows with what a peer lists (RFC 5062 §2.1 and §2.3).
+pub(crate) const MAX_PEER_ADDRESSES: usize = 8;
+
+const MAC_LEN: usize = 32;
+const FORMAT: u8 = 1;
+/// How long one secret signs. The one before it still verifies, so a cookie outlives at least this span.
+const SECRET_LIFE: Nanos = 3_600 * SECOND;
+
+/// What a cookie says. Tags, TSNs and streams are those the association will have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cookie {
+    /// When it was made.
+    pub(crate) created_at: Nanos,
+    /// How long after that it is good.
+    pub(crate) lifespan: Nanos,
+    pub(crate) local_port: u16,
+    pub(crate) remote_port: u16,
+    /// The Initiate Tag of the INIT ACK it travels in.
+    pub(crate) local_tag: u32,
+    /// The Initiate Tag of the INIT that asked for it.
+    pub(crate) peer_tag: u32,
+    /// Tie-Tags of the association that existed when the INIT came; 0 and 0 where there was none (RFC 9260 §5.2.2).
+    pub(crate) tie_tags: TieTags,
+    pub(crate) local_initial_tsn: Tsn,
+    pub(crate) peer_initial_tsn: Tsn,
+    pub(crate) peer_a_rwnd: u32,
+    /// Streams this side may send on: the smaller of what is wanted here and what the peer takes (RFC 9260 §5.1.1).
+    pub(crate) outbound_streams: u16,
+    pub(crate) inbound_streams: u16,
+    /// Where the INIT came from and arrived.
+    pub(crate) path: Path,
+    /// Every address of the peer, the INIT's source first; at most [`MAX_PEER_ADDRESSES`].
+    pub(crate) peer_addresses: Vec<IpAddr>,
+}
+
+/// A nonce of 64 bits that ties a restarting association to the one it replaces without telling its tags
+/// (RFC 9260 §1.3, §5.2.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TieTags {
+    pub(crate) local: u32,
+    pub(crate) peer: u32,
+}
+
+impl TieTags {
+    /// No association existed.
+    pub(crate) const NONE: TieTags = TieTags { local: 0, peer: 0 };
+
+    pub(crate) fn draw(random: &mut Random) -> Self {
+        Self {
+            local: random.tag(),
+            peer: random.tag(),
+        }
+    }
+}
+
+impl Cookie {
+    /// Whether it is older than its lifespan at `now`, and by how much: the measure of staleness that an ERROR tells.
+    pub(crate) fn staleness(&self, now: Nanos) -> Option<Nanos> {
+        let expired_at = self.created_at.saturating_add(self.lifespan);
+        (now > expired_at).then(|| now - expired_at)
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        out.put_u8(FORMAT);
+        out.put_u64(self.created_at);
+        out.put_u64(self.lifespan);
+        out.put_u16(self.local_port);
+        out.put_u16(self.remote_port);
+        out.put_u32(self.local_tag);
+        out.put_u32(self.peer_tag);
+        out.put_u32(self.tie_tags.local);
+        out.put_u32(self.tie_tags.peer);
+        out.put_u32(self.local_initial_tsn.0);
+        out.put_u32(self.peer_initial_tsn.0);
+        out.put_u32(self.peer_a_rwnd);
+        out.put_u16(self.outbound_streams);
+        out.put_u16(self.inbound_streams);
+        put_address(out, self.path.local);
+        put_address(out, self.path.remote);
+        let addresses = &self.peer_addresses[..self.peer_addresses.len().min(MAX_PEER_ADDRESSES)];
+        out.put_u8(addresses.len() as u8);
+        for &address in addresses {
+            put_address(out, address);
+        }
+    }
+
+    /// Reads what [`Self::encode`] wrote. The signature was checked, yet every length is checked again: a reader that
+    /// trusts its input is one bug away from trusting a stranger's.
+    fn decode(mut body: Bytes) -> Option<Self> {
+        let body = &mut body;
+        if body.try_get_u8().ok()? != FORMAT {
+            return None;
+        }
+        let mut cookie = Cookie {
+            created_at: body.try_get_u64().ok()?,
+            lifespan: body.try_get_u64().ok()?,
+            local_port: body.try_get_u16().ok()?,
+            remote_port: body.try_get_u16().ok()?,
+            local_tag: body.try_get_u32().ok()?,
+            peer_tag: body.try_get_u32().ok()?,
+            tie_tags: TieTags {
+                local: body.try_get_u32().ok()?,
+                peer: body.try_get_u32().ok()?,
+            },
+            local_initial_tsn: Tsn(body.try_get_u32().ok()?),
+            peer_initial_tsn: Tsn(body.try_get_u32().ok()?),
+            peer_a_rwnd: body.try_get_u32().ok()?,
+            outbound_streams: body.try_get_u16().ok()?,
+            inbound_streams: body.try_get_u16().ok()?,
+            path: Path::new(take_address(body)?, take_address(body)?),
+            peer_addresses: Vec::new(),
+        };
+        let addresses = usize::from(body.try_get_u8().ok()?);
+        if addresses > MAX_PEER_ADDRESSES {
+            return None;
+        }
+        for _ in 0..addresses {
+            cookie.peer_addresses.push(take_address(body)?);
+        }
+        body.is_empty().then_some(cookie)
+    }
+}
+
+fn put_address(out: &mut BytesMut, address: IpAddr) {
+    match address {
+        IpAddr::V4(address) => {
+            out.put_u8(4);
+            out.put_slice(&address.octets());
+        }
+        IpAddr::V6(address) => {
+            out.put_u8(6);
+            out.put_slice(&address.octets());
+        }
+    }
+}
+
+fn take_address(body: &mut Bytes) -> Option<IpAddr> {
+    match body.try_get_u8().ok()? {
+        4 => Some(Ipv4Addr::from(body.try_get_u32().ok()?).into()),
+        6 => Some(Ipv6Addr::from(body.try_get_u128().ok()?).into()),
+        _ => None,
+    }
+}
+
+/// The secrets that sign cookies: the one in use and the one before it (RFC 9260 §5.1.3 asks that they change).
+#[derive(Clone)]
+pub(crate) struct CookieJar {
+    current: [u8; 32],
+    previous: Option<[u8; 32]>,
+    changed_at: Nanos,
+}
+
+impl std::fmt::Debug for CookieJar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CookieJar")
+            .field("changed_at", &self.changed_at)
+            .finish_non_exhaustive()
+    }
+}
+
+impl CookieJar {
+    pub(crate) fn new(random: &mut Random) -> Self {
+        Self {
+            current: random.key(),
+            previous: None,
+            changed_at: 0,
+        }
+    }
+
+    /// The signed bytes that go into an INIT ACK.
+    pub(crate) fn seal(&mut self, now: Nanos, cookie: &Cookie, random: &mut Random) -> Bytes {
+        if now.saturating_sub(self.changed_at) >= SECRET_LIFE.max(cookie.lifespan) {
+            self.previous = Some(std::mem::replace(&mut self.current, random.key()));
+            self.changed_at = now;
+        }
+        let mut out = BytesMut::with_capacity(128);
+        cookie.encode(&mut out);
+        let mac = keyed(&self.current)
+            .chain_update(&out)
+            .finalize()
+            .into_bytes();
+        out.put_slice(&mac);
+        out.freeze()
+    }
+
+    /// What a COOKIE ECHO says, if this endpoint signed it; `None` for anything else. Age is not judged here.
+    pub(crate) fn open(&self, sealed: &Bytes) -> Option<Cookie> {
+        let body_len = sealed.len().checked_sub(MAC_LEN)?;
+        let (body, mac) = sealed.split_at(body_len);
+        let signed_with =
+            |secret: &[u8; 32]| keyed(secret).chain_update(body).verify_slice(mac).is_ok();
+        if !signed_with(&self.current) && !self.previous.as_ref().is_some_and(signed_with) {
+            return None;
+        }
+        Cookie::decode(sealed.slice(..body_len))
+    }
+}
+
+fn keyed(secret: &[u8; 32]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(secret).expect("HMAC takes a key of any length")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Cookie {
+        let peer: IpAddr = [10, 0, 0, 1].into();
+        Cookie {
+            created_at: 5 * SECOND,
+            lifespan: 60 * SECOND,
+            local_port: 5_000,
+            remote_port: 6_000,
+            local_tag: 1,
+            peer_tag: 2,
+            tie_tags: TieTags { local: 3, peer: 4 },
+            local_initial_tsn: Tsn(u32::MAX),
+            peer_initial_tsn: Tsn(7),
+            peer_a_rwnd: 65_536,
+            outbound_streams: 10,
+            inbound_streams: 20,
+            path: Path::new([10, 0, 0, 2].into(), peer),
+            peer_addresses: vec![peer, Ipv6Addr::LOCALHOST.into()],
+        }
+    }
+
+    #[test]
+    fn what_is_sealed_opens() {
+        let mut random = Random::new([1; 32]);
+        let mut jar = CookieJar::new(&mut random);
+        let sealed = jar.seal(0, &sample(), &mut random);
+        assert_eq!(jar.open(&sealed), Some(sample()));
+    }
+
+    #[test]
+    fn no_altered_truncated_or_lengthened_cookie_opens() {
+        let mut random = Random::new([1; 32]);
+        let mut jar = CookieJar::new(&mut random);
+        let sealed = jar.seal(0, &sample(), &mut random);
+        for index in 0..sealed.len() {
+            let mut altered = sealed.to_vec();
+            altered[index] ^= 1;
+            assert_eq!(jar.open(&altered.into()), None, "byte {index} altered");
+            assert_eq!(
+                jar.open(&sealed.slice(..index)),
+                None,
+                "truncated to {index}"
+            );
+        }
+        let mut longer = sealed.to_vec();
+        longer.push(0);
+        assert_eq!(jar.open(&longer.into()), None);
+        let other = CookieJar::new(&mut random);
+        assert_eq!(other.open(&sealed), None, "another endpoint's secret");
+    }
+
+    #[test]
+    fn a_cookie_outlives_one_change_of_secret_and_not_two() {
+        let mut random = Random::new([1; 32]);
+        let mut jar = CookieJar::new(&mut random);
+        let first = jar.seal(0, &sample(), &mut random);
+        jar.seal(SECRET_LIFE, &sample(), &mut random);
+        assert!(jar.open(&first).is_some());
+        jar.seal(2 * SECRET_LIFE, &sample(), &mut random);
+        assert!(jar.open(&first).is_none());
+    }
+
+    #[test]
+    fn staleness_is_what_exceeds_the_lifespan() {
+        let cookie = sample();
+        assert_eq!(cookie.staleness(65 * SECOND), None);
+        assert_eq!(cookie.staleness(66 * SECOND), Some(SECOND));
+        assert_eq!(cookie.staleness(0), None, "a clock set back does no harm");
+    }
+
+    #[test]
+    fn a_cookie_is_bounded_whatever_the_peer_lists() {
+        let mut random = Random::new([1; 32]);
+        let mut jar = CookieJar::new(&mut random);
+        let mut cookie = sample();
+        cookie.peer_addresses = vec![Ipv6Addr::LOCALHOST.into(); 5_000];
+        let sealed = jar.seal(0, &cookie, &mut random);
+        assert!(sealed.len() < 300, "{} bytes", sealed.len());
+        assert_eq!(
+            jar.open(&sealed).expect("ours").peer_addresses.len(),
+            MAX_PEER_ADDRESSES
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! Packets and chunks that were thrown away, counted by reason.
+
+macro_rules! discards {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
+        /// Why a packet, or a chunk of one, had no effect.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Discard { $($(#[$doc])* $variant),* }
+
+        impl Discard {
+            /// Every reason, in the order of their numbers.
+            pub const ALL: &'static [Discard] = &[$(Discard::$variant),*];
+
+            /// The name used in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(Discard::$variant => $name),* }
+            }
+        }
+    };
+}
+
+discards! {
+    /// Shorter than a common header, or no chunk at all.
+    Malformed = "malformed",
+    /// The checksum is wrong (RFC 9260 §6.8).
+    Checksum = "checksum",
+    /// Source or destination port 0 (RFC 9260 §3.1), or another endpoint's port.
+    Port = "port",
+    /// Source or destination is no unicast address (RFC 9260 §8.4, rule 1).
+    NotUnicast = "not_unicast",
+    /// The verification tag is not the association's (RFC 9260 §8.5).
+    VerificationTag = "verification_tag",
+    /// Verification tag 0 on anything but a lone INIT (RFC 9260 §8.5.1 A).
+    ZeroTag = "zero_tag",
+    /// INIT, INIT ACK or SHUTDOWN COMPLETE together with another chunk (RFC 9260 §6.10).
+    ForbiddenBundle = "forbidden_bundle",
+    /// Out of the blue, and to be left without an answer (RFC 9260 §8.4, rules 2, 6 and 7).
+    OutOfTheBlue = "out_of_the_blue",
+    /// A chunk whose length field is shorter than its header or longer than the packet; the rest of the packet goes too.
+    ChunkLength = "chunk_length",
+    /// A chunk whose fields contradict its length.
+    ChunkFields = "chunk_fields",
+    /// A chunk of a type not known here (RFC 9260 §3.2); it may have been reported to the peer.
+    UnknownChunk = "unknown_chunk",
+    /// A chunk that means nothing in the association's state.
+    Unexpected = "unexpected",
+    /// An INIT or INIT ACK that breaks a rule of RFC 9260 §3.3.2 or §3.3.3.
+    BadInit = "bad_init",
+    /// A restart that brings new addresses (RFC 9260 §5.2.2).
+    RestartNewAddress = "restart_new_address",
+    /// A State Cookie that this endpoint did not make, or that does not fit the packet around it (RFC 9260 §5.1.5).
+    ForgedCookie = "forged_cookie",
+    /// A State Cookie older than its lifespan (RFC 9260 §5.2.6).
+    StaleCookie = "stale_cookie",
+    /// A State Cookie that arrived too late to matter (RFC 9260 §5.2.4, action C and "no other").
+    LateCookie = "late_cookie",
+    /// An ABORT or SHUTDOWN COMPLETE whose tag fits neither end (RFC 9260 §8.5.1 B, C).
+    BlindEnd = "blind_end",
+    /// A HEARTBEAT ACK that answers no HEARTBEAT sent from here, or an old one.
+    HeartbeatNonce = "heartbeat_nonce",
+    /// An acknowledgement of data never sent.
+    BadSack = "bad_sack",
+    /// DATA that was received before, found no room, or names a stream that does not exist.
+    Data = "data",
+    /// An answer that found no room among those waiting to be sent.
+    Overload = "overload",
+}
+
+/// How often each reason occurred.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discards([u64; Discard::ALL.len()]);
+
+impl Default for Discards {
+    fn default() -> Self {
+        Self([0; Discard::ALL.len()])
+    }
+}
+
+impl Discards {
+    /// Counts one.
+    pub(crate) fn count(&mut self, reason: Discard) {
+        self.0[reason as usize] += 1;
+    }
+
+    /// How often `reason` occurred.
+    pub fn of(&self, reason: Discard) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// How often any reason occurred.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Reasons that occurred, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (Discard, u64)> + '_ {
+        Discard::ALL
+            .iter()
+            .map(|&reason| (reason, self.of(reason)))
+            .filter(|&(_, count)| count > 0)
+    }
+}

@@ -1,0 +1,415 @@
+//! An SCTP endpoint: one port, its addresses, and all associations of that port (RFC 9260 §1.2).
+
+mod cookie_echo;
+mod init;
+mod out_of_the_blue;
+mod table;
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anabranch_transport::{Nanos, Path, Transmit, Transport};
+use anabranch_wire::chunk::kind;
+use anabranch_wire::encode::Encode;
+use anabranch_wire::packet::{
+    Checksum, Chunks, CommonHeader, Packet, PacketBuilder, PacketError, RawChunk,
+};
+use bytes::{Bytes, BytesMut};
+
+pub use table::AssociationId;
+
+use crate::association::{Admission, Association, Ports};
+use crate::config::Config;
+use crate::cookie::CookieJar;
+use crate::discard::{Discard, Discards};
+use crate::error::ConnectError;
+use crate::event::Event;
+use crate::handshake::is_unicast;
+use crate::random::Random;
+use crate::timer::Timers;
+use retired::RetiredTags;
+use table::Table;
+
+mod retired;
+
+/// Answers without an association that wait to be sent. A driver that drains `poll_transmit` leaves room for each packet's
+/// answer; beyond this, packets go unanswered.
+const MAX_ANSWERS: usize = 64;
+/// Associations that an endpoint accepts by default.
+const DEFAULT_MAX_ASSOCIATIONS: usize = 65_536;
+
+/// A packet's surroundings.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    now: Nanos,
+    path: Path,
+    header: CommonHeader,
+}
+
+/// One SCTP port and its associations, without I/O.
+///
+/// It is driven as [`Transport`] says: after each `handle_*` call and each use of an association, drain
+/// [`poll_transmit`](Transport::poll_transmit) and [`Endpoint::poll_event`], then ask for the next timeout.
+#[derive(Debug)]
+pub struct Endpoint {
+    config: Arc<Config>,
+    port: u16,
+    random: Random,
+    jar: CookieJar,
+    listening: bool,
+    max_associations: usize,
+    table: Table,
+    timers: Timers,
+    answers: VecDeque<(Path, Bytes)>,
+    retired: RetiredTags,
+    discards: Discards,
+}
+
+impl Endpoint {
+    /// An endpoint at `port` with the addresses of `config`. All it ever draws comes from `seed`: give it 32 secret random
+    /// bytes where strangers can send packets, and the same bytes again to repeat a run.
+    pub fn new(config: Config, port: u16, seed: [u8; 32]) -> Self {
+        let mut random = Random::new(seed);
+        let jar = CookieJar::new(&mut random);
+        Self {
+            config: Arc::new(config),
+            port,
+            random,
+            jar,
+            listening: false,
+            max_associations: DEFAULT_MAX_ASSOCIATIONS,
+            table: Table::default(),
+            timers: Timers::default(),
+            answers: VecDeque::new(),
+            retired: RetiredTags::default(),
+            discards: Discards::default(),
+        }
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Accepts associations that peers begin, or stops accepting them.
+    pub fn listen(&mut self, accept: bool) {
+        self.listening = accept;
+    }
+
+    /// The most associations there may be at a time for peers to begin one more; 65,536 at first.
+    pub fn set_max_associations(&mut self, most: usize) {
+        self.max_associations = most;
+    }
+
+    /// Begins an association with the peer at `port` and these addresses; the first is the primary (RFC 9260 §11.1.2).
+    /// [`Event::Established`] or [`Event::Closed`] will tell how it went.
+    ///
+    /// # Errors
+    /// The addresses or the port cannot be used, or there is an association with that peer already.
+    pub fn connect(
+        &mut self,
+        now: Nanos,
+        remote: &[IpAddr],
+        port: u16,
+    ) -> Result<AssociationId, ConnectError> {
+        let _ = now;
+        let paths = self.paths_to(remote, port)?;
+        let tag = loop {
+            let tag = self.random.tag();
+            if !self.table.tag_in_use(tag) {
+                break tag;
+            }
+        };
+        let ports = Ports {
+            local: self.port,
+            remote: port,
+        };
+        let random = self.random.fork();
+        let association =
+            Association::connecting(Arc::clone(&self.config), ports, tag, &paths, random);
+        let id = self.table.insert(Box::new(association));
+        self.table.await_init_ack(id, tag);
+        self.table.touch(id.slot);
+        Ok(id)
+    }
+
+    fn paths_to(&mut self, remote: &[IpAddr], port: u16) -> Result<Vec<Path>, ConnectError> {
+        if remote.is_empty() {
+            return Err(ConnectError::NoAddress);
+        }
+        if port == 0 {
+            return Err(ConnectError::Port);
+        }
+        let mut paths = Vec::with_capacity(remote.len());
+        for &remote in remote {
+            if !is_unicast(remote) {
+                return Err(ConnectError::NotUnicast(remote));
+            }
+            if let Some(slot) = self.live(port, remote) {
+                return Err(ConnectError::Exists(self.table.id_of(slot)));
+            }
+            let local = match self
+                .config
+                .addresses
+                .iter()
+                .find(|local| local.is_ipv4() == remote.is_ipv4())
+            {
+                Some(&local) => local,
+                None if self.config.addresses.is_empty() => unspecified_like(remote),
+                None => return Err(ConnectError::Family(remote)),
+            };
+            paths.push(Path::new(local, remote));
+        }
+        Ok(paths)
+    }
+
+    /// The association of that name, until it is released.
+    pub fn association(&self, id: AssociationId) -> Option<&Association> {
+        self.table.get(self.table.slot_of(id)?)
+    }
+
+    /// As [`Self::association`], to use it. Afterwards drain `poll_transmit` and `poll_event`.
+    pub fn association_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
+        let slot = self.table.slot_of(id)?;
+        self.table.touch(slot);
+        self.table.get_mut(slot)
+    }
+
+    /// Every association that was not released, oldest slot first.
+    pub fn associations(&self) -> impl Iterator<Item = AssociationId> + '_ {
+        self.table.ids()
+    }
+
+    /// Forgets an association that is closed, and what of it was not read. `false` if it is not closed, or not known.
+    pub fn release(&mut self, id: AssociationId) -> bool {
+        let Some(slot) = self.table.slot_of(id) else {
+            return false;
+        };
+        match self.table.get(slot) {
+            Some(association) if association.is_closed() && association.parting.is_none() => {
+                self.timers.set(slot, None);
+                self.table.remove(slot);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The next notification and whose it is.
+    pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
+        while let Some(slot) = self.table.next_to_tell() {
+            if let Some(event) = self
+                .table
+                .get_mut(slot)
+                .and_then(|association| association.events.pop_front())
+            {
+                return Some((self.table.id_of(slot), event));
+            }
+            self.table.told();
+        }
+        None
+    }
+
+    /// What was thrown away so far, by reason.
+    pub fn discards(&self) -> &Discards {
+        &self.discards
+    }
+
+    /// The association with that peer, unless it is closed already.
+    fn live(&mut self, port: u16, address: IpAddr) -> Option<u32> {
+        let slot = self.table.find(port, address)?;
+        if self
+            .table
+            .get(slot)
+            .is_some_and(|association| !association.is_closed())
+        {
+            return Some(slot);
+        }
+        self.table.detach(slot);
+        None
+    }
+
+    /// Hands the chunks of a packet to the association it belongs to.
+    fn deliver(&mut self, slot: u32, arrival: Arrival, first: RawChunk, rest: Chunks<'_>) {
+        let Some(association) = self.table.get_mut(slot) else {
+            return;
+        };
+        association.handle_chunks(arrival.now, arrival.path, first, rest, &mut self.discards);
+        if association.addresses_changed {
+            self.table.index(slot);
+        }
+        self.table.touch(slot);
+    }
+
+    /// A packet that is neither INIT nor COOKIE ECHO.
+    fn dispatch(
+        &mut self,
+        arrival: Arrival,
+        first: RawChunk,
+        rest: Chunks<'_>,
+        packet: &Packet<'_>,
+    ) {
+        let tag = arrival.header.verification_tag;
+        let known = self.live(arrival.header.source_port, arrival.path.remote);
+        let waiting = |endpoint: &Self| {
+            endpoint
+                .table
+                .find_waiting(tag)
+                .filter(|_| first.kind == kind::INIT_ACK)
+        };
+        let Some(slot) = known.or_else(|| waiting(self)) else {
+            return self.out_of_the_blue(arrival, packet);
+        };
+        let Some(association) = self.table.get(slot) else {
+            return;
+        };
+        if matches!(first.kind, kind::INIT_ACK | kind::SHUTDOWN_COMPLETE)
+            && rest.clone().next().is_some()
+        {
+            return self.discards.count(Discard::ForbiddenBundle);
+        }
+        match association.admits(arrival.header, &first) {
+            Admission::Admitted => self.deliver(slot, arrival, first, rest),
+            Admission::Refused(reason) => self.discards.count(reason),
+            Admission::OutOfTheBlue => self.out_of_the_blue(arrival, packet),
+        }
+    }
+
+    /// Queues a packet of one chunk that belongs to no association, back to where `arrival` came from.
+    fn answer(&mut self, arrival: Arrival, verification_tag: u32, chunks: &[&dyn DynEncode]) {
+        if self.answers.len() >= MAX_ANSWERS {
+            return self.discards.count(Discard::Overload);
+        }
+        let header = CommonHeader {
+            source_port: self.port,
+            destination_port: arrival.header.source_port,
+            verification_tag,
+        };
+        let mut out = BytesMut::new();
+        let mut packet = PacketBuilder::new(
+            &mut out,
+            header,
+            self.config.max_packet(arrival.path.remote),
+        );
+        for chunk in chunks {
+            if chunk.push_to(&mut packet).is_err() {
+                return self.discards.count(Discard::Overload);
+            }
+        }
+        packet.finish(self.config.checksum);
+        self.answers.push_back((arrival.path, out.freeze()));
+    }
+}
+
+/// A chunk to be pushed whatever its type.
+trait DynEncode {
+    fn push_to(&self, packet: &mut PacketBuilder<'_>) -> Result<(), anabranch_wire::Full>;
+}
+
+impl<T: Encode> DynEncode for T {
+    fn push_to(&self, packet: &mut PacketBuilder<'_>) -> Result<(), anabranch_wire::Full> {
+        packet.push(self)
+    }
+}
+
+fn unspecified_like(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+impl Transport for Endpoint {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+        let checksum = if self.config.checksum {
+            Checksum::Verify
+        } else {
+            Checksum::Ignore
+        };
+        let packet = match Packet::parse(&datagram, checksum) {
+            Ok(packet) => packet,
+            Err(error) => return self.discards.count(reason_of(error)),
+        };
+        if packet.header.destination_port != self.port {
+            return self.discards.count(Discard::Port);
+        }
+        if !is_unicast(path.remote) || path.local.is_multicast() {
+            return self.discards.count(Discard::NotUnicast);
+        }
+        let mut chunks = packet.chunks();
+        let first = match chunks.next() {
+            Some(Ok(first)) => first,
+            _ => return self.discards.count(Discard::ChunkLength),
+        };
+        let arrival = Arrival {
+            now,
+            path,
+            header: packet.header,
+        };
+        match first.kind {
+            kind::INIT => self.on_init(arrival, first, chunks),
+            kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first, chunks),
+            _ => self.dispatch(arrival, first, chunks, &packet),
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        while let Some(slot) = self.timers.pop_due(now) {
+            if let Some(association) = self.table.get_mut(slot) {
+                association.handle_timeout(now);
+                // What it then needs is known after it has sent.
+                self.table.touch(slot);
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        if let Some((path, bytes)) = self.answers.pop_front() {
+            out.extend_from_slice(&bytes);
+            return Some(Transmit {
+                path,
+                len: bytes.len(),
+                segment_size: None,
+            });
+        }
+        while let Some(slot) = self.table.next_to_transmit() {
+            let Some(association) = self.table.get_mut(slot) else {
+                self.table.transmitted();
+                continue;
+            };
+            if let Some(transmit) = association.poll_transmit(now, out) {
+                return Some(transmit);
+            }
+            let (deadline, closed, tag) = (
+                association.deadline(),
+                association.is_closed(),
+                association.local_tag,
+            );
+            self.timers.set(slot, deadline);
+            if closed {
+                self.retired.retire(now, tag, self.config.valid_cookie_life);
+                self.table.detach(slot);
+            }
+            self.table.transmitted();
+        }
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.timers.next()
+    }
+}
+
+fn reason_of(error: PacketError) -> Discard {
+    match error {
+        PacketError::TooShort { .. } | PacketError::NoChunk => Discard::Malformed,
+        PacketError::BadChecksum => Discard::Checksum,
+        PacketError::PortZero => Discard::Port,
+    }
+}

@@ -1,0 +1,189 @@
+//! COOKIE ECHO: an association comes to be, or one that exists is looked at anew (RFC 9260 §5.1.5, §5.2.4).
+
+use std::sync::Arc;
+
+use anabranch_wire::cause::{Cause, Causes};
+use anabranch_wire::chunk::{Abort, Chunk, ErrorChunk};
+use anabranch_wire::packet::{Chunks, RawChunk};
+
+use super::{Arrival, Endpoint};
+use crate::association::{Association, Reply, Terms};
+use crate::cookie::{Cookie, TieTags};
+use crate::discard::Discard;
+use crate::state::State;
+
+/// What a cookie means to an association that exists: the rows of RFC 9260 §5.2.4's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    /// Neither tag fits, the Tie-Tags do: the peer restarted.
+    Restart,
+    /// Only our tag fits: both ends began, and the peer's later INIT won.
+    PeerBeganAnew,
+    /// Only the peer's tag fits and nothing is tied: the cookie of an attempt that was given up.
+    Late,
+    /// Both tags fit: the association's own cookie.
+    Own,
+    /// No row: discard.
+    None,
+}
+
+impl Action {
+    fn of(association: &Association, cookie: &Cookie) -> Self {
+        let local = cookie.local_tag == association.local_tag;
+        let peer = cookie.peer_tag == association.peer_tag;
+        match (local, peer) {
+            (true, true) => Action::Own,
+            (true, false) => Action::PeerBeganAnew,
+            (false, true) if cookie.tie_tags == TieTags::NONE => Action::Late,
+            (false, false) if cookie.tie_tags == association.tie_tags => Action::Restart,
+            _ => Action::None,
+        }
+    }
+}
+
+impl Endpoint {
+    pub(super) fn on_cookie_echo(
+        &mut self,
+        arrival: Arrival,
+        first: RawChunk,
+        mut rest: Chunks<'_>,
+    ) {
+        let Ok(Chunk::CookieEcho(echo)) = Chunk::decode(first) else {
+            return self.discards.count(Discard::ChunkFields);
+        };
+        let fits = |cookie: &Cookie| {
+            cookie.local_port == self.port
+                && cookie.remote_port == arrival.header.source_port
+                && cookie.local_tag == arrival.header.verification_tag
+                && cookie.peer_addresses.contains(&arrival.path.remote)
+        };
+        let Some(cookie) = self.jar.open(&echo.cookie).filter(fits) else {
+            return self.discards.count(Discard::ForgedCookie);
+        };
+        let existing = cookie
+            .peer_addresses
+            .iter()
+            .find_map(|&address| self.live(cookie.remote_port, address));
+        let action = existing
+            .and_then(|slot| self.table.get(slot))
+            .map(|it| Action::of(it, &cookie));
+        // The association's own cookie never grows stale (RFC 9260 §5.2.4, step 3).
+        if let Some(staleness) = cookie.staleness(arrival.now)
+            && action != Some(Action::Own)
+        {
+            self.discards.count(Discard::StaleCookie);
+            return self.tell_staleness(arrival, &cookie, staleness);
+        }
+        let slot = match (existing, action) {
+            (Some(slot), Some(action)) => self.apply(slot, arrival, &cookie, action),
+            _ => self.accept(arrival, &cookie),
+        };
+        let Some(slot) = slot else { return };
+        self.table.index(slot);
+        self.table.touch(slot);
+        match rest.next() {
+            Some(Ok(next)) => self.deliver(slot, arrival, next, rest),
+            Some(Err(_)) => self.discards.count(Discard::ChunkLength),
+            None => {}
+        }
+    }
+
+    /// ERROR with the cause Stale Cookie (RFC 9260 §5.2.6).
+    fn tell_staleness(&mut self, arrival: Arrival, cookie: &Cookie, staleness: u64) {
+        let measure_of_staleness = u32::try_from(staleness / 1_000).unwrap_or(u32::MAX);
+        let causes = Causes::of(&[Cause::StaleCookie {
+            measure_of_staleness,
+        }]);
+        self.answer(arrival, cookie.peer_tag, &[&ErrorChunk { causes }]);
+    }
+
+    /// A new association, if they are accepted and there is room.
+    fn accept(&mut self, arrival: Arrival, cookie: &Cookie) -> Option<u32> {
+        if self.retired.contains(arrival.now, cookie.local_tag) {
+            self.discards.count(Discard::LateCookie);
+            return None;
+        }
+        let refusal: Option<&[Cause]> = if !self.listening {
+            Some(&[])
+        } else if self.table.len() >= self.max_associations {
+            Some(&[Cause::OutOfResource])
+        } else {
+            None
+        };
+        if let Some(causes) = refusal {
+            self.discards.count(Discard::Overload);
+            let abort = Abort {
+                tag_reflected: false,
+                causes: Causes::of(causes),
+            };
+            self.answer(arrival, cookie.peer_tag, &[&abort]);
+            return None;
+        }
+        let random = self.random.fork();
+        let mut association =
+            Association::accepted(Arc::clone(&self.config), cookie, arrival.path, random);
+        association.establish(arrival.now);
+        association.cookie_ack = Some(association.path_to(arrival.path.remote));
+        Some(self.table.insert(Box::new(association)).slot)
+    }
+
+    /// What the table of RFC 9260 §5.2.4 asks for. Gives the association if it takes the rest of the packet.
+    fn apply(
+        &mut self,
+        slot: u32,
+        arrival: Arrival,
+        cookie: &Cookie,
+        action: Action,
+    ) -> Option<u32> {
+        let association = self.table.get_mut(slot)?;
+        match action {
+            Action::Restart if matches!(association.state, State::ShutdownAckSent(_)) => {
+                association.refuse_cookie_at_end(&mut self.discards);
+                self.table.touch(slot);
+                return None;
+            }
+            Action::Restart => {
+                self.retired.retire(
+                    arrival.now,
+                    association.local_tag,
+                    self.config.valid_cookie_life,
+                );
+                self.table.detach(slot);
+                let association = self.table.get_mut(slot)?;
+                association.restart(arrival.now, cookie, arrival.path.local);
+            }
+            Action::PeerBeganAnew => {
+                association.adopt(arrival.path.local, &Terms::of_cookie(cookie));
+                association.establish_unless_up(arrival.now);
+            }
+            Action::Own => association.establish_unless_up(arrival.now),
+            Action::Late | Action::None => {
+                self.discards.count(Discard::LateCookie);
+                return None;
+            }
+        }
+        let association = self.table.get_mut(slot)?;
+        association.cookie_ack = Some(association.path_to(arrival.path.remote));
+        Some(slot)
+    }
+}
+
+impl Association {
+    /// COOKIE ECHO of a restarted peer in SHUTDOWN-ACK-SENT: the SHUTDOWN ACK again, and an ERROR that says why there is
+    /// no new association (RFC 9260 §5.2.4.1, action A).
+    fn refuse_cookie_at_end(&mut self, discards: &mut crate::discard::Discards) {
+        if let State::ShutdownAckSent(closing) = &mut self.state {
+            closing.retry.due = true;
+            let to = closing.retry.path;
+            let causes = Causes::of(&[Cause::CookieReceivedWhileShuttingDown]);
+            self.reply(Reply::Error { to, causes }, discards);
+        }
+    }
+
+    /// Enters ESTABLISHED from COOKIE-WAIT or COOKIE-ECHOED; elsewhere nothing changes.
+    fn establish_unless_up(&mut self, now: anabranch_transport::Nanos) {
+        if matches!(self.state, State::CookieWait(_) | State::CookieEchoed(_)) {
+            self.establish(now);
+        }
+    }
+}

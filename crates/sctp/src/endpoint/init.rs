@@ -1,0 +1,171 @@
+//! INIT: answered without remembering anything (RFC 9260 §5.1 B, §5.2.1, §5.2.2).
+
+use std::net::IpAddr;
+
+use anabranch_wire::cause::{Cause, Causes};
+use anabranch_wire::chunk::{Abort, Chunk, InitAck};
+use anabranch_wire::packet::{Chunks, RawChunk};
+use anabranch_wire::parameter::{Parameter, Parameters};
+use anabranch_wire::serial::Tsn;
+
+use super::{Arrival, Endpoint};
+use crate::association::Association;
+use crate::cookie::{Cookie, TieTags};
+use crate::discard::Discard;
+use crate::handshake::{self, Offer, Own};
+use crate::state::State;
+
+/// How an INIT is answered where there is an association with its sender.
+enum Collision {
+    /// Both ends began: with what we said before, tags included (§5.2.1).
+    SameTag(TieTags),
+    /// The peer may have lost its state: with a new tag, and ours tied into the cookie (§5.2.2).
+    NewTag(TieTags),
+    /// The association is at its end: the SHUTDOWN ACK again (§9.2).
+    ShutdownAck,
+    /// It lists addresses that the association does not have.
+    NewAddresses(Vec<IpAddr>),
+}
+
+impl Endpoint {
+    pub(super) fn on_init(&mut self, arrival: Arrival, first: RawChunk, mut rest: Chunks<'_>) {
+        if arrival.header.verification_tag != 0 {
+            return self.discards.count(Discard::VerificationTag);
+        }
+        if rest.next().is_some() {
+            return self.discards.count(Discard::ForbiddenBundle);
+        }
+        let Ok(Chunk::Init(init)) = Chunk::decode(first) else {
+            return self.discards.count(Discard::ChunkFields);
+        };
+        let offer = match Offer::read(&init, arrival.path.remote) {
+            Ok(offer) => offer,
+            Err(error) => {
+                self.discards.count(Discard::BadInit);
+                if let Some(cause) = error.cause() {
+                    self.refuse_init(arrival, init.initiate_tag, &[cause]);
+                }
+                return;
+            }
+        };
+        let port = arrival.header.source_port;
+        let Some(slot) = offer
+            .addresses
+            .iter()
+            .find_map(|&address| self.live(port, address))
+        else {
+            return self.on_first_init(arrival, &offer);
+        };
+        let Some(association) = self.table.get_mut(slot) else {
+            return;
+        };
+        match collision(association, &offer) {
+            Collision::SameTag(tie_tags) => {
+                let own = Own {
+                    tag: association.local_tag,
+                    initial_tsn: association.local_initial_tsn,
+                    outbound_streams: association.config.outbound_streams,
+                    inbound_streams: association.config.inbound_streams,
+                };
+                self.send_init_ack(arrival, &offer, own, tie_tags);
+            }
+            Collision::NewTag(tie_tags) => {
+                let own = self.draw_own();
+                self.send_init_ack(arrival, &offer, own, tie_tags);
+            }
+            Collision::ShutdownAck => {
+                if let Some(retry) = association.state.retry_mut() {
+                    retry.due = true;
+                }
+                self.table.touch(slot);
+            }
+            Collision::NewAddresses(addresses) => {
+                self.discards.count(Discard::RestartNewAddress);
+                let addresses: Vec<_> = addresses.into_iter().map(Parameter::address).collect();
+                let cause = Cause::RestartWithNewAddresses {
+                    addresses: Parameters::of(&addresses),
+                };
+                self.refuse_init(arrival, offer.initiate_tag, &[cause]);
+            }
+        }
+    }
+
+    fn on_first_init(&mut self, arrival: Arrival, offer: &Offer) {
+        if !self.listening {
+            self.discards.count(Discard::OutOfTheBlue);
+            return self.refuse_init(arrival, offer.initiate_tag, &[]);
+        }
+        if self.table.len() >= self.max_associations {
+            self.discards.count(Discard::Overload);
+            return self.refuse_init(arrival, offer.initiate_tag, &[Cause::OutOfResource]);
+        }
+        let own = self.draw_own();
+        self.send_init_ack(arrival, offer, own, TieTags::NONE);
+    }
+
+    /// ABORT to the sender of an INIT, with the tag it chose (RFC 9260 §8.4, rule 3).
+    fn refuse_init(&mut self, arrival: Arrival, tag: u32, causes: &[Cause]) {
+        let abort = Abort {
+            tag_reflected: false,
+            causes: Causes::of(causes),
+        };
+        self.answer(arrival, tag, &[&abort]);
+    }
+
+    fn draw_own(&mut self) -> Own {
+        Own {
+            tag: self.random.tag(),
+            initial_tsn: Tsn(self.random.next_u32()),
+            outbound_streams: self.config.outbound_streams,
+            inbound_streams: self.config.inbound_streams,
+        }
+    }
+
+    /// INIT ACK, to where the INIT came from and nowhere else (RFC 5062 §2.3).
+    fn send_init_ack(&mut self, arrival: Arrival, offer: &Offer, own: Own, tie_tags: TieTags) {
+        let valid_cookie_life = self.config.valid_cookie_life;
+        // A peer may double the life of its cookie, not more (RFC 9260 §3.3.2.1.3 leaves the bound to us).
+        let longer = u64::from(offer.cookie_preservative.unwrap_or(0)).saturating_mul(1_000_000);
+        let outbound_streams = own.outbound_streams.min(offer.inbound_streams);
+        let cookie = Cookie {
+            created_at: arrival.now,
+            lifespan: valid_cookie_life.saturating_add(longer.min(valid_cookie_life)),
+            local_port: self.port,
+            remote_port: arrival.header.source_port,
+            local_tag: own.tag,
+            peer_tag: offer.initiate_tag,
+            tie_tags,
+            local_initial_tsn: own.initial_tsn,
+            peer_initial_tsn: offer.initial_tsn,
+            peer_a_rwnd: offer.a_rwnd,
+            outbound_streams,
+            inbound_streams: own.inbound_streams.min(offer.outbound_streams),
+            path: arrival.path,
+            peer_addresses: offer.addresses.clone(),
+        };
+        let sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
+        let own = Own {
+            outbound_streams,
+            ..own
+        };
+        let ack = InitAck(handshake::init_ack(
+            &self.config,
+            own,
+            sealed,
+            &offer.unrecognized,
+        ));
+        self.answer(arrival, offer.initiate_tag, &[&ack]);
+    }
+}
+
+fn collision(association: &Association, offer: &Offer) -> Collision {
+    let new = association.lacks_any(&offer.addresses);
+    match association.state {
+        // The peer's addresses are not known yet, so none can be new.
+        State::CookieWait(_) => Collision::SameTag(TieTags::NONE),
+        State::ShutdownAckSent(_) => Collision::ShutdownAck,
+        _ if !new.is_empty() => Collision::NewAddresses(new),
+        State::CookieEchoed(_) => Collision::SameTag(association.tie_tags),
+        _ => Collision::NewTag(association.tie_tags),
+    }
+}

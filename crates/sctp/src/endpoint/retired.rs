@@ -1,0 +1,47 @@
+//! Tags of associations that ended lately, so that a COOKIE ECHO seen on the way cannot call one back to life.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use anabranch_transport::Nanos;
+
+/// The most tags remembered; beyond it the oldest are forgotten early.
+const MOST: usize = 4_096;
+
+/// Tags whose cookies may still be within their lifespan.
+#[derive(Debug, Default)]
+pub(super) struct RetiredTags {
+    tags: BTreeSet<u32>,
+    order: VecDeque<(Nanos, u32)>,
+}
+
+impl RetiredTags {
+    /// Remembers `tag` as long as a cookie of it can be good: one lifespan, and as much again where the peer asked for
+    /// a longer one.
+    pub(super) fn retire(&mut self, now: Nanos, tag: u32, cookie_life: Nanos) {
+        self.forget_expired(now);
+        if self.tags.insert(tag) {
+            self.order
+                .push_back((now.saturating_add(cookie_life.saturating_mul(2)), tag));
+        }
+        if self.order.len() > MOST
+            && let Some((_, oldest)) = self.order.pop_front()
+        {
+            self.tags.remove(&oldest);
+        }
+    }
+
+    /// Whether an association of that tag ended lately.
+    pub(super) fn contains(&mut self, now: Nanos, tag: u32) -> bool {
+        self.forget_expired(now);
+        self.tags.contains(&tag)
+    }
+
+    fn forget_expired(&mut self, now: Nanos) {
+        while let Some(&(until, tag)) = self.order.front()
+            && until < now
+        {
+            self.order.pop_front();
+            self.tags.remove(&tag);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What an association tells its user (RFC 9260 §11.2).
+
+use std::net::IpAddr;
+
+use anabranch_wire::serial::Tsn;
+
+use crate::path::{PathId, PathState};
+
+/// A notification to the user of an association.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The handshake is done (RFC 9260 §11.2 E). Comes once, before any message.
+    Established {
+        /// Streams this side may send on.
+        outbound_streams: u16,
+        /// Streams the peer may send on.
+        inbound_streams: u16,
+    },
+    /// Messages wait to be read, and none did before (RFC 9260 §11.2 A). Comes again only after
+    /// [`Association::poll_message`](crate::Association::poll_message) gave `None`.
+    Readable,
+    /// A path went up or down (RFC 9260 §11.2 C).
+    PathChanged {
+        /// Its number in this association.
+        path: PathId,
+        /// The peer's address.
+        address: IpAddr,
+        /// What it is now.
+        state: PathState,
+    },
+    /// The peer lost its state and set the association up anew (RFC 9260 §11.2 G, §5.2.4.1). What was unacknowledged is
+    /// not delivered any more; streams start again from 0.
+    Restarted {
+        /// Messages of ours, queued or unacknowledged, were given up.
+        data_lost: bool,
+    },
+    /// The peer reported an error and goes on (RFC 9260 §11.2 F).
+    PeerError {
+        /// The cause's code (RFC 9260 §3.3.10).
+        cause: u16,
+    },
+    /// The peer wants to close: nothing more can be sent, what is queued still goes out (RFC 9260 §11.2 H).
+    PeerShutdown,
+    /// The association is over; the last event. It stays readable until it is
+    /// [released](crate::Endpoint::release).
+    Closed(CloseReason),
+}
+
+/// Why an association ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// By SHUTDOWN, from either side: everything sent was acknowledged.
+    Shutdown,
+    /// By [`Association::abort`](crate::Association::abort).
+    AbortedHere,
+    /// By the peer's ABORT.
+    AbortedByPeer {
+        /// Code of the first cause it gave, if any (RFC 9260 §3.3.10).
+        cause: Option<u16>,
+    },
+    /// The peer broke a rule that cannot be mended; it was told so in an ABORT.
+    PeerViolation(Violation),
+    /// No answer after Max.Init.Retransmits (RFC 9260 §5.1, rule in T1-init and T1-cookie).
+    NoAnswer,
+    /// The peer found our cookie stale again after we asked for a longer life (RFC 9260 §5.2.6).
+    StaleCookie,
+    /// Association.Max.Retrans was exceeded (RFC 9260 §8.1).
+    PeerUnreachable,
+    /// The shutdown took longer than T5-shutdown-guard (RFC 9260 §9.2).
+    ShutdownTimeout,
+}
+
+/// What a peer did that ends an association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// An INIT ACK without State Cookie (RFC 9260 §3.3.3).
+    MissingCookie,
+    /// An INIT ACK with tag 0, no stream, or a window below 1,500 bytes (RFC 9260 §3.3.3).
+    BadInitAck,
+    /// An address given as a host name (RFC 9260 §3.3.2).
+    HostName,
+    /// DATA without user data, with this TSN (RFC 9260 §6.2).
+    NoUserData(Tsn),
+    /// An acknowledgement of something never sent, or contradictory fragments (RFC 9260 §3.3.10.13).
+    Protocol,
+}

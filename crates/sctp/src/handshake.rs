@@ -1,0 +1,92 @@
+//! Setting an association up (RFC 9260 §5): what an INIT or INIT ACK offers, and what is offered from here.
+
+mod offer;
+
+use std::net::IpAddr;
+
+use offer::MIN_A_RWND;
+pub(crate) use offer::Offer;
+
+use anabranch_wire::chunk::Init;
+use anabranch_wire::parameter::{Parameter, Parameters, kind};
+use anabranch_wire::serial::Tsn;
+use anabranch_wire::tlv::{TlvWriter, U16List};
+use bytes::Bytes;
+
+use crate::config::Config;
+
+/// Bytes of parameters that an INIT ACK may have besides its addresses and cookie. What does not fit goes unreported, so
+/// that an answer never outgrows a packet, whatever was asked (RFC 9260 §3.2.1 asks for a report, not for the moon).
+const MAX_PARAMETERS: usize = 1_024;
+
+/// Whether packets may be exchanged with `address` (RFC 9260 §8.4, rule 1).
+pub(crate) fn is_unicast(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    !address.is_unspecified() && !address.is_multicast() && !broadcast
+}
+
+/// The parts of an INIT that both INIT and INIT ACK are made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Own {
+    pub(crate) tag: u32,
+    pub(crate) initial_tsn: Tsn,
+    pub(crate) outbound_streams: u16,
+    pub(crate) inbound_streams: u16,
+}
+
+/// An INIT of this endpoint (RFC 9260 §3.3.2).
+pub(crate) fn init(
+    config: &Config,
+    own: Own,
+    remote: IpAddr,
+    cookie_preservative: Option<u32>,
+) -> Init {
+    let mut parameters = TlvWriter::new(MAX_PARAMETERS);
+    push_addresses(&mut parameters, &config.addresses);
+    let mut families = Vec::with_capacity(2);
+    for (family, is_of) in [
+        (kind::IPV4_ADDRESS, IpAddr::is_ipv4 as fn(&IpAddr) -> bool),
+        (kind::IPV6_ADDRESS, IpAddr::is_ipv6),
+    ] {
+        if is_of(&remote) || config.addresses.iter().any(is_of) {
+            families.push(family);
+        }
+    }
+    let _ = parameters.push(&Parameter::SupportedAddressTypes(U16List::of(&families)));
+    if let Some(increment) = cookie_preservative {
+        let _ = parameters.push(&Parameter::CookiePreservative(increment));
+    }
+    assemble(config, own, parameters.finish())
+}
+
+/// The INIT ACK that carries `cookie` and reports the parameters that were not recognised (RFC 9260 §3.3.3).
+pub(crate) fn init_ack(config: &Config, own: Own, cookie: Bytes, unrecognized: &[Bytes]) -> Init {
+    let mut parameters = TlvWriter::new(MAX_PARAMETERS);
+    let _ = parameters.push(&Parameter::StateCookie(cookie));
+    push_addresses(&mut parameters, &config.addresses);
+    for parameter in unrecognized {
+        let _ = parameters.push(&Parameter::UnrecognizedParameter(parameter.clone()));
+    }
+    assemble(config, own, parameters.finish())
+}
+
+/// The addresses of an endpoint with several; one with a single address is known by the packet's source
+/// (RFC 9260 §5.1.2 A).
+fn push_addresses(parameters: &mut TlvWriter, addresses: &[IpAddr]) {
+    if addresses.len() > 1 {
+        for &address in addresses {
+            let _ = parameters.push(&Parameter::address(address));
+        }
+    }
+}
+
+fn assemble(config: &Config, own: Own, parameters: Parameters) -> Init {
+    Init {
+        initiate_tag: own.tag,
+        a_rwnd: config.receive_buffer.max(MIN_A_RWND),
+        outbound_streams: own.outbound_streams,
+        inbound_streams: own.inbound_streams,
+        initial_tsn: own.initial_tsn,
+        parameters,
+    }
+}

@@ -1,0 +1,298 @@
+//! What the peer offers in an INIT or INIT ACK, read once and checked (RFC 9260 §3.3.2, §3.3.3, §5.1.2).
+
+use std::net::IpAddr;
+
+use anabranch_wire::cause::Cause;
+use anabranch_wire::chunk::Init;
+use anabranch_wire::encode::Encode;
+use anabranch_wire::parameter::Parameter;
+use anabranch_wire::serial::Tsn;
+use anabranch_wire::tlv::Tlv;
+use bytes::Bytes;
+
+use super::is_unicast;
+use crate::cookie::MAX_PEER_ADDRESSES;
+
+/// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
+pub(super) const MIN_A_RWND: u32 = 1_500;
+/// Bytes of unrecognised parameters that are reported; the rest is skipped in silence.
+const MAX_REPORTED: usize = 512;
+
+/// The peer's side of an association to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Offer {
+    pub(crate) initiate_tag: u32,
+    pub(crate) a_rwnd: u32,
+    pub(crate) outbound_streams: u16,
+    pub(crate) inbound_streams: u16,
+    pub(crate) initial_tsn: Tsn,
+    /// The packet's source first, then what was listed; unicast, each once, at most [`MAX_PEER_ADDRESSES`].
+    pub(crate) addresses: Vec<IpAddr>,
+    pub(crate) cookie: Option<Bytes>,
+    /// The longer life asked for, milliseconds.
+    pub(crate) cookie_preservative: Option<u32>,
+    /// Unrecognised parameters that ask to be reported, whole.
+    pub(crate) unrecognized: Vec<Bytes>,
+}
+
+/// Why an offer is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OfferError {
+    /// The Initiate Tag is 0: nobody could be answered.
+    ZeroTag,
+    /// A fixed field breaks its rule: no stream, or a window below 1,500 bytes.
+    Field,
+    /// The parameter list cannot be walked, or a parameter contradicts its length.
+    Malformed,
+    /// The peer gives a host name; the parameter, whole.
+    HostName(Bytes),
+}
+
+impl OfferError {
+    pub(crate) fn is_host_name(&self) -> bool {
+        matches!(self, OfferError::HostName(_))
+    }
+
+    /// The cause told in the ABORT that refuses it; `None` where it is refused in silence.
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        match self {
+            OfferError::ZeroTag => None,
+            OfferError::Field => Some(Cause::InvalidMandatoryParameter),
+            OfferError::Malformed => Some(Cause::ProtocolViolation {
+                information: Bytes::from_static(b"malformed parameter"),
+            }),
+            OfferError::HostName(parameter) => Some(Cause::UnresolvableAddress {
+                parameter: parameter.clone(),
+            }),
+        }
+    }
+}
+
+impl Offer {
+    /// Reads an INIT, or the part of an INIT ACK that is one, that came from `source`.
+    pub(crate) fn read(init: &Init, source: IpAddr) -> Result<Self, OfferError> {
+        if init.initiate_tag == 0 {
+            return Err(OfferError::ZeroTag);
+        }
+        if init.outbound_streams == 0 || init.inbound_streams == 0 || init.a_rwnd < MIN_A_RWND {
+            return Err(OfferError::Field);
+        }
+        let mut offer = Offer {
+            initiate_tag: init.initiate_tag,
+            a_rwnd: init.a_rwnd,
+            outbound_streams: init.outbound_streams,
+            inbound_streams: init.inbound_streams,
+            initial_tsn: init.initial_tsn,
+            addresses: vec![source],
+            cookie: None,
+            cookie_preservative: None,
+            unrecognized: Vec::new(),
+        };
+        let mut reported = 0;
+        for parameter in &init.parameters {
+            let parameter = parameter.map_err(|_| OfferError::Malformed)?;
+            if !offer.take(parameter, source, &mut reported)? {
+                break;
+            }
+        }
+        Ok(offer)
+    }
+
+    /// Takes one parameter; `false` if those after it are not to be read.
+    fn take(
+        &mut self,
+        parameter: Parameter,
+        source: IpAddr,
+        reported: &mut usize,
+    ) -> Result<bool, OfferError> {
+        match parameter {
+            Parameter::Ipv4Address(address) => self.add_address(address.into(), source),
+            Parameter::Ipv6Address(address) => self.add_address(address.into(), source),
+            Parameter::StateCookie(cookie) => self.cookie = Some(cookie),
+            Parameter::CookiePreservative(increment) => self.cookie_preservative = Some(increment),
+            Parameter::HostNameAddress(name) => {
+                return Err(OfferError::HostName(host_name_parameter(name)));
+            }
+            // Understood and without effect: this endpoint sends to whatever family the peer lists and it can reach,
+            // learns of unrecognised parameters from silence just as well, and has neither ECN nor extensions to enable.
+            Parameter::SupportedAddressTypes(_)
+            | Parameter::UnrecognizedParameter(_)
+            | Parameter::EcnCapable
+            | Parameter::SupportedExtensions(_)
+            | Parameter::HeartbeatInfo(_) => {}
+            Parameter::ForwardTsnSupported => {
+                // RFC 3758 is not spoken here, so its parameter is one that is not recognised (type 0xC000: report).
+                self.report(Bytes::from_static(&[0xC0, 0x00, 0x00, 0x04]), reported);
+            }
+            Parameter::Unknown(tlv) => {
+                let action = anabranch_wire::UnknownAction::of_parameter(tlv.kind);
+                if action.report {
+                    self.report(tlv.whole().clone(), reported);
+                }
+                return Ok(!action.stop);
+            }
+        }
+        Ok(true)
+    }
+
+    fn report(&mut self, whole: Bytes, reported: &mut usize) {
+        // 8 bytes: each is wrapped in a parameter of its own, and padded.
+        if *reported + whole.len() + 8 <= MAX_REPORTED {
+            *reported += whole.len() + 8;
+            self.unrecognized.push(whole);
+        }
+    }
+
+    /// A loopback address means something only to the host it is on (RFC 9260 §5.1.2 asks for usable addresses).
+    fn add_address(&mut self, address: IpAddr, source: IpAddr) {
+        let usable = is_unicast(address) && (!address.is_loopback() || source.is_loopback());
+        if usable && !self.addresses.contains(&address) && self.addresses.len() < MAX_PEER_ADDRESSES
+        {
+            self.addresses.push(address);
+        }
+    }
+}
+
+/// The whole parameter again, cut to what an ABORT can hold.
+fn host_name_parameter(mut name: Bytes) -> Bytes {
+    name.truncate(256);
+    let mut whole = bytes::BytesMut::new();
+    if let Ok(tlv) = Tlv::new(anabranch_wire::parameter::kind::HOST_NAME_ADDRESS, &name) {
+        tlv.encode(&mut whole);
+    }
+    whole.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_wire::parameter::Parameters;
+
+    const SOURCE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+
+    fn init(parameters: Parameters) -> Init {
+        Init {
+            initiate_tag: 1,
+            a_rwnd: 65_536,
+            outbound_streams: 1,
+            inbound_streams: 1,
+            initial_tsn: Tsn(1),
+            parameters,
+        }
+    }
+
+    fn unknown(kind: u16, value: &[u8]) -> Parameter {
+        Parameter::Unknown(Tlv::new(kind, value).expect("short"))
+    }
+
+    #[test]
+    fn fields_that_break_their_rules() {
+        let mut zero_tag = init(Parameters::empty());
+        zero_tag.initiate_tag = 0;
+        assert_eq!(Offer::read(&zero_tag, SOURCE), Err(OfferError::ZeroTag));
+        for broken in [
+            Init {
+                outbound_streams: 0,
+                ..init(Parameters::empty())
+            },
+            Init {
+                inbound_streams: 0,
+                ..init(Parameters::empty())
+            },
+            Init {
+                a_rwnd: 1_499,
+                ..init(Parameters::empty())
+            },
+        ] {
+            assert_eq!(Offer::read(&broken, SOURCE), Err(OfferError::Field));
+        }
+        assert!(
+            Offer::read(
+                &Init {
+                    a_rwnd: 1_500,
+                    ..init(Parameters::empty())
+                },
+                SOURCE
+            )
+            .is_ok()
+        );
+    }
+
+    #[test]
+    fn unknown_parameters_follow_their_two_high_bits() {
+        let address = Parameter::Ipv4Address([10, 0, 0, 9].into());
+        for (kind, reported, goes_on) in [
+            (0x3FF0, 0, false),
+            (0x7FF0, 1, false),
+            (0xBFF0, 0, true),
+            (0xFFF0, 1, true),
+        ] {
+            let offer = Offer::read(
+                &init(Parameters::of(&[unknown(kind, b"abcd"), address.clone()])),
+                SOURCE,
+            )
+            .unwrap();
+            assert_eq!(offer.unrecognized.len(), reported, "{kind:#x}");
+            assert_eq!(offer.addresses.len() == 2, goes_on, "{kind:#x}");
+        }
+    }
+
+    #[test]
+    fn many_unknown_parameters_are_reported_within_bounds() {
+        let many: Vec<_> = (0..5_000).map(|_| unknown(0xC123, &[0; 8])).collect();
+        let offer = Offer::read(&init(Parameters::of(&many)), SOURCE).unwrap();
+        assert!(!offer.unrecognized.is_empty());
+        assert!(offer.unrecognized.iter().map(Bytes::len).sum::<usize>() <= MAX_REPORTED);
+    }
+
+    #[test]
+    fn addresses_are_unicast_each_once_and_few() {
+        let mut list: Vec<_> = (0..100)
+            .map(|last| Parameter::Ipv4Address([10, 0, 1, last].into()))
+            .collect();
+        list.insert(0, Parameter::Ipv4Address([10, 0, 0, 1].into()));
+        for bad in [
+            [224, 0, 0, 1],
+            [255, 255, 255, 255],
+            [0, 0, 0, 0],
+            [127, 0, 0, 1],
+        ] {
+            list.insert(0, Parameter::Ipv4Address(bad.into()));
+        }
+        let offer = Offer::read(&init(Parameters::of(&list)), SOURCE).unwrap();
+        assert_eq!(offer.addresses.len(), MAX_PEER_ADDRESSES);
+        assert_eq!(offer.addresses[0], SOURCE);
+        assert!(
+            offer
+                .addresses
+                .iter()
+                .all(|address| address.to_string().starts_with("10.0."))
+        );
+    }
+
+    #[test]
+    fn a_parameter_partly_outside_the_chunk_refuses_the_whole_offer() {
+        let good = Parameters::of(&[Parameter::Ipv4Address([10, 0, 0, 9].into())]);
+        for cut in 1..good.as_bytes().len() {
+            let offer = Offer::read(
+                &init(Parameters::from_bytes(good.as_bytes().slice(..cut))),
+                SOURCE,
+            );
+            assert_eq!(offer, Err(OfferError::Malformed), "cut to {cut}");
+        }
+    }
+
+    #[test]
+    fn a_host_name_is_refused_with_the_parameter() {
+        let offer = Offer::read(
+            &init(Parameters::of(&[Parameter::HostNameAddress(
+                Bytes::from_static(b"a.b\0"),
+            )])),
+            SOURCE,
+        );
+        let Err(OfferError::HostName(whole)) = offer else {
+            panic!("{offer:?}")
+        };
+        assert_eq!(&whole[..], b"\x00\x0b\x00\x08a.b\0");
+    }
+}

@@ -1,0 +1,8 @@
+//! What is known of each destination address: RTO, MTU, congestion state, and which one to use.
+
+pub mod manager;
+pub mod mtu;
+pub mod rto;
+
+pub use manager::{PathEntry, PathId, PathState, Paths};
+pub use rto::RtoEstimator;

@@ -1,0 +1,306 @@
+//! Every destination address of an association, and which of them the next packet takes (RFC 9260 §6.4, §8.2).
+
+use std::net::IpAddr;
+
+use anabranch_congestion::CongestionControl;
+use anabranch_transport::{Nanos, Path, Probe, Trace};
+use anabranch_wire::serial::Tsn;
+
+use super::mtu;
+use super::rto::RtoEstimator;
+use crate::config::Config;
+use crate::heartbeat::Heartbeat;
+use crate::profile::{IdleDecay, RetransmissionPath};
+
+/// Which of an association's paths; small and dense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(
+    /// Position among the association's paths.
+    pub u8,
+);
+
+/// Whether a path may carry data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathState {
+    /// Not yet confirmed by a HEARTBEAT or the handshake (RFC 9260 §5.4).
+    Unconfirmed,
+    /// In use.
+    Active,
+    /// More errors in a row than Path.Max.Retrans (RFC 9260 §8.2).
+    Inactive,
+}
+
+impl PathState {
+    /// The value that [`Probe::PathState`] records.
+    pub fn code(self) -> f64 {
+        match self {
+            PathState::Inactive => 0.0,
+            PathState::Active => 1.0,
+            PathState::Unconfirmed => 3.0,
+        }
+    }
+}
+
+/// One destination address and all that is known of the way there.
+#[derive(Debug)]
+pub struct PathEntry {
+    /// The pair of addresses.
+    pub path: Path,
+    /// Whether it may carry data.
+    pub state: PathState,
+    /// Errors in a row (RFC 9260 §8.2).
+    pub error_count: u32,
+    /// Retransmission timeout.
+    pub rto: RtoEstimator,
+    /// How much may fly.
+    pub cc: Box<dyn CongestionControl>,
+    /// Bytes in flight here, as the profile counts them; without chunks marked for retransmission.
+    pub flightsize: u64,
+    /// Bytes of chunks last sent here that are marked for retransmission.
+    pub marked_bytes: u64,
+    /// The largest SCTP packet, bytes with the common header.
+    pub max_packet: usize,
+    /// When T3-rtx expires; `None` while stopped.
+    pub t3_deadline: Option<Nanos>,
+    /// When DATA was last sent here.
+    pub last_sent: Nanos,
+    /// HEARTBEAT's bookkeeping.
+    pub(crate) heartbeat: Heartbeat,
+    /// The chunk whose acknowledgement will measure the round trip (RFC 9260 §6.3.1 C4).
+    pub(crate) timed: Option<Tsn>,
+    /// No chunk last sent here and still unacknowledged has a lower TSN; a bound, tightened when asked.
+    pub(crate) earliest: Option<Tsn>,
+    /// When idle time next shrinks cwnd.
+    pub(crate) decay_at: Option<Nanos>,
+}
+
+impl PathEntry {
+    fn new(config: &Config, path: Path, state: PathState) -> Self {
+        Self {
+            path,
+            state,
+            error_count: 0,
+            rto: RtoEstimator::new(config.rto_initial(), config.rto_min, config.rto_max),
+            cc: config.new_congestion_control(path.remote),
+            flightsize: 0,
+            marked_bytes: 0,
+            max_packet: config.max_packet(path.remote),
+            t3_deadline: None,
+            last_sent: 0,
+            heartbeat: Heartbeat::default(),
+            timed: None,
+            earliest: None,
+            decay_at: None,
+        }
+    }
+
+    /// Most user data that one DATA chunk carries here.
+    pub fn max_user_data(&self) -> usize {
+        mtu::max_user_data(self.max_packet)
+    }
+
+    /// Takes a round-trip measurement, by DATA or HEARTBEAT.
+    pub fn measure_rtt(&mut self, now: Nanos, id: PathId, rtt: Nanos, trace: &mut Trace) {
+        self.rto.measure(rtt);
+        let seconds = anabranch_transport::time::seconds;
+        trace.record(
+            now,
+            Probe::Srtt,
+            id.0.into(),
+            self.rto.srtt().map_or(0.0, seconds),
+        );
+        trace.record(now, Probe::Rto, id.0.into(), seconds(self.rto.rto()));
+    }
+
+    /// (Re)starts T3-rtx with the RTO in force.
+    pub(crate) fn start_t3(&mut self, now: Nanos) {
+        self.t3_deadline = Some(now + self.rto.rto());
+    }
+
+    /// Lets idle time shrink cwnd, as far as it is due at `now`.
+    pub(crate) fn decay(&mut self, now: Nanos, rule: IdleDecay) {
+        let Some(due) = self.decay_at else { return };
+        let idle = match rule {
+            IdleDecay::Off => return,
+            IdleDecay::Drained if self.flightsize + self.marked_bytes > 0 => return,
+            IdleDecay::Drained | IdleDecay::SinceLastSend => now,
+        };
+        if idle >= due {
+            let rto = self.rto.rto();
+            let spans = (idle - due) / rto + 1;
+            self.cc.on_idle(now, spans.saturating_mul(rto), rto);
+            self.decay_at = Some(due.saturating_add(spans.saturating_mul(rto)));
+        }
+    }
+}
+
+/// All paths of an association. There is always at least one, and the primary is one of them.
+#[derive(Debug)]
+pub struct Paths {
+    entries: Vec<PathEntry>,
+    primary: PathId,
+    retransmission: RetransmissionPath,
+}
+
+impl Paths {
+    /// The most paths of one association; further addresses of a peer are not used.
+    pub const MOST: usize = 32;
+
+    /// The paths of an association that begins with `first`, in state `state`, as its primary.
+    pub fn new(config: &Config, first: Path, state: PathState) -> Self {
+        Self {
+            entries: vec![PathEntry::new(config, first, state)],
+            primary: PathId(0),
+            retransmission: config.profile.retransmission_path,
+        }
+    }
+
+    /// Adds a path; the one already there if the remote address is known, `None` if there are too many.
+    pub fn add(&mut self, config: &Config, path: Path, state: PathState) -> Option<PathId> {
+        if let Some(known) = self.find(path.remote) {
+            return Some(known);
+        }
+        if self.entries.len() == Self::MOST {
+            return None;
+        }
+        self.entries.push(PathEntry::new(config, path, state));
+        Some(PathId(self.entries.len() as u8 - 1))
+    }
+
+    /// The primary path (RFC 9260 §6.4).
+    pub fn primary(&self) -> PathId {
+        self.primary
+    }
+
+    /// Makes `id` the primary path.
+    pub fn set_primary(&mut self, id: PathId) {
+        if usize::from(id.0) < self.entries.len() {
+            self.primary = id;
+        }
+    }
+
+    /// The path of that number. Numbers come from this table, and paths are never removed.
+    pub fn get(&self, id: PathId) -> &PathEntry {
+        &self.entries[usize::from(id.0)]
+    }
+
+    /// The path of that number, to change.
+    pub fn get_mut(&mut self, id: PathId) -> &mut PathEntry {
+        &mut self.entries[usize::from(id.0)]
+    }
+
+    /// The path to that remote address.
+    pub fn find(&self, remote: IpAddr) -> Option<PathId> {
+        self.entries
+            .iter()
+            .position(|entry| entry.path.remote == remote)
+            .map(|index| PathId(index as u8))
+    }
+
+    /// Number of paths.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Never true.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Every path with its number.
+    pub fn iter(&self) -> impl Iterator<Item = (PathId, &PathEntry)> {
+        self.entries
+            .iter()
+            .enumerate()
+            .map(|(index, entry)| (PathId(index as u8), entry))
+    }
+
+    /// Every path with its number, to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (PathId, &mut PathEntry)> {
+        self.entries
+            .iter_mut()
+            .enumerate()
+            .map(|(index, entry)| (PathId(index as u8), entry))
+    }
+
+    /// Where new data goes: the primary while it is not inactive, else the next active path (RFC 9260 §6.4.1).
+    pub fn choose_for_new_data(&self) -> PathId {
+        match self.get(self.primary).state {
+            PathState::Inactive => self.alternate_to(self.primary),
+            PathState::Active | PathState::Unconfirmed => self.primary,
+        }
+    }
+
+    /// Where a chunk last sent on `last` is sent again; `timed_out` tells T3-rtx from fast retransmit (RFC 9260 §6.4).
+    pub fn choose_for_retransmission(&self, last: PathId, timed_out: bool) -> PathId {
+        let alternate = match self.retransmission {
+            RetransmissionPath::Same => false,
+            RetransmissionPath::Alternate => true,
+            RetransmissionPath::AlternateOnTimeout => timed_out,
+        };
+        if !alternate && self.get(last).state == PathState::Active {
+            last
+        } else {
+            self.alternate_to(last)
+        }
+    }
+
+    /// The next active path after `id` in turn; `id` itself if there is none.
+    pub fn alternate_to(&self, id: PathId) -> PathId {
+        let count = self.entries.len();
+        (1..count)
+            .map(|step| PathId(((usize::from(id.0) + step) % count) as u8))
+            .find(|other| self.get(*other).state == PathState::Active)
+            .unwrap_or(id)
+    }
+
+    /// An error on `id`: a timeout of T3-rtx or of a HEARTBEAT (RFC 9260 §8.2). True if the path has now become
+    /// inactive. The association's own count (§8.1) is kept by its owner.
+    pub fn record_error(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        config: &Config,
+        trace: &mut Trace,
+    ) -> bool {
+        let entry = self.get_mut(id);
+        entry.error_count = entry.error_count.saturating_add(1);
+        let failed =
+            entry.error_count > config.path_max_retrans && entry.state != PathState::Inactive;
+        if failed {
+            entry.state = PathState::Inactive;
+            trace.record(
+                now,
+                Probe::PathState,
+                id.0.into(),
+                PathState::Inactive.code(),
+            );
+        }
+        failed
+    }
+
+    /// `id` answered: its errors are forgotten (RFC 9260 §8.2, §8.3). True if the path has now become active again.
+    pub fn record_answer(&mut self, now: Nanos, id: PathId, trace: &mut Trace) -> bool {
+        let entry = self.get_mut(id);
+        entry.error_count = 0;
+        let back = entry.state == PathState::Inactive;
+        if back {
+            entry.state = PathState::Active;
+            trace.record(now, Probe::PathState, id.0.into(), PathState::Active.code());
+        }
+        back
+    }
+
+    /// Bytes in flight on all paths, without chunks marked for retransmission.
+    pub fn total_flightsize(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.flightsize).sum()
+    }
+
+    /// The earliest T3-rtx.
+    pub fn next_t3(&self) -> Option<Nanos> {
+        self.entries
+            .iter()
+            .filter_map(|entry| entry.t3_deadline)
+            .min()
+    }
+}

@@ -1,0 +1,27 @@
+//! Sizes that follow from the path MTU (RFC 9260 §1.2 PMTU and PMDCS, §7.3).
+
+use std::net::IpAddr;
+
+/// Bytes of the common header.
+pub const COMMON_HEADER: usize = 12;
+/// Bytes of a DATA chunk before the user data.
+pub const DATA_HEADER: usize = 16;
+/// The least that an IPv4 host must be able to receive less headers; a smaller MTU is taken as this.
+const LEAST_MTU: usize = 128;
+
+/// The largest SCTP packet (common header and chunks) within `mtu` bytes of IP packet to `remote`, with
+/// `encapsulation` bytes between IP and SCTP. A multiple of 4.
+pub fn max_packet(mtu: usize, remote: IpAddr, encapsulation: usize) -> usize {
+    let ip = if remote.is_ipv6() { 40 } else { 20 };
+    (mtu.clamp(LEAST_MTU, 65535) - ip - encapsulation.min(LEAST_MTU / 4)) & !3
+}
+
+/// The largest DATA chunk in a packet of `max_packet` bytes, header included (PMDCS).
+pub const fn pmdcs(max_packet: usize) -> usize {
+    max_packet - COMMON_HEADER
+}
+
+/// The most user data that one DATA chunk carries in a packet of `max_packet` bytes.
+pub const fn max_user_data(max_packet: usize) -> usize {
+    pmdcs(max_packet) - DATA_HEADER
+}

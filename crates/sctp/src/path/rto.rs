@@ -1,0 +1,106 @@
+//! Retransmission timeout of one path (RFC 9260 §6.3.1).
+
+use anabranch_transport::Nanos;
+
+/// srtt, rttvar and RTO of one path, in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RtoEstimator {
+    srtt: Option<Nanos>,
+    rttvar: Nanos,
+    rto: Nanos,
+    min: Nanos,
+    max: Nanos,
+}
+
+impl RtoEstimator {
+    /// An estimator before its first measurement (§6.3.1 C1): RTO is `initial`.
+    pub fn new(initial: Nanos, min: Nanos, max: Nanos) -> Self {
+        Self {
+            srtt: None,
+            rttvar: 0,
+            rto: initial,
+            min,
+            max: max.max(min),
+        }
+    }
+
+    /// Takes a measurement of the round-trip time (§6.3.1 C2, C3, C6, C7). Karn's rule (C5) is the caller's.
+    pub fn measure(&mut self, rtt: Nanos) {
+        let rtt = rtt.min(1 << 60);
+        let (srtt, rttvar) = match self.srtt {
+            None => (rtt, rtt / 2),
+            // RTO.Beta 1/4, RTO.Alpha 1/8; the variation first, from the old srtt.
+            Some(srtt) => (
+                (7 * srtt + rtt) / 8,
+                (3 * self.rttvar + srtt.abs_diff(rtt)) / 4,
+            ),
+        };
+        self.srtt = Some(srtt);
+        self.rttvar = rttvar;
+        self.rto = (srtt + 4 * rttvar).clamp(self.min, self.max);
+    }
+
+    /// The timer expired: RTO doubles up to its maximum (§6.3.3 E2).
+    pub fn back_off(&mut self) {
+        self.rto = self.rto.saturating_mul(2).min(self.max);
+    }
+
+    /// The timeout in force.
+    pub fn rto(&self) -> Nanos {
+        self.rto
+    }
+
+    /// Smoothed round-trip time, once measured.
+    pub fn srtt(&self) -> Option<Nanos> {
+        self.srtt
+    }
+
+    /// Round-trip time variation; 0 before the first measurement.
+    pub fn rttvar(&self) -> Nanos {
+        self.rttvar
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_transport::time::{MILLISECOND, SECOND};
+
+    fn estimator() -> RtoEstimator {
+        RtoEstimator::new(3 * SECOND, SECOND, 60 * SECOND)
+    }
+
+    #[test]
+    fn first_and_second_measurement_by_hand() {
+        let mut rto = estimator();
+        assert_eq!((rto.rto(), rto.srtt()), (3 * SECOND, None));
+        rto.measure(600 * MILLISECOND);
+        assert_eq!(
+            (rto.srtt(), rto.rttvar()),
+            (Some(600 * MILLISECOND), 300 * MILLISECOND)
+        );
+        assert_eq!(rto.rto(), 1800 * MILLISECOND);
+        // rttvar = 3/4 x 300 + 1/4 x 80 = 245; srtt = 7/8 x 600 + 1/8 x 520 = 590
+        rto.measure(520 * MILLISECOND);
+        assert_eq!(
+            (rto.srtt(), rto.rttvar()),
+            (Some(590 * MILLISECOND), 245 * MILLISECOND)
+        );
+        assert_eq!(rto.rto(), 1570 * MILLISECOND);
+    }
+
+    #[test]
+    fn bounds_hold_and_back_off_doubles_to_the_maximum() {
+        let mut rto = estimator();
+        rto.measure(MILLISECOND);
+        assert_eq!(rto.rto(), SECOND);
+        for expected in [2, 4, 8, 16, 32, 60, 60] {
+            rto.back_off();
+            assert_eq!(rto.rto(), expected * SECOND);
+        }
+        rto.measure(u64::MAX);
+        assert_eq!(rto.rto(), 60 * SECOND);
+        rto.measure(0);
+        assert!(rto.rto() <= 60 * SECOND);
+    }
+}

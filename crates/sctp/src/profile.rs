@@ -1,0 +1,289 @@
+//! Which text the stack follows, as data: every departure between RFC 2960, RFC 4960, RFC 9260 and the module of
+//! ns-2.35 is a named switch with its clause and its reason, so that a spec can start from a profile and turn one.
+
+mod switch;
+mod values;
+
+pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
+pub use switch::{Switch, SwitchError};
+pub use values::{
+    Counts, FastRecovery, Htna, IdleDecay, InitialCwnd, MaxBurst, RetransmissionPath, Span,
+    WhenFull, WindowUnit,
+};
+
+use anabranch_transport::time::SECOND;
+use switch::SwitchValue;
+
+macro_rules! switches {
+    ($($(#[doc = $doc:literal])+ $name:ident: $kind:ty, $clause:literal;)+) => {
+        /// The switches, each with its clause and reason. Start from [`Profile::by_name`].
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Profile {
+            /// Name of the profile this one started from.
+            pub name: &'static str,
+            $($(#[doc = $doc])+ pub $name: $kind,)+
+        }
+
+        impl Profile {
+            /// Every switch with its clause, its text and what it may be set to.
+            pub const SWITCHES: &'static [Switch] = &[$(Switch {
+                name: stringify!($name),
+                clause: $clause,
+                about: concat!($($doc, "\n"),+),
+                allowed: <$kind as SwitchValue>::ALLOWED,
+            }),+];
+
+            /// Sets one switch from its text, as a spec writes it.
+            ///
+            /// # Errors
+            /// The switch is unknown (the nearest name is offered) or does not take the value.
+            pub fn set(&mut self, switch: &str, value: &str) -> Result<(), SwitchError> {
+                match switch {
+                    $(stringify!($name) => {
+                        self.$name = <$kind as SwitchValue>::parse(value).ok_or_else(|| SwitchError::Value {
+                            switch: stringify!($name),
+                            found: value.to_owned(),
+                            allowed: <$kind as SwitchValue>::ALLOWED,
+                        })?;
+                        Ok(())
+                    })+
+                    unknown => Err(SwitchError::unknown(unknown, Self::SWITCHES)),
+                }
+            }
+
+            /// The value of one switch, as [`Profile::set`] takes it.
+            pub fn show(&self, switch: &str) -> Option<String> {
+                match switch {
+                    $(stringify!($name) => Some(SwitchValue::show(&self.$name)),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+switches! {
+    /// So many SACKs must report a TSN missing before it is retransmitted fast: 4 in RFC 2960, 3 since RFC 4960
+    /// (as TCP's three duplicates) and by default in ns-2.35.
+    missing_reports: u32, "RFC 9260 §7.2.4";
+    /// What keeps one window of losses from cutting cwnd more than once. `none`: RFC 2960 has no fast recovery; each
+    /// SACK that brings TSNs to the threshold cuts cwnd once per path, so two losses of one window whose counts
+    /// mature in different SACKs cut it twice. `exit_point`: one cut until the point is acknowledged.
+    /// `recovery_point`: ns-2.35 compares each lost TSN with the highest sent at the last cut.
+    fast_recovery: FastRecovery, "RFC 9260 §7.2.4";
+    /// A TSN is retransmitted fast at most once. RFC 2960 resets the counter instead, which lets a hole be sent again
+    /// after as many reports as the window is long; neither the papers' traces nor any implementation does that.
+    fast_retransmit_once: bool, "RFC 9260 §7.2.4 (5)";
+    /// Which reports count: with highest-TSN-newly-acknowledged only TSNs below it; `per_sack` as the text says,
+    /// `persistent` as ns-2.35, which keeps the highest over SACKs that acknowledge nothing new; `off` counts every
+    /// report, as RFC 2960 before its errata (RFC 4460 §2.14).
+    htna: Htna, "RFC 9260 §7.2.4";
+    /// The first packet of a fast retransmit goes at once, whatever cwnd is: RFC 2960's "single packet", explicit since
+    /// RFC 4960.
+    fast_retransmit_ignores_cwnd: bool, "RFC 9260 §7.2.4 (3)";
+    /// After the one packet of a fast retransmit or timeout, further marked chunks wait for the next SACK, and new
+    /// data with them (ns-2.35); the texts let them go as cwnd allows.
+    retransmissions_wait_for_sack: bool, "RFC 9260 §7.2.4";
+    /// A packet that carries retransmissions is filled up with new data; ns-2.35 keeps them apart.
+    bundle_new_with_retransmissions: bool, "RFC 9260 §6.1 C";
+    /// Fast retransmit of the earliest outstanding chunk restarts T3-rtx only if other data is in flight (ns-2.35);
+    /// the texts restart it always.
+    fast_retransmit_restarts_idle_t3: bool, "RFC 9260 §7.2.4 (4)";
+    /// Where a retransmission goes when the peer has several addresses: the texts say an alternate after a timeout;
+    /// ns-2.35 always tries an alternate (rtxToAlt_ 1).
+    retransmission_path: RetransmissionPath, "RFC 9260 §6.4";
+    /// The first window: 2 units in RFC 2960, min(4, max(2, 4380 bytes)) since RFC 4960, 4404 bytes in RFC 9260.
+    initial_cwnd: InitialCwnd, "RFC 9260 §7.2.1";
+    /// ssthresh before the first loss, bytes: arbitrarily high by the texts; the papers and ns-2.35 set the size of
+    /// the peer's window.
+    initial_ssthresh: u64, "RFC 9260 §7.2.1";
+    /// The least ssthresh after a loss, in units: 2 in RFC 2960, 4 since RFC 4960.
+    ssthresh_floor: u64, "RFC 9260 §7.2.3";
+    /// cwnd == ssthresh counts as slow start.
+    slow_start_at_ssthresh: bool, "RFC 9260 §7.2.1";
+    /// cwnd grows only if the flight was at least cwnd before the SACK.
+    growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1";
+    /// cwnd grows only if the SACK advanced the cumulative point.
+    growth_needs_cumulative_advance: bool, "RFC 9260 §7.2.1";
+    /// What becomes of `partial_bytes_acked` while the window is not full.
+    unfilled_credit: UnfilledCredit, "RFC 9260 §7.2.2";
+    /// The unit of cwnd: `pmdcs`, the largest DATA chunk (RFC 9260, ns-2.35's MDS, and the steps of the papers'
+    /// figures), or `mtu`, the path MTU with all headers (RFC 2960 and 4960 to the letter).
+    window_unit: WindowUnit, "RFC 9260 §7.2";
+    /// What of a DATA chunk cwnd and flightsize count: the whole chunk with its header and padding (RFC 9260 §7.2.2),
+    /// the chunk without padding (ns-2.35), or the user data.
+    cwnd_counts: Counts, "RFC 9260 §7.2.2";
+    /// What of a DATA chunk the receive window counts, at both ends: user data by the texts, the chunk with its
+    /// header in ns-2.35.
+    rwnd_counts: Counts, "RFC 9260 §6.2.1";
+    /// Chunks marked for retransmission still count as in flight when a window is judged full and when the peer's
+    /// window is computed (ns-2.35); by the texts they are not outstanding.
+    flight_counts_marked: bool, "RFC 9260 §6.2.1";
+    /// A timeout at a window of one unit leaves ssthresh alone (ns-2.35); by the texts ssthresh falls to its floor.
+    repeated_timeout_keeps_ssthresh: bool, "RFC 9260 §7.2.3";
+    /// How an idle path's cwnd decays, once per RTO: from when it was `drained`; `since_last_send`, outstanding or
+    /// not, and only above two units (ns-2.35); or `off`.
+    idle_decay: IdleDecay, "RFC 9260 §7.2.1";
+    /// At most so many packets of new data in one burst.
+    max_burst: u32, "RFC 9260 §6.1 D";
+    /// When Max.Burst applies: at `each_sack` (that is, each occasion to send), only `after_fast_retransmit` was
+    /// acknowledged (ns-2.35), or `off` (RFC 2960 before its errata has no such limit).
+    max_burst_applies: MaxBurst, "RFC 9260 §6.1 D";
+    /// RTO before the first measurement, seconds: 3 in RFC 2960 and 4960, 1 in RFC 9260.
+    rto_initial: Span, "RFC 9260 §16";
+    /// Only one round-trip measurement is in progress on a path at a time; otherwise each new acknowledgement
+    /// of a chunk sent once is a measurement.
+    rtt_once_per_round_trip: bool, "RFC 9260 §6.3.1 C4";
+    /// A loss cancels the measurement in progress, since the answer to a retransmission may acknowledge
+    /// the timed chunk long after it arrived (ns-2.35, after S. Baucke).
+    loss_cancels_rtt: bool, "RFC 9260 §6.3.1 C5";
+    /// No data before every path was confirmed by HEARTBEAT: one round trip more than RFC 2960 (ns-2.35); the texts
+    /// let data flow on confirmed paths.
+    confirm_paths_before_data: bool, "RFC 9260 §5.4";
+    /// What the receiver does with new data that does not fit its buffer: `answer` with a SACK, or drop it `silently`
+    /// (ns-2.35, also for a chunk larger than what is left).
+    when_full: WhenFull, "RFC 9260 §6.2";
+    /// Do not advertise a window below one MTU, and announce when it opens again.
+    silly_window_avoidance: bool, "RFC 9260 §6.2";
+    /// Whole messages in order occupy the receive window until the application takes them; ns-2.35 takes them as read.
+    window_counts_deliverable: bool, "RFC 9260 §6.2";
+    /// A SACK goes at once when a packet fills the last gap (as RFC 5681 §4.2 asks of TCP); the text only asks for
+    /// SACKs while a gap remains.
+    sack_when_gap_fills: bool, "RFC 9260 §6.7";
+}
+
+impl Profile {
+    /// The names that [`Profile::by_name`] knows.
+    pub const NAMES: &'static [&'static str] = &["rfc9260", "rfc4960", "rfc2960", "ns2"];
+
+    /// The profile of that name; see [`Profile::NAMES`].
+    pub fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "rfc9260" => Some(Self::rfc9260()),
+            "rfc4960" => Some(Self::rfc4960()),
+            "rfc2960" => Some(Self::rfc2960()),
+            "ns2" => Some(Self::ns2()),
+            _ => None,
+        }
+    }
+
+    /// RFC 9260 (2022), the text in force.
+    pub fn rfc9260() -> Self {
+        Self {
+            name: "rfc9260",
+            missing_reports: 3,
+            fast_recovery: FastRecovery::ExitPoint,
+            fast_retransmit_once: true,
+            htna: Htna::PerSack,
+            fast_retransmit_ignores_cwnd: true,
+            retransmissions_wait_for_sack: false,
+            bundle_new_with_retransmissions: true,
+            fast_retransmit_restarts_idle_t3: true,
+            retransmission_path: RetransmissionPath::AlternateOnTimeout,
+            initial_cwnd: InitialCwnd::Rfc9260,
+            initial_ssthresh: 1 << 30,
+            ssthresh_floor: 4,
+            slow_start_at_ssthresh: true,
+            growth_needs_full_cwnd: true,
+            growth_needs_cumulative_advance: true,
+            unfilled_credit: UnfilledCredit::Cap,
+            window_unit: WindowUnit::Pmdcs,
+            cwnd_counts: Counts::PaddedChunk,
+            rwnd_counts: Counts::UserData,
+            flight_counts_marked: false,
+            repeated_timeout_keeps_ssthresh: false,
+            idle_decay: IdleDecay::Drained,
+            max_burst: 4,
+            max_burst_applies: MaxBurst::EachSack,
+            rto_initial: Span(SECOND),
+            rtt_once_per_round_trip: true,
+            loss_cancels_rtt: true,
+            confirm_paths_before_data: false,
+            when_full: WhenFull::Answer,
+            silly_window_avoidance: true,
+            window_counts_deliverable: true,
+            sack_when_gap_fills: true,
+        }
+    }
+
+    /// RFC 4960 (2007).
+    pub fn rfc4960() -> Self {
+        Self {
+            name: "rfc4960",
+            initial_cwnd: InitialCwnd::Rfc4960,
+            unfilled_credit: UnfilledCredit::Keep,
+            window_unit: WindowUnit::Mtu,
+            cwnd_counts: Counts::PaddedChunk,
+            rto_initial: Span(3 * SECOND),
+            sack_when_gap_fills: false,
+            ..Self::rfc9260()
+        }
+    }
+
+    /// RFC 2960 (2000) as the papers of 2002 read it: four missing reports, no fast recovery, two units to begin
+    /// with. The unit is the data chunk, since that is how their cwnd steps (1448 bytes).
+    pub fn rfc2960() -> Self {
+        Self {
+            name: "rfc2960",
+            missing_reports: 4,
+            fast_recovery: FastRecovery::None,
+            htna: Htna::Off,
+            initial_cwnd: InitialCwnd::Units(2),
+            initial_ssthresh: 65536,
+            ssthresh_floor: 2,
+            window_unit: WindowUnit::Pmdcs,
+            max_burst_applies: MaxBurst::Off,
+            loss_cancels_rtt: false,
+            ..Self::rfc4960()
+        }
+    }
+
+    /// What the SCTP module of ns-2.35 does (release 3.8 of the University of Delaware's), with its defaults; the
+    /// `era` of the papers sets `missing_reports = 4`.
+    pub fn ns2() -> Self {
+        Self {
+            name: "ns2",
+            missing_reports: 3,
+            fast_recovery: FastRecovery::RecoveryPoint,
+            fast_retransmit_once: true,
+            htna: Htna::Persistent,
+            fast_retransmit_ignores_cwnd: true,
+            retransmissions_wait_for_sack: true,
+            bundle_new_with_retransmissions: false,
+            fast_retransmit_restarts_idle_t3: false,
+            retransmission_path: RetransmissionPath::Alternate,
+            initial_cwnd: InitialCwnd::Rfc4960,
+            initial_ssthresh: 65536,
+            ssthresh_floor: 4,
+            slow_start_at_ssthresh: true,
+            growth_needs_full_cwnd: true,
+            growth_needs_cumulative_advance: true,
+            unfilled_credit: UnfilledCredit::Discard,
+            window_unit: WindowUnit::Pmdcs,
+            cwnd_counts: Counts::Chunk,
+            rwnd_counts: Counts::Chunk,
+            flight_counts_marked: true,
+            repeated_timeout_keeps_ssthresh: true,
+            idle_decay: IdleDecay::SinceLastSend,
+            max_burst: 4,
+            max_burst_applies: MaxBurst::AfterFastRetransmit,
+            rto_initial: Span(3 * SECOND),
+            rtt_once_per_round_trip: true,
+            loss_cancels_rtt: true,
+            confirm_paths_before_data: true,
+            when_full: WhenFull::Silent,
+            silly_window_avoidance: false,
+            window_counts_deliverable: false,
+            sack_when_gap_fills: false,
+        }
+    }
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self::rfc9260()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,208 @@
+//! What a switch can be set to.
+
+use anabranch_congestion::sctp_newreno::UnfilledCredit;
+use anabranch_transport::{Nanos, time};
+
+use super::switch::SwitchValue;
+
+macro_rules! spelled {
+    ($kind:ty: $($variant:path = $text:literal),+ $(,)?) => {
+        impl SwitchValue for $kind {
+            const ALLOWED: &'static str = spelled!(@list $($text),+);
+
+            fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some($variant),)+ _ => None }
+            }
+
+            fn show(&self) -> String {
+                match self { $($variant => $text.to_owned()),+ }
+            }
+        }
+    };
+    (@list $first:literal $(, $more:literal)*) => { concat!("\"", $first, "\"" $(, ", \"", $more, "\"")*) };
+}
+
+/// See [`Profile::fast_recovery`](super::Profile::fast_recovery).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastRecovery {
+    /// Each SACK that finds losses cuts cwnd once per path (RFC 2960).
+    None,
+    /// One cut until the cumulative point reaches what was the highest outstanding TSN (RFC 4960, RFC 9260).
+    ExitPoint,
+    /// A cut only for TSNs above the highest one sent at the last cut (ns-2.35).
+    RecoveryPoint,
+}
+spelled!(FastRecovery: FastRecovery::None = "none", FastRecovery::ExitPoint = "exit_point",
+    FastRecovery::RecoveryPoint = "recovery_point");
+
+/// See [`Profile::htna`](super::Profile::htna).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Htna {
+    /// Every TSN below the highest gap block counts.
+    Off,
+    /// Only TSNs below the highest newly acknowledged by this SACK; in fast recovery, when the cumulative point
+    /// advances, all below the highest gap block.
+    PerSack,
+    /// The same, but the highest newly acknowledged TSN is remembered from one SACK to the next.
+    Persistent,
+}
+spelled!(Htna: Htna::Off = "off", Htna::PerSack = "per_sack", Htna::Persistent = "persistent");
+
+/// See [`Profile::retransmission_path`](super::Profile::retransmission_path).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetransmissionPath {
+    /// Where the chunk was last sent, unless that path is inactive.
+    Same,
+    /// Another active path, if there is one.
+    Alternate,
+    /// Another active path after a timeout, the same after a fast retransmit.
+    AlternateOnTimeout,
+}
+spelled!(RetransmissionPath: RetransmissionPath::Same = "same", RetransmissionPath::Alternate = "alternate",
+    RetransmissionPath::AlternateOnTimeout = "alternate_on_timeout");
+
+/// See [`Profile::window_unit`](super::Profile::window_unit).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowUnit {
+    /// The largest DATA chunk, as much of it as cwnd counts.
+    Pmdcs,
+    /// The path MTU.
+    Mtu,
+}
+spelled!(WindowUnit: WindowUnit::Pmdcs = "pmdcs", WindowUnit::Mtu = "mtu");
+
+/// What of a DATA chunk a window counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// The user data.
+    UserData,
+    /// The user data and the 16 bytes of the chunk's header.
+    Chunk,
+    /// The chunk and its padding.
+    PaddedChunk,
+}
+spelled!(Counts: Counts::UserData = "user_data", Counts::Chunk = "chunk", Counts::PaddedChunk = "padded_chunk");
+
+impl Counts {
+    /// What `user_data` bytes in one chunk count as.
+    #[inline]
+    pub const fn bytes(self, user_data: usize) -> u64 {
+        match self {
+            Counts::UserData => user_data as u64,
+            Counts::Chunk => user_data as u64 + 16,
+            Counts::PaddedChunk => (user_data as u64 + 16 + 3) & !3,
+        }
+    }
+}
+
+/// See [`Profile::idle_decay`](super::Profile::idle_decay).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdleDecay {
+    /// cwnd keeps its size.
+    Off,
+    /// Once per RTO while nothing is outstanding, since the last data was sent.
+    Drained,
+    /// Once per RTO since the last data was sent, outstanding or not.
+    SinceLastSend,
+}
+spelled!(IdleDecay: IdleDecay::Off = "off", IdleDecay::Drained = "drained",
+    IdleDecay::SinceLastSend = "since_last_send");
+
+/// See [`Profile::max_burst_applies`](super::Profile::max_burst_applies).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaxBurst {
+    /// Never.
+    Off,
+    /// At each occasion to send.
+    EachSack,
+    /// Once a chunk that had been retransmitted fast is cumulatively acknowledged.
+    AfterFastRetransmit,
+}
+spelled!(MaxBurst: MaxBurst::Off = "off", MaxBurst::EachSack = "each_sack",
+    MaxBurst::AfterFastRetransmit = "after_fast_retransmit");
+
+/// See [`Profile::when_full`](super::Profile::when_full).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// A chunk that fills a hole is kept; another is dropped and answered by a SACK at once.
+    Answer,
+    /// Any chunk that does not fit is dropped, and no SACK is sent for it.
+    Silent,
+}
+spelled!(WhenFull: WhenFull::Answer = "answer", WhenFull::Silent = "silent");
+
+spelled!(UnfilledCredit: UnfilledCredit::Keep = "keep", UnfilledCredit::Cap = "cap",
+    UnfilledCredit::Discard = "discard");
+
+/// See [`Profile::initial_cwnd`](super::Profile::initial_cwnd).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialCwnd {
+    /// So many units (RFC 2960: at most 2).
+    Units(u64),
+    /// min(4 units, max(2 units, 4380 bytes)).
+    Rfc4960,
+    /// min(4 units, max(2 units, 4404 bytes)), 4344 bytes over IPv6.
+    Rfc9260,
+}
+
+impl InitialCwnd {
+    /// The window in bytes for a unit of `unit` bytes.
+    pub fn bytes(self, unit: u64, ipv6: bool) -> u64 {
+        let between = |bytes: u64| (4 * unit).min(bytes.max(2 * unit));
+        match self {
+            InitialCwnd::Units(units) => units * unit,
+            InitialCwnd::Rfc4960 => between(4380),
+            InitialCwnd::Rfc9260 => between(if ipv6 { 4344 } else { 4404 }),
+        }
+    }
+}
+
+impl SwitchValue for InitialCwnd {
+    const ALLOWED: &'static str = "a number of units from 1 to 1000, \"rfc4960\", \"rfc9260\"";
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "rfc4960" => Some(InitialCwnd::Rfc4960),
+            "rfc9260" => Some(InitialCwnd::Rfc9260),
+            number => number
+                .parse()
+                .ok()
+                .filter(|units| (1..=1000).contains(units))
+                .map(InitialCwnd::Units),
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            InitialCwnd::Units(units) => units.to_string(),
+            InitialCwnd::Rfc4960 => "rfc4960".to_owned(),
+            InitialCwnd::Rfc9260 => "rfc9260".to_owned(),
+        }
+    }
+}
+
+/// A span of time, written in seconds or with its unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span(
+    /// The span, nanoseconds.
+    pub Nanos,
+);
+
+impl SwitchValue for Span {
+    const ALLOWED: &'static str =
+        "a time up to 1e6 s: \"1.5 s\", \"200 ms\", or a number of seconds";
+
+    fn parse(text: &str) -> Option<Self> {
+        let (number, scale) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+            (Some(milliseconds), _) => (milliseconds, 1e-3),
+            (None, Some(seconds)) => (seconds, 1.0),
+            (None, None) => (text, 1.0),
+        };
+        let seconds = number.trim().parse::<f64>().ok()? * scale;
+        (seconds > 0.0 && seconds <= 1e6).then(|| Span(time::from_seconds(seconds)))
+    }
+
+    fn show(&self) -> String {
+        format!("{} s", time::seconds(self.0))
+    }
+}

@@ -1,0 +1,343 @@
+//! The receiving half of an association: TSNs, reassembly, order, the receive window, when to acknowledge.
+//!
+//! The owner's loop: [`Receiver::handle_data`] for each DATA chunk of a packet, [`Receiver::on_packet_end`] after the
+//! last chunk, then [`Receiver::poll_message`] until it is empty and [`Receiver::push_sack`] while
+//! [`Receiver::sack_due`].
+
+mod message;
+mod order;
+mod reassembly;
+mod sack_policy;
+mod tsn_tracker;
+mod window;
+
+use std::collections::VecDeque;
+
+use anabranch_transport::{Nanos, Probe, Trace, time};
+use anabranch_wire::chunk::{Data, OutgoingSack, Sack};
+use anabranch_wire::{Full, PacketBuilder, Tsn};
+use bytes::Bytes;
+
+pub use message::{MessageBytes, ReceivedMessage};
+
+use crate::config::Config;
+use crate::path::PathId;
+use crate::profile::{Profile, WhenFull};
+use order::{Order, Whole};
+use reassembly::{Fragmented, Reassembly};
+use sack_policy::SackPolicy;
+use tsn_tracker::{Arrival, TsnTracker};
+use window::ReceiveWindow;
+
+/// Held payloads shorter than this are copied, so that a small slice does not keep a whole datagram in memory.
+const COPY_BELOW: usize = 256;
+
+/// What became of a DATA chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataOutcome {
+    /// It was new and has been taken.
+    NewData,
+    /// It had arrived before; the next SACK reports it.
+    Duplicate,
+    /// No room in the receive buffer: dropped, as if it had not arrived.
+    DroppedFull,
+    /// Its TSN is too far on to be reported: dropped.
+    BeyondWindow,
+    /// Its stream does not exist: acknowledged and dropped, to be answered by ERROR with Invalid Stream Identifier
+    /// (RFC 9260 §6.5).
+    InvalidStream,
+    /// It carries no user data, to be answered by ABORT with No User Data (RFC 9260 §6.2).
+    NoUserData,
+    /// It contradicts other chunks (a fragment inside another message, a stream sequence number used twice), to be
+    /// answered by ABORT with Protocol Violation.
+    ProtocolViolation,
+}
+
+/// The receiving half of an association.
+#[derive(Debug)]
+pub struct Receiver {
+    profile: Profile,
+    streams: u16,
+    initial_tsn: Tsn,
+    tracker: TsnTracker,
+    reassembly: Reassembly,
+    order: Order,
+    ready: VecDeque<Whole>,
+    window: ReceiveWindow,
+    sack: SackPolicy,
+    from: PathId,
+}
+
+impl Receiver {
+    /// A receiver of chunks from `peer_initial_tsn` on, on streams below `inbound_streams`.
+    pub fn new(config: &Config, peer_initial_tsn: Tsn, inbound_streams: u16) -> Self {
+        Self {
+            profile: config.profile.clone(),
+            streams: inbound_streams,
+            initial_tsn: peer_initial_tsn,
+            tracker: TsnTracker::new(peer_initial_tsn),
+            reassembly: Reassembly::default(),
+            order: Order::default(),
+            ready: VecDeque::new(),
+            window: ReceiveWindow::new(config),
+            sack: SackPolicy::new(config),
+            from: PathId(0),
+        }
+    }
+
+    /// Takes one DATA chunk that came on path `from`.
+    pub fn handle_data(
+        &mut self,
+        now: Nanos,
+        data: Data,
+        from: PathId,
+        trace: &mut Trace,
+    ) -> DataOutcome {
+        self.from = from;
+        if data.has_no_user_data() {
+            return DataOutcome::NoUserData;
+        }
+        let bytes = self.profile.rwnd_counts.bytes(data.user_data.len());
+        if self.profile.when_full == WhenFull::Silent && !self.window.fits(bytes) {
+            if self.tracker.has_gaps() {
+                self.sack.at_once(); // ns-2.35 answers every packet while there is a gap
+            }
+            return DataOutcome::DroppedFull;
+        }
+        match self.tracker.classify(data.tsn) {
+            Arrival::Duplicate => {
+                self.tracker.note_duplicate(data.tsn);
+                self.sack.at_once(); // RFC 9260 §6.2
+                return DataOutcome::Duplicate;
+            }
+            Arrival::OutOfReach => {
+                self.sack.at_once();
+                return DataOutcome::BeyondWindow;
+            }
+            Arrival::New => {}
+        }
+        if data.stream_id >= self.streams {
+            self.arrived(now, &data, trace);
+            return DataOutcome::InvalidStream;
+        }
+        if !self.has_room_for(&data, bytes) {
+            self.sack.at_once();
+            return DataOutcome::DroppedFull;
+        }
+        self.arrived(now, &data, trace);
+        self.window.take(bytes);
+        let taken = self.take(now, data, bytes, trace);
+        trace.record(now, Probe::Buffered, 0, self.window.used() as f64);
+        if taken {
+            DataOutcome::NewData
+        } else {
+            DataOutcome::ProtocolViolation
+        }
+    }
+
+    /// Room in the buffer, or a hole to be filled: a chunk below the highest TSN is taken beyond the buffer, up to as
+    /// much again, since only it can set free what waits behind it (RFC 9260 §6.2).
+    fn has_room_for(&self, data: &Data, bytes: u64) -> bool {
+        let fills_hole = data.tsn.lt(self.tracker.highest());
+        let held = self.reassembly.chunks() + self.order.waiting() + self.ready.len();
+        self.window.admits(bytes, held, fills_hole)
+    }
+
+    /// Notes the TSN, and when it must be acknowledged.
+    fn arrived(&mut self, now: Nanos, data: &Data, trace: &mut Trace) {
+        let had_gaps = self.tracker.has_gaps();
+        self.tracker.insert(data.tsn);
+        let filled = had_gaps && !self.tracker.has_gaps();
+        if data.immediate || (filled && self.profile.sack_when_gap_fills) {
+            self.sack.at_once();
+        } else {
+            self.sack.saw_data();
+        }
+        trace.record(
+            now,
+            Probe::Received,
+            0,
+            f64::from(data.tsn.distance_from(self.initial_tsn)),
+        );
+    }
+
+    /// Puts a chunk that is new where it belongs; false if it contradicts others.
+    fn take(&mut self, now: Nanos, data: Data, bytes: u64, trace: &mut Trace) -> bool {
+        if data.beginning && data.ending {
+            let message = ReceivedMessage {
+                stream: data.stream_id,
+                ppid: data.ppid,
+                unordered: data.unordered,
+                ssn: data.ssn,
+                payload: MessageBytes::One(data.user_data),
+            };
+            return self.whole(
+                now,
+                Whole {
+                    message,
+                    bytes,
+                    since: now,
+                },
+                trace,
+            );
+        }
+        let data = Data {
+            user_data: compact(data.user_data),
+            ..data
+        };
+        match self.reassembly.insert(data) {
+            Fragmented::Held => true,
+            Fragmented::Complete(message, _) => {
+                let counted = |part: &Bytes| self.profile.rwnd_counts.bytes(part.len());
+                let bytes = message.payload.parts().iter().map(counted).sum();
+                self.whole(
+                    now,
+                    Whole {
+                        message,
+                        bytes,
+                        since: now,
+                    },
+                    trace,
+                )
+            }
+            Fragmented::Contradiction => {
+                self.window.free(bytes);
+                false
+            }
+        }
+    }
+
+    fn whole(&mut self, now: Nanos, mut whole: Whole, trace: &mut Trace) -> bool {
+        let (ready, window) = (&mut self.ready, &mut self.window);
+        let as_read = !self.profile.window_counts_deliverable;
+        let mut deliver = |mut whole: Whole| {
+            let length = whole.message.payload.len() as f64;
+            trace.record(now, Probe::Delivered, whole.message.stream, length);
+            trace.record(
+                now,
+                Probe::HeadOfLineWait,
+                whole.message.stream,
+                time::seconds(now - whole.since),
+            );
+            if as_read {
+                window.free(std::mem::take(&mut whole.bytes));
+            }
+            ready.push_back(whole);
+        };
+        if whole.message.unordered {
+            deliver(whole);
+            return true;
+        }
+        let bytes = whole.bytes;
+        if self.order.must_wait(&whole.message)
+            && let MessageBytes::One(payload) = &mut whole.message.payload
+        {
+            *payload = compact(std::mem::take(payload));
+        }
+        let in_order = self.order.insert(whole, deliver);
+        if !in_order {
+            self.window.free(bytes);
+        }
+        in_order
+    }
+
+    /// The last chunk of a packet has been handled: decides whether a SACK goes now or after the delay.
+    pub fn on_packet_end(&mut self, now: Nanos) {
+        self.sack.packet_end(now, self.tracker.has_gaps());
+    }
+
+    /// Whether a SACK must go now.
+    pub fn sack_due(&self) -> bool {
+        self.sack.due()
+    }
+
+    /// Whether received data is not yet acknowledged, so that a SACK may ride on a packet that goes anyway.
+    pub fn sack_useful(&self) -> bool {
+        self.sack.waiting()
+    }
+
+    /// When a delayed SACK becomes due.
+    pub fn sack_deadline(&self) -> Option<Nanos> {
+        self.sack.deadline()
+    }
+
+    /// The delay of a SACK may be over.
+    pub fn handle_sack_timer(&mut self, now: Nanos) {
+        self.sack.handle_timer(now);
+    }
+
+    /// The path on which DATA came last: where its SACK goes (RFC 9260 §6.4).
+    pub fn sack_path(&self) -> PathId {
+        self.from
+    }
+
+    /// Adds a SACK to a packet, with as many gap blocks and then duplicates as fit. The SACK counts as sent.
+    ///
+    /// # Errors
+    /// [`Full`] if not even a SACK without blocks fits; nothing has changed then.
+    pub fn push_sack(
+        &mut self,
+        now: Nanos,
+        packet: &mut PacketBuilder<'_>,
+        trace: &mut Trace,
+    ) -> Result<(), Full> {
+        let fitting = Sack::gap_blocks_within(packet.room(), 0);
+        let gaps = self.tracker.gap_count().min(fitting);
+        let duplicates = self.tracker.duplicates().len().min(fitting - gaps);
+        let advertised = self.window.to_advertise();
+        packet.push(&OutgoingSack {
+            cumulative_tsn_ack: self.tracker.cumulative(),
+            a_rwnd: advertised,
+            gap_blocks: self.tracker.blocks().take(gaps),
+            duplicates: &self.tracker.duplicates()[..duplicates],
+        })?;
+        self.tracker.forget_duplicates(duplicates);
+        self.window.advertised(advertised);
+        self.sack.sent();
+        trace.record(now, Probe::AdvertisedRwnd, 0, advertised.into());
+        Ok(())
+    }
+
+    /// The next message for the application. Taking it frees the receive buffer, and makes a SACK due if the window had
+    /// been closed and is open again.
+    pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
+        let whole = self.ready.pop_front()?;
+        self.window.free(whole.bytes);
+        if self.window.update_is_worth_a_sack() {
+            self.sack.demand();
+        }
+        Some(whole.message)
+    }
+
+    /// Whether [`Receiver::poll_message`] has something to give.
+    pub fn has_message(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// The window that a SACK would advertise now, bytes.
+    pub fn a_rwnd(&self) -> u32 {
+        self.window.to_advertise()
+    }
+
+    /// The last TSN received before the first hole.
+    pub fn cumulative_tsn(&self) -> Tsn {
+        self.tracker.cumulative()
+    }
+
+    /// Whether nothing waits in the receive buffer.
+    pub fn is_empty(&self) -> bool {
+        self.window.used() == 0 && self.ready.is_empty()
+    }
+}
+
+/// The same bytes without a datagram behind them, if they are few.
+fn compact(payload: Bytes) -> Bytes {
+    if payload.len() < COPY_BELOW {
+        Bytes::copy_from_slice(&payload)
+    } else {
+        payload
+    }
+}
+
+#[cfg(test)]
+mod tests;

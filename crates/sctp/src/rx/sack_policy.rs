@@ -1,0 +1,94 @@
+//! When to acknowledge: every second packet, after a delay, or at once (RFC 9260 §6.2, §6.7).
+
+use anabranch_transport::Nanos;
+
+use crate::config::Config;
+
+/// Decides when a SACK is due.
+#[derive(Debug)]
+pub(super) struct SackPolicy {
+    delayed: bool,
+    delay: Nanos,
+    due: bool,
+    deadline: Option<Nanos>,
+    /// Packets with DATA since the last SACK.
+    packets: u32,
+    /// The packet at hand held DATA, or DATA that must be answered at once.
+    saw_data: bool,
+    at_once: bool,
+    /// The first DATA of an association is answered at once (RFC 9260 §5.1).
+    answered_first: bool,
+}
+
+impl SackPolicy {
+    pub fn new(config: &Config) -> Self {
+        Self {
+            delayed: config.delayed_sack,
+            delay: config.sack_delay,
+            due: false,
+            deadline: None,
+            packets: 0,
+            saw_data: false,
+            at_once: false,
+            answered_first: false,
+        }
+    }
+
+    /// The packet at hand holds DATA that a SACK will answer.
+    pub fn saw_data(&mut self) {
+        self.saw_data = true;
+    }
+
+    /// A SACK must go with the end of the packet at hand.
+    pub fn at_once(&mut self) {
+        self.saw_data = true;
+        self.at_once = true;
+    }
+
+    /// The packet at hand has been read.
+    pub fn packet_end(&mut self, now: Nanos, has_gaps: bool) {
+        if !std::mem::take(&mut self.saw_data) {
+            return;
+        }
+        let at_once =
+            std::mem::take(&mut self.at_once) || !std::mem::replace(&mut self.answered_first, true);
+        self.packets += 1;
+        if at_once || has_gaps || !self.delayed || self.packets >= 2 {
+            self.due = true;
+        } else if self.deadline.is_none() {
+            self.deadline = Some(now + self.delay);
+        }
+    }
+
+    /// A SACK is due for another reason: the window opened.
+    pub fn demand(&mut self) {
+        self.due = true;
+    }
+
+    /// The delay is over at `now`, if it is.
+    pub fn handle_timer(&mut self, now: Nanos) {
+        if self.deadline.is_some_and(|deadline| deadline <= now) {
+            self.due = true;
+        }
+    }
+
+    pub fn due(&self) -> bool {
+        self.due
+    }
+
+    /// Whether data waits for an acknowledgement, due or not: it may ride on a packet that goes anyway.
+    pub fn waiting(&self) -> bool {
+        self.due || self.packets > 0
+    }
+
+    pub fn deadline(&self) -> Option<Nanos> {
+        self.deadline.filter(|_| !self.due)
+    }
+
+    /// A SACK went.
+    pub fn sent(&mut self) {
+        self.due = false;
+        self.deadline = None;
+        self.packets = 0;
+    }
+}

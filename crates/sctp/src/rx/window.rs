@@ -1,0 +1,97 @@
+//! The receive buffer and the window it leaves (RFC 9260 §6.2).
+
+use crate::config::Config;
+use crate::profile::WhenFull;
+
+/// Each chunk held costs about so many bytes beside its data: the most chunks held is the buffer over this, and at
+/// least [`LEAST_CHUNKS`].
+const CHUNK_COST: u64 = 16;
+/// A buffer however small holds so many chunks.
+const LEAST_CHUNKS: u64 = 64;
+
+/// Bytes held, bytes free, and what the peer was told. Bytes as the profile counts them.
+#[derive(Debug)]
+pub(super) struct ReceiveWindow {
+    size: u64,
+    used: u64,
+    most_chunks: usize,
+    /// Windows smaller than this are not advertised; 0 without silly-window avoidance.
+    least: u64,
+    /// What the last SACK said.
+    told: u64,
+    silent: bool,
+}
+
+impl ReceiveWindow {
+    pub fn new(config: &Config) -> Self {
+        let size = u64::from(config.receive_buffer);
+        // RFC 1122 §4.2.3.3, which RFC 9260 §6.2 refers to: half the buffer or one segment.
+        let least = if config.profile.silly_window_avoidance {
+            (size / 2).min(config.mtu as u64)
+        } else {
+            0
+        };
+        Self {
+            size,
+            used: 0,
+            most_chunks: (size / CHUNK_COST).max(LEAST_CHUNKS) as usize,
+            least,
+            told: size,
+            silent: config.profile.when_full == WhenFull::Silent,
+        }
+    }
+
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    fn left(&self) -> u64 {
+        self.size.saturating_sub(self.used)
+    }
+
+    /// Whether `bytes` more fit.
+    pub fn fits(&self, bytes: u64) -> bool {
+        bytes <= self.left()
+    }
+
+    /// Whether a chunk of `bytes` is taken while `held` are. Except where the profile drops silently, one that fills a
+    /// hole may overrun the buffer by as much again.
+    pub fn admits(&self, bytes: u64, held: usize, fills_hole: bool) -> bool {
+        if self.silent {
+            return self.fits(bytes);
+        }
+        if fills_hole {
+            return held < 2 * self.most_chunks && self.used + bytes <= 2 * self.size;
+        }
+        held < self.most_chunks && self.fits(bytes)
+    }
+
+    pub fn take(&mut self, bytes: u64) {
+        self.used += bytes;
+    }
+
+    pub fn free(&mut self, bytes: u64) {
+        debug_assert!(bytes <= self.used, "freed more than was taken");
+        self.used = self.used.saturating_sub(bytes);
+    }
+
+    /// The a_rwnd to put in a SACK.
+    pub fn to_advertise(&self) -> u32 {
+        let left = self.left();
+        if left < self.least {
+            0
+        } else {
+            left.min(u32::MAX.into()) as u32
+        }
+    }
+
+    /// The peer has been told this window.
+    pub fn advertised(&mut self, a_rwnd: u32) {
+        self.told = a_rwnd.into();
+    }
+
+    /// The peer believes the window closed, and it is open.
+    pub fn update_is_worth_a_sack(&self) -> bool {
+        self.told < self.least && self.left() >= self.least
+    }
+}

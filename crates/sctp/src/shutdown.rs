@@ -1,0 +1,151 @@
+//! Ending an association: SHUTDOWN in its four steps, and ABORT (RFC 9260 §9).
+
+use anabranch_transport::Nanos;
+use anabranch_wire::cause::{Cause, Causes};
+use anabranch_wire::serial::Tsn;
+use bytes::Bytes;
+
+use crate::association::{Association, Parting};
+use crate::discard::{Discard, Discards};
+use crate::error::CloseError;
+use crate::event::{CloseReason, Event, Violation};
+use crate::state::{Closing, Retry, State};
+
+/// T5-shutdown-guard in units of RTO.Max (RFC 9260 §9.2).
+const GUARD_RTO_MAX: u64 = 5;
+/// Bytes of the user's reason that an ABORT carries.
+const MAX_REASON: usize = 512;
+
+impl Association {
+    /// Asks for a graceful end: what was accepted is still delivered and acknowledged, nothing more is accepted
+    /// (RFC 9260 §9.2, §11.1.3). [`Event::Closed`] tells when it is done.
+    ///
+    /// # Errors
+    /// The association is closed already.
+    pub fn shutdown(&mut self, now: Nanos) -> Result<(), CloseError> {
+        match &mut self.state {
+            State::CookieWait(wait) => wait.shutdown_when_open = true,
+            State::CookieEchoed(echoed) => echoed.shutdown_when_open = true,
+            State::Established => {
+                self.state = State::ShutdownPending;
+                self.advance_shutdown(now);
+            }
+            State::Closed(_) => return Err(CloseError::Closed),
+            State::ShutdownPending
+            | State::ShutdownSent(_)
+            | State::ShutdownReceived
+            | State::ShutdownAckSent(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Ends the association at once, telling the peer `reason` (RFC 9260 §9.1, §11.1.4). What is queued or outstanding
+    /// is lost. At most 512 bytes of the reason are sent.
+    ///
+    /// # Errors
+    /// The association is closed already.
+    pub fn abort(&mut self, _now: Nanos, mut reason: Bytes) -> Result<(), CloseError> {
+        if self.is_closed() {
+            return Err(CloseError::Closed);
+        }
+        reason.truncate(MAX_REASON);
+        self.abort_with(
+            Cause::UserInitiatedAbort { reason },
+            CloseReason::AbortedHere,
+        );
+        Ok(())
+    }
+
+    /// Sends an ABORT with `cause`, where the peer's tag is known, and closes.
+    pub(crate) fn abort_with(&mut self, cause: Cause, reason: CloseReason) {
+        if self.peer_tag != 0 {
+            self.parting = Some(Parting::Abort(Causes::of(&[cause])));
+        }
+        self.close(reason);
+    }
+
+    /// Ends the association because the peer broke the protocol.
+    pub(crate) fn refuse(&mut self, cause: Cause, violation: Violation) {
+        self.abort_with(cause, CloseReason::PeerViolation(violation));
+    }
+
+    /// Goes on with a shutdown once nothing is outstanding or queued.
+    pub(crate) fn advance_shutdown(&mut self, now: Nanos) {
+        if !matches!(self.state, State::ShutdownPending | State::ShutdownReceived)
+            || !self.tx.is_drained()
+        {
+            return;
+        }
+        let closing = Closing {
+            retry: Retry::new(self.paths.primary()),
+            guard: now.saturating_add(GUARD_RTO_MAX * self.config.rto_max),
+        };
+        self.state = match self.state {
+            State::ShutdownPending => State::ShutdownSent(closing),
+            _ => State::ShutdownAckSent(closing),
+        };
+    }
+
+    /// A SHUTDOWN arrived (RFC 9260 §9.2).
+    pub(crate) fn on_shutdown(
+        &mut self,
+        now: Nanos,
+        cumulative_tsn_ack: Tsn,
+        discards: &mut Discards,
+    ) {
+        match &mut self.state {
+            State::CookieWait(_) | State::CookieEchoed(_) | State::Closed(_) => {
+                discards.count(Discard::Unexpected)
+            }
+            State::Established | State::ShutdownPending => {
+                self.state = State::ShutdownReceived;
+                self.events.push_back(Event::PeerShutdown);
+                self.finish_sending(now, cumulative_tsn_ack);
+            }
+            State::ShutdownReceived => self.finish_sending(now, cumulative_tsn_ack),
+            // Both ends closed at the same time.
+            State::ShutdownSent(closing) => {
+                let closing = Closing {
+                    retry: Retry::new(closing.retry.path),
+                    guard: closing.guard,
+                };
+                self.state = State::ShutdownAckSent(closing);
+            }
+            // Our SHUTDOWN ACK was lost.
+            State::ShutdownAckSent(closing) => closing.retry.due = true,
+        }
+    }
+
+    fn finish_sending(&mut self, now: Nanos, cumulative_tsn_ack: Tsn) {
+        self.on_cumulative_ack(now, cumulative_tsn_ack);
+        self.advance_shutdown(now);
+    }
+
+    /// A SHUTDOWN ACK arrived, and the packet's tag is right. In COOKIE-WAIT and COOKIE-ECHOED it is out of the blue,
+    /// and does not come here (RFC 9260 §8.5.1 E).
+    pub(crate) fn on_shutdown_ack(&mut self, discards: &mut Discards) {
+        match self.state {
+            State::ShutdownSent(_) | State::ShutdownAckSent(_) => {
+                self.parting = Some(Parting::ShutdownComplete);
+                self.close(CloseReason::Shutdown);
+            }
+            _ => discards.count(Discard::Unexpected),
+        }
+    }
+
+    /// A SHUTDOWN COMPLETE arrived, and its tag is right (RFC 9260 §8.5.1 C).
+    pub(crate) fn on_shutdown_complete(&mut self, discards: &mut Discards) {
+        match self.state {
+            State::ShutdownAckSent(_) => self.close(CloseReason::Shutdown),
+            _ => discards.count(Discard::Unexpected),
+        }
+    }
+
+    /// DATA arrived in SHUTDOWN-SENT: the SHUTDOWN goes again, for it acknowledges, and T2-shutdown starts anew
+    /// (RFC 9260 §9.2).
+    pub(crate) fn repeat_shutdown(&mut self) {
+        if let State::ShutdownSent(closing) = &mut self.state {
+            closing.retry.due = true;
+        }
+    }
+}

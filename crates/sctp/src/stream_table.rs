@@ -1,0 +1,54 @@
+//! A value for each stream that was ever used; streams never used cost nothing.
+
+/// Streams of one page.
+const PAGE: usize = 64;
+
+/// Values by stream number, in pages made at first use: O(1) to reach, 64 values of memory for each page touched.
+#[derive(Debug)]
+pub(crate) struct StreamTable<T> {
+    pages: Vec<Option<Box<[T]>>>,
+}
+
+impl<T> Default for StreamTable<T> {
+    fn default() -> Self {
+        Self { pages: Vec::new() }
+    }
+}
+
+impl<T: Default> StreamTable<T> {
+    /// The value of `stream`, if its page was ever used.
+    pub fn get(&self, stream: u16) -> Option<&T> {
+        self.pages
+            .get(usize::from(stream) / PAGE)?
+            .as_ref()?
+            .get(usize::from(stream) % PAGE)
+    }
+
+    /// The value of `stream`, made if it was never used.
+    pub fn entry(&mut self, stream: u16) -> &mut T {
+        let (page, slot) = (usize::from(stream) / PAGE, usize::from(stream) % PAGE);
+        if page >= self.pages.len() {
+            self.pages.resize_with(page + 1, || None);
+        }
+        &mut self.pages[page].get_or_insert_with(|| (0..PAGE).map(|_| T::default()).collect())[slot]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stream_has_its_own_value_and_only_pages_touched_exist() {
+        let mut table = StreamTable::<u32>::default();
+        for stream in [0, 63, 64, 65_535] {
+            *table.entry(stream) += u32::from(stream) + 1;
+        }
+        assert_eq!(
+            [0, 63, 64, 65_535].map(|stream| *table.entry(stream)),
+            [1, 64, 65, 65_536]
+        );
+        assert_eq!((table.get(1), table.get(200)), (Some(&0), None));
+        assert_eq!(table.pages.iter().flatten().count(), 3);
+    }
+}

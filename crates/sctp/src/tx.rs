@@ -1,0 +1,321 @@
+//! The sending half of an association: queue, fragments, outstanding chunks, loss recovery, what may go and when.
+//!
+//! The owner's loop: [`Sender::handle_sack`] or [`Sender::handle_t3`] on input; then, while [`Sender::wants_to_send`]
+//! names a path, begin a packet for it, add control chunks, and let [`Sender::fill`] add DATA.
+
+mod ack;
+pub mod allocation;
+mod fill;
+mod gaps;
+mod outstanding;
+mod recovery;
+mod scheduler;
+mod send_queue;
+
+use anabranch_transport::{Nanos, Probe, Trace};
+use anabranch_wire::Tsn;
+use thiserror::Error;
+
+pub use ack::SackOutcome;
+pub use recovery::T3Outcome;
+pub use send_queue::Message;
+
+use crate::config::Config;
+use crate::path::{PathEntry, PathId, PathState, Paths};
+use crate::profile::{MaxBurst, Profile};
+use ack::PathAck;
+use gaps::Run;
+use outstanding::Outstanding;
+use send_queue::SendQueue;
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SendError {
+    /// The stream is not among those negotiated.
+    #[error("stream {stream} is outside the {streams} streams negotiated")]
+    NoSuchStream {
+        /// The stream asked for.
+        stream: u16,
+        /// Streams negotiated.
+        streams: u16,
+    },
+    /// The association is closing or closed (RFC 9260 §9.2).
+    #[error("the association is closing or closed")]
+    Closing,
+    /// DATA must carry something (RFC 9260 §3.3.1).
+    #[error("a message must not be empty")]
+    Empty,
+    /// The send buffer is full; try again when `buffered` has fallen.
+    #[error("the send buffer is full")]
+    BufferFull,
+}
+
+/// The sending half of an association.
+#[derive(Debug)]
+pub struct Sender {
+    profile: Profile,
+    bundling: bool,
+    send_buffer: usize,
+    initial_tsn: Tsn,
+    streams: u16,
+    queue: SendQueue,
+    outstanding: Outstanding,
+    /// The last SACK's Gap Ack Blocks.
+    gaps: Vec<Run>,
+    /// The window the peer advertised last, and what of it is believed to be left.
+    a_rwnd: u64,
+    peer_rwnd: u64,
+    /// Bytes in flight as the receive window counts them, without and of marked chunks.
+    rwnd_in_flight: u64,
+    rwnd_marked: u64,
+    /// Fast recovery lasts until the cumulative point reaches this TSN.
+    recovery_until: Option<Tsn>,
+    highest_newly_acked: Option<Tsn>,
+    /// No chunk below it can still be retransmitted fast.
+    reportable_from: Tsn,
+    /// The next packet of retransmissions goes whatever cwnd is (RFC 9260 §6.3.3 E3, §7.2.4).
+    one_packet: bool,
+    /// Retransmissions wait for the next SACK.
+    gate_closed: bool,
+    burst: Burst,
+    /// Scratch of `handle_sack`, kept for its memory.
+    blocks: Vec<Run>,
+    acks: Vec<PathAck>,
+}
+
+/// Counts the packets of one occasion to send (RFC 9260 §6.1 D).
+#[derive(Debug, Default)]
+struct Burst {
+    packets: u32,
+    /// Under [`MaxBurst::AfterFastRetransmit`]: the limit is on.
+    armed: bool,
+    /// The limit was met with more to send; nothing goes before the next SACK.
+    stopped: bool,
+    began: Nanos,
+    /// The user gave a message, which is an occasion of its own at a later time.
+    message_given: bool,
+}
+
+impl Burst {
+    /// A new occasion to send, at `now`.
+    fn restart(&mut self, now: Nanos) {
+        *self = Burst {
+            began: now,
+            armed: self.armed,
+            ..Burst::default()
+        };
+    }
+}
+
+impl Sender {
+    /// A sender whose first chunk will have `initial_tsn`. It sends nothing before [`Sender::set_peer`].
+    pub fn new(config: &Config, initial_tsn: Tsn) -> Self {
+        Self {
+            profile: config.profile.clone(),
+            bundling: config.bundling,
+            send_buffer: config.send_buffer,
+            initial_tsn,
+            streams: 0,
+            queue: SendQueue::new(config.scheduler),
+            outstanding: Outstanding::new(initial_tsn),
+            gaps: Vec::new(),
+            a_rwnd: 0,
+            peer_rwnd: 0,
+            rwnd_in_flight: 0,
+            rwnd_marked: 0,
+            recovery_until: None,
+            highest_newly_acked: None,
+            reportable_from: initial_tsn,
+            one_packet: false,
+            gate_closed: false,
+            burst: Burst::default(),
+            blocks: Vec::new(),
+            acks: Vec::new(),
+        }
+    }
+
+    /// Takes what the handshake learnt of the peer: its window in bytes, and the outbound streams agreed on. Messages
+    /// queued on other streams are forgotten; returns how many.
+    pub fn set_peer(&mut self, a_rwnd: u32, outbound_streams: u16) -> usize {
+        self.a_rwnd = a_rwnd.into();
+        self.peer_rwnd = u64::from(a_rwnd).saturating_sub(self.rwnd_in_flight);
+        self.streams = outbound_streams;
+        self.queue.forget_streams_from(outbound_streams)
+    }
+
+    /// Queues a message for `stream`.
+    ///
+    /// # Errors
+    /// See [`SendError`]; nothing was queued then. Before [`Sender::set_peer`] every stream is accepted.
+    pub fn send(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
+        if message.payload.is_empty() {
+            return Err(SendError::Empty);
+        }
+        if self.streams > 0 && stream >= self.streams {
+            return Err(SendError::NoSuchStream {
+                stream,
+                streams: self.streams,
+            });
+        }
+        if self.queue.bytes() > 0 && self.queue.bytes() + message.payload.len() > self.send_buffer {
+            return Err(SendError::BufferFull);
+        }
+        self.queue.push(stream, message);
+        self.burst.message_given = true;
+        Ok(())
+    }
+
+    /// Bytes of user data queued and not yet sent, for back-pressure.
+    pub fn buffered(&self) -> usize {
+        self.queue.bytes()
+    }
+
+    /// Whether messages, or parts of one, wait to be sent for the first time.
+    pub fn has_pending(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// Whether chunks were sent that are not cumulatively acknowledged.
+    pub fn has_outstanding(&self) -> bool {
+        !self.outstanding.is_empty()
+    }
+
+    /// Whether all that was given has been cumulatively acknowledged.
+    pub fn is_drained(&self) -> bool {
+        !self.has_pending() && !self.has_outstanding()
+    }
+
+    /// The last TSN the peer cumulatively acknowledged.
+    pub fn cumulative_tsn_ack_point(&self) -> Tsn {
+        self.outstanding.cumulative_point()
+    }
+
+    /// The TSN of the next new chunk.
+    pub fn next_tsn(&self) -> Tsn {
+        self.outstanding.next_tsn()
+    }
+
+    /// What is believed to be left of the peer's window, bytes as the profile counts them.
+    pub fn peer_rwnd(&self) -> u64 {
+        self.peer_rwnd
+    }
+
+    /// Chunks in the retransmission ring.
+    pub fn outstanding_chunks(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    /// When the earliest T3-rtx expires.
+    pub fn next_deadline(&self, paths: &Paths) -> Option<Nanos> {
+        paths.next_t3()
+    }
+
+    /// The path that the next packet with DATA takes, if one may go now: retransmissions before new data
+    /// (RFC 9260 §6.1 C).
+    pub fn wants_to_send(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
+        if let Some(tsn) = self.outstanding.first_marked() {
+            let path = self.retransmission_path(tsn, paths)?;
+            let entry = paths.get(path);
+            let allowed =
+                self.one_packet || (!self.gate_closed && entry.flightsize < entry.cc.cwnd());
+            return allowed.then_some(path);
+        }
+        let path = paths.choose_for_new_data();
+        self.may_send_new(now, path, paths).then_some(path)
+    }
+
+    fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
+        self.windows_allow_new(path, paths)
+            && !(self.fits_peer_window(path, paths) && self.burst_spent(now))
+    }
+
+    /// Whether cwnd and the peer's window let a new chunk go. Where the window does not, one chunk in flight is always
+    /// allowed: the zero window probe (RFC 9260 §6.1 A).
+    fn windows_allow_new(&self, path: PathId, paths: &Paths) -> bool {
+        let entry = paths.get(path);
+        !self.queue.is_empty()
+            && entry.flightsize < entry.cc.cwnd()
+            && self.may_use(path, paths)
+            && (self.fits_peer_window(path, paths) || self.in_flight_for_window() == 0)
+    }
+
+    fn fits_peer_window(&self, path: PathId, paths: &Paths) -> bool {
+        let next = self.queue.next_len(paths.get(path).max_user_data());
+        self.profile.rwnd_counts.bytes(next) <= self.peer_rwnd
+    }
+
+    /// Data flows on confirmed paths only (RFC 9260 §5.4).
+    fn may_use(&self, path: PathId, paths: &Paths) -> bool {
+        let unconfirmed = |entry: &PathEntry| entry.state == PathState::Unconfirmed;
+        if self.profile.confirm_paths_before_data {
+            return !paths.iter().any(|(_, entry)| unconfirmed(entry));
+        }
+        !unconfirmed(paths.get(path))
+    }
+
+    fn burst_spent(&self, now: Nanos) -> bool {
+        if self.burst.stopped {
+            return true;
+        }
+        let limited = match self.profile.max_burst_applies {
+            MaxBurst::Off => false,
+            MaxBurst::AfterFastRetransmit => self.burst.armed,
+            MaxBurst::EachSack => !(self.burst.message_given && now > self.burst.began),
+        };
+        limited && self.burst.packets >= self.profile.max_burst
+    }
+
+    /// Bytes in flight as the peer's window is judged by.
+    fn in_flight_for_window(&self) -> u64 {
+        self.rwnd_in_flight
+            + if self.profile.flight_counts_marked {
+                self.rwnd_marked
+            } else {
+                0
+            }
+    }
+
+    /// Bytes in flight on a path as its window is judged by when an acknowledgement arrives.
+    fn flight_for_growth(&self, entry: &PathEntry) -> u64 {
+        entry.flightsize
+            + if self.profile.flight_counts_marked {
+                entry.marked_bytes
+            } else {
+                0
+            }
+    }
+
+    /// The number of a segment in series and figures: 0 for the first of the association.
+    fn number(&self, tsn: Tsn) -> f64 {
+        f64::from(tsn.distance_from(self.initial_tsn))
+    }
+
+    fn trace_flight(&self, now: Nanos, id: PathId, entry: &PathEntry, trace: &mut Trace) {
+        trace.record(
+            now,
+            Probe::FlightSize,
+            id.0.into(),
+            self.flight_for_growth(entry) as f64,
+        );
+        trace.record(now, Probe::PeerRwnd, 0, self.peer_rwnd as f64);
+    }
+}
+
+/// Records cwnd and ssthresh where they differ from what they were.
+fn trace_window(now: Nanos, id: PathId, entry: &PathEntry, before: (u64, u64), trace: &mut Trace) {
+    let after = (entry.cc.cwnd(), entry.cc.ssthresh());
+    if after.0 != before.0 {
+        trace.record(now, Probe::Cwnd, id.0.into(), after.0 as f64);
+    }
+    if after.1 != before.1 {
+        trace.record(now, Probe::Ssthresh, id.0.into(), after.1 as f64);
+    }
+}
+
+/// cwnd and ssthresh, to see later whether they changed.
+fn window(entry: &PathEntry) -> (u64, u64) {
+    (entry.cc.cwnd(), entry.cc.ssthresh())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,365 @@
+//! What a SACK acknowledges, and what follows for RTO, T3-rtx and the windows (RFC 9260 §6.2.1, §6.3.2, §7.2).
+
+use anabranch_congestion::AckSample;
+use anabranch_transport::{Nanos, Probe, Trace};
+use anabranch_wire::Tsn;
+use anabranch_wire::chunk::Sack;
+
+use super::gaps::{self, Run};
+use super::outstanding::{ChunkState, Outgoing};
+use super::{Sender, trace_window, window};
+use crate::path::{PathId, Paths};
+use crate::profile::{Counts, IdleDecay};
+
+/// What a SACK (or the cumulative TSN of a SHUTDOWN) changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackOutcome {
+    /// It was older than what is known already, and ignored.
+    pub stale: bool,
+    /// It acknowledged a TSN that was never sent; nothing of it was taken. RFC 9260 leaves the answer open; an ABORT
+    /// with the cause Protocol Violation is apt.
+    pub protocol_violation: bool,
+    /// The cumulative point advanced.
+    pub cumulative_advanced: bool,
+    /// Bytes newly acknowledged, by the cumulative point and by gap blocks, as cwnd counts them.
+    pub newly_acked_bytes: u64,
+    /// Chunks newly acknowledged: the peer is alive, and the association's error count starts again (§8.1).
+    pub newly_acked_chunks: u32,
+    /// Chunks found lost by missing reports.
+    pub fast_retransmitted: u32,
+    /// Paths (bit `n` for [`PathId`] `n`) that were inactive and are active again.
+    pub paths_restored: u32,
+}
+
+/// What one acknowledgement told about one path; scratch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PathAck {
+    bytes: u64,
+    chunks: u32,
+    /// A chunk was acknowledged that no timeout had put in doubt.
+    alive: bool,
+    rtt: Option<Nanos>,
+    flight_before: u64,
+    earliest_before: Option<Tsn>,
+    reneged: bool,
+    pub lost: bool,
+}
+
+impl Sender {
+    /// Takes a SACK.
+    pub fn handle_sack(
+        &mut self,
+        now: Nanos,
+        sack: &Sack,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> SackOutcome {
+        let mut blocks = std::mem::take(&mut self.blocks);
+        gaps::read_blocks(sack.gap_blocks(), &mut blocks);
+        let outcome = self.acknowledge(
+            now,
+            sack.cumulative_tsn_ack,
+            Some((&blocks, sack.a_rwnd)),
+            paths,
+            trace,
+        );
+        self.blocks = blocks;
+        outcome
+    }
+
+    /// Takes the cumulative TSN of a SHUTDOWN, which says nothing of gaps or window (RFC 9260 §9.2).
+    pub fn handle_shutdown_ack_point(
+        &mut self,
+        now: Nanos,
+        cumulative_tsn: Tsn,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> SackOutcome {
+        self.acknowledge(now, cumulative_tsn, None, paths, trace)
+    }
+
+    fn acknowledge(
+        &mut self,
+        now: Nanos,
+        cumulative: Tsn,
+        report: Option<(&[Run], u32)>,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> SackOutcome {
+        let point = self.outstanding.cumulative_point();
+        if !cumulative.ge(point) {
+            return SackOutcome {
+                stale: true,
+                ..SackOutcome::default()
+            };
+        }
+        let highest_sent = self.outstanding.next_tsn().prev();
+        let highest_reported = report
+            .and_then(|(blocks, _)| blocks.last())
+            .map_or(cumulative, |run| cumulative.add(run.end));
+        if highest_reported.distance_from(point) > highest_sent.distance_from(point) {
+            return SackOutcome {
+                protocol_violation: true,
+                ..SackOutcome::default()
+            };
+        }
+        let advanced = cumulative != point;
+        self.begin(now, paths);
+        if let Some((_, a_rwnd)) = report {
+            self.a_rwnd = a_rwnd.into();
+        }
+        let mut newly = Newly::default();
+        self.take_cumulative(now, cumulative, &mut newly, paths);
+        gaps::advance(&mut self.gaps, cumulative.distance_from(point));
+        if let Some((blocks, _)) = report {
+            self.take_gaps(now, cumulative, blocks, &mut newly, paths);
+        }
+        let recovering = self.recovery_until;
+        let still_recovering = recovering.is_some_and(|until| cumulative.lt(until));
+        let fast_retransmitted = match report {
+            Some((blocks, _)) => {
+                self.count_missing(now, cumulative, advanced, &newly, blocks, paths, trace)
+            }
+            None => 0,
+        };
+        let mut outcome = SackOutcome {
+            cumulative_advanced: advanced,
+            newly_acked_chunks: newly.chunks,
+            fast_retransmitted,
+            ..SackOutcome::default()
+        };
+        self.settle_paths(now, advanced, still_recovering, &mut outcome, paths, trace);
+        if !still_recovering {
+            self.recovery_until = None;
+        }
+        self.one_packet = false;
+        self.gate_closed = false;
+        self.burst.restart(now);
+        if fast_retransmitted > 0 {
+            self.enter_fast_retransmit(now, paths, trace);
+        }
+        self.peer_rwnd = self.a_rwnd.saturating_sub(self.in_flight_for_window());
+        let probe = if advanced {
+            Probe::CumulativeAck
+        } else {
+            Probe::DuplicateAck
+        };
+        trace.record(now, probe, 0, self.number(cumulative.next()));
+        trace.record(now, Probe::PeerRwnd, 0, self.peer_rwnd as f64);
+        outcome
+    }
+
+    /// Notes how every path stands before the acknowledgement is counted.
+    fn begin(&mut self, now: Nanos, paths: &mut Paths) {
+        self.acks.clear();
+        for (id, entry) in paths.iter_mut() {
+            if self.profile.idle_decay == IdleDecay::SinceLastSend {
+                entry.decay(now, IdleDecay::SinceLastSend);
+            }
+            entry.earliest = entry
+                .earliest
+                .and_then(|bound| self.outstanding.earliest_on(id, bound));
+            self.acks.push(PathAck {
+                flight_before: self.flight_for_growth(entry),
+                earliest_before: entry.earliest,
+                ..PathAck::default()
+            });
+        }
+    }
+
+    fn take_cumulative(
+        &mut self,
+        now: Nanos,
+        cumulative: Tsn,
+        newly: &mut Newly,
+        paths: &mut Paths,
+    ) {
+        while let Some((tsn, chunk)) = self.outstanding.pop_up_to(cumulative) {
+            if chunk.state != ChunkState::GapAcked {
+                self.count_acked(now, tsn, &chunk, paths);
+                newly.count(tsn);
+            }
+            // The next burst could be large, since the retransmission released many at once (RFC 9260 §6.1 D).
+            self.burst.armed |= chunk.fast_retransmitted;
+        }
+    }
+
+    fn take_gaps(
+        &mut self,
+        now: Nanos,
+        cumulative: Tsn,
+        blocks: &[Run],
+        newly: &mut Newly,
+        paths: &mut Paths,
+    ) {
+        let known = std::mem::take(&mut self.gaps);
+        gaps::difference(blocks, &known, |run| {
+            for tsn in (run.start..=run.end).map(|offset| cumulative.add(offset)) {
+                self.gap_acked(now, tsn, paths);
+                newly.count(tsn);
+            }
+        });
+        gaps::difference(&known, blocks, |run| {
+            for tsn in (run.start..=run.end).map(|offset| cumulative.add(offset)) {
+                self.withdrawn(tsn, paths);
+            }
+        });
+        self.gaps = known;
+        self.gaps.clear();
+        self.gaps.extend_from_slice(blocks);
+    }
+
+    fn gap_acked(&mut self, now: Nanos, tsn: Tsn, paths: &mut Paths) {
+        let Some(chunk) = self.outstanding.get(tsn) else {
+            return;
+        };
+        let chunk = Outgoing {
+            fragment: chunk.fragment.clone(),
+            ..*chunk
+        };
+        self.outstanding.set_state(tsn, ChunkState::GapAcked);
+        self.count_acked(now, tsn, &chunk, paths);
+    }
+
+    /// The receiver no longer reports a TSN that a gap block had acknowledged (RFC 9260 §6.2.1 D iii).
+    fn withdrawn(&mut self, tsn: Tsn, paths: &mut Paths) {
+        if self.outstanding.set_state(tsn, ChunkState::InFlight) != Some(ChunkState::GapAcked) {
+            return;
+        }
+        let Some(chunk) = self.outstanding.get(tsn) else {
+            return;
+        };
+        let (length, path) = (chunk.fragment.user_data.len(), chunk.path);
+        let entry = paths.get_mut(path);
+        entry.flightsize += self.profile.cwnd_counts.bytes(length);
+        entry.earliest = Some(
+            entry
+                .earliest
+                .filter(|earliest| earliest.lt(tsn))
+                .unwrap_or(tsn),
+        );
+        self.rwnd_in_flight += self.profile.rwnd_counts.bytes(length);
+        self.acks[usize::from(path.0)].reneged = true;
+        if tsn.lt(self.reportable_from) {
+            self.reportable_from = tsn;
+        }
+    }
+
+    /// Counts a chunk that was in flight or marked, and is acknowledged now.
+    fn count_acked(&mut self, now: Nanos, tsn: Tsn, chunk: &Outgoing, paths: &mut Paths) {
+        let length = chunk.fragment.user_data.len();
+        let (bytes, rwnd) = (
+            self.profile.cwnd_counts.bytes(length),
+            self.profile.rwnd_counts.bytes(length),
+        );
+        let entry = paths.get_mut(chunk.path);
+        let ack = &mut self.acks[usize::from(chunk.path.0)];
+        if let ChunkState::Marked { .. } = chunk.state {
+            entry.marked_bytes -= bytes;
+            self.rwnd_marked -= rwnd;
+        } else {
+            entry.flightsize -= bytes;
+            self.rwnd_in_flight -= rwnd;
+        }
+        let in_doubt = chunk.state == ChunkState::Marked { timed_out: true };
+        ack.bytes += bytes;
+        ack.chunks += 1;
+        ack.alive |= !in_doubt;
+        // Karn's rule: only a chunk sent once measures (RFC 9260 §6.3.1 C5).
+        let timed = entry.timed == Some(tsn);
+        if chunk.transmissions == 1 && !in_doubt && (timed || !self.profile.rtt_once_per_round_trip)
+        {
+            ack.rtt = Some(now - chunk.sent_at);
+        }
+        if timed {
+            entry.timed = None;
+        }
+    }
+
+    /// Grows the windows, measures the round trip, and stops or restarts T3-rtx, path by path.
+    fn settle_paths(
+        &mut self,
+        now: Nanos,
+        advanced: bool,
+        in_recovery: bool,
+        outcome: &mut SackOutcome,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        for index in 0..self.acks.len() {
+            let (ack, id) = (self.acks[index], PathId(index as u8));
+            if let Some(rtt) = ack.rtt {
+                paths.get_mut(id).measure_rtt(now, id, rtt, trace);
+            }
+            if ack.alive && paths.record_answer(now, id, trace) {
+                outcome.paths_restored |= 1 << index;
+            }
+            outcome.newly_acked_bytes += ack.bytes;
+            if ack.chunks > 0 || ack.reneged {
+                self.settle_path(now, id, &ack, advanced, in_recovery, paths, trace);
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one step of settle_paths")]
+    fn settle_path(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        ack: &PathAck,
+        advanced: bool,
+        in_recovery: bool,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        let entry = paths.get_mut(id);
+        if ack.chunks > 0 {
+            let before = window(entry);
+            entry.cc.on_ack(&AckSample {
+                now,
+                bytes_acked: ack.bytes,
+                segments_acked: ack.chunks,
+                cumulative_advanced: advanced,
+                flightsize_before: ack.flight_before,
+                flightsize_after: entry.flightsize + entry.marked_bytes,
+                in_recovery,
+                rtt: ack.rtt,
+                srtt: entry.rto.srtt(),
+            });
+            trace_window(now, id, entry, before, trace);
+        }
+        let earliest_acked = ack.earliest_before.is_some_and(|tsn| {
+            self.outstanding
+                .get(tsn)
+                .is_none_or(|chunk| chunk.state == ChunkState::GapAcked)
+        });
+        if entry.flightsize + entry.marked_bytes == 0 {
+            entry.t3_deadline = None; // RFC 9260 §6.3.2 R2
+            entry.earliest = None;
+        } else if earliest_acked || entry.t3_deadline.is_none() {
+            entry.start_t3(now); // R3, R4
+        }
+        self.trace_flight(now, id, entry, trace);
+    }
+}
+
+/// Which chunks a SACK acknowledged newly.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Newly {
+    pub chunks: u32,
+    pub highest: Option<Tsn>,
+}
+
+impl Newly {
+    fn count(&mut self, tsn: Tsn) {
+        self.chunks += 1;
+        if self.highest.is_none_or(|highest| tsn.gt(highest)) {
+            self.highest = Some(tsn);
+        }
+    }
+}
+
+const _: () = assert!(
+    Counts::Chunk.bytes(1432) == 1448,
+    "the segment of the GEO paper"
+);

@@ -1,0 +1,260 @@
+//! Putting DATA in a packet: retransmissions first, then new chunks as cwnd, the peer's window and Max.Burst allow
+//! (RFC 9260 §6.1, §6.10).
+
+use anabranch_transport::{Nanos, Probe, Trace};
+use anabranch_wire::chunk::Data;
+use anabranch_wire::{Encode, PacketBuilder, Tsn};
+
+use super::outstanding::{ChunkState, Outgoing};
+use super::{Sender, trace_window, window};
+use crate::path::mtu::DATA_HEADER;
+use crate::path::{PathId, Paths};
+use crate::profile::MaxBurst;
+
+impl Sender {
+    /// Adds DATA chunks for path `id` to a packet, and returns how many. None is added if none may go, or if what must
+    /// go next does not fit beside the chunks already there; send that packet then, and ask again.
+    pub fn fill(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        packet: &mut PacketBuilder<'_>,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> usize {
+        self.decay_if_idle(now, id, paths, trace);
+        let flight_before = paths.get(id).flightsize;
+        let again = if self.wants_to_send(now, paths) == Some(id)
+            && self.outstanding.first_marked().is_some()
+        {
+            self.fill_retransmissions(now, id, packet, paths, trace)
+        } else {
+            0
+        };
+        let room_for_new =
+            again == 0 || (self.profile.bundle_new_with_retransmissions && self.bundling);
+        let new = if room_for_new && self.outstanding.first_marked().is_none() {
+            self.fill_new(now, id, again > 0, packet, paths, trace)
+        } else {
+            0
+        };
+        if again + new > 0 {
+            let entry = paths.get_mut(id);
+            if entry.t3_deadline.is_none() {
+                entry.start_t3(now); // RFC 9260 §6.3.2 R1
+            }
+            entry.last_sent = now;
+            entry.decay_at = Some(now + entry.rto.rto());
+            entry
+                .cc
+                .on_sent(now, entry.flightsize - flight_before, entry.flightsize);
+            self.trace_flight(now, id, entry, trace);
+        }
+        again + new
+    }
+
+    fn decay_if_idle(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) {
+        let entry = paths.get_mut(id);
+        let before = window(entry);
+        entry.decay(now, self.profile.idle_decay);
+        trace_window(now, id, entry, before, trace);
+    }
+
+    fn fill_retransmissions(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        packet: &mut PacketBuilder<'_>,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> usize {
+        let mut count = 0;
+        let mut next = self.outstanding.first_marked();
+        while let Some(tsn) = next {
+            if self.retransmission_path(tsn, paths) == Some(id) {
+                let Some(chunk) = self.outstanding.get(tsn) else {
+                    break;
+                };
+                if packet.push(&chunk.to_data(tsn)).is_err() {
+                    break;
+                }
+                self.retransmitted(now, tsn, id, paths);
+                trace.record(now, Probe::Retransmitted, id.0.into(), self.number(tsn));
+                count += 1;
+                if !self.bundling {
+                    break;
+                }
+            }
+            next = self.outstanding.next_marked(tsn.next());
+        }
+        if count > 0 {
+            if self.one_packet && self.profile.retransmissions_wait_for_sack {
+                self.gate_closed = true;
+            }
+            self.one_packet = false;
+            self.count_burst_of_retransmission();
+        }
+        count
+    }
+
+    /// A marked chunk has been put in a packet for path `id`: it is in flight again, and T3-rtx follows it.
+    fn retransmitted(&mut self, now: Nanos, tsn: Tsn, id: PathId, paths: &mut Paths) {
+        let Some(chunk) = self.outstanding.get_mut(tsn) else {
+            return;
+        };
+        let (length, from) = (chunk.fragment.user_data.len(), chunk.path);
+        chunk.transmissions += 1;
+        chunk.sent_at = now;
+        chunk.path = id;
+        self.outstanding.set_state(tsn, ChunkState::InFlight);
+        let (bytes, rwnd) = (
+            self.profile.cwnd_counts.bytes(length),
+            self.profile.rwnd_counts.bytes(length),
+        );
+        self.rwnd_marked -= rwnd;
+        self.rwnd_in_flight += rwnd;
+        self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
+
+        let old = paths.get_mut(from);
+        old.marked_bytes -= bytes;
+        if old.timed == Some(tsn) {
+            old.timed = None; // Karn's rule
+        }
+        let bound = old.earliest.unwrap_or(tsn);
+        let was_earliest = if from == id {
+            self.outstanding.earliest_on(from, bound) == Some(tsn)
+        } else {
+            self.outstanding
+                .earliest_on(from, bound)
+                .is_none_or(|earliest| tsn.lt(earliest))
+        };
+        if was_earliest && old.t3_deadline.is_some() {
+            // RFC 9260 §7.2.4 (4), §6.3.2: the timer follows the earliest chunk.
+            if from != id && old.flightsize + old.marked_bytes == 0 {
+                old.t3_deadline = None;
+                old.earliest = None;
+            } else if old.flightsize > 0 || self.profile.fast_retransmit_restarts_idle_t3 {
+                old.start_t3(now);
+            }
+        }
+        let new = paths.get_mut(id);
+        let before_all = new.earliest.is_none_or(|earliest| tsn.lt(earliest));
+        if from != id && before_all {
+            new.start_t3(now);
+        }
+        if before_all {
+            new.earliest = Some(tsn);
+        }
+        new.flightsize += bytes;
+    }
+
+    /// Retransmissions count towards the burst, and under ns-2.35's rule may be one more than new packets.
+    fn count_burst_of_retransmission(&mut self) {
+        match self.profile.max_burst_applies {
+            MaxBurst::Off => {}
+            MaxBurst::EachSack => self.burst.packets += 1,
+            MaxBurst::AfterFastRetransmit if self.burst.armed => {
+                if self.burst.packets >= self.profile.max_burst {
+                    self.burst.armed = false;
+                    self.gate_closed = self.outstanding.first_marked().is_some();
+                }
+                self.burst.packets += 1;
+            }
+            MaxBurst::AfterFastRetransmit => {}
+        }
+    }
+
+    fn fill_new(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        shared: bool,
+        packet: &mut PacketBuilder<'_>,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> usize {
+        let mut count = 0;
+        if paths.choose_for_new_data() != id || !self.may_send_new(now, id, paths) {
+            return 0;
+        }
+        let most = paths.get(id).max_user_data();
+        loop {
+            let length = self.queue.next_len(most);
+            let fits_window = self.profile.rwnd_counts.bytes(length) <= self.peer_rwnd;
+            let probe = count == 0 && !shared; // allowed by may_send_new
+            if length == 0
+                || packet.room() < (length + DATA_HEADER).next_multiple_of(4)
+                || !(fits_window || probe)
+            {
+                break;
+            }
+            self.send_new(now, id, most, packet, paths, trace);
+            count += 1;
+            if !self.bundling {
+                break;
+            }
+        }
+        if count > 0 && !shared {
+            self.count_burst(now, id, paths);
+        }
+        count
+    }
+
+    fn count_burst(&mut self, now: Nanos, id: PathId, paths: &Paths) {
+        if self.burst.message_given && now > self.burst.began {
+            self.burst.restart(now);
+        }
+        self.burst.packets += 1;
+        let full = self.burst.packets >= self.profile.max_burst;
+        // Under ns-2.35's rule the limit is spent once it held something back.
+        if self.burst.armed
+            && full
+            && self.windows_allow_new(id, paths)
+            && self.fits_peer_window(id, paths)
+        {
+            self.burst.stopped = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
+            self.burst.armed = false;
+        }
+    }
+
+    fn send_new(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        most: usize,
+        packet: &mut PacketBuilder<'_>,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        let Some(fragment) = self.queue.pop(most) else {
+            return;
+        };
+        let tsn = self.outstanding.next_tsn();
+        let length = fragment.user_data.len();
+        let chunk = Outgoing {
+            fragment,
+            state: ChunkState::InFlight,
+            path: id,
+            sent_at: now,
+            transmissions: 1,
+            missing_reports: 0,
+            fast_retransmitted: false,
+        };
+        let data: Data = chunk.to_data(tsn);
+        debug_assert!(data.encoded_len() <= packet.room());
+        let pushed = packet.push(&data);
+        debug_assert!(pushed.is_ok(), "the room was asked for");
+        self.outstanding.push(chunk);
+        let (bytes, rwnd) = (
+            self.profile.cwnd_counts.bytes(length),
+            self.profile.rwnd_counts.bytes(length),
+        );
+        self.rwnd_in_flight += rwnd;
+        self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
+        let entry = paths.get_mut(id);
+        entry.flightsize += bytes;
+        entry.earliest.get_or_insert(tsn);
+        entry.timed.get_or_insert(tsn); // RFC 9260 §6.3.1 C4
+        trace.record(now, Probe::Sent, id.0.into(), self.number(tsn));
+    }
+}

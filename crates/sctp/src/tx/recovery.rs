@@ -1,0 +1,314 @@
+//! What is lost: missing reports, fast retransmit and recovery, T3-rtx (RFC 9260 §6.3.3, §7.2.3, §7.2.4).
+
+use anabranch_congestion::LossCause;
+use anabranch_transport::{Nanos, Probe, Trace, time};
+use anabranch_wire::Tsn;
+
+use super::ack::Newly;
+use super::gaps::Run;
+use super::outstanding::ChunkState;
+use super::{Sender, trace_window, window};
+use crate::path::{PathId, Paths};
+use crate::profile::{FastRecovery, Htna};
+
+/// What an expiry of T3-rtx meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum T3Outcome {
+    /// The timer had not expired, or nothing was outstanding on the path.
+    Nothing,
+    /// Chunks were marked for retransmission. `count_error` is false for an unanswered probe of a zero window while the
+    /// peer keeps sending SACKs (RFC 9260 §6.1 A); otherwise the path's and the association's error counts rise.
+    Marked {
+        /// Whether it counts as an error of path and association (RFC 9260 §8.1, §8.2).
+        count_error: bool,
+    },
+}
+
+impl Sender {
+    /// Where a marked chunk goes.
+    pub(super) fn retransmission_path(&self, tsn: Tsn, paths: &Paths) -> Option<PathId> {
+        let chunk = self.outstanding.get(tsn)?;
+        let timed_out = chunk.state == ChunkState::Marked { timed_out: true };
+        Some(paths.choose_for_retransmission(chunk.path, timed_out))
+    }
+
+    /// Counts one report for each TSN that the SACK shows missing, and marks those that reach the threshold. Returns how
+    /// many were marked.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one step of the SACK's processing"
+    )]
+    pub(super) fn count_missing(
+        &mut self,
+        now: Nanos,
+        cumulative: Tsn,
+        advanced: bool,
+        newly: &Newly,
+        blocks: &[Run],
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> u32 {
+        let Some(highest) = blocks.last().map(|run| cumulative.add(run.end)) else {
+            self.remember_newly_acked(newly, advanced);
+            return 0;
+        };
+        let known = self.remember_newly_acked(newly, advanced);
+        let Some(limit) = self.report_limit(advanced, known, newly, highest) else {
+            return 0;
+        };
+        let mut marked = 0;
+        let mut hole_start = cumulative.next();
+        for run in blocks {
+            let hole_end = cumulative.add(run.start);
+            let end = if hole_end.lt(limit) { hole_end } else { limit };
+            let mut tsn = if hole_start.lt(self.reportable_from) {
+                self.reportable_from
+            } else {
+                hole_start
+            };
+            while tsn.lt(end) {
+                marked += u32::from(self.report_missing(now, tsn, paths, trace));
+                tsn = tsn.next();
+            }
+            hole_start = cumulative.add(run.end).next();
+            if hole_start.gt(limit) {
+                break;
+            }
+        }
+        self.raise_reportable();
+        marked
+    }
+
+    /// Keeps the highest TSN newly acknowledged, as far as the profile remembers it.
+    fn remember_newly_acked(&mut self, newly: &Newly, advanced: bool) -> Option<Tsn> {
+        if let Some(tsn) = newly.highest {
+            // A cumulative advance sets it anew, even lower than before.
+            let higher = self.highest_newly_acked.is_none_or(|known| tsn.gt(known));
+            if higher || advanced {
+                self.highest_newly_acked = Some(tsn);
+            }
+        }
+        self.highest_newly_acked
+    }
+
+    /// TSNs below this count a report: the HTNA rule of RFC 9260 §7.2.4.
+    fn report_limit(
+        &self,
+        advanced: bool,
+        known: Option<Tsn>,
+        newly: &Newly,
+        highest: Tsn,
+    ) -> Option<Tsn> {
+        let newly = match self.profile.htna {
+            Htna::Off => return Some(highest),
+            Htna::PerSack => newly.highest,
+            Htna::Persistent => known,
+        };
+        let within = |until: Tsn| {
+            self.profile.htna == Htna::PerSack || newly.is_none_or(|tsn| tsn.le(until))
+        };
+        match self.recovery_until {
+            Some(until) if advanced && within(until) => Some(highest),
+            _ => newly,
+        }
+    }
+
+    /// One report for one missing TSN; true if that marks it.
+    fn report_missing(
+        &mut self,
+        now: Nanos,
+        tsn: Tsn,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> bool {
+        let Some(chunk) = self.outstanding.get_mut(tsn) else {
+            return false;
+        };
+        chunk.missing_reports += 1;
+        let again = self.profile.fast_recovery == FastRecovery::RecoveryPoint;
+        let waits = matches!(chunk.state, ChunkState::Marked { .. });
+        let spent = chunk.fast_retransmitted && self.profile.fast_retransmit_once;
+        if chunk.missing_reports < self.profile.missing_reports || spent || (waits && !again) {
+            return false;
+        }
+        chunk.fast_retransmitted = true;
+        if !self.profile.fast_retransmit_once {
+            chunk.missing_reports = 0;
+        }
+        let path = chunk.path;
+        self.mark(tsn, false, paths);
+        self.acks[usize::from(path.0)].lost = true;
+        trace.record(now, Probe::FastRetransmit, path.0.into(), self.number(tsn));
+        true
+    }
+
+    /// Nothing below can be retransmitted fast again: later SACKs need not look there.
+    fn raise_reportable(&mut self) {
+        if !self.profile.fast_retransmit_once {
+            return;
+        }
+        if self.reportable_from.le(self.outstanding.cumulative_point()) {
+            self.reportable_from = self.outstanding.cumulative_point().next();
+        }
+        while self
+            .outstanding
+            .get(self.reportable_from)
+            .is_some_and(|chunk| chunk.fast_retransmitted)
+        {
+            self.reportable_from = self.reportable_from.next();
+        }
+    }
+
+    /// Takes a chunk out of flight to be sent again; the peer's window gets its room back (RFC 9260 §6.2.1 C).
+    fn mark(&mut self, tsn: Tsn, timed_out: bool, paths: &mut Paths) {
+        let Some(before) = self
+            .outstanding
+            .set_state(tsn, ChunkState::Marked { timed_out })
+        else {
+            return;
+        };
+        let Some(chunk) = self.outstanding.get(tsn) else {
+            return;
+        };
+        if before == ChunkState::InFlight {
+            let length = chunk.fragment.user_data.len();
+            let (bytes, rwnd) = (
+                self.profile.cwnd_counts.bytes(length),
+                self.profile.rwnd_counts.bytes(length),
+            );
+            let entry = paths.get_mut(chunk.path);
+            entry.flightsize -= bytes;
+            entry.marked_bytes += bytes;
+            self.rwnd_in_flight -= rwnd;
+            self.rwnd_marked += rwnd;
+            self.peer_rwnd += rwnd;
+        }
+    }
+
+    /// Missing reports have marked chunks: cuts the windows as the profile's recovery says, and lets one packet go.
+    pub(super) fn enter_fast_retransmit(
+        &mut self,
+        now: Nanos,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        self.one_packet = self.profile.fast_retransmit_ignores_cwnd;
+        match self.profile.fast_recovery {
+            FastRecovery::None => self.cut_lost_paths(now, paths, trace),
+            FastRecovery::ExitPoint if self.recovery_until.is_none() => {
+                self.cut_lost_paths(now, paths, trace);
+                self.recovery_until = Some(self.outstanding.next_tsn().prev());
+            }
+            FastRecovery::ExitPoint => {}
+            FastRecovery::RecoveryPoint => self.cut_past_recovery_point(now, paths, trace),
+        }
+    }
+
+    fn cut_lost_paths(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
+        for index in 0..self.acks.len() {
+            if self.acks[index].lost {
+                self.cut(now, PathId(index as u8), paths, trace);
+            }
+        }
+    }
+
+    /// A cut for each path with a marked chunk above the recovery point; each cut moves the point up.
+    fn cut_past_recovery_point(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
+        let mut cut: u32 = 0;
+        let mut next = self.outstanding.first_marked();
+        while let Some(tsn) = next {
+            let path = self
+                .outstanding
+                .get(tsn)
+                .map_or(PathId(0), |chunk| chunk.path);
+            if cut >> path.0 & 1 == 0 && self.recovery_until.is_none_or(|until| tsn.gt(until)) {
+                cut |= 1 << path.0;
+                self.cut(now, path, paths, trace);
+                let highest = self.outstanding.highest_unmarked();
+                self.recovery_until = match (self.recovery_until, highest) {
+                    (Some(until), Some(tsn)) if tsn.lt(until) => Some(until),
+                    (_, Some(tsn)) => Some(tsn),
+                    (until, None) => until,
+                };
+            }
+            next = self.outstanding.next_marked(tsn.next());
+        }
+    }
+
+    fn cut(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) {
+        let entry = paths.get_mut(id);
+        let before = window(entry);
+        entry.cc.on_loss(
+            now,
+            LossCause::FastRetransmit,
+            entry.flightsize + entry.marked_bytes,
+        );
+        if self.profile.loss_cancels_rtt {
+            entry.timed = None;
+        }
+        trace_window(now, id, entry, before, trace);
+    }
+
+    /// T3-rtx of a path may have expired (RFC 9260 §6.3.3). Does nothing before its time.
+    pub fn handle_t3(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> T3Outcome {
+        let entry = paths.get_mut(id);
+        if entry.t3_deadline.is_none_or(|deadline| deadline > now) {
+            return T3Outcome::Nothing;
+        }
+        entry.t3_deadline = None;
+        entry.earliest = entry
+            .earliest
+            .and_then(|bound| self.outstanding.earliest_on(id, bound));
+        let Some(earliest) = entry.earliest else {
+            return T3Outcome::Nothing;
+        };
+        let before = window(entry);
+        entry.cc.on_loss(
+            now,
+            LossCause::Timeout,
+            entry.flightsize + entry.marked_bytes,
+        );
+        entry.rto.back_off();
+        entry.decay_at = None;
+        if self.profile.loss_cancels_rtt {
+            entry.timed = None;
+        }
+        trace_window(now, id, entry, before, trace);
+        trace.record(now, Probe::Timeout, id.0.into(), self.number(earliest));
+        trace.record(now, Probe::Rto, id.0.into(), time::seconds(entry.rto.rto()));
+        self.mark_path(id, earliest, paths);
+        if self.profile.fast_recovery == FastRecovery::ExitPoint {
+            self.recovery_until = None; // slow start begins anew; all that was lost is marked
+        }
+        self.one_packet = true;
+        self.gate_closed = false;
+        self.burst.restart(now);
+        self.trace_flight(now, id, paths.get(id), trace);
+        T3Outcome::Marked {
+            count_error: !self.probing(),
+        }
+    }
+
+    /// Marks every chunk of the path that nothing has acknowledged (RFC 9260 §6.3.3 E3).
+    fn mark_path(&mut self, id: PathId, earliest: Tsn, paths: &mut Paths) {
+        let mut next = Some(earliest);
+        while let Some(tsn) = next {
+            if let Some(chunk) = self.outstanding.get_mut(tsn) {
+                chunk.missing_reports = 0;
+            }
+            self.mark(tsn, true, paths);
+            next = self.outstanding.earliest_on(id, tsn.next());
+        }
+    }
+
+    /// One chunk probes a window that the peer's SACKs say is closed.
+    fn probing(&self) -> bool {
+        self.outstanding.len() == 1 && self.a_rwnd == 0
+    }
+}

@@ -1,0 +1,275 @@
+//! Messages given by the user and not yet cut into chunks: one queue per stream, a scheduler over them.
+
+use std::collections::VecDeque;
+
+use anabranch_wire::serial::Ssn;
+use bytes::Bytes;
+
+use super::scheduler::Scheduler;
+use crate::config::SchedulerKind;
+use crate::stream_table::StreamTable;
+
+/// A message to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Payload Protocol Identifier, handed through to the peer's user.
+    pub ppid: u32,
+    /// Deliver without regard to the order of the stream.
+    pub unordered: bool,
+    /// The user data; not empty.
+    pub payload: Bytes,
+}
+
+/// A message or the next piece of one, ready to become a DATA chunk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Fragment {
+    pub stream: u16,
+    pub ssn: Ssn,
+    pub ppid: u32,
+    pub unordered: bool,
+    pub beginning: bool,
+    pub ending: bool,
+    pub user_data: Bytes,
+}
+
+#[derive(Debug, Default)]
+struct OutStream {
+    messages: VecDeque<Message>,
+    next_ssn: Ssn,
+}
+
+/// A message of which a part was sent: nothing else is sent before its end (RFC 9260 §6.9).
+#[derive(Debug)]
+struct Started {
+    stream: u16,
+    ssn: Ssn,
+    message: Message,
+    untouched: bool,
+}
+
+/// The queues of all streams. A stream takes memory only once it was used.
+#[derive(Debug)]
+pub(super) struct SendQueue {
+    streams: StreamTable<OutStream>,
+    scheduler: Scheduler,
+    started: Option<Started>,
+    bytes: usize,
+}
+
+impl SendQueue {
+    pub fn new(kind: SchedulerKind) -> Self {
+        Self {
+            streams: StreamTable::default(),
+            scheduler: Scheduler::new(kind),
+            started: None,
+            bytes: 0,
+        }
+    }
+
+    /// Bytes of user data queued.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    pub fn push(&mut self, stream: u16, message: Message) {
+        debug_assert!(
+            !message.payload.is_empty(),
+            "an empty message has no place on the wire"
+        );
+        self.bytes += message.payload.len();
+        let queue = &mut self.streams.entry(stream).messages;
+        queue.push_back(message);
+        self.scheduler.queued(stream, queue.len());
+    }
+
+    /// Forgets what is queued on streams from `streams` on, which the peer did not agree to; returns how many messages.
+    pub fn forget_streams_from(&mut self, streams: u16) -> usize {
+        let mut forgotten = 0;
+        for stream in self.scheduler.forget_from(streams) {
+            for message in self.streams.entry(stream).messages.drain(..) {
+                self.bytes -= message.payload.len();
+                forgotten += 1;
+            }
+        }
+        forgotten
+    }
+
+    /// User data of the next chunk if it may hold `most` bytes; 0 if nothing is queued.
+    pub fn next_len(&self, most: usize) -> usize {
+        let next = match &self.started {
+            Some(started) => Some(&started.message),
+            None => self
+                .scheduler
+                .pick()
+                .and_then(|stream| self.streams.get(stream)?.messages.front()),
+        };
+        next.map_or(0, |message| message.payload.len().min(most))
+    }
+
+    /// Takes the next chunk, of at most `most` bytes of user data.
+    pub fn pop(&mut self, most: usize) -> Option<Fragment> {
+        self.start_next();
+        let started = self.started.as_mut()?;
+        let user_data = started
+            .message
+            .payload
+            .split_to(started.message.payload.len().min(most));
+        self.bytes -= user_data.len();
+        let fragment = Fragment {
+            stream: started.stream,
+            ssn: started.ssn,
+            ppid: started.message.ppid,
+            unordered: started.message.unordered,
+            beginning: std::mem::take(&mut started.untouched),
+            ending: started.message.payload.is_empty(),
+            user_data,
+        };
+        if fragment.ending {
+            self.started = None;
+        }
+        Some(fragment)
+    }
+
+    /// Lets the scheduler pick a message, unless one is under way.
+    fn start_next(&mut self) {
+        if self.started.is_some() {
+            return;
+        }
+        let Some(stream) = self.scheduler.pick() else {
+            return;
+        };
+        let queue = self.streams.entry(stream);
+        let Some(message) = queue.messages.pop_front() else {
+            return;
+        };
+        self.scheduler.served(stream, queue.messages.len());
+        let ssn = queue.next_ssn;
+        if !message.unordered {
+            queue.next_ssn = ssn.next();
+        }
+        self.started = Some(Started {
+            stream,
+            ssn,
+            message,
+            untouched: true,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(length: usize) -> Message {
+        Message {
+            ppid: 7,
+            unordered: false,
+            payload: Bytes::from(vec![0; length]),
+        }
+    }
+
+    fn order(
+        kind: SchedulerKind,
+        sends: &[(u16, usize)],
+        most: usize,
+    ) -> Vec<(u16, u16, usize, bool, bool)> {
+        let mut queue = SendQueue::new(kind);
+        for (stream, length) in sends {
+            queue.push(*stream, message(*length));
+        }
+        let mut popped = Vec::new();
+        while !queue.is_empty() {
+            let expected = queue.next_len(most);
+            let chunk = queue.pop(most).expect("something is queued");
+            assert_eq!(chunk.user_data.len(), expected);
+            popped.push((
+                chunk.stream,
+                chunk.ssn.0,
+                expected,
+                chunk.beginning,
+                chunk.ending,
+            ));
+        }
+        assert!(queue.pop(most).is_none());
+        popped
+    }
+
+    #[test]
+    fn round_robin_takes_one_message_of_each_stream_in_turn() {
+        let sends = [(3, 10), (3, 11), (3, 12), (1, 20), (9, 30), (1, 21)];
+        assert_eq!(
+            order(SchedulerKind::RoundRobin, &sends, 100)
+                .iter()
+                .map(|c| (c.0, c.1))
+                .collect::<Vec<_>>(),
+            [(3, 0), (1, 0), (9, 0), (3, 1), (1, 1), (3, 2)]
+        );
+    }
+
+    #[test]
+    fn first_come_first_served_keeps_the_order_given() {
+        let sends = [(3, 10), (1, 20), (3, 11), (9, 30)];
+        assert_eq!(
+            order(SchedulerKind::Fcfs, &sends, 100)
+                .iter()
+                .map(|c| (c.0, c.1))
+                .collect::<Vec<_>>(),
+            [(3, 0), (1, 0), (3, 1), (9, 0)]
+        );
+    }
+
+    #[test]
+    fn a_started_message_is_finished_before_another_begins() {
+        assert_eq!(
+            order(
+                SchedulerKind::RoundRobin,
+                &[(0, 250), (1, 100), (0, 1)],
+                100
+            ),
+            [
+                (0, 0, 100, true, false),
+                (0, 0, 100, false, false),
+                (0, 0, 50, false, true),
+                (1, 0, 100, true, true),
+                (0, 1, 1, true, true)
+            ]
+        );
+    }
+
+    #[test]
+    fn streams_not_agreed_on_are_forgotten() {
+        for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
+            let mut queue = SendQueue::new(kind);
+            for stream in [1, 7, 2, 7, 9, 1] {
+                queue.push(stream, message(10));
+            }
+            assert_eq!(queue.forget_streams_from(7), 3);
+            assert_eq!(queue.bytes(), 30);
+            let left: Vec<u16> = std::iter::from_fn(|| queue.pop(100))
+                .map(|chunk| chunk.stream)
+                .collect();
+            assert_eq!(left, [1, 2, 1]);
+        }
+    }
+
+    #[test]
+    fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
+        let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
+        for turn in 0..65_538u32 {
+            queue.push(
+                5,
+                Message {
+                    unordered: turn == 3,
+                    ..message(1)
+                },
+            );
+            let chunk = queue.pop(10).expect("queued");
+            let ordered_before = if turn > 3 { turn - 1 } else { turn };
+            assert_eq!(u32::from(chunk.ssn.0), ordered_before % 65_536);
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! Two endpoints, A and Z, joined by a pipe with delay; every packet is narrated as `A -> INIT -> Z`.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use anabranch_sctp::{
+    AssociationId, CloseReason, Config, Endpoint, Event, Message, ReceivedMessage, StateName,
+};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_wire::Encode;
+use anabranch_wire::chunk::{Chunk, kind};
+use anabranch_wire::packet::{Checksum, CommonHeader, Packet, PacketBuilder};
+use bytes::{Bytes, BytesMut};
+
+pub const A: usize = 0;
+pub const Z: usize = 1;
+pub const PORT_A: u16 = 5_000;
+pub const PORT_Z: u16 = 7;
+
+pub fn address(host: usize, network: u8) -> IpAddr {
+    [10, 0, network, 1 + host as u8].into()
+}
+
+/// What becomes of a packet on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Deliver,
+    Drop,
+    Duplicate,
+    /// Arrives so much later.
+    Late(Nanos),
+    /// One byte is flipped.
+    Corrupt,
+}
+
+/// A packet on its way.
+#[derive(Clone, Debug)]
+pub struct Shot {
+    pub at: Nanos,
+    pub from: usize,
+    pub path: Path,
+    pub bytes: Bytes,
+    /// `INIT`, `SACK, DATA`, ...
+    pub chunks: String,
+}
+
+pub struct World {
+    pub now: Nanos,
+    pub endpoints: [Endpoint; 2],
+    pub delay: Nanos,
+    pub events: [Vec<(AssociationId, Event)>; 2],
+    pub story: Vec<String>,
+    pub shots: Vec<Shot>,
+    /// Whether `story` and `shots` are kept.
+    pub narrate: bool,
+    pub fate: Box<dyn FnMut(&Shot) -> Fate>,
+    in_flight: BTreeMap<(Nanos, u64), (usize, Path, Bytes)>,
+    sequence: u64,
+    out: BytesMut,
+}
+
+impl World {
+    /// Both with `config`, one address each, 10 ms apart; Z listens.
+    pub fn new(config: Config) -> Self {
+        Self::with_configs(config.clone(), config)
+    }
+
+    pub fn with_configs(mut a: Config, mut z: Config) -> Self {
+        if a.addresses.is_empty() {
+            a.addresses = vec![address(A, 0)];
+        }
+        if z.addresses.is_empty() {
+            z.addresses = vec![address(Z, 0)];
+        }
+        let mut world = Self {
+            now: SECOND,
+            endpoints: [
+                Endpoint::new(a, PORT_A, [1; 32]),
+                Endpoint::new(z, PORT_Z, [2; 32]),
+            ],
+            delay: 10 * MILLISECOND,
+            events: [Vec::new(), Vec::new()],
+            story: Vec::new(),
+            shots: Vec::new(),
+            narrate: true,
+            fate: Box::new(|_| Fate::Deliver),
+            in_flight: BTreeMap::new(),
+            sequence: 0,
+            out: BytesMut::new(),
+        };
+        world.endpoints[Z].listen(true);
+        world
+    }
+
+    /// A calls Z.
+    pub fn connect(&mut self) -> AssociationId {
+        let id = self.endpoints[A]
+            .connect(self.now, &[address(Z, 0)], PORT_Z)
+            .expect("no association yet");
+        self.drain(A);
+        id
+    }
+
+    /// A calls Z and both are up; gives their associations.
+    pub fn established(&mut self) -> (AssociationId, AssociationId) {
+        let a = self.connect();
+        self.run_for(SECOND);
+        let z = self.only_association(Z);
+        assert_eq!(
+            self.state(A, a),
+            StateName::Established,
+            "{:#?}",
+            self.story
+        );
+        assert_eq!(
+            self.state(Z, z),
+            StateName::Established,
+            "{:#?}",
+            self.story
+        );
+        self.forget();
+        (a, z)
+    }
+
+    /// Begins a new chapter.
+    pub fn forget(&mut self) {
+        self.story.clear();
+        self.shots.clear();
+        self.events = [Vec::new(), Vec::new()];
+    }
+
+    pub fn only_association(&self, host: usize) -> AssociationId {
+        let all: Vec<_> = self.endpoints[host].associations().collect();
+        assert_eq!(all.len(), 1, "associations of {}: {all:?}", name(host));
+        all[0]
+    }
+
+    pub fn state(&self, host: usize, id: AssociationId) -> StateName {
+        self.endpoints[host].association(id).expect("known").state()
+    }
+
+    pub fn close_reason(&self, host: usize, id: AssociationId) -> Option<CloseReason> {
+        self.endpoints[host]
+            .association(id)
+            .expect("known")
+            .close_reason()
+            .cloned()
+    }
+
+    pub fn send(&mut self, host: usize, id: AssociationId, stream: u16, payload: impl Into<Bytes>) {
+        let message = Message {
+            ppid: 0,
+            unordered: false,
+            payload: payload.into(),
+        };
+        let association = self.endpoints[host].association_mut(id).expect("known");
+        association.send(stream, message).expect("accepted");
+        self.drain(host);
+    }
+
+    pub fn shutdown(&mut self, host: usize, id: AssociationId) {
+        let now = self.now;
+        self.endpoints[host]
+            .association_mut(id)
+            .expect("known")
+            .shutdown(now)
+            .expect("open");
+        self.drain(host);
+    }
+
+    pub fn receive_all(&mut self, host: usize, id: AssociationId) -> Vec<ReceivedMessage> {
+        let association = self.endpoints[host].association_mut(id).expect("known");
+        let messages = std::iter::from_fn(|| association.poll_message()).collect();
+        self.drain(host);
+        messages
+    }
+
+    /// Puts what `host` has to send on the wire, and keeps its events.
+    pub fn drain(&mut self, host: usize) {
+        while let Some(transmit) = self.endpoints[host].poll_transmit(self.now, &mut self.out) {
+            let bytes = self.out.split().freeze();
+            assert_eq!(bytes.len(), transmit.len);
+            self.put(host, transmit.path, bytes);
+        }
+        while let Some(event) = self.endpoints[host].poll_event() {
+            self.events[host].push(event);
+        }
+    }
+
+    /// Puts a packet on the wire as if `from` had sent it.
+    pub fn put(&mut self, from: usize, path: Path, bytes: Bytes) {
+        let chunks = if self.narrate {
+            describe(&bytes)
+        } else {
+            String::new()
+        };
+        let shot = Shot {
+            at: self.now,
+            from,
+            path,
+            bytes,
+            chunks,
+        };
+        let fate = (self.fate)(&shot);
+        if self.narrate {
+            let lost = if fate == Fate::Drop { " (lost)" } else { "" };
+            self.story.push(format!(
+                "{} -> {} -> {}{lost}",
+                name(from),
+                shot.chunks,
+                name(1 - from)
+            ));
+            self.shots.push(shot.clone());
+        }
+        let arrive = |world: &mut Self, extra: Nanos, bytes: Bytes| {
+            world.sequence += 1;
+            let at = world.now + world.delay + extra;
+            world
+                .in_flight
+                .insert((at, world.sequence), (1 - from, path.reversed(), bytes));
+        };
+        match fate {
+            Fate::Drop => {}
+            Fate::Deliver => arrive(self, 0, shot.bytes),
+            Fate::Late(extra) => arrive(self, extra, shot.bytes),
+            Fate::Duplicate => {
+                arrive(self, 0, shot.bytes.clone());
+                arrive(self, 0, shot.bytes);
+            }
+            Fate::Corrupt => {
+                let mut bytes = shot.bytes.to_vec();
+                let index = self.sequence as usize % bytes.len();
+                bytes[index] ^= 0x10;
+                arrive(self, 0, bytes.into());
+            }
+        }
+    }
+
+    /// Hands `bytes` to `host` at once, as if it came over the path between the first addresses.
+    pub fn inject(&mut self, host: usize, bytes: Bytes) {
+        let path = Path::new(address(host, 0), address(1 - host, 0));
+        self.inject_from(host, path, bytes);
+    }
+
+    pub fn inject_from(&mut self, host: usize, path: Path, bytes: Bytes) {
+        if self.narrate {
+            self.story
+                .push(format!("? -> {} -> {}", describe(&bytes), name(host)));
+        }
+        self.endpoints[host].handle_datagram(self.now, path, bytes);
+        self.drain(host);
+    }
+
+    /// The next arrival or timeout, if it is not after `until`.
+    pub fn step(&mut self, until: Nanos) -> bool {
+        let arrival = self.in_flight.keys().next().copied();
+        let timeouts = [A, Z].map(|host| self.endpoints[host].poll_timeout());
+        let timeout = timeouts.into_iter().flatten().min();
+        let next = match (arrival, timeout) {
+            (Some((arrival, _)), Some(timeout)) => arrival.min(timeout),
+            (Some((arrival, _)), None) => arrival,
+            (None, Some(timeout)) => timeout,
+            (None, None) => return false,
+        };
+        if next > until {
+            return false;
+        }
+        self.now = self.now.max(next);
+        if let Some((at, sequence)) = arrival
+            && at <= next
+        {
+            let (host, path, bytes) = self.in_flight.remove(&(at, sequence)).expect("just seen");
+            self.endpoints[host].handle_datagram(self.now, path, bytes);
+            self.drain(host);
+            return true;
+        }
+        for host in [A, Z] {
+            if timeouts[host].is_some_and(|at| at <= next) {
+                self.endpoints[host].handle_timeout(self.now);
+                self.drain(host);
+            }
+        }
+        true
+    }
+
+    pub fn run_until(&mut self, until: Nanos) {
+        while self.step(until) {}
+        self.now = self.now.max(until);
+    }
+
+    pub fn run_for(&mut self, span: Nanos) {
+        self.run_until(self.now + span);
+    }
+
+    /// What `host` was told, without which association.
+    pub fn told(&self, host: usize) -> Vec<Event> {
+        self.events[host]
+            .iter()
+            .map(|(_, event)| event.clone())
+            .collect()
+    }
+
+    /// The packets of the story so far, and a new chapter.
+    pub fn take_story(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.story)
+    }
+
+    /// The first packet of `from` whose chunks are `chunks`.
+    pub fn shot(&self, from: usize, chunks: &str) -> Bytes {
+        let found = self
+            .shots
+            .iter()
+            .find(|shot| shot.from == from && shot.chunks == chunks);
+        found
+            .unwrap_or_else(|| panic!("no {chunks} from {} in {:#?}", name(from), self.story))
+            .bytes
+            .clone()
+    }
+
+    /// The tag in packets that `from` sends to its peer, as its last packet has it.
+    pub fn tag_sent_by(&self, from: usize) -> u32 {
+        let shot = self
+            .shots
+            .iter()
+            .rev()
+            .find(|shot| shot.from == from)
+            .expect("sent something");
+        header_of(&shot.bytes).verification_tag
+    }
+}
+
+pub fn name(host: usize) -> &'static str {
+    ["A", "Z"][host]
+}
+
+pub fn header_of(bytes: &Bytes) -> CommonHeader {
+    Packet::parse(bytes, Checksum::Ignore)
+        .expect("a packet")
+        .header
+}
+
+pub fn chunks_of(bytes: &Bytes) -> Vec<Chunk> {
+    let packet = Packet::parse(bytes, Checksum::Ignore).expect("a packet");
+    packet
+        .chunks()
+        .map(|raw| Chunk::decode(raw.expect("framed")).expect("sound"))
+        .collect()
+}
+
+/// A packet from `host` to the other with these chunks.
+pub fn packet(host: usize, verification_tag: u32, chunks: &[&Chunk]) -> Bytes {
+    let ports = [PORT_A, PORT_Z];
+    let header = CommonHeader {
+        source_port: ports[host],
+        destination_port: ports[1 - host],
+        verification_tag,
+    };
+    let mut out = BytesMut::new();
+    let mut builder = PacketBuilder::new(&mut out, header, 65_000);
+    for chunk in chunks {
+        builder.push(*chunk).expect("room");
+    }
+    builder.finish(true);
+    out.freeze()
+}
+
+/// A packet of raw chunk bytes, its checksum right.
+pub fn raw_packet(host: usize, verification_tag: u32, chunks: &[u8]) -> Bytes {
+    let ports = [PORT_A, PORT_Z];
+    let mut out = BytesMut::new();
+    out.extend_from_slice(&ports[host].to_be_bytes());
+    out.extend_from_slice(&ports[1 - host].to_be_bytes());
+    out.extend_from_slice(&verification_tag.to_be_bytes());
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(chunks);
+    anabranch_wire::checksum::fill(&mut out);
+    out.freeze()
+}
+
+/// The same packet with another verification tag.
+pub fn retag(bytes: &Bytes, verification_tag: u32) -> Bytes {
+    let mut out = bytes.to_vec();
+    out[4..8].copy_from_slice(&verification_tag.to_be_bytes());
+    anabranch_wire::checksum::fill(&mut out);
+    out.into()
+}
+
+pub fn encoded_len(chunk: &Chunk) -> usize {
+    chunk.encoded_len()
+}
+
+pub fn describe(bytes: &Bytes) -> String {
+    let Ok(packet) = Packet::parse(bytes, Checksum::Ignore) else {
+        return "garbage".into();
+    };
+    let names: Vec<_> = packet
+        .chunks()
+        .map(|raw| raw.map_or("broken".into(), |raw| kind_name(raw.kind)))
+        .collect();
+    names.join(", ")
+}
+
+fn kind_name(of: u8) -> String {
+    let name = match of {
+        kind::DATA => "DATA",
+        kind::INIT => "INIT",
+        kind::INIT_ACK => "INIT ACK",
+        kind::SACK => "SACK",
+        kind::HEARTBEAT => "HEARTBEAT",
+        kind::HEARTBEAT_ACK => "HEARTBEAT ACK",
+        kind::ABORT => "ABORT",
+        kind::SHUTDOWN => "SHUTDOWN",
+        kind::SHUTDOWN_ACK => "SHUTDOWN ACK",
+        kind::ERROR => "ERROR",
+        kind::COOKIE_ECHO => "COOKIE ECHO",
+        kind::COOKIE_ACK => "COOKIE ACK",
+        kind::ECNE => "ECNE",
+        kind::CWR => "CWR",
+        kind::SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
+        other => return format!("type {other}"),
+    };
+    name.into()
+}
+
+/// Drops the first `count` packets whose chunks begin with `chunks`.
+pub fn lose(chunks: &'static str, count: usize) -> Box<dyn FnMut(&Shot) -> Fate> {
+    let mut left = count;
+    Box::new(move |shot| {
+        if left > 0 && shot.chunks.split(", ").next() == Some(chunks) {
+            left -= 1;
+            return Fate::Drop;
+        }
+        Fate::Deliver
+    })
+}

@@ -1,0 +1,148 @@
+//! What a packet costs on a link: a million packets from a sender that knows no transport, over two hops, to a sink that
+//! drops them. Prints nanoseconds per packet and hop, apart from the making of the packets.
+//!
+//! ```sh
+//! cargo run --release -p anabranch-sim --example packet_hops [packets] [payload bytes]
+//! ```
+
+use anabranch_sim::loss::Bernoulli;
+use anabranch_sim::{
+    Agent, Attachment, DirectionConfig, DropTail, Family, Limit, LinkConfig, PlacedLoss, Seed,
+    Topology, World,
+};
+use anabranch_transport::{Nanos, Path, Transmit};
+use bytes::{BufMut, Bytes, BytesMut};
+
+const PROTOCOL: u8 = 253;
+const PORT: u16 = 7;
+
+/// Sends a packet every so often.
+struct Sender {
+    path: Path,
+    interval: Nanos,
+    payload: usize,
+    left: u64,
+    next: Nanos,
+}
+
+impl Agent for Sender {
+    fn handle_datagram(&mut self, _now: Nanos, _path: Path, _datagram: Bytes) {}
+
+    fn handle_timeout(&mut self, _now: Nanos) {}
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        if self.next > now || self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        self.next += self.interval;
+        out.put_u16(PORT);
+        out.put_u16(PORT);
+        out.put_bytes(0, self.payload - 4);
+        Some(Transmit {
+            path: self.path,
+            len: self.payload,
+            segment_size: None,
+        })
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        (self.left > 0).then_some(self.next)
+    }
+}
+
+/// Counts what comes.
+#[derive(Default)]
+struct Sink {
+    packets: u64,
+}
+
+impl Agent for Sink {
+    fn handle_datagram(&mut self, _now: Nanos, _path: Path, _datagram: Bytes) {
+        self.packets += 1;
+    }
+
+    fn handle_timeout(&mut self, _now: Nanos) {}
+
+    fn poll_transmit(&mut self, _now: Nanos, _out: &mut BytesMut) -> Option<Transmit> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        None
+    }
+}
+
+/// Two hops, the second a satellite's: 10 Mbit/s and 250 ms, a queue of 50 packets, 1.5 % lost.
+fn world(packets: u64, payload: usize) -> Result<World, Box<dyn std::error::Error>> {
+    let mut topology = Topology::new();
+    let nodes = ["source", "router", "destination"].map(|name| topology.add_node(name));
+    let [source, router, destination] = nodes;
+    let (source, router, destination) = (source?, router?, destination?);
+    let queue = DropTail::new(Limit::Packets(50))?;
+    let satellite = DirectionConfig::new(10_000_000, 250_000_000)
+        .with_queue(queue)
+        .with_loss(PlacedLoss::before_queue(Bernoulli::new(0.015)?));
+    let hops = [
+        (
+            "access",
+            [source, router],
+            DirectionConfig::new(100_000_000, 2_000_000),
+        ),
+        ("satellite", [router, destination], satellite),
+    ];
+    for (name, between, forward) in hops {
+        topology.add_link(LinkConfig {
+            name: name.into(),
+            between,
+            forward,
+            backward: DirectionConfig::instant(0),
+        })?;
+    }
+    let address = |node| topology.addresses(node, Family::V4).next();
+    let (local, remote) = (address(source), address(destination));
+    let path = Path::new(local.ok_or("no address")?, remote.ok_or("no address")?);
+    // Just below the satellite's rate.
+    let interval = (payload as u64 + 20) * 8 * 100 + 1;
+    let sender = Sender {
+        path,
+        interval,
+        payload,
+        left: packets,
+        next: 0,
+    };
+    let mut world = World::new(topology, Seed::new(1, 0))?;
+    world.attach(
+        Attachment::new(destination, PROTOCOL, PORT),
+        Sink::default(),
+    )?;
+    world.attach(Attachment::new(source, PROTOCOL, PORT), sender)?;
+    Ok(world)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let packets = arguments.next().map_or(Ok(1_000_000), |n| n.parse())?;
+    let payload = arguments
+        .next()
+        .map_or(Ok(1480), |n| n.parse::<usize>())?
+        .max(4);
+    let mut world = world(packets, payload)?;
+    #[allow(clippy::disallowed_methods)] // A benchmark measures time.
+    let begin = std::time::Instant::now();
+    while world.step()? {}
+    let spent = begin.elapsed().as_nanos() as f64;
+    world.ledger().check()?;
+    let progress = world.progress();
+    println!(
+        "{} packets of {payload} bytes, {} hops, {} events, {:.0} simulated seconds: {:.1} ns per packet and hop, \
+         {:.1} ns per event",
+        progress.sent,
+        progress.hops,
+        progress.events,
+        world.now() as f64 / 1e9,
+        spent / progress.hops as f64,
+        spent / progress.events as f64,
+    );
+    Ok(())
+}

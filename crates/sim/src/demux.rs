@@ -1,0 +1,144 @@
+//! Which agent of a node a datagram is for.
+
+use crate::agent::Binding;
+use crate::packet::Packet;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    protocol: u8,
+    binding: Binding,
+    agent: u32,
+}
+
+impl Entry {
+    /// Entries are searched by this; those without a port come last and are searched one by one.
+    fn group(&self) -> u32 {
+        group(self.protocol, self.binding.port)
+    }
+
+    /// How much the binding names within its group.
+    fn detail(&self) -> u8 {
+        let Binding {
+            address,
+            remote_port,
+            ..
+        } = self.binding;
+        u8::from(remote_port.is_some()) * 2 + u8::from(address.is_some())
+    }
+
+    fn fits(&self, packet: &Packet, remote_port: Option<u16>) -> bool {
+        let Binding {
+            address,
+            remote_port: wanted,
+            ..
+        } = self.binding;
+        address.is_none_or(|address| address == packet.destination)
+            && (wanted.is_none() || wanted == remote_port)
+    }
+}
+
+fn group(protocol: u8, port: Option<u16>) -> u32 {
+    u32::from(protocol) << 17 | port.map_or(1 << 16, u32::from)
+}
+
+/// The bindings of one node.
+#[derive(Debug, Default)]
+pub(crate) struct Demux {
+    /// By group, within a group the more detailed first.
+    entries: Vec<Entry>,
+}
+
+/// Somebody has this binding already.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Taken;
+
+impl Demux {
+    pub fn has(&self, protocol: u8, binding: Binding) -> bool {
+        let mut entries = self.entries.iter();
+        entries.any(|entry| entry.protocol == protocol && entry.binding == binding)
+    }
+
+    pub fn add(&mut self, protocol: u8, binding: Binding, agent: u32) -> Result<(), Taken> {
+        if self.has(protocol, binding) {
+            return Err(Taken);
+        }
+        let entry = Entry {
+            protocol,
+            binding,
+            agent,
+        };
+        let rank = |entry: &Entry| (entry.group(), u8::MAX - entry.detail());
+        let place = self
+            .entries
+            .partition_point(|other| rank(other) <= rank(&entry));
+        self.entries.insert(place, entry);
+        Ok(())
+    }
+
+    /// The agent that `packet` is for.
+    pub fn find(&self, packet: &Packet) -> Option<u32> {
+        let ports = packet.bytes.first_chunk::<4>();
+        let remote = ports.map(|p| u16::from_be_bytes([p[0], p[1]]));
+        let local = ports.map(|p| u16::from_be_bytes([p[2], p[3]]));
+        let named = local.and_then(|port| self.search(packet, Some(port), remote));
+        named.or_else(|| self.search(packet, None, remote))
+    }
+
+    fn search(&self, packet: &Packet, port: Option<u16>, remote: Option<u16>) -> Option<u32> {
+        let group = group(packet.protocol, port);
+        let first = self.entries.partition_point(|e| e.group() < group);
+        let members = self.entries[first..]
+            .iter()
+            .take_while(|e| e.group() == group);
+        let mut fitting = members.filter(|e| e.fits(packet, remote));
+        fitting.next().map(|entry| entry.agent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::packet::{HOP_LIMIT, SCTP, TCP};
+
+    fn packet(protocol: u8, ports: &[u8], host: u8) -> Packet {
+        Packet {
+            bytes: Bytes::copy_from_slice(ports),
+            id: 0,
+            source: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            destination: IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)),
+            target: 0,
+            protocol,
+            hops_left: HOP_LIMIT,
+        }
+    }
+
+    #[test]
+    fn the_binding_that_names_more_wins() {
+        let here = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+        let mut demux = Demux::default();
+        let any = Binding {
+            address: None,
+            port: None,
+            remote_port: None,
+        };
+        demux.add(TCP, any, 0).unwrap();
+        demux.add(TCP, Binding::port(80), 1).unwrap();
+        demux.add(TCP, Binding::port(80).at(here), 2).unwrap();
+        demux.add(TCP, Binding::port(80).from_port(5), 3).unwrap();
+        demux.add(SCTP, Binding::port(80), 4).unwrap();
+        assert_eq!(demux.add(SCTP, Binding::port(80), 9), Err(Taken));
+        let find = |protocol, ports: [u8; 4], host| demux.find(&packet(protocol, &ports, host));
+        assert_eq!(find(TCP, [0, 5, 0, 80], 1), Some(3));
+        assert_eq!(find(TCP, [0, 6, 0, 80], 1), Some(2));
+        assert_eq!(find(TCP, [0, 6, 0, 80], 2), Some(1));
+        assert_eq!(find(TCP, [0, 6, 0, 81], 2), Some(0));
+        assert_eq!(find(SCTP, [0, 6, 0, 80], 2), Some(4));
+        assert_eq!(find(SCTP, [0, 6, 0, 81], 2), None);
+        assert_eq!(demux.find(&packet(TCP, &[0, 6], 2)), Some(0));
+        assert_eq!(demux.find(&packet(SCTP, &[], 2)), None);
+    }
+}

@@ -1,0 +1,33 @@
+//! Each packet is lost with one probability, whatever happened to the others.
+
+use anabranch_transport::Nanos;
+
+use super::Loss;
+use crate::error::BuildError;
+use crate::packet::Packet;
+use crate::rng::{Probability, Rng};
+
+/// Independent losses.
+#[derive(Clone, Copy, Debug)]
+pub struct Bernoulli {
+    probability: Probability,
+}
+
+impl Bernoulli {
+    /// Losses of the given probability.
+    ///
+    /// # Errors
+    /// [`BuildError::Probability`] outside 0 to 1.
+    pub fn new(probability: f64) -> Result<Self, BuildError> {
+        Ok(Self {
+            probability: Probability::new(probability)?,
+        })
+    }
+}
+
+impl Loss for Bernoulli {
+    #[inline]
+    fn takes(&mut self, _at: Nanos, _packet: &Packet, rng: &mut Rng) -> bool {
+        rng.chance(self.probability)
+    }
+}

@@ -1,0 +1,60 @@
+//! Losses in bursts: a channel that is good or bad and changes its mind from packet to packet (Gilbert 1960,
+//! Elliott 1963).
+
+use anabranch_transport::Nanos;
+
+use super::Loss;
+use crate::error::BuildError;
+use crate::packet::Packet;
+use crate::rng::{Probability, Rng};
+
+/// The four probabilities of the model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// That a good channel is bad for the next packet.
+    pub good_to_bad: f64,
+    /// That a bad channel is good for the next packet; the mean length of a burst is its inverse.
+    pub bad_to_good: f64,
+    /// That a good channel loses a packet (0 in Gilbert's model).
+    pub loss_in_good: f64,
+    /// That a bad channel loses a packet (1 in the simplest form).
+    pub loss_in_bad: f64,
+}
+
+/// The channel; it begins good.
+#[derive(Clone, Copy, Debug)]
+pub struct GilbertElliott {
+    good_to_bad: Probability,
+    bad_to_good: Probability,
+    loss_in_good: Probability,
+    loss_in_bad: Probability,
+    bad: bool,
+}
+
+impl GilbertElliott {
+    /// A channel with these probabilities.
+    ///
+    /// # Errors
+    /// [`BuildError::Probability`] if one is outside 0 to 1.
+    pub fn new(burst: Burst) -> Result<Self, BuildError> {
+        Ok(Self {
+            good_to_bad: Probability::new(burst.good_to_bad)?,
+            bad_to_good: Probability::new(burst.bad_to_good)?,
+            loss_in_good: Probability::new(burst.loss_in_good)?,
+            loss_in_bad: Probability::new(burst.loss_in_bad)?,
+            bad: false,
+        })
+    }
+}
+
+impl Loss for GilbertElliott {
+    fn takes(&mut self, _at: Nanos, _packet: &Packet, rng: &mut Rng) -> bool {
+        let (lost, change) = if self.bad {
+            (rng.chance(self.loss_in_bad), rng.chance(self.bad_to_good))
+        } else {
+            (rng.chance(self.loss_in_good), rng.chance(self.good_to_bad))
+        };
+        self.bad ^= change;
+        lost
+    }
+}

@@ -1,0 +1,98 @@
+//! Losses by name: exactly these packets.
+
+use std::fmt;
+
+use anabranch_transport::Nanos;
+
+use super::Loss;
+use crate::packet::{Inspect, Packet};
+use crate::rng::Rng;
+
+/// The packets at these places in the order of their coming, counted from 0.
+#[derive(Clone, Debug)]
+pub struct Ordinals {
+    /// Sorted, the next last.
+    left: Vec<u64>,
+    seen: u64,
+}
+
+impl Ordinals {
+    /// Loses the packets with these numbers, counted from 0 at this place. Order and repetitions do not matter.
+    pub fn new(numbers: impl IntoIterator<Item = u64>) -> Self {
+        let mut left: Vec<u64> = numbers.into_iter().collect();
+        left.sort_unstable_by(|a, b| b.cmp(a));
+        left.dedup();
+        Self { left, seen: 0 }
+    }
+}
+
+impl Loss for Ordinals {
+    fn takes(&mut self, _at: Nanos, _packet: &Packet, _rng: &mut Rng) -> bool {
+        let number = self.seen;
+        self.seen += 1;
+        self.left.pop_if(|next| *next == number).is_some()
+    }
+}
+
+/// One data segment to lose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentLoss {
+    /// The flow, as the inspector numbers flows; `None`: the first flow that sends this segment.
+    pub flow: Option<u32>,
+    /// Number of the segment in its flow, counted from 0: the paper's "8th segment" is 7 where it counts from 1.
+    pub number: u64,
+    /// Which of its transmissions to lose: 0 the first, 1 the first retransmission, and so on.
+    pub transmission: u32,
+}
+
+/// The data segments of a list, recognised by an [`Inspect`].
+pub struct Segments {
+    /// What is still to be lost, with the number of transmissions to let pass before.
+    left: Vec<SegmentLoss>,
+    inspect: Box<dyn Inspect>,
+}
+
+impl Segments {
+    /// Loses these segments. Transmissions are counted at this place: those lost before it do not count.
+    pub fn new(losses: impl IntoIterator<Item = SegmentLoss>, inspect: Box<dyn Inspect>) -> Self {
+        Self {
+            left: losses.into_iter().collect(),
+            inspect,
+        }
+    }
+}
+
+impl fmt::Debug for Segments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Segments")
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Loss for Segments {
+    fn takes(&mut self, _at: Nanos, packet: &Packet, _rng: &mut Rng) -> bool {
+        if self.left.is_empty() {
+            return false;
+        }
+        let Some(segment) = self.inspect.inspect(packet) else {
+            return false;
+        };
+        let mut lost = false;
+        self.left.retain_mut(|entry| {
+            if entry.number != segment.number || entry.flow.is_some_and(|flow| flow != segment.flow)
+            {
+                return true;
+            }
+            if entry.transmission == 0 {
+                lost = true;
+                return false;
+            }
+            entry.transmission -= 1;
+            // From here on the entry means this flow only, or another flow's segment would count as a retransmission.
+            entry.flow = Some(segment.flow);
+            true
+        });
+        lost
+    }
+}

@@ -1,0 +1,32 @@
+//! Losses: which packets a link takes and never delivers.
+
+mod bernoulli;
+mod gilbert_elliott;
+mod list;
+mod schedule;
+
+use anabranch_transport::Nanos;
+
+pub use bernoulli::Bernoulli;
+pub use gilbert_elliott::{Burst, GilbertElliott};
+pub use list::{Ordinals, SegmentLoss, Segments};
+pub use schedule::Schedule;
+
+use crate::packet::Packet;
+use crate::rng::Rng;
+
+/// A loss model, asked once for every packet that comes to its place, in order.
+pub trait Loss {
+    /// Whether `packet`, which is at the model's place at `at`, is lost. `rng` is the model's own stream.
+    fn takes(&mut self, at: Nanos, packet: &Packet, rng: &mut Rng) -> bool;
+}
+
+/// Where on a link a loss model stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// Before the queue: a lost packet takes neither room nor time of the transmitter (ns-2's `errormodule`).
+    #[default]
+    BeforeQueue,
+    /// In the air: a lost packet waited and was sent like any other.
+    AfterQueue,
+}

@@ -1,0 +1,48 @@
+//! Independent losses whose probability is a step function of time: handoff, rain, a jammer.
+
+use anabranch_transport::Nanos;
+
+use super::Loss;
+use crate::error::BuildError;
+use crate::packet::Packet;
+use crate::rng::{Probability, Rng};
+
+/// Losses by the clock.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    steps: Vec<(Nanos, Probability)>,
+    /// How many steps have begun.
+    begun: usize,
+}
+
+impl Schedule {
+    /// From each `(time, probability)` on, until the next, packets are lost with that probability; before the first,
+    /// none.
+    ///
+    /// # Errors
+    /// [`BuildError::Schedule`] if the times do not increase, [`BuildError::Probability`] outside 0 to 1.
+    pub fn new(steps: impl IntoIterator<Item = (Nanos, f64)>) -> Result<Self, BuildError> {
+        let steps = steps
+            .into_iter()
+            .map(|(from, probability)| Ok((from, Probability::new(probability)?)))
+            .collect::<Result<Vec<_>, BuildError>>()?;
+        if !steps.is_sorted_by(|a, b| a.0 < b.0) {
+            return Err(BuildError::Schedule);
+        }
+        Ok(Self { steps, begun: 0 })
+    }
+}
+
+impl Loss for Schedule {
+    fn takes(&mut self, at: Nanos, _packet: &Packet, rng: &mut Rng) -> bool {
+        while self.steps.get(self.begun).is_some_and(|step| step.0 <= at) {
+            self.begun += 1;
+        }
+        let probability = match self.begun {
+            0 => Probability::NEVER,
+            begun => self.steps[begun - 1].1,
+        };
+        // One draw whatever the probability, so that a change of the schedule moves no loss outside of it.
+        rng.chance(probability)
+    }
+}

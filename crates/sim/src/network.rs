@@ -1,0 +1,218 @@
+//! The part of the world below the agents: lanes, routes, observers, and the agenda they share with the agents.
+
+use std::net::IpAddr;
+
+use anabranch_transport::{Nanos, Path};
+
+use crate::agenda::Agenda;
+use crate::capture::Capture;
+use crate::error::BuildError;
+use crate::ledger::Ledger;
+use crate::link::{Direction, Lane, PointToPoint};
+use crate::packet::{DropCounts, DropReason, Packet, Parcel, Parcels};
+use crate::probe::Recorder;
+use crate::rng::Seed;
+use crate::routing::{Hop, Routes};
+use crate::topology::{Family, LinkId, NodeId, Topology, lane, opposite};
+
+/// How packets of one path leave a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure {
+    pub source: IpAddr,
+    pub target: u32,
+    pub via: u32,
+}
+
+/// Lanes, routes and observers.
+pub(crate) struct Network {
+    pub topology: Topology,
+    pub routes: Routes,
+    pub lanes: Vec<Lane>,
+    /// Sources: the lanes first, then the agents.
+    pub agenda: Agenda,
+    /// Number of the next event to be decided.
+    pub sequence: u64,
+    pub sent: u64,
+    pub delivered: u64,
+    pub hops: u64,
+    pub parcels: Parcels,
+    /// Drops at nodes; those on links are counted by the links.
+    dropped: DropCounts,
+    pub captures: Vec<Capture>,
+    pub recorder: Option<Box<dyn Recorder>>,
+}
+
+impl Network {
+    pub fn new(mut topology: Topology, seed: Seed) -> Result<Self, BuildError> {
+        let routes = Routes::new(&topology);
+        let mut lanes = Vec::with_capacity(topology.links.len() * 2);
+        let ids = topology.links();
+        for id in ids {
+            let link = &mut topology.links[id.index()];
+            // The configurations move into the lanes; names and ends stay.
+            for direction in Direction::BOTH {
+                let config = match direction {
+                    Direction::Forward => &mut link.forward,
+                    Direction::Backward => &mut link.backward,
+                };
+                let config = std::mem::replace(config, crate::DirectionConfig::instant(0));
+                let name = format!("link {} {}", link.name, direction.name());
+                let to = opposite(lane(id, direction) as u32);
+                let built = PointToPoint::new(config, &link.name, &name, to, seed)?;
+                lanes.push(Lane::PointToPoint(Box::new(built)));
+            }
+        }
+        Ok(Self {
+            agenda: Agenda::new(lanes.len()),
+            topology,
+            routes,
+            lanes,
+            sequence: 0,
+            sent: 0,
+            delivered: 0,
+            hops: 0,
+            parcels: Parcels::default(),
+            dropped: DropCounts::default(),
+            captures: Vec::new(),
+            recorder: None,
+        })
+    }
+
+    /// How packets on `path` leave `node`; `None` if they cannot.
+    pub fn departure(&self, node: NodeId, path: Path) -> Option<Departure> {
+        let target = self.topology.owner(path.remote)?;
+        let via = self
+            .routes
+            .first_hop(&self.topology, node, path.local, target)?;
+        let source = if path.local.is_unspecified() {
+            let family = match path.remote {
+                IpAddr::V4(_) => Family::V4,
+                IpAddr::V6(_) => Family::V6,
+            };
+            self.topology.interfaces()[via as usize].address(family)
+        } else {
+            path.local
+        };
+        let one_family = source.is_ipv4() == path.remote.is_ipv4();
+        one_family.then_some(Departure {
+            source,
+            target,
+            via,
+        })
+    }
+
+    /// Gives `packet` to the interface `via` for sending.
+    #[inline]
+    pub fn offer(&mut self, now: Nanos, via: u32, packet: Parcel) {
+        let captured = self.copy_if_captured(via, &packet);
+        let lane = &mut self.lanes[via as usize];
+        let offered = lane.offer(now, packet, &mut self.sequence);
+        if offered.next_changed {
+            self.agenda.set(via as usize, lane.next());
+        }
+        if let (Some(packet), Some(at)) = (captured, offered.transmission) {
+            for capture in &mut self.captures {
+                capture.sends(now, at, via, packet.clone());
+            }
+        }
+        self.tell(via as usize);
+    }
+
+    #[inline]
+    fn copy_if_captured(&self, via: u32, packet: &Packet) -> Option<Packet> {
+        let captured = !self.captures.is_empty() && self.captures.iter().any(|c| c.taps(via));
+        captured.then(|| packet.clone())
+    }
+
+    /// Runs the next event of a lane: the packet and its node, if one reached its destination.
+    #[inline]
+    pub fn step_lane(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
+        let lane = &mut self.lanes[index];
+        let arrived = lane.step(now);
+        self.agenda.set(index, lane.next());
+        self.tell(index);
+        let (interface, packet) = arrived?;
+        self.hops += 1;
+        for capture in &mut self.captures {
+            capture.receives(now, interface, &packet);
+        }
+        let node = self.topology.interfaces()[interface as usize].node;
+        self.forward(now, node, packet)
+    }
+
+    #[inline]
+    fn forward(
+        &mut self,
+        now: Nanos,
+        node: NodeId,
+        mut packet: Parcel,
+    ) -> Option<(NodeId, Parcel)> {
+        packet.hops_left -= 1;
+        match self.routes.hop(node, packet.target) {
+            Hop::Here => return Some((node, packet)),
+            Hop::Nowhere => self.drop(DropReason::NoRoute),
+            Hop::Via(_) if packet.hops_left == 0 => self.drop(DropReason::HopLimit),
+            Hop::Via(via) => self.offer(now, via, packet),
+        }
+        None
+    }
+
+    /// Counts a packet that ended at a node.
+    pub fn drop(&mut self, reason: DropReason) {
+        self.dropped.add(reason);
+    }
+
+    /// Hands the samples of a lane to the recorder.
+    #[inline]
+    fn tell(&mut self, index: usize) {
+        if let Some(probes) = self.lanes[index].probes() {
+            for sample in probes.drain() {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.record(sample);
+                }
+            }
+        }
+    }
+
+    /// Tells observers everything that happened up to `now`.
+    pub fn settle(&mut self, now: Nanos) {
+        for index in 0..self.lanes.len() {
+            self.lanes[index].settle(now);
+            self.tell(index);
+        }
+    }
+
+    pub fn ledger(&self) -> Ledger {
+        let mut ledger = Ledger {
+            sent: self.sent,
+            delivered: self.delivered,
+            dropped: self.dropped,
+            ..Ledger::default()
+        };
+        for lane in &self.lanes {
+            let stats = lane.stats(0);
+            ledger.duplicated += stats.duplicated;
+            ledger.dropped = ledger.dropped.plus(&stats.dropped);
+            ledger.in_flight += lane.in_flight();
+        }
+        ledger
+    }
+
+    pub fn lane(&self, link: LinkId, direction: Direction) -> Result<usize, BuildError> {
+        if link.index() < self.topology.links.len() {
+            Ok(lane(link, direction))
+        } else {
+            Err(BuildError::UnknownLink(link.index()))
+        }
+    }
+}
+
+impl std::fmt::Debug for Network {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Network")
+            .field("topology", &self.topology)
+            .field("lanes", &self.lanes)
+            .field("captures", &self.captures)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,178 @@
+//! What travels on a link, and why it may end there.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+
+/// Size of an IPv4 header without options, bytes.
+pub const IPV4_HEADER: usize = 20;
+/// Size of the fixed IPv6 header, bytes.
+pub const IPV6_HEADER: usize = 40;
+/// How many links a packet may cross; catches routes that go in circles.
+pub const HOP_LIMIT: u8 = 64;
+
+/// IP protocol number of TCP.
+pub const TCP: u8 = 6;
+/// IP protocol number of UDP.
+pub const UDP: u8 = 17;
+/// IP protocol number of SCTP.
+pub const SCTP: u8 = 132;
+
+/// One IP packet: the addresses of its header, and its payload as real bytes.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// The IP payload: transport header and data.
+    pub bytes: Bytes,
+    /// Number of this packet in its world, counted from 0 in the order of sending. A duplicate keeps its number.
+    pub id: u64,
+    /// Where it comes from.
+    pub source: IpAddr,
+    /// Where it goes.
+    pub destination: IpAddr,
+    /// The interface that has the destination address, by its index in the topology.
+    pub(crate) target: u32,
+    /// IP protocol number.
+    pub protocol: u8,
+    /// Links it may still cross.
+    pub hops_left: u8,
+}
+
+impl Packet {
+    /// Bytes on the wire: payload and IP header (20 bytes for IPv4, 40 for IPv6).
+    #[inline]
+    pub fn wire_size(&self) -> usize {
+        self.bytes.len() + header_size(self.destination)
+    }
+}
+
+/// Size of the IP header of packets to `destination`, bytes.
+#[inline]
+pub fn header_size(destination: IpAddr) -> usize {
+    match destination {
+        IpAddr::V4(_) => IPV4_HEADER,
+        IpAddr::V6(_) => IPV6_HEADER,
+    }
+}
+
+/// A packet on its way. It stays where it is while its handle moves from queue to queue.
+pub(crate) type Parcel = Box<Packet>;
+
+/// Parcels that were delivered and can be used for other packets.
+#[derive(Debug, Default)]
+pub(crate) struct Parcels {
+    free: Vec<Parcel>,
+}
+
+impl Parcels {
+    /// A parcel that holds `packet`.
+    #[inline]
+    pub fn wrap(&mut self, packet: Packet) -> Parcel {
+        match self.free.pop() {
+            Some(mut parcel) => {
+                *parcel = packet;
+                parcel
+            }
+            None => Box::new(packet),
+        }
+    }
+
+    /// Takes the bytes out of `parcel` and keeps it. There are never more than were once in flight together.
+    #[inline]
+    pub fn unwrap(&mut self, mut parcel: Parcel) -> Bytes {
+        let bytes = std::mem::take(&mut parcel.bytes);
+        self.free.push(parcel);
+        bytes
+    }
+}
+
+/// What an [`Inspect`] recognised in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataSegment {
+    /// Number of the flow, as the inspector counts flows.
+    pub flow: u32,
+    /// Number of the segment in its flow, counted from 0.
+    pub number: u64,
+    /// Whether the segment was seen before.
+    pub retransmission: bool,
+}
+
+/// Reads a packet's bytes for those parts of the world that must know what they carry, above all for losses such as
+/// "the 8th data segment of this flow". The simulator knows no transport; whoever knows one supplies this.
+///
+/// One inspector is shown every packet of one link direction, in order, once.
+pub trait Inspect {
+    /// The data segment in `packet`; `None` for acknowledgements, handshakes and strangers.
+    fn inspect(&mut self, packet: &Packet) -> Option<DataSegment>;
+}
+
+macro_rules! drop_reasons {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
+        /// Why a packet ended before its destination.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum DropReason { $($(#[$doc])* $variant),* }
+
+        impl DropReason {
+            /// Every reason, in the order of their numbers.
+            pub const ALL: &'static [DropReason] = &[$(DropReason::$variant),*];
+
+            /// The name used in specs, series and tables.
+            pub const fn name(self) -> &'static str {
+                match self { $(DropReason::$variant => $name),* }
+            }
+
+            /// The reason of that name.
+            pub fn from_name(name: &str) -> Option<DropReason> {
+                Self::ALL.iter().copied().find(|reason| reason.name() == name)
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    /// The queue did not admit it.
+    QueueFull = "queue-full",
+    /// A loss model took it.
+    Loss = "loss",
+    /// The link was down, or went down while the packet waited or was being sent.
+    LinkDown = "link-down",
+    /// It is larger than the link carries.
+    TooBig = "too-big",
+    /// No route leads to the destination, or the sender is the destination.
+    NoRoute = "no-route",
+    /// It crossed too many links.
+    HopLimit = "hop-limit",
+    /// No agent at the destination wants it, or the one that does has not started.
+    NoAgent = "no-agent",
+}
+
+/// How many packets ended for each reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DropCounts([u64; DropReason::ALL.len()]);
+
+impl DropCounts {
+    /// Counts one packet.
+    #[inline]
+    pub fn add(&mut self, reason: DropReason) {
+        self.0[reason as usize] += 1;
+    }
+
+    /// Packets that ended for `reason`.
+    pub fn count(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// Packets that ended for any reason.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// The counts of both.
+    #[must_use]
+    pub fn plus(mut self, other: &DropCounts) -> DropCounts {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+        self
+    }
+}

@@ -1,0 +1,240 @@
+//! Where a packet goes next: computed once, looked up by two small numbers.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use crate::topology::{NodeId, Topology, opposite};
+
+/// No way leads there.
+const NONE: u32 = u32::MAX;
+/// The packet is at its destination.
+const HERE: u32 = u32::MAX - 1;
+
+/// What a node does with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hop {
+    /// Hand it to an agent of this node.
+    Here,
+    /// Send it from this interface.
+    Via(u32),
+    /// Nothing leads there.
+    Nowhere,
+}
+
+/// The next hop from each node towards each interface.
+#[derive(Debug)]
+pub(crate) struct Routes {
+    targets: usize,
+    next: Vec<u32>,
+    /// Links still to cross, for the same pairs.
+    distance: Vec<u32>,
+    given: Vec<bool>,
+}
+
+impl Routes {
+    pub fn new(topology: &Topology) -> Self {
+        let targets = topology.interfaces().len();
+        let cells = topology.nodes().len() * targets;
+        let mut routes = Self {
+            targets,
+            next: vec![NONE; cells],
+            distance: vec![u32::MAX; cells],
+            given: vec![false; cells],
+        };
+        for target in 0..targets as u32 {
+            routes.spread(topology, target);
+        }
+        for route in &topology.given_routes {
+            let cell = routes.cell(route.node, route.target);
+            if routes.next[cell] != HERE {
+                routes.next[cell] = route.via;
+                routes.given[cell] = true;
+            }
+        }
+        routes
+    }
+
+    #[inline]
+    fn cell(&self, node: NodeId, target: u32) -> usize {
+        node.index() * self.targets + target as usize
+    }
+
+    /// Finds the shortest ways to the interface `target`, breadth first from its end: first those that arrive through
+    /// it, then, for nodes that only lie behind its own node, those that arrive through any other.
+    fn spread(&mut self, topology: &Topology, target: u32) {
+        let owner = topology.interfaces()[target as usize].node;
+        let home = self.cell(owner, target);
+        self.next[home] = HERE;
+        self.distance[home] = 0;
+        let mut frontier = VecDeque::new();
+        self.visit(topology, target, opposite(target), 1, &mut frontier);
+        self.flood(topology, target, &mut frontier);
+        for &interface in topology.interfaces_of(owner) {
+            self.visit(topology, target, opposite(interface), 1, &mut frontier);
+        }
+        self.flood(topology, target, &mut frontier);
+    }
+
+    /// Enters a node by way of `via`, its interface towards the target, if no shorter way is known.
+    fn visit(
+        &mut self,
+        topology: &Topology,
+        target: u32,
+        via: u32,
+        distance: u32,
+        frontier: &mut VecDeque<NodeId>,
+    ) {
+        let node = topology.interfaces()[via as usize].node;
+        let cell = self.cell(node, target);
+        if self.next[cell] == NONE {
+            self.next[cell] = via;
+            self.distance[cell] = distance;
+            frontier.push_back(node);
+        }
+    }
+
+    fn flood(&mut self, topology: &Topology, target: u32, frontier: &mut VecDeque<NodeId>) {
+        while let Some(node) = frontier.pop_front() {
+            let distance = self.distance[self.cell(node, target)] + 1;
+            for &interface in topology.interfaces_of(node) {
+                self.visit(topology, target, opposite(interface), distance, frontier);
+            }
+        }
+    }
+
+    /// What `node` does with a packet for the interface `target`.
+    #[inline]
+    pub fn hop(&self, node: NodeId, target: u32) -> Hop {
+        match self.next[self.cell(node, target)] {
+            NONE => Hop::Nowhere,
+            HERE => Hop::Here,
+            via => Hop::Via(via),
+        }
+    }
+
+    /// The interface from which `node` sends to `target` what has the source address `source`: the one that has this
+    /// address if the packet cannot come back that way, else the one on the way to the target.
+    pub fn first_hop(
+        &self,
+        topology: &Topology,
+        node: NodeId,
+        source: IpAddr,
+        target: u32,
+    ) -> Option<u32> {
+        let Hop::Via(by_target) = self.hop(node, target) else {
+            return None;
+        };
+        let cell = self.cell(node, target);
+        if self.given[cell] {
+            return Some(by_target);
+        }
+        let interfaces = topology.interfaces_of(node);
+        let by_source = interfaces
+            .iter()
+            .copied()
+            .find(|&i| topology.interfaces()[i as usize].has(source));
+        let sound = |via: &u32| {
+            let far = opposite(*via);
+            let neighbour = topology.interfaces()[far as usize].node;
+            // Directly to the target's node, but at another of its interfaces: that is another path.
+            let elsewhere = self.hop(neighbour, target) == Hop::Here && far != target;
+            let distance = self.distance[self.cell(neighbour, target)];
+            !elsewhere && distance <= self.distance[cell]
+        };
+        Some(by_source.filter(sound).unwrap_or(by_target))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::{DirectionConfig, LinkConfig};
+    use crate::topology::{Family, LinkId};
+
+    fn connect(topology: &mut Topology, name: &str, between: [NodeId; 2]) -> LinkId {
+        let link = LinkConfig {
+            name: name.into(),
+            between,
+            forward: DirectionConfig::instant(1),
+            backward: DirectionConfig::instant(1),
+        };
+        topology.add_link(link).unwrap()
+    }
+
+    fn nodes<const N: usize>(topology: &mut Topology, names: [&str; N]) -> [NodeId; N] {
+        names.map(|name| topology.add_node(name).unwrap())
+    }
+
+    #[test]
+    fn two_addresses_are_two_paths() {
+        // a = b by two direct links: each address is reached by its own link, whatever the source address.
+        let mut topology = Topology::new();
+        let [a, b] = nodes(&mut topology, ["a", "b"]);
+        let upper = connect(&mut topology, "upper", [a, b]);
+        let lower = connect(&mut topology, "lower", [a, b]);
+        let routes = Routes::new(&topology);
+        let source = topology.address(a, upper, Family::V4).unwrap();
+        for link in [upper, lower] {
+            let target = topology.interface(b, link).unwrap();
+            let via = topology.interface(a, link).unwrap();
+            assert_eq!(routes.hop(a, target), Hop::Via(via));
+            assert_eq!(routes.hop(b, target), Hop::Here);
+            assert_eq!(routes.first_hop(&topology, a, source, target), Some(via));
+        }
+    }
+
+    #[test]
+    fn the_source_address_names_the_interface_where_that_is_no_detour_back() {
+        // a - r1 - b and a - r2 - r3 - b, where b is wanted at r1's link: no way through r3 arrives there.
+        // a - r1 - c and a - r2 - r3 - c - is the same with c behind one router x.
+        let mut topology = Topology::new();
+        let [a, r1, r2, r3, x, c] = nodes(&mut topology, ["a", "r1", "r2", "r3", "x", "c"]);
+        let a_r1 = connect(&mut topology, "a-r1", [a, r1]);
+        let a_r2 = connect(&mut topology, "a-r2", [a, r2]);
+        connect(&mut topology, "r1-x", [r1, x]);
+        connect(&mut topology, "r2-r3", [r2, r3]);
+        connect(&mut topology, "r3-x", [r3, x]);
+        let x_c = connect(&mut topology, "x-c", [x, c]);
+        let stub = topology.add_node("stub").unwrap();
+        let a_stub = connect(&mut topology, "a-stub", [a, stub]);
+        let target = topology.interface(c, x_c).unwrap();
+        let routes = Routes::new(&topology);
+        let hop = |link| {
+            let source = topology.address(a, link, Family::V6).unwrap();
+            routes.first_hop(&topology, a, source, target)
+        };
+        assert_eq!(hop(a_r1), Some(topology.interface(a, a_r1).unwrap()));
+        assert_eq!(hop(a_r2), Some(topology.interface(a, a_r2).unwrap()));
+        // The stub knows no way but back through a.
+        assert_eq!(hop(a_stub), Some(topology.interface(a, a_r1).unwrap()));
+    }
+
+    #[test]
+    fn nodes_behind_the_destination_reach_each_of_its_addresses() {
+        // x - b - n: x reaches b's address on the far link through b itself.
+        let mut topology = Topology::new();
+        let [x, b, n] = nodes(&mut topology, ["x", "b", "n"]);
+        let near = connect(&mut topology, "near", [x, b]);
+        let far = connect(&mut topology, "far", [b, n]);
+        let routes = Routes::new(&topology);
+        let target = topology.interface(b, far).unwrap();
+        let via = topology.interface(x, near).unwrap();
+        assert_eq!(routes.hop(x, target), Hop::Via(via));
+    }
+
+    #[test]
+    fn islands_are_unreachable_and_given_routes_win() {
+        let mut topology = Topology::new();
+        let [a, b, c, island] = nodes(&mut topology, ["a", "b", "c", "island"]);
+        connect(&mut topology, "a-b", [a, b]);
+        let b_c = connect(&mut topology, "b-c", [b, c]);
+        let a_c = connect(&mut topology, "a-c", [a, c]);
+        let destination = topology.address(c, b_c, Family::V4).unwrap();
+        topology.add_route(a, destination, a_c).unwrap();
+        let routes = Routes::new(&topology);
+        let target = topology.owner(destination).unwrap();
+        let via = topology.interface(a, a_c).unwrap();
+        assert_eq!(routes.hop(a, target), Hop::Via(via));
+        assert_eq!(routes.hop(island, target), Hop::Nowhere);
+    }
+}

@@ -1,0 +1,312 @@
+//! What the world is made of: nodes, links, interfaces, addresses, routes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::error::BuildError;
+use crate::link::{Direction, LinkConfig};
+
+/// A node of a topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub(crate) u32);
+
+/// A link of a topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub(crate) u32);
+
+impl NodeId {
+    /// Its place in the order of adding, counted from 0.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl LinkId {
+    /// Its place in the order of adding, counted from 0.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An address family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4: 20 bytes of header.
+    #[default]
+    V4,
+    /// IPv6: 40 bytes of header.
+    V6,
+}
+
+/// How many links the automatic addresses can tell apart.
+const MOST_LINKS: usize = 1 << 16;
+
+/// Where a node meets a link. Interface `2 n` is the first end of link `n`, `2 n + 1` the second; the lane of the same
+/// number carries what the interface sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Interface {
+    pub node: NodeId,
+    pub v4: Ipv4Addr,
+    pub v6: Ipv6Addr,
+}
+
+impl Interface {
+    pub fn address(&self, family: Family) -> IpAddr {
+        match family {
+            Family::V4 => self.v4.into(),
+            Family::V6 => self.v6.into(),
+        }
+    }
+
+    pub fn has(&self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(address) => address == self.v4,
+            IpAddr::V6(address) => address == self.v6,
+        }
+    }
+}
+
+/// A route that was given, not computed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivenRoute {
+    pub node: NodeId,
+    pub target: u32,
+    pub via: u32,
+}
+
+#[derive(Debug)]
+struct Node {
+    name: String,
+    interfaces: Vec<u32>,
+}
+
+/// The builder of a world's topology.
+///
+/// Every interface gets an IPv4 and an IPv6 address of its own: on link `n`, `10.x.y.1` and `10.x.y.2` with
+/// `n = 256 x + y`, and `fd00::n:1` and `fd00::n:2` (`n` in hexadecimal). [`Topology::set_address`] changes one.
+///
+/// Packets take the path of the fewest links, and arrive through the interface that has the destination address wherever
+/// the destination can be reached that way: several addresses are several paths. [`Topology::add_route`] overrides this.
+/// A sender with several interfaces sends from the one that has the source address, unless that would send the packet in
+/// a circle or a given route says otherwise.
+#[derive(Debug, Default)]
+pub struct Topology {
+    nodes: Vec<Node>,
+    interfaces: Vec<Interface>,
+    pub(crate) links: Vec<LinkConfig>,
+    pub(crate) given_routes: Vec<GivenRoute>,
+}
+
+impl Topology {
+    /// A topology of nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a node.
+    ///
+    /// # Errors
+    /// [`BuildError::DuplicateNode`].
+    pub fn add_node(&mut self, name: impl Into<String>) -> Result<NodeId, BuildError> {
+        let name = name.into();
+        if self.node(&name).is_some() {
+            return Err(BuildError::DuplicateNode(name));
+        }
+        self.nodes.push(Node {
+            name,
+            interfaces: Vec::new(),
+        });
+        Ok(NodeId(self.nodes.len() as u32 - 1))
+    }
+
+    /// Adds a link, and an interface at each of its nodes.
+    ///
+    /// # Errors
+    /// [`BuildError::DuplicateLink`], [`BuildError::UnknownNode`], [`BuildError::LinkToItself`],
+    /// [`BuildError::TooManyLinks`]; [`BuildError::AddressTaken`] if an address that was set is one of its own.
+    pub fn add_link(&mut self, link: LinkConfig) -> Result<LinkId, BuildError> {
+        if self.link(&link.name).is_some() {
+            return Err(BuildError::DuplicateLink(link.name));
+        }
+        for node in link.between {
+            self.check(node)?;
+        }
+        let [first, second] = link.between;
+        if first == second {
+            let node = self.node_name(first).to_owned();
+            return Err(BuildError::LinkToItself {
+                link: link.name,
+                node,
+            });
+        }
+        if self.links.len() == MOST_LINKS {
+            return Err(BuildError::TooManyLinks(MOST_LINKS));
+        }
+        let number = self.links.len() as u16;
+        let [high, low] = number.to_be_bytes();
+        let ends = [(first, 1u8), (second, 2u8)].map(|(node, host)| Interface {
+            node,
+            v4: Ipv4Addr::new(10, high, low, host),
+            v6: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, number, host.into()),
+        });
+        for end in &ends {
+            for address in [end.v4.into(), end.v6.into()] {
+                self.check_free(address)?;
+            }
+        }
+        for end in ends {
+            let index = self.interfaces.len() as u32;
+            self.nodes[end.node.index()].interfaces.push(index);
+            self.interfaces.push(end);
+        }
+        self.links.push(link);
+        Ok(LinkId(u32::from(number)))
+    }
+
+    /// Gives the interface of `node` at `link` another address, in place of the one of the same family.
+    ///
+    /// # Errors
+    /// [`BuildError::NotAtLink`], [`BuildError::AddressTaken`].
+    pub fn set_address(
+        &mut self,
+        node: NodeId,
+        link: LinkId,
+        address: IpAddr,
+    ) -> Result<(), BuildError> {
+        let index = self.interface(node, link)?;
+        self.check_free(address)?;
+        let interface = &mut self.interfaces[index as usize];
+        match address {
+            IpAddr::V4(address) => interface.v4 = address,
+            IpAddr::V6(address) => interface.v6 = address,
+        }
+        Ok(())
+    }
+
+    /// Sends what passes `node` on its way to `destination` by `via`, whatever the shortest path is. The route holds for
+    /// both addresses of the interface that has `destination`.
+    ///
+    /// # Errors
+    /// [`BuildError::UnknownAddress`], [`BuildError::NotAtLink`].
+    pub fn add_route(
+        &mut self,
+        node: NodeId,
+        destination: IpAddr,
+        via: LinkId,
+    ) -> Result<(), BuildError> {
+        let target = self
+            .owner(destination)
+            .ok_or(BuildError::UnknownAddress(destination))?;
+        let via = self.interface(node, via)?;
+        self.given_routes.push(GivenRoute { node, target, via });
+        Ok(())
+    }
+
+    /// The node of that name.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        let index = self.nodes.iter().position(|node| node.name == name)?;
+        Some(NodeId(index as u32))
+    }
+
+    /// The link of that name.
+    pub fn link(&self, name: &str) -> Option<LinkId> {
+        let index = self.links.iter().position(|link| link.name == name)?;
+        Some(LinkId(index as u32))
+    }
+
+    /// Every node, in the order of adding.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeId> + use<> {
+        (0..self.nodes.len() as u32).map(NodeId)
+    }
+
+    /// Every link, in the order of adding.
+    pub fn links(&self) -> impl ExactSizeIterator<Item = LinkId> + use<> {
+        (0..self.links.len() as u32).map(LinkId)
+    }
+
+    /// The addresses of `node` in one family, in the order in which its links were added: the first is the natural
+    /// choice for a primary path.
+    pub fn addresses(&self, node: NodeId, family: Family) -> impl Iterator<Item = IpAddr> + '_ {
+        let interfaces = self.nodes.get(node.index()).map(|node| &node.interfaces);
+        let interfaces = interfaces.into_iter().flatten();
+        interfaces.map(move |&index| self.interfaces[index as usize].address(family))
+    }
+
+    /// The address of `node` at `link`.
+    ///
+    /// # Errors
+    /// [`BuildError::NotAtLink`], [`BuildError::UnknownNode`], [`BuildError::UnknownLink`].
+    pub fn address(
+        &self,
+        node: NodeId,
+        link: LinkId,
+        family: Family,
+    ) -> Result<IpAddr, BuildError> {
+        let index = self.interface(node, link)?;
+        Ok(self.interfaces[index as usize].address(family))
+    }
+
+    /// The name of a node of this topology.
+    pub fn node_name(&self, node: NodeId) -> &str {
+        &self.nodes[node.index()].name
+    }
+
+    /// The name of a link of this topology.
+    pub fn link_name(&self, link: LinkId) -> &str {
+        &self.links[link.index()].name
+    }
+
+    pub(crate) fn check(&self, node: NodeId) -> Result<(), BuildError> {
+        if node.index() < self.nodes.len() {
+            Ok(())
+        } else {
+            Err(BuildError::UnknownNode(node.index()))
+        }
+    }
+
+    fn check_free(&self, address: IpAddr) -> Result<(), BuildError> {
+        match self.owner(address) {
+            Some(_) => Err(BuildError::AddressTaken(address)),
+            None => Ok(()),
+        }
+    }
+
+    /// The interface of `node` at `link`.
+    pub(crate) fn interface(&self, node: NodeId, link: LinkId) -> Result<u32, BuildError> {
+        self.check(node)?;
+        let config = self
+            .links
+            .get(link.index())
+            .ok_or(BuildError::UnknownLink(link.index()))?;
+        match config.between.iter().position(|&end| end == node) {
+            Some(end) => Ok(link.0 * 2 + end as u32),
+            None => Err(BuildError::NotAtLink {
+                link: config.name.clone(),
+                node: self.node_name(node).to_owned(),
+            }),
+        }
+    }
+
+    /// The interface that has `address`.
+    pub(crate) fn owner(&self, address: IpAddr) -> Option<u32> {
+        let index = self.interfaces.iter().position(|i| i.has(address))?;
+        Some(index as u32)
+    }
+
+    pub(crate) fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    pub(crate) fn interfaces_of(&self, node: NodeId) -> &[u32] {
+        &self.nodes[node.index()].interfaces
+    }
+}
+
+/// The interface that sends in `direction` of `link`; the lane of that number carries it.
+pub(crate) fn lane(link: LinkId, direction: Direction) -> usize {
+    link.index() * 2 + direction as usize
+}
+
+/// The interface at the other end of the link.
+pub(crate) fn opposite(interface: u32) -> u32 {
+    interface ^ 1
+}

@@ -1,0 +1,105 @@
+//! A receiver of datagrams that measures what comes.
+
+use anabranch_transport::{Nanos, Path, Transmit};
+use bytes::{Bytes, BytesMut};
+
+use super::STAMP;
+use super::header::{self, HEADER};
+use crate::agent::Agent;
+
+/// What a [`UdpSink`] saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UdpSinkStats {
+    /// Datagrams with a right checksum, duplicates included.
+    pub received: u64,
+    /// Their payload, bytes.
+    pub bytes: u64,
+    /// Datagrams with a wrong checksum or length.
+    pub corrupted: u64,
+    /// Datagrams that came after one with a higher number; duplicates are among them.
+    pub late: u64,
+    /// One more than the highest number seen; with no duplicates, the difference to `received` was lost.
+    pub expected: u64,
+    /// Sum of the one-way delays, nanoseconds.
+    pub delay_sum: u128,
+    /// Shortest one-way delay; [`Nanos::MAX`] before the first datagram.
+    pub delay_min: Nanos,
+    /// Longest one-way delay.
+    pub delay_max: Nanos,
+    /// Datagrams that carried a stamp, and so have a delay.
+    pub stamped: u64,
+}
+
+impl UdpSinkStats {
+    /// Mean one-way delay in nanoseconds; `None` before the first datagram.
+    pub fn mean_one_way_delay(&self) -> Option<f64> {
+        (self.stamped > 0).then(|| self.delay_sum as f64 / self.stamped as f64)
+    }
+}
+
+/// Counts datagrams and measures their one-way delay.
+#[derive(Clone, Debug)]
+pub struct UdpSink {
+    stats: UdpSinkStats,
+}
+
+impl UdpSink {
+    /// A sink that has seen nothing.
+    pub fn new() -> Self {
+        Self {
+            stats: UdpSinkStats {
+                delay_min: Nanos::MAX,
+                ..UdpSinkStats::default()
+            },
+        }
+    }
+
+    /// What it saw.
+    pub fn stats(&self) -> &UdpSinkStats {
+        &self.stats
+    }
+}
+
+impl Default for UdpSink {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Agent for UdpSink {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+        let stats = &mut self.stats;
+        if !header::verify(path, &datagram) {
+            stats.corrupted += 1;
+            return;
+        }
+        stats.received += 1;
+        stats.bytes += (datagram.len() - HEADER) as u64;
+        let Some(stamp) = datagram[HEADER..].first_chunk::<STAMP>() else {
+            return;
+        };
+        let word = |at: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&stamp[at..at + 8]);
+            u64::from_be_bytes(word)
+        };
+        let (number, sent) = (word(0), word(8));
+        let delay = now.saturating_sub(sent);
+        stats.late += u64::from(number < stats.expected);
+        stats.expected = stats.expected.max(number.saturating_add(1));
+        stats.delay_sum += u128::from(delay);
+        stats.delay_min = stats.delay_min.min(delay);
+        stats.delay_max = stats.delay_max.max(delay);
+        stats.stamped += 1;
+    }
+
+    fn handle_timeout(&mut self, _now: Nanos) {}
+
+    fn poll_transmit(&mut self, _now: Nanos, _out: &mut BytesMut) -> Option<Transmit> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        None
+    }
+}

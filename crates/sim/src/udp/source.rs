@@ -1,0 +1,119 @@
+//! A sender of datagrams.
+
+use anabranch_transport::{Nanos, Path, Transmit};
+use bytes::{Bytes, BytesMut};
+
+use super::header::{self, HEADER};
+use crate::agent::Agent;
+use crate::workload::{Offer, Workload};
+
+/// Where a [`UdpSource`] sends.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpSourceConfig {
+    /// From which address to which.
+    pub path: Path,
+    /// Source port.
+    pub source_port: u16,
+    /// Destination port.
+    pub destination_port: u16,
+}
+
+/// Sends each message of its workload as one datagram at once, in 65,507 bytes or less; nothing holds it back. A bulk
+/// workload would never end at one instant, so such a source wants a rate.
+pub struct UdpSource {
+    config: UdpSourceConfig,
+    workload: Box<dyn Workload>,
+    next: Option<Nanos>,
+    stopped: bool,
+    sent: u64,
+    sent_bytes: u64,
+}
+
+/// The largest payload of a datagram over IPv4.
+const LARGEST: usize = 65_507;
+
+impl UdpSource {
+    /// A source that sends `workload`.
+    pub fn new(config: UdpSourceConfig, workload: impl Workload + 'static) -> Self {
+        Self {
+            config,
+            workload: Box::new(workload),
+            next: None,
+            stopped: true,
+            sent: 0,
+            sent_bytes: 0,
+        }
+    }
+
+    /// Datagrams sent.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Payload bytes sent.
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
+    }
+}
+
+impl std::fmt::Debug for UdpSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UdpSource")
+            .field("config", &self.config)
+            .field("sent", &self.sent)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Agent for UdpSource {
+    fn start(&mut self, now: Nanos) {
+        self.stopped = false;
+        self.next = Some(now);
+    }
+
+    fn stop(&mut self, _now: Nanos) {
+        self.stopped = true;
+        self.next = None;
+    }
+
+    fn handle_datagram(&mut self, _now: Nanos, _path: Path, _datagram: Bytes) {}
+
+    fn handle_timeout(&mut self, _now: Nanos) {}
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        if self.stopped || self.next.is_none_or(|next| next > now) {
+            return None;
+        }
+        match self.workload.next(now) {
+            Offer::Now(message) => {
+                let UdpSourceConfig {
+                    path,
+                    source_port,
+                    destination_port,
+                } = self.config;
+                let payload = message.size.min(LARGEST);
+                let ports = [source_port, destination_port];
+                header::write(out, path, ports, [self.sent, now], payload);
+                self.sent += 1;
+                self.sent_bytes += payload as u64;
+                Some(Transmit {
+                    path,
+                    len: HEADER + payload,
+                    segment_size: None,
+                })
+            }
+            Offer::At(next) => {
+                self.next = Some(next);
+                None
+            }
+            Offer::Done => {
+                self.next = None;
+                None
+            }
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.next
+    }
+}

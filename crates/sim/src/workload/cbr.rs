@@ -1,0 +1,82 @@
+//! Messages of one size at a constant rate.
+
+use anabranch_transport::Nanos;
+
+use super::{Message, Offer, Workload};
+use crate::error::BuildError;
+
+/// Constant bit rate: message `n` is due `n` intervals after the first, rounded down to the nanosecond each time, so
+/// that no error adds up.
+#[derive(Clone, Debug)]
+pub struct Cbr {
+    pace: Pace,
+    begin: Option<Nanos>,
+    /// How many were offered.
+    offered: u64,
+    messages: Option<u64>,
+}
+
+/// Size of the messages and their rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    rate: u64,
+    pub message: usize,
+}
+
+impl Pace {
+    pub fn new(rate: u64, message: usize) -> Result<Self, BuildError> {
+        if rate == 0 {
+            return Err(BuildError::Workload("a rate above 0 bit/s"));
+        }
+        if message == 0 {
+            return Err(BuildError::Workload("messages of at least one byte"));
+        }
+        Ok(Self { rate, message })
+    }
+
+    /// How long after the first the message number `n` is due.
+    pub fn after(self, n: u64) -> Nanos {
+        let bits = u128::from(n) * self.message as u128 * 8;
+        Nanos::try_from(bits * 1_000_000_000 / u128::from(self.rate)).unwrap_or(Nanos::MAX)
+    }
+}
+
+impl Cbr {
+    /// `rate` bits per second in messages of `message` bytes; the first at once.
+    ///
+    /// # Errors
+    /// [`BuildError::Workload`] if one of them is 0.
+    pub fn new(rate: u64, message: usize) -> Result<Self, BuildError> {
+        Ok(Self {
+            pace: Pace::new(rate, message)?,
+            begin: None,
+            offered: 0,
+            messages: None,
+        })
+    }
+
+    /// Ending after `messages` messages.
+    #[must_use]
+    pub fn limited_to(mut self, messages: u64) -> Self {
+        self.messages = Some(messages);
+        self
+    }
+}
+
+impl Workload for Cbr {
+    fn next(&mut self, now: Nanos) -> Offer {
+        if self.messages == Some(self.offered) {
+            return Offer::Done;
+        }
+        let begin = *self.begin.get_or_insert(now);
+        let due = begin.saturating_add(self.pace.after(self.offered));
+        if due > now {
+            return Offer::At(due);
+        }
+        self.offered += 1;
+        Offer::Now(Message {
+            size: self.pace.message,
+            stream: None,
+        })
+    }
+}

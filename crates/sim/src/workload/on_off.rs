@@ -1,0 +1,105 @@
+//! Bursts at a constant rate with pauses between them.
+
+use anabranch_transport::Nanos;
+
+use super::cbr::Pace;
+use super::{Message, Offer, Workload};
+use crate::error::BuildError;
+use crate::rng::Rng;
+
+/// How long a burst or a pause lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Span {
+    /// Always so long.
+    Fixed(Nanos),
+    /// Exponentially distributed with this mean.
+    Exponential(Nanos),
+}
+
+impl Span {
+    fn draw(self, rng: &mut Rng) -> Nanos {
+        match self {
+            Span::Fixed(span) => span,
+            Span::Exponential(mean) => rng.exponential(mean),
+        }
+    }
+
+    fn mean(self) -> Nanos {
+        match self {
+            Span::Fixed(mean) | Span::Exponential(mean) => mean,
+        }
+    }
+}
+
+/// A source that is on and off in turn; it begins on.
+#[derive(Clone, Debug)]
+pub struct OnOff {
+    pace: Pace,
+    on: Span,
+    off: Span,
+    rng: Rng,
+    /// The burst under way or next: when it begins and ends, and how many of its messages were offered.
+    burst: Option<(Nanos, Nanos, u64)>,
+}
+
+impl OnOff {
+    /// While on, `rate` bits per second in messages of `message` bytes, the first at the beginning of each burst.
+    /// `rng` draws the spans.
+    ///
+    /// # Errors
+    /// [`BuildError::Workload`] if the rate, the size or the mean burst is 0.
+    pub fn new(
+        rate: u64,
+        message: usize,
+        on: Span,
+        off: Span,
+        rng: Rng,
+    ) -> Result<Self, BuildError> {
+        if on.mean() == 0 {
+            return Err(BuildError::Workload("bursts longer than 0 ns"));
+        }
+        Ok(Self {
+            pace: Pace::new(rate, message)?,
+            on,
+            off,
+            rng,
+            burst: None,
+        })
+    }
+
+    fn burst_from(&mut self, begin: Nanos) -> (Nanos, Nanos, u64) {
+        // A drawn burst of no length would never get on.
+        let length = self.on.draw(&mut self.rng).max(1);
+        (begin, begin.saturating_add(length), 0)
+    }
+}
+
+impl Workload for OnOff {
+    fn next(&mut self, now: Nanos) -> Offer {
+        let mut burst = match self.burst {
+            Some(burst) => burst,
+            None => self.burst_from(now),
+        };
+        let offer = loop {
+            let (begin, end, offered) = burst;
+            let due = begin.saturating_add(self.pace.after(offered));
+            if due >= end {
+                let pause = self.off.draw(&mut self.rng);
+                burst = self.burst_from(end.saturating_add(pause));
+                if end == Nanos::MAX {
+                    break Offer::Done;
+                }
+            } else if due > now {
+                break Offer::At(due);
+            } else {
+                burst.2 += 1;
+                break Offer::Now(Message {
+                    size: self.pace.message,
+                    stream: None,
+                });
+            }
+        };
+        self.burst = Some(burst);
+        offer
+    }
+}

@@ -1,0 +1,118 @@
+//! What each workload offers, against times worked out by hand.
+
+use super::*;
+use crate::rng::Seed;
+
+const SECOND: Nanos = 1_000_000_000;
+
+/// Asks whenever the workload says, and notes the sizes with the times at which they were offered.
+fn offers(workload: &mut dyn Workload, begin: Nanos, end: Nanos) -> Vec<(Nanos, usize)> {
+    let (mut now, mut offers) = (begin, Vec::new());
+    loop {
+        match workload.next(now) {
+            Offer::Now(message) => offers.push((now, message.size)),
+            Offer::At(next) if next <= end => {
+                assert!(next > now);
+                now = next;
+            }
+            Offer::At(_) | Offer::Done => return offers,
+        }
+    }
+}
+
+#[test]
+fn bulk_ends_with_its_last_byte() {
+    let mut bulk = Bulk::of(2500, 1000);
+    assert_eq!(offers(&mut bulk, 5, 5), [(5, 1000), (5, 1000), (5, 500)]);
+    assert_eq!(bulk.next(9), Offer::Done);
+    let mut endless = Bulk::endless(7);
+    for _ in 0..1000 {
+        assert!(matches!(
+            endless.next(1),
+            Offer::Now(Message { size: 7, .. })
+        ));
+    }
+}
+
+#[test]
+fn cbr_keeps_its_rate_without_drift() {
+    // 3 messages of 125 bytes per second do not divide a second evenly.
+    let mut cbr = Cbr::new(3000, 125).unwrap();
+    let times: Vec<Nanos> = offers(&mut cbr, 10, 10 + 2 * SECOND)
+        .iter()
+        .map(|o| o.0)
+        .collect();
+    let expected = [
+        0,
+        333_333_333,
+        666_666_666,
+        1_000_000_000,
+        1_333_333_333,
+        1_666_666_666,
+        2_000_000_000,
+    ];
+    assert_eq!(times, expected.map(|t| t + 10));
+}
+
+#[test]
+fn cbr_offers_late_what_nobody_asked_for_in_time() {
+    let mut cbr = Cbr::new(8000, 100).unwrap().limited_to(4);
+    assert_eq!(offers(&mut cbr, 0, 0), [(0, 100)]);
+    assert_eq!(offers(&mut cbr, SECOND, SECOND), [(SECOND, 100); 3]);
+    assert_eq!(cbr.next(SECOND), Offer::Done);
+    assert!(Cbr::new(0, 100).is_err());
+    assert!(Cbr::new(1, 0).is_err());
+}
+
+#[test]
+fn on_off_with_fixed_spans_repeats() {
+    let (on, off) = (Span::Fixed(250), Span::Fixed(1000));
+    // A message of 100 bytes each 100 ns: three in a burst, at 0, 100 and 200.
+    let rng = Seed::default().stream("on-off");
+    let mut source = OnOff::new(8_000_000_000, 100, on, off, rng).unwrap();
+    let times: Vec<Nanos> = offers(&mut source, 0, 2600).iter().map(|o| o.0).collect();
+    assert_eq!(times, [0, 100, 200, 1250, 1350, 1450, 2500, 2600]);
+}
+
+#[test]
+fn on_off_with_exponential_spans_has_its_mean_rate() {
+    let (on, off) = (
+        Span::Exponential(500_000_000),
+        Span::Exponential(1_500_000_000),
+    );
+    let rng = Seed::new(3, 0).stream("on-off");
+    let mut source = OnOff::new(80_000, 100, on, off, rng).unwrap();
+    let sent = offers(&mut source, 0, 20_000 * SECOND).len() as f64;
+    // On a quarter of the time at 100 messages a second, and half a message more per burst, for each begins with one:
+    // 10,000 bursts of 50 messages on average.
+    let expected = 10_000.0 * (50.0 + 0.5);
+    assert!((sent / expected - 1.0).abs() < 0.04, "{sent}");
+    let rng = Seed::default().stream("x");
+    assert!(OnOff::new(1, 1, Span::Fixed(0), off, rng).is_err());
+}
+
+#[test]
+fn a_trace_is_offered_as_written() {
+    let entry = |after, size, stream| TraceEntry {
+        after,
+        message: Message { size, stream },
+    };
+    let entries = vec![
+        entry(0, 5, Some(2)),
+        entry(7, 6, None),
+        entry(7, 8, Some(0)),
+    ];
+    let mut trace = Trace::new(entries).unwrap();
+    assert_eq!(
+        trace.next(100),
+        Offer::Now(Message {
+            size: 5,
+            stream: Some(2)
+        })
+    );
+    assert_eq!(trace.next(100), Offer::At(107));
+    assert_eq!(offers(&mut trace, 107, 107), [(107, 6), (107, 8)]);
+    assert_eq!(trace.next(108), Offer::Done);
+    assert!(Trace::new(vec![entry(2, 1, None), entry(1, 1, None)]).is_err());
+    assert!(Trace::new(vec![entry(2, 0, None)]).is_err());
+}

@@ -1,0 +1,513 @@
+//! The world: a network, the agents that live in it, and the clock.
+
+use std::any::Any;
+use std::io::{self, Write};
+
+use anabranch_transport::{Nanos, Path, Transmit};
+use bytes::Bytes;
+
+use crate::agenda::Key;
+use crate::agent::{Agent, AgentId, Attachment};
+use crate::arena::Arena;
+use crate::capture::Capture;
+use crate::demux::Demux;
+use crate::error::{BuildError, RunError};
+use crate::ledger::{Ledger, Progress};
+use crate::link::{Direction, LinkStats};
+use crate::network::{Departure, Network};
+use crate::packet::{DropReason, HOP_LIMIT, Packet, Parcel};
+use crate::probe::{LaneProbes, LinkProbes, Recorder};
+use crate::rng::{Rng, Seed};
+use crate::topology::{LinkId, NodeId, Topology};
+
+/// How often an agent may wake at one instant before the world calls it stalled.
+const MOST_WAKES: u32 = 100_000;
+/// How many packets an agent may send at one wake before the world calls it stalled.
+const MOST_PACKETS: u32 = 1 << 20;
+/// How many paths of an agent are remembered with the way they leave its node.
+const MOST_PATHS: usize = 64;
+
+/// An agent and what the world knows about it.
+struct Slot {
+    agent: Box<dyn Agent>,
+    node: NodeId,
+    protocol: u8,
+    /// `None` once it has started.
+    start: Option<Nanos>,
+    /// `None` once it has stopped, or if it never does.
+    stop: Option<Nanos>,
+    /// Paths it sent on, resolved. It sends on few, so a search beats a map.
+    paths: Vec<(Path, Option<Departure>)>,
+    woken: Nanos,
+    /// Wake-ups at the instant `woken`.
+    wakes: u32,
+}
+
+impl Slot {
+    /// When the agent must be woken next.
+    fn deadline(&self) -> Option<Nanos> {
+        if self.start.is_some() {
+            return self.start;
+        }
+        match (self.agent.poll_timeout(), self.stop) {
+            (Some(timeout), Some(stop)) => Some(timeout.min(stop)),
+            (timeout, stop) => timeout.or(stop),
+        }
+    }
+
+    /// Whether it is woken too often at one instant.
+    fn stalls(&mut self, now: Nanos) -> bool {
+        if self.woken != now {
+            self.woken = now;
+            self.wakes = 0;
+        }
+        self.wakes += 1;
+        self.wakes > MOST_WAKES
+    }
+
+    #[inline]
+    fn departure(&mut self, network: &Network, path: Path) -> Option<Departure> {
+        if let Some((_, departure)) = self.paths.iter().find(|(known, _)| *known == path) {
+            return *departure;
+        }
+        let departure = network.departure(self.node, path);
+        if self.paths.len() == MOST_PATHS {
+            self.paths.clear();
+        }
+        self.paths.push((path, departure));
+        departure
+    }
+}
+
+/// A deterministic network with agents: a function of its topology, its agents and its seed.
+///
+/// ```
+/// use anabranch_sim::{DirectionConfig, DropTail, Family, Limit, LinkConfig, Seed, Topology, World};
+///
+/// let mut topology = Topology::new();
+/// let a = topology.add_node("a")?;
+/// let b = topology.add_node("b")?;
+/// let queue = DropTail::new(Limit::Packets(10))?;
+/// topology.add_link(LinkConfig {
+///     name: "satellite".into(),
+///     between: [a, b],
+///     forward: DirectionConfig::new(2_000_000, 250_000_000).with_queue(queue),
+///     backward: DirectionConfig::new(2_000_000, 250_000_000),
+/// })?;
+/// let mut world = World::new(topology, Seed::new(1, 0))?;
+/// world.run_until(1_000_000_000)?;
+/// world.ledger().check()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct World {
+    now: Nanos,
+    seed: Seed,
+    network: Network,
+    slots: Vec<Slot>,
+    /// Of each node.
+    demux: Vec<Demux>,
+    arena: Arena,
+    events: u64,
+    /// An agent that never stopped sending, told at the end of the event.
+    endless: Option<RunError>,
+}
+
+impl World {
+    /// A world at time 0 without agents.
+    ///
+    /// # Errors
+    /// [`BuildError::ZeroRate`] and [`BuildError::Outages`], which only a whole link shows.
+    pub fn new(topology: Topology, seed: Seed) -> Result<Self, BuildError> {
+        let demux = topology.nodes().map(|_| Demux::default()).collect();
+        Ok(Self {
+            now: 0,
+            seed,
+            network: Network::new(topology, seed)?,
+            slots: Vec::new(),
+            demux,
+            arena: Arena::new(),
+            events: 0,
+            endless: None,
+        })
+    }
+
+    /// Puts an agent into the world.
+    ///
+    /// # Errors
+    /// [`BuildError::UnknownNode`], [`BuildError::BindingTaken`], [`BuildError::StartsInThePast`]; the world is as before.
+    pub fn attach(
+        &mut self,
+        attachment: Attachment,
+        agent: impl Agent,
+    ) -> Result<AgentId, BuildError> {
+        let Attachment {
+            node,
+            protocol,
+            bindings,
+            start,
+            stop,
+        } = attachment;
+        self.network.topology.check(node)?;
+        if start < self.now {
+            return Err(BuildError::StartsInThePast {
+                start,
+                now: self.now,
+            });
+        }
+        let demux = &mut self.demux[node.index()];
+        let taken = |port| BuildError::BindingTaken {
+            node: self.network.topology.node_name(node).to_owned(),
+            protocol,
+            port,
+        };
+        for (place, binding) in bindings.iter().enumerate() {
+            if demux.has(protocol, *binding) || bindings[..place].contains(binding) {
+                return Err(taken(binding.port));
+            }
+        }
+        let index = self.slots.len();
+        for binding in bindings {
+            demux
+                .add(protocol, binding, index as u32)
+                .map_err(|_| taken(binding.port))?;
+        }
+        self.slots.push(Slot {
+            agent: Box::new(agent),
+            node,
+            protocol,
+            start: Some(start),
+            stop,
+            paths: Vec::new(),
+            woken: 0,
+            wakes: 0,
+        });
+        let sources = self.network.lanes.len() + self.slots.len();
+        self.network.agenda.grow(sources);
+        self.set_alarm(index);
+        Ok(AgentId(index as u32))
+    }
+
+    // ---- getters
+
+    /// The present.
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// The seed.
+    pub fn seed(&self) -> Seed {
+        self.seed
+    }
+
+    /// Nodes, links and addresses. The configurations of the directions have moved into the world.
+    pub fn topology(&self) -> &Topology {
+        &self.network.topology
+    }
+
+    /// The random stream of the component named `name`, from its beginning.
+    pub fn stream(&self, name: &str) -> Rng {
+        self.seed.stream(name)
+    }
+
+    /// The agent `id`, if it is a `T`.
+    pub fn agent<T: Agent>(&self, id: AgentId) -> Option<&T> {
+        let slot = self.slots.get(id.index())?;
+        (&*slot.agent as &dyn Any).downcast_ref()
+    }
+
+    /// What a link direction did up to the present.
+    ///
+    /// # Errors
+    /// [`BuildError::UnknownLink`].
+    pub fn link_stats(&self, link: LinkId, direction: Direction) -> Result<LinkStats, BuildError> {
+        let lane = self.network.lane(link, direction)?;
+        Ok(self.network.lanes[lane].stats(self.now))
+    }
+
+    /// Where every packet went.
+    pub fn ledger(&self) -> Ledger {
+        self.network.ledger()
+    }
+
+    /// How much work was done.
+    pub fn progress(&self) -> Progress {
+        Progress {
+            events: self.events,
+            hops: self.network.hops,
+            sent: self.network.sent,
+        }
+    }
+
+    /// When something happens next; `None` if nothing ever will.
+    pub fn next_event(&self) -> Option<Nanos> {
+        let (key, _) = self.network.agenda.earliest();
+        (key != Key::NEVER).then(|| key.at())
+    }
+
+    // ---- observers
+
+    /// Turns on probes of a link direction; their samples go to the recorder.
+    ///
+    /// # Errors
+    /// [`BuildError::UnknownLink`], [`BuildError::EmptyBin`].
+    pub fn probe(
+        &mut self,
+        link: LinkId,
+        direction: Direction,
+        probes: LinkProbes,
+    ) -> Result<(), BuildError> {
+        if probes.throughput == Some(0) {
+            return Err(BuildError::EmptyBin);
+        }
+        let lane = self.network.lane(link, direction)?;
+        self.network.lanes[lane].set_probes(LaneProbes::new(probes, link, direction));
+        Ok(())
+    }
+
+    /// Sets who takes the samples of the probes, and gives back who did before.
+    pub fn set_recorder(&mut self, recorder: Box<dyn Recorder>) -> Option<Box<dyn Recorder>> {
+        self.network.recorder.replace(recorder)
+    }
+
+    /// Begins a capture: what passes the interfaces of the given nodes at the given links goes to `writer` as pcapng.
+    /// Wrap a file in a `BufWriter`; [`World::finish`] flushes it.
+    ///
+    /// # Errors
+    /// [`CaptureError`].
+    pub fn capture(
+        &mut self,
+        writer: Box<dyn Write>,
+        interfaces: &[(NodeId, LinkId)],
+    ) -> Result<(), CaptureError> {
+        let topology = &self.network.topology;
+        let named = interfaces.iter().map(|&(node, link)| {
+            let name = format!("{}@{}", topology.node_name(node), topology.link_name(link));
+            topology
+                .interface(node, link)
+                .map(|interface| (interface, name))
+        });
+        let taps = named.collect::<Result<Vec<_>, BuildError>>()?;
+        self.network.captures.push(Capture::new(writer, taps)?);
+        Ok(())
+    }
+
+    /// Tells the recorder and the captures everything up to the present, and flushes the captures. The world may run on.
+    ///
+    /// # Errors
+    /// The first error of a capture's writer since the last call.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.network.settle(self.now);
+        let mut result = Ok(());
+        for capture in &mut self.network.captures {
+            // Each is flushed, whatever became of the others.
+            let finished = capture.finish(self.now);
+            result = result.and(finished);
+        }
+        result
+    }
+
+    // ---- running
+
+    /// Runs everything that happens up to and at `end`, which becomes the present.
+    ///
+    /// # Errors
+    /// [`RunError::Stalled`].
+    pub fn run_until(&mut self, end: Nanos) -> Result<(), RunError> {
+        loop {
+            let (key, source) = self.network.agenda.earliest();
+            if key == Key::NEVER || key.at() > end {
+                break;
+            }
+            self.run_event(key.at(), source)?;
+        }
+        self.now = self.now.max(end);
+        Ok(())
+    }
+
+    /// Runs the next event; `false` if there is none.
+    ///
+    /// # Errors
+    /// [`RunError::Stalled`].
+    pub fn step(&mut self) -> Result<bool, RunError> {
+        let (key, source) = self.network.agenda.earliest();
+        if key == Key::NEVER {
+            return Ok(false);
+        }
+        self.run_event(key.at(), source)?;
+        Ok(true)
+    }
+
+    /// Lets the caller act on an agent from outside (write, close, change a setting), then drives it. `None` if `id` is
+    /// not a `T`.
+    pub fn with_agent<T: Agent, R>(
+        &mut self,
+        id: AgentId,
+        act: impl FnOnce(&mut T, Nanos) -> R,
+    ) -> Option<R> {
+        let slot = self.slots.get_mut(id.index())?;
+        let agent = (&mut *slot.agent as &mut dyn Any).downcast_mut()?;
+        let result = act(agent, self.now);
+        if slot.start.is_none() {
+            self.drive(id.index());
+        }
+        Some(result)
+    }
+
+    #[inline]
+    fn run_event(&mut self, at: Nanos, source: usize) -> Result<(), RunError> {
+        self.now = at;
+        self.events += 1;
+        let lanes = self.network.lanes.len();
+        if source < lanes {
+            if let Some((node, packet)) = self.network.step_lane(at, source) {
+                self.deliver(node, packet);
+            }
+        } else {
+            self.wake(source - lanes)?;
+        }
+        match self.endless.take() {
+            None => Ok(()),
+            Some(error) => Err(error),
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, node: NodeId, packet: Parcel) {
+        let agent = self.demux[node.index()].find(&packet);
+        let listening = agent.filter(|&agent| self.slots[agent as usize].start.is_none());
+        let Some(agent) = listening else {
+            self.network.drop(DropReason::NoAgent);
+            return;
+        };
+        self.network.delivered += 1;
+        let path = Path::new(packet.destination, packet.source);
+        let datagram = self.network.parcels.unwrap(packet);
+        let slot = &mut self.slots[agent as usize];
+        slot.agent.handle_datagram(self.now, path, datagram);
+        self.drive(agent as usize);
+    }
+
+    fn wake(&mut self, index: usize) -> Result<(), RunError> {
+        let now = self.now;
+        let slot = &mut self.slots[index];
+        if slot.stalls(now) {
+            return Err(RunError::Stalled {
+                agent: index,
+                at: now,
+            });
+        }
+        if slot.start.take().is_some() {
+            slot.agent.start(now);
+        }
+        if slot.stop.is_some_and(|stop| stop <= now) {
+            slot.stop = None;
+            slot.agent.stop(now);
+        }
+        if slot.agent.poll_timeout().is_some_and(|due| due <= now) {
+            slot.agent.handle_timeout(now);
+        }
+        self.drive(index);
+        Ok(())
+    }
+
+    /// Sends what an agent has to send and sets its alarm: the loop law of transports.
+    #[inline]
+    fn drive(&mut self, index: usize) {
+        let slot = &mut self.slots[index];
+        let mut sent = 0;
+        while let Some(transmit) = slot.agent.poll_transmit(self.now, self.arena.buffer()) {
+            let bytes = self.arena.take();
+            debug_assert_eq!(bytes.len(), transmit.len);
+            send(&mut self.network, self.now, slot, transmit, bytes);
+            sent += 1;
+            if sent == MOST_PACKETS {
+                self.endless = Some(RunError::Stalled {
+                    agent: index,
+                    at: self.now,
+                });
+                break;
+            }
+        }
+        self.set_alarm(index);
+    }
+
+    #[inline]
+    fn set_alarm(&mut self, index: usize) {
+        let deadline = self.slots[index].deadline();
+        let network = &mut self.network;
+        let source = network.lanes.len() + index;
+        match deadline {
+            None => network.agenda.set(source, Key::NEVER),
+            Some(deadline) => {
+                let at = deadline.max(self.now);
+                // A deadline that has not moved keeps its place among the events of its instant.
+                if network.agenda.get(source).at() != at || at == Nanos::MAX {
+                    network.agenda.set(source, Key::new(at, network.sequence));
+                    network.sequence += 1;
+                }
+            }
+        }
+    }
+}
+
+/// Sends one packet, or the packets of one run.
+#[inline]
+fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, mut bytes: Bytes) {
+    let departure = slot.departure(network, transmit.path);
+    let size = transmit.segment_size.unwrap_or(bytes.len()).max(1);
+    loop {
+        let rest = if bytes.len() > size {
+            Some(bytes.split_off(size))
+        } else {
+            None
+        };
+        let id = network.sent;
+        network.sent += 1;
+        match departure {
+            None => network.drop(DropReason::NoRoute),
+            Some(Departure {
+                source,
+                target,
+                via,
+            }) => {
+                let packet = Packet {
+                    bytes,
+                    id,
+                    source,
+                    destination: transmit.path.remote,
+                    target,
+                    protocol: slot.protocol,
+                    hops_left: HOP_LIMIT,
+                };
+                let parcel = network.parcels.wrap(packet);
+                network.offer(now, via, parcel);
+            }
+        }
+        match rest {
+            None => break,
+            Some(rest) => bytes = rest,
+        }
+    }
+}
+
+/// Why a capture cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum CaptureError {
+    /// There is no such interface.
+    #[error(transparent)]
+    Interface(#[from] BuildError),
+    /// The writer failed.
+    #[error("cannot write the capture")]
+    Io(#[from] io::Error),
+}
+
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World")
+            .field("now", &self.now)
+            .field("seed", &self.seed)
+            .field("network", &self.network)
+            .field("agents", &self.slots.len())
+            .finish_non_exhaustive()
+    }
+}

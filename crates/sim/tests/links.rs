@@ -1,0 +1,307 @@
+//! Arrival times, queues, losses and outages against values worked out by hand.
+
+mod common;
+
+use anabranch_sim::loss::{
+    Bernoulli, Burst, GilbertElliott, Ordinals, Schedule, SegmentLoss, Segments,
+};
+use anabranch_sim::{
+    DataSegment, DirectionConfig, DropReason, DropTail, Impairments, Inspect, Limit, Outage,
+    Packet, PlacedLoss, Probability, Reordering,
+};
+use anabranch_transport::Nanos;
+use common::{Line, MS, SECOND, burst, every};
+
+/// 2 Mbit/s and 250 ms, as the satellite of Alamgir et al.
+fn satellite() -> DirectionConfig {
+    DirectionConfig::new(2_000_000, 250 * MS)
+}
+
+fn drop_tail(limit: Limit) -> DropTail {
+    DropTail::new(limit).unwrap()
+}
+
+#[test]
+fn a_packet_takes_serialisation_and_propagation_on_each_hop() {
+    // 1480 + 20 bytes: 1.2 ms at 10 Mbit/s, 6 ms at 2 Mbit/s.
+    let access = DirectionConfig::new(10_000_000, 2 * MS);
+    let line = Line::new(1, vec![access, satellite()], burst(0, 3, 1480)).run(SECOND);
+    let first = 1_200_000 + 2 * MS + 6 * MS + 250 * MS;
+    // The slower hop spaces them.
+    let expected = [(first, 0), (first + 6 * MS, 1), (first + 12 * MS, 2)];
+    assert_eq!(line.arrivals(), expected);
+    let stats = line.stats(1);
+    assert_eq!((stats.delivered.packets, stats.delivered.bytes), (3, 4500));
+    assert_eq!(stats.busy, 18 * MS);
+    // The first waits 6 ms; the second comes 1.2 ms later and leaves at 12; the third 2.4 ms later and leaves at 18.
+    assert_eq!(stats.sojourn, u128::from(6 * MS + 10_800_000 + 15_600_000));
+    let progress = line.world.progress();
+    assert_eq!((progress.hops, progress.sent), (6, 3));
+    // One event per packet and hop, one for each agent's start, and no other: the burst goes out at the start.
+    assert_eq!(progress.events, 8);
+}
+
+#[test]
+fn serialisation_rounds_to_the_nearest_nanosecond() {
+    // 100 bytes at 3 Mbit/s: 266,666.67 ns; at 7 Mbit/s: 114,285.71 ns; at 3 Gbit/s: 266.67 ns.
+    for (rate, expected) in [
+        (3_000_000, 266_667),
+        (7_000_000, 114_286),
+        (3_000_000_000, 267),
+    ] {
+        let line = Line::new(1, vec![DirectionConfig::new(rate, 0)], burst(0, 1, 80)).run(SECOND);
+        assert_eq!(line.arrivals(), [(expected, 0)], "{rate} bit/s");
+    }
+}
+
+#[test]
+fn a_link_without_rate_only_delays() {
+    let line = Line::new(1, vec![DirectionConfig::instant(5 * MS)], burst(3, 2, 80)).run(SECOND);
+    assert_eq!(line.arrivals(), [(5 * MS + 3, 0), (5 * MS + 3, 1)]);
+}
+
+#[test]
+fn drop_tail_counts_the_packet_in_transmission() {
+    // ns-2 with limit 10: one on the wire and nine waiting; the eleventh is dropped.
+    let direction = satellite().with_queue(drop_tail(Limit::Packets(10)));
+    let line = Line::new(1, vec![direction], burst(0, 12, 1480)).run(SECOND);
+    assert_eq!(line.numbers(), (0..10).collect::<Vec<_>>());
+    let stats = line.stats(0);
+    assert_eq!(stats.dropped.count(DropReason::QueueFull), 2);
+    assert_eq!(stats.longest_queue, 10);
+}
+
+#[test]
+fn a_place_is_free_when_the_last_bit_leaves() {
+    // Limit 2. Numbers 0 and 1 fill it at 0; number 2 comes 1 ns before the place is free, number 3 when it is.
+    let plan = [(0, 1480), (0, 1480), (6 * MS - 1, 1480), (6 * MS, 1480)];
+    let direction = satellite().with_queue(drop_tail(Limit::Packets(2)));
+    let line = Line::new(1, vec![direction], plan).run(SECOND);
+    assert_eq!(line.numbers(), [0, 1, 3]);
+}
+
+#[test]
+fn a_limit_in_bytes_counts_bytes_on_the_wire() {
+    // 4500 bytes hold three packets of 1500, and after them 0 more; a small one fits where a large one does not.
+    let plan = [(0, 1480), (0, 1480), (0, 1400), (0, 61), (0, 60)];
+    let direction = satellite().with_queue(drop_tail(Limit::Bytes(4500)));
+    let line = Line::new(1, vec![direction], plan).run(SECOND);
+    assert_eq!(line.numbers(), [0, 1, 2, 4]);
+}
+
+#[test]
+fn the_mtu_stops_larger_packets() {
+    let mut direction = satellite();
+    direction.mtu = Some(1500);
+    let line = Line::new(1, vec![direction], [(0, 1480), (0, 1481)]).run(SECOND);
+    assert_eq!(line.numbers(), [0]);
+    assert_eq!(line.stats(0).dropped.count(DropReason::TooBig), 1);
+}
+
+#[test]
+fn the_mean_queue_is_that_of_the_theory() {
+    // M/D/1 at load 0.8: mean waiting time = service * 0.8 / (2 * 0.2) = 2 services; sojourn 3 services.
+    let mut rng = anabranch_sim::Seed::new(3, 0).stream("arrivals");
+    let service = MS;
+    let mut at = 0;
+    let plan: Vec<_> = (0..100_000)
+        .map(|_| {
+            at += rng.exponential(service * 10 / 8);
+            (at, 105)
+        })
+        .collect();
+    // 125 bytes in 1 ms: 1 Mbit/s.
+    let line = Line::new(1, vec![DirectionConfig::new(1_000_000, 0)], plan).run(at + 10 * SECOND);
+    let stats = line.stats(0);
+    let mean = stats.sojourn as f64 / stats.transmitted.packets as f64 / service as f64;
+    assert!((mean - 3.0).abs() < 0.15, "{mean} services");
+}
+
+#[test]
+fn losses_before_the_queue_take_no_time_and_losses_after_it_do() {
+    let run = |loss| {
+        let direction = satellite().with_loss(loss);
+        Line::new(1, vec![direction], burst(0, 3, 1480)).run(SECOND)
+    };
+    let before = run(PlacedLoss::before_queue(Ordinals::new([1])));
+    assert_eq!(before.arrivals(), [(256 * MS, 0), (262 * MS, 2)]);
+    assert_eq!(before.stats(0).transmitted.packets, 2);
+    let after = run(PlacedLoss::after_queue(Ordinals::new([1])));
+    assert_eq!(after.arrivals(), [(256 * MS, 0), (268 * MS, 2)]);
+    assert_eq!(after.stats(0).transmitted.packets, 3);
+    for line in [before, after] {
+        assert_eq!(line.stats(0).dropped.count(DropReason::Loss), 1);
+    }
+}
+
+#[test]
+fn ordinals_in_any_order_are_lost_once() {
+    let loss = PlacedLoss::before_queue(Ordinals::new([4, 1, 1, 0]));
+    let direction = satellite().with_loss(loss);
+    let line = Line::new(1, vec![direction], burst(0, 6, 100)).run(SECOND);
+    assert_eq!(line.numbers(), [2, 3, 5]);
+}
+
+#[test]
+fn bernoulli_losses_have_their_rate_and_both_places_lose_the_same_packets() {
+    let run = |loss| {
+        let direction = DirectionConfig::instant(0).with_loss(loss);
+        Line::new(5, vec![direction], every(MS, 100_000, 20)).run(200 * SECOND)
+    };
+    let model = || Bernoulli::new(0.015).unwrap();
+    let before = run(PlacedLoss::before_queue(model()));
+    let lost = before.stats(0).dropped.count(DropReason::Loss);
+    // 1500 expected, standard deviation 38.
+    assert!((1370..1630).contains(&lost), "{lost}");
+    assert_eq!(
+        before.numbers(),
+        run(PlacedLoss::after_queue(model())).numbers()
+    );
+}
+
+#[test]
+fn a_schedule_changes_the_probability_at_its_times() {
+    let steps = [(10 * MS, 1.0), (20 * MS, 0.0), (30 * MS, 1.0)];
+    let loss = PlacedLoss::before_queue(Schedule::new(steps).unwrap());
+    let direction = DirectionConfig::instant(0).with_loss(loss);
+    let line = Line::new(5, vec![direction], every(5 * MS, 8, 20)).run(SECOND);
+    // At 0, 5 none; at 10, 15 all; at 20, 25 none; from 30 on all.
+    assert_eq!(line.numbers(), [0, 1, 4, 5]);
+    assert!(Schedule::new([(5, 0.1), (5, 0.2)]).is_err());
+    assert!(Schedule::new([(5, 1.1)]).is_err());
+}
+
+#[test]
+fn gilbert_elliott_loses_in_bursts() {
+    let model = GilbertElliott::new(Burst {
+        good_to_bad: 0.01,
+        bad_to_good: 0.25,
+        loss_in_good: 0.0,
+        loss_in_bad: 1.0,
+    });
+    let loss = PlacedLoss::after_queue(model.unwrap());
+    let direction = DirectionConfig::instant(0).with_loss(loss);
+    let count = 200_000;
+    let line = Line::new(9, vec![direction], every(MS, count, 20)).run(300 * SECOND);
+    let numbers = line.numbers();
+    let lost = count - numbers.len() as u64;
+    // Stationary: 0.01 / 0.26 = 3.85 % in the bad state; bursts of 4 on average.
+    let rate = lost as f64 / count as f64;
+    assert!((rate - 0.0385).abs() < 0.004, "{rate}");
+    let bursts = numbers
+        .windows(2)
+        .filter(|pair| pair[1] > pair[0] + 1)
+        .count();
+    let length = lost as f64 / bursts as f64;
+    assert!((length - 4.0).abs() < 0.3, "{length}");
+}
+
+/// Every packet is a segment of flow 0, with a number that repeats after `period`.
+struct Periodic {
+    period: u64,
+    seen: u64,
+}
+
+impl Inspect for Periodic {
+    fn inspect(&mut self, _packet: &Packet) -> Option<DataSegment> {
+        let number = self.seen % self.period;
+        let retransmission = self.seen >= self.period;
+        self.seen += 1;
+        Some(DataSegment {
+            flow: 0,
+            number,
+            retransmission,
+        })
+    }
+}
+
+#[test]
+fn segments_are_lost_by_name_and_transmission() {
+    let loss = |flow, number, transmission| SegmentLoss {
+        flow,
+        number,
+        transmission,
+    };
+    let list = [
+        loss(Some(0), 2, 0),
+        loss(Some(0), 2, 1),
+        loss(None, 1, 2),
+        loss(Some(7), 3, 0),
+    ];
+    let inspect = Periodic { period: 4, seen: 0 };
+    let model = Segments::new(list, Box::new(inspect));
+    let direction = DirectionConfig::instant(0).with_loss(PlacedLoss::before_queue(model));
+    let line = Line::new(1, vec![direction], every(MS, 16, 20)).run(SECOND);
+    // Segment 2 for the first and second time (packets 2 and 6), segment 1 for the third (9); flow 7 never sends.
+    let expected: Vec<u64> = (0..16).filter(|n| ![2, 6, 9].contains(n)).collect();
+    assert_eq!(line.numbers(), expected);
+}
+
+#[test]
+fn an_outage_drops_what_waits_and_what_comes_but_not_what_flies() {
+    let outage = |from, until| Outage { from, until };
+    let plan = [
+        (0, 1480),       // leaves at 6 ms, arrives at 256 although the link is down by then
+        (0, 1480),       // would leave at 12: the link goes down at 10
+        (9 * MS, 1480),  // waits behind it
+        (15 * MS, 1480), // comes while it is down
+        (20 * MS, 1480), // comes when it is up again
+    ];
+    let direction =
+        satellite().with_outages([outage(10 * MS, 20 * MS), outage(250 * MS, 260 * MS)]);
+    let line = Line::new(1, vec![direction], plan).run(SECOND);
+    assert_eq!(line.arrivals(), [(256 * MS, 0), (276 * MS, 4)]);
+    let stats = line.stats(0);
+    assert_eq!(stats.dropped.count(DropReason::LinkDown), 3);
+    assert_eq!(stats.transmitted.packets, 2);
+    assert_eq!(stats.busy, 12 * MS);
+}
+
+#[test]
+fn impairments_are_counted_and_conserve() {
+    let p = |value| Probability::new(value).unwrap();
+    let impairments = Impairments {
+        reordering: Reordering {
+            probability: p(0.3),
+            up_to: 20 * MS,
+        },
+        duplication: p(0.1),
+        corruption: p(0.1),
+    };
+    for seed in 0..20 {
+        let direction = DirectionConfig::new(10_000_000, 5 * MS)
+            .with_impairments(impairments)
+            .with_loss(PlacedLoss::after_queue(Bernoulli::new(0.05).unwrap()));
+        let mut line = Line::new(seed, vec![direction], every(MS, 2000, 400));
+        // The ledger adds up at any moment.
+        for at in [3 * MS, 500 * MS, 501 * MS, SECOND] {
+            line.world.run_until(at).unwrap();
+            line.world
+                .ledger()
+                .check()
+                .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        }
+        let line = line.run(10 * SECOND);
+        let stats = line.stats(0);
+        let mut numbers = line.numbers();
+        assert!(!numbers.is_sorted(), "seed {seed}");
+        // A flipped bit in the destination port makes a packet nobody's.
+        let strays = line.world.ledger().dropped.count(DropReason::NoAgent);
+        let received = numbers.len() as u64;
+        assert_eq!(received + strays, stats.delivered.packets, "seed {seed}");
+        assert!(stats.duplicated > 0 && stats.reordered > 0, "seed {seed}");
+        assert!(line.sink().damaged > 0 && line.sink().damaged <= stats.corrupted);
+        assert_eq!(line.world.ledger().in_flight, 0, "seed {seed}");
+        let lost = stats.dropped.count(DropReason::Loss);
+        assert_eq!(2000 + stats.duplicated, stats.delivered.packets + lost);
+        // A flipped bit may hit the number, so only the others must be distinct numbers of sent packets.
+        numbers.sort_unstable();
+        numbers.dedup();
+        let distinct = numbers.iter().filter(|n| **n < 2000).count() as u64;
+        assert!(distinct + lost <= 2000 && distinct + lost + stats.corrupted >= 2000);
+        assert!(
+            line.arrivals()
+                .is_sorted_by_key(|(at, _): &(Nanos, u64)| *at)
+        );
+    }
+}

@@ -1,0 +1,427 @@
+//! Agents, addresses, determinism, conservation.
+
+mod common;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anabranch_sim::loss::Bernoulli;
+use anabranch_sim::{
+    Agent, Attachment, Binding, BuildError, Direction, DirectionConfig, DropReason, DropTail,
+    Family, Limit, LinkConfig, LinkProbe, LinkProbes, LinkSample, PlacedLoss, RunError, Seed,
+    Topology, World, start_time,
+};
+use anabranch_transport::{Nanos, Path, Transmit};
+use bytes::{Bytes, BytesMut};
+use common::{Line, MS, PORT, PROTOCOL, SECOND, Sender, Sink, burst, chain, end_to_end, every};
+
+fn lossy() -> DirectionConfig {
+    DirectionConfig::new(2_000_000, 250 * MS)
+        .with_queue(DropTail::new(Limit::Packets(10)).unwrap())
+        .with_loss(PlacedLoss::before_queue(Bernoulli::new(0.1).unwrap()))
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_does_not() {
+    let run = |seed| {
+        let access = DirectionConfig::new(10_000_000, 2 * MS);
+        Line::new(seed, vec![access, lossy()], every(5 * MS, 2000, 1200)).run(60 * SECOND)
+    };
+    let (first, second, other) = (run(4), run(4), run(5));
+    assert_eq!(first.arrivals(), second.arrivals());
+    assert_eq!(first.world.progress(), second.world.progress());
+    assert_ne!(first.arrivals(), other.arrivals());
+}
+
+#[test]
+fn a_component_more_moves_no_other_components_losses() {
+    let run = |extra: bool| {
+        let mut topology = Topology::new();
+        let a = topology.add_node("a").unwrap();
+        let b = topology.add_node("b").unwrap();
+        if extra {
+            let c = topology.add_node("c").unwrap();
+            let config = LinkConfig {
+                name: "another".into(),
+                between: [b, c],
+                forward: lossy(),
+                backward: lossy(),
+            };
+            topology.add_link(config).unwrap();
+        }
+        let config = LinkConfig {
+            name: "satellite".into(),
+            between: [a, b],
+            forward: lossy(),
+            backward: lossy(),
+        };
+        topology.add_link(config).unwrap();
+        let c = topology.node("c");
+        let address = |node| topology.addresses(node, Family::V4).last().unwrap();
+        let path = Path::new(address(a), address(b));
+        let cross = c.map(|c| Path::new(address(c), address(b)));
+        let mut world = World::new(topology, Seed::new(9, 3)).unwrap();
+        let plan = |offset| every(7 * MS, 1000, 1000).map(move |(at, len)| (at + offset, len));
+        let at = |node| Attachment::new(node, PROTOCOL, PORT);
+        let sink = world.attach(at(b), Sink::default()).unwrap();
+        world.attach(at(a), Sender::new(path, plan(0))).unwrap();
+        if let (Some(c), Some(path)) = (c, cross) {
+            world.attach(at(c), Sender::new(path, plan(MS))).unwrap();
+        }
+        world.run_until(60 * SECOND).unwrap();
+        world.ledger().check().unwrap();
+        let sink: &Sink = world.agent(sink).unwrap();
+        // 1020 bytes at 2 Mbit/s: 4.08 ms. What the other sends arrives 1 ms later.
+        let from_a = |(at, _): &&(Nanos, u64)| (at - 254_080_000) % (7 * MS) == 0;
+        let arrivals: Vec<_> = sink.arrivals.iter().filter(from_a).copied().collect();
+        (arrivals, sink.arrivals.len())
+    };
+    let ((alone, all_alone), (together, all)) = (run(false), run(true));
+    assert!((860..940).contains(&alone.len()), "{}", alone.len());
+    assert_eq!(alone, together);
+    assert!(all > all_alone + 800);
+}
+
+#[test]
+fn conservation_holds_at_every_event_of_random_worlds() {
+    for seed in 0..30u64 {
+        let mut rng = Seed::new(seed, 0).stream("world");
+        let hops = 1 + rng.below(4);
+        let directions = (0..hops).map(|_| {
+            DirectionConfig::new(500_000 + rng.below(5_000_000), rng.below(50 * MS))
+                .with_queue(DropTail::new(Limit::Packets(1 + rng.below(8) as usize)).unwrap())
+                .with_loss(PlacedLoss::after_queue(Bernoulli::new(0.1).unwrap()))
+        });
+        let directions: Vec<_> = directions.collect();
+        let plan: Vec<_> = every(2 * MS, 300, 700).collect();
+        let mut line = Line::new(seed, directions, plan);
+        while line.world.step().unwrap() {
+            if let Err(error) = line.world.ledger().check() {
+                panic!("seed {seed}: {error}");
+            }
+        }
+        let ledger = line.world.ledger();
+        assert_eq!((ledger.sent, ledger.in_flight), (300, 0), "seed {seed}");
+        assert_eq!(
+            ledger.delivered,
+            line.arrivals().len() as u64,
+            "seed {seed}"
+        );
+    }
+}
+
+#[test]
+fn two_homes_are_two_paths() {
+    let mut topology = Topology::new();
+    let a = topology.add_node("a").unwrap();
+    let b = topology.add_node("b").unwrap();
+    let mut connect = |name: &str, delay| {
+        let config = LinkConfig {
+            name: name.into(),
+            between: [a, b],
+            forward: DirectionConfig::instant(delay),
+            backward: DirectionConfig::instant(delay),
+        };
+        topology.add_link(config).unwrap()
+    };
+    let (near, far) = (connect("near", MS), connect("far", 9 * MS));
+    for family in [Family::V4, Family::V6] {
+        for (link, delay) in [(near, MS), (far, 9 * MS)] {
+            let mut world = World::new(rebuild(&topology), Seed::default()).unwrap();
+            let topology = world.topology();
+            let address = |node| topology.address(node, link, family).unwrap();
+            let (local, remote) = (address(a), address(b));
+            let unspecified = match family {
+                Family::V4 => std::net::Ipv4Addr::UNSPECIFIED.into(),
+                Family::V6 => std::net::Ipv6Addr::UNSPECIFIED.into(),
+            };
+            let at = |node| Attachment::new(node, PROTOCOL, PORT);
+            let sender = Sender::new(Path::new(unspecified, remote), burst(0, 1, 20));
+            let sink = world.attach(at(b), Sink::default()).unwrap();
+            world.attach(at(a), sender).unwrap();
+            world.run_until(SECOND).unwrap();
+            let sink: &Sink = world.agent(sink).unwrap();
+            assert_eq!(sink.arrivals, [(delay, 0)]);
+            // The world filled in the address of the interface that the packet left from.
+            assert_eq!(sink.paths, [Path::new(remote, local)]);
+            let stats = world.link_stats(link, Direction::Forward).unwrap();
+            let header = if family == Family::V4 { 20 } else { 40 };
+            assert_eq!(stats.delivered.bytes, 20 + header);
+        }
+    }
+}
+
+/// The two-homed topology of the test above once more.
+fn rebuild(topology: &Topology) -> Topology {
+    let mut copy = Topology::new();
+    for node in topology.nodes() {
+        copy.add_node(topology.node_name(node)).unwrap();
+    }
+    for (link, delay) in topology.links().zip([MS, 9 * MS]) {
+        let config = LinkConfig {
+            name: topology.link_name(link).into(),
+            between: [topology.node("a").unwrap(), topology.node("b").unwrap()],
+            forward: DirectionConfig::instant(delay),
+            backward: DirectionConfig::instant(delay),
+        };
+        copy.add_link(config).unwrap();
+    }
+    copy
+}
+
+#[test]
+fn packets_that_nobody_wants_or_nothing_reaches_are_counted() {
+    let (mut topology, nodes, _) = chain(vec![DirectionConfig::instant(MS)]);
+    topology.add_node("island").unwrap();
+    let path = end_to_end(&topology, &nodes);
+    let stranger = Path::new(path.local, "192.0.2.1".parse().unwrap());
+    let own = Path::new(path.local, path.local);
+    let mixed = Path::new("fd00::1".parse().unwrap(), path.remote);
+    let mut world = World::new(topology, Seed::default()).unwrap();
+    for (port, path) in [(1, path), (2, stranger), (3, own), (4, mixed)] {
+        let at = Attachment::new(nodes[0], PROTOCOL, port);
+        world
+            .attach(at, Sender::new(path, burst(0, 1, 20)))
+            .unwrap();
+    }
+    // This one wants them, but only starts later than they arrive.
+    let late = Attachment::new(nodes[1], PROTOCOL, PORT).starting(2 * MS);
+    let late = world.attach(late, Sink::default()).unwrap();
+    world.run_until(SECOND).unwrap();
+    let ledger = world.ledger();
+    ledger.check().unwrap();
+    assert_eq!(ledger.dropped.count(DropReason::NoRoute), 3);
+    assert_eq!(ledger.dropped.count(DropReason::NoAgent), 1);
+    assert!(world.agent::<Sink>(late).unwrap().arrivals.is_empty());
+}
+
+#[test]
+fn routes_in_a_circle_end_at_the_hop_limit() {
+    let (mut topology, nodes, links) = chain(vec![
+        DirectionConfig::instant(1),
+        DirectionConfig::instant(1),
+    ]);
+    let path = end_to_end(&topology, &nodes);
+    topology.add_route(nodes[1], path.remote, links[0]).unwrap();
+    let mut world = World::new(topology, Seed::default()).unwrap();
+    let at = Attachment::new(nodes[0], PROTOCOL, PORT);
+    world
+        .attach(at, Sender::new(path, burst(0, 1, 20)))
+        .unwrap();
+    world.run_until(SECOND).unwrap();
+    world.ledger().check().unwrap();
+    assert_eq!(world.ledger().dropped.count(DropReason::HopLimit), 1);
+    assert_eq!(world.progress().hops, 64);
+}
+
+#[test]
+fn a_wrong_topology_is_refused_by_name() {
+    let mut topology = Topology::new();
+    let a = topology.add_node("a").unwrap();
+    let b = topology.add_node("b").unwrap();
+    assert_eq!(
+        topology.add_node("a"),
+        Err(BuildError::DuplicateNode("a".into()))
+    );
+    let link = |name: &str, between| LinkConfig {
+        name: name.into(),
+        between,
+        forward: DirectionConfig::instant(0),
+        backward: DirectionConfig::instant(0),
+    };
+    let only = topology.add_link(link("l", [a, b])).unwrap();
+    let again = topology.add_link(link("l", [b, a]));
+    assert_eq!(again, Err(BuildError::DuplicateLink("l".into())));
+    let itself = topology.add_link(link("m", [a, a])).unwrap_err();
+    assert_eq!(itself.to_string(), "link `m` connects node `a` with itself");
+    let taken = topology.address(b, only, Family::V4).unwrap();
+    let set = topology.set_address(a, only, taken);
+    assert_eq!(set, Err(BuildError::AddressTaken(taken)));
+    let mut zero = link("z", [a, b]);
+    zero.forward.rate = Some(0);
+    topology.add_link(zero).unwrap();
+    let built = World::new(topology, Seed::default());
+    assert_eq!(built.unwrap_err(), BuildError::ZeroRate("z".into()));
+    assert_eq!(
+        DropTail::new(Limit::Packets(0)),
+        Err(BuildError::EmptyQueue)
+    );
+}
+
+#[test]
+fn bindings_are_taken_once_and_starts_lie_ahead() {
+    let mut line = Line::new(1, vec![DirectionConfig::instant(0)], []).run(SECOND);
+    let node = line.nodes[1];
+    let again = line.world.attach(
+        Attachment::new(node, PROTOCOL, PORT).starting(2 * SECOND),
+        Sink::default(),
+    );
+    assert!(matches!(again, Err(BuildError::BindingTaken { .. })));
+    let twice = Attachment {
+        bindings: vec![Binding::port(99), Binding::port(99)],
+        ..Attachment::new(node, PROTOCOL, 99).starting(2 * SECOND)
+    };
+    let twice = line.world.attach(twice, Sink::default());
+    assert!(matches!(twice, Err(BuildError::BindingTaken { .. })));
+    let past = line
+        .world
+        .attach(Attachment::new(node, PROTOCOL, 99), Sink::default());
+    assert!(matches!(past, Err(BuildError::StartsInThePast { .. })));
+}
+
+/// Notes every call, wakes at the given times, and sends one run of packets when told to start.
+struct Diary {
+    calls: Vec<(Nanos, &'static str)>,
+    alarms: Vec<Nanos>,
+    run: Option<Path>,
+}
+
+impl Agent for Diary {
+    fn start(&mut self, now: Nanos) {
+        self.calls.push((now, "start"));
+    }
+
+    fn stop(&mut self, now: Nanos) {
+        self.calls.push((now, "stop"));
+    }
+
+    fn handle_datagram(&mut self, now: Nanos, _path: Path, _datagram: Bytes) {
+        self.calls.push((now, "datagram"));
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.calls.push((now, "timeout"));
+        self.alarms.retain(|&alarm| alarm > now);
+    }
+
+    fn poll_transmit(&mut self, _now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        let path = self.run.take()?;
+        // Three packets of 20, 20 and 15 bytes in one buffer.
+        for number in 0u8..3 {
+            out.extend_from_slice(&[0, PORT as u8, 0, PORT as u8, 0, 0, 0, 0, 0, 0, 0, number]);
+            out.extend_from_slice(if number < 2 { &[0x5a; 8] } else { &[0x5a; 3] });
+        }
+        Some(Transmit {
+            path,
+            len: 55,
+            segment_size: Some(20),
+        })
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.alarms.iter().min().copied()
+    }
+}
+
+#[test]
+fn agents_start_wake_and_stop_in_time_and_send_runs() {
+    let (topology, nodes, links) = chain(vec![DirectionConfig::new(8_000_000, MS)]);
+    let path = end_to_end(&topology, &nodes);
+    let mut world = World::new(topology, Seed::default()).unwrap();
+    let sink = Attachment::new(nodes[1], PROTOCOL, PORT);
+    let sink = world.attach(sink, Sink::default()).unwrap();
+    let diary = Diary {
+        calls: Vec::new(),
+        alarms: vec![3, 70 * MS, 40 * MS],
+        run: Some(path),
+    };
+    let at = Attachment::new(nodes[0], PROTOCOL, PORT);
+    let at = at.starting(10 * MS).stopping(50 * MS);
+    let diary = world.attach(at, diary).unwrap();
+    assert_eq!(world.next_event(), Some(0));
+    world.run_until(60 * MS).unwrap();
+    let set = |diary: &mut Diary, now| {
+        diary.alarms = vec![now + 5];
+        now
+    };
+    assert_eq!(world.with_agent(diary, set), Some(60 * MS));
+    assert_eq!(world.with_agent(sink, set), None);
+    world.run_until(SECOND).unwrap();
+    let calls = &world.agent::<Diary>(diary).unwrap().calls;
+    let expected = [
+        (10 * MS, "start"),
+        (10 * MS, "timeout"), // the alarm at 3 ns, which was before its time
+        (40 * MS, "timeout"),
+        (50 * MS, "stop"),
+        (60 * MS + 5, "timeout"), // the alarm at 70 ms was cancelled
+    ];
+    assert_eq!(*calls, expected);
+    let arrivals = &world.agent::<Sink>(sink).unwrap().arrivals;
+    // 40, 40 and 35 bytes at one byte per microsecond.
+    let us = |us: u64| 11 * MS + us * 1000;
+    assert_eq!(*arrivals, [(us(40), 0), (us(80), 1), (us(115), 2)]);
+    let stats = world.link_stats(links[0], Direction::Forward).unwrap();
+    assert_eq!(stats.delivered.bytes, 115);
+    assert_eq!(world.next_event(), None);
+    assert_eq!(world.now(), SECOND);
+}
+
+#[test]
+fn an_agent_that_stops_time_is_told_so() {
+    struct Impatient;
+    impl Agent for Impatient {
+        fn handle_datagram(&mut self, _now: Nanos, _path: Path, _datagram: Bytes) {}
+        fn handle_timeout(&mut self, _now: Nanos) {}
+        fn poll_transmit(&mut self, _now: Nanos, _out: &mut BytesMut) -> Option<Transmit> {
+            None
+        }
+        fn poll_timeout(&self) -> Option<Nanos> {
+            Some(17)
+        }
+    }
+    let mut line = Line::new(1, vec![DirectionConfig::instant(0)], []);
+    let at = Attachment::new(line.nodes[0], PROTOCOL, 99);
+    line.world.attach(at, Impatient).unwrap();
+    let stalled = line.world.run_until(SECOND);
+    assert_eq!(stalled, Err(RunError::Stalled { agent: 2, at: 17 }));
+}
+
+#[test]
+fn probes_tell_throughput_queue_and_drops() {
+    let direction = DirectionConfig::new(8_000_000, 2 * MS)
+        .with_queue(DropTail::new(Limit::Packets(2)).unwrap());
+    // 1000 bytes on the wire take 1 ms. Three at 0: two stay; one at 12 ms.
+    let plan = [(0, 980), (0, 980), (0, 980), (12 * MS, 980)];
+    let mut line = Line::new(1, vec![direction], plan);
+    let samples: Rc<RefCell<Vec<LinkSample>>> = Rc::default();
+    let written = Rc::clone(&samples);
+    let probes = LinkProbes {
+        throughput: Some(5 * MS),
+        queue: true,
+        drops: true,
+    };
+    line.world
+        .probe(line.links[0], Direction::Forward, probes)
+        .unwrap();
+    let recorder = move |sample| written.borrow_mut().push(sample);
+    line.world.set_recorder(Box::new(recorder));
+    let mut line = line.run(21 * MS);
+    line.world.finish().unwrap();
+    let samples = samples.borrow();
+    let of = |probe: LinkProbe| {
+        let of_probe = samples.iter().filter(move |sample| sample.probe == probe);
+        of_probe.map(|s| (s.at, s.value)).collect::<Vec<_>>()
+    };
+    // Arrivals at 3, 4 and 15 ms; 1000 bytes in 5 ms are 200,000 bytes per second.
+    let expected = [(0, 4e5), (5 * MS, 0.0), (10 * MS, 0.0), (15 * MS, 2e5)];
+    assert_eq!(of(LinkProbe::Throughput), expected);
+    let lengths = [
+        (0, 1.0),
+        (0, 2.0),
+        (MS, 1.0),
+        (2 * MS, 0.0),
+        (12 * MS, 1.0),
+        (13 * MS, 0.0),
+    ];
+    assert_eq!(of(LinkProbe::QueueLength), lengths);
+    assert_eq!(of(LinkProbe::Dropped(DropReason::QueueFull)), [(0, 1.0)]);
+}
+
+#[test]
+fn start_times_are_spread_and_each_flows_own() {
+    let start = |flow: &str| start_time(Seed::new(1, 0), flow, 0, SECOND);
+    assert_eq!(start("tcp 0"), start("tcp 0"));
+    assert_ne!(start("tcp 0"), start("tcp 1"));
+    let mean = (0..1000).map(|i| start(&format!("f{i}"))).sum::<u64>() / 1000;
+    assert!((470 * MS..530 * MS).contains(&mean), "{mean}");
+}

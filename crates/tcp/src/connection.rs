@@ -1,0 +1,358 @@
+//! One end of a connection: the facade over its two halves, and the driver contract.
+
+mod handshake;
+mod receive;
+mod transmit;
+
+use std::collections::VecDeque;
+
+use anabranch_transport::{Nanos, Path, Trace, Transmit, Transport};
+use anabranch_wire::tcp::Header;
+use bytes::{Bytes, BytesMut};
+use thiserror::Error;
+
+use crate::config::Config;
+use crate::event::{Event, Failure};
+use crate::rx::Receiver;
+use crate::state::State;
+use crate::stats::Stats;
+use crate::tx::Sender;
+
+/// The two ports of a connection, seen from this end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// This end's.
+    pub local: u16,
+    /// The peer's.
+    pub remote: u16,
+}
+
+/// Why [`Connection::write`] took nothing.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum WriteError {
+    /// The send buffer has no room for all of it; so many bytes would fit.
+    #[error("the send buffer has room for {room} bytes only")]
+    Full {
+        /// See [`Connection::writable`].
+        room: u64,
+    },
+    /// This end was closed, or the connection is over.
+    #[error("the connection is closed for writing")]
+    Closed,
+}
+
+/// Options that both SYNs must carry.
+#[derive(Clone, Copy, Debug, Default)]
+struct Negotiated {
+    sack: bool,
+    timestamps: bool,
+    /// Both ends scale their windows.
+    scaled: bool,
+    /// Left shift of the windows that this end sends, and of those it receives.
+    local_shift: u8,
+    peer_shift: u8,
+    /// The lesser of the two ends' largest segments.
+    mss: u16,
+}
+
+/// One end of one TCP connection (RFC 9293), without I/O.
+#[derive(Debug)]
+pub struct Connection {
+    config: Config,
+    state: State,
+    /// Unknown while listening.
+    path: Option<Path>,
+    ports: Ports,
+    /// Initial sequence numbers of the two directions.
+    isn: u32,
+    peer_isn: u32,
+    passive: bool,
+    negotiated: Negotiated,
+    sender: Sender,
+    receiver: Receiver,
+    /// `SND.WL1` and `SND.WL2` as offsets: the segment that last updated the peer's window.
+    window_from: (u64, u64),
+    /// The peer's timestamp to echo, and the acknowledgement last sent (RFC 7323 §4.3).
+    recent_timestamp: Option<u32>,
+    acknowledged_to: u64,
+    /// A SYN or SYN-ACK is to be sent.
+    syn_owed: bool,
+    syns_sent: u32,
+    /// A segment outside the normal flow, a RST: where to, and what.
+    reset: Option<(Path, Header)>,
+    time_wait_until: Option<Nanos>,
+    events: VecDeque<Event>,
+    stats: Stats,
+    trace: Trace,
+}
+
+/// # Opening
+impl Connection {
+    /// Begins a connection to the peer at `path.remote`: a SYN waits to be polled. `isn` is the initial sequence number,
+    /// which off simulations must be hard to guess (RFC 9293 §3.4.1).
+    pub fn connect(config: Config, path: Path, ports: Ports, isn: u32) -> Self {
+        let mut connection = Self::new(config, State::SynSent, ports, isn);
+        connection.path = Some(path);
+        connection.syn_owed = true;
+        connection
+    }
+
+    /// Waits for one peer to connect to `local_port`.
+    pub fn listen(config: Config, local_port: u16, isn: u32) -> Self {
+        let mut connection = Self::new(config, State::Listen, Ports { local: local_port, remote: 0 }, isn);
+        connection.passive = true;
+        connection
+    }
+
+    fn new(config: Config, state: State, ports: Ports, isn: u32) -> Self {
+        let mss = u64::from(config.mss.max(1));
+        let buffer = u64::from(config.receive_buffer).min(1 << 30);
+        Self {
+            state,
+            path: None,
+            ports,
+            isn,
+            peer_isn: 0,
+            passive: false,
+            negotiated: Negotiated::default(),
+            sender: Sender::new(&config.profile, mss, config.clock_phase),
+            receiver: Receiver::new(&config.profile, buffer, mss),
+            window_from: (0, 0),
+            recent_timestamp: None,
+            acknowledged_to: 0,
+            syn_owed: false,
+            syns_sent: 0,
+            reset: None,
+            time_wait_until: None,
+            events: VecDeque::new(),
+            stats: Stats::default(),
+            trace: Trace::default(),
+            config,
+        }
+    }
+}
+
+/// # Using
+impl Connection {
+    /// Appends `bytes` to what is sent, without a copy.
+    ///
+    /// # Errors
+    /// The buffer is too full, or the connection closed; nothing was taken.
+    pub fn write(&mut self, bytes: Bytes) -> Result<(), WriteError> {
+        if !self.open_for_writing() {
+            return Err(WriteError::Closed);
+        }
+        let room = self.writable();
+        if bytes.len() as u64 > room {
+            return Err(WriteError::Full { room });
+        }
+        self.sender.write(bytes);
+        Ok(())
+    }
+
+    /// Appends `count` zeros to what is sent, which take neither memory nor room in the send buffer's limit. With
+    /// `u64::MAX` the connection is a source that never runs dry.
+    ///
+    /// # Errors
+    /// The connection closed.
+    pub fn write_zeros(&mut self, count: u64) -> Result<(), WriteError> {
+        if !self.open_for_writing() {
+            return Err(WriteError::Closed);
+        }
+        self.sender.write_zeros(count);
+        Ok(())
+    }
+
+    fn open_for_writing(&self) -> bool {
+        !self.sender.is_closing() && !matches!(self.state, State::Closed | State::TimeWait)
+    }
+
+    /// Bytes that [`Connection::write`] would take now.
+    pub fn writable(&self) -> u64 {
+        self.config.send_buffer.saturating_sub(self.sender.buffered())
+    }
+
+    /// Bytes written and not acknowledged.
+    pub fn unacknowledged(&self) -> u64 {
+        self.sender.buffered()
+    }
+
+    /// The next bytes in order, a slice of the datagram that brought them.
+    pub fn read(&mut self) -> Option<Bytes> {
+        self.receiver.read()
+    }
+
+    /// Bytes that [`Connection::read`] would give now.
+    pub fn readable(&self) -> u64 {
+        self.receiver.readable()
+    }
+
+    /// Makes this end a sink: text is counted ([`Stats::bytes_delivered`]) and dropped once it is in order, and the
+    /// receive window is always open.
+    pub fn set_discard(&mut self, discard: bool) {
+        self.receiver.set_discard(discard);
+    }
+
+    /// Closes this end: what was written is sent, then a FIN (RFC 9293 §3.10.4). The peer may go on sending.
+    pub fn close(&mut self) {
+        match self.state {
+            State::Listen | State::SynSent => {
+                self.shut();
+                self.events.push_back(Event::Closed);
+            }
+            State::SynReceived => self.sender.close(),
+            State::Established => {
+                self.sender.close();
+                self.state = State::FinWait1;
+            }
+            State::CloseWait => {
+                self.sender.close();
+                self.state = State::LastAck;
+            }
+            _ => {}
+        }
+    }
+
+    /// Closes this end without what was written and never sent.
+    pub fn close_discarding_unsent(&mut self) {
+        self.sender.discard_unsent();
+        self.close();
+    }
+
+    /// Ends the connection at once: a RST tells the peer (RFC 9293 §3.10.5).
+    pub fn abort(&mut self) {
+        if self.state == State::Closed {
+            return;
+        }
+        if self.state.is_synchronized() || self.state == State::SynReceived {
+            self.owe_reset();
+        }
+        self.fail(Failure::Aborted);
+    }
+
+    /// What happened since the last call, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}
+
+/// # Looking
+impl Connection {
+    /// Where the connection stands.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The counters.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The path in use; unknown while listening.
+    pub fn path(&self) -> Option<Path> {
+        self.path
+    }
+
+    /// The ports in use; the remote one is 0 while listening.
+    pub fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    /// Congestion window, bytes, before rounding.
+    pub fn cwnd(&self) -> f64 {
+        self.sender.flow.control.cwnd_exact()
+    }
+
+    /// Slow-start threshold, bytes.
+    pub fn ssthresh(&self) -> u64 {
+        self.sender.flow.control.ssthresh()
+    }
+
+    /// Bytes outstanding.
+    pub fn flightsize(&self) -> u64 {
+        self.sender.flow.flightsize()
+    }
+
+    /// Bytes of text in a full segment, as the handshake settled it.
+    pub fn segment(&self) -> u64 {
+        self.sender.flow.mss
+    }
+
+    /// The retransmission timeout now.
+    pub fn rto(&self) -> Nanos {
+        self.sender.rto.rto()
+    }
+
+    /// The smoothed round-trip time, once there is one.
+    pub fn srtt(&self) -> Option<Nanos> {
+        self.sender.rto.srtt()
+    }
+
+    /// A loss recovery is under way.
+    pub fn recovering(&self) -> bool {
+        self.sender.recovering()
+    }
+
+    /// Where samples are recorded; replace it to ask for probes, drain it after each `handle_*`.
+    pub fn trace_mut(&mut self) -> &mut Trace {
+        &mut self.trace
+    }
+}
+
+/// # Ending
+impl Connection {
+    /// The connection is over: nothing is sent or received any more, save RSTs.
+    fn shut(&mut self) {
+        self.state = State::Closed;
+        self.sender.stop();
+        self.receiver.stop();
+        self.syn_owed = false;
+        self.time_wait_until = None;
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.shut();
+        self.events.push_back(Event::Failed(failure));
+    }
+
+    fn enter_time_wait(&mut self, now: Nanos) {
+        if self.state != State::TimeWait {
+            self.state = State::TimeWait;
+            self.sender.stop();
+            self.events.push_back(Event::Closed);
+        }
+        self.time_wait_until = Some(now + self.config.time_wait);
+    }
+}
+
+impl Transport for Connection {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+        self.receive(now, path, datagram);
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.receiver.handle_timeout(now);
+        if self.time_wait_until.is_some_and(|at| at <= now) {
+            self.shut();
+            return;
+        }
+        match self.state {
+            State::SynSent | State::SynReceived => self.syn_timeout(now),
+            state if state.sends() => {
+                if self.sender.handle_timeout(now, &mut self.stats, &mut self.trace) {
+                    self.owe_reset();
+                    self.fail(Failure::TimedOut);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.transmit(now, out)
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        [self.sender.deadline(), self.receiver.deadline(), self.time_wait_until].into_iter().flatten().min()
+    }
+}

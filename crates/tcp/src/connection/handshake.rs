@@ -1,0 +1,138 @@
+//! Opening: SYN, SYN-ACK, and what they settle (RFC 9293 §3.5, §3.10.7.2, §3.10.7.3).
+
+use anabranch_transport::{Nanos, Path};
+use anabranch_wire::tcp::{Flags, Header, Options, Segment};
+
+use super::{Connection, Negotiated};
+use crate::event::{Event, Failure};
+use crate::state::State;
+use crate::tx::Settled;
+
+/// The segment size to assume where the peer's SYN names none (RFC 9293 §3.7.1): 536 over IPv4.
+const DEFAULT_MSS: u16 = 536;
+/// The largest shift (RFC 7323 §2.3).
+const MOST_SHIFT: u8 = 14;
+
+impl Connection {
+    /// The shift that lets the receive buffer be advertised whole.
+    fn shift_for_buffer(&self) -> u8 {
+        let buffer = self.config.receive_buffer;
+        (0..MOST_SHIFT).find(|shift| buffer >> shift <= u32::from(u16::MAX)).unwrap_or(MOST_SHIFT)
+    }
+
+    /// The options of this end's SYN; in a SYN-ACK only those that the peer's SYN carried.
+    pub(super) fn syn_options(&self, now: Nanos) -> Options {
+        let profile = &self.config.profile;
+        let answer = self.state == State::SynReceived;
+        let scale = if answer { self.negotiated.scaled } else { profile.window_scale };
+        let stamp = if answer { self.negotiated.timestamps } else { profile.timestamps };
+        Options {
+            maximum_segment_size: Some(self.config.mss),
+            window_scale: scale.then(|| self.shift_for_buffer()),
+            sack_permitted: if answer { self.negotiated.sack } else { profile.sack },
+            timestamps: stamp.then(|| self.timestamps(now)),
+            ..Options::default()
+        }
+    }
+
+    /// Takes what the peer's SYN or SYN-ACK says.
+    fn synchronize(&mut self, header: &Header) {
+        let (profile, options) = (&self.config.profile, &header.options);
+        let scaled = profile.window_scale && options.window_scale.is_some();
+        self.negotiated = Negotiated {
+            sack: profile.sack && options.sack_permitted,
+            timestamps: profile.timestamps && options.timestamps.is_some(),
+            scaled,
+            local_shift: if scaled { self.shift_for_buffer() } else { 0 },
+            peer_shift: if scaled { options.window_scale.unwrap_or(0).min(MOST_SHIFT) } else { 0 },
+            mss: options.maximum_segment_size.unwrap_or(DEFAULT_MSS).clamp(1, self.config.mss.max(1)),
+        };
+        self.peer_isn = header.sequence_number.0;
+        self.recent_timestamp = options.timestamps.map(|timestamps| timestamps.value);
+        self.receiver.synchronize();
+        let largest = u64::from(u16::MAX) << self.negotiated.local_shift;
+        self.receiver.settle(u64::from(self.negotiated.mss), largest);
+    }
+
+    /// The handshake is done; `window` is the peer's, unscaled where its segment was a SYN.
+    pub(super) fn establish(&mut self, now: Nanos, window: u64) {
+        let stamp_length = if self.negotiated.timestamps { 12 } else { 0 };
+        let settled = Settled {
+            mss: u64::from(self.negotiated.mss).saturating_sub(stamp_length).max(1),
+            sack: self.negotiated.sack,
+            timestamps: self.negotiated.timestamps,
+            window,
+            syn_lost: self.syns_sent > 1,
+        };
+        self.sender.establish(now, &settled, &mut self.trace);
+        self.syn_owed = false;
+        self.state = if self.sender.is_closing() { State::FinWait1 } else { State::Established };
+        self.events.push_back(Event::Connected);
+    }
+
+    /// RFC 9293 §3.10.7.2.
+    pub(super) fn receive_in_listen(&mut self, path: Path, segment: &Segment) {
+        let header = &segment.header;
+        if header.flags.contains(Flags::RST) {
+            return;
+        }
+        if header.flags.contains(Flags::ACK) || !header.flags.contains(Flags::SYN) {
+            self.stats.dropped.suspicious += 1;
+            if header.flags.contains(Flags::ACK) {
+                self.answer_with_reset(path, segment);
+            }
+            return;
+        }
+        self.path = Some(path);
+        self.ports.remote = header.source_port;
+        self.synchronize(header);
+        self.state = State::SynReceived;
+        self.syn_owed = true;
+    }
+
+    /// RFC 9293 §3.10.7.3. Text in a SYN is not taken; the peer sends it again.
+    pub(super) fn receive_in_syn_sent(&mut self, now: Nanos, path: Path, segment: &Segment) {
+        let header = &segment.header;
+        let flags = header.flags;
+        let acknowledges = flags.contains(Flags::ACK);
+        if acknowledges && header.acknowledgment_number.0 != self.isn.wrapping_add(1) {
+            self.stats.dropped.bad_acknowledgement += 1;
+            if !flags.contains(Flags::RST) {
+                self.answer_with_reset(path, segment);
+            }
+            return;
+        }
+        if flags.contains(Flags::RST) {
+            if acknowledges {
+                self.fail(Failure::Refused);
+            }
+            return;
+        }
+        if !flags.contains(Flags::SYN) {
+            self.stats.dropped.suspicious += 1;
+            return;
+        }
+        self.synchronize(header);
+        if acknowledges {
+            self.window_from = (0, 1);
+            self.establish(now, u64::from(header.window));
+            self.receiver.demand_ack();
+        } else {
+            // Both ends opened at once (RFC 9293 §3.5, figure 8).
+            self.state = State::SynReceived;
+            self.syn_owed = true;
+        }
+    }
+
+    /// The timer of a SYN or SYN-ACK.
+    pub(super) fn syn_timeout(&mut self, now: Nanos) {
+        if !self.sender.retransmission_due(now) {
+            return;
+        }
+        if self.sender.syn_timeout() {
+            self.fail(Failure::TimedOut);
+        } else {
+            self.syn_owed = true;
+        }
+    }
+}

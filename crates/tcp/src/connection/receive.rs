@@ -1,0 +1,257 @@
+//! Reading segments (RFC 9293 §3.10.7).
+
+use std::ops::Range;
+
+use anabranch_transport::time::MILLISECOND;
+use anabranch_transport::{Nanos, Path};
+use anabranch_wire::tcp::{Flags, SackBlocks, Segment, SegmentError};
+use anabranch_wire::{Checksum, SeqNumber};
+use bytes::Bytes;
+
+use super::Connection;
+use crate::event::{Event, Failure};
+use crate::rx::reassembly::MOST_BLOCKS;
+use crate::state::State;
+use crate::tx::Ack;
+
+/// The offset nearest to `near` whose sequence number is `number`; `None` if it lies before the initial one.
+fn offset(number: SeqNumber, initial: u32, near: u64) -> Option<u64> {
+    let expected = initial.wrapping_add(near as u32);
+    near.checked_add_signed(i64::from(number.0.wrapping_sub(expected) as i32))
+}
+
+impl Connection {
+    pub(super) fn receive(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+        self.stats.segments_received += 1;
+        let check = if self.config.checksum { Checksum::Verify } else { Checksum::Ignore };
+        let segment = match Segment::parse(&datagram, (path.remote, path.local), check) {
+            Ok(segment) => segment,
+            Err(SegmentError::BadChecksum) => return self.stats.dropped.checksum += 1,
+            Err(_) => return self.stats.dropped.malformed += 1,
+        };
+        let header = &segment.header;
+        let known = self.path.is_none_or(|known| known == path && header.source_port == self.ports.remote);
+        if header.destination_port != self.ports.local || !known {
+            self.stats.dropped.misdirected += 1;
+            return;
+        }
+        match self.state {
+            State::Closed => {
+                self.stats.dropped.closed += 1;
+                if !header.flags.contains(Flags::RST) {
+                    self.answer_with_reset(path, &segment);
+                }
+            }
+            State::Listen => self.receive_in_listen(path, &segment),
+            State::SynSent => self.receive_in_syn_sent(now, path, &segment),
+            _ => self.receive_synchronized(now, path, segment),
+        }
+    }
+
+    /// RFC 9293 §3.10.7.4.
+    fn receive_synchronized(&mut self, now: Nanos, path: Path, segment: Segment) {
+        let start = offset(segment.header.sequence_number, self.peer_isn, self.receiver.next());
+        let flags = segment.header.flags;
+        if self.has_old_timestamp(&segment) && !flags.contains(Flags::RST) {
+            self.stats.dropped.old_timestamp += 1;
+            self.receiver.demand_ack();
+            return;
+        }
+        let Some(start) = start.filter(|&start| self.is_acceptable(start, &segment)) else {
+            self.refuse(now, start, &segment);
+            return;
+        };
+        if flags.contains(Flags::RST) {
+            self.receive_reset(start);
+            return;
+        }
+        // A SYN here is an attack or an old duplicate: the challenge lets the peer prove itself (RFC 5961 §4).
+        if flags.contains(Flags::SYN) || !flags.contains(Flags::ACK) {
+            self.stats.dropped.suspicious += 1;
+            if flags.contains(Flags::SYN) {
+                self.receiver.demand_ack();
+            }
+            return;
+        }
+        if self.receive_ack(now, start, path, &segment) {
+            self.note_timestamp(start, &segment);
+            self.receive_text(now, start, segment);
+        }
+    }
+
+    /// The first check: some of the segment lies in the receive window.
+    fn is_acceptable(&self, start: u64, segment: &Segment) -> bool {
+        let (next, window) = (self.receiver.next(), self.receiver.window());
+        let end = start + u64::from(segment.sequence_len());
+        let inside = |at: u64| next <= at && at < next + window;
+        if end == start { inside(start) || start == next } else { window > 0 && (inside(start) || inside(end - 1)) }
+    }
+
+    /// An unacceptable segment is answered by an acknowledgement. With a closed window its acknowledgement still counts.
+    fn refuse(&mut self, now: Nanos, start: Option<u64>, segment: &Segment) {
+        let flags = segment.header.flags;
+        if flags.contains(Flags::RST) {
+            self.stats.dropped.outside_window += 1;
+            return;
+        }
+        let old = start.is_some_and(|start| start < self.receiver.next());
+        if old && !segment.payload.is_empty() {
+            self.stats.duplicates_received += 1;
+        } else {
+            self.stats.dropped.outside_window += 1;
+        }
+        if self.state == State::TimeWait && flags.contains(Flags::FIN) {
+            self.enter_time_wait(now);
+        }
+        if self.state == State::SynReceived && flags.contains(Flags::SYN) && start == Some(0) {
+            return; // The SYN again: the timer sends the answer again.
+        }
+        self.receiver.demand_ack();
+        let at_closed_window = start == Some(self.receiver.next()) && self.receiver.window() == 0;
+        if at_closed_window && flags.contains(Flags::ACK) && !flags.contains(Flags::SYN) {
+            if let Some(path) = self.path {
+                self.receive_ack(now, self.receiver.next(), path, segment);
+            }
+        }
+    }
+
+    /// A RST counts only at the very next number; elsewhere in the window it is challenged (RFC 5961 §3).
+    fn receive_reset(&mut self, start: u64) {
+        if start != self.receiver.next() {
+            self.stats.dropped.suspicious += 1;
+            self.receiver.demand_ack();
+        } else if self.state == State::SynReceived && !self.passive {
+            self.fail(Failure::Refused);
+        } else if self.state == State::TimeWait {
+            self.shut();
+        } else {
+            self.fail(Failure::Reset);
+        }
+    }
+
+    /// The fifth check. Returns whether the rest of the segment counts.
+    fn receive_ack(&mut self, now: Nanos, start: u64, path: Path, segment: &Segment) -> bool {
+        let header = &segment.header;
+        let una = self.sender.flow.una;
+        let to = offset(header.acknowledgment_number, self.isn, una);
+        let window = u64::from(header.window) << self.negotiated.peer_shift;
+        if self.state == State::SynReceived {
+            if to != Some(1) {
+                self.stats.dropped.bad_acknowledgement += 1;
+                self.answer_with_reset(path, segment);
+                return false;
+            }
+            self.window_from = (start, 1);
+            self.establish(now, window);
+            return true;
+        }
+        let oldest = una.saturating_sub(self.sender.widest_window());
+        let Some(to) = to.filter(|to| (oldest..=self.sender.highest_acceptable()).contains(to)) else {
+            self.stats.dropped.bad_acknowledgement += 1;
+            self.receiver.demand_ack();
+            return false;
+        };
+        if to < una || !self.state.sends() {
+            return true;
+        }
+        let (blocks, count) = self.offsets(&header.options.sack_blocks);
+        let echoed = self.echoed(now, segment);
+        let ack = Ack { to, window, bare: segment.sequence_len() == 0, blocks: &blocks[..count], echoed };
+        self.sender.handle_ack(now, &ack, &mut self.stats, &mut self.trace);
+        if self.window_from <= (start, to) {
+            self.window_from = (start, to);
+            self.sender.set_window(window);
+        }
+        if self.sender.fin_acknowledged() {
+            self.own_fin_acknowledged(now);
+        }
+        true
+    }
+
+    fn own_fin_acknowledged(&mut self, now: Nanos) {
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => self.enter_time_wait(now),
+            State::LastAck => {
+                self.shut();
+                self.events.push_back(Event::Closed);
+            }
+            _ => {}
+        }
+    }
+
+    /// SACK blocks as offsets; those that make no sense are left out.
+    fn offsets(&self, blocks: &SackBlocks) -> ([Range<u64>; MOST_BLOCKS], usize) {
+        let mut ranges = [const { 0..0 }; MOST_BLOCKS];
+        let mut count = 0;
+        if self.negotiated.sack {
+            let una = self.sender.flow.una;
+            for block in blocks.iter() {
+                let (left, right) = (offset(block.left, self.isn, una), offset(block.right, self.isn, una));
+                if let (Some(left), Some(right)) = (left, right)
+                    && left < right
+                    && let Some(slot) = ranges.get_mut(count)
+                {
+                    *slot = left..right;
+                    count += 1;
+                }
+            }
+        }
+        (ranges, count)
+    }
+
+    /// When the segment that the timestamp echoes was sent, to the millisecond (RFC 7323 §4).
+    fn echoed(&self, now: Nanos, segment: &Segment) -> Option<Nanos> {
+        let echo = segment.header.options.timestamps.filter(|_| self.negotiated.timestamps)?.echo_reply;
+        let ago = ((now / MILLISECOND) as u32).wrapping_sub(echo);
+        now.checked_sub(u64::from(ago) * MILLISECOND)
+    }
+
+    /// RFC 7323 §5.3 R1.
+    fn has_old_timestamp(&self, segment: &Segment) -> bool {
+        match (self.recent_timestamp, segment.header.options.timestamps) {
+            (Some(recent), Some(stamp)) if self.negotiated.timestamps => (stamp.value.wrapping_sub(recent) as i32) < 0,
+            _ => false,
+        }
+    }
+
+    /// RFC 7323 §4.3: the timestamp to echo is that of the segment which the last acknowledgement waits for.
+    fn note_timestamp(&mut self, start: u64, segment: &Segment) {
+        if let Some(stamp) = segment.header.options.timestamps
+            && self.negotiated.timestamps
+            && start <= self.acknowledged_to
+        {
+            self.recent_timestamp = Some(stamp.value);
+        }
+    }
+
+    /// The seventh and eighth checks: text and FIN.
+    fn receive_text(&mut self, now: Nanos, start: u64, segment: Segment) {
+        let fin = segment.header.flags.contains(Flags::FIN);
+        if segment.payload.is_empty() && !fin {
+            return;
+        }
+        if !self.state.receives() {
+            self.receiver.demand_ack();
+            if fin && self.state == State::TimeWait {
+                self.enter_time_wait(now);
+            }
+            return;
+        }
+        let (stats, trace) = (&mut self.stats, &mut self.trace);
+        let arrival = self.receiver.handle_text(now, start, segment.payload, fin, stats, trace);
+        if arrival.finished {
+            self.peer_finished(now);
+        }
+    }
+
+    fn peer_finished(&mut self, now: Nanos) {
+        self.events.push_back(Event::PeerClosed);
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => self.state = State::Closing,
+            State::FinWait2 => self.enter_time_wait(now),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Writing segments: RSTs, SYNs, text, bare acknowledgements, in that order.
+
+use anabranch_transport::time::MILLISECOND;
+use anabranch_transport::{Nanos, Path, Probe, Transmit};
+use anabranch_wire::SeqNumber;
+use anabranch_wire::tcp::{Flags, Header, Options, SackBlock, Segment, Timestamps};
+use bytes::BytesMut;
+
+use super::Connection;
+use crate::state::State;
+use crate::tx::Plan;
+
+impl Connection {
+    pub(super) fn transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        if let Some((path, header)) = self.reset.take() {
+            return Some(self.write_out(&header, path, None, out));
+        }
+        let path = self.path?;
+        if self.syn_owed {
+            return Some(self.send_syn(now, path, out));
+        }
+        if self.state.sends() {
+            self.sender.wake(now, &mut self.trace);
+            if let Some(plan) = self.sender.plan() {
+                return Some(self.send_text(now, path, &plan, out));
+            }
+            self.sender.rest(now);
+        }
+        if self.receiver.ack_due() && self.state.is_synchronized() {
+            self.stats.acknowledgements_sent += 1;
+            let header = self.header(now, self.sender.flow.max, Flags::ACK, 0);
+            return Some(self.write_out(&header, path, None, out));
+        }
+        None
+    }
+
+    fn send_syn(&mut self, now: Nanos, path: Path, out: &mut BytesMut) -> Transmit {
+        self.syn_owed = false;
+        self.syns_sent += 1;
+        if self.syns_sent > 1 {
+            self.stats.syn_retransmissions += 1;
+        }
+        self.sender.syn_sent(now);
+        let answer = self.state == State::SynReceived;
+        let mut header = self.bare_header(0, if answer { Flags::SYN | Flags::ACK } else { Flags::SYN });
+        header.options = self.syn_options(now);
+        header.window = if answer {
+            self.acknowledged_to = self.receiver.next();
+            header.acknowledgment_number = self.acknowledgment_number();
+            self.receiver.acknowledge().min(u64::from(u16::MAX)) as u16
+        } else {
+            self.config.receive_buffer.min(u32::from(u16::MAX)) as u16
+        };
+        self.write_out(&header, path, None, out)
+    }
+
+    fn send_text(&mut self, now: Nanos, path: Path, plan: &Plan, out: &mut BytesMut) -> Transmit {
+        let mut flags = Flags::ACK;
+        if plan.fin {
+            flags = flags | Flags::FIN;
+        }
+        if plan.len > 0 && self.sender.is_last(plan) {
+            flags = flags | Flags::PSH;
+        }
+        let header = self.header(now, plan.start, flags, plan.len);
+        let transmit = self.write_out(&header, path, Some(plan), out);
+        self.sender.sent(now, plan, &mut self.stats, &mut self.trace);
+        transmit
+    }
+
+    /// The header of a segment of a synchronized connection. It carries the acknowledgement, which then is not due.
+    fn header(&mut self, now: Nanos, offset: u64, flags: Flags, text: usize) -> Header {
+        let window = self.receiver.acknowledge();
+        self.trace.record(now, Probe::AdvertisedRwnd, 0, window as f64);
+        self.acknowledged_to = self.receiver.next();
+        let mut header = self.bare_header(offset, flags);
+        header.acknowledgment_number = self.acknowledgment_number();
+        header.window = (window >> self.negotiated.local_shift).min(u64::from(u16::MAX)) as u16;
+        header.options = self.options(now, text);
+        header
+    }
+
+    fn bare_header(&self, offset: u64, flags: Flags) -> Header {
+        Header {
+            source_port: self.ports.local,
+            destination_port: self.ports.remote,
+            sequence_number: SeqNumber(self.isn.wrapping_add(offset as u32)),
+            flags,
+            ..Header::default()
+        }
+    }
+
+    fn acknowledgment_number(&self) -> SeqNumber {
+        SeqNumber(self.peer_isn.wrapping_add(self.receiver.next() as u32))
+    }
+
+    /// Timestamps where agreed; SACK blocks, as many as fit beside a full segment's text (RFC 2018 §3).
+    fn options(&self, now: Nanos, text: usize) -> Options {
+        let mut options = Options::default();
+        if self.negotiated.timestamps {
+            options.timestamps = Some(self.timestamps(now));
+        }
+        if self.negotiated.sack {
+            // Text of a full segment leaves no room for blocks (RFC 6691); a bare acknowledgement follows then or later.
+            let spare = (self.sender.flow.mss as usize).saturating_sub(text);
+            let fit = options.sack_blocks_that_fit().min(if text == 0 { usize::MAX } else { spare.saturating_sub(4) / 8 });
+            for block in self.receiver.sack_blocks().take(fit) {
+                let number = |offset: u64| SeqNumber(self.peer_isn.wrapping_add(offset as u32));
+                let block = SackBlock { left: number(block.start), right: number(block.end) };
+                if options.sack_blocks.push(block).is_err() {
+                    break;
+                }
+            }
+        }
+        options
+    }
+
+    /// The timestamps clock ticks in milliseconds (RFC 7323 §5.4).
+    pub(super) fn timestamps(&self, now: Nanos) -> Timestamps {
+        Timestamps { value: (now / MILLISECOND) as u32, echo_reply: self.recent_timestamp.unwrap_or(0) }
+    }
+
+    fn write_out(&mut self, header: &Header, path: Path, plan: Option<&Plan>, out: &mut BytesMut) -> Transmit {
+        let addresses = (path.local, path.remote);
+        let text = plan.into_iter().flat_map(|plan| self.sender.text(plan));
+        let len = header.encode(out, addresses, self.config.checksum, text);
+        Transmit { path, len, segment_size: None }
+    }
+
+    /// A RST for this connection's peer (RFC 9293 §3.10.5).
+    pub(super) fn owe_reset(&mut self) {
+        if let Some(path) = self.path {
+            let mut header = self.bare_header(self.sender.flow.max, Flags::RST | Flags::ACK);
+            header.acknowledgment_number = self.acknowledgment_number();
+            self.reset = Some((path, header));
+        }
+    }
+
+    /// A RST that answers a segment which belongs to no connection (RFC 9293 §3.10.7.1).
+    pub(super) fn answer_with_reset(&mut self, path: Path, segment: &Segment) {
+        let asked = &segment.header;
+        let mut header = Header {
+            source_port: asked.destination_port,
+            destination_port: asked.source_port,
+            flags: Flags::RST,
+            ..Header::default()
+        };
+        if asked.flags.contains(Flags::ACK) {
+            header.sequence_number = asked.acknowledgment_number;
+        } else {
+            header.flags = Flags::RST | Flags::ACK;
+            header.acknowledgment_number = asked.sequence_number.add(segment.sequence_len());
+        }
+        self.reset = Some((path, header));
+    }
+}

@@ -1,0 +1,27 @@
+//! What a connection tells its user.
+
+/// Something happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The handshake is done.
+    Connected,
+    /// The peer closed: after what is readable nothing more will come.
+    PeerClosed,
+    /// Both ends closed and everything was acknowledged.
+    Closed,
+    /// The connection is over before its time.
+    Failed(Failure),
+}
+
+/// Why a connection failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// Nobody listens: a RST answered the SYN.
+    Refused,
+    /// The peer sent a RST.
+    Reset,
+    /// Too many retransmissions in a row (RFC 9293 §3.8.3).
+    TimedOut,
+    /// [`Connection::abort`](crate::Connection::abort) was called here.
+    Aborted,
+}

@@ -1,0 +1,235 @@
+//! The receiving half of a connection: the window, the text put in order, and when to acknowledge.
+
+pub(crate) mod reassembly;
+
+use std::collections::VecDeque;
+
+use anabranch_transport::{Nanos, Probe, Trace};
+use bytes::Bytes;
+
+use crate::profile::Profile;
+use crate::stats::Stats;
+use reassembly::{Insertion, Reassembly};
+
+/// Text out of order is held in at most one piece for each so many bytes of the window, and a few more.
+const BYTES_PER_PIECE: u64 = 128;
+
+/// Variables and timers of the receive direction. Offsets count from the peer's initial sequence number.
+#[derive(Debug)]
+pub(crate) struct Receiver {
+    queue: Reassembly,
+    /// In order, not yet read.
+    ready: VecDeque<Bytes>,
+    ready_bytes: u64,
+    /// Text is dropped as soon as it is in order.
+    discard: bool,
+    /// Size of the receive buffer, bytes.
+    buffer: u64,
+    /// Behind the last byte that the advertised window takes; never moves back.
+    edge: u64,
+    /// Offset of the peer's FIN, once seen.
+    fin: Option<u64>,
+    mss: u64,
+    delayed_ack: bool,
+    delay: Nanos,
+    /// An acknowledgement is due at once.
+    ack_now: bool,
+    /// Bytes received in order since the last acknowledgement.
+    unacknowledged: u64,
+    ack_at: Option<Nanos>,
+}
+
+/// What became of a segment's text and FIN.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    /// The peer's FIN is reached: everything it sent has arrived.
+    pub finished: bool,
+}
+
+impl Receiver {
+    /// A receiver whose buffer holds `buffer` bytes.
+    pub fn new(profile: &Profile, buffer: u64, mss: u64) -> Self {
+        let pieces = (buffer / BYTES_PER_PIECE) as usize + 16;
+        Self {
+            queue: Reassembly::new(0, profile.sack_blocks_remembered as usize, pieces),
+            ready: VecDeque::new(),
+            ready_bytes: 0,
+            discard: false,
+            buffer,
+            edge: 0,
+            fin: None,
+            mss,
+            delayed_ack: profile.delayed_ack,
+            delay: profile.delayed_ack_timeout,
+            ack_now: false,
+            unacknowledged: 0,
+            ack_at: None,
+        }
+    }
+
+    /// The peer's SYN came: its first byte is next.
+    pub fn synchronize(&mut self) {
+        self.queue.skip_one();
+        self.edge = self.queue.next() + self.buffer;
+    }
+
+    /// What the handshake settled: `mss` bytes make a full segment, and at most `largest_window` can be advertised.
+    pub fn settle(&mut self, mss: u64, largest_window: u64) {
+        self.mss = mss;
+        self.buffer = self.buffer.min(largest_window);
+        self.edge = self.edge.min(self.queue.next() + self.buffer);
+    }
+
+    /// Drops text as soon as it is in order, as a sink does.
+    pub fn set_discard(&mut self, discard: bool) {
+        self.discard = discard;
+    }
+
+    /// `RCV.NXT`.
+    pub fn next(&self) -> u64 {
+        self.queue.next()
+    }
+
+    /// `RCV.WND`: bytes from [`Receiver::next`] to the advertised edge.
+    pub fn window(&self) -> u64 {
+        self.edge - self.queue.next()
+    }
+
+    /// Bytes held: in order and not read, or beyond a hole.
+    pub fn held(&self) -> u64 {
+        self.ready_bytes + self.queue.waiting_bytes()
+    }
+
+    /// Bytes in order and not read.
+    pub fn readable(&self) -> u64 {
+        self.ready_bytes
+    }
+
+    /// Next text in order. The window may have opened enough to tell the peer (RFC 9293 §3.8.6.2.2).
+    pub fn read(&mut self) -> Option<Bytes> {
+        let bytes = self.ready.pop_front()?;
+        self.ready_bytes -= bytes.len() as u64;
+        let opening = (self.queue.next() + self.buffer - self.ready_bytes).saturating_sub(self.edge);
+        if self.fin.is_none() && opening >= (2 * self.mss).min(self.buffer / 2).max(1) {
+            self.ack_now = true;
+        }
+        Some(bytes)
+    }
+
+    /// Moves the advertised edge to what the buffer takes, but not by less than a segment or half the buffer, for an
+    /// acknowledgement that is about to go; it then is no longer due. Returns the window to advertise, bytes.
+    pub fn acknowledge(&mut self) -> u64 {
+        let open_to = self.queue.next() + self.buffer.saturating_sub(self.ready_bytes);
+        if open_to >= self.edge + self.mss.min(self.buffer / 2).max(1) {
+            self.edge = open_to;
+        }
+        self.ack_now = false;
+        self.unacknowledged = 0;
+        self.ack_at = None;
+        self.window()
+    }
+
+    /// Takes the text at the offset `start`, and whether the FIN follows it. Text outside the window is cut off.
+    pub fn handle_text(
+        &mut self,
+        now: Nanos,
+        start: u64,
+        text: Bytes,
+        fin: bool,
+        stats: &mut Stats,
+        trace: &mut Trace,
+    ) -> Arrival {
+        let end = start + text.len() as u64;
+        let limit = self.edge.min(self.fin.unwrap_or(u64::MAX));
+        if fin && end <= limit.max(self.queue.next()) && self.fin.is_none() {
+            self.fin = Some(end);
+        }
+        let kept_end = end.min(limit).max(start);
+        let text = text.slice(..(kept_end - start) as usize);
+        if !text.is_empty() {
+            self.insert(now, start, text, stats, trace);
+        }
+        if fin {
+            self.ack_now = true;
+        }
+        let finished = self.fin == Some(self.queue.next());
+        if finished {
+            self.queue.skip_one();
+            self.edge = self.edge.max(self.queue.next());
+            self.ack_now = true;
+        }
+        Arrival { finished }
+    }
+
+    fn insert(&mut self, now: Nanos, start: u64, text: Bytes, stats: &mut Stats, trace: &mut Trace) {
+        let number = (start.saturating_sub(1) / self.mss) as f64;
+        let ready_before = self.ready.len();
+        match self.queue.insert(start, text, &mut self.ready) {
+            Insertion::InOrder { filled, was_gap } => {
+                trace.record(now, Probe::Received, 0, number);
+                trace.record(now, Probe::Delivered, 0, filled as f64);
+                stats.bytes_delivered += filled;
+                self.in_order(now, filled, was_gap);
+                if self.discard {
+                    self.ready.truncate(ready_before);
+                } else {
+                    self.ready_bytes += filled;
+                }
+                trace.record(now, Probe::Buffered, 0, self.held() as f64);
+                return;
+            }
+            Insertion::OutOfOrder => {
+                trace.record(now, Probe::Received, 0, number);
+                stats.out_of_order_received += 1;
+            }
+            Insertion::Duplicate => stats.duplicates_received += 1,
+            Insertion::Refused => stats.dropped.no_room += 1,
+        }
+        self.ack_now = true;
+    }
+
+    /// Decides when text in order is acknowledged (RFC 5681 §4.2): at once where a hole was or is filled, else every
+    /// second full segment or when the timer says so.
+    fn in_order(&mut self, now: Nanos, filled: u64, was_gap: bool) {
+        self.unacknowledged += filled;
+        if !self.delayed_ack || was_gap || self.unacknowledged >= 2 * self.mss {
+            self.ack_now = true;
+        } else if self.ack_at.is_none() {
+            self.ack_at = Some(now + self.delay);
+        }
+    }
+
+    /// An acknowledgement is due at once.
+    pub fn demand_ack(&mut self) {
+        self.ack_now = true;
+    }
+
+    /// Whether an acknowledgement is due.
+    pub fn ack_due(&self) -> bool {
+        self.ack_now
+    }
+
+    /// The timer of the delayed acknowledgement.
+    pub fn deadline(&self) -> Option<Nanos> {
+        self.ack_at
+    }
+
+    /// Runs the timer.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        if self.ack_at.is_some_and(|at| at <= now) {
+            self.ack_at = None;
+            self.ack_now = true;
+        }
+    }
+
+    /// Stops the timer and forgets what is due.
+    pub fn stop(&mut self) {
+        self.ack_at = None;
+        self.ack_now = false;
+    }
+
+    /// The blocks for a SACK option, most recent first.
+    pub fn sack_blocks(&self) -> impl Iterator<Item = std::ops::Range<u64>> + '_ {
+        self.queue.sack_blocks()
+    }
+}

@@ -1,0 +1,253 @@
+//! Bytes that arrived, put back in order (RFC 9293 §3.10.7.4), and what a SACK option says of them (RFC 2018 §4).
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::Bytes;
+
+/// What [`Reassembly::insert`] did with a segment's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Insertion {
+    /// It was the next expected; `filled` bytes became deliverable, more than the segment's own where a hole closed.
+    InOrder {
+        /// Bytes that became deliverable.
+        filled: u64,
+        /// Text was waiting beyond it.
+        was_gap: bool,
+    },
+    /// It lies beyond a hole and waits.
+    OutOfOrder,
+    /// Everything in it had arrived before.
+    Duplicate,
+    /// It lies beyond a hole and there is no room for yet another piece.
+    Refused,
+}
+
+/// The most blocks a SACK option holds (RFC 2018 §3).
+pub const MOST_BLOCKS: usize = 4;
+/// The most blocks that are remembered by recency.
+const MOST_REMEMBERED: usize = 8;
+
+/// The receiver's out-of-order queue.
+#[derive(Clone, Debug)]
+pub struct Reassembly {
+    /// Offset of the next byte expected, `RCV.NXT`.
+    next: u64,
+    /// Text beyond the hole at `next`: ascending, apart.
+    waiting: VecDeque<(u64, Bytes)>,
+    /// Contiguous stretches of `waiting`, ascending, apart.
+    blocks: Vec<Range<u64>>,
+    /// The blocks last reported, most recent first.
+    recent: VecDeque<Range<u64>>,
+    remember: usize,
+    most_pieces: usize,
+    waiting_bytes: u64,
+}
+
+impl Reassembly {
+    /// Expects the offset `next`; remembers `remember` blocks by recency (at most 8) and holds at most `most_pieces`
+    /// pieces of text out of order.
+    pub fn new(next: u64, remember: usize, most_pieces: usize) -> Self {
+        Self {
+            next,
+            waiting: VecDeque::new(),
+            blocks: Vec::new(),
+            recent: VecDeque::with_capacity(MOST_REMEMBERED + 1),
+            remember: remember.clamp(1, MOST_REMEMBERED),
+            most_pieces,
+            waiting_bytes: 0,
+        }
+    }
+
+    /// Offset of the next byte expected.
+    pub fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Moves past a SYN or FIN at [`Reassembly::next`], which is no text.
+    pub fn skip_one(&mut self) {
+        self.next += 1;
+    }
+
+    /// Bytes waiting behind a hole.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.waiting_bytes
+    }
+
+    /// Whether there is a hole.
+    pub fn has_gap(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Takes the text at the offset `start`, already trimmed to the window, and appends to `ready` what became
+    /// deliverable.
+    pub fn insert(&mut self, start: u64, text: Bytes, ready: &mut VecDeque<Bytes>) -> Insertion {
+        let end = start + text.len() as u64;
+        if end <= self.next {
+            return Insertion::Duplicate;
+        }
+        if start > self.next {
+            return self.keep(start, text);
+        }
+        let was_gap = self.has_gap();
+        let before = self.next;
+        ready.push_back(text.slice((self.next - start) as usize..));
+        self.next = end;
+        if was_gap {
+            self.join(ready);
+        }
+        Insertion::InOrder { filled: self.next - before, was_gap }
+    }
+
+    /// Delivers what `next` has reached.
+    fn join(&mut self, ready: &mut VecDeque<Bytes>) {
+        while let Some((start, _)) = self.waiting.front()
+            && *start <= self.next
+        {
+            let Some((start, text)) = self.waiting.pop_front() else { break };
+            self.waiting_bytes -= text.len() as u64;
+            let end = start + text.len() as u64;
+            if end > self.next {
+                ready.push_back(text.slice((self.next - start) as usize..));
+                self.next = end;
+            }
+        }
+        let next = self.next;
+        self.blocks.retain(|block| block.end > next);
+        self.recent.retain(|block| block.end > next);
+    }
+
+    /// Keeps text that lies beyond a hole: the parts of it that are new.
+    fn keep(&mut self, start: u64, text: Bytes) -> Insertion {
+        let end = start + text.len() as u64;
+        let mut at = start;
+        let mut index = self.waiting.partition_point(|(from, held)| from + held.len() as u64 <= start);
+        let mut news = false;
+        while at < end {
+            let held = self.waiting.get(index).map(|(from, held)| *from..*from + held.len() as u64);
+            let hole_end = held.as_ref().map_or(end, |held| held.start.min(end));
+            if at < hole_end {
+                if self.waiting.len() >= self.most_pieces {
+                    if news {
+                        break;
+                    }
+                    return Insertion::Refused;
+                }
+                let part = text.slice((at - start) as usize..(hole_end - start) as usize);
+                self.waiting_bytes += part.len() as u64;
+                self.waiting.insert(index, (at, part));
+                news = true;
+                index += 1;
+                at = hole_end;
+            }
+            if let Some(held) = held
+                && at < end
+            {
+                at = at.max(held.end);
+                index += 1;
+            }
+        }
+        self.report(start..at.min(end).max(start + 1));
+        if news { Insertion::OutOfOrder } else { Insertion::Duplicate }
+    }
+
+    /// Merges what arrived into its block, which becomes the most recent one.
+    fn report(&mut self, arrived: Range<u64>) {
+        let first = self.blocks.partition_point(|block| block.end < arrived.start);
+        let last = first + self.blocks[first..].partition_point(|block| block.start <= arrived.end);
+        let mut merged = arrived;
+        if first < last {
+            merged.start = merged.start.min(self.blocks[first].start);
+            merged.end = merged.end.max(self.blocks[last - 1].end);
+            self.blocks[first] = merged.clone();
+            self.blocks.drain(first + 1..last);
+        } else {
+            self.blocks.insert(first, merged.clone());
+        }
+        self.recent.retain(|block| block.start < merged.start || block.end > merged.end);
+        self.recent.push_front(merged);
+        self.recent.truncate(self.remember);
+    }
+
+    /// The blocks that a SACK option should carry, most recent first (RFC 2018 §4).
+    pub fn sack_blocks(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.recent.iter().take(MOST_BLOCKS).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Rig {
+        queue: Reassembly,
+        ready: VecDeque<Bytes>,
+    }
+
+    impl Rig {
+        fn new(remember: usize) -> Self {
+            Self { queue: Reassembly::new(0, remember, 64), ready: VecDeque::new() }
+        }
+
+        /// Text whose byte at offset `i` is `i`, so that what is delivered can be checked.
+        fn arrive(&mut self, range: Range<u64>) -> Insertion {
+            let text: Vec<u8> = range.clone().map(|i| i as u8).collect();
+            self.queue.insert(range.start, text.into(), &mut self.ready)
+        }
+
+        fn delivered(&self) -> Vec<u8> {
+            self.ready.iter().flat_map(|bytes| bytes.iter().copied()).collect()
+        }
+
+        fn blocks(&self) -> Vec<Range<u64>> {
+            self.queue.sack_blocks().collect()
+        }
+    }
+
+    #[test]
+    fn holes_close_and_text_is_delivered_once() {
+        let mut rig = Rig::new(3);
+        assert_eq!(rig.arrive(0..10), Insertion::InOrder { filled: 10, was_gap: false });
+        assert_eq!(rig.arrive(20..30), Insertion::OutOfOrder);
+        assert_eq!(rig.arrive(40..50), Insertion::OutOfOrder);
+        assert_eq!(rig.arrive(25..45), Insertion::OutOfOrder);
+        assert_eq!(rig.queue.waiting_bytes(), 30);
+        assert_eq!(rig.arrive(22..48), Insertion::Duplicate);
+        assert_eq!(rig.arrive(5..25), Insertion::InOrder { filled: 40, was_gap: true });
+        assert_eq!(rig.arrive(0..50), Insertion::Duplicate);
+        assert_eq!(rig.delivered(), (0..50).collect::<Vec<u8>>());
+        assert_eq!((rig.queue.next(), rig.queue.has_gap(), rig.queue.waiting_bytes()), (50, false, 0));
+    }
+
+    /// RFC 2018 §4: the block of the latest segment first, then the blocks last reported; at most three are remembered.
+    #[test]
+    fn blocks_are_reported_by_recency() {
+        let mut rig = Rig::new(3);
+        rig.arrive(10..20);
+        rig.arrive(30..40);
+        assert_eq!(rig.blocks(), [30..40, 10..20]);
+        rig.arrive(20..25);
+        assert_eq!(rig.blocks(), [10..25, 30..40]);
+        rig.arrive(50..60);
+        rig.arrive(70..80);
+        assert_eq!(rig.blocks(), [70..80, 50..60, 10..25], "30..40 is forgotten");
+        rig.arrive(12..14);
+        assert_eq!(rig.blocks(), [10..25, 70..80, 50..60], "a duplicate's block comes first again");
+        rig.arrive(0..10);
+        assert_eq!(rig.blocks(), [70..80, 50..60]);
+        rig.arrive(25..50);
+        assert_eq!((rig.blocks(), rig.queue.next()), (vec![70..80], 60));
+    }
+
+    #[test]
+    fn pieces_are_bounded() {
+        let mut rig = Rig::new(3);
+        for piece in 0..64 {
+            assert_eq!(rig.arrive(1 + 3 * piece..2 + 3 * piece), Insertion::OutOfOrder);
+        }
+        assert_eq!(rig.arrive(200..201), Insertion::Refused);
+        assert_eq!(rig.queue.waiting_bytes(), 64);
+        assert_eq!(rig.arrive(0..1), Insertion::InOrder { filled: 2, was_gap: true });
+        assert_eq!(rig.arrive(200..201), Insertion::OutOfOrder);
+    }
+}

@@ -1,0 +1,575 @@
+//! The sending half of a connection: what was written, what is outstanding, what may go next, and when to try again.
+
+pub(crate) mod flow;
+pub(crate) mod recovery;
+pub(crate) mod rto;
+pub(crate) mod scoreboard;
+pub(crate) mod send_buffer;
+
+use std::ops::Range;
+
+use anabranch_congestion::tcp_newreno::{TcpNewReno, TcpNewRenoConfig};
+use anabranch_congestion::{AckSample, LossCause};
+use anabranch_transport::{Nanos, Probe, Trace};
+
+use crate::profile::{InitialSsthresh, Profile, RestartWindow};
+use crate::stats::Stats;
+use flow::Flow;
+use recovery::{Acknowledgement, Next, Outcome, Recovery};
+use rto::{RtoConfig, RtoEstimator};
+use scoreboard::Scoreboard;
+use send_buffer::SendBuffer;
+
+/// A segment to send: its text and whether the FIN follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub start: u64,
+    pub len: usize,
+    pub fin: bool,
+    /// Named by the recovery, or sent before: not new data.
+    retransmit: bool,
+    /// A byte beyond a closed window, which is not counted as sent.
+    pub probe: bool,
+}
+
+impl Plan {
+    fn end(&self) -> u64 {
+        self.start + self.len as u64 + u64::from(self.fin)
+    }
+}
+
+/// An acknowledgement that is not older than the last one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ack<'a> {
+    /// Offset it acknowledges up to.
+    pub to: u64,
+    /// The peer's window, bytes.
+    pub window: u64,
+    /// It carries no text, SYN or FIN.
+    pub bare: bool,
+    /// Its SACK blocks.
+    pub blocks: &'a [Range<u64>],
+    /// When the segment that its timestamp echoes was sent.
+    pub echoed: Option<Nanos>,
+}
+
+/// What the handshake settled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settled {
+    /// Bytes of text in a full segment.
+    pub mss: u64,
+    pub sack: bool,
+    pub timestamps: bool,
+    /// The peer's first window, bytes.
+    pub window: u64,
+    /// The SYN was sent more than once.
+    pub syn_lost: bool,
+}
+
+/// Variables and timers of the send direction.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub flow: Flow,
+    pub rto: RtoEstimator,
+    recovery: Box<dyn Recovery>,
+    buffer: SendBuffer,
+    profile: Profile,
+    timestamps: bool,
+    closing: bool,
+    /// The widest window that the peer ever offered, bytes.
+    widest_window: u64,
+    /// Behind the segment being timed, and when it was sent.
+    timing: Option<(u64, Nanos)>,
+    /// When text was last sent.
+    last_sent: Option<Nanos>,
+    retransmit_at: Option<Nanos>,
+    persist_at: Option<Nanos>,
+    /// Probes of a closed window in a row.
+    probes: u32,
+    probe_owed: bool,
+    /// Timeouts in a row.
+    timeouts: u32,
+    /// `cwnd` and `ssthresh` as last recorded.
+    traced: (f64, u64),
+}
+
+/// Offset of the first byte: behind the SYN.
+const FIRST: u64 = 1;
+
+impl Sender {
+    /// A sender before the handshake.
+    pub fn new(profile: &Profile, mss: u64, clock_phase: Nanos) -> Self {
+        let rto = RtoEstimator::new(RtoConfig {
+            initial: profile.rto_initial,
+            min: profile.rto_min,
+            max: profile.rto_max,
+            clock_tick: profile.clock_tick,
+            clock_phase,
+        });
+        Self {
+            flow: Flow {
+                una: 0,
+                nxt: 0,
+                max: 0,
+                window_edge: 0,
+                queued_to: FIRST,
+                mss,
+                board: Scoreboard::default(),
+                duplicates: 0,
+                control: Box::new(controller(profile, mss, 1.0, f64::INFINITY)),
+                halving: profile.halving,
+                limited_transmit: profile.limited_transmit,
+                duplicate_threshold: profile.duplicate_threshold.max(1),
+            },
+            rto,
+            recovery: recovery::choose(profile.recovery, false),
+            buffer: SendBuffer::new(FIRST),
+            profile: profile.clone(),
+            timestamps: false,
+            closing: false,
+            widest_window: 0,
+            timing: None,
+            last_sent: None,
+            retransmit_at: None,
+            persist_at: None,
+            probes: 0,
+            probe_owed: false,
+            timeouts: 0,
+            traced: (0.0, 0),
+        }
+    }
+
+    /// The SYN went out, for the first time or again.
+    pub fn syn_sent(&mut self, now: Nanos) {
+        if self.flow.max == 0 {
+            (self.flow.nxt, self.flow.max) = (FIRST, FIRST);
+            self.timing = Some((FIRST, now));
+        } else {
+            self.timing = None;
+        }
+        self.retransmit_at = Some(now + self.rto.rto());
+    }
+
+    /// The SYN's timer expired. Returns whether the connection fails.
+    pub fn syn_timeout(&mut self) -> bool {
+        self.timeouts += 1;
+        self.rto.back_off();
+        self.retransmit_at = None;
+        let limit = self.profile.syn_retransmission_limit;
+        limit > 0 && self.timeouts > limit
+    }
+
+    /// The handshake is done at `now`: the SYN is acknowledged, and the windows begin.
+    pub fn establish(&mut self, now: Nanos, settled: &Settled, trace: &mut Trace) {
+        let mss = settled.mss.max(1);
+        let peer_segments = (settled.window / mss) as f64;
+        let syn_cut = settled.syn_lost && self.profile.lost_syn_cuts_ssthresh;
+        let ssthresh = match self.profile.initial_ssthresh {
+            _ if syn_cut => 2.0,
+            InitialSsthresh::High => f64::INFINITY,
+            InitialSsthresh::PeerWindow => peer_segments.max(2.0),
+            InitialSsthresh::Segments(count) => f64::from(count),
+        };
+        let first = if settled.syn_lost { 1.0 } else { self.profile.initial_window.segments(mss) };
+        self.flow.control = Box::new(controller(&self.profile, mss, first, ssthresh));
+        self.flow.mss = mss;
+        self.recovery = recovery::choose(self.profile.recovery, settled.sack);
+        self.timestamps = settled.timestamps;
+        if let Some((_, sent_at)) = self.timing.take() {
+            self.rto.sample(now, sent_at);
+        } else if self.profile.rto_after_lost_syn > 0 {
+            self.rto.restart_with(self.profile.rto_after_lost_syn);
+        }
+        (self.flow.una, self.flow.nxt) = (FIRST, FIRST);
+        self.flow.board.advance(FIRST);
+        self.timeouts = 0;
+        self.retransmit_at = None;
+        self.set_window(settled.window);
+        self.trace_windows(now, trace);
+        self.trace_rto(now, trace);
+    }
+
+    /// Bytes written and not acknowledged.
+    pub fn buffered(&self) -> u64 {
+        self.buffer.len()
+    }
+
+    /// Appends to what is to be sent.
+    pub fn write(&mut self, bytes: bytes::Bytes) {
+        self.buffer.write(bytes);
+        self.flow.queued_to = self.buffer.end();
+    }
+
+    /// Appends zeros, which take no memory.
+    pub fn write_zeros(&mut self, count: u64) {
+        self.buffer.write_zeros(count);
+        self.flow.queued_to = self.buffer.end();
+    }
+
+    /// Forgets what was written and never sent.
+    pub fn discard_unsent(&mut self) {
+        self.buffer.truncate(self.flow.max);
+        self.flow.queued_to = self.buffer.end();
+    }
+
+    /// Nothing more will be written: a FIN follows.
+    pub fn close(&mut self) {
+        if !self.closing {
+            self.closing = true;
+            self.flow.queued_to = self.buffer.end() + 1;
+        }
+    }
+
+    /// [`Sender::close`] was called.
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// The planned segment ends what was written.
+    pub fn is_last(&self, plan: &Plan) -> bool {
+        plan.start + plan.len as u64 == self.buffer.end()
+    }
+
+    /// The FIN was sent and acknowledged.
+    pub fn fin_acknowledged(&self) -> bool {
+        self.closing && self.flow.una > self.buffer.end()
+    }
+
+    /// The highest offset that an acknowledgement may name: what was sent, or the byte that probes a closed window.
+    pub fn highest_acceptable(&self) -> u64 {
+        if self.probes > 0 { self.flow.max.max((self.flow.una + 1).min(self.flow.queued_to)) } else { self.flow.max }
+    }
+
+    /// The widest window that the peer ever offered (RFC 5961 §5.2, MAX.SND.WND).
+    pub fn widest_window(&self) -> u64 {
+        self.widest_window
+    }
+
+    /// The peer's window from `SND.UNA` on, bytes.
+    pub fn set_window(&mut self, window: u64) {
+        self.flow.window_edge = self.flow.una + window;
+        self.widest_window = self.widest_window.max(window);
+    }
+
+    /// Takes an acknowledgement between `SND.UNA` and [`Sender::highest_acceptable`].
+    pub fn handle_ack(&mut self, now: Nanos, ack: &Ack<'_>, stats: &mut Stats, trace: &mut Trace) {
+        let advanced = ack.to - self.flow.una;
+        let flightsize_before = self.flow.flightsize();
+        // RFC 5681 §2: outstanding data, nothing carried, the same window.
+        let duplicate =
+            advanced == 0 && flightsize_before > 0 && ack.bare && self.flow.una + ack.window == self.flow.window_edge;
+        if advanced > 0 {
+            self.advance(now, ack.to, stats, trace);
+        }
+        let seen = Acknowledgement { now, advanced, duplicate, blocks: ack.blocks };
+        let outcome = self.recovery.on_ack(&mut self.flow, &seen);
+        self.after(now, &outcome, stats, trace);
+        let rtt = self.measure(now, ack, advanced, &outcome, trace);
+        if advanced > 0 || outcome.newly_sacked > 0 {
+            let limited = self.profile.growth_needs_full_cwnd
+                && flightsize_before + self.flow.mss <= self.flow.control.cwnd();
+            self.flow.control.on_ack(&AckSample {
+                now,
+                bytes_acked: advanced,
+                segments_acked: advanced.div_ceil(self.flow.mss) as u32,
+                cumulative_advanced: advanced > 0 && !limited,
+                flightsize_before,
+                flightsize_after: self.flow.flightsize(),
+                in_recovery: outcome.in_recovery,
+                rtt,
+                srtt: self.rto.srtt(),
+            });
+        }
+        if self.flow.flightsize() == 0 {
+            self.retransmit_at = None;
+        } else if outcome.entered || (advanced > 0 && outcome.restart_timer) {
+            self.retransmit_at = Some(now + self.rto.rto());
+        }
+        self.trace_windows(now, trace);
+    }
+
+    /// Moves the cumulative point.
+    fn advance(&mut self, now: Nanos, to: u64, stats: &mut Stats, trace: &mut Trace) {
+        stats.bytes_acknowledged += to.min(self.buffer.end()) - self.flow.una.min(self.buffer.end());
+        self.flow.una = to;
+        self.flow.max = self.flow.max.max(to);
+        self.flow.nxt = self.flow.nxt.max(to);
+        self.buffer.release(to);
+        self.timeouts = 0;
+        (self.probes, self.probe_owed, self.persist_at) = (0, false, None);
+        trace.record(now, Probe::CumulativeAck, 0, self.number(to));
+    }
+
+    /// Counts and records what the recovery made of an acknowledgement.
+    fn after(&mut self, now: Nanos, outcome: &Outcome, stats: &mut Stats, trace: &mut Trace) {
+        if outcome.duplicate {
+            stats.duplicate_acknowledgements += 1;
+            trace.record(now, Probe::DuplicateAck, 0, self.number(self.flow.una));
+        }
+        if outcome.entered {
+            stats.fast_retransmits += 1;
+            self.timing = None;
+            trace.record(now, Probe::FastRetransmit, 0, self.number(self.flow.una));
+        }
+        if outcome.end_backoff {
+            self.rto.end_backoff();
+        }
+    }
+
+    /// Takes a round-trip measurement, where there is one.
+    fn measure(
+        &mut self,
+        now: Nanos,
+        ack: &Ack<'_>,
+        advanced: u64,
+        outcome: &Outcome,
+        trace: &mut Trace,
+    ) -> Option<Nanos> {
+        if advanced == 0 {
+            return None;
+        }
+        let sent_at = if self.timestamps {
+            ack.echoed?
+        } else {
+            let (behind, sent_at) = self.timing?;
+            if !outcome.sample || self.flow.una < behind {
+                return None;
+            }
+            self.timing = None;
+            sent_at
+        };
+        self.rto.sample(now, sent_at);
+        self.trace_rto(now, trace);
+        Some(now.saturating_sub(sent_at))
+    }
+
+    /// The next segment that may be sent at `now`, if any.
+    pub fn plan(&self) -> Option<Plan> {
+        if self.probe_owed {
+            return self.probe_plan();
+        }
+        match self.recovery.next(&self.flow)? {
+            Next::Retransmit(range) => self.plan_retransmission(range),
+            Next::Continue { room, skip_reported } => self.plan_next(room, skip_reported),
+        }
+    }
+
+    fn probe_plan(&self) -> Option<Plan> {
+        let start = self.flow.nxt;
+        let window = self.flow.window_edge.saturating_sub(start).clamp(1, self.flow.mss);
+        let len = (self.buffer.end() - start.min(self.buffer.end())).min(window) as usize;
+        let fin = len == 0 && self.closing;
+        (len > 0 || fin).then_some(Plan { start, len, fin, retransmit: false, probe: true })
+    }
+
+    fn plan_retransmission(&self, range: Range<u64>) -> Option<Plan> {
+        let text_end = self.buffer.end().min(self.flow.max);
+        let end = range.end.min(range.start + self.flow.mss).min(text_end);
+        let len = end.saturating_sub(range.start) as usize;
+        let fin = self.fin_follows(range.start + len as u64, self.flow.max);
+        (len > 0 || fin).then_some(Plan { start: range.start, len, fin, retransmit: true, probe: false })
+    }
+
+    /// The FIN comes next at `at` and lies before `limit`.
+    fn fin_follows(&self, at: u64, limit: u64) -> bool {
+        self.closing && at == self.buffer.end() && at < limit
+    }
+
+    /// What follows at `SND.NXT`: text sent before a timeout, skipping what the peer reported, or new text.
+    fn plan_next(&self, room: u64, skip_reported: bool) -> Option<Plan> {
+        let flow = &self.flow;
+        let again = flow.nxt < flow.max;
+        let start = if again && skip_reported { flow.board.not_sacked_from(flow.nxt) } else { flow.nxt };
+        let again = again && start < flow.max;
+        let room = room.saturating_sub(start - flow.nxt);
+        let mut end = self.buffer.end().min(start + flow.mss);
+        if let Some(reported) = flow.board.next_range_after(start).filter(|_| again && skip_reported) {
+            end = end.min(reported);
+        }
+        // The first unacknowledged segment goes again even into a window that shrank.
+        let window_edge = if again && start == flow.una { flow.window_edge.max(end + 1) } else { flow.window_edge };
+        let allowed = end.min(window_edge);
+        let len = allowed.saturating_sub(start);
+        let fin = self.fin_follows(start + len, window_edge);
+        let worth = len == flow.mss || again || fin || self.worth_sending(start, len, allowed < end);
+        let enough_room = len + u64::from(fin && len == 0) <= room;
+        ((len > 0 || fin) && worth && enough_room).then_some(Plan {
+            start,
+            len: len as usize,
+            fin,
+            retransmit: false,
+            probe: false,
+        })
+    }
+
+    /// Whether less than a full segment of new text may go: silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.
+    fn worth_sending(&self, start: u64, len: u64, cut_by_window: bool) -> bool {
+        if len == 0 {
+            return false;
+        }
+        if cut_by_window {
+            return len * 2 >= self.widest_window;
+        }
+        !self.profile.nagle || start == self.flow.una || self.closing
+    }
+
+    /// The text of a planned segment.
+    pub fn text(&self, plan: &Plan) -> impl Iterator<Item = &[u8]> {
+        self.buffer.slices(plan.start, plan.len)
+    }
+
+    /// The planned segment goes out.
+    pub fn sent(&mut self, now: Nanos, plan: &Plan, stats: &mut Stats, trace: &mut Trace) {
+        stats.segments_sent += 1;
+        stats.bytes_sent += plan.len as u64;
+        self.last_sent = Some(now);
+        if plan.probe {
+            self.probe_owed = false;
+            stats.window_probes += 1;
+            return;
+        }
+        let (start, end) = (plan.start, plan.end());
+        let again = start < self.flow.max;
+        if again {
+            stats.segments_retransmitted += 1;
+            stats.bytes_retransmitted += plan.len as u64;
+            if self.profile.retransmission_cancels_rtt && self.timing.is_some_and(|(behind, _)| start < behind && behind <= end) {
+                self.timing = None;
+            }
+        }
+        if plan.len > 0 {
+            let probe = if again { Probe::Retransmitted } else { Probe::Sent };
+            trace.record(now, probe, 0, self.number(start));
+        }
+        if self.flow.flightsize() == 0 || self.retransmit_at.is_none() {
+            self.retransmit_at = Some(now + self.rto.rto());
+        }
+        if end > self.flow.max {
+            self.flow.max = end;
+            if self.timing.is_none() {
+                self.timing = Some((end, now));
+            }
+        }
+        if !plan.retransmit {
+            self.flow.nxt = self.flow.nxt.max(end);
+        }
+        self.flow.control.on_sent(now, plan.len as u64, self.flow.flightsize());
+        self.recovery.on_sent(&mut self.flow, start..end, plan.retransmit);
+        trace.record(now, Probe::FlightSize, 0, self.flow.flightsize() as f64);
+    }
+
+    /// Before sending after a silence: the window may have to restart (RFC 5681 §4.1).
+    pub fn wake(&mut self, now: Nanos, trace: &mut Trace) {
+        if self.flow.flightsize() > 0 || self.flow.nxt >= self.flow.queued_to {
+            return;
+        }
+        if let Some(last_sent) = self.last_sent {
+            self.flow.control.on_idle(now, now.saturating_sub(last_sent), self.rto.rto());
+            self.trace_windows(now, trace);
+        }
+    }
+
+    /// Nothing may be sent now: if only the peer's window is in the way and no acknowledgement will tell of its opening,
+    /// it is to be probed (RFC 9293 §3.8.6.1).
+    pub fn rest(&mut self, now: Nanos) {
+        let stuck = self.flow.flightsize() == 0 && self.flow.nxt < self.flow.queued_to;
+        if !stuck {
+            self.persist_at = None;
+        } else if self.persist_at.is_none() {
+            let interval = self.rto.rto().saturating_mul(1 << self.probes.min(16)).min(self.profile.rto_max);
+            self.persist_at = Some(now + interval);
+        }
+    }
+
+    /// The earliest timer.
+    pub fn deadline(&self) -> Option<Nanos> {
+        [self.retransmit_at, self.persist_at].into_iter().flatten().min()
+    }
+
+    /// Whether the retransmission timer is due.
+    pub fn retransmission_due(&self, now: Nanos) -> bool {
+        self.retransmit_at.is_some_and(|at| at <= now)
+    }
+
+    /// Stops both timers.
+    pub fn stop(&mut self) {
+        (self.retransmit_at, self.persist_at) = (None, None);
+    }
+
+    /// Runs the timers that are due. Returns whether the connection fails for too many timeouts.
+    pub fn handle_timeout(&mut self, now: Nanos, stats: &mut Stats, trace: &mut Trace) -> bool {
+        if self.persist_at.is_some_and(|at| at <= now) {
+            self.persist_at = None;
+            self.probes += 1;
+            self.probe_owed = true;
+        }
+        if self.retransmission_due(now) { self.retransmission_timeout(now, stats, trace) } else { false }
+    }
+
+    fn retransmission_timeout(&mut self, now: Nanos, stats: &mut Stats, trace: &mut Trace) -> bool {
+        self.retransmit_at = None;
+        if self.flow.flightsize() == 0 {
+            return false;
+        }
+        stats.timeouts += 1;
+        self.timeouts += 1;
+        self.timing = None;
+        trace.record(now, Probe::Timeout, 0, self.number(self.flow.una));
+        if self.timeouts == 1 || !self.profile.repeated_timeout_keeps_ssthresh {
+            self.flow.cut(now, LossCause::Timeout, 0);
+        }
+        self.rto.back_off();
+        self.recovery.on_timeout(&mut self.flow);
+        self.flow.nxt = self.flow.una;
+        self.retransmit_at = Some(now + self.rto.rto());
+        self.trace_windows(now, trace);
+        self.trace_rto(now, trace);
+        self.profile.retransmission_limit > 0 && self.timeouts > self.profile.retransmission_limit
+    }
+
+    /// Whether a recovery is under way.
+    pub fn recovering(&self) -> bool {
+        self.recovery.recovering()
+    }
+
+    /// Number of the segment that begins at `offset`, from 0.
+    fn number(&self, offset: u64) -> f64 {
+        (offset.saturating_sub(FIRST) / self.flow.mss) as f64
+    }
+
+    fn trace_windows(&mut self, now: Nanos, trace: &mut Trace) {
+        let (cwnd, ssthresh) = (self.flow.control.cwnd_exact(), self.flow.control.ssthresh());
+        if cwnd != self.traced.0 {
+            trace.record(now, Probe::Cwnd, 0, cwnd);
+        }
+        if ssthresh != self.traced.1 && ssthresh != u64::MAX {
+            trace.record(now, Probe::Ssthresh, 0, ssthresh as f64);
+        }
+        self.traced = (cwnd, ssthresh);
+    }
+
+    fn trace_rto(&self, now: Nanos, trace: &mut Trace) {
+        trace.record(now, Probe::Rto, 0, anabranch_transport::time::seconds(self.rto.rto()));
+        if let Some(srtt) = self.rto.srtt() {
+            trace.record(now, Probe::Srtt, 0, anabranch_transport::time::seconds(srtt));
+        }
+    }
+}
+
+fn controller(profile: &Profile, mss: u64, initial_window: f64, initial_ssthresh: f64) -> TcpNewReno {
+    TcpNewReno::new(TcpNewRenoConfig {
+        segment: mss,
+        initial_window,
+        initial_ssthresh,
+        restart_window: match profile.restart_window {
+            RestartWindow::Off => None,
+            RestartWindow::One => Some(1.0),
+            RestartWindow::Initial => Some(initial_window),
+        },
+        growth: profile.growth,
+        halving_basis: profile.halving,
+        integer_halving: profile.integer_halving,
+        cwnd_floor: profile.cwnd_floor,
+        whole_segments: profile.whole_segments,
+    })
+}

@@ -1,0 +1,77 @@
+//! The send sequence space (RFC 9293 §3.3.1) in offsets that do not wrap, shared by the sender and its loss recovery.
+
+use anabranch_congestion::{CongestionControl, LossCause};
+use anabranch_transport::Nanos;
+
+use super::scoreboard::Scoreboard;
+use crate::profile::HalvingBasis;
+
+/// Variables of the send direction. Offsets count from the initial sequence number: the SYN is 0, the first byte 1.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// Oldest unacknowledged, `SND.UNA`.
+    pub una: u64,
+    /// Next to send, `SND.NXT`; falls back to `una` at a timeout.
+    pub nxt: u64,
+    /// Behind the highest ever sent.
+    pub max: u64,
+    /// Behind the last byte that the peer's window allows, `SND.UNA + SND.WND`.
+    pub window_edge: u64,
+    /// Behind the last byte written by the application, and the FIN where it closed.
+    pub queued_to: u64,
+    /// Bytes of text in a full segment, options allowed for; at least 1.
+    pub mss: u64,
+    /// What the peer holds beyond `una`.
+    pub board: Scoreboard,
+    /// Duplicate acknowledgements in a row.
+    pub duplicates: u32,
+    /// How much may fly.
+    pub control: Box<dyn CongestionControl>,
+    /// What a loss halves.
+    pub halving: HalvingBasis,
+    /// New data may go on the first duplicates (RFC 3042).
+    pub limited_transmit: bool,
+    /// Duplicates that are a loss (RFC 5681 §3.2).
+    pub duplicate_threshold: u32,
+}
+
+impl Flow {
+    /// Bytes outstanding, `FlightSize` (RFC 5681 §2).
+    pub fn flightsize(&self) -> u64 {
+        self.max - self.una
+    }
+
+    /// The peer's window, bytes.
+    pub fn peer_window(&self) -> u64 {
+        self.window_edge.saturating_sub(self.una)
+    }
+
+    /// What the congestion window still allows from `nxt` on, with `extra` bytes above it.
+    pub fn room(&self, extra: u64) -> u64 {
+        (self.una + self.control.cwnd() + extra).saturating_sub(self.nxt)
+    }
+
+    /// What limited transmit adds to the window (RFC 3042): a segment for each of the first duplicates.
+    pub fn limited_extra(&self) -> u64 {
+        if self.limited_transmit && self.duplicates < self.duplicate_threshold {
+            u64::from(self.duplicates) * self.mss
+        } else {
+            0
+        }
+    }
+
+    /// Unsent data waits, and the peer's window takes some of it.
+    pub fn can_send_new(&self) -> bool {
+        self.nxt.max(self.max) < self.queued_to.min(self.window_edge)
+    }
+
+    /// Tells the controller of a loss; `uncounted` bytes of the flight were sent by limited transmit (RFC 5681 §3.2
+    /// step 2).
+    pub fn cut(&mut self, now: Nanos, cause: LossCause, uncounted: u64) {
+        let basis = match self.halving {
+            HalvingBasis::FlightSize => self.flightsize().saturating_sub(uncounted),
+            HalvingBasis::Window => self.peer_window(),
+        };
+        self.control.on_loss(now, cause, basis);
+    }
+}

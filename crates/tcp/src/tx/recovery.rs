@@ -1,0 +1,100 @@
+//! What counts as lost, and what goes next: one file per algorithm behind one trait.
+//!
+//! A recovery is told of each acknowledgement after [`Flow::una`] moved, and says what the next segment is as long as
+//! there may be one. Whether the peer's window and the application allow new data is the sender's to check.
+
+mod newreno;
+mod rfc6675;
+mod sack1;
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use anabranch_transport::Nanos;
+
+use super::flow::Flow;
+use crate::profile::RecoveryKind;
+
+/// An acknowledgement, as a recovery sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acknowledgement<'a> {
+    pub now: Nanos,
+    /// Bytes by which the cumulative point moved.
+    pub advanced: u64,
+    /// It is a duplicate by RFC 5681 §2, which needs no SACK to tell.
+    pub duplicate: bool,
+    /// Blocks of its SACK option, as offsets.
+    pub blocks: &'a [Range<u64>],
+}
+
+/// What an acknowledgement meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// It belongs to a recovery and does not grow the window.
+    pub in_recovery: bool,
+    /// It began a recovery: the measurement in progress is void, the timer restarts.
+    pub entered: bool,
+    /// It may complete the round-trip measurement in progress.
+    pub sample: bool,
+    /// It restarts the retransmission timer if it advanced.
+    pub restart_timer: bool,
+    /// It ends the back-off although nothing was measured.
+    pub end_backoff: bool,
+    /// It repeats an acknowledgement, as the algorithm counts duplicates.
+    pub duplicate: bool,
+    /// Bytes that its SACK blocks newly reported.
+    pub newly_sacked: u64,
+}
+
+/// What may go next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// One segment from the start of this range, and none of it beyond the range.
+    Retransmit(Range<u64>),
+    /// What follows at [`Flow::nxt`], so many bytes at most.
+    Continue {
+        /// Bytes that the congestion window allows.
+        room: u64,
+        /// After a timeout, leave out what the peer reported to hold.
+        skip_reported: bool,
+    },
+}
+
+/// An algorithm of loss detection and recovery.
+pub(crate) trait Recovery: Debug + Send {
+    /// An acknowledgement that is not older than the last one arrived; `flow.una` counts it already.
+    fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome;
+
+    /// The retransmission timer expired. The caller has told the controller and sets `flow.nxt` back to `flow.una`.
+    fn on_timeout(&mut self, flow: &mut Flow);
+
+    /// What may go next.
+    fn next(&self, flow: &Flow) -> Option<Next>;
+
+    /// `sent` went out, which [`Recovery::next`] had named as a retransmission or not.
+    fn on_sent(&mut self, flow: &mut Flow, sent: Range<u64>, retransmit: bool);
+
+    /// A recovery is under way.
+    fn recovering(&self) -> bool;
+}
+
+/// The algorithm that a connection uses: that of the profile, or NewReno where SACK was not negotiated.
+pub(crate) fn choose(kind: RecoveryKind, sack: bool) -> Box<dyn Recovery> {
+    match kind {
+        RecoveryKind::Rfc6675 if sack => Box::new(rfc6675::Rfc6675::default()),
+        RecoveryKind::Sack1 if sack => Box::new(sack1::Sack1::default()),
+        _ => Box::new(newreno::NewReno::default()),
+    }
+}
+
+/// The most ranges that a scoreboard keeps apart: no more than segments outstanding, and a few.
+fn most_ranges(flow: &Flow) -> usize {
+    (flow.flightsize() / flow.mss) as usize + 8
+}
+
+/// Notes the blocks; returns the bytes that were news.
+fn note_blocks(flow: &mut Flow, blocks: &[Range<u64>]) -> u64 {
+    let limit = most_ranges(flow);
+    let max = flow.max;
+    blocks.iter().map(|block| flow.board.add(block.clone(), max, limit)).sum()
+}

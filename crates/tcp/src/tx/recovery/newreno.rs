@@ -1,0 +1,106 @@
+//! Fast retransmit and fast recovery without SACK: Reno with NewReno's partial acknowledgements (RFC 5681 §3.2, RFC 6582).
+//!
+//! The window's inflation is kept beside the controller, in which nothing but the halving is seen.
+
+use std::ops::Range;
+
+use anabranch_congestion::LossCause;
+
+use super::{Acknowledgement, Flow, Next, Outcome, Recovery};
+
+#[derive(Debug, Default)]
+pub(super) struct NewReno {
+    recovering: bool,
+    /// Behind the highest sent when the last loss was found (RFC 6582 §3.2).
+    recover: u64,
+    /// Bytes by which duplicates inflate the window, less what partial acknowledgements deflate it.
+    inflation: i64,
+    /// A retransmission of the first unacknowledged segment, not sent yet.
+    owed: bool,
+    /// A partial acknowledgement came in this recovery.
+    had_partial: bool,
+    /// Bytes sent by limited transmit since the cumulative point last moved.
+    limited: u64,
+}
+
+impl NewReno {
+    fn duplicate(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
+        let mut outcome = Outcome { in_recovery: self.recovering, duplicate: true, ..Outcome::default() };
+        flow.duplicates += 1;
+        if self.recovering {
+            self.inflation += flow.mss as i64;
+        } else if flow.duplicates == flow.duplicate_threshold && flow.una > self.recover {
+            self.recovering = true;
+            self.recover = flow.max;
+            self.owed = true;
+            self.had_partial = false;
+            self.inflation = i64::from(flow.duplicate_threshold) * flow.mss as i64;
+            flow.cut(ack.now, LossCause::FastRetransmit, self.limited);
+            outcome.entered = true;
+            outcome.in_recovery = true;
+        }
+        outcome
+    }
+
+    fn advance(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
+        let mut outcome = Outcome { sample: true, restart_timer: true, ..Outcome::default() };
+        outcome.in_recovery = self.recovering;
+        self.limited = 0;
+        if self.recovering && flow.una < self.recover {
+            self.owed = true;
+            self.inflation -= ack.advanced as i64;
+            if ack.advanced >= flow.mss {
+                self.inflation += flow.mss as i64;
+            }
+            outcome.restart_timer = !self.had_partial;
+            self.had_partial = true;
+        } else {
+            self.recovering = false;
+            self.owed = false;
+            self.inflation = 0;
+            flow.duplicates = 0;
+        }
+        outcome
+    }
+}
+
+impl Recovery for NewReno {
+    fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
+        flow.board.advance(flow.una);
+        if ack.advanced > 0 {
+            self.advance(flow, ack)
+        } else if ack.duplicate {
+            self.duplicate(flow, ack)
+        } else {
+            Outcome { in_recovery: self.recovering, ..Outcome::default() }
+        }
+    }
+
+    fn on_timeout(&mut self, flow: &mut Flow) {
+        *self = Self { recover: flow.max, ..Self::default() };
+        flow.duplicates = 0;
+    }
+
+    fn next(&self, flow: &Flow) -> Option<Next> {
+        if self.owed {
+            return Some(Next::Retransmit(flow.una..flow.una + flow.mss));
+        }
+        if !self.recovering {
+            return Some(Next::Continue { room: flow.room(flow.limited_extra()), skip_reported: false });
+        }
+        let window = (flow.control.cwnd() as i64 + self.inflation).max(flow.mss as i64) as u64;
+        Some(Next::Continue { room: (flow.una + window).saturating_sub(flow.nxt), skip_reported: false })
+    }
+
+    fn on_sent(&mut self, flow: &mut Flow, sent: Range<u64>, retransmit: bool) {
+        if retransmit {
+            self.owed = false;
+        } else if !self.recovering && flow.duplicates > 0 {
+            self.limited += sent.end - sent.start;
+        }
+    }
+
+    fn recovering(&self) -> bool {
+        self.recovering
+    }
+}

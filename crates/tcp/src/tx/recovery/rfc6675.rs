@@ -1,0 +1,131 @@
+//! Loss recovery with SACK as RFC 6675 writes it.
+
+use std::ops::Range;
+
+use anabranch_congestion::LossCause;
+
+use super::{Acknowledgement, Flow, Next, Outcome, Recovery, note_blocks};
+
+#[derive(Debug, Default)]
+pub(super) struct Rfc6675 {
+    /// `RecoveryPoint`, while recovering.
+    recovery_point: Option<u64>,
+    /// No recovery begins below this after a timeout (§5.1).
+    not_before: u64,
+    /// The retransmission that begins recovery (step 4.3), not sent yet.
+    owed: bool,
+    /// Bytes sent by limited transmit since the cumulative point last moved.
+    limited: u64,
+    /// `RescueRxt`: behind which the cumulative point must come before another rescue.
+    rescue: Option<u64>,
+}
+
+impl Rfc6675 {
+    /// Step 4 of §5.
+    fn enter(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) {
+        self.recovery_point = Some(flow.max);
+        self.owed = true;
+        self.rescue = None;
+        flow.board.begin_recovery();
+        flow.cut(ack.now, LossCause::FastRetransmit, self.limited);
+    }
+
+    /// `NextSeg()` of §4, while the pipe has room for a segment.
+    fn next_seg(&self, flow: &Flow) -> Option<Next> {
+        if let Some(lost) = flow.board.lost_hole() {
+            return Some(Next::Retransmit(lost));
+        }
+        if flow.can_send_new() {
+            return Some(Next::Continue { room: u64::MAX, skip_reported: true });
+        }
+        if let Some(hole) = flow.board.hole_from(flow.board.retransmitted_to()) {
+            return Some(Next::Retransmit(hole));
+        }
+        self.rescue_range(flow).map(Next::Retransmit)
+    }
+
+    /// Rule 4: the last segment that is neither reported nor retransmitted, once in a recovery.
+    fn rescue_range(&self, flow: &Flow) -> Option<Range<u64>> {
+        if self.rescue.is_some_and(|rescue| flow.una <= rescue) {
+            return None;
+        }
+        let last = flow.board.last_hole(flow.max);
+        let start = last.start.max(last.end.saturating_sub(flow.mss));
+        (start < last.end && last.end > flow.board.retransmitted_to()).then_some(start..last.end)
+    }
+}
+
+impl Recovery for Rfc6675 {
+    fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
+        flow.board.advance(flow.una);
+        let newly_sacked = note_blocks(flow, ack.blocks);
+        // A duplicate is what reports something new, whatever else it carries (§2).
+        let duplicate = ack.advanced == 0 && newly_sacked > 0;
+        let mut outcome =
+            Outcome { sample: true, restart_timer: true, duplicate, newly_sacked, ..Outcome::default() };
+        if ack.advanced > 0 {
+            flow.duplicates = 0;
+            self.limited = 0;
+        } else if duplicate {
+            flow.duplicates += 1;
+        }
+        let first_lost = flow.board.judge_lost(flow.duplicate_threshold, flow.mss);
+        if let Some(point) = self.recovery_point {
+            outcome.in_recovery = true;
+            if flow.una >= point {
+                self.recovery_point = None;
+                self.owed = false;
+            }
+        } else if duplicate
+            && flow.una >= self.not_before
+            && (flow.duplicates >= flow.duplicate_threshold || first_lost)
+        {
+            self.enter(flow, ack);
+            outcome.entered = true;
+            outcome.in_recovery = true;
+        }
+        outcome
+    }
+
+    fn on_timeout(&mut self, flow: &mut Flow) {
+        *self = Self { not_before: flow.max, ..Self::default() };
+        flow.duplicates = 0;
+        flow.board.clear();
+    }
+
+    fn next(&self, flow: &Flow) -> Option<Next> {
+        if self.owed {
+            return Some(Next::Retransmit(flow.una..flow.una + flow.mss));
+        }
+        let cwnd = flow.control.cwnd();
+        if self.recovery_point.is_some() {
+            let fits = flow.board.pipe(flow.max) + flow.mss <= cwnd;
+            return if fits { self.next_seg(flow) } else { None };
+        }
+        if flow.limited_transmit && flow.duplicates > 0 && flow.nxt == flow.max {
+            // Step 3 of §5: what was reported has left the network.
+            let pipe = flow.board.pipe(flow.max);
+            return Some(Next::Continue { room: cwnd.saturating_sub(pipe).max(flow.room(0)), skip_reported: true });
+        }
+        Some(Next::Continue { room: flow.room(0), skip_reported: true })
+    }
+
+    fn on_sent(&mut self, flow: &mut Flow, sent: Range<u64>, retransmit: bool) {
+        if self.owed {
+            self.owed = false;
+            flow.board.mark_retransmitted_to(sent.end);
+        } else if let (Some(point), true) = (self.recovery_point, retransmit) {
+            if flow.board.hole_from(flow.board.retransmitted_to()).is_some() {
+                flow.board.mark_retransmitted_to(sent.end);
+            } else {
+                self.rescue = Some(point);
+            }
+        } else if self.recovery_point.is_none() && flow.duplicates > 0 {
+            self.limited += sent.end - sent.start;
+        }
+    }
+
+    fn recovering(&self) -> bool {
+        self.recovery_point.is_some()
+    }
+}

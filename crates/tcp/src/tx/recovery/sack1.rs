@@ -1,0 +1,143 @@
+//! The pipe algorithm of 1996 (Fall and Floyd, "Simulation-based Comparisons of Tahoe, Reno, and SACK TCP"), in the
+//! particulars that ns-2's Sack1 gave it.
+//!
+//! A count of segments, `pipe`, is guessed when recovery begins and then moved by one for each acknowledgement and each
+//! segment sent; holes are filled in order, each once. The acknowledgement that begins recovery sends the retransmission
+//! and nothing else. A timeout forgets the scoreboard and goes back to the cumulative point.
+
+use std::ops::Range;
+
+use anabranch_congestion::LossCause;
+
+use super::{Acknowledgement, Flow, Next, Outcome, Recovery, note_blocks};
+
+/// Offset of the first byte of data: behind the SYN.
+const FIRST: u64 = 1;
+
+#[derive(Debug)]
+pub(super) struct Sack1 {
+    recovering: bool,
+    /// Behind the highest sent when the last loss was found. No fast retransmit before it is passed; recovery ends there.
+    recover: u64,
+    /// Segments thought to be in the network; may fall below 0.
+    pipe: i64,
+    /// The retransmission that begins recovery, not sent yet.
+    owed: bool,
+    /// The rest waits for the next acknowledgement.
+    held: bool,
+    /// Nothing new was acknowledged since the last timeout.
+    timed_out: bool,
+}
+
+impl Default for Sack1 {
+    fn default() -> Self {
+        Self { recovering: false, recover: FIRST, pipe: 0, owed: false, held: false, timed_out: false }
+    }
+}
+
+impl Sack1 {
+    fn enter(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) {
+        self.recover = flow.max;
+        self.pipe = flow.flightsize().div_ceil(flow.mss) as i64 - i64::from(flow.duplicate_threshold);
+        self.recovering = true;
+        self.owed = true;
+        self.held = true;
+        flow.board.begin_recovery();
+        flow.cut(ack.now, LossCause::FastRetransmit, 0);
+    }
+
+    fn normal_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
+        if ack.advanced > 0 {
+            self.timed_out = false;
+            flow.duplicates = 0;
+            flow.board.advance(flow.una);
+            flow.board.clear();
+            return Outcome { sample: true, restart_timer: true, ..Outcome::default() };
+        }
+        let mut outcome = Outcome::default();
+        if !self.timed_out {
+            outcome.newly_sacked = note_blocks(flow, ack.blocks);
+        }
+        if outcome.newly_sacked > 0 {
+            outcome.duplicate = true;
+            flow.duplicates += 1;
+            // One window of losses cuts once ("bugfix"), except while nothing but the SYN was acknowledged.
+            let may_enter = flow.una > self.recover || flow.una == FIRST;
+            if flow.duplicates == flow.duplicate_threshold && may_enter {
+                self.enter(flow, ack);
+                outcome.entered = true;
+                outcome.in_recovery = true;
+            }
+        }
+        outcome
+    }
+
+    fn recovery_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
+        self.pipe -= 1;
+        self.held = false;
+        let mut outcome = Outcome { in_recovery: true, restart_timer: true, ..Outcome::default() };
+        flow.board.advance(flow.una);
+        if flow.una >= self.recover {
+            self.recovering = false;
+            self.owed = false;
+            self.recover = FIRST;
+            flow.duplicates = 0;
+            flow.board.clear();
+            outcome.sample = true;
+            return outcome;
+        }
+        outcome.newly_sacked = note_blocks(flow, ack.blocks);
+        if ack.advanced > 0 {
+            // A partial acknowledgement: the retransmission left the network, and the segment it repeats.
+            self.pipe -= 1;
+            outcome.end_backoff = true;
+        } else {
+            outcome.duplicate = true;
+        }
+        outcome
+    }
+}
+
+impl Recovery for Sack1 {
+    fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
+        if self.recovering { self.recovery_ack(flow, ack) } else { self.normal_ack(flow, ack) }
+    }
+
+    fn on_timeout(&mut self, flow: &mut Flow) {
+        *self = Self { recover: flow.max, timed_out: true, ..Self::default() };
+        flow.duplicates = 0;
+        flow.board.clear();
+    }
+
+    fn next(&self, flow: &Flow) -> Option<Next> {
+        if self.owed {
+            return Some(Next::Retransmit(flow.una..flow.una + flow.mss));
+        }
+        if !self.recovering {
+            return Some(Next::Continue { room: flow.room(flow.limited_extra()), skip_reported: false });
+        }
+        let window = (flow.control.cwnd() / flow.mss) as i64;
+        if self.held || self.pipe >= window {
+            return None;
+        }
+        match flow.board.hole_from(flow.board.retransmitted_to()) {
+            Some(hole) => (hole.start < flow.window_edge).then_some(Next::Retransmit(hole)),
+            None => Some(Next::Continue { room: u64::MAX, skip_reported: false }),
+        }
+    }
+
+    fn on_sent(&mut self, flow: &mut Flow, sent: Range<u64>, retransmit: bool) {
+        if retransmit {
+            flow.board.mark_retransmitted_to(sent.end);
+        }
+        if self.owed {
+            self.owed = false;
+        } else if self.recovering {
+            self.pipe += 1;
+        }
+    }
+
+    fn recovering(&self) -> bool {
+        self.recovering
+    }
+}

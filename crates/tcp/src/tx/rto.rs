@@ -1,0 +1,213 @@
+//! The retransmission timeout (RFC 6298), exact or in the whole ticks of a coarse clock.
+
+use anabranch_transport::Nanos;
+
+/// Smoothing state of one of the two arithmetics. Spans are nanoseconds in `Exact`, ticks in `Ticks`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Smoothed {
+    /// RFC 6298 §2 as written.
+    Exact { srtt: Nanos, rttvar: Nanos },
+    /// BSD's integers: `srtt` scaled by 8, `rttvar` by 4, both whole ticks below the scale.
+    Ticks { srtt: i64, rttvar: i64 },
+}
+
+/// Settings of an [`RtoEstimator`]; nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoConfig {
+    /// Timeout before the first measurement (RFC 6298 §2.1).
+    pub initial: Nanos,
+    /// Least timeout before backing off (RFC 6298 §2.4).
+    pub min: Nanos,
+    /// Greatest timeout (RFC 6298 §2.5).
+    pub max: Nanos,
+    /// 0: exact arithmetic. Else round-trip times are measured in whole ticks of a clock this coarse, counted from tick
+    /// edge to tick edge, and smoothed in BSD's scaled integers.
+    pub clock_tick: Nanos,
+    /// How far the coarse clock's edges stand off the driver's origin of time; below `clock_tick`.
+    pub clock_phase: Nanos,
+}
+
+/// Estimates the round-trip time and derives the retransmission timeout.
+#[derive(Clone, Debug)]
+pub struct RtoEstimator {
+    config: RtoConfig,
+    smoothed: Option<Smoothed>,
+    /// Timeout by the last measurement, before the floor, the back-off and the ceiling.
+    base: Nanos,
+    /// The floor does not apply to the initial value.
+    measured: bool,
+    backoff: u32,
+}
+
+/// Backed off further than this, BSD takes the smoothed time for worthless and measures afresh (RFC 6298 §5, last note).
+const BACKOFF_THAT_FORGETS: u32 = 8;
+
+impl RtoEstimator {
+    /// An estimator without a measurement.
+    pub fn new(config: RtoConfig) -> Self {
+        Self { config, smoothed: None, base: config.initial, measured: false, backoff: 1 }
+    }
+
+    /// Takes the measurement of a segment sent at `sent_at` whose acknowledgement arrived at `now`, and ends the
+    /// back-off. Karn's rule is the caller's: no sample of a segment sent twice.
+    pub fn sample(&mut self, now: Nanos, sent_at: Nanos) {
+        if self.config.clock_tick == 0 {
+            self.sample_exact(now.saturating_sub(sent_at));
+        } else {
+            self.sample_ticks(now, sent_at);
+        }
+        self.measured = true;
+        self.backoff = 1;
+    }
+
+    fn sample_exact(&mut self, rtt: Nanos) {
+        let (srtt, rttvar) = match self.smoothed {
+            Some(Smoothed::Exact { srtt, rttvar }) => {
+                let rttvar = (3 * rttvar + srtt.abs_diff(rtt)) / 4;
+                ((7 * srtt + rtt) / 8, rttvar)
+            }
+            _ => (rtt, rtt / 2),
+        };
+        self.smoothed = Some(Smoothed::Exact { srtt, rttvar });
+        self.base = srtt + 4 * rttvar;
+    }
+
+    fn sample_ticks(&mut self, now: Nanos, sent_at: Nanos) {
+        let tick = self.config.clock_tick;
+        let into_tick = (sent_at + self.config.clock_phase) % tick;
+        let rtt = ((now.saturating_sub(sent_at) + into_tick) / tick).max(1) as i64;
+        let (srtt, rttvar) = match self.smoothed {
+            Some(Smoothed::Ticks { srtt, rttvar }) if srtt != 0 => {
+                let error = rtt - (srtt >> 3);
+                ((srtt + error).max(1), (rttvar + error.abs() - (rttvar >> 2)).max(1))
+            }
+            _ => (rtt << 3, rtt << 1),
+        };
+        self.smoothed = Some(Smoothed::Ticks { srtt, rttvar });
+        self.base = (((rttvar << 3) + srtt) >> 3) as u64 * tick;
+    }
+
+    /// The timer expired: doubles the timeout (RFC 6298 §5.5).
+    pub fn back_off(&mut self) {
+        if self.rto() < self.config.max {
+            self.backoff = self.backoff.saturating_mul(2);
+        }
+        if let Some(Smoothed::Ticks { srtt, rttvar }) = &mut self.smoothed
+            && self.backoff > BACKOFF_THAT_FORGETS
+        {
+            *rttvar += *srtt >> 3;
+            *srtt = 0;
+        }
+    }
+
+    /// Undoes the back-off without a measurement.
+    pub fn end_backoff(&mut self) {
+        self.backoff = 1;
+    }
+
+    /// The handshake's segment was lost: data begin with `timeout` (RFC 6298 §5.7), unless something was measured.
+    pub fn restart_with(&mut self, timeout: Nanos) {
+        if !self.measured {
+            self.base = timeout;
+            self.backoff = 1;
+        }
+    }
+
+    /// The retransmission timeout now.
+    pub fn rto(&self) -> Nanos {
+        let base = if self.measured { self.base.max(self.config.min) } else { self.base };
+        base.saturating_mul(u64::from(self.backoff)).min(self.config.max).max(2 * self.config.clock_tick)
+    }
+
+    /// The smoothed round-trip time, once there is one.
+    pub fn srtt(&self) -> Option<Nanos> {
+        match self.smoothed? {
+            Smoothed::Exact { srtt, .. } => Some(srtt),
+            Smoothed::Ticks { srtt, .. } => Some((srtt >> 3) as u64 * self.config.clock_tick),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_transport::time::{MILLISECOND as MS, SECOND};
+
+    fn exact() -> RtoEstimator {
+        RtoEstimator::new(RtoConfig { initial: SECOND, min: SECOND, max: 60 * SECOND, clock_tick: 0, clock_phase: 0 })
+    }
+
+    fn ticks(phase: Nanos) -> RtoEstimator {
+        RtoEstimator::new(RtoConfig {
+            initial: 3 * SECOND,
+            min: SECOND,
+            max: 60 * SECOND,
+            clock_tick: 100 * MS,
+            clock_phase: phase,
+        })
+    }
+
+    /// RFC 6298 §2 by hand: 800 ms gives 800 + 4 x 400; then 400 ms gives srtt 750, rttvar 400.
+    #[test]
+    fn exact_arithmetic() {
+        let mut estimator = exact();
+        assert_eq!(estimator.rto(), SECOND);
+        estimator.sample(800 * MS, 0);
+        assert_eq!((estimator.srtt(), estimator.rto()), (Some(800 * MS), 2400 * MS));
+        estimator.sample(1400 * MS, 1000 * MS);
+        assert_eq!((estimator.srtt(), estimator.rto()), (Some(750 * MS), 750 * MS + 4 * 400 * MS));
+        estimator.back_off();
+        assert_eq!(estimator.rto(), 4700 * MS);
+        for _ in 0..10 {
+            estimator.back_off();
+        }
+        assert_eq!(estimator.rto(), 60 * SECOND);
+        estimator.end_backoff();
+        assert_eq!(estimator.rto(), 2350 * MS);
+    }
+
+    #[test]
+    fn the_floor_holds_before_the_back_off() {
+        let mut estimator = exact();
+        estimator.sample(10 * MS, 0);
+        assert_eq!(estimator.rto(), SECOND);
+        estimator.back_off();
+        assert_eq!(estimator.rto(), 2 * SECOND);
+    }
+
+    #[test]
+    fn a_lost_syn_begins_with_three_seconds() {
+        let mut estimator = exact();
+        estimator.back_off();
+        assert_eq!(estimator.rto(), 2 * SECOND);
+        estimator.restart_with(3 * SECOND);
+        assert_eq!(estimator.rto(), 3 * SECOND);
+    }
+
+    /// 520 ms: 5 ticks, or 6 where the segment left late in a tick. 5 ticks: srtt 40/8, rttvar 10/4: (80 + 40) / 8.
+    #[test]
+    fn coarse_ticks() {
+        let mut estimator = ticks(0);
+        estimator.sample(1520 * MS, 1000 * MS);
+        assert_eq!((estimator.srtt(), estimator.rto()), (Some(500 * MS), 1500 * MS));
+        let mut late = ticks(85 * MS);
+        late.sample(1520 * MS, 1000 * MS);
+        assert_eq!(late.srtt(), Some(600 * MS));
+        // 5 again: error 0, rttvar 10 - 2 = 8: (64 + 40) / 8 = 13 ticks.
+        estimator.sample(2520 * MS, 2000 * MS);
+        assert_eq!(estimator.rto(), 1300 * MS);
+    }
+
+    #[test]
+    fn a_long_back_off_forgets_the_smoothed_time() {
+        let mut estimator = ticks(0);
+        estimator.sample(520 * MS, 0);
+        for _ in 0..4 {
+            estimator.back_off();
+        }
+        assert_eq!(estimator.rto(), 16 * 1500 * MS);
+        // The next measurement starts afresh: 20 ticks, 20 + 4 x 10.
+        estimator.sample(10_000 * MS, 8_000 * MS);
+        assert_eq!((estimator.srtt(), estimator.rto()), (Some(2 * SECOND), 6 * SECOND));
+    }
+}

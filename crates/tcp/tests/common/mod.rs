@@ -1,0 +1,215 @@
+//! Two ends and the lines between them, in memory and without a clock.
+#![allow(dead_code)] // Each test file uses its own part.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_tcp::{Config, Connection, Event, Ports, Profile};
+use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Sample, Trace, Transport};
+use bytes::{Bytes, BytesMut};
+
+pub const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+pub const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+/// Bytes of an IPv4 header.
+const IP: usize = 20;
+
+/// A line: so many bits a second (0: no time to serialise), and a propagation delay.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    pub rate: u64,
+    pub delay: Nanos,
+    pub free_at: Nanos,
+}
+
+impl Line {
+    pub fn new(rate: u64, delay: Nanos) -> Self {
+        Self { rate, delay, free_at: 0 }
+    }
+
+    /// When a packet of `bytes` given to the line at `now` arrives.
+    pub fn carry(&mut self, now: Nanos, bytes: usize) -> Nanos {
+        if self.rate > 0 {
+            self.free_at = now.max(self.free_at) + bytes as u64 * 8 * 1_000_000_000 / self.rate;
+        }
+        self.free_at.max(now) + self.delay
+    }
+}
+
+/// What the world does to a packet in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Pass,
+    Drop,
+    /// It arrives so much later.
+    Late(Nanos),
+    Twice,
+    /// One bit of the byte at this place (modulo the length) flips.
+    Flip(usize),
+}
+
+/// End 0 is the client, end 1 the server.
+pub struct World {
+    pub now: Nanos,
+    pub ends: [Connection; 2],
+    pub samples: [Vec<Sample>; 2],
+    pub events: [Vec<Event>; 2],
+    /// Lines on the way from each end.
+    pub lines: [Vec<Line>; 2],
+    /// Decides on a packet from an end: its number among the packets of that end, its bytes.
+    pub fate: Box<dyn FnMut(usize, u64, &[u8]) -> Fate>,
+    /// Packets sent by each end, and when.
+    pub sent: [Vec<(Nanos, Bytes)>; 2],
+    pub keep_sent: bool,
+    counts: [u64; 2],
+    flying: BTreeMap<(Nanos, u64), (usize, Bytes)>,
+    sequence: u64,
+    out: BytesMut,
+}
+
+pub fn path_of(end: usize) -> Path {
+    if end == 0 { Path::new(CLIENT, SERVER) } else { Path::new(SERVER, CLIENT) }
+}
+
+impl World {
+    pub fn new(client: Config, server: Config) -> Self {
+        let ports = Ports { local: 40_000, remote: 80 };
+        let mut ends = [
+            Connection::connect(client, path_of(0), ports, 0xFFFF_F000),
+            Connection::listen(server, 80, 0x7FFF_FFF0),
+        ];
+        for end in &mut ends {
+            *end.trace_mut() = Trace::new(ProbeSet::ALL);
+        }
+        Self {
+            now: 0,
+            ends,
+            samples: [Vec::new(), Vec::new()],
+            events: [Vec::new(), Vec::new()],
+            lines: [vec![Line::new(0, 50_000_000)], vec![Line::new(0, 50_000_000)]],
+            fate: Box::new(|_, _, _| Fate::Pass),
+            sent: [Vec::new(), Vec::new()],
+            keep_sent: true,
+            counts: [0; 2],
+            flying: BTreeMap::new(),
+            sequence: 0,
+            out: BytesMut::new(),
+        }
+    }
+
+    /// Drains what an end has to say.
+    pub fn drain(&mut self, end: usize) {
+        let mut polls = 0;
+        while let Some(transmit) = self.ends[end].poll_transmit(self.now, &mut self.out) {
+            let packet = self.out.split_to(transmit.len).freeze();
+            assert_eq!(transmit.path, path_of(end));
+            polls += 1;
+            assert!(polls < 10_000, "an end talks without end");
+            self.launch(end, packet);
+        }
+        self.samples[end].extend(self.ends[end].trace_mut().drain());
+        while let Some(event) = self.ends[end].poll_event() {
+            self.events[end].push(event);
+        }
+    }
+
+    fn launch(&mut self, end: usize, packet: Bytes) {
+        if self.keep_sent {
+            self.sent[end].push((self.now, packet.clone()));
+        }
+        let number = self.counts[end];
+        self.counts[end] += 1;
+        let fate = (self.fate)(end, number, &packet);
+        // The first line is the access; losses lie behind it.
+        let mut at = self.now;
+        for (index, line) in self.lines[end].iter_mut().enumerate() {
+            if index > 0 && fate == Fate::Drop {
+                return;
+            }
+            at = line.carry(at, packet.len() + IP);
+        }
+        let packet = match fate {
+            Fate::Drop => return,
+            Fate::Pass => packet,
+            Fate::Late(by) => {
+                at += by;
+                packet
+            }
+            Fate::Twice => {
+                self.fly(at + 1_000, end, packet.clone());
+                packet
+            }
+            Fate::Flip(place) => {
+                let mut bytes = BytesMut::from(&packet[..]);
+                let place = place % bytes.len();
+                bytes[place] ^= 1 << (place % 8);
+                bytes.freeze()
+            }
+        };
+        self.fly(at, end, packet);
+    }
+
+    fn fly(&mut self, at: Nanos, end: usize, packet: Bytes) {
+        self.flying.insert((at, self.sequence), (end, packet));
+        self.sequence += 1;
+    }
+
+    /// Runs one event. `false`: nothing will ever happen.
+    pub fn step(&mut self) -> bool {
+        let arrival = self.flying.first_key_value().map(|(key, _)| key.0);
+        let timers = [self.ends[0].poll_timeout(), self.ends[1].poll_timeout()];
+        let timer = timers.into_iter().flatten().min();
+        match (arrival, timer) {
+            (None, None) => return false,
+            (Some(at), timer) if timer.is_none_or(|timer| at <= timer) => {
+                self.now = at;
+                let (_, (from, packet)) = self.flying.pop_first().unwrap();
+                let end = 1 - from;
+                self.ends[end].handle_datagram(at, path_of(end), packet);
+                self.drain(end);
+            }
+            (_, Some(at)) => {
+                assert!(at >= self.now, "a timer in the past");
+                self.now = at;
+                for end in 0..2 {
+                    if timers[end].is_some_and(|timer| timer <= at) {
+                        self.ends[end].handle_timeout(at);
+                        self.drain(end);
+                    }
+                }
+            }
+            _ => unreachable!(),
+        }
+        true
+    }
+
+    /// Runs events up to the time `until`.
+    pub fn run_until(&mut self, until: Nanos) {
+        self.drain(0);
+        self.drain(1);
+        loop {
+            let arrival = self.flying.first_key_value().map(|(key, _)| key.0);
+            let next = [arrival, self.ends[0].poll_timeout(), self.ends[1].poll_timeout()].into_iter().flatten().min();
+            if next.is_none_or(|next| next > until) {
+                self.now = until;
+                return;
+            }
+            self.step();
+        }
+    }
+
+    /// The values of a probe at one end, and when.
+    pub fn probe(&self, end: usize, probe: Probe) -> Vec<(Nanos, f64)> {
+        self.samples[end].iter().filter(|sample| sample.probe == probe).map(|sample| (sample.at, sample.value)).collect()
+    }
+}
+
+/// The GEO satellite path of Alamgir, Atiquzzaman and Ivancic (2002) with one TCP source as ns-2 had it.
+pub fn geo(profile: Profile, clock_phase: Nanos) -> World {
+    let config = Config { mss: 1448, receive_buffer: 45 * 1448, clock_phase, ..Config::new(profile) };
+    let mut world = World::new(config.clone(), config);
+    let (access, satellite) = (Line::new(10_000_000, 2_000_000), Line::new(2_000_000, 250_000_000));
+    world.lines = [vec![access, satellite], vec![satellite, access]];
+    world.ends[0].write_zeros(u64::MAX).unwrap();
+    world.ends[1].set_discard(true);
+    world
+}

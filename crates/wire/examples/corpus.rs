@@ -1,0 +1,480 @@
+//! Writes the seeds of the fuzz targets: `cargo run -p anabranch-wire --example corpus [DIRECTORY]`, by default
+//! `fuzz/corpus`. Sound packets with each chunk, parameter and cause, and unsound ones after flaws of other stacks.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use anabranch_wire::chunk::*;
+use anabranch_wire::tcp::{self, Flags, Options, SackBlock, Timestamps};
+use anabranch_wire::tlv::{Tlv, U16List};
+use anabranch_wire::*;
+use bytes::{Bytes, BytesMut};
+
+const HEADER: CommonHeader = CommonHeader {
+    source_port: 5000,
+    destination_port: 5001,
+    verification_tag: 0xC0FF_EE00,
+};
+
+fn main() -> std::io::Result<()> {
+    let root = std::env::args()
+        .nth(1)
+        .unwrap_or_else(|| "fuzz/corpus".into());
+    write_all(&Path::new(&root).join("packet"), "sound", sound_packets())?;
+    write_all(
+        &Path::new(&root).join("packet"),
+        "unsound",
+        unsound_packets(),
+    )?;
+    write_all(&Path::new(&root).join("segment"), "sound", sound_segments())?;
+    write_all(
+        &Path::new(&root).join("segment"),
+        "unsound",
+        unsound_segments(),
+    )
+}
+
+fn write_all(directory: &Path, prefix: &str, files: Vec<(String, Bytes)>) -> std::io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    for (name, bytes) in files {
+        std::fs::write(directory.join(format!("{prefix}-{name}")), bytes)?;
+    }
+    Ok(())
+}
+
+fn sound_packets() -> Vec<(String, Bytes)> {
+    let mut seeds: Vec<(String, Bytes)> = chunks()
+        .into_iter()
+        .map(|(name, chunk)| (name.to_owned(), packet(&[chunk])))
+        .collect();
+    seeds.extend(causes().into_iter().map(|cause| {
+        let name = format!("error-cause-{:02}", cause.code());
+        (
+            name,
+            packet(&[Chunk::Error(ErrorChunk {
+                causes: Causes::of(&[cause]),
+            })]),
+        )
+    }));
+    let causes = Causes::of(&causes());
+    seeds.push((
+        "abort-all-causes".into(),
+        packet(&[Chunk::Abort(Abort {
+            tag_reflected: true,
+            causes,
+        })]),
+    ));
+    let all: Vec<Chunk> = chunks().into_iter().map(|(_, chunk)| chunk).collect();
+    seeds.push(("bundle-all".into(), packet(&all)));
+    seeds.push((
+        "bundle-cookie-sack-data".into(),
+        packet(&[
+            Chunk::CookieAck,
+            sack(0, 0),
+            data(b"first", 3),
+            data(b"second", 3),
+        ]),
+    ));
+    seeds
+}
+
+fn packet(chunks: &[Chunk]) -> Bytes {
+    let mut out = BytesMut::new();
+    let mut builder = PacketBuilder::new(&mut out, HEADER, 65_535);
+    for chunk in chunks {
+        builder.push(chunk).expect("a packet has room for it");
+    }
+    builder.finish(true);
+    out.freeze()
+}
+
+fn chunks() -> Vec<(&'static str, Chunk)> {
+    let tsn = Tsn(0xFFFF_FFFF);
+    vec![
+        ("data-whole", data(b"whole message", 0x03)),
+        ("data-first", data(b"first fragment", 0x02)),
+        ("data-middle-unordered", data(b"middle", 0x04)),
+        ("data-last-immediate", data(b"last", 0x09)),
+        ("data-empty", data(b"", 0x03)),
+        ("init", Chunk::Init(init(init_parameters()))),
+        ("init-bare", Chunk::Init(init(Vec::new()))),
+        (
+            "init-ack",
+            Chunk::InitAck(InitAck(init(init_ack_parameters()))),
+        ),
+        ("sack", sack(0, 0)),
+        ("sack-gaps", sack(3, 0)),
+        ("sack-gaps-duplicates", sack(2, 3)),
+        (
+            "heartbeat",
+            Chunk::Heartbeat(Heartbeat {
+                info: Bytes::from_static(b"heartbeat info"),
+            }),
+        ),
+        (
+            "heartbeat-ack",
+            Chunk::HeartbeatAck(HeartbeatAck {
+                info: Bytes::from_static(b"heartbeat info"),
+            }),
+        ),
+        (
+            "abort",
+            Chunk::Abort(Abort {
+                tag_reflected: false,
+                causes: Causes::empty(),
+            }),
+        ),
+        (
+            "shutdown",
+            Chunk::Shutdown(Shutdown {
+                cumulative_tsn_ack: tsn,
+            }),
+        ),
+        ("shutdown-ack", Chunk::ShutdownAck),
+        (
+            "error",
+            Chunk::Error(ErrorChunk {
+                causes: Causes::of(&[Cause::OutOfResource]),
+            }),
+        ),
+        (
+            "cookie-echo",
+            Chunk::CookieEcho(CookieEcho {
+                cookie: Bytes::from_static(b"a cookie of 21 bytes."),
+            }),
+        ),
+        ("cookie-ack", Chunk::CookieAck),
+        ("ecne", Chunk::Ecne(Ecne { lowest_tsn: tsn })),
+        ("cwr", Chunk::Cwr(Cwr { lowest_tsn: tsn })),
+        (
+            "shutdown-complete",
+            Chunk::ShutdownComplete(ShutdownComplete {
+                tag_reflected: true,
+            }),
+        ),
+        ("unknown", unknown(0xC0)),
+        ("unknown-stop", unknown(0x40)),
+    ]
+}
+
+fn data(user_data: &'static [u8], flags: u8) -> Chunk {
+    Chunk::Data(Data {
+        tsn: Tsn(0xFFFF_FFFE),
+        stream_id: 3,
+        ssn: Ssn(0xFFFF),
+        ppid: 46,
+        unordered: flags & 4 != 0,
+        beginning: flags & 2 != 0,
+        ending: flags & 1 != 0,
+        immediate: flags & 8 != 0,
+        user_data: Bytes::from_static(user_data),
+    })
+}
+
+fn init(parameters: Vec<Parameter>) -> Init {
+    Init {
+        initiate_tag: 0x1234_5678,
+        a_rwnd: 65_536,
+        outbound_streams: 10,
+        inbound_streams: 2_048,
+        initial_tsn: Tsn(0xFFFF_FFF0),
+        parameters: Parameters::of(&parameters),
+    }
+}
+
+fn init_parameters() -> Vec<Parameter> {
+    vec![
+        Parameter::address(IpAddr::from([192, 0, 2, 1])),
+        Parameter::address(IpAddr::from([0x2001, 0xDB8, 0, 0, 0, 0, 0, 1])),
+        Parameter::CookiePreservative(1_000),
+        Parameter::SupportedAddressTypes(U16List::of(&[5, 6, 11])),
+        Parameter::EcnCapable,
+        Parameter::ForwardTsnSupported,
+        Parameter::SupportedExtensions(Bytes::from_static(&[0xC0, 0x82, 0xC1])),
+        Parameter::HostNameAddress(Bytes::from_static(b"host.example\0")),
+    ]
+}
+
+fn init_ack_parameters() -> Vec<Parameter> {
+    let unknown = Tlv::new(0xC123, b"?").expect("it is short");
+    vec![
+        Parameter::StateCookie(Bytes::from_static(b"a cookie of 21 bytes.")),
+        Parameter::UnrecognizedParameter(unknown.whole().clone()),
+        Parameter::Unknown(unknown),
+        Parameter::address(IpAddr::from([192, 0, 2, 2])),
+    ]
+}
+
+fn causes() -> Vec<Cause> {
+    let bytes = Bytes::from_static;
+    vec![
+        Cause::InvalidStreamIdentifier { stream_id: 9 },
+        Cause::MissingMandatoryParameter {
+            kinds: U16List::of(&[7, 5, 6]),
+        },
+        Cause::StaleCookie {
+            measure_of_staleness: 1_000_000,
+        },
+        Cause::OutOfResource,
+        Cause::UnresolvableAddress {
+            parameter: bytes(&[0, 11, 0, 8, b'h', b'o', b's', b't']),
+        },
+        Cause::UnrecognizedChunkType {
+            chunk: bytes(&[0xC1, 0, 0, 6, 1, 2]),
+        },
+        Cause::InvalidMandatoryParameter,
+        Cause::UnrecognizedParameters {
+            parameters: Parameters::of(&init_ack_parameters()[2..]),
+        },
+        Cause::NoUserData { tsn: Tsn(7) },
+        Cause::CookieReceivedWhileShuttingDown,
+        Cause::RestartWithNewAddresses {
+            addresses: Parameters::of(&init_parameters()[..2]),
+        },
+        Cause::UserInitiatedAbort {
+            reason: bytes(b"done with it"),
+        },
+        Cause::ProtocolViolation {
+            information: bytes(b"SACK of a TSN never sent"),
+        },
+        Cause::Unknown(Tlv::new(0xB0, b"!").expect("it is short")),
+    ]
+}
+
+fn sack(gap_blocks: u16, duplicates: u32) -> Chunk {
+    let duplicates: Vec<Tsn> = (0..duplicates).map(Tsn).collect();
+    let gap_blocks = (1..=gap_blocks).map(|i| GapAckBlock {
+        start: 3 * i,
+        end: 3 * i + 1,
+    });
+    let gap_blocks = gap_blocks.collect::<Vec<_>>().into_iter();
+    let cumulative_tsn_ack = Tsn(0xFFFF_FFFE);
+    Chunk::Sack(
+        OutgoingSack {
+            cumulative_tsn_ack,
+            a_rwnd: 1_500,
+            gap_blocks,
+            duplicates: &duplicates,
+        }
+        .to_sack(),
+    )
+}
+
+fn unknown(kind: u8) -> Chunk {
+    let datagram = raw(&[kind, 0xFF, 0, 9, 1, 2, 3, 4, 5, 0, 0, 0]);
+    let packet = Packet::parse(&datagram, Checksum::Verify).expect("it is sound");
+    Chunk::Unknown(
+        packet
+            .chunks()
+            .next()
+            .expect("there is one")
+            .expect("it is sound"),
+    )
+}
+
+/// A packet of these very bytes.
+fn raw(chunks: &[u8]) -> Bytes {
+    let mut bytes = vec![0x13, 0x88, 0x13, 0x89, 0xC0, 0xFF, 0xEE, 0, 0, 0, 0, 0];
+    bytes.extend(chunks);
+    checksum::fill(&mut bytes);
+    bytes.into()
+}
+
+fn unsound_packets() -> Vec<(String, Bytes)> {
+    let init = |length: u8, parameters: &[u8]| {
+        [
+            &[
+                1, 0, 0, length, 0, 0, 0, 1, 0, 0, 0x10, 0, 0, 1, 0, 1, 0, 0, 0, 1,
+            ][..],
+            parameters,
+        ]
+        .concat()
+    };
+    let sack = |gaps: u8, duplicates: u8| {
+        [
+            3, 0, 0, 20, 0, 0, 0, 1, 0, 0, 0x10, 0, 0, gaps, 0, duplicates, 0, 2, 0, 2,
+        ]
+    };
+    let flaws: Vec<(&str, Vec<u8>)> = vec![
+        ("no-chunk", vec![]),
+        ("chunk-length-0", vec![6, 0, 0, 0]),
+        ("chunk-length-3", vec![11, 0, 0, 4, 6, 0, 0, 3]),
+        ("chunk-past-packet", vec![6, 0, 0xFF, 0xFF, 0, 4, 0, 4]),
+        ("chunk-header-cut", vec![11, 0, 0, 4, 6, 0]),
+        ("padding-cut", vec![10, 0, 0, 5, 1]),
+        ("data-short", vec![0, 3, 0, 12, 0, 0, 0, 1, 0, 0, 0, 0]),
+        ("init-short", vec![1, 0, 0, 8, 0, 0, 0, 1]),
+        (
+            "parameter-past-chunk",
+            [init(28, &[0, 5, 0, 12, 192, 0, 2, 1]), vec![11, 0, 0, 4]].concat(),
+        ),
+        ("parameter-length-0", init(28, &[0, 5, 0, 0, 192, 0, 2, 1])),
+        (
+            "parameter-wrong-length",
+            init(28, &[0, 5, 0, 7, 192, 0, 2, 0]),
+        ),
+        (
+            "parameters-unknown-many",
+            init(100, &[0xC1, 0x23, 0, 5, 9, 0, 0, 0].repeat(10)),
+        ),
+        ("sack-gap-count", sack(200, 0).to_vec()),
+        ("sack-duplicate-count", sack(1, 200).to_vec()),
+        ("heartbeat-without-info", vec![4, 0, 0, 8, 0, 2, 0, 4]),
+        ("cause-length-0", vec![9, 0, 0, 8, 0, 1, 0, 0]),
+        (
+            "cause-miscounted",
+            vec![9, 0, 0, 16, 0, 2, 0, 10, 0, 0, 0, 9, 0, 7, 0, 0],
+        ),
+    ];
+    let mut seeds: Vec<_> = flaws
+        .into_iter()
+        .map(|(name, bytes)| (name.to_owned(), raw(&bytes)))
+        .collect();
+    seeds.push(("header-cut".into(), raw(&[]).slice(..11)));
+    seeds
+}
+
+const ADDRESSES: (IpAddr, IpAddr) = (
+    IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)),
+    IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2)),
+);
+
+fn sound_segments() -> Vec<(String, Bytes)> {
+    let timestamps = Some(Timestamps {
+        value: 1_000,
+        echo_reply: 900,
+    });
+    let syn = Options {
+        maximum_segment_size: Some(1_460),
+        window_scale: Some(7),
+        sack_permitted: true,
+        timestamps,
+        ..Options::default()
+    };
+    let plain = Options::default();
+    let mut seeds = vec![
+        segment("syn", Flags::SYN, syn.clone(), b""),
+        segment("syn-ack", Flags::SYN | Flags::ACK, syn, b""),
+        segment(
+            "syn-mss",
+            Flags::SYN,
+            Options {
+                maximum_segment_size: Some(536),
+                ..plain.clone()
+            },
+            b"",
+        ),
+        segment("ack", Flags::ACK, plain.clone(), b""),
+        segment(
+            "data",
+            Flags::ACK | Flags::PSH,
+            plain.clone(),
+            b"some bytes",
+        ),
+        segment(
+            "data-timestamps",
+            Flags::ACK,
+            Options {
+                timestamps,
+                ..plain.clone()
+            },
+            b"some bytes",
+        ),
+        segment("fin", Flags::FIN | Flags::ACK, plain.clone(), b"the last"),
+        segment("rst", Flags::RST, plain.clone(), b""),
+        segment(
+            "urgent-ecn",
+            Flags::URG | Flags::ECE | Flags::CWR,
+            plain.clone(),
+            b"!",
+        ),
+    ];
+    for count in 1..=4 {
+        let mut options = plain.clone();
+        for i in 0..count {
+            let left = SeqNumber(u32::MAX - 1_000).add(i * 1_000);
+            options
+                .sack_blocks
+                .push(SackBlock {
+                    left,
+                    right: left.add(500),
+                })
+                .expect("there are four");
+        }
+        seeds.push(segment(
+            &format!("sack-{count}"),
+            Flags::ACK,
+            options.clone(),
+            b"",
+        ));
+        options.timestamps = timestamps;
+        seeds.push(segment(
+            &format!("sack-{count}-timestamps"),
+            Flags::ACK,
+            options,
+            b"",
+        ));
+    }
+    seeds
+}
+
+fn segment(name: &str, flags: Flags, options: Options, payload: &[u8]) -> (String, Bytes) {
+    let header = tcp::Header {
+        source_port: 5000,
+        destination_port: 5001,
+        sequence_number: SeqNumber(u32::MAX - 3),
+        acknowledgment_number: SeqNumber(77),
+        flags,
+        window: 8_192,
+        urgent_pointer: 0,
+        options,
+    };
+    let mut out = BytesMut::new();
+    header.encode(&mut out, ADDRESSES, true, [payload]);
+    (name.to_owned(), out.freeze())
+}
+
+fn unsound_segments() -> Vec<(String, Bytes)> {
+    let with = |words: u8, rest: &[u8]| {
+        let mut bytes = vec![
+            0x13,
+            0x88,
+            0x13,
+            0x89,
+            0,
+            0,
+            0,
+            1,
+            0,
+            0,
+            0,
+            2,
+            words << 4,
+            0x10,
+            0x20,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ];
+        bytes.extend(rest);
+        let sum = checksum::internet_tcp(ADDRESSES.0, ADDRESSES.1, &bytes);
+        bytes[16..18].copy_from_slice(&sum.to_be_bytes());
+        Bytes::from(bytes)
+    };
+    vec![
+        ("header-cut".into(), with(5, &[]).slice(..19)),
+        ("offset-small".into(), with(4, &[])),
+        ("offset-large".into(), with(15, &[1; 8])),
+        ("option-length-0".into(), with(6, &[2, 0, 0, 0])),
+        ("option-length-1".into(), with(6, &[99, 1, 0, 0])),
+        ("option-past-header".into(), with(6, &[99, 5, 0, 0, 0])),
+        ("option-cut".into(), with(6, &[1, 1, 1, 8])),
+        (
+            "sack-odd".into(),
+            with(8, &[1, 1, 5, 9, 0, 0, 0, 1, 0, 0, 0, 2]),
+        ),
+        ("option-after-end".into(), with(6, &[0, 2, 4, 9])),
+    ]
+}
