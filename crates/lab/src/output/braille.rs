@@ -148,7 +148,7 @@ mod tests {
     fn a_step_stands_until_the_next() {
         assert_eq!(
             drawn(Mark::Step, &[(0.0, 0.0), (4.0, 7.0), (7.0, 7.0)]),
-            ["  ⡏⠉", "⣀⣀⣇ "]
+            ["  ⡏⠉", "⣀⣀⡇ "]
         );
     }
 

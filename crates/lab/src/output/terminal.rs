@@ -239,7 +239,7 @@ fn show_figure(figure: &Figure, terminal: Terminal, out: &mut impl Write) -> io:
     if plot
         .layers
         .iter()
-        .all(|layer| matches!(layer.mark, Mark::Dots | Mark::Crosses | Mark::Discs))
+        .all(|layer| matches!(layer.mark, Mark::Dots | Mark::Crosses | Mark::SmallDiscs))
     {
         return Ok(());
     }

@@ -134,7 +134,7 @@ pub fn write(sheet: &Sheet<'_>, text: &str, at: (i32, i32), style: &TextStyle<'_
 
 /// About how wide a text of that size is, shown pixels.
 pub fn width_of(text: &str, size: i32) -> i32 {
-    (text.chars().count() as i32 * size * 56) / 100
+    (text.chars().count() as i32 * size * 53) / 100
 }
 
 /// A line of a shown width in tenths of a pixel.

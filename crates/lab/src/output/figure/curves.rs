@@ -16,6 +16,28 @@ struct Drawn {
     y_name: String,
 }
 
+/// Moves curves of means a little to either side, so that their intervals do not hide one another.
+fn set_apart(layers: &mut [Layer], places: &[f64]) {
+    let (low, high) = places
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| {
+            (l.min(*p), h.max(*p))
+        });
+    let step = 0.012 * (high - low).max(0.0);
+    let count = layers
+        .iter()
+        .filter(|layer| layer.mark == Mark::Means)
+        .count();
+    for (index, layer) in layers
+        .iter_mut()
+        .filter(|layer| layer.mark == Mark::Means)
+        .enumerate()
+    {
+        let shift = (index as f64 - (count as f64 - 1.0) / 2.0) * step;
+        layer.points.iter_mut().for_each(|point| point.x += shift);
+    }
+}
+
 impl Maker<'_> {
     /// Means of measures over the sweep's x. Texts stand at 0, 1, 2, ... in order of appearance.
     pub(super) fn sweep(&self) -> Option<Plot> {
@@ -31,6 +53,10 @@ impl Maker<'_> {
         for (colour, curve) in self.spec.curves.iter().enumerate() {
             self.sweep_curve(curve, colour, &xs, &places, &mut drawn);
         }
+        set_apart(&mut drawn.layers, &places);
+        drawn
+            .layers
+            .sort_by_key(|layer| layer.mark == Mark::Printed);
         let all = || drawn.layers.iter().flat_map(|layer| &layer.points);
         all().next()?;
         let heights =
@@ -279,7 +305,7 @@ impl Maker<'_> {
             ("segment sent", Mark::Dots, 0, 1.0, &["sent"]),
             (
                 "segment sent again",
-                Mark::Discs,
+                Mark::SmallDiscs,
                 1,
                 1.0,
                 &["retransmitted"],

@@ -180,6 +180,7 @@ fn marks(sheet: &Sheet<'_>, mark: Mark, colour: RGBColor, pixels: &[Pixel]) -> D
             marks(sheet, Mark::Discs, colour, pixels)
         }
         Mark::Dots => discs(sheet, pixels, 14 * SCALE / 10, colour.filled()),
+        Mark::SmallDiscs => discs(sheet, pixels, 5 * SCALE / 2, colour.filled()),
         Mark::Discs => discs(sheet, pixels, 4 * SCALE, colour.filled()),
         Mark::Crosses => {
             let (arm, style) = (2 * SCALE, stroke(colour, 9));
@@ -190,7 +191,7 @@ fn marks(sheet: &Sheet<'_>, mark: Mark, colour: RGBColor, pixels: &[Pixel]) -> D
             Ok(())
         }
         Mark::Printed => {
-            let arm = 6 * SCALE;
+            let arm = 5 * SCALE;
             for &(x, y) in pixels {
                 let corners = vec![(x, y - arm), (x + arm, y), (x, y + arm), (x - arm, y)];
                 sheet

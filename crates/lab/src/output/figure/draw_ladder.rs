@@ -12,20 +12,27 @@ const WIDTH: i32 = 960;
 /// The lifelines' x, shown pixels.
 const SENDER: i32 = 310;
 const RECEIVER: i32 = 690;
-const TOP: i32 = 118;
+const TOP: i32 = 124;
 /// Height of a label, and its text.
 const ROW: i32 = 14;
 const TEXT: i32 = 11;
+/// Shown pixels for a second, and the least and the most between one event and the next: a burst of segments would
+/// be a single stroke to scale, and a round trip an empty page.
+const SECOND: f64 = 600.0;
+const LEAST: f64 = 12.0;
+const MOST: f64 = 46.0;
 /// Between lifeline and label.
 const LEADER: i32 = 26;
 
 /// The ladder as an SVG document.
 pub fn svg(ladder: &Ladder, title: &str) -> Result<String, String> {
     let (left, right) = (sender_notes(ladder), receiver_notes(ladder));
-    let rows = left.len().max(right.len()) as i32;
-    let height = (rows * ROW * 5 / 4).clamp(420, 2400);
-    let page = Page { ladder, height };
-    canvas::sheet(title, WIDTH as u32, (TOP + height + 36) as u32, |sheet| {
+    let page = Page {
+        ladder,
+        scale: scale(ladder),
+    };
+    let height = page.height();
+    canvas::sheet(title, WIDTH as u32, (TOP + height + 56) as u32, |sheet| {
         let head = style(16, INK, Side::After);
         let head = TextStyle {
             font: head.font.style(FontStyle::Bold),
@@ -45,6 +52,35 @@ pub fn svg(ladder: &Ladder, title: &str) -> Result<String, String> {
         page.notes(sheet, &left, SENDER, -1)?;
         page.notes(sheet, &right, RECEIVER, 1)
     })
+}
+
+/// Heights of the instants at which anything happens, shown pixels from the top: `(time, height)`, both rising.
+fn scale(ladder: &Ladder) -> Vec<(f64, f64)> {
+    let mut times = vec![ladder.window.0, ladder.window.1];
+    times.extend(
+        ladder
+            .acks
+            .iter()
+            .flat_map(|ack| [ack.departed, ack.arrived]),
+    );
+    for segment in &ladder.segments {
+        times.push(segment.departed);
+        if let Fate::Arrived(at) = segment.fate {
+            times.push(at);
+        }
+    }
+    times.retain(|time| (ladder.window.0..=ladder.window.1).contains(time));
+    times.sort_by(f64::total_cmp);
+    times.dedup_by(|later, earlier| same(*later, *earlier));
+    let mut heights: Vec<(f64, f64)> = Vec::with_capacity(times.len());
+    for time in times {
+        let height = match heights.last() {
+            None => 0.0,
+            Some((before, height)) => height + ((time - before) * SECOND).clamp(LEAST, MOST),
+        };
+        heights.push((time, height));
+    }
+    heights
 }
 
 /// What happened at one instant at one end.
@@ -195,40 +231,48 @@ fn cross(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> Drawn {
 /// The ladder on its sheet.
 struct Page<'a> {
     ladder: &'a Ladder,
-    height: i32,
+    scale: Vec<(f64, f64)>,
 }
 
 impl Page<'_> {
-    /// The height of a time on the sheet, drawn pixels.
+    /// Height of the whole ladder, shown pixels.
+    fn height(&self) -> i32 {
+        self.scale
+            .last()
+            .map_or(0, |(_, height)| height.ceil() as i32)
+    }
+
+    /// The height of a time on the sheet, drawn pixels: between its neighbours on the scale, or to scale beyond them.
     fn y(&self, time: f64) -> f64 {
-        let (from, to) = self.ladder.window;
-        f64::from(TOP * SCALE)
-            + (time - from) / (to - from).max(1e-9) * f64::from(self.height * SCALE)
+        let above = self.scale.partition_point(|(at, _)| *at <= time);
+        let height = match (
+            above.checked_sub(1).map(|index| self.scale[index]),
+            self.scale.get(above),
+        ) {
+            (Some((t0, y0)), Some((t1, y1))) => y0 + (time - t0) / (t1 - t0) * (y1 - y0),
+            (Some((t0, y0)), None) => y0 + (time - t0) * SECOND,
+            (None, Some((t1, y1))) => y1 - (t1 - time) * SECOND,
+            (None, None) => 0.0,
+        };
+        (f64::from(TOP) + height) * f64::from(SCALE)
     }
 
     fn lifelines(&self, sheet: &Sheet<'_>) -> Drawn {
+        let bottom = TOP + self.height() + 8;
         for (x, name) in [(SENDER, "sender"), (RECEIVER, "receiver")] {
             let name = format!("{} {name}", self.ladder.flow);
-            canvas::write(sheet, &name, (x, TOP - 20), &style(13, INK, Side::Over))?;
-            let ends = vec![
-                (x * SCALE, (TOP - 8) * SCALE),
-                (x * SCALE, (TOP + self.height + 8) * SCALE),
-            ];
+            canvas::write(sheet, &name, (x, TOP - 24), &style(13, INK, Side::Over))?;
+            let ends = vec![(x * SCALE, (TOP - 10) * SCALE), (x * SCALE, bottom * SCALE)];
             sheet
                 .draw(&PathElement::new(ends, stroke(INK, 16)))
                 .map_err(failed)?;
         }
+        let remark = "times in seconds; bursts are drawn apart and idle stretches short";
         canvas::write(
             sheet,
-            "time (s)",
-            (SENDER - LEADER, TOP - 20),
-            &style(TEXT, FAINT, Side::Before),
-        )?;
-        canvas::write(
-            sheet,
-            "time (s)",
-            (RECEIVER + LEADER, TOP - 20),
-            &style(TEXT, FAINT, Side::After),
+            remark,
+            ((SENDER + RECEIVER) / 2, bottom + 24),
+            &style(TEXT, FAINT, Side::Over),
         )
     }
 
@@ -242,7 +286,7 @@ impl Page<'_> {
     ) -> Drawn {
         let (top, bottom) = (
             f64::from(TOP * SCALE),
-            f64::from((TOP + self.height) * SCALE),
+            f64::from((TOP + self.height()) * SCALE),
         );
         let start = (f64::from(from.0 * SCALE), self.y(from.1));
         let end = (f64::from(to.0 * SCALE), self.y(to.1));
@@ -292,17 +336,18 @@ impl Page<'_> {
             Fate::Lost => {
                 // It is drawn as far as the middle: where on its way it died, the ends cannot know.
                 let middle = (sender + receiver) / 2;
-                let at = segment.departed + self.typical_way() / 2.0;
+                let end = self.y(segment.departed + self.typical_way());
+                let at = (self.y(segment.departed) + end) / 2.0;
                 let ends = vec![
                     (sender * SCALE, self.y(segment.departed).round() as i32),
-                    (middle * SCALE, self.y(at).round() as i32),
+                    (middle * SCALE, at.round() as i32),
                 ];
                 sheet
                     .draw(&PathElement::new(ends, stroke(colour(1), 16)))
                     .map_err(failed)?;
-                cross(sheet, (middle * SCALE, self.y(at).round() as i32))?;
+                cross(sheet, (middle * SCALE, at.round() as i32))?;
                 let text = format!("{} lost", segment.number);
-                let place = (middle + 14, self.y(at).round() as i32 / SCALE - 10);
+                let place = (middle + 14, at.round() as i32 / SCALE - 10);
                 canvas::write(sheet, &text, place, &style(12, INK, Side::After))
             }
         }
@@ -373,6 +418,6 @@ mod tests {
                 .all(|pair| pair[1] - pair[0] >= 10.0 - 1e-9),
             "{placed:?}"
         );
-        assert_eq!(spread(&[], 10.0), []);
+        assert!(spread(&[], 10.0).is_empty());
     }
 }

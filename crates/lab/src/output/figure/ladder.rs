@@ -68,14 +68,13 @@ fn marks(series: Option<Series>) -> Marks {
         .collect()
 }
 
-/// The shortest time between any receipt and a transmission of the same segment before it.
+/// The shortest time between a receipt and the transmission that made it, over segments that were sent once: only of
+/// those is it known which transmission that was.
 fn shortest_way(sent: &[(f64, u64, bool)], received: &Marks) -> Option<f64> {
     let way = |(at, number): &(f64, u64)| {
-        let before = sent
-            .iter()
-            .rev()
-            .find(|(departed, other, _)| other == number && departed < at)?;
-        Some(at - before.0)
+        let mut transmissions = sent.iter().filter(|(_, other, _)| other == number);
+        let (departed, ..) = transmissions.next()?;
+        transmissions.next().is_none().then_some(at - departed)
     };
     received.iter().filter_map(way).min_by(f64::total_cmp)
 }
@@ -245,13 +244,17 @@ mod tests {
 
     #[test]
     fn a_needless_retransmission_does_not_make_the_first_lost() {
-        let sent = [(1.0, 0, false), (1.2, 0, true)];
-        let received = vec![(1.25, 0)];
+        // 0 -> arrives; 1 -> arrives late; 1 again, just before, for nothing
+        let sent = [(0.5, 0, false), (1.0, 1, false), (1.2, 1, true)];
+        let received = vec![(0.75, 0), (1.3, 1)];
         let fates: Vec<Fate> = follow(&sent, &received)
             .iter()
             .map(|segment| segment.fate)
             .collect();
-        assert_eq!(fates, [Fate::Arrived(1.25), Fate::Unknown]);
+        assert_eq!(
+            fates,
+            [Fate::Arrived(0.75), Fate::Arrived(1.3), Fate::Unknown]
+        );
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub enum Mark {
     Dots,
     /// Small crosses.
     Crosses,
+    /// Discs.
+    SmallDiscs,
     /// Larger discs.
     Discs,
     /// A line through discs with their intervals.
