@@ -6,6 +6,7 @@ pub mod compare;
 pub mod metric;
 pub mod model;
 pub mod output;
+pub mod papers;
 pub mod plan;
 pub mod reference;
 pub mod run;

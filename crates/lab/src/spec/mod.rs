@@ -11,6 +11,7 @@ pub mod output;
 pub mod problem;
 pub mod quantity;
 pub mod resolve;
+pub mod schema;
 pub mod tree;
 pub mod validate;
 pub mod wanted;
