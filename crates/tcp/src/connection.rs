@@ -81,6 +81,8 @@ pub struct Connection {
     /// A segment outside the normal flow, a RST: where to, and what.
     reset: Option<(Path, Header)>,
     time_wait_until: Option<Nanos>,
+    /// No challenge before this.
+    next_challenge: Nanos,
     events: VecDeque<Event>,
     stats: Stats,
     trace: Trace,
@@ -139,6 +141,7 @@ impl Connection {
             syns_sent: 0,
             reset: None,
             time_wait_until: None,
+            next_challenge: 0,
             events: VecDeque::new(),
             stats: Stats::default(),
             trace: Trace::default(),
