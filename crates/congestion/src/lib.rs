@@ -5,9 +5,9 @@
 //! chunks), so an algorithm never needs to know a header's size.
 #![forbid(unsafe_code)]
 
-pub mod tcp_newreno;
 pub mod sctp_algorithms;
 pub mod sctp_newreno;
+pub mod tcp_newreno;
 
 use std::fmt::Debug;
 

@@ -30,6 +30,9 @@ pub enum Metric {
         of: String,
         /// The flow it is compared with.
         over: String,
+        /// What counts.
+        #[serde(default)]
+        counting: Counting,
     },
     /// Use of a link, % of its rate. Series: `all`.
     LinkUtilization {
@@ -44,6 +47,9 @@ pub enum Metric {
         /// The flows; all if left out.
         #[serde(default)]
         flows: Vec<String>,
+        /// What counts.
+        #[serde(default)]
+        counting: Counting,
     },
     /// Mean congestion window, segments.
     MeanCwnd {
@@ -94,13 +100,16 @@ pub enum Metric {
     },
 }
 
-/// What a link's utilization counts.
+/// What counts as carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counting {
     /// Payload that reached the applications, once: the papers' sum of throughputs over the link's rate.
     #[default]
     UniquePayload,
+    /// The same with the header that each segment gives its payload, as SCTP's windows and ns-2's packets count it: 16
+    /// bytes for each SCTP chunk, nothing for TCP.
+    UniqueSegments,
     /// Every byte on the wire, headers and repetitions included.
     Wire,
 }
@@ -120,10 +129,10 @@ impl Metric {
     /// The flows it is taken of, each with the key's path.
     pub fn flows(&self) -> Vec<(String, &str)> {
         match self {
-            Metric::ThroughputIncrease { of, over } => {
+            Metric::ThroughputIncrease { of, over, .. } => {
                 vec![("of".into(), of), ("over".into(), over)]
             }
-            Metric::JainFairness { flows } => flows
+            Metric::JainFairness { flows, .. } => flows
                 .iter()
                 .enumerate()
                 .map(|(i, flow)| (format!("flows.{i}"), flow.as_str()))

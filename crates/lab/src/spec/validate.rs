@@ -308,7 +308,7 @@ fn check_flow(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
             "found a message of 0 B; a message holds at least 1 B",
         );
     }
-    crate::agent::check_transport(c, &flow.transport, &format!("{path}.transport"));
+    crate::agent::settings::check(c, &flow.transport, &format!("{path}.transport"));
     if let (Protocol::Udp {}, Workload::Bulk { .. }) = (&flow.transport, &flow.workload) {
         c.problem(
             &format!("{path}.workload"),
