@@ -13,6 +13,7 @@ pub mod quantity;
 pub mod resolve;
 pub mod tree;
 pub mod validate;
+mod validate_output;
 pub mod wanted;
 pub mod world;
 
