@@ -312,3 +312,37 @@ fn a_place_that_cannot_be_written_is_named() {
     let error = outputs.write(&file).unwrap_err().to_string();
     assert!(error.contains("file/tables"), "{error}");
 }
+
+/// What a spec that holds `extra` is told.
+fn problems(extra: &str) -> String {
+    use anabranch_lab::plan::{Plan, Request};
+    let text = format!("{}\n{extra}", fake::PAPER);
+    Plan::new(Request {
+        file: "mine.toml".to_owned(),
+        text,
+        ..Request::default()
+    })
+    .unwrap_err()
+    .to_string()
+}
+
+#[test]
+fn outputs_of_what_is_not_there_are_refused() {
+    let wrong = [
+        "[[table]]\nid = \"a\"\ntitle = \"A\"\nexperiment = \"tabel-2\"\nrow = [{ metric = \"jain_fairness\" }]",
+        "[[table]]\nid = \"a\"\ntitle = \"A\"\nrow = [{ metric = \"jain_fairnes\" }]",
+        "[[table]]\nid = \"a\"\ntitle = \"A\"\nrow = [{ series = \"tcp over sctp\", metric = \"throughput_increase\" }]",
+        "[[table]]\nid = \"a\"\ntitle = \"A\"\nkind = \"difference\"\nrow = [{ metric = \"jain_fairness\" }]",
+        "[[table]]\nid = \"a\"\ntitle = \"A\"\nkind = \"steps\"\nexperiment = \"loss-8\"\nrow = [{ flow = \"tpc\" }]",
+        "[[table]]\nid = \"a\"\ntitle = \"A\"\nkind = \"events\"\nexperiment = \"loss-8\"\nrow = [{ flow = \"tcp\", probe = \"snet\", segment = 0 }]",
+        "[[figure]]\nid = \"a\"\ntitle = \"A\"\ncurve = [{ label = \"x\", flow = \"tcp\", probe = \"cwnd\" }]",
+        "[[figure]]\nid = \"a\"\ntitle = \"A\"\nexperiment = \"two-sources\"\ncurve = [{ label = \"x\", flow = \"tcp\", probe = \"cwnd\", unit = \"segmets\" }]",
+        "[[figure]]\nid = \"a\"\ntitle = \"A\"\nkind = \"sweep\"",
+        "[[figure]]\nid = \"a\"\ntitle = \"A\"\nkind = \"lader\"",
+    ];
+    let told: Vec<String> = wrong
+        .iter()
+        .map(|extra| format!("{extra}\n---\n{}", problems(extra).trim_end()))
+        .collect();
+    insta::assert_snapshot!("refused", told.join("\n\n"));
+}

@@ -3,29 +3,22 @@
 use anabranch_lab::model::{
     Manifest, Measure, Point, Results, RunRecord, Series, SeriesSample, SeriesStore, Value,
 };
+use anabranch_lab::plan::{Plan, Request};
 use anabranch_lab::spec::Spec;
 
 /// The data file whose outputs are made.
 pub const PAPER: &str = include_str!("../../../../papers/alamgir2002.toml");
 
-/// The outputs of the data file, without its world: what the sections about nodes, links, flows and measures say does
-/// not matter to tables and figures.
+/// The spec that a text holds, as a run would see it.
 pub fn spec(text: &str) -> Spec {
-    let mut file: toml::Table = text.parse().expect("the data file is TOML");
-    for list in ["node", "link", "flow"] {
-        file.insert(list.to_owned(), toml::Value::Array(Vec::new()));
-    }
-    file.remove("measure");
-    if let Some(experiments) = file
-        .get_mut("experiment")
-        .and_then(toml::Value::as_array_mut)
-    {
-        for experiment in experiments.iter_mut().filter_map(toml::Value::as_table_mut) {
-            experiment.remove("measure");
-        }
-    }
-    file.try_into()
-        .expect("the data file's outputs are as the grammar says")
+    let request = Request {
+        file: "alamgir2002.toml".to_owned(),
+        text: text.to_owned(),
+        ..Request::default()
+    };
+    Plan::new(request)
+        .unwrap_or_else(|error| panic!("{error}"))
+        .spec
 }
 
 /// Uniform numbers in 0..1 from a linear congruence.

@@ -14,6 +14,7 @@ pub mod resolve;
 pub mod schema;
 pub mod tree;
 pub mod validate;
+mod validate_output;
 pub mod wanted;
 pub mod world;
 

@@ -163,6 +163,7 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
     for (index, experiment) in spec.experiments.iter().enumerate() {
         check_experiment(c, spec, experiment, &format!("experiment.{index}"));
     }
+    super::validate_output::check(c, spec);
     checker.into_problems()
 }
 
