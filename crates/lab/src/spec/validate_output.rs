@@ -176,7 +176,7 @@ fn named(measure: &Metric) -> (String, &'static str) {
     let of = |flow: &String, name| (flow.clone(), name);
     match measure {
         Metric::Goodput { flow, .. } => of(flow, "goodput"),
-        Metric::ThroughputIncrease { of, over } => {
+        Metric::ThroughputIncrease { of, over, .. } => {
             (format!("{of} over {over}"), "throughput_increase")
         }
         Metric::LinkUtilization { .. } => ("all".to_owned(), "link_utilization"),
