@@ -351,10 +351,6 @@ fn attach_udp(
     place: &Place,
     tally: &SharedTally,
 ) -> Result<(), BuildError> {
-    let local = place.addresses[0]
-        .first()
-        .copied()
-        .unwrap_or(place.path().local);
     let config = UdpSourceConfig {
         path: place.path(),
         source_port: place.ports[0],
