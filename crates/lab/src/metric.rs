@@ -128,7 +128,6 @@ pub fn measure(wanted: &[Metric], outcome: &Outcome) -> Vec<Measure> {
             });
             one(metric, meter, outcome)
         })
-        .filter(|measure| measure.value.is_finite())
         .collect()
 }
 
@@ -179,159 +178,69 @@ fn counted(tally: &Tally, counting: Counting) -> u64 {
 }
 
 fn one(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> Option<Measure> {
-    let seconds = time::seconds(outcome.duration);
-    let measure = |series: &str, name: &str, value: f64, unit: &str| {
-        Some(Measure {
-            series: series.to_owned(),
-            metric: name.to_owned(),
-            value,
-            unit: unit.to_owned(),
-        })
-    };
+    let (value, unit) = value(metric, meter, outcome);
+    let (series, metric) = metric.names();
+    value.is_finite().then(|| Measure { series, metric, value, unit: unit.to_owned() })
+}
+
+/// The value of a metric and its unit; not finite where there is none.
+fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'static str) {
     let metered = |flow: &str| -> Vec<Meter> {
         let members = outcome.members(flow).0.iter();
-        members
-            .filter_map(|tally| tally.meters.get(meter?).copied())
-            .collect()
+        members.filter_map(|tally| tally.meters.get(meter?).copied()).collect()
     };
+    let metered_sum = |flow: &str| metered(flow).iter().map(|meter| meter.sum).sum::<f64>();
     match metric {
-        Metric::Goodput { flow, window: None } => measure(
-            flow,
-            "goodput",
-            outcome.sum(flow, |t| t.delivered) * 8.0 / seconds,
-            "bit/s",
-        ),
-        Metric::Goodput {
-            flow,
-            window: Some(window),
-        } => {
-            let bytes: f64 = metered(flow).iter().map(|meter| meter.sum).sum();
-            measure(
-                flow,
-                "goodput",
-                bytes * 8.0 / time::seconds(window.length()),
-                "bit/s",
-            )
+        Metric::Goodput { flow, window: None } => {
+            (outcome.sum(flow, |t| t.delivered) * 8.0 / time::seconds(outcome.duration), "bit/s")
+        }
+        Metric::Goodput { flow, window: Some(window) } => {
+            (metered_sum(flow) * 8.0 / time::seconds(window.length()), "bit/s")
         }
         Metric::ThroughputIncrease { of, over, counting } => {
-            let (ours, theirs) = (
-                outcome.sum(of, |t| counted(t, *counting)),
-                outcome.sum(over, |t| counted(t, *counting)),
-            );
-            measure(
-                &format!("{of} over {over}"),
-                "throughput_increase",
-                (ours - theirs) / theirs * 100.0,
-                "%",
-            )
+            let ours = outcome.sum(of, |t| counted(t, *counting));
+            let theirs = outcome.sum(over, |t| counted(t, *counting));
+            ((ours - theirs) / theirs * 100.0, "%")
         }
-        Metric::LinkUtilization { link, counting } => utilization(outcome, link, *counting),
-        Metric::JainFairness { flows, counting } => {
-            measure("all", "jain_fairness", jain(outcome, flows, *counting), "1")
+        Metric::LinkUtilization { link, counting } => (utilization(outcome, link, *counting), "%"),
+        Metric::JainFairness { flows, counting } => (jain(outcome, flows, *counting), "1"),
+        Metric::MeanCwnd { flow, .. } => {
+            let segment = outcome.members(flow).1 as f64;
+            let seen = metered(flow).into_iter().filter(|meter| meter.weight > 0.0);
+            let means: Vec<f64> = seen.map(|meter| meter.sum / meter.weight / segment).collect();
+            (means.iter().sum::<f64>() / means.len() as f64, "segments")
         }
-        Metric::MeanCwnd {
-            flow, weighting, ..
-        } => {
-            let (_, segment) = outcome.members(flow);
-            let means: Vec<f64> = metered(flow)
-                .iter()
-                .filter(|meter| meter.weight > 0.0)
-                .map(|meter| meter.sum / meter.weight / segment as f64)
-                .collect();
-            let name = match weighting {
-                Weighting::Time => "mean_cwnd",
-                Weighting::Samples => "mean_cwnd_samples",
-            };
-            measure(
-                flow,
-                name,
-                means.iter().sum::<f64>() / means.len() as f64,
-                "segments",
-            )
-        }
-        Metric::SegmentsSent { flow, .. } => measure(
-            flow,
-            "segments_sent",
-            metered(flow).iter().map(|meter| meter.sum).sum(),
-            "segments",
-        ),
-        Metric::Retransmissions { flow } => measure(
-            flow,
-            "retransmissions",
-            outcome.sum(flow, |t| t.retransmissions),
-            "segments",
-        ),
-        Metric::FastRetransmits { flow } => measure(
-            flow,
-            "fast_retransmits",
-            outcome.sum(flow, |t| t.fast_retransmits),
-            "events",
-        ),
-        Metric::Timeouts { flow } => measure(
-            flow,
-            "timeouts",
-            outcome.sum(flow, |t| t.timeouts),
-            "events",
-        ),
+        Metric::SegmentsSent { flow, .. } => (metered_sum(flow), "segments"),
+        Metric::Retransmissions { flow } => (outcome.sum(flow, |t| t.retransmissions), "segments"),
+        Metric::FastRetransmits { flow } => (outcome.sum(flow, |t| t.fast_retransmits), "events"),
+        Metric::Timeouts { flow } => (outcome.sum(flow, |t| t.timeouts), "events"),
         Metric::MeanOneWayDelay { flow } => {
-            let (members, _) = outcome.members(flow);
-            let (sum, count) = members.iter().fold((0, 0), |(sum, count), t| {
-                (sum + t.delay_sum, count + t.delays)
-            });
-            measure(
-                flow,
-                "mean_one_way_delay",
-                sum as f64 / count as f64 / 1e9,
-                "s",
-            )
+            let members = outcome.members(flow).0.iter();
+            let (sum, count) = members.fold((0, 0), |(sum, count), t| (sum + t.delay_sum, count + t.delays));
+            (sum as f64 / count as f64 / 1e9, "s")
         }
         Metric::Drops { link, reason } => {
-            let drops = |stats: &LinkStats| match reason.as_deref().and_then(DropReason::from_name)
-            {
+            let drops = |stats: &LinkStats| match reason.as_deref().and_then(DropReason::from_name) {
                 Some(reason) => stats.dropped.count(reason),
                 None => stats.dropped.total(),
             };
-            let count: u64 = outcome
-                .link_members(link)
-                .0
-                .iter()
-                .flatten()
-                .map(drops)
-                .sum();
-            let name = reason.as_ref().map_or("drops".to_owned(), |reason| {
-                format!("drops_{}", reason.replace('-', "_"))
-            });
-            measure(link, &name, count as f64, "packets")
+            (outcome.link_members(link).0.iter().flatten().map(drops).sum::<u64>() as f64, "packets")
         }
     }
 }
 
-/// Use of a link: the papers' sum of throughputs over its rate, or what crossed it.
-fn utilization(outcome: &Outcome, link: &str, counting: Counting) -> Option<Measure> {
+/// Use of a link in percent: the papers' sum of throughputs over its rate, or what crossed it forward.
+fn utilization(outcome: &Outcome, link: &str, counting: Counting) -> f64 {
     let (members, rate) = outcome.link_members(link);
     let capacity = rate as f64 * members.len() as f64 * time::seconds(outcome.duration);
-    let (name, bytes) = match counting {
-        Counting::Wire => {
-            let forward = members
-                .iter()
-                .map(|[forward, _]| forward.delivered.bytes)
-                .sum::<u64>();
-            ("link_utilization_wire", forward)
-        }
+    let bytes: u64 = match counting {
+        Counting::Wire => members.iter().map(|[forward, _]| forward.delivered.bytes).sum(),
         payload => {
             let tallies = outcome.flows.iter().flat_map(|flow| &flow.members);
-            (
-                "link_utilization",
-                tallies.map(|tally| counted(tally, payload)).sum::<u64>(),
-            )
+            tallies.map(|tally| counted(tally, payload)).sum()
         }
     };
-    Some(Measure {
-        series: "all".to_owned(),
-        metric: name.to_owned(),
-        value: bytes as f64 * 8.0 / capacity * 100.0,
-        unit: "%".to_owned(),
-    })
+    bytes as f64 * 8.0 / capacity * 100.0
 }
 
 /// Jain's index over the throughputs of all members of the flows; all flows if none is named.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_sim::DropReason;
 use anabranch_transport::Probe;
 
 use super::problem::Problem;
@@ -393,6 +394,17 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
         }
         if let Some(link) = metric.link() {
             check_link_name(c, spec, link, &format!("{path}.link"));
+        }
+        if let Metric::Drops { reason: Some(reason), .. } = metric
+            && DropReason::from_name(reason).is_none()
+        {
+            let known = DropReason::ALL.iter().map(|reason| reason.name());
+            let message = format!("found {reason:?}, but packets are not dropped for this reason");
+            c.not_among(&format!("{path}.reason"), &message, reason, known);
+        }
+        let names = metric.names();
+        if measures[..index].iter().any(|other| other.names() == names) {
+            c.problem(&path, format!("a second measure {:?} of {:?}; results could not tell them apart", names.1, names.0));
         }
     }
 }

@@ -138,11 +138,11 @@ fn check_measure(
         return c.problem(path, "lacks `metric`: which measure it shows");
     };
     let Some(experiment) = experiment else { return };
-    let taken: Vec<(String, &str)> = spec
+    let taken: Vec<(String, String)> = spec
         .measures
         .iter()
         .chain(&experiment.measures)
-        .map(named)
+        .map(Metric::names)
         .collect();
     if taken.iter().all(|(_, name)| name != metric) {
         let message = format!(
@@ -153,7 +153,7 @@ fn check_measure(
             &format!("{path}.metric"),
             &message,
             metric,
-            taken.iter().map(|(_, name)| *name),
+            taken.iter().map(|(_, name)| name.as_str()),
         );
     }
     let series = series.map_or("all", String::as_str);
@@ -168,26 +168,6 @@ fn check_measure(
     if known().all(|name| name != series && name.split('[').next() != Some(group)) {
         let message = format!("found {series:?}, but {metric:?} is not taken of it");
         c.not_among(&format!("{path}.series"), &message, series, known());
-    }
-}
-
-/// Series and metric of what a measure gives.
-fn named(measure: &Metric) -> (String, &'static str) {
-    let of = |flow: &String, name| (flow.clone(), name);
-    match measure {
-        Metric::Goodput { flow, .. } => of(flow, "goodput"),
-        Metric::ThroughputIncrease { of, over, .. } => {
-            (format!("{of} over {over}"), "throughput_increase")
-        }
-        Metric::LinkUtilization { .. } => ("all".to_owned(), "link_utilization"),
-        Metric::JainFairness { .. } => ("all".to_owned(), "jain_fairness"),
-        Metric::MeanCwnd { flow, .. } => of(flow, "mean_cwnd"),
-        Metric::SegmentsSent { flow, .. } => of(flow, "segments_sent"),
-        Metric::Retransmissions { flow } => of(flow, "retransmissions"),
-        Metric::FastRetransmits { flow } => of(flow, "fast_retransmits"),
-        Metric::Timeouts { flow } => of(flow, "timeouts"),
-        Metric::MeanOneWayDelay { flow } => of(flow, "mean_one_way_delay"),
-        Metric::Drops { link, .. } => of(link, "drops"),
     }
 }
 

@@ -213,10 +213,10 @@ impl Place {
         Attachment::new(self.nodes[1], protocol, self.ports[1])
     }
 
-    /// From any local address to the sink's first.
+    /// From the source's first address to the sink's first.
     fn path(&self) -> Path {
-        let any = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-        Path::new(any, self.addresses[1].first().copied().unwrap_or(any))
+        let first = |addresses: &Vec<IpAddr>| addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        Path::new(first(&self.addresses[0]), first(&self.addresses[1]))
     }
 }
 
@@ -351,12 +351,8 @@ fn attach_udp(
     place: &Place,
     tally: &SharedTally,
 ) -> Result<(), BuildError> {
-    let local = place.addresses[0]
-        .first()
-        .copied()
-        .unwrap_or(place.path().local);
     let config = UdpSourceConfig {
-        path: Path::new(local, place.path().remote),
+        path: place.path(),
         source_port: place.ports[0],
         destination_port: place.ports[1],
     };
