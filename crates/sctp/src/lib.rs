@@ -23,6 +23,7 @@ mod random;
 pub mod rx;
 mod shutdown;
 mod state;
+pub mod stats;
 mod stream_table;
 mod timer;
 pub mod tx;

@@ -23,6 +23,7 @@ pub use message::{MessageBytes, ReceivedMessage};
 use crate::config::Config;
 use crate::path::PathId;
 use crate::profile::{Profile, WhenFull};
+use crate::stats::ReceiverStatistics;
 use order::{Order, Whole};
 use reassembly::{Fragmented, Reassembly};
 use sack_policy::SackPolicy;
@@ -66,6 +67,7 @@ pub struct Receiver {
     window: ReceiveWindow,
     sack: SackPolicy,
     from: PathId,
+    statistics: ReceiverStatistics,
 }
 
 impl Receiver {
@@ -82,11 +84,39 @@ impl Receiver {
             window: ReceiveWindow::new(config),
             sack: SackPolicy::new(config),
             from: PathId(0),
+            statistics: ReceiverStatistics::default(),
         }
     }
 
     /// Takes one DATA chunk that came on path `from`.
     pub fn handle_data(
+        &mut self,
+        now: Nanos,
+        data: Data,
+        from: PathId,
+        trace: &mut Trace,
+    ) -> DataOutcome {
+        let length = data.user_data.len() as u64;
+        let outcome = self.sort_data(now, data, from, trace);
+        match outcome {
+            DataOutcome::NewData => {
+                self.statistics.chunks += 1;
+                self.statistics.bytes += length;
+            }
+            DataOutcome::Duplicate => self.statistics.duplicates += 1,
+            DataOutcome::DroppedFull => self.statistics.dropped_full += 1,
+            DataOutcome::BeyondWindow => self.statistics.out_of_reach += 1,
+            DataOutcome::InvalidStream
+            | DataOutcome::NoUserData
+            | DataOutcome::ProtocolViolation => {
+                self.statistics.refused += 1;
+            }
+        }
+        outcome
+    }
+
+    /// Decides what becomes of a chunk, and does it.
+    fn sort_data(
         &mut self,
         now: Nanos,
         data: Data,
@@ -139,8 +169,7 @@ impl Receiver {
     /// much again, since only it can set free what waits behind it (RFC 9260 §6.2).
     fn has_room_for(&self, data: &Data, bytes: u64) -> bool {
         let fills_hole = data.tsn.lt(self.tracker.highest());
-        let held = self.reassembly.chunks() + self.order.waiting() + self.ready.len();
-        self.window.admits(bytes, held, fills_hole)
+        self.window.admits(bytes, fills_hole)
     }
 
     /// Notes the TSN, and when it must be acknowledged.
@@ -176,6 +205,7 @@ impl Receiver {
                 Whole {
                     message,
                     bytes,
+                    counted: true,
                     since: now,
                 },
                 trace,
@@ -187,7 +217,7 @@ impl Receiver {
         };
         match self.reassembly.insert(data) {
             Fragmented::Held => true,
-            Fragmented::Complete(message, _) => {
+            Fragmented::Complete(message) => {
                 let counted = |part: &Bytes| self.profile.rwnd_counts.bytes(part.len());
                 let bytes = message.payload.parts().iter().map(counted).sum();
                 self.whole(
@@ -195,13 +225,14 @@ impl Receiver {
                     Whole {
                         message,
                         bytes,
+                        counted: true,
                         since: now,
                     },
                     trace,
                 )
             }
             Fragmented::Contradiction => {
-                self.window.free(bytes);
+                self.window.free(bytes, 1);
                 false
             }
         }
@@ -209,6 +240,7 @@ impl Receiver {
 
     fn whole(&mut self, now: Nanos, mut whole: Whole, trace: &mut Trace) -> bool {
         let (ready, window) = (&mut self.ready, &mut self.window);
+        let messages = &mut self.statistics.messages;
         let as_read = !self.profile.window_counts_deliverable;
         let mut deliver = |mut whole: Whole| {
             let length = whole.message.payload.len() as f64;
@@ -220,15 +252,18 @@ impl Receiver {
                 time::seconds(now - whole.since),
             );
             if as_read {
-                window.free(std::mem::take(&mut whole.bytes));
+                let chunks = whole.message.payload.parts().len();
+                window.free(std::mem::take(&mut whole.bytes), chunks);
+                whole.counted = false;
             }
+            *messages += 1;
             ready.push_back(whole);
         };
         if whole.message.unordered {
             deliver(whole);
             return true;
         }
-        let bytes = whole.bytes;
+        let (bytes, chunks) = (whole.bytes, whole.message.payload.parts().len());
         if self.order.must_wait(&whole.message)
             && let MessageBytes::One(payload) = &mut whole.message.payload
         {
@@ -236,7 +271,7 @@ impl Receiver {
         }
         let in_order = self.order.insert(whole, deliver);
         if !in_order {
-            self.window.free(bytes);
+            self.window.free(bytes, chunks);
         }
         in_order
     }
@@ -294,6 +329,7 @@ impl Receiver {
         self.tracker.forget_duplicates(duplicates);
         self.window.advertised(advertised);
         self.sack.sent();
+        self.statistics.sacks += 1;
         trace.record(now, Probe::AdvertisedRwnd, 0, advertised.into());
         Ok(())
     }
@@ -302,7 +338,10 @@ impl Receiver {
     /// been closed and is open again.
     pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
         let whole = self.ready.pop_front()?;
-        self.window.free(whole.bytes);
+        if whole.counted {
+            self.window
+                .free(whole.bytes, whole.message.payload.parts().len());
+        }
         if self.window.update_is_worth_a_sack() {
             self.sack.demand();
         }
@@ -312,6 +351,11 @@ impl Receiver {
     /// Whether [`Receiver::poll_message`] has something to give.
     pub fn has_message(&self) -> bool {
         !self.ready.is_empty()
+    }
+
+    /// What was seen so far.
+    pub fn statistics(&self) -> &ReceiverStatistics {
+        &self.statistics
     }
 
     /// The window that a SACK would advertise now, bytes.

@@ -23,6 +23,7 @@ pub use send_queue::Message;
 use crate::config::Config;
 use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::profile::{MaxBurst, Profile};
+use crate::stats::SenderStatistics;
 use ack::PathAck;
 use gaps::Run;
 use outstanding::Outstanding;
@@ -77,10 +78,20 @@ pub struct Sender {
     one_packet: bool,
     /// Retransmissions wait for the next SACK.
     gate_closed: bool,
+    probe: Option<Probing>,
+    statistics: SenderStatistics,
     burst: Burst,
     /// Scratch of `handle_sack`, kept for its memory.
     blocks: Vec<Run>,
     acks: Vec<PathAck>,
+}
+
+/// A chunk sent although the peer's window had no room for it (RFC 9260 §6.1 A).
+#[derive(Clone, Copy, Debug)]
+struct Probing {
+    tsn: Tsn,
+    /// A SACK came since it was last sent: the peer lives, and keeps its window closed.
+    answered: bool,
 }
 
 /// Counts the packets of one occasion to send (RFC 9260 §6.1 D).
@@ -128,6 +139,8 @@ impl Sender {
             reportable_from: initial_tsn,
             one_packet: false,
             gate_closed: false,
+            probe: None,
+            statistics: SenderStatistics::default(),
             burst: Burst::default(),
             blocks: Vec::new(),
             acks: Vec::new(),
@@ -200,6 +213,11 @@ impl Sender {
         self.peer_rwnd
     }
 
+    /// What was done so far.
+    pub fn statistics(&self) -> &SenderStatistics {
+        &self.statistics
+    }
+
     /// Chunks in the retransmission ring.
     pub fn outstanding_chunks(&self) -> usize {
         self.outstanding.len()
@@ -216,8 +234,7 @@ impl Sender {
         if let Some(tsn) = self.outstanding.first_marked() {
             let path = self.retransmission_path(tsn, paths)?;
             let entry = paths.get(path);
-            let allowed =
-                self.one_packet || (!self.gate_closed && entry.flightsize < entry.cc.cwnd());
+            let allowed = self.one_packet || (!self.gate_closed && entry.has_room());
             return allowed.then_some(path);
         }
         let path = paths.choose_for_new_data();
@@ -234,7 +251,7 @@ impl Sender {
     fn windows_allow_new(&self, path: PathId, paths: &Paths) -> bool {
         let entry = paths.get(path);
         !self.queue.is_empty()
-            && entry.flightsize < entry.cc.cwnd()
+            && entry.has_room()
             && self.may_use(path, paths)
             && (self.fits_peer_window(path, paths) || self.in_flight_for_window() == 0)
     }

@@ -70,6 +70,8 @@ pub struct PathEntry {
     pub(crate) timed: Option<Tsn>,
     /// No chunk last sent here and still unacknowledged has a lower TSN; a bound, tightened when asked.
     pub(crate) earliest: Option<Tsn>,
+    /// A timeout has been: one packet at a time until something is acknowledged (RFC 9260 §7.2.1).
+    pub(crate) one_packet_in_flight: bool,
     /// When idle time next shrinks cwnd.
     pub(crate) decay_at: Option<Nanos>,
 }
@@ -90,6 +92,7 @@ impl PathEntry {
             heartbeat: Heartbeat::default(),
             timed: None,
             earliest: None,
+            one_packet_in_flight: false,
             decay_at: None,
         }
     }
@@ -110,6 +113,16 @@ impl PathEntry {
             self.rto.srtt().map_or(0.0, seconds),
         );
         trace.record(now, Probe::Rto, id.0.into(), seconds(self.rto.rto()));
+    }
+
+    /// Whether cwnd lets another packet go (RFC 9260 §6.1 B): it may be exceeded by less than a packet.
+    pub(crate) fn has_room(&self) -> bool {
+        let limit = if self.one_packet_in_flight {
+            1
+        } else {
+            self.cc.cwnd()
+        };
+        self.flightsize < limit
     }
 
     /// (Re)starts T3-rtx with the RTO in force.

@@ -14,7 +14,7 @@ pub(super) enum Fragmented {
     /// It waits for others; what it holds stays in the receive buffer.
     Held,
     /// It was the last one missing of this message.
-    Complete(ReceivedMessage, usize),
+    Complete(ReceivedMessage),
     /// It contradicts its neighbours: a beginning inside a message, or another stream's number. Nothing was kept of it.
     Contradiction,
 }
@@ -41,17 +41,14 @@ impl Run {
             && (self.ppid == data.ppid || !self.beginning)
     }
 
-    fn into_message(self) -> (ReceivedMessage, usize) {
-        let chunks = self.parts.len();
-        let payload = MessageBytes::Many(self.parts);
-        let message = ReceivedMessage {
+    fn into_message(self) -> ReceivedMessage {
+        ReceivedMessage {
             stream: self.stream,
             ppid: self.ppid,
             unordered: self.unordered,
             ssn: self.ssn,
-            payload,
-        };
-        (message, chunks)
+            payload: MessageBytes::Many(self.parts),
+        }
     }
 }
 
@@ -59,13 +56,13 @@ impl Run {
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
     runs: VecDeque<Run>,
-    chunks: usize,
 }
 
 impl Reassembly {
     /// Fragments held.
-    pub fn chunks(&self) -> usize {
-        self.chunks
+    #[cfg(test)]
+    fn chunks(&self) -> usize {
+        self.runs.iter().map(|run| run.parts.len()).sum()
     }
 
     /// Takes a fragment whose TSN is new.
@@ -87,7 +84,6 @@ impl Reassembly {
         if contradiction {
             return Fragmented::Contradiction;
         }
-        self.chunks += 1;
         let at = match (joins_before, joins_after) {
             (true, _) => {
                 self.append(position - 1, data);
@@ -138,11 +134,7 @@ impl Reassembly {
             return Fragmented::Held;
         }
         match self.runs.remove(at) {
-            Some(run) => {
-                let (message, chunks) = run.into_message();
-                self.chunks -= chunks;
-                Fragmented::Complete(message, chunks)
-            }
+            Some(run) => Fragmented::Complete(run.into_message()),
             None => Fragmented::Held,
         }
     }
@@ -191,15 +183,11 @@ mod tests {
                 if turn < 4 {
                     assert_eq!(result, Fragmented::Held, "{order:?}");
                 } else {
-                    let Fragmented::Complete(message, chunks) = result else {
+                    let Fragmented::Complete(message) = result else {
                         panic!("{order:?}: {result:?}")
                     };
                     let expected: Vec<u8> = tsns.iter().flat_map(|tsn| [*tsn as u8; 3]).collect();
-                    assert_eq!(
-                        (message.payload.into_bytes().to_vec(), chunks),
-                        (expected, 5),
-                        "{order:?}"
-                    );
+                    assert_eq!(message.payload.into_bytes().to_vec(), expected, "{order:?}");
                 }
             }
             assert_eq!(reassembly.chunks(), 0);
@@ -235,7 +223,7 @@ mod tests {
         assert_eq!(reassembly.insert(second), Fragmented::Held);
         assert!(matches!(
             reassembly.insert(fragment(10, true, false)),
-            Fragmented::Complete(_, 2)
+            Fragmented::Complete(_)
         ));
         assert_eq!(reassembly.chunks(), 1);
     }
@@ -265,7 +253,7 @@ mod tests {
         );
         assert!(matches!(
             reassembly.insert(fragment(11, false, true)),
-            Fragmented::Complete(_, 2)
+            Fragmented::Complete(_)
         ));
     }
 }

@@ -1,1 +1,361 @@
+//! Receiver rules, chunk by chunk.
 
+use anabranch_transport::ProbeSet;
+use anabranch_transport::time::MILLISECOND;
+use anabranch_wire::chunk::Chunk;
+use anabranch_wire::{Checksum, CommonHeader, Packet, Ssn};
+use bytes::BytesMut;
+
+use super::*;
+
+struct Rig {
+    now: Nanos,
+    receiver: Receiver,
+    trace: Trace,
+}
+
+/// A SACK as the peer would read it.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    cumulative: u32,
+    a_rwnd: u32,
+    blocks: Vec<(u16, u16)>,
+    duplicates: Vec<u32>,
+}
+
+impl Rig {
+    fn new(config: &Config) -> Self {
+        Self {
+            now: 0,
+            receiver: Receiver::new(config, Tsn(1), 10),
+            trace: Trace::new(ProbeSet::ALL),
+        }
+    }
+
+    /// One packet with one whole message of stream 0, whose number in the stream is its TSN less one.
+    fn arrive(&mut self, tsn: u32, length: usize) -> DataOutcome {
+        self.packet(chunk(tsn, length))
+    }
+
+    fn packet(&mut self, data: Data) -> DataOutcome {
+        let outcome = self
+            .receiver
+            .handle_data(self.now, data, PathId(0), &mut self.trace);
+        self.receiver.on_packet_end(self.now);
+        outcome
+    }
+
+    fn sack(&mut self, limit: usize) -> Seen {
+        let header = CommonHeader {
+            source_port: 1,
+            destination_port: 2,
+            verification_tag: 3,
+        };
+        let mut out = BytesMut::new();
+        let mut packet = PacketBuilder::new(&mut out, header, limit);
+        self.receiver
+            .push_sack(self.now, &mut packet, &mut self.trace)
+            .expect("room for a SACK");
+        packet.finish(true);
+        let out = out.freeze();
+        let packet = Packet::parse(&out, Checksum::Verify).expect("our own packet");
+        let raw = packet
+            .chunks()
+            .next()
+            .expect("one chunk")
+            .expect("a whole chunk");
+        let Ok(Chunk::Sack(sack)) = Chunk::decode(raw) else {
+            panic!("not a SACK")
+        };
+        Seen {
+            cumulative: sack.cumulative_tsn_ack.0,
+            a_rwnd: sack.a_rwnd,
+            blocks: sack
+                .gap_blocks()
+                .map(|block| (block.start, block.end))
+                .collect(),
+            duplicates: sack.duplicates().map(|tsn| tsn.0).collect(),
+        }
+    }
+
+    fn due_then_sack(&mut self) -> bool {
+        let due = self.receiver.sack_due();
+        if due {
+            self.sack(1500);
+        }
+        due
+    }
+
+    fn messages(&mut self) -> Vec<u16> {
+        std::iter::from_fn(|| self.receiver.poll_message())
+            .map(|message| message.ssn.0)
+            .collect()
+    }
+}
+
+fn chunk(tsn: u32, length: usize) -> Data {
+    Data {
+        tsn: Tsn(tsn),
+        stream_id: 0,
+        ssn: Ssn((tsn - 1) as u16),
+        ppid: 0,
+        unordered: false,
+        beginning: true,
+        ending: true,
+        immediate: false,
+        user_data: Bytes::from(vec![0; length]),
+    }
+}
+
+fn config(receive_buffer: u32) -> Config {
+    Config {
+        receive_buffer,
+        ..Config::default()
+    }
+}
+
+#[test]
+fn acknowledgements_come_with_the_first_then_every_second_packet_or_after_200_ms() {
+    let mut rig = Rig::new(&config(65536));
+    let due: Vec<bool> = (1..=5)
+        .map(|tsn| {
+            rig.arrive(tsn, 10);
+            rig.due_then_sack()
+        })
+        .collect();
+    assert_eq!(due, [true, false, true, false, true]);
+    rig.now = 50 * MILLISECOND;
+    rig.arrive(6, 10);
+    assert_eq!(rig.receiver.sack_deadline(), Some(250 * MILLISECOND));
+    rig.receiver.handle_sack_timer(249 * MILLISECOND);
+    assert!(!rig.receiver.sack_due() && rig.receiver.sack_useful());
+    rig.receiver.handle_sack_timer(250 * MILLISECOND);
+    assert!(rig.due_then_sack());
+    assert_eq!(
+        (rig.receiver.sack_deadline(), rig.receiver.sack_useful()),
+        (None, false)
+    );
+    let mut every = Rig::new(&Config {
+        delayed_sack: false,
+        ..config(65536)
+    });
+    assert!((1..=5).all(|tsn| {
+        every.arrive(tsn, 10);
+        every.due_then_sack()
+    }));
+}
+
+#[test]
+fn gaps_duplicates_the_immediate_bit_and_a_filled_gap_are_answered_at_once() {
+    for (fills, profile) in [(true, Profile::rfc9260()), (false, Profile::rfc4960())] {
+        let mut rig = Rig::new(&Config {
+            receive_buffer: 65536,
+            ..Config::new(profile)
+        });
+        rig.arrive(1, 10);
+        rig.due_then_sack();
+        rig.arrive(3, 10);
+        assert!(rig.due_then_sack(), "a gap");
+        rig.arrive(4, 10);
+        assert!(rig.due_then_sack(), "the gap is still there");
+        rig.arrive(2, 10);
+        assert_eq!(rig.receiver.sack_due(), fills, "the gap is filled");
+        rig.sack(1500);
+        assert_eq!(rig.arrive(2, 10), DataOutcome::Duplicate);
+        assert!(rig.due_then_sack(), "a duplicate");
+        rig.packet(Data {
+            immediate: true,
+            ..chunk(5, 10)
+        });
+        assert!(rig.due_then_sack(), "the I bit");
+    }
+}
+
+#[test]
+fn a_sack_names_gaps_and_duplicates_as_many_as_fit() {
+    let mut rig = Rig::new(&config(65536));
+    (1..=3).for_each(|tsn| {
+        rig.arrive(tsn, 100);
+    });
+    (5..45).step_by(2).for_each(|tsn| {
+        rig.arrive(tsn, 100);
+    });
+    rig.arrive(2, 100);
+    rig.arrive(5, 100);
+    let seen = rig.sack(12 + 16 + 4 * 10);
+    assert_eq!(
+        (seen.cumulative, seen.blocks.len(), seen.duplicates.len()),
+        (3, 10, 0),
+        "ten entries of room"
+    );
+    assert_eq!((seen.blocks[0], seen.blocks[9]), ((2, 2), (20, 20)));
+    let seen = rig.sack(1500);
+    assert_eq!((seen.blocks.len(), seen.duplicates), (20, vec![2, 5]));
+    assert_eq!(rig.sack(1500).duplicates, [] as [u32; 0], "reported once");
+}
+
+#[test]
+fn order_is_kept_and_the_wait_behind_a_hole_is_recorded() {
+    let mut rig = Rig::new(&config(65536));
+    rig.arrive(1, 10);
+    rig.now = 10 * MILLISECOND;
+    rig.arrive(3, 10);
+    rig.packet(Data {
+        unordered: true,
+        ..chunk(4, 10)
+    });
+    rig.packet(Data {
+        stream_id: 1,
+        ssn: Ssn(0),
+        ..chunk(5, 10)
+    });
+    assert_eq!(
+        rig.messages(),
+        [0, 3, 0],
+        "what is not behind the hole passes"
+    );
+    rig.now = 30 * MILLISECOND;
+    rig.arrive(2, 10);
+    assert_eq!(rig.messages(), [1, 2]);
+    assert!(rig.receiver.is_empty());
+    let waits: Vec<f64> = rig
+        .trace
+        .drain()
+        .filter(|s| s.probe == Probe::HeadOfLineWait)
+        .map(|s| s.value)
+        .collect();
+    assert_eq!(waits, [0.0, 0.0, 0.0, 0.0, 0.02]);
+}
+
+#[test]
+fn the_window_falls_with_what_is_held_and_small_windows_are_not_advertised() {
+    let mut rig = Rig::new(&config(4000));
+    rig.arrive(1, 1000);
+    assert_eq!(rig.sack(1500).a_rwnd, 3000);
+    rig.arrive(2, 1400);
+    assert_eq!(rig.sack(1500).a_rwnd, 1600);
+    rig.arrive(3, 200);
+    assert_eq!(rig.sack(1500).a_rwnd, 0, "1400 left is less than an MTU");
+    assert_eq!(rig.arrive(4, 1401), DataOutcome::DroppedFull);
+    assert!(rig.receiver.sack_due(), "a probe is answered");
+    assert_eq!(rig.sack(1500).cumulative, 3);
+    assert_eq!(rig.arrive(4, 1400), DataOutcome::NewData);
+    rig.sack(1500);
+    rig.receiver.poll_message().expect("the first message");
+    assert!(!rig.receiver.sack_due(), "1000 are not worth a SACK");
+    rig.receiver.poll_message().expect("the second message");
+    assert!(rig.receiver.sack_due(), "the window is open again");
+    assert_eq!(rig.sack(1500).a_rwnd, 2400);
+}
+
+#[test]
+fn a_full_buffer_still_takes_what_fills_a_hole() {
+    let mut rig = Rig::new(&config(3000));
+    rig.arrive(1, 1000);
+    rig.arrive(3, 1000);
+    rig.arrive(4, 1000);
+    assert_eq!(rig.arrive(5, 1000), DataOutcome::DroppedFull);
+    assert_eq!(rig.arrive(2, 1000), DataOutcome::NewData);
+    assert_eq!(rig.messages(), [0, 1, 2, 3]);
+    assert!(rig.receiver.is_empty());
+}
+
+/// ns-2.35: a chunk larger than what is left is dropped without a SACK; whole messages in order take no room.
+#[test]
+fn ns2_drops_silently_and_counts_chunk_headers() {
+    let mut rig = Rig::new(&Config {
+        receive_buffer: 3000,
+        delayed_sack: false,
+        ..Config::new(Profile::ns2())
+    });
+    rig.arrive(1, 1432);
+    assert_eq!(
+        rig.sack(1500),
+        Seen {
+            cumulative: 1,
+            a_rwnd: 3000,
+            blocks: vec![],
+            duplicates: vec![]
+        }
+    );
+    rig.arrive(3, 1432);
+    assert_eq!(rig.sack(1500).a_rwnd, 3000 - 1448);
+    rig.arrive(4, 1432);
+    assert_eq!(rig.sack(1500).a_rwnd, 3000 - 2 * 1448);
+    assert_eq!(
+        rig.arrive(2, 1432),
+        DataOutcome::DroppedFull,
+        "even one that fills the hole"
+    );
+    let mut fresh = Rig::new(&Config {
+        receive_buffer: 1447,
+        ..Config::new(Profile::ns2())
+    });
+    assert_eq!(fresh.arrive(1, 1432), DataOutcome::DroppedFull);
+    assert!(!fresh.receiver.sack_due());
+}
+
+#[test]
+fn chunks_that_break_rules() {
+    let mut rig = Rig::new(&config(65536));
+    assert_eq!(rig.arrive(1, 0), DataOutcome::NoUserData);
+    assert_eq!(
+        rig.packet(Data {
+            stream_id: 10,
+            ..chunk(1, 10)
+        }),
+        DataOutcome::InvalidStream
+    );
+    assert_eq!(
+        rig.receiver.cumulative_tsn(),
+        Tsn(1),
+        "acknowledged all the same"
+    );
+    assert_eq!(rig.arrive(70_000, 10), DataOutcome::BeyondWindow);
+    assert_eq!(
+        rig.packet(Data {
+            ssn: Ssn(0),
+            ..chunk(2, 10)
+        }),
+        DataOutcome::NewData
+    );
+    assert_eq!(
+        rig.packet(Data {
+            ssn: Ssn(0),
+            ..chunk(3, 10)
+        }),
+        DataOutcome::ProtocolViolation
+    );
+    assert_eq!(rig.messages(), [0]);
+    assert!(
+        rig.receiver.is_empty(),
+        "nothing of the broken ones is held"
+    );
+}
+
+/// A peer that leaves holes and sends tiny chunks cannot make the receiver hold more than its bounds.
+#[test]
+fn memory_is_bounded_whatever_the_peer_sends() {
+    let mut rig = Rig::new(&config(10_000));
+    let mut taken = 0;
+    for tsn in (3..=65_000).step_by(2) {
+        let datagram = Bytes::from(vec![0; 1500]);
+        let user_data = datagram.slice(..1);
+        if rig.packet(Data {
+            user_data,
+            ..chunk(tsn, 1)
+        }) == DataOutcome::NewData
+        {
+            taken += 1;
+        }
+    }
+    assert_eq!(taken, 1 + 10_000 / 16 - 1);
+    for tsn in (2..=65_000).rev() {
+        rig.packet(Data {
+            beginning: tsn % 2 == 0,
+            ending: false,
+            ..chunk(tsn, 100)
+        });
+    }
+    assert!(rig.receiver.window.used() <= 20_000);
+}

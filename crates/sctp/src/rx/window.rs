@@ -14,7 +14,9 @@ const LEAST_CHUNKS: u64 = 64;
 pub(super) struct ReceiveWindow {
     size: u64,
     used: u64,
-    most_chunks: usize,
+    /// Chunks held, and the most that are.
+    held: u64,
+    most_chunks: u64,
     /// Windows smaller than this are not advertised; 0 without silly-window avoidance.
     least: u64,
     /// What the last SACK said.
@@ -34,7 +36,8 @@ impl ReceiveWindow {
         Self {
             size,
             used: 0,
-            most_chunks: (size / CHUNK_COST).max(LEAST_CHUNKS) as usize,
+            held: 0,
+            most_chunks: size.div_ceil(CHUNK_COST).max(LEAST_CHUNKS),
             least,
             told: size,
             silent: config.profile.when_full == WhenFull::Silent,
@@ -54,30 +57,40 @@ impl ReceiveWindow {
         bytes <= self.left()
     }
 
-    /// Whether a chunk of `bytes` is taken while `held` are. Except where the profile drops silently, one that fills a
-    /// hole may overrun the buffer by as much again.
-    pub fn admits(&self, bytes: u64, held: usize, fills_hole: bool) -> bool {
+    /// Whether a chunk of `bytes` is taken. Except where the profile drops silently, one that fills a hole may overrun
+    /// the buffer by as much again.
+    pub fn admits(&self, bytes: u64, fills_hole: bool) -> bool {
         if self.silent {
             return self.fits(bytes);
         }
         if fills_hole {
-            return held < 2 * self.most_chunks && self.used + bytes <= 2 * self.size;
+            return self.held < 2 * self.most_chunks && self.used + bytes <= 2 * self.size;
         }
-        held < self.most_chunks && self.fits(bytes)
+        self.held < self.most_chunks && self.fits(bytes)
     }
 
+    /// A chunk of `bytes` is held.
     pub fn take(&mut self, bytes: u64) {
         self.used += bytes;
+        self.held += 1;
     }
 
-    pub fn free(&mut self, bytes: u64) {
+    /// `chunks` of `bytes` in all are no longer held.
+    pub fn free(&mut self, bytes: u64, chunks: usize) {
         debug_assert!(bytes <= self.used, "freed more than was taken");
         self.used = self.used.saturating_sub(bytes);
+        self.held = self.held.saturating_sub(chunks as u64);
     }
 
     /// The a_rwnd to put in a SACK.
     pub fn to_advertise(&self) -> u32 {
-        let left = self.left();
+        // Many tiny chunks fill the buffer before their bytes do.
+        let tiny = self.most_chunks.saturating_sub(self.held) * CHUNK_COST;
+        let left = if self.silent {
+            self.left()
+        } else {
+            self.left().min(tiny)
+        };
         if left < self.least {
             0
         } else {

@@ -6,7 +6,7 @@ use anabranch_wire::Tsn;
 use anabranch_wire::chunk::Sack;
 
 use super::gaps::{self, Run};
-use super::outstanding::{ChunkState, Outgoing};
+use super::outstanding::{ChunkState, Standing};
 use super::{Sender, trace_window, window};
 use crate::path::{PathId, Paths};
 use crate::profile::{Counts, IdleDecay};
@@ -54,6 +54,7 @@ impl Sender {
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> SackOutcome {
+        self.statistics.sacks += 1;
         let mut blocks = std::mem::take(&mut self.blocks);
         gaps::read_blocks(sack.gap_blocks(), &mut blocks);
         let outcome = self.acknowledge(
@@ -88,6 +89,7 @@ impl Sender {
     ) -> SackOutcome {
         let point = self.outstanding.cumulative_point();
         if !cumulative.ge(point) {
+            self.statistics.stale_sacks += 1;
             return SackOutcome {
                 stale: true,
                 ..SackOutcome::default()
@@ -98,6 +100,7 @@ impl Sender {
             .and_then(|(blocks, _)| blocks.last())
             .map_or(cumulative, |run| cumulative.add(run.end));
         if highest_reported.distance_from(point) > highest_sent.distance_from(point) {
+            self.statistics.impossible_sacks += 1;
             return SackOutcome {
                 protocol_violation: true,
                 ..SackOutcome::default()
@@ -131,6 +134,10 @@ impl Sender {
         self.settle_paths(now, advanced, still_recovering, &mut outcome, paths, trace);
         if !still_recovering {
             self.recovery_until = None;
+        }
+        self.probe = self.probe.filter(|probe| probe.tsn.gt(cumulative));
+        if let (Some(probe), Some(_)) = (&mut self.probe, report) {
+            probe.answered = true;
         }
         self.one_packet = false;
         self.gate_closed = false;
@@ -176,7 +183,7 @@ impl Sender {
     ) {
         while let Some((tsn, chunk)) = self.outstanding.pop_up_to(cumulative) {
             if chunk.state != ChunkState::GapAcked {
-                self.count_acked(now, tsn, &chunk, paths);
+                self.count_acked(now, tsn, chunk.standing(), paths);
                 newly.count(tsn);
             }
             // The next burst could be large, since the retransmission released many at once (RFC 9260 §6.1 D).
@@ -213,12 +220,9 @@ impl Sender {
         let Some(chunk) = self.outstanding.get(tsn) else {
             return;
         };
-        let chunk = Outgoing {
-            fragment: chunk.fragment.clone(),
-            ..*chunk
-        };
+        let standing = chunk.standing();
         self.outstanding.set_state(tsn, ChunkState::GapAcked);
-        self.count_acked(now, tsn, &chunk, paths);
+        self.count_acked(now, tsn, standing, paths);
     }
 
     /// The receiver no longer reports a TSN that a gap block had acknowledged (RFC 9260 §6.2.1 D iii).
@@ -246,8 +250,8 @@ impl Sender {
     }
 
     /// Counts a chunk that was in flight or marked, and is acknowledged now.
-    fn count_acked(&mut self, now: Nanos, tsn: Tsn, chunk: &Outgoing, paths: &mut Paths) {
-        let length = chunk.fragment.user_data.len();
+    fn count_acked(&mut self, now: Nanos, tsn: Tsn, chunk: Standing, paths: &mut Paths) {
+        let length = chunk.length;
         let (bytes, rwnd) = (
             self.profile.cwnd_counts.bytes(length),
             self.profile.rwnd_counts.bytes(length),
@@ -314,6 +318,7 @@ impl Sender {
     ) {
         let entry = paths.get_mut(id);
         if ack.chunks > 0 {
+            entry.one_packet_in_flight = false;
             let before = window(entry);
             entry.cc.on_ack(&AckSample {
                 now,

@@ -6,7 +6,7 @@ use anabranch_wire::chunk::Data;
 use anabranch_wire::{Encode, PacketBuilder, Tsn};
 
 use super::outstanding::{ChunkState, Outgoing};
-use super::{Sender, trace_window, window};
+use super::{Probing, Sender, trace_window, window};
 use crate::path::mtu::DATA_HEADER;
 use crate::path::{PathId, Paths};
 use crate::profile::MaxBurst;
@@ -103,6 +103,8 @@ impl Sender {
             return;
         };
         let (length, from) = (chunk.fragment.user_data.len(), chunk.path);
+        self.statistics.chunks_retransmitted += 1;
+        self.statistics.bytes_retransmitted += length as u64;
         chunk.transmissions += 1;
         chunk.sent_at = now;
         chunk.path = id;
@@ -188,6 +190,13 @@ impl Sender {
             {
                 break;
             }
+            if !fits_window {
+                self.statistics.window_probes += 1;
+                self.probe = Some(Probing {
+                    tsn: self.outstanding.next_tsn(),
+                    answered: false,
+                });
+            }
             self.send_new(now, id, most, packet, paths, trace);
             count += 1;
             if !self.bundling {
@@ -231,6 +240,8 @@ impl Sender {
         };
         let tsn = self.outstanding.next_tsn();
         let length = fragment.user_data.len();
+        self.statistics.chunks_sent += 1;
+        self.statistics.bytes_sent += length as u64;
         let chunk = Outgoing {
             fragment,
             state: ChunkState::InFlight,

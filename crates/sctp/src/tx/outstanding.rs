@@ -35,7 +35,28 @@ pub(super) struct Outgoing {
     pub fast_retransmitted: bool,
 }
 
+/// What the bookkeeping needs of a chunk, without its data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Standing {
+    pub state: ChunkState,
+    pub path: PathId,
+    pub sent_at: Nanos,
+    pub transmissions: u32,
+    /// Bytes of user data.
+    pub length: usize,
+}
+
 impl Outgoing {
+    pub fn standing(&self) -> Standing {
+        Standing {
+            state: self.state,
+            path: self.path,
+            sent_at: self.sent_at,
+            transmissions: self.transmissions,
+            length: self.fragment.user_data.len(),
+        }
+    }
+
     /// The chunk as it goes on the wire.
     pub fn to_data(&self, tsn: Tsn) -> Data {
         Data {

@@ -137,6 +137,7 @@ impl Sender {
         }
         let path = chunk.path;
         self.mark(tsn, false, paths);
+        self.statistics.fast_retransmits += 1;
         self.acks[usize::from(path.0)].lost = true;
         trace.record(now, Probe::FastRetransmit, path.0.into(), self.number(tsn));
         true
@@ -275,7 +276,9 @@ impl Sender {
             entry.flightsize + entry.marked_bytes,
         );
         entry.rto.back_off();
+        self.statistics.timeouts += 1;
         entry.decay_at = None;
+        entry.one_packet_in_flight = true;
         if self.profile.loss_cancels_rtt {
             entry.timed = None;
         }
@@ -290,8 +293,12 @@ impl Sender {
         self.gate_closed = false;
         self.burst.restart(now);
         self.trace_flight(now, id, paths.get(id), trace);
+        let answered = self.probe.is_some_and(|probe| probe.answered);
+        if let Some(probe) = &mut self.probe {
+            probe.answered = false;
+        }
         T3Outcome::Marked {
-            count_error: !self.probing(),
+            count_error: !answered,
         }
     }
 
@@ -305,10 +312,5 @@ impl Sender {
             self.mark(tsn, true, paths);
             next = self.outstanding.earliest_on(id, tsn.next());
         }
-    }
-
-    /// One chunk probes a window that the peer's SACKs say is closed.
-    fn probing(&self) -> bool {
-        self.outstanding.len() == 1 && self.a_rwnd == 0
     }
 }

@@ -1,1 +1,673 @@
+//! Traces computed by hand, on one path with segments of 1448 bytes (1432 of user data), an MTU of 1480.
 
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_transport::{Path, ProbeSet, Sample};
+use anabranch_wire::chunk::{Chunk, GapAckBlock, OutgoingSack};
+use anabranch_wire::{Checksum, CommonHeader, Packet, PacketBuilder};
+use bytes::{Bytes, BytesMut};
+
+use super::*;
+use crate::config::SchedulerKind;
+use crate::profile::{FastRecovery, RetransmissionPath};
+
+const SEGMENT: u64 = 1448;
+const MESSAGE: usize = 1432;
+
+struct Rig {
+    now: Nanos,
+    sender: Sender,
+    paths: Paths,
+    trace: Trace,
+    /// Offsets of the TSNs sent, in order of sending, with the path; and packets.
+    sent: Vec<(u32, u8)>,
+    packets: usize,
+    start: Tsn,
+}
+
+fn config(profile: Profile) -> Config {
+    Config {
+        mtu: 1480,
+        send_buffer: 1 << 30,
+        ..Config::new(profile)
+    }
+}
+
+fn path(last: u8) -> Path {
+    Path::new(
+        IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)),
+        IpAddr::V4(Ipv4Addr::new(10, 0, 1, last)),
+    )
+}
+
+impl Rig {
+    fn new(config: &Config, start: u32) -> Self {
+        let mut sender = Sender::new(config, Tsn(start));
+        sender.set_peer(65536, 10);
+        Self {
+            now: 0,
+            sender,
+            paths: Paths::new(config, path(1), PathState::Active),
+            trace: Trace::new(ProbeSet::ALL),
+            sent: Vec::new(),
+            packets: 0,
+            start: Tsn(start),
+        }
+    }
+
+    fn offer(&mut self, count: usize, length: usize) {
+        for _ in 0..count {
+            let message = Message {
+                ppid: 0,
+                unordered: false,
+                payload: Bytes::from(vec![1; length]),
+            };
+            self.sender
+                .send(0, message)
+                .expect("room in the send buffer");
+        }
+    }
+
+    /// Sends all that may go, and returns the offsets of the TSNs.
+    fn drain(&mut self) -> Vec<u32> {
+        let before = self.sent.len();
+        while let Some(id) = self.sender.wants_to_send(self.now, &self.paths) {
+            let header = CommonHeader {
+                source_port: 1,
+                destination_port: 2,
+                verification_tag: 3,
+            };
+            let mut out = BytesMut::new();
+            let limit = self.paths.get(id).max_packet;
+            let mut packet = PacketBuilder::new(&mut out, header, limit);
+            let added =
+                self.sender
+                    .fill(self.now, id, &mut packet, &mut self.paths, &mut self.trace);
+            assert!(added > 0, "it wanted to send");
+            packet.finish(true);
+            assert!(out.len() <= limit);
+            self.packets += 1;
+            let out = out.freeze();
+            let packet = Packet::parse(&out, Checksum::Verify).expect("our own packet");
+            for raw in packet.chunks() {
+                let Ok(Chunk::Data(data)) = Chunk::decode(raw.expect("a chunk")) else {
+                    panic!("not DATA")
+                };
+                self.sent.push((data.tsn.distance_from(self.start), id.0));
+            }
+        }
+        self.sent[before..].iter().map(|sent| sent.0).collect()
+    }
+
+    /// A SACK: all below offset `next` arrived, and the blocks (offsets of TSNs from the start, both ends included).
+    fn sack(&mut self, next: u32, blocks: &[(u32, u32)], a_rwnd: u32) -> SackOutcome {
+        let cumulative = self.start.add(next).prev();
+        let relative = |offset: u32| (offset + 1 - next) as u16;
+        let blocks: Vec<GapAckBlock> = blocks
+            .iter()
+            .map(|&(a, b)| GapAckBlock {
+                start: relative(a),
+                end: relative(b),
+            })
+            .collect();
+        let sack = OutgoingSack {
+            cumulative_tsn_ack: cumulative,
+            a_rwnd,
+            gap_blocks: blocks.iter().copied(),
+            duplicates: &[],
+        };
+        self.sender
+            .handle_sack(self.now, &sack.to_sack(), &mut self.paths, &mut self.trace)
+    }
+
+    fn sack_and_drain(&mut self, next: u32, blocks: &[(u32, u32)]) -> Vec<u32> {
+        self.sack(next, blocks, 65536);
+        self.drain()
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.paths.get(PathId(0)).cc.cwnd()
+    }
+
+    fn flight(&self) -> u64 {
+        self.paths.get(PathId(0)).flightsize
+    }
+
+    fn probe(&mut self, probe: Probe) -> Vec<f64> {
+        self.trace
+            .drain()
+            .filter(|sample: &Sample| sample.probe == probe)
+            .map(|sample| sample.value)
+            .collect()
+    }
+}
+
+fn ns2_era() -> Profile {
+    let mut profile = Profile::ns2();
+    profile.missing_reports = 4;
+    profile.initial_cwnd = crate::profile::InitialCwnd::Units(2);
+    profile.initial_ssthresh = 65536;
+    profile
+}
+
+/// A -> DATA 0..=8 -> Z, 8 (the paper's ninth, its "segment 8") is lost. Section V-B and V-C.2 of the GEO paper: window 8
+/// segments when it is sent and 9 when it is found lost; a new segment on each of the first three duplicates, the
+/// retransmission on the fourth; no further one until the flight has fallen below 4.5 segments; then 4.5 -> 5.5 -> 6.5.
+#[test]
+fn the_loss_of_segment_8_goes_as_the_paper_prints_it() {
+    for profile in [Profile::rfc2960(), ns2_era()] {
+        let name = profile.name;
+        let mut rig = Rig::new(&config(profile), 1000);
+        rig.offer(100, MESSAGE);
+        assert_eq!(rig.drain(), [0, 1], "{name}: two segments to begin with");
+        // Slow start, one SACK for each segment: two new ones for each.
+        for acked in 1..=7u32 {
+            assert_eq!(
+                rig.sack_and_drain(acked, &[]),
+                [2 * acked, 2 * acked + 1],
+                "{name}"
+            );
+        }
+        assert_eq!(
+            (rig.cwnd(), rig.flight()),
+            (9 * SEGMENT, 9 * SEGMENT),
+            "{name}: 13032 bytes"
+        );
+        // Segment 7 (the eighth) is lost here; 8..=15 arrive.
+        assert_eq!(rig.sack_and_drain(7, &[(8, 8)]), [16], "{name}");
+        assert_eq!(rig.sack_and_drain(7, &[(8, 9)]), [17], "{name}");
+        assert_eq!(rig.sack_and_drain(7, &[(8, 10)]), [18], "{name}");
+        assert_eq!(rig.cwnd(), 13032, "{name}");
+        assert_eq!(
+            rig.sack_and_drain(7, &[(8, 11)]),
+            [7],
+            "{name}: the fourth report retransmits"
+        );
+        assert_eq!(
+            (rig.cwnd(), rig.flight()),
+            (6516, 8 * SEGMENT),
+            "{name}: flight 11584"
+        );
+        for highest in 12..=14u32 {
+            assert_eq!(
+                rig.sack_and_drain(7, &[(8, highest)]),
+                [] as [u32; 0],
+                "{name}: {highest}"
+            );
+        }
+        assert_eq!(
+            rig.sack_and_drain(7, &[(8, 15)]),
+            [19],
+            "{name}: flight 4 segments below 4.5"
+        );
+        for highest in 16..=18u32 {
+            assert_eq!(
+                rig.sack_and_drain(7, &[(8, highest)]),
+                [highest + 4],
+                "{name}"
+            );
+        }
+        assert_eq!((rig.cwnd(), rig.flight()), (6516, 5 * SEGMENT), "{name}");
+        // The retransmission arrives and acknowledges 18 segments.
+        assert_eq!(
+            rig.sack_and_drain(19, &[]),
+            [23, 24],
+            "{name}: two new segments"
+        );
+        assert_eq!(rig.cwnd(), 7964, "{name}: slow start at cwnd == ssthresh");
+        for (turn, acked) in (20..=24u32).enumerate() {
+            rig.sack_and_drain(acked, &[]);
+            let pba = rig.paths.get(PathId(0)).cc.partial_bytes_acked();
+            assert_eq!(
+                (rig.cwnd(), pba),
+                (7964, (turn as u64 + 1) * SEGMENT),
+                "{name}"
+            );
+        }
+        rig.sack_and_drain(25, &[]);
+        assert_eq!(rig.cwnd(), 9412, "{name}");
+    }
+}
+
+/// Two losses of one window: RFC 2960 cuts twice if their counts mature in different SACKs, the others once.
+#[test]
+fn two_losses_of_one_window() {
+    let windows = |fast_recovery: FastRecovery| {
+        let mut profile = Profile::rfc2960();
+        profile.fast_recovery = fast_recovery;
+        profile.initial_cwnd = crate::profile::InitialCwnd::Units(16);
+        let mut rig = Rig::new(&config(profile), 1);
+        rig.offer(100, MESSAGE);
+        rig.drain();
+        let mut cuts = vec![rig.cwnd()];
+        // 0 and 3 are lost.
+        for blocks in [
+            &[(1, 1)][..],
+            &[(1, 2)],
+            &[(1, 2), (4, 4)],
+            &[(1, 2), (4, 5)],
+            &[(1, 2), (4, 6)],
+            &[(1, 2), (4, 7)],
+        ] {
+            rig.sack_and_drain(0, blocks);
+            if cuts.last() != Some(&rig.cwnd()) {
+                cuts.push(rig.cwnd());
+            }
+        }
+        assert!(
+            rig.sent.iter().filter(|sent| sent.0 == 0).count() == 2,
+            "{fast_recovery:?}: 0 went twice"
+        );
+        cuts
+    };
+    assert_eq!(
+        windows(FastRecovery::None),
+        [16 * SEGMENT, 8 * SEGMENT, 4 * SEGMENT]
+    );
+    assert_eq!(
+        windows(FastRecovery::ExitPoint),
+        [16 * SEGMENT, 8 * SEGMENT]
+    );
+    assert_eq!(
+        windows(FastRecovery::RecoveryPoint),
+        [16 * SEGMENT, 8 * SEGMENT]
+    );
+}
+
+/// HTNA: a SACK that newly acknowledges only a TSN below a hole says nothing of that hole.
+#[test]
+fn only_newly_acknowledged_tsns_above_a_hole_report_it() {
+    let reports = |profile: Profile| {
+        let mut rig = Rig::new(
+            &Config {
+                profile,
+                ..config(Profile::rfc9260())
+            },
+            1,
+        );
+        rig.paths.get_mut(PathId(0)).cc.on_mtu(1448);
+        rig.offer(10, 100);
+        rig.drain();
+        // 9 arrives first, then 2, 4, 6, 8 below it: 1 is missing throughout.
+        rig.sack(1, &[(9, 9)], 65536);
+        rig.sack(1, &[(2, 2), (9, 9)], 65536);
+        rig.sack(1, &[(2, 3), (9, 9)], 65536);
+        (
+            rig.sender.outstanding.get(Tsn(2)).unwrap().missing_reports,
+            rig.sender.outstanding.get(Tsn(7)).unwrap().missing_reports,
+        )
+    };
+    let mut off = Profile::rfc9260();
+    off.htna = crate::profile::Htna::Off;
+    assert_eq!(reports(Profile::rfc9260()), (3, 1));
+    assert_eq!(reports(off), (3, 3));
+}
+
+#[test]
+fn fast_recovery_holds_cwnd_until_the_exit_point_and_partial_advances_report_holes() {
+    let mut profile = Profile::rfc9260();
+    profile.initial_cwnd = crate::profile::InitialCwnd::Units(20);
+    profile.max_burst_applies = MaxBurst::Off;
+    let mut rig = Rig::new(&config(profile), 1);
+    rig.offer(100, MESSAGE);
+    assert_eq!(rig.drain().len(), 20);
+    // 0 and 5 are lost; 0 is found lost by 1, 2, 3.
+    for highest in 1..=3 {
+        rig.sack_and_drain(0, &[(1, highest)]);
+    }
+    assert_eq!(
+        (rig.cwnd(), rig.sender.recovery_until),
+        (10 * SEGMENT, Some(Tsn(22))),
+        "two more went on duplicates"
+    );
+    for highest in 6..=15 {
+        rig.sack_and_drain(0, &[(1, 4), (6, highest)]);
+    }
+    assert_eq!(rig.sent.iter().filter(|sent| sent.0 == 5).count(), 2);
+    // 0 arrives: a partial advance grows nothing.
+    rig.sack_and_drain(5, &[(6, 15)]);
+    assert_eq!(rig.cwnd(), 10 * SEGMENT);
+    // Past the exit point the window moves again, from slow start at cwnd == ssthresh.
+    let flight = rig.flight();
+    assert!(flight >= rig.cwnd());
+    rig.sack_and_drain(22, &[]);
+    assert_eq!(
+        (rig.cwnd(), rig.sender.recovery_until),
+        (11 * SEGMENT, None)
+    );
+}
+
+/// A -> 0, 1 -> nothing comes back: T3 sends one packet, backs off, and the rest follows as SACKs come.
+#[test]
+fn a_timeout_marks_all_and_sends_one_packet() {
+    for profile in [Profile::rfc9260(), Profile::rfc2960(), ns2_era()] {
+        let name = profile.name;
+        let mut rig = Rig::new(&config(profile), u32::MAX - 1);
+        rig.offer(4, MESSAGE);
+        let first = rig.drain();
+        assert!(first.len() >= 2, "{name}");
+        let deadline = rig.sender.next_deadline(&rig.paths).expect("T3 runs");
+        assert_eq!(deadline, rig.paths.get(PathId(0)).rto.rto(), "{name}");
+        rig.now = deadline - 1;
+        assert_eq!(
+            rig.sender
+                .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace),
+            T3Outcome::Nothing
+        );
+        rig.now = deadline;
+        let outcome = rig
+            .sender
+            .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace);
+        assert_eq!(outcome, T3Outcome::Marked { count_error: true }, "{name}");
+        assert_eq!(rig.drain(), [0], "{name}: one packet");
+        assert_eq!(
+            (rig.cwnd(), rig.flight()),
+            (
+                if name == "rfc2960" {
+                    SEGMENT
+                } else {
+                    rig.cwnd()
+                },
+                SEGMENT
+            ),
+            "{name}"
+        );
+        assert_eq!(
+            rig.sender.next_deadline(&rig.paths),
+            Some(3 * deadline),
+            "{name}: RTO doubled"
+        );
+        assert_eq!(rig.probe(Probe::Timeout), [0.0], "{name}");
+        rig.now += 500 * MILLISECOND;
+        // It arrives; slow start from one segment: two may fly, retransmissions first.
+        assert_eq!(rig.sack_and_drain(1, &[])[0], 1, "{name}");
+        assert_eq!(
+            rig.paths.get(PathId(0)).rto.srtt(),
+            None,
+            "{name}: Karn's rule"
+        );
+        rig.sack_and_drain(rig.sender.next_tsn().distance_from(rig.start), &[]);
+        rig.sack_and_drain(4, &[]);
+        assert!(rig.sender.is_drained(), "{name}");
+        assert_eq!(
+            (
+                rig.flight(),
+                rig.paths.get(PathId(0)).marked_bytes,
+                rig.sender.rwnd_in_flight
+            ),
+            (0, 0, 0),
+            "{name}"
+        );
+        assert_eq!(
+            rig.sender.next_deadline(&rig.paths),
+            None,
+            "{name}: T3 stopped"
+        );
+    }
+}
+
+#[test]
+fn round_trips_are_measured_once_at_a_time() {
+    let mut rig = Rig::new(&config(Profile::rfc2960()), 1);
+    rig.offer(50, MESSAGE);
+    rig.drain();
+    rig.now = 600 * MILLISECOND;
+    rig.sack_and_drain(1, &[]);
+    assert_eq!(rig.paths.get(PathId(0)).rto.srtt(), Some(600 * MILLISECOND));
+    rig.now = 700 * MILLISECOND;
+    rig.sack_and_drain(2, &[]); // 1 was sent at 0 too, but 0 was the one timed
+    assert_eq!(rig.paths.get(PathId(0)).rto.srtt(), Some(600 * MILLISECOND));
+    rig.now = 1120 * MILLISECOND; // 2 was sent at 600 and is timed: 520 ms
+    rig.sack_and_drain(3, &[]);
+    assert_eq!(rig.paths.get(PathId(0)).rto.srtt(), Some(590 * MILLISECOND));
+}
+
+#[test]
+fn a_withdrawn_gap_block_counts_as_in_flight_again() {
+    let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
+    rig.offer(3, MESSAGE);
+    rig.drain();
+    rig.sack(0, &[(1, 2)], 65536);
+    assert_eq!(rig.flight(), SEGMENT);
+    rig.sack(0, &[(2, 2)], 65536);
+    assert_eq!(
+        (rig.flight(), rig.sender.rwnd_in_flight),
+        (2 * SEGMENT, 2 * MESSAGE as u64)
+    );
+    rig.sack(0, &[], 65536);
+    assert_eq!(rig.flight(), 3 * SEGMENT);
+    rig.sack(3, &[], 65536);
+    assert!(rig.sender.is_drained() && rig.flight() == 0);
+}
+
+#[test]
+fn what_was_never_sent_cannot_be_acknowledged_and_old_sacks_are_ignored() {
+    let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
+    rig.offer(3, MESSAGE);
+    rig.drain();
+    assert!(rig.sack(4, &[], 65536).protocol_violation);
+    assert!(rig.sack(0, &[(2, 3)], 65536).protocol_violation);
+    assert_eq!(rig.flight(), 3 * SEGMENT);
+    assert!(rig.sack(2, &[], 65536).cumulative_advanced);
+    assert!(rig.sack(1, &[], 65536).stale);
+    assert_eq!(rig.flight(), SEGMENT);
+}
+
+#[test]
+fn the_peer_s_window_closes_is_probed_and_opens() {
+    let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
+    rig.offer(10, MESSAGE);
+    rig.drain();
+    let sent = rig.sent.len() as u32;
+    rig.sack(sent, &[], 0);
+    assert_eq!(rig.drain(), [sent], "one probe");
+    rig.now = rig
+        .sender
+        .next_deadline(&rig.paths)
+        .expect("T3 guards the probe");
+    rig.sack(sent, &[], 0);
+    assert_eq!(rig.drain(), [] as [u32; 0]);
+    let outcome = rig
+        .sender
+        .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace);
+    assert_eq!(
+        outcome,
+        T3Outcome::Marked { count_error: false },
+        "RFC 9260 §6.1 A"
+    );
+    assert_eq!(rig.drain(), [sent]);
+    rig.sack(sent + 1, &[], 2 * MESSAGE as u32);
+    assert_eq!(
+        rig.drain(),
+        [sent + 1, sent + 2],
+        "slow start from one segment after the timeout"
+    );
+}
+
+#[test]
+fn max_burst_holds_the_fifth_packet_until_the_next_occasion() {
+    let mut profile = Profile::rfc9260();
+    profile.initial_cwnd = crate::profile::InitialCwnd::Units(20);
+    let mut rig = Rig::new(&config(profile.clone()), 1);
+    rig.offer(100, MESSAGE);
+    assert_eq!(rig.drain(), [0, 1, 2, 3]);
+    rig.now = MILLISECOND;
+    assert_eq!(
+        rig.drain(),
+        [4, 5, 6, 7],
+        "messages were given: an occasion"
+    );
+    rig.now = 2 * MILLISECOND;
+    assert_eq!(rig.drain(), [] as [u32; 0]);
+    assert_eq!(rig.sack_and_drain(1, &[]), [8, 9, 10, 11]);
+    profile.max_burst_applies = MaxBurst::Off;
+    let mut free = Rig::new(&config(profile), 1);
+    free.offer(100, MESSAGE);
+    assert_eq!(free.drain().len(), 20);
+}
+
+/// ns-2.35 limits the burst only when a fast retransmitted chunk is acknowledged.
+#[test]
+fn ns2_limits_the_burst_after_a_fast_retransmit() {
+    let mut profile = ns2_era();
+    profile.initial_cwnd = crate::profile::InitialCwnd::Units(20);
+    let mut rig = Rig::new(&config(profile), 1);
+    rig.offer(100, MESSAGE);
+    assert_eq!(rig.drain().len(), 20);
+    for highest in 1..=4 {
+        rig.sack_and_drain(0, &[(1, highest)]);
+    }
+    assert_eq!(rig.cwnd(), 10 * SEGMENT);
+    // All SACKs but the last are lost: it releases ten segments, of which four go.
+    let next = rig.sender.next_tsn().distance_from(rig.start);
+    assert_eq!(rig.sack_and_drain(next, &[]).len(), 4);
+    assert_eq!(
+        rig.sack_and_drain(next + 1, &[]).len(),
+        (rig.cwnd() / SEGMENT) as usize - 3,
+        "once only"
+    );
+}
+
+#[test]
+fn small_messages_share_a_packet_unless_bundling_is_off() {
+    for (bundling, packets) in [(true, 1), (false, 5)] {
+        let mut rig = Rig::new(
+            &Config {
+                bundling,
+                ..config(Profile::rfc2960())
+            },
+            1,
+        );
+        rig.offer(5, 100);
+        assert_eq!(rig.drain(), [0, 1, 2, 3, 4]);
+        assert_eq!(rig.packets, packets);
+        assert_eq!(rig.flight(), 5 * 116);
+    }
+}
+
+#[test]
+fn retransmissions_of_several_small_chunks_share_the_one_packet() {
+    let mut rig = Rig::new(&config(Profile::rfc2960()), 1);
+    rig.offer(5, 100);
+    rig.drain();
+    rig.now = 3 * SECOND;
+    rig.sender
+        .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace);
+    let before = rig.packets;
+    assert_eq!(rig.drain(), [0, 1, 2, 3, 4]);
+    assert_eq!(rig.packets, before + 1);
+}
+
+#[test]
+fn a_timeout_moves_retransmissions_to_another_path_and_its_timer_with_them() {
+    for policy in [
+        RetransmissionPath::Same,
+        RetransmissionPath::Alternate,
+        RetransmissionPath::AlternateOnTimeout,
+    ] {
+        let mut profile = Profile::rfc2960();
+        profile.retransmission_path = policy;
+        let config = config(profile);
+        let mut rig = Rig::new(&config, 1);
+        let other = rig
+            .paths
+            .add(&config, path(2), PathState::Active)
+            .expect("a second path");
+        rig.offer(2, MESSAGE);
+        rig.drain();
+        rig.now = 3 * SECOND;
+        rig.sender
+            .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace);
+        rig.drain();
+        let moved = policy != RetransmissionPath::Same;
+        assert_eq!(
+            rig.sent.last(),
+            Some(&(if moved { 1 } else { 0 }, u8::from(moved))),
+            "{policy:?}"
+        );
+        let (first, second) = (rig.paths.get(PathId(0)), rig.paths.get(other));
+        assert_eq!(
+            (first.flightsize > 0, second.flightsize > 0),
+            (!moved, moved)
+        );
+        assert_eq!(
+            (first.t3_deadline.is_some(), second.t3_deadline.is_some()),
+            (!moved, moved),
+            "{policy:?}"
+        );
+        rig.sack(2, &[], 65536);
+        rig.drain();
+        assert_eq!(rig.sender.next_deadline(&rig.paths), None);
+    }
+}
+
+#[test]
+fn no_data_flows_on_unconfirmed_paths() {
+    for (profile, allowed) in [(Profile::rfc9260(), true), (Profile::ns2(), false)] {
+        let config = config(profile);
+        let mut rig = Rig::new(&config, 1);
+        let other = rig
+            .paths
+            .add(&config, path(2), PathState::Unconfirmed)
+            .expect("a second path");
+        rig.offer(1, MESSAGE);
+        assert_eq!(!rig.drain().is_empty(), allowed);
+        rig.paths.get_mut(other).state = PathState::Active;
+        rig.paths.get_mut(PathId(0)).state = PathState::Active;
+        rig.drain();
+        assert_eq!(rig.sent.len(), 1);
+    }
+}
+
+#[test]
+fn sends_that_are_refused() {
+    let mut rig = Rig::new(
+        &Config {
+            send_buffer: 1000,
+            ..config(Profile::rfc9260())
+        },
+        1,
+    );
+    let message = |length| Message {
+        ppid: 0,
+        unordered: false,
+        payload: Bytes::from(vec![0; length]),
+    };
+    assert_eq!(rig.sender.send(0, message(0)), Err(SendError::Empty));
+    assert_eq!(
+        rig.sender.send(10, message(1)),
+        Err(SendError::NoSuchStream {
+            stream: 10,
+            streams: 10
+        })
+    );
+    assert_eq!(
+        rig.sender.send(9, message(5000)),
+        Ok(()),
+        "an empty buffer takes any message"
+    );
+    assert_eq!(rig.sender.send(0, message(1)), Err(SendError::BufferFull));
+    assert_eq!(rig.sender.buffered(), 5000);
+}
+
+#[test]
+fn idle_time_shrinks_the_window() {
+    let mut profile = Profile::rfc9260();
+    profile.initial_cwnd = crate::profile::InitialCwnd::Units(20);
+    let mut rig = Rig::new(
+        &Config {
+            scheduler: SchedulerKind::Fcfs,
+            ..config(profile)
+        },
+        1,
+    );
+    rig.offer(1, MESSAGE);
+    rig.drain();
+    rig.now = 500 * MILLISECOND;
+    rig.sack(1, &[], 65536);
+    rig.now = 10 * SECOND;
+    rig.offer(1, MESSAGE);
+    rig.drain();
+    assert_eq!(rig.cwnd(), 4 * SEGMENT);
+}

@@ -1,0 +1,47 @@
+//! Counters of an association's data transfer. They only grow, and cost an addition each.
+
+/// What a sender did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderStatistics {
+    /// DATA chunks sent for the first time.
+    pub chunks_sent: u64,
+    /// User data in them, bytes.
+    pub bytes_sent: u64,
+    /// DATA chunks sent again.
+    pub chunks_retransmitted: u64,
+    /// User data in them, bytes.
+    pub bytes_retransmitted: u64,
+    /// Chunks found lost by missing reports.
+    pub fast_retransmits: u64,
+    /// Expiries of T3-rtx.
+    pub timeouts: u64,
+    /// SACKs taken.
+    pub sacks: u64,
+    /// SACKs older than what was known.
+    pub stale_sacks: u64,
+    /// SACKs that acknowledged what was never sent.
+    pub impossible_sacks: u64,
+    /// Chunks sent into a closed window, to probe it.
+    pub window_probes: u64,
+}
+
+/// What a receiver saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceiverStatistics {
+    /// DATA chunks received for the first time.
+    pub chunks: u64,
+    /// User data in them, bytes.
+    pub bytes: u64,
+    /// Chunks received again.
+    pub duplicates: u64,
+    /// Chunks dropped for want of room.
+    pub dropped_full: u64,
+    /// Chunks too far past the cumulative point.
+    pub out_of_reach: u64,
+    /// Chunks refused: no such stream, no user data, or a contradiction.
+    pub refused: u64,
+    /// Messages delivered.
+    pub messages: u64,
+    /// SACKs sent.
+    pub sacks: u64,
+}
