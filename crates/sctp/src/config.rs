@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use anabranch_congestion::CongestionControl;
 use anabranch_congestion::sctp_algorithms::{self, Algorithm};
 use anabranch_congestion::sctp_newreno::SctpParameters;
+use anabranch_congestion::tuning::Tuning;
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
@@ -39,6 +40,8 @@ pub struct Config {
     pub profile: Profile,
     /// The congestion control algorithm of every path; see [`sctp_algorithms::ALGORITHMS`].
     pub congestion: &'static Algorithm,
+    /// The numbers of algorithms that have their own.
+    pub tuning: Tuning,
     /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
     pub addresses: Vec<IpAddr>,
     /// Path MTU: the largest IP packet, bytes with the IP header.
@@ -89,6 +92,7 @@ impl Config {
         Self {
             profile,
             congestion: &sctp_algorithms::ALGORITHMS[0],
+            tuning: Tuning::default(),
             addresses: Vec::new(),
             mtu: 1500,
             encapsulation: 0,
@@ -148,7 +152,7 @@ impl Config {
 
     /// A congestion controller for a new path to `remote`.
     pub(crate) fn new_congestion_control(&self, remote: IpAddr) -> Box<dyn CongestionControl> {
-        (self.congestion.make)(&self.congestion_parameters(remote))
+        (self.congestion.make)(&self.congestion_parameters(remote), &self.tuning)
     }
 }
 
