@@ -3,14 +3,17 @@
 use std::net::IpAddr;
 
 use anabranch_congestion::CongestionControl;
+use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::sctp_algorithms::{self, Algorithm};
 use anabranch_congestion::sctp_newreno::SctpParameters;
 use anabranch_congestion::tuning::Tuning;
+use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 use crate::path::mtu;
 use crate::profile::{IdleDecay, Profile, WindowUnit};
+use crate::tx::allocation::AllocationKind;
 
 /// Which stream's message goes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -82,6 +85,11 @@ pub struct Config {
     pub bundling: bool,
     /// Which stream's message goes next.
     pub scheduler: SchedulerKind,
+    /// How many streams carry messages that are given without one.
+    pub allocation: AllocationKind,
+    /// The rate estimate each path keeps; `None`: none, unless [`Config::allocation`] needs one, which then is
+    /// [`RateParameters::RE`].
+    pub rate_estimate: Option<RateParameters>,
     /// Compute and verify CRC32c; a simulator may save the time.
     pub checksum: bool,
 }
@@ -113,6 +121,8 @@ impl Config {
             inbound_streams: 2048,
             bundling: true,
             scheduler: SchedulerKind::RoundRobin,
+            allocation: AllocationKind::Negotiated,
+            rate_estimate: None,
             checksum: true,
         }
     }
@@ -148,6 +158,13 @@ impl Config {
             repeated_timeout_keeps_ssthresh: profile.repeated_timeout_keeps_ssthresh,
             idle_decay_above_units: (profile.idle_decay == IdleDecay::SinceLastSend).then_some(2),
         }
+    }
+
+    /// A rate estimator for a new path, if one is asked for or needed.
+    pub(crate) fn new_path_estimator(&self) -> Option<Box<dyn PathEstimator>> {
+        let needed = self.allocation.needs_rate().then_some(RateParameters::RE);
+        let parameters = self.rate_estimate.or(needed)?;
+        Some(Box::new(WestwoodRate::new(parameters)))
     }
 
     /// A congestion controller for a new path to `remote`.
