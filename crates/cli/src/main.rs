@@ -1,2 +1,35 @@
-//! The anabranch command
-fn main() {}
+//! The `anabranch` command.
+//!
+//! Exit status: 0 all done; 1 something went wrong on the way (a full disk, an unwritable directory); 2 the command line
+//! or the spec is wrong and nothing was run.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod progress;
+mod work;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Command};
+use work::Failure;
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Papers => work::papers(),
+        Command::Reproduce(arguments) => work::reproduce(&arguments),
+        Command::Run(arguments) => work::run(&arguments),
+        Command::Show { directory } => work::show(&directory),
+        Command::Schema => work::schema(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads our output has seen enough.
+        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{failure}");
+            ExitCode::from(failure.status())
+        }
+    }
+}

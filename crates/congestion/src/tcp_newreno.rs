@@ -74,7 +74,12 @@ impl TcpNewReno {
     /// A controller at the start of a connection.
     pub fn new(config: TcpNewRenoConfig) -> Self {
         let window = config.initial_window.max(LOSS_WINDOW);
-        Self { config, window, threshold: config.initial_ssthresh, partial_bytes_acked: 0 }
+        Self {
+            config,
+            window,
+            threshold: config.initial_ssthresh,
+            partial_bytes_acked: 0,
+        }
     }
 
     fn segment(&self) -> f64 {
@@ -106,7 +111,11 @@ impl TcpNewReno {
             HalvingBasis::FlightSize => flight,
             HalvingBasis::Window => self.window.min(flight),
         };
-        if self.config.integer_halving { (basis.floor() / 2.0).floor() } else { basis / 2.0 }
+        if self.config.integer_halving {
+            (basis.floor() / 2.0).floor()
+        } else {
+            basis / 2.0
+        }
     }
 }
 
@@ -120,7 +129,11 @@ impl CongestionControl for TcpNewReno {
     fn on_loss(&mut self, _now: Nanos, cause: LossCause, flightsize: u64) {
         let half = self.half(flightsize);
         let threshold = half.max(LEAST_THRESHOLD);
-        self.threshold = if self.config.whole_segments { threshold.floor() } else { threshold };
+        self.threshold = if self.config.whole_segments {
+            threshold.floor()
+        } else {
+            threshold
+        };
         self.partial_bytes_acked = 0;
         self.window = match cause {
             LossCause::Timeout => LOSS_WINDOW,
@@ -239,20 +252,39 @@ mod tests {
         control.on_loss(0, LossCause::FastRetransmit, 45 * SEGMENT);
         assert_eq!((segments(&control), control.ssthresh()), (4.0, 4 * SEGMENT));
         control.on_ack(&ack(8 * SEGMENT, true));
-        assert_eq!(segments(&control), 4.0, "no growth by the acknowledgement that ends recovery");
+        assert_eq!(
+            segments(&control),
+            4.0,
+            "no growth by the acknowledgement that ends recovery"
+        );
         for printed in [4.25, 4.485, 4.708, 4.921, 5.124] {
             control.on_ack(&ack(SEGMENT, false));
-            assert!((segments(&control) - printed).abs() < 0.0005, "{} is not {printed}", segments(&control));
-            assert_eq!(control.cwnd(), printed as u64 * SEGMENT, "only whole segments may fly");
+            assert!(
+                (segments(&control) - printed).abs() < 0.0005,
+                "{} is not {printed}",
+                segments(&control)
+            );
+            assert_eq!(
+                control.cwnd(),
+                printed as u64 * SEGMENT,
+                "only whole segments may fly"
+            );
         }
     }
 
     #[test]
     fn halving_of_the_window_knows_the_peers_window_and_fractions() {
-        let mut control = TcpNewReno::new(TcpNewRenoConfig { initial_window: 9.0, integer_halving: false, ..config() });
+        let mut control = TcpNewReno::new(TcpNewRenoConfig {
+            initial_window: 9.0,
+            integer_halving: false,
+            ..config()
+        });
         control.on_loss(0, LossCause::FastRetransmit, 7 * SEGMENT);
         assert_eq!((segments(&control), control.ssthresh()), (3.5, 3 * SEGMENT));
-        let mut small = TcpNewReno::new(TcpNewRenoConfig { initial_window: 3.0, ..config() });
+        let mut small = TcpNewReno::new(TcpNewRenoConfig {
+            initial_window: 3.0,
+            ..config()
+        });
         small.on_loss(0, LossCause::FastRetransmit, 45 * SEGMENT);
         assert_eq!((segments(&small), small.ssthresh()), (1.0, 2 * SEGMENT));
     }
@@ -267,11 +299,17 @@ mod tests {
             whole_segments: false,
             ..config()
         };
-        let mut control = TcpNewReno::new(TcpNewRenoConfig { initial_window: 10.0, ..rfc });
+        let mut control = TcpNewReno::new(TcpNewRenoConfig {
+            initial_window: 10.0,
+            ..rfc
+        });
         control.on_loss(0, LossCause::FastRetransmit, 7 * SEGMENT);
         assert_eq!((control.cwnd(), control.ssthresh()), (5068, 5068));
         control.on_loss(0, LossCause::FastRetransmit, SEGMENT);
-        assert_eq!((control.cwnd(), control.ssthresh()), (2 * SEGMENT, 2 * SEGMENT));
+        assert_eq!(
+            (control.cwnd(), control.ssthresh()),
+            (2 * SEGMENT, 2 * SEGMENT)
+        );
         control.on_loss(0, LossCause::Timeout, 8 * SEGMENT);
         assert_eq!((control.cwnd(), control.ssthresh()), (SEGMENT, 4 * SEGMENT));
     }
@@ -285,19 +323,36 @@ mod tests {
             ..config()
         });
         control.on_ack(&ack(2 * SEGMENT, false));
-        assert_eq!((segments(&control), control.partial_bytes_acked()), (4.0, 2 * SEGMENT));
+        assert_eq!(
+            (segments(&control), control.partial_bytes_acked()),
+            (4.0, 2 * SEGMENT)
+        );
         control.on_ack(&ack(3 * SEGMENT, false));
-        assert_eq!((segments(&control), control.partial_bytes_acked()), (5.0, SEGMENT));
-        let mut starting = TcpNewReno::new(TcpNewRenoConfig { growth: Growth::PerByte, ..config() });
+        assert_eq!(
+            (segments(&control), control.partial_bytes_acked()),
+            (5.0, SEGMENT)
+        );
+        let mut starting = TcpNewReno::new(TcpNewRenoConfig {
+            growth: Growth::PerByte,
+            ..config()
+        });
         starting.on_ack(&ack(2 * SEGMENT, false));
-        assert_eq!(segments(&starting), 3.0, "slow start: one segment for an acknowledgement of two");
+        assert_eq!(
+            segments(&starting),
+            3.0,
+            "slow start: one segment for an acknowledgement of two"
+        );
         starting.on_ack(&ack(SEGMENT / 2, false));
         assert_eq!(segments(&starting), 3.5);
     }
 
     #[test]
     fn an_idle_timeout_restarts_a_larger_window_only() {
-        let mut control = TcpNewReno::new(TcpNewRenoConfig { initial_window: 8.0, restart_window: Some(3.0), ..config() });
+        let mut control = TcpNewReno::new(TcpNewRenoConfig {
+            initial_window: 8.0,
+            restart_window: Some(3.0),
+            ..config()
+        });
         control.on_idle(0, 1_000, 1_000);
         assert_eq!(segments(&control), 8.0, "not longer than one timeout");
         control.on_idle(0, 1_001, 1_000);

@@ -95,11 +95,9 @@ pub fn judge(measured: Option<&Summary>, published: &Published, rule: Rule) -> J
     };
     let reason = match rule {
         Rule::OneMoreRun => format!(
-            "one more run would lie in {} to {}{unit} (95 %, {} runs); printed {}{unit}",
+            "one more run would give {} to {}{unit}",
             digits(interval.low, 4),
-            digits(interval.high, 4),
-            summary.replications,
-            published.printed
+            digits(interval.high, 4)
         ),
         Rule::Within(tolerance) => format!(
             "{}{unit} against the printed {}{unit}; allowed: {}its rounding",
@@ -152,8 +150,21 @@ pub fn beside_ns2(measured: Option<&Summary>, ns2: &Ns2) -> Ns2Comparison {
     }
 }
 
-/// A number with that many significant digits, without trailing zeros, never in exponent form for what a table holds.
+/// A number with that many significant digits, without trailing zeros, never in exponent form.
 pub fn digits(value: f64, significant: usize) -> String {
+    let text = fixed(value, significant);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+/// A number with two significant digits, trailing zeros kept: the half width of an interval.
+pub fn two_digits(value: f64) -> String {
+    fixed(value, 2)
+}
+
+fn fixed(value: f64, significant: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value:.0}");
     }
@@ -164,11 +175,7 @@ pub fn digits(value: f64, significant: usize) -> String {
         .and_then(|(_, text)| text.parse().ok())
         .unwrap_or(0);
     let decimals = (significant as i32 - 1 - exponent).max(0) as usize;
-    let text = format!("{value:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
+    format!("{value:.decimals$}")
 }
 
 /// The unit as written behind a number; nothing for pure numbers.

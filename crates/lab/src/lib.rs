@@ -3,10 +3,15 @@
 
 pub mod agent;
 pub mod compare;
+pub mod metric;
 pub mod model;
 pub mod output;
+pub mod papers;
 pub mod plan;
 pub mod reference;
+pub mod run;
 pub mod series;
 pub mod spec;
 pub mod statistics;
+pub mod store;
+pub mod world;

@@ -69,7 +69,11 @@ impl Tally {
     /// Counts the verdicts of some tables.
     pub fn of<'t>(tables: impl IntoIterator<Item = &'t Table>) -> Tally {
         let mut tally = Tally::default();
-        for judgement in tables.into_iter().flat_map(|table| &table.lines).filter_map(|line| line.judgement.as_ref()) {
+        for judgement in tables
+            .into_iter()
+            .flat_map(|table| &table.lines)
+            .filter_map(|line| line.judgement.as_ref())
+        {
             match judgement.verdict {
                 Verdict::Reproduced => tally.reproduced += 1,
                 Verdict::Differs => tally.differs += 1,
@@ -91,8 +95,16 @@ impl<'a> Outputs<'a> {
     /// # Errors
     /// A series file that cannot be read.
     pub fn make(results: &'a Results, reference: &Reference) -> Result<Self, OutputError> {
-        let tables = results.spec.tables.iter().map(|spec| Table::make(spec, results, reference));
-        let figures = results.spec.figures.iter().map(|spec| Figure::make(spec, results, reference));
+        let tables = results
+            .spec
+            .tables
+            .iter()
+            .map(|spec| Table::make(spec, results, reference));
+        let figures = results
+            .spec
+            .figures
+            .iter()
+            .map(|spec| Figure::make(spec, results, reference));
         Ok(Outputs {
             results,
             tables: tables.collect::<Result<_, _>>()?,
@@ -107,17 +119,30 @@ impl<'a> Outputs<'a> {
     pub fn write(&self, directory: &Path) -> Result<(), OutputError> {
         let (tables, figures) = (directory.join("tables"), directory.join("figures"));
         for folder in [&tables, &figures] {
-            fs::create_dir_all(folder).map_err(|source| OutputError::Io { path: folder.clone(), source })?;
+            fs::create_dir_all(folder).map_err(|source| OutputError::Io {
+                path: folder.clone(),
+                source,
+            })?;
         }
         for table in self.tables.iter().filter(|table| !table.lines.is_empty()) {
             let mut bytes = Vec::new();
             let path = tables.join(format!("{}.csv", table.id));
-            table.write_csv(&mut bytes).map_err(|source| OutputError::Io { path: path.clone(), source })?;
+            table
+                .write_csv(&mut bytes)
+                .map_err(|source| OutputError::Io {
+                    path: path.clone(),
+                    source,
+                })?;
             write_whole(&path, &bytes)?;
             if table.has_ns2() {
                 bytes.clear();
                 let path = tables.join(format!("{}-ns2.csv", table.id));
-                table.write_ns2_csv(&mut bytes).map_err(|source| OutputError::Io { path: path.clone(), source })?;
+                table
+                    .write_ns2_csv(&mut bytes)
+                    .map_err(|source| OutputError::Io {
+                        path: path.clone(),
+                        source,
+                    })?;
                 write_whole(&path, &bytes)?;
             }
         }
@@ -126,7 +151,10 @@ impl<'a> Outputs<'a> {
                 write_whole(&figures.join(format!("{}.svg", figure.id)), svg.as_bytes())?;
             }
         }
-        write_whole(&directory.join("report.html"), report::html(self)?.as_bytes())
+        write_whole(
+            &directory.join("report.html"),
+            report::html(self)?.as_bytes(),
+        )
     }
 }
 
@@ -136,5 +164,8 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), OutputError> {
     name.push(".part");
     let part = PathBuf::from(name);
     let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
-    written.map_err(|source| OutputError::Io { path: path.to_owned(), source })
+    written.map_err(|source| OutputError::Io {
+        path: path.to_owned(),
+        source,
+    })
 }

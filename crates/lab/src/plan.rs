@@ -80,6 +80,17 @@ impl Plan {
         })
     }
 
+    /// Keeps only these experiments, with so many replications each.
+    pub fn keep_experiments(&mut self, kept: &[(String, u32)]) {
+        self.experiments.retain_mut(|experiment| {
+            let found = kept.iter().find(|(id, _)| *id == experiment.id);
+            found.is_some_and(|(_, replications)| {
+                experiment.replications = *replications;
+                true
+            })
+        });
+    }
+
     /// How many runs there are.
     pub fn runs(&self) -> usize {
         self.experiments

@@ -87,6 +87,12 @@ impl Summary {
         } else {
             0.0
         };
+        // Equal values whose mean was rounded do not vary.
+        let deviation = if deviation > 1e-12 * mean.abs() {
+            deviation
+        } else {
+            0.0
+        };
         Some(Self {
             replications,
             mean,

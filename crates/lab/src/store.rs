@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/manifest.json          what was run, by which version
 //! DIR/measures.csv           every scalar of every run, tidy
+//! DIR/records.json           the same for this program
 //! DIR/series/<id>.parquet    the samples of an experiment
 //! DIR/runs/<key>.json        one finished run; <key> is a hash of all that it depends on
 //! DIR/runs/<key>.parquet     its samples, if it recorded any
@@ -13,6 +14,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::model::{Manifest, Results, RunRecord, SeriesStore};
@@ -76,10 +78,19 @@ impl Unit<'_> {
     /// Every run of a plan, in order.
     pub fn all(plan: &Plan) -> Vec<Unit<'_>> {
         let experiments = plan.experiments.iter();
-        let points = experiments.flat_map(|experiment| experiment.points.iter().map(move |point| (experiment, point)));
+        let points = experiments.flat_map(|experiment| {
+            experiment
+                .points
+                .iter()
+                .map(move |point| (experiment, point))
+        });
         points
             .flat_map(|(experiment, point)| {
-                (0..experiment.replications).map(move |replication| Unit { experiment, point, replication })
+                (0..experiment.replications).map(move |replication| Unit {
+                    experiment,
+                    point,
+                    replication,
+                })
             })
             .collect()
     }
@@ -92,13 +103,21 @@ impl Unit<'_> {
         digest.update(self.replication.to_le_bytes());
         digest.update(env!("ANABRANCH_CODE"));
         let digest = digest.finalize();
-        let hex: String = digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        let hex: String = digest
+            .iter()
+            .take(12)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         format!("{}-{}-{hex}", self.experiment.id, self.replication)
     }
 
     /// Whether it records samples.
     pub fn records(&self) -> bool {
-        self.point.experiment.records.iter().any(|record| record.wants(self.replication))
+        self.point
+            .experiment
+            .records
+            .iter()
+            .any(|record| record.wants(self.replication))
     }
 }
 
@@ -108,14 +127,19 @@ impl Store {
     /// # Errors
     /// [`StoreError::Write`].
     pub fn create(directory: &Path) -> Result<Self, StoreError> {
-        let store = Store { directory: directory.to_owned() };
+        let store = Store {
+            directory: directory.to_owned(),
+        };
         for path in [store.runs(), directory.join("series")] {
             fs::create_dir_all(&path).map_err(|source| StoreError::Write { path, source })?;
         }
         let probe = store.runs().join(".writable");
         fs::write(&probe, b"anabranch")
             .and_then(|()| fs::remove_file(&probe))
-            .map_err(|source| StoreError::Write { path: probe, source })?;
+            .map_err(|source| StoreError::Write {
+                path: probe,
+                source,
+            })?;
         Ok(store)
     }
 
@@ -150,12 +174,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Write`].
     pub fn keep(&self, key: &str, record: &RunRecord) -> Result<(), StoreError> {
-        let text = serde_json::to_vec(record).map_err(io::Error::from);
-        let path = self.record_path(key);
-        match text {
-            Ok(text) => write_whole(&path, |file| file.write_all(&text)),
-            Err(source) => Err(StoreError::Write { path, source }),
-        }
+        write_json(&self.record_path(key), record)
     }
 
     /// Puts together what the finished runs of a plan gave: manifest, measures, series. Runs that are not finished
@@ -165,21 +184,24 @@ impl Store {
     /// [`StoreError::Write`], [`StoreError::Series`].
     pub fn assemble(&self, plan: &Plan) -> Result<Results, StoreError> {
         let units = Unit::all(plan);
-        let records: Vec<RunRecord> = units.iter().filter_map(|unit| self.finished(unit)).collect();
+        let records: Vec<RunRecord> = units
+            .iter()
+            .filter_map(|unit| self.finished(unit))
+            .collect();
         for experiment in &plan.experiments {
             self.assemble_series(experiment)?;
         }
-        let path = self.directory.join("measures.csv");
-        write_whole(&path, |file| file.write_all(measures_csv(&records).as_bytes()))?;
         let manifest = manifest(plan, records.len() as u64);
-        let text = serde_json::to_string_pretty(&manifest).map_err(io::Error::from);
-        let path = self.directory.join("manifest.json");
-        match text {
-            Ok(text) => write_whole(&path, |file| writeln!(file, "{text}"))?,
-            Err(source) => return Err(StoreError::Write { path, source }),
-        }
+        write_measures(&self.directory.join("measures.csv"), &records)?;
+        write_json(&self.directory.join("records.json"), &records)?;
+        write_json(&self.directory.join("manifest.json"), &manifest)?;
         let series = SeriesStore::Directory(self.directory.clone());
-        Ok(Results { manifest, spec: plan.spec.clone(), records, series })
+        Ok(Results {
+            manifest,
+            spec: plan.spec.clone(),
+            records,
+            series,
+        })
     }
 
     /// One file of the samples of all runs of an experiment, in their order.
@@ -187,7 +209,11 @@ impl Store {
         let path = series::path(&self.directory, &experiment.id);
         let points = experiment.points.iter();
         let units = points.flat_map(|point| {
-            (0..experiment.replications).map(move |replication| Unit { experiment, point, replication })
+            (0..experiment.replications).map(move |replication| Unit {
+                experiment,
+                point,
+                replication,
+            })
         });
         let files: Vec<PathBuf> = units
             .filter(|unit| unit.records() && self.finished(unit).is_some())
@@ -197,12 +223,22 @@ impl Store {
             return Ok(());
         }
         let part = part_path(&path);
-        let failed = |source| StoreError::Series(SeriesError::Parquet { path: part.clone(), source });
-        let sink = File::create(&part).map_err(|source| StoreError::Write { path: part.clone(), source })?;
+        let failed = |source| {
+            StoreError::Series(SeriesError::Parquet {
+                path: part.clone(),
+                source,
+            })
+        };
+        let sink = File::create(&part).map_err(|source| StoreError::Write {
+            path: part.clone(),
+            source,
+        })?;
         let axes = axes(experiment);
-        let mut writer = SeriesWriter::new(BufWriter::new(sink), &experiment.id, axes).map_err(failed)?;
+        let mut writer =
+            SeriesWriter::new(BufWriter::new(sink), &experiment.id, axes).map_err(failed)?;
         for file in files {
-            let source = File::open(&file).map_err(|source| StoreError::Read { path: file, source })?;
+            let source =
+                File::open(&file).map_err(|source| StoreError::Read { path: file, source })?;
             writer.append_file(&source).map_err(failed)?;
         }
         finish_series(writer, &part, &path)
@@ -214,9 +250,15 @@ impl Store {
     /// No manifest, a damaged one, or one whose spec this version does not understand.
     pub fn open(directory: &Path) -> Result<(Plan, Results), StoreError> {
         let path = directory.join("manifest.json");
-        let text = fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
-        let manifest: Manifest = serde_json::from_str(&text)
-            .map_err(|error| StoreError::Damaged { path: path.clone(), reason: error.to_string() })?;
+        let text = fs::read_to_string(&path).map_err(|source| StoreError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let manifest: Manifest =
+            serde_json::from_str(&text).map_err(|error| StoreError::Damaged {
+                path: path.clone(),
+                reason: error.to_string(),
+            })?;
         let mut plan = Plan::new(Request {
             file: format!("{}.toml", manifest.name),
             text: manifest.spec.clone(),
@@ -225,11 +267,22 @@ impl Store {
             ..Request::default()
         })?;
         plan.keep_experiments(&manifest.replications);
-        let path = directory.join("measures.csv");
-        let text = fs::read_to_string(&path).map_err(|source| StoreError::Read { path: path.clone(), source })?;
-        let records = crate::measures::parse(&text, &plan).map_err(|reason| StoreError::Damaged { path, reason })?;
+        let path = directory.join("records.json");
+        let text = fs::read_to_string(&path).map_err(|source| StoreError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let records = serde_json::from_str(&text).map_err(|error| StoreError::Damaged {
+            path,
+            reason: error.to_string(),
+        })?;
         let series = SeriesStore::Directory(directory.to_owned());
-        let results = Results { manifest, spec: plan.spec.clone(), records, series };
+        let results = Results {
+            manifest,
+            spec: plan.spec.clone(),
+            records,
+            series,
+        };
         Ok((plan, results))
     }
 }
@@ -243,15 +296,30 @@ pub fn axes(experiment: &PlannedExperiment) -> Axes {
 ///
 /// # Errors
 /// [`StoreError::Write`], [`StoreError::Series`].
-pub fn finish_series(writer: SeriesWriter<BufWriter<File>>, part: &Path, path: &Path) -> Result<(), StoreError> {
-    let failed = |source| StoreError::Write { path: part.to_owned(), source };
+pub fn finish_series(
+    writer: SeriesWriter<BufWriter<File>>,
+    part: &Path,
+    path: &Path,
+) -> Result<(), StoreError> {
+    let failed = |source| StoreError::Write {
+        path: part.to_owned(),
+        source,
+    };
     let file = writer
         .finish()
-        .map_err(|source| StoreError::Series(SeriesError::Parquet { path: part.to_owned(), source }))?
+        .map_err(|source| {
+            StoreError::Series(SeriesError::Parquet {
+                path: part.to_owned(),
+                source,
+            })
+        })?
         .into_inner()
         .map_err(|error| failed(error.into_error()))?;
     file.sync_all().map_err(failed)?;
-    fs::rename(part, path).map_err(|source| StoreError::Write { path: path.to_owned(), source })
+    fs::rename(part, path).map_err(|source| StoreError::Write {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 /// Where a file is written before it is whole.
@@ -265,15 +333,71 @@ pub fn part_path(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// [`StoreError::Write`]; what was begun is removed.
-pub fn write_whole(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), StoreError> {
+pub fn write_whole(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), StoreError> {
     let part = part_path(path);
     let written = File::create(&part).and_then(|mut file| {
         fill(&mut file)?;
         file.sync_all()
     });
-    written.and_then(|()| fs::rename(&part, path)).map_err(|source| {
-        let _ = fs::remove_file(&part);
-        StoreError::Write { path: path.to_owned(), source }
+    written
+        .and_then(|()| fs::rename(&part, path))
+        .map_err(|source| {
+            let _ = fs::remove_file(&part);
+            StoreError::Write {
+                path: path.to_owned(),
+                source,
+            }
+        })
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
+    write_whole(path, |file| {
+        let mut out = BufWriter::new(file);
+        serde_json::to_writer_pretty(&mut out, value)?;
+        writeln!(out)?;
+        out.flush()
+    })
+}
+
+/// The columns of `measures.csv`; a point of several sweeps has its names and values joined by `;`.
+const MEASURE_COLUMNS: [&str; 8] = [
+    "experiment",
+    "x_name",
+    "x",
+    "replication",
+    "series",
+    "metric",
+    "value",
+    "unit",
+];
+
+fn write_measures(path: &Path, records: &[RunRecord]) -> Result<(), StoreError> {
+    write_whole(path, |file| {
+        let mut out = csv::Writer::from_writer(BufWriter::new(file));
+        out.write_record(MEASURE_COLUMNS)?;
+        for record in records {
+            let names: Vec<&str> = record.point.iter().map(|(name, _)| name.as_str()).collect();
+            let values: Vec<String> = record.point.iter().map(|(_, x)| x.to_string()).collect();
+            let (names, values, replication) = (
+                names.join(";"),
+                values.join(";"),
+                record.replication.to_string(),
+            );
+            for measure in &record.metrics {
+                let value = measure.value.to_string();
+                let run = [&record.experiment, &names, &values, &replication];
+                out.write_record(run.into_iter().chain([
+                    &measure.series,
+                    &measure.metric,
+                    &value,
+                    &measure.unit,
+                ]))?;
+            }
+        }
+        out.flush()
     })
 }
 
@@ -287,7 +411,11 @@ fn manifest(plan: &Plan, runs: u64) -> Manifest {
         overrides: request.overrides.clone(),
         spec_hash: plan.hash.clone(),
         seed: request.seed,
-        replications: plan.experiments.iter().map(|e| (e.id.clone(), e.replications)).collect(),
+        replications: plan
+            .experiments
+            .iter()
+            .map(|e| (e.id.clone(), e.replications))
+            .collect(),
         runs,
     }
 }

@@ -28,6 +28,7 @@ use crate::path::{PathId, Paths};
 use crate::random::Random;
 use crate::rx::{ReceivedMessage, Receiver};
 use crate::state::{State, StateName};
+use crate::stats::{AssociationStatistics, SenderStatistics};
 use crate::tx::{Message, SendError, Sender};
 
 /// Answers that wait to be sent; a peer that asks for more than this at a time is not answered.
@@ -68,6 +69,8 @@ pub struct Association {
     /// The peer's addresses changed: the endpoint must learn them.
     pub(crate) addresses_changed: bool,
     pub(crate) readable_told: bool,
+    /// What the sender had counted when the association ended.
+    pub(crate) final_sent: Option<SenderStatistics>,
     /// Messages of the peer's former life, not yet read.
     pub(crate) backlog: VecDeque<ReceivedMessage>,
     pub(crate) events: VecDeque<Event>,
@@ -183,6 +186,18 @@ impl Association {
             self.readable_told = false;
         }
         message
+    }
+
+    /// Counters of the data transfer, also after the end.
+    pub fn stats(&self) -> AssociationStatistics {
+        AssociationStatistics {
+            sender: self.final_sent.unwrap_or(*self.tx.statistics()),
+            receiver: self
+                .rx
+                .as_ref()
+                .map(|rx| *rx.statistics())
+                .unwrap_or_default(),
+        }
     }
 
     /// Chooses what is recorded from now on; nothing at first.

@@ -83,6 +83,9 @@ pub struct Config {
     pub inbound_streams: u16,
     /// Several DATA chunks share a packet where they fit (RFC 9260 §6.10).
     pub bundling: bool,
+    /// DATA rides along with the COOKIE ECHO, half a round trip before the association is up on this side
+    /// (RFC 9260 §5.1 C). With the COOKIE ACK it always may.
+    pub data_with_cookie_echo: bool,
     /// Which stream's message goes next.
     pub scheduler: SchedulerKind,
     /// How many streams carry messages that are given without one.
@@ -120,6 +123,7 @@ impl Config {
             outbound_streams: 10,
             inbound_streams: 2048,
             bundling: true,
+            data_with_cookie_echo: false,
             scheduler: SchedulerKind::RoundRobin,
             allocation: AllocationKind::Negotiated,
             rate_estimate: None,

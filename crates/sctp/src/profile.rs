@@ -150,6 +150,9 @@ switches! {
     /// A SACK goes at once when a packet fills the last gap (as RFC 5681 §4.2 asks of TCP); the text only asks for
     /// SACKs while a gap remains.
     sack_when_gap_fills: bool, "RFC 9260 §6.7";
+    /// The SACK that answers a duplicate starts the count to every second packet anew, as any SACK does; in ns-2.35 the
+    /// packet still counts, so that the next one is acknowledged too.
+    duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2";
 }
 
 impl Profile {
@@ -203,6 +206,7 @@ impl Profile {
             silly_window_avoidance: true,
             window_counts_deliverable: true,
             sack_when_gap_fills: true,
+            duplicates_reset_delayed_sack: true,
         }
     }
 
@@ -275,6 +279,7 @@ impl Profile {
             silly_window_avoidance: false,
             window_counts_deliverable: false,
             sack_when_gap_fills: false,
+            duplicates_reset_delayed_sack: false,
         }
     }
 }

@@ -141,7 +141,7 @@ impl Receiver {
         match self.tracker.classify(data.tsn) {
             Arrival::Duplicate => {
                 self.tracker.note_duplicate(data.tsn);
-                self.sack.at_once(); // RFC 9260 §6.2
+                self.sack.saw_duplicate();
                 return DataOutcome::Duplicate;
             }
             Arrival::OutOfReach => {
@@ -182,7 +182,9 @@ impl Receiver {
         let had_gaps = self.tracker.has_gaps();
         self.tracker.insert(data.tsn);
         let filled = had_gaps && !self.tracker.has_gaps();
-        if data.immediate || (filled && self.profile.sack_when_gap_fills) {
+        // The first DATA of an association is answered at once (RFC 9260 §5.1).
+        let first = data.tsn == self.initial_tsn;
+        if first || data.immediate || (filled && self.profile.sack_when_gap_fills) {
             self.sack.at_once();
         } else {
             self.sack.saw_data();

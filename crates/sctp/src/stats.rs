@@ -1,5 +1,14 @@
 //! Counters of an association's data transfer. They only grow, and cost an addition each.
 
+/// Counters of an association: since it began, or since its peer restarted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AssociationStatistics {
+    /// What was sent.
+    pub sender: SenderStatistics,
+    /// What was received.
+    pub receiver: ReceiverStatistics,
+}
+
 /// What a sender did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStatistics {

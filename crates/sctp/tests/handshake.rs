@@ -479,3 +479,60 @@ fn the_same_seeds_tell_the_same_story_to_the_bit() {
     };
     assert_eq!(run(), run());
 }
+
+#[test]
+fn data_may_ride_with_the_cookie_echo_and_survives_its_loss() {
+    for lost in ["none", "COOKIE ECHO", "COOKIE ACK"] {
+        let mut world = World::new(Config {
+            data_with_cookie_echo: true,
+            ..Config::default()
+        });
+        world.fate = lose(lost, 1);
+        let a = world.connect();
+        world.send(A, a, 0, "early");
+        world.send(A, a, 0, "and more");
+        world.run_for(30 * MILLISECOND);
+        if lost == "none" {
+            assert_eq!(world.story[2], "A -> COOKIE ECHO, DATA, DATA -> Z");
+            let z = world.only_association(Z);
+            assert_eq!(
+                world.receive_all(Z, z).len(),
+                2,
+                "one round trip and a half after the INIT"
+            );
+            world.run_for(SECOND);
+            assert_eq!(
+                world.state(A, a),
+                StateName::Established,
+                "{:#?}",
+                world.story
+            );
+            continue;
+        }
+        world.run_for(10 * SECOND);
+        let z = world.only_association(Z);
+        assert_eq!(
+            world.receive_all(Z, z).len(),
+            2,
+            "{lost}: {:#?}",
+            world.story
+        );
+        world.send(A, a, 0, "later");
+        world.run_for(10 * SECOND);
+        assert_eq!(
+            world.receive_all(Z, z).len(),
+            1,
+            "{lost}: {:#?}",
+            world.story
+        );
+        assert_eq!(
+            world.endpoints[A]
+                .association(a)
+                .unwrap()
+                .stats()
+                .sender
+                .chunks_sent,
+            3
+        );
+    }
+}

@@ -36,6 +36,7 @@ pub mod rng;
 mod routing;
 mod topology;
 pub mod udp;
+pub mod wifi;
 pub mod workload;
 mod world;
 

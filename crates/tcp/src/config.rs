@@ -41,6 +41,9 @@ impl Default for Config {
 impl Config {
     /// The default configuration with another profile.
     pub fn new(profile: Profile) -> Self {
-        Self { profile, ..Self::default() }
+        Self {
+            profile,
+            ..Self::default()
+        }
     }
 }

@@ -81,6 +81,8 @@ pub struct Connection {
     /// A segment outside the normal flow, a RST: where to, and what.
     reset: Option<(Path, Header)>,
     time_wait_until: Option<Nanos>,
+    /// No challenge before this.
+    next_challenge: Nanos,
     events: VecDeque<Event>,
     stats: Stats,
     trace: Trace,
@@ -99,9 +101,24 @@ impl Connection {
 
     /// Waits for one peer to connect to `local_port`.
     pub fn listen(config: Config, local_port: u16, isn: u32) -> Self {
-        let mut connection = Self::new(config, State::Listen, Ports { local: local_port, remote: 0 }, isn);
+        let mut connection = Self::new(
+            config,
+            State::Listen,
+            Ports {
+                local: local_port,
+                remote: 0,
+            },
+            isn,
+        );
         connection.passive = true;
         connection
+    }
+
+    /// A passive opening came to nothing: back to LISTEN (RFC 9293 §3.10.7.4, RST). What was written meanwhile is gone.
+    fn listen_again(&mut self) {
+        let fresh = Self::listen(self.config.clone(), self.ports.local, self.isn);
+        let old = std::mem::replace(self, fresh);
+        (self.stats, self.trace, self.events) = (old.stats, old.trace, old.events);
     }
 
     fn new(config: Config, state: State, ports: Ports, isn: u32) -> Self {
@@ -124,6 +141,7 @@ impl Connection {
             syns_sent: 0,
             reset: None,
             time_wait_until: None,
+            next_challenge: 0,
             events: VecDeque::new(),
             stats: Stats::default(),
             trace: Trace::default(),
@@ -169,7 +187,9 @@ impl Connection {
 
     /// Bytes that [`Connection::write`] would take now.
     pub fn writable(&self) -> u64 {
-        self.config.send_buffer.saturating_sub(self.sender.buffered())
+        self.config
+            .send_buffer
+            .saturating_sub(self.sender.buffered())
     }
 
     /// Bytes written and not acknowledged.
@@ -336,15 +356,15 @@ impl Transport for Connection {
             self.shut();
             return;
         }
-        match self.state {
-            State::SynSent | State::SynReceived => self.syn_timeout(now),
-            state if state.sends() => {
-                if self.sender.handle_timeout(now, &mut self.stats, &mut self.trace) {
-                    self.owe_reset();
-                    self.fail(Failure::TimedOut);
-                }
-            }
-            _ => {}
+        if matches!(self.state, State::SynSent | State::SynReceived) {
+            self.syn_timeout(now);
+        } else if self.state.sends()
+            && self
+                .sender
+                .handle_timeout(now, &mut self.stats, &mut self.trace)
+        {
+            self.owe_reset();
+            self.fail(Failure::TimedOut);
         }
     }
 
@@ -353,6 +373,13 @@ impl Transport for Connection {
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        [self.sender.deadline(), self.receiver.deadline(), self.time_wait_until].into_iter().flatten().min()
+        [
+            self.sender.deadline(),
+            self.receiver.deadline(),
+            self.time_wait_until,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 }

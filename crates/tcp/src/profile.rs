@@ -177,7 +177,12 @@ impl Profile {
 
     /// NewReno by the texts in force, without SACK (RFC 5681, 6582).
     pub fn newreno() -> Self {
-        Self { name: "newreno", recovery: RecoveryKind::NewReno, sack: false, ..Self::rfc6675() }
+        Self {
+            name: "newreno",
+            recovery: RecoveryKind::NewReno,
+            sack: false,
+            ..Self::rfc6675()
+        }
     }
 
     /// ns-2's Sack1 as ns-2.1 had it when the papers were written: no limited transmit, integer halving, a clock that
@@ -230,7 +235,8 @@ mod tests {
             for switch in Profile::SWITCHES {
                 let mut copy = profile.clone();
                 let value = profile.show(switch.name).unwrap();
-                copy.set(switch.name, &value).unwrap_or_else(|error| panic!("{name}: {error}"));
+                copy.set(switch.name, &value)
+                    .unwrap_or_else(|error| panic!("{name}: {error}"));
                 assert_eq!(copy, profile, "{name}: {} = {value}", switch.name);
                 assert!(switch.clause.starts_with("RFC"), "{}", switch.name);
             }
@@ -242,25 +248,42 @@ mod tests {
     fn wrong_switches_are_explained() {
         let mut profile = Profile::sack1();
         assert_eq!(
-            profile.set("limited_transmitt", "true").unwrap_err().to_string(),
+            profile
+                .set("limited_transmitt", "true")
+                .unwrap_err()
+                .to_string(),
             "there is no switch `limited_transmitt`; the nearest is `limited_transmit`"
         );
         assert_eq!(
             profile.set("delayed_ack", "yes").unwrap_err().to_string(),
             "switch `delayed_ack` cannot be `yes`; it takes true, false"
         );
-        for (switch, wrong) in [("rto_min", "-1 s"), ("rto_min", "5"), ("initial_window", "0"), ("clock_tick", "NaN s")] {
+        for (switch, wrong) in [
+            ("rto_min", "-1 s"),
+            ("rto_min", "5"),
+            ("initial_window", "0"),
+            ("clock_tick", "NaN s"),
+        ] {
             assert!(profile.set(switch, wrong).is_err(), "{switch} = {wrong}");
         }
         profile.set("clock_tick", "10 ms").unwrap();
         profile.set("initial_ssthresh", "45").unwrap();
-        assert_eq!((profile.clock_tick, profile.initial_ssthresh), (10 * MILLISECOND, InitialSsthresh::Segments(45)));
+        assert_eq!(
+            (profile.clock_tick, profile.initial_ssthresh),
+            (10 * MILLISECOND, InitialSsthresh::Segments(45))
+        );
     }
 
     /// RFC 5681 §3.1 and RFC 6928 §2.
     #[test]
     fn initial_windows_by_segment_size() {
-        for (segment, small, large) in [(536, 4.0, 10.0), (1095, 4.0, 10.0), (1448, 3.0, 10.0), (4000, 2.0, 3.65), (9000, 2.0, 2.0)] {
+        for (segment, small, large) in [
+            (536, 4.0, 10.0),
+            (1095, 4.0, 10.0),
+            (1448, 3.0, 10.0),
+            (4000, 2.0, 3.65),
+            (9000, 2.0, 2.0),
+        ] {
             assert_eq!(InitialWindow::Rfc5681.segments(segment), small, "{segment}");
             assert_eq!(InitialWindow::Rfc6928.segments(segment), large, "{segment}");
         }

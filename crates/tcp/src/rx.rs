@@ -109,7 +109,8 @@ impl Receiver {
     pub fn read(&mut self) -> Option<Bytes> {
         let bytes = self.ready.pop_front()?;
         self.ready_bytes -= bytes.len() as u64;
-        let opening = (self.queue.next() + self.buffer - self.ready_bytes).saturating_sub(self.edge);
+        let opening =
+            (self.queue.next() + self.buffer - self.ready_bytes).saturating_sub(self.edge);
         if self.fin.is_none() && opening >= (2 * self.mss).min(self.buffer / 2).max(1) {
             self.ack_now = true;
         }
@@ -161,7 +162,14 @@ impl Receiver {
         Arrival { finished }
     }
 
-    fn insert(&mut self, now: Nanos, start: u64, text: Bytes, stats: &mut Stats, trace: &mut Trace) {
+    fn insert(
+        &mut self,
+        now: Nanos,
+        start: u64,
+        text: Bytes,
+        stats: &mut Stats,
+        trace: &mut Trace,
+    ) {
         let number = (start.saturating_sub(1) / self.mss) as f64;
         let ready_before = self.ready.len();
         match self.queue.insert(start, text, &mut self.ready) {

@@ -30,14 +30,21 @@ pub enum State {
 impl State {
     /// Both SYNs are acknowledged, and the connection is not over.
     pub const fn is_synchronized(self) -> bool {
-        !matches!(self, State::Closed | State::Listen | State::SynSent | State::SynReceived)
+        !matches!(
+            self,
+            State::Closed | State::Listen | State::SynSent | State::SynReceived
+        )
     }
 
     /// Text or a FIN may be on its way to the peer.
     pub const fn sends(self) -> bool {
         matches!(
             self,
-            State::Established | State::CloseWait | State::FinWait1 | State::Closing | State::LastAck
+            State::Established
+                | State::CloseWait
+                | State::FinWait1
+                | State::Closing
+                | State::LastAck
         )
     }
 

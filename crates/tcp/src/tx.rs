@@ -1,6 +1,7 @@
 //! The sending half of a connection: what was written, what is outstanding, what may go next, and when to try again.
 
 pub(crate) mod flow;
+mod plan;
 pub(crate) mod recovery;
 pub(crate) mod rto;
 pub(crate) mod scoreboard;
@@ -15,28 +16,11 @@ use anabranch_transport::{Nanos, Probe, Trace};
 use crate::profile::{InitialSsthresh, Profile, RestartWindow};
 use crate::stats::Stats;
 use flow::Flow;
-use recovery::{Acknowledgement, Next, Outcome, Recovery};
+pub(crate) use plan::Plan;
+use recovery::{Acknowledgement, Outcome, Recovery};
 use rto::{RtoConfig, RtoEstimator};
 use scoreboard::Scoreboard;
 use send_buffer::SendBuffer;
-
-/// A segment to send: its text and whether the FIN follows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
-    pub start: u64,
-    pub len: usize,
-    pub fin: bool,
-    /// Named by the recovery, or sent before: not new data.
-    retransmit: bool,
-    /// A byte beyond a closed window, which is not counted as sent.
-    pub probe: bool,
-}
-
-impl Plan {
-    fn end(&self) -> u64 {
-        self.start + self.len as u64 + u64::from(self.fin)
-    }
-}
 
 /// An acknowledgement that is not older than the last one.
 #[derive(Clone, Copy, Debug)]
@@ -170,7 +154,11 @@ impl Sender {
             InitialSsthresh::PeerWindow => peer_segments.max(2.0),
             InitialSsthresh::Segments(count) => f64::from(count),
         };
-        let first = if settled.syn_lost { 1.0 } else { self.profile.initial_window.segments(mss) };
+        let first = if settled.syn_lost {
+            1.0
+        } else {
+            self.profile.initial_window.segments(mss)
+        };
         self.flow.control = Box::new(controller(&self.profile, mss, first, ssthresh));
         self.flow.mss = mss;
         self.recovery = recovery::choose(self.profile.recovery, settled.sack);
@@ -237,7 +225,13 @@ impl Sender {
 
     /// The highest offset that an acknowledgement may name: what was sent, or the byte that probes a closed window.
     pub fn highest_acceptable(&self) -> u64 {
-        if self.probes > 0 { self.flow.max.max((self.flow.una + 1).min(self.flow.queued_to)) } else { self.flow.max }
+        if self.probes > 0 {
+            self.flow
+                .max
+                .max((self.flow.una + 1).min(self.flow.queued_to))
+        } else {
+            self.flow.max
+        }
     }
 
     /// The widest window that the peer ever offered (RFC 5961 §5.2, MAX.SND.WND).
@@ -256,12 +250,19 @@ impl Sender {
         let advanced = ack.to - self.flow.una;
         let flightsize_before = self.flow.flightsize();
         // RFC 5681 §2: outstanding data, nothing carried, the same window.
-        let duplicate =
-            advanced == 0 && flightsize_before > 0 && ack.bare && self.flow.una + ack.window == self.flow.window_edge;
+        let duplicate = advanced == 0
+            && flightsize_before > 0
+            && ack.bare
+            && self.flow.una + ack.window == self.flow.window_edge;
         if advanced > 0 {
             self.advance(now, ack.to, stats, trace);
         }
-        let seen = Acknowledgement { now, advanced, duplicate, blocks: ack.blocks };
+        let seen = Acknowledgement {
+            now,
+            advanced,
+            duplicate,
+            blocks: ack.blocks,
+        };
         let outcome = self.recovery.on_ack(&mut self.flow, &seen);
         self.after(now, &outcome, stats, trace);
         let rtt = self.measure(now, ack, advanced, &outcome, trace);
@@ -290,7 +291,8 @@ impl Sender {
 
     /// Moves the cumulative point.
     fn advance(&mut self, now: Nanos, to: u64, stats: &mut Stats, trace: &mut Trace) {
-        stats.bytes_acknowledged += to.min(self.buffer.end()) - self.flow.una.min(self.buffer.end());
+        stats.bytes_acknowledged +=
+            to.min(self.buffer.end()) - self.flow.una.min(self.buffer.end());
         self.flow.una = to;
         self.flow.max = self.flow.max.max(to);
         self.flow.nxt = self.flow.nxt.max(to);
@@ -343,76 +345,6 @@ impl Sender {
         Some(now.saturating_sub(sent_at))
     }
 
-    /// The next segment that may be sent at `now`, if any.
-    pub fn plan(&self) -> Option<Plan> {
-        if self.probe_owed {
-            return self.probe_plan();
-        }
-        match self.recovery.next(&self.flow)? {
-            Next::Retransmit(range) => self.plan_retransmission(range),
-            Next::Continue { room, skip_reported } => self.plan_next(room, skip_reported),
-        }
-    }
-
-    fn probe_plan(&self) -> Option<Plan> {
-        let start = self.flow.nxt;
-        let window = self.flow.window_edge.saturating_sub(start).clamp(1, self.flow.mss);
-        let len = (self.buffer.end() - start.min(self.buffer.end())).min(window) as usize;
-        let fin = len == 0 && self.closing;
-        (len > 0 || fin).then_some(Plan { start, len, fin, retransmit: false, probe: true })
-    }
-
-    fn plan_retransmission(&self, range: Range<u64>) -> Option<Plan> {
-        let text_end = self.buffer.end().min(self.flow.max);
-        let end = range.end.min(range.start + self.flow.mss).min(text_end);
-        let len = end.saturating_sub(range.start) as usize;
-        let fin = self.fin_follows(range.start + len as u64, self.flow.max);
-        (len > 0 || fin).then_some(Plan { start: range.start, len, fin, retransmit: true, probe: false })
-    }
-
-    /// The FIN comes next at `at` and lies before `limit`.
-    fn fin_follows(&self, at: u64, limit: u64) -> bool {
-        self.closing && at == self.buffer.end() && at < limit
-    }
-
-    /// What follows at `SND.NXT`: text sent before a timeout, skipping what the peer reported, or new text.
-    fn plan_next(&self, room: u64, skip_reported: bool) -> Option<Plan> {
-        let flow = &self.flow;
-        let again = flow.nxt < flow.max;
-        let start = if again && skip_reported { flow.board.not_sacked_from(flow.nxt) } else { flow.nxt };
-        let again = again && start < flow.max;
-        let room = room.saturating_sub(start - flow.nxt);
-        let mut end = self.buffer.end().min(start + flow.mss);
-        if let Some(reported) = flow.board.next_range_after(start).filter(|_| again && skip_reported) {
-            end = end.min(reported);
-        }
-        // The first unacknowledged segment goes again even into a window that shrank.
-        let window_edge = if again && start == flow.una { flow.window_edge.max(end + 1) } else { flow.window_edge };
-        let allowed = end.min(window_edge);
-        let len = allowed.saturating_sub(start);
-        let fin = self.fin_follows(start + len, window_edge);
-        let worth = len == flow.mss || again || fin || self.worth_sending(start, len, allowed < end);
-        let enough_room = len + u64::from(fin && len == 0) <= room;
-        ((len > 0 || fin) && worth && enough_room).then_some(Plan {
-            start,
-            len: len as usize,
-            fin,
-            retransmit: false,
-            probe: false,
-        })
-    }
-
-    /// Whether less than a full segment of new text may go: silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.
-    fn worth_sending(&self, start: u64, len: u64, cut_by_window: bool) -> bool {
-        if len == 0 {
-            return false;
-        }
-        if cut_by_window {
-            return len * 2 >= self.widest_window;
-        }
-        !self.profile.nagle || start == self.flow.una || self.closing
-    }
-
     /// The text of a planned segment.
     pub fn text(&self, plan: &Plan) -> impl Iterator<Item = &[u8]> {
         self.buffer.slices(plan.start, plan.len)
@@ -423,8 +355,8 @@ impl Sender {
         stats.segments_sent += 1;
         stats.bytes_sent += plan.len as u64;
         self.last_sent = Some(now);
+        self.probe_owed = false;
         if plan.probe {
-            self.probe_owed = false;
             stats.window_probes += 1;
             return;
         }
@@ -433,12 +365,20 @@ impl Sender {
         if again {
             stats.segments_retransmitted += 1;
             stats.bytes_retransmitted += plan.len as u64;
-            if self.profile.retransmission_cancels_rtt && self.timing.is_some_and(|(behind, _)| start < behind && behind <= end) {
+            if self.profile.retransmission_cancels_rtt
+                && self
+                    .timing
+                    .is_some_and(|(behind, _)| start < behind && behind <= end)
+            {
                 self.timing = None;
             }
         }
         if plan.len > 0 {
-            let probe = if again { Probe::Retransmitted } else { Probe::Sent };
+            let probe = if again {
+                Probe::Retransmitted
+            } else {
+                Probe::Sent
+            };
             trace.record(now, probe, 0, self.number(start));
         }
         if self.flow.flightsize() == 0 || self.retransmit_at.is_none() {
@@ -453,8 +393,11 @@ impl Sender {
         if !plan.retransmit {
             self.flow.nxt = self.flow.nxt.max(end);
         }
-        self.flow.control.on_sent(now, plan.len as u64, self.flow.flightsize());
-        self.recovery.on_sent(&mut self.flow, start..end, plan.retransmit);
+        self.flow
+            .control
+            .on_sent(now, plan.len as u64, self.flow.flightsize());
+        self.recovery
+            .on_sent(&mut self.flow, start..end, plan.retransmit);
         trace.record(now, Probe::FlightSize, 0, self.flow.flightsize() as f64);
     }
 
@@ -464,7 +407,9 @@ impl Sender {
             return;
         }
         if let Some(last_sent) = self.last_sent {
-            self.flow.control.on_idle(now, now.saturating_sub(last_sent), self.rto.rto());
+            self.flow
+                .control
+                .on_idle(now, now.saturating_sub(last_sent), self.rto.rto());
             self.trace_windows(now, trace);
         }
     }
@@ -476,14 +421,21 @@ impl Sender {
         if !stuck {
             self.persist_at = None;
         } else if self.persist_at.is_none() {
-            let interval = self.rto.rto().saturating_mul(1 << self.probes.min(16)).min(self.profile.rto_max);
+            let interval = self
+                .rto
+                .rto()
+                .saturating_mul(1 << self.probes.min(16))
+                .min(self.profile.rto_max);
             self.persist_at = Some(now + interval);
         }
     }
 
     /// The earliest timer.
     pub fn deadline(&self) -> Option<Nanos> {
-        [self.retransmit_at, self.persist_at].into_iter().flatten().min()
+        [self.retransmit_at, self.persist_at]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Whether the retransmission timer is due.
@@ -503,7 +455,11 @@ impl Sender {
             self.probes += 1;
             self.probe_owed = true;
         }
-        if self.retransmission_due(now) { self.retransmission_timeout(now, stats, trace) } else { false }
+        if self.retransmission_due(now) {
+            self.retransmission_timeout(now, stats, trace)
+        } else {
+            false
+        }
     }
 
     fn retransmission_timeout(&mut self, now: Nanos, stats: &mut Stats, trace: &mut Trace) -> bool {
@@ -549,14 +505,29 @@ impl Sender {
     }
 
     fn trace_rto(&self, now: Nanos, trace: &mut Trace) {
-        trace.record(now, Probe::Rto, 0, anabranch_transport::time::seconds(self.rto.rto()));
+        trace.record(
+            now,
+            Probe::Rto,
+            0,
+            anabranch_transport::time::seconds(self.rto.rto()),
+        );
         if let Some(srtt) = self.rto.srtt() {
-            trace.record(now, Probe::Srtt, 0, anabranch_transport::time::seconds(srtt));
+            trace.record(
+                now,
+                Probe::Srtt,
+                0,
+                anabranch_transport::time::seconds(srtt),
+            );
         }
     }
 }
 
-fn controller(profile: &Profile, mss: u64, initial_window: f64, initial_ssthresh: f64) -> TcpNewReno {
+fn controller(
+    profile: &Profile,
+    mss: u64,
+    initial_window: f64,
+    initial_ssthresh: f64,
+) -> TcpNewReno {
     TcpNewReno::new(TcpNewRenoConfig {
         segment: mss,
         initial_window,

@@ -24,15 +24,26 @@ struct Trace {
 }
 
 fn parse(text: &str) -> Trace {
-    let mut trace =
-        Trace { drops: Vec::new(), seconds: 0, profile: Profile::sack1(), sends: Vec::new(), windows: Vec::new() };
+    let mut trace = Trace {
+        drops: Vec::new(),
+        seconds: 0,
+        profile: Profile::sack1(),
+        sends: Vec::new(),
+        windows: Vec::new(),
+    };
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
-            ["drop", drops @ ..] => trace.drops = drops.iter().map(|drop| drop.parse().unwrap()).collect(),
+            ["drop", drops @ ..] => {
+                trace.drops = drops.iter().map(|drop| drop.parse().unwrap()).collect()
+            }
             ["seconds", seconds] => trace.seconds = seconds.parse().unwrap(),
-            [at, "send", number] => trace.sends.push((at.parse().unwrap(), number.parse().unwrap())),
-            [at, "cwnd", value] => trace.windows.push((at.parse().unwrap(), value.parse().unwrap())),
+            [at, "send", number] => trace
+                .sends
+                .push((at.parse().unwrap(), number.parse().unwrap())),
+            [at, "cwnd", value] => trace
+                .windows
+                .push((at.parse().unwrap(), value.parse().unwrap())),
             [switch, value] => trace.profile.set(switch, value).unwrap(),
             _ => panic!("{line}"),
         }
@@ -45,7 +56,13 @@ fn check(name: &str, text: &str) {
     let mut world = geo(trace.profile, CLOCK_PHASE);
     world.keep_sent = false;
     let drops = trace.drops.clone();
-    world.fate = Box::new(move |end, number, _| if end == 0 && drops.contains(&number) { Fate::Drop } else { Fate::Pass });
+    world.fate = Box::new(move |end, number, _| {
+        if end == 0 && drops.contains(&number) {
+            Fate::Drop
+        } else {
+            Fate::Pass
+        }
+    });
     world.run_until(trace.seconds * SECOND);
 
     let ours: Vec<(f64, u64)> = world.samples[0]
@@ -53,21 +70,54 @@ fn check(name: &str, text: &str) {
         .filter(|sample| matches!(sample.probe, Probe::Sent | Probe::Retransmitted))
         .map(|sample| (seconds(sample.at), sample.value as u64 + 1))
         .collect();
-    let theirs: Vec<(f64, u64)> = trace.sends.iter().copied().filter(|(_, number)| *number > 0).collect();
+    let theirs: Vec<(f64, u64)> = trace
+        .sends
+        .iter()
+        .copied()
+        .filter(|(_, number)| *number > 0)
+        .collect();
     for (index, (our, their)) in ours.iter().zip(&theirs).enumerate() {
-        assert_eq!(our.1, their.1, "{name}: send {index}, ours at {}, ns-2's at {}", our.0, their.0);
-        assert!((our.0 - their.0).abs() < TOLERANCE * (1.0 + their.0 / 10.0), "{name}: send {index} of {}: {our:?} {their:?}", our.1);
+        assert_eq!(
+            our.1, their.1,
+            "{name}: send {index}, ours at {}, ns-2's at {}",
+            our.0, their.0
+        );
+        assert!(
+            (our.0 - their.0).abs() < TOLERANCE * (1.0 + their.0 / 10.0),
+            "{name}: send {index} of {}: {our:?} {their:?}",
+            our.1
+        );
     }
-    assert!(ours.len().abs_diff(theirs.len()) <= 1, "{name}: {} sends, ns-2 {}", ours.len(), theirs.len());
+    assert!(
+        ours.len().abs_diff(theirs.len()) <= 1,
+        "{name}: {} sends, ns-2 {}",
+        ours.len(),
+        theirs.len()
+    );
 
-    let ours: Vec<f64> = world.probe(0, Probe::Cwnd).iter().map(|(_, value)| value / 1448.0).collect();
+    let ours: Vec<f64> = world
+        .probe(0, Probe::Cwnd)
+        .iter()
+        .map(|(_, value)| value / 1448.0)
+        .collect();
     // Of several values at one moment the last counts; the first is that before the handshake.
     let moments = trace.windows.chunk_by(|a, b| a.0 == b.0).skip(1);
-    let theirs: Vec<f64> = moments.filter_map(|moment| moment.last()).map(|(_, value)| *value).collect();
+    let theirs: Vec<f64> = moments
+        .filter_map(|moment| moment.last())
+        .map(|(_, value)| *value)
+        .collect();
     for (index, (our, their)) in ours.iter().zip(&theirs).enumerate() {
-        assert!((our - their).abs() < 0.0006, "{name}: cwnd {index}: {our}, ns-2 {their}");
+        assert!(
+            (our - their).abs() < 0.0006,
+            "{name}: cwnd {index}: {our}, ns-2 {their}"
+        );
     }
-    assert!(ours.len().abs_diff(theirs.len()) <= 1, "{name}: {} windows, ns-2 {}", ours.len(), theirs.len());
+    assert!(
+        ours.len().abs_diff(theirs.len()) <= 1,
+        "{name}: {} windows, ns-2 {}",
+        ours.len(),
+        theirs.len()
+    );
     assert!(!theirs.is_empty() && from_seconds(trace.windows[0].0) == 0);
 }
 

@@ -1,25 +1,24 @@
 //! Results of no run at all: numbers of a plausible shape, to look at what is made of them and to test it.
 
-use anabranch_lab::model::{Manifest, Measure, Point, Results, RunRecord, Series, SeriesSample, SeriesStore, Value};
+use anabranch_lab::model::{
+    Manifest, Measure, Point, Results, RunRecord, Series, SeriesSample, SeriesStore, Value,
+};
+use anabranch_lab::plan::{Plan, Request};
 use anabranch_lab::spec::Spec;
 
 /// The data file whose outputs are made.
 pub const PAPER: &str = include_str!("../../../../papers/alamgir2002.toml");
 
-/// The outputs of the data file, without its world: what the sections about nodes, links, flows and measures say does
-/// not matter to tables and figures.
+/// The spec that a text holds, as a run would see it.
 pub fn spec(text: &str) -> Spec {
-    let mut file: toml::Table = text.parse().expect("the data file is TOML");
-    for list in ["node", "link", "flow"] {
-        file.insert(list.to_owned(), toml::Value::Array(Vec::new()));
-    }
-    file.remove("measure");
-    if let Some(experiments) = file.get_mut("experiment").and_then(toml::Value::as_array_mut) {
-        for experiment in experiments.iter_mut().filter_map(toml::Value::as_table_mut) {
-            experiment.remove("measure");
-        }
-    }
-    file.try_into().expect("the data file's outputs are as the grammar says")
+    let request = Request {
+        file: "alamgir2002.toml".to_owned(),
+        text: text.to_owned(),
+        ..Request::default()
+    };
+    Plan::new(request)
+        .unwrap_or_else(|error| panic!("{error}"))
+        .spec
 }
 
 /// Uniform numbers in 0..1 from a linear congruence.
@@ -32,7 +31,10 @@ impl Dice {
     }
 
     fn roll(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
@@ -45,10 +47,18 @@ impl Dice {
 /// Fake results for a spec of [`spec`].
 pub fn results(spec: Spec, replications: u32) -> Results {
     let mut records = Vec::new();
-    let wide: [(i64, [f64; 3]); 4] =
-        [(2, [22.9, 22.2, 0.9886]), (4, [22.2, 22.4, 0.9886]), (6, [21.9, 19.3, 0.9883]), (8, [22.8, 16.3, 0.9875])];
-    let narrow: [(i64, [f64; 3]); 4] =
-        [(2, [45.0, 96.0, 0.967]), (4, [32.6, 97.2, 0.974]), (6, [26.6, 96.7, 0.975]), (8, [28.7, 96.3, 0.966])];
+    let wide: [(i64, [f64; 3]); 4] = [
+        (2, [22.9, 22.2, 0.9886]),
+        (4, [22.2, 22.4, 0.9886]),
+        (6, [21.9, 19.3, 0.9883]),
+        (8, [22.8, 16.3, 0.9875]),
+    ];
+    let narrow: [(i64, [f64; 3]); 4] = [
+        (2, [45.0, 96.0, 0.967]),
+        (4, [32.6, 97.2, 0.974]),
+        (6, [26.6, 96.7, 0.975]),
+        (8, [28.7, 96.3, 0.966]),
+    ];
     for (experiment, means, shift) in [
         ("table-2", wide, 0.0),
         ("table-2-rfc2960", wide, 4.0),
@@ -80,7 +90,11 @@ pub fn results(spec: Spec, replications: u32) -> Results {
             overrides: Vec::new(),
             spec_hash: "0".repeat(64),
             seed: 1,
-            replications: spec.experiments.iter().map(|e| (e.id.clone(), e.replications.min(replications))).collect(),
+            replications: spec
+                .experiments
+                .iter()
+                .map(|e| (e.id.clone(), e.replications.min(replications)))
+                .collect(),
             runs: records.len() as u64,
         },
         spec,
@@ -90,22 +104,60 @@ pub fn results(spec: Spec, replications: u32) -> Results {
 }
 
 fn record(experiment: &str, point: Point, replication: u32, metrics: Vec<Measure>) -> RunRecord {
-    RunRecord { experiment: experiment.to_owned(), point, replication, metrics, events: 1_000_000, simulated: 500.0 }
+    RunRecord {
+        experiment: experiment.to_owned(),
+        point,
+        replication,
+        metrics,
+        events: 1_000_000,
+        simulated: 500.0,
+    }
 }
 
 fn measure(series: &str, metric: &str, value: f64, unit: &str) -> Measure {
-    Measure { series: series.to_owned(), metric: metric.to_owned(), value, unit: unit.to_owned() }
+    Measure {
+        series: series.to_owned(),
+        metric: metric.to_owned(),
+        value,
+        unit: unit.to_owned(),
+    }
 }
 
-fn table_record(experiment: &str, x: i64, mean: [f64; 3], shift: f64, replication: u32) -> RunRecord {
+fn table_record(
+    experiment: &str,
+    x: i64,
+    mean: [f64; 3],
+    shift: f64,
+    replication: u32,
+) -> RunRecord {
     let mut dice = Dice::new(u64::from(replication) * 100 + x as u64);
     let spread = 9.0 / (x as f64 / 2.0).sqrt();
     let metrics = vec![
-        measure("sctp over tcp", "throughput_increase", mean[0] + shift + spread * dice.normal(), "%"),
-        measure("all", "link_utilization", mean[1] + 0.1 * shift + 0.8 * dice.normal(), "%"),
-        measure("all", "jain_fairness", (mean[2] - 0.001 * shift + 0.006 * dice.normal()).min(1.0), "1"),
+        measure(
+            "sctp over tcp",
+            "throughput_increase",
+            mean[0] + shift + spread * dice.normal(),
+            "%",
+        ),
+        measure(
+            "all",
+            "link_utilization",
+            mean[1] + 0.1 * shift + 0.8 * dice.normal(),
+            "%",
+        ),
+        measure(
+            "all",
+            "jain_fairness",
+            (mean[2] - 0.001 * shift + 0.006 * dice.normal()).min(1.0),
+            "1",
+        ),
     ];
-    record(experiment, vec![("sources".to_owned(), Value::Integer(x))], replication, metrics)
+    record(
+        experiment,
+        vec![("sources".to_owned(), Value::Integer(x))],
+        replication,
+        metrics,
+    )
 }
 
 fn two_sources_record(replication: u32) -> RunRecord {
@@ -113,16 +165,40 @@ fn two_sources_record(replication: u32) -> RunRecord {
     let metrics = vec![
         measure("tcp", "mean_cwnd", 9.4 + 0.4 * dice.normal(), "segments"),
         measure("sctp", "mean_cwnd", 10.5 + 0.6 * dice.normal(), "segments"),
-        measure("tcp", "segments_sent", (1700.0 + 150.0 * dice.normal()).round(), "segments"),
-        measure("sctp", "segments_sent", (2050.0 + 180.0 * dice.normal()).round(), "segments"),
-        measure("tcp", "timeouts", (3.4 + 1.5 * dice.normal()).round().max(0.0), "1"),
-        measure("sctp", "timeouts", (2.3 + 1.2 * dice.normal()).round().max(0.0), "1"),
+        measure(
+            "tcp",
+            "segments_sent",
+            (1700.0 + 150.0 * dice.normal()).round(),
+            "segments",
+        ),
+        measure(
+            "sctp",
+            "segments_sent",
+            (2050.0 + 180.0 * dice.normal()).round(),
+            "segments",
+        ),
+        measure(
+            "tcp",
+            "timeouts",
+            (3.4 + 1.5 * dice.normal()).round().max(0.0),
+            "1",
+        ),
+        measure(
+            "sctp",
+            "timeouts",
+            (2.3 + 1.2 * dice.normal()).round().max(0.0),
+            "1",
+        ),
     ];
     record("two-sources", Vec::new(), replication, metrics)
 }
 
 fn sample(time: f64, value: f64) -> SeriesSample {
-    SeriesSample { index: 0, time, value }
+    SeriesSample {
+        index: 0,
+        time,
+        value,
+    }
 }
 
 fn one(experiment: &str, entity: &str, probe: &str, samples: Vec<SeriesSample>) -> Series {
@@ -141,7 +217,8 @@ fn one(experiment: &str, entity: &str, probe: &str, samples: Vec<SeriesSample>) 
 fn two_sources_series(flow: &str, seed: u64, out: &mut Vec<Series>) {
     let mut dice = Dice::new(seed);
     let (mut cwnd, mut ssthresh, mut number, mut now) = (2.0_f64, 45.0_f64, 0.0, 0.3);
-    let (mut sent, mut again, mut acks, mut windows, mut thresholds) = (vec![], vec![], vec![], vec![], vec![]);
+    let (mut sent, mut again, mut acks, mut windows, mut thresholds) =
+        (vec![], vec![], vec![], vec![], vec![]);
     while now < 150.0 {
         windows.push(sample(now, cwnd * 1448.0));
         thresholds.push(sample(now, ssthresh * 1448.0));
@@ -158,21 +235,37 @@ fn two_sources_series(flow: &str, seed: u64, out: &mut Vec<Series>) {
             ssthresh = (cwnd / 2.0).max(2.0);
             cwnd = ssthresh;
         } else {
-            cwnd = if cwnd < ssthresh { (cwnd * 2.0).min(ssthresh) } else { cwnd + 1.0 };
+            cwnd = if cwnd < ssthresh {
+                (cwnd * 2.0).min(ssthresh)
+            } else {
+                cwnd + 1.0
+            };
         }
     }
     acks.retain(|ack| ack.time < 150.0);
-    for (probe, samples) in
-        [("sent", sent), ("retransmitted", again), ("cumulative_ack", acks), ("cwnd", windows), ("ssthresh", thresholds)]
-    {
+    for (probe, samples) in [
+        ("sent", sent),
+        ("retransmitted", again),
+        ("cumulative_ack", acks),
+        ("cwnd", windows),
+        ("ssthresh", thresholds),
+    ] {
         out.push(one("two-sources", flow, probe, samples));
     }
 }
 
 fn throughput_series(out: &mut Vec<Series>) {
     let mut dice = Dice::new(5);
-    let bits = |second: u32, dice: &mut Dice| if second < 3 { 6e5 * f64::from(second) } else { 4e5 + 2e5 * dice.roll() };
-    let samples = (0..40).map(|second| sample(f64::from(second), bits(second, &mut dice))).collect();
+    let bits = |second: u32, dice: &mut Dice| {
+        if second < 3 {
+            6e5 * f64::from(second)
+        } else {
+            4e5 + 2e5 * dice.roll()
+        }
+    };
+    let samples = (0..40)
+        .map(|second| sample(f64::from(second), bits(second, &mut dice)))
+        .collect();
     out.push(one("two-sources", "satellite", "throughput", samples));
 }
 
@@ -184,7 +277,11 @@ fn loss_series(flow: &str, start: f64, halved: f64, growth: u32, out: &mut Vec<S
     let (there, back) = (0.258, 0.2575);
     let mut window = 2.0;
     cwnd.push(sample(start, window * 1448.0));
-    let mut rounds = vec![(start + 1.3, 0, 2), (start + 1.816, 2, 4), (start + 2.332, 6, 8)];
+    let mut rounds = vec![
+        (start + 1.3, 0, 2),
+        (start + 1.816, 2, 4),
+        (start + 2.332, 6, 8),
+    ];
     for (at, first, count) in rounds.drain(..) {
         for k in 0..count {
             let (number, time) = (f64::from(first + k), at + 0.006 * f64::from(k));
@@ -214,10 +311,27 @@ fn loss_series(flow: &str, start: f64, halved: f64, growth: u32, out: &mut Vec<S
     advancing.push(sample(repaired, 16.0));
     let mut value = halved;
     for step in 0..5 {
-        value = if growth == 1 { value + 1.0 / value } else { value + 1.0 };
-        cwnd.push(sample(repaired + 0.012 * f64::from(step) + f64::from(step.min(1)) * 0.49, value * 1448.0));
+        value = if growth == 1 {
+            value + 1.0 / value
+        } else {
+            value + 1.0
+        };
+        cwnd.push(sample(
+            repaired + 0.012 * f64::from(step) + f64::from(step.min(1)) * 0.49,
+            value * 1448.0,
+        ));
     }
-    for (probe, mut samples) in ["sent", "retransmitted", "received", "cumulative_ack", "duplicate_ack", "cwnd"].into_iter().zip(lists) {
+    for (probe, mut samples) in [
+        "sent",
+        "retransmitted",
+        "received",
+        "cumulative_ack",
+        "duplicate_ack",
+        "cwnd",
+    ]
+    .into_iter()
+    .zip(lists)
+    {
         samples.sort_by(|a, b| a.time.total_cmp(&b.time));
         out.push(one("loss-8", flow, probe, samples));
     }

@@ -11,7 +11,11 @@ use anabranch_lab::output::terminal::{self, Terminal};
 use anabranch_lab::reference::Reference;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let directory = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "gallery".to_owned()));
+    let directory = PathBuf::from(
+        std::env::args()
+            .nth(1)
+            .unwrap_or_else(|| "gallery".to_owned()),
+    );
     let results = fake::results(fake::spec(fake::PAPER), 20);
     let outputs = Outputs::make(&results, Reference::embedded())?;
     outputs.write(&directory)?;

@@ -22,7 +22,11 @@ const BITS: [[u8; 2]; 4] = [[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x8
 impl Dots {
     /// Draws a plot into so many columns and rows of characters.
     pub fn of(plot: &Plot, columns: usize, rows: usize) -> Dots {
-        let mut dots = Dots { columns, rows, cells: vec![Cell::default(); columns * rows] };
+        let mut dots = Dots {
+            columns,
+            rows,
+            cells: vec![Cell::default(); columns * rows],
+        };
         for (index, layer) in plot.layers.iter().enumerate() {
             let mut before: Option<(i64, i64)> = None;
             for point in &layer.points {
@@ -37,7 +41,10 @@ impl Dots {
                     _ => dots.dot(at, index),
                 }
                 if let (Mark::Means, Some(half)) = (layer.mark, point.half) {
-                    let (low, high) = (dots.place(plot, point.x, point.y - half), dots.place(plot, point.x, point.y + half));
+                    let (low, high) = (
+                        dots.place(plot, point.x, point.y - half),
+                        dots.place(plot, point.x, point.y + half),
+                    );
                     dots.line(low, high, index);
                 }
                 before = Some(at);
@@ -52,12 +59,16 @@ impl Dots {
         };
         let down = 4 * self.rows;
         let right = part(x, plot.x.low, plot.x.high, 2 * self.columns);
-        (right, down as i64 - 1 - part(y, plot.y.low, plot.y.high, down))
+        (
+            right,
+            down as i64 - 1 - part(y, plot.y.low, plot.y.high, down),
+        )
     }
 
     fn cell(&mut self, x: i64, y: i64) -> Option<&mut Cell> {
         let (column, row) = (usize::try_from(x).ok()? / 2, usize::try_from(y).ok()? / 4);
-        (column < self.columns && row < self.rows).then(|| &mut self.cells[row * self.columns + column])
+        (column < self.columns && row < self.rows)
+            .then(|| &mut self.cells[row * self.columns + column])
     }
 
     fn dot(&mut self, (x, y): (i64, i64), layer: usize) {
@@ -80,7 +91,9 @@ impl Dots {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let steps = dx.abs().max(dy.abs()).clamp(1, 1 << 16);
         for step in 0..=steps {
-            let along = |start: i64, length: i64| start + (2 * length * step + length.signum() * steps) / (2 * steps);
+            let along = |start: i64, length: i64| {
+                start + (2 * length * step + length.signum() * steps) / (2 * steps)
+            };
             self.dot((along(from.0, dx), along(from.1, dy)), layer);
         }
     }
@@ -105,24 +118,45 @@ mod tests {
 
     fn drawn(mark: Mark, points: &[(f64, f64)]) -> Vec<String> {
         let points = points.iter().map(|&(x, y)| PlotPoint::new(x, y)).collect();
-        let layer = Layer { label: String::new(), colour: 0, mark, points };
+        let layer = Layer {
+            label: String::new(),
+            colour: 0,
+            mark,
+            points,
+        };
         let axis = || Axis::between(String::new(), 0.0, 7.0, 2);
-        let plot = Plot { x: axis(), y: axis(), layers: vec![layer] };
-        Dots::of(&plot, 4, 2).rows().map(|row| row.into_iter().map(|(c, _)| c).collect()).collect()
+        let plot = Plot {
+            x: axis(),
+            y: axis(),
+            layers: vec![layer],
+        };
+        Dots::of(&plot, 4, 2)
+            .rows()
+            .map(|row| row.into_iter().map(|(c, _)| c).collect())
+            .collect()
     }
 
     #[test]
     fn a_diagonal_runs_from_corner_to_corner() {
-        assert_eq!(drawn(Mark::Line, &[(0.0, 0.0), (7.0, 7.0)]), ["  ⡠⠊", "⡠⠊  "]);
+        assert_eq!(
+            drawn(Mark::Line, &[(0.0, 0.0), (7.0, 7.0)]),
+            ["  ⡠⠊", "⡠⠊  "]
+        );
     }
 
     #[test]
     fn a_step_stands_until_the_next() {
-        assert_eq!(drawn(Mark::Step, &[(0.0, 0.0), (4.0, 7.0), (7.0, 7.0)]), ["  ⡏⠉", "⣀⣀⣇ "]);
+        assert_eq!(
+            drawn(Mark::Step, &[(0.0, 0.0), (4.0, 7.0), (7.0, 7.0)]),
+            ["  ⡏⠉", "⣀⣀⡇ "]
+        );
     }
 
     #[test]
     fn points_outside_are_left_out_and_printed_ones_are_diamonds() {
-        assert_eq!(drawn(Mark::Printed, &[(0.0, 7.0), (99.0, 3.0), (-5.0, -5.0)]), ["◇   ", "    "]);
+        assert_eq!(
+            drawn(Mark::Printed, &[(0.0, 7.0), (99.0, 3.0), (-5.0, -5.0)]),
+            ["◇   ", "    "]
+        );
     }
 }

@@ -66,8 +66,17 @@ impl Figure {
     ///
     /// # Errors
     /// A series file that cannot be read.
-    pub fn make(spec: &FigureSpec, results: &Results, reference: &Reference) -> Result<Figure, FigureError> {
-        let maker = Maker { spec, results, reference, experiment: experiment_of(spec, results) };
+    pub fn make(
+        spec: &FigureSpec,
+        results: &Results,
+        reference: &Reference,
+    ) -> Result<Figure, FigureError> {
+        let maker = Maker {
+            spec,
+            results,
+            reference,
+            experiment: experiment_of(spec, results),
+        };
         let (content, made) = match spec.kind {
             FigureKind::Sweep => (maker.sweep().map(Content::Plot), maker.made_of_measures()),
             FigureKind::Time => (maker.time()?.map(Content::Plot), maker.made_of_series()),
@@ -102,7 +111,10 @@ impl Figure {
             Some(Content::Plot(plot)) => draw::svg(plot, &self.headline()),
             Some(Content::Ladder(ladder)) => draw_ladder::svg(ladder, &self.headline()),
         };
-        drawn.map(Some).map_err(|what| FigureError::Draw { id: self.id.clone(), what })
+        drawn.map(Some).map_err(|what| FigureError::Draw {
+            id: self.id.clone(),
+            what,
+        })
     }
 }
 
@@ -121,12 +133,20 @@ struct Maker<'a> {
 impl<'a> Maker<'a> {
     /// Whether the figure is about this point of the sweep.
     fn is_at(&self, point: &Point) -> bool {
-        self.spec.at.as_ref().is_none_or(|wanted| same_x(&wanted.to_string(), &axis(point).1))
+        self.spec
+            .at
+            .as_ref()
+            .is_none_or(|wanted| same_x(&wanted.to_string(), &axis(point).1))
     }
 
     /// The series of one probe of one member of a flow or link, of the figure's replication and point (the first
     /// recorded one if it names none), cut to its window.
-    fn series(&self, entity: &str, member: u32, probe: &str) -> Result<Option<Series>, SeriesError> {
+    fn series(
+        &self,
+        entity: &str,
+        member: u32,
+        probe: &str,
+    ) -> Result<Option<Series>, SeriesError> {
         let query = SeriesQuery {
             experiment: self.experiment,
             entity: Some(entity),
@@ -134,12 +154,18 @@ impl<'a> Maker<'a> {
             probe: Some(probe),
             replication: Some(self.spec.replication),
         };
-        Ok(self.results.series(&query)?.into_iter().find(|series| self.is_at(&series.point)))
+        Ok(self
+            .results
+            .series(&query)?
+            .into_iter()
+            .find(|series| self.is_at(&series.point)))
     }
 
     /// Begin and end of the window, seconds.
     fn window(&self) -> Option<(f64, f64)> {
-        self.spec.window.map(|window| (window.0[0].seconds(), window.0[1].seconds()))
+        self.spec
+            .window
+            .map(|window| (window.0[0].seconds(), window.0[1].seconds()))
     }
 
     fn made_of_series(&self) -> String {
@@ -150,7 +176,15 @@ impl<'a> Maker<'a> {
     }
 
     fn made_of_measures(&self) -> String {
-        let runs = self.results.experiment(self.experiment).map(|record| record.replication + 1).max().unwrap_or(0);
-        format!("Means over {runs} runs of experiment {} with their 95 % intervals.", self.experiment)
+        let runs = self
+            .results
+            .experiment(self.experiment)
+            .map(|record| record.replication + 1)
+            .max()
+            .unwrap_or(0);
+        format!(
+            "Means over {runs} runs of experiment {} with their 95 % intervals.",
+            self.experiment
+        )
     }
 }

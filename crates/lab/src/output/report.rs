@@ -18,7 +18,10 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
     let title = spec.title.as_deref().unwrap_or(&spec.name);
     page.add("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
     page.add("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-    page.add(&format!("<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n", escaped(title)));
+    page.add(&format!(
+        "<title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
+        escaped(title)
+    ));
     page.header(outputs, title);
     page.verdicts(outputs);
     page.runs(outputs);
@@ -29,7 +32,10 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
     }
     if !outputs.figures.is_empty() {
         page.add("<h2 id=\"figures\">Figures</h2>\n");
-        outputs.figures.iter().try_for_each(|figure| page.figure(figure))?;
+        outputs
+            .figures
+            .iter()
+            .try_for_each(|figure| page.figure(figure))?;
     }
     page.spec(outputs);
     page.add("</main>\n</body>\n</html>\n");
@@ -72,10 +78,16 @@ impl Page {
             (Verdict::NotAttempted, tally.not_attempted),
         ] {
             let class = class_of(verdict);
-            self.add(&format!("<div class=\"count {class}\"><b>{count}</b><span>{verdict}</span></div>\n"));
+            self.add(&format!(
+                "<div class=\"count {class}\"><b>{count}</b><span>{verdict}</span></div>\n"
+            ));
         }
-        self.add("</div>\n<table class=\"verdicts\">\n<thead><tr><th>Table</th><th>Printed as</th>");
-        self.add("<th>reproduced</th><th>differs</th><th>not attempted</th></tr></thead>\n<tbody>\n");
+        self.add(
+            "</div>\n<table class=\"verdicts\">\n<thead><tr><th>Table</th><th>Printed as</th>",
+        );
+        self.add(
+            "<th>reproduced</th><th>differs</th><th>not attempted</th></tr></thead>\n<tbody>\n",
+        );
         for table in &outputs.tables {
             let tally = Tally::of([table]);
             if tally.total() == 0 {
@@ -108,13 +120,26 @@ impl Page {
         self.add("<h2 id=\"runs\">What was run</h2>\n<dl class=\"facts\">\n");
         let events: u64 = records.iter().map(|record| record.events).sum();
         let simulated: f64 = records.iter().map(|record| record.simulated).sum();
-        let commit = manifest.commit.as_ref().map_or(String::new(), |commit| format!(", commit {commit}"));
+        let commit = manifest
+            .commit
+            .as_ref()
+            .map_or(String::new(), |commit| format!(", commit {commit}"));
         for (name, value) in [
             ("program", format!("anabranch {}{commit}", manifest.version)),
-            ("spec", format!("{}, SHA-256 {}", manifest.name, manifest.spec_hash)),
+            (
+                "spec",
+                format!("{}, SHA-256 {}", manifest.name, manifest.spec_hash),
+            ),
             ("seed", manifest.seed.to_string()),
             ("overrides", manifest.overrides.join(", ")),
-            ("runs", format!("{}: {} s simulated, {events} events", manifest.runs, digits(simulated, 6))),
+            (
+                "runs",
+                format!(
+                    "{}: {} s simulated, {events} events",
+                    manifest.runs,
+                    digits(simulated, 6)
+                ),
+            ),
         ] {
             if !value.is_empty() {
                 self.add(&format!("<dt>{name}</dt><dd>{}</dd>\n", escaped(&value)));
@@ -123,8 +148,15 @@ impl Page {
         self.add("</dl>\n<table class=\"runs\">\n<thead><tr><th>Experiment</th><th>About</th><th>Points</th>");
         self.add("<th>Replications</th></tr></thead>\n<tbody>\n");
         for (id, replications) in &manifest.replications {
-            let experiment = outputs.results.spec.experiments.iter().find(|experiment| experiment.id == *id);
-            let title = experiment.and_then(|e| e.title.as_deref()).unwrap_or_default();
+            let experiment = outputs
+                .results
+                .spec
+                .experiments
+                .iter()
+                .find(|experiment| experiment.id == *id);
+            let title = experiment
+                .and_then(|e| e.title.as_deref())
+                .unwrap_or_default();
             let points = super::table::by_point(outputs.results, id).len();
             self.add(&format!(
                 "<tr><td><code>{}</code></td><td>{}</td><td>{points}</td><td>{replications}</td></tr>\n",
@@ -139,16 +171,28 @@ impl Page {
         if outputs.results.spec.assumptions.is_empty() {
             return;
         }
-        self.add("<h2 id=\"assumptions\">What had to be assumed</h2>\n<dl class=\"assumptions\">\n");
+        self.add(
+            "<h2 id=\"assumptions\">What had to be assumed</h2>\n<dl class=\"assumptions\">\n",
+        );
         for assumption in &outputs.results.spec.assumptions {
-            self.add(&format!("<dt>{}</dt><dd>{}</dd>\n", escaped(&assumption.about), escaped(&assumption.text)));
+            self.add(&format!(
+                "<dt>{}</dt><dd>{}</dd>\n",
+                escaped(&assumption.about),
+                escaped(&assumption.text)
+            ));
         }
         self.add("</dl>\n");
     }
 
     fn table(&mut self, table: &Table) {
-        let place = table.place.as_ref().map_or(String::new(), |place| format!("<span>{}</span> ", escaped(place)));
-        self.add(&format!("<section id=\"table-{}\">\n<h3>{place}{}</h3>\n", escaped(&table.id), escaped(&table.title)));
+        let place = table.place.as_ref().map_or(String::new(), |place| {
+            format!("<span>{}</span> ", escaped(place))
+        });
+        self.add(&format!(
+            "<section id=\"table-{}\">\n<h3>{place}{}</h3>\n",
+            escaped(&table.id),
+            escaped(&table.title)
+        ));
         if let Some(note) = &table.note {
             self.paragraph("remark", note);
         }
@@ -157,7 +201,10 @@ impl Page {
         } else {
             self.lines(table);
         }
-        self.add(&format!("<p class=\"files\">tables/{}.csv</p>\n</section>\n", escaped(&table.id)));
+        self.add(&format!(
+            "<p class=\"files\">tables/{}.csv</p>\n</section>\n",
+            escaped(&table.id)
+        ));
     }
 
     /// The lines of a table, grouped by series and metric as they come.
@@ -182,7 +229,9 @@ impl Page {
                 let width = 3 + 3 * usize::from(columns.published) + 3 * usize::from(columns.ns2);
                 let name = unit::axis_label(&unit::readable(&line.metric), &line.unit);
                 let text = format!("{name} <span>{}</span>", escaped(&line.series));
-                self.add(&format!("<tr class=\"group\"><th colspan=\"{width}\">{text}</th></tr>\n"));
+                self.add(&format!(
+                    "<tr class=\"group\"><th colspan=\"{width}\">{text}</th></tr>\n"
+                ));
             }
             self.line(line, &columns);
         }
@@ -190,29 +239,54 @@ impl Page {
     }
 
     fn line(&mut self, line: &Line, columns: &Columns) {
-        self.add(&format!("<tr><td class=\"x\">{}</td><td>{}</td>", escaped(&columns.head(line)), ours(line)));
-        self.add(&format!("<td>{}</td>", line.measured.map_or(String::new(), |m| m.replications.to_string())));
+        self.add(&format!(
+            "<tr><td class=\"x\">{}</td><td>{}</td>",
+            escaped(&columns.head(line)),
+            ours(line)
+        ));
+        self.add(&format!(
+            "<td>{}</td>",
+            line.measured
+                .map_or(String::new(), |m| m.replications.to_string())
+        ));
         if columns.published {
-            let printed = line.published.as_ref().map_or("", |published| published.printed.as_str());
+            let printed = line
+                .published
+                .as_ref()
+                .map_or("", |published| published.printed.as_str());
             let verdict = line.judgement.as_ref().map_or(String::new(), |judgement| {
-                format!("<span class=\"verdict {}\">{}</span>", class_of(judgement.verdict), judgement.verdict)
+                format!(
+                    "<span class=\"verdict {}\">{}</span>",
+                    class_of(judgement.verdict),
+                    judgement.verdict
+                )
             });
             self.add(&format!("<td>{}</td><td>{verdict}</td>", escaped(printed)));
         }
         if columns.ns2 {
             let cells = line.ns2.as_ref().map_or(<[String; 3]>::default(), |ns2| {
                 let (mean, half) = readable(ns2.mean, ns2.confidence);
-                let overlap = ns2.overlap.map_or("", |overlap| if overlap { "overlap" } else { "apart" });
+                let overlap = ns2
+                    .overlap
+                    .map_or("", |overlap| if overlap { "overlap" } else { "apart" });
                 let difference = ns2.difference.map_or(String::new(), |difference| {
-                    let relative = ns2.relative().map_or(String::new(), |r| format!(" ({:+.1} %)", 100.0 * r));
+                    let relative = ns2
+                        .relative()
+                        .map_or(String::new(), |r| format!(" ({:+.1} %)", 100.0 * r));
                     format!("{}{relative}", signed(difference))
                 });
                 [with_half(mean, half), overlap.to_owned(), difference]
             });
-            self.add(&format!("<td>{}</td><td>{}</td><td>{}</td>", cells[0], cells[1], cells[2]));
+            self.add(&format!(
+                "<td>{}</td><td>{}</td><td>{}</td>",
+                cells[0], cells[1], cells[2]
+            ));
         }
         if columns.published {
-            let reason = line.judgement.as_ref().map_or("", |judgement| &judgement.reason);
+            let reason = line
+                .judgement
+                .as_ref()
+                .map_or("", |judgement| &judgement.reason);
             self.add(&format!("<td class=\"reason\">{}</td>", escaped(reason)));
         }
         self.add("</tr>\n");
@@ -222,20 +296,29 @@ impl Page {
         self.add(&format!("<figure id=\"figure-{}\">\n", escaped(&figure.id)));
         match figure.svg()? {
             Some(svg) => self.add(&for_page(&svg)),
-            None => self.paragraph("remark", "Not made: nothing was recorded for it in this run."),
+            None => self.paragraph(
+                "remark",
+                "Not made: nothing was recorded for it in this run.",
+            ),
         }
         self.add("<figcaption>");
         self.add(&format!("<b>{}.</b> ", escaped(&figure.headline())));
         if let Some(caption) = &figure.caption {
             self.add(&format!("{} ", escaped(caption)));
         }
-        self.add(&format!("<span>{} figures/{}.svg</span>", escaped(&figure.made), escaped(&figure.id)));
+        self.add(&format!(
+            "<span>{} figures/{}.svg</span>",
+            escaped(&figure.made),
+            escaped(&figure.id)
+        ));
         self.add("</figcaption>\n</figure>\n");
         Ok(())
     }
 
     fn spec(&mut self, outputs: &Outputs<'_>) {
-        self.add("<h2 id=\"spec\">The spec</h2>\n<details>\n<summary>as it was read</summary>\n<pre>");
+        self.add(
+            "<h2 id=\"spec\">The spec</h2>\n<details>\n<summary>as it was read</summary>\n<pre>",
+        );
         self.add(&escaped(&outputs.results.manifest.spec));
         self.add("</pre>\n</details>\n");
     }
@@ -254,7 +337,8 @@ pub(super) struct Columns {
 impl Columns {
     /// The columns of a table.
     pub fn of(table: &Table) -> Columns {
-        let same = |pair: &[Line]| pair[0].series == pair[1].series && pair[0].metric == pair[1].metric;
+        let same =
+            |pair: &[Line]| pair[0].series == pair[1].series && pair[0].metric == pair[1].metric;
         Columns {
             published: table.lines.iter().any(|line| line.judgement.is_some()),
             ns2: table.has_ns2(),
@@ -296,7 +380,9 @@ fn with_half(mean: String, half: Option<String>) -> String {
 }
 
 fn ours(line: &Line) -> String {
-    let Some(measured) = &line.measured else { return "–".to_owned() };
+    let Some(measured) = &line.measured else {
+        return "–".to_owned();
+    };
     let (mean, half) = readable(measured.mean, measured.confidence());
     with_half(mean, half)
 }
@@ -304,5 +390,9 @@ fn ours(line: &Line) -> String {
 /// A difference with its sign, three digits.
 fn signed(difference: f64) -> String {
     let text = digits(difference, 3);
-    if difference > 0.0 { format!("+{text}") } else { text.replace('-', "\u{2212}") }
+    if difference > 0.0 {
+        format!("+{text}")
+    } else {
+        text.replace('-', "\u{2212}")
+    }
 }

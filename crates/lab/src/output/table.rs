@@ -208,7 +208,7 @@ pub fn readable(mean: f64, half_width: Option<f64>) -> (String, Option<String>) 
     match half_width.filter(|half| *half > 0.0) {
         None => (digits(mean, 5), half_width.map(|_| "0".to_owned())),
         Some(half) => {
-            let half_text = digits(half, 2);
+            let half_text = compare::two_digits(half);
             let decimals = half_text
                 .split_once('.')
                 .map_or(0, |(_, decimals)| decimals.len());
@@ -418,38 +418,51 @@ impl<'a> Maker<'a> {
         let mut lines = Vec::new();
         for row in &self.spec.rows {
             let (series, metric) = names(row);
-            for (point, records) in &points {
-                let (x_name, x) = self.axis(row, point);
+            let at_points = points.iter().map(|(point, records)| {
                 let (later, unit) = values(records, series, metric);
-                let earlier = match base.iter().find(|(other, _)| other == point) {
-                    Some((_, records)) => values(records, series, metric).0,
-                    None => Vec::new(),
-                };
-                let [a, b] = names_of;
-                for (name, measured) in [
-                    (format!("{series} ({a})"), summary(&later)),
-                    (format!("{series} ({b})"), summary(&earlier)),
-                    (
-                        format!("{series} ({a} - {b})"),
-                        paired_difference(&later, &earlier),
-                    ),
-                ] {
-                    lines.push(Line {
-                        series: name,
-                        x_name: x_name.clone(),
-                        x: x.clone(),
-                        metric: metric.to_owned(),
-                        measured,
-                        unit: unit.clone(),
-                        published: None,
-                        judgement: None,
-                        ns2: None,
-                    });
-                }
+                let earlier = base.iter().find(|(other, _)| other == point);
+                let earlier =
+                    earlier.map_or(Vec::new(), |(_, records)| values(records, series, metric).0);
+                (self.axis(row, point), later, earlier, unit)
+            });
+            let at_points: Vec<_> = at_points.collect();
+            let [a, b] = names_of;
+            for (name, side) in [
+                (a.to_owned(), Side::Later),
+                (b.to_owned(), Side::Earlier),
+                (format!("{a} - {b}"), Side::Both),
+            ] {
+                lines.extend(
+                    at_points
+                        .iter()
+                        .map(|((x_name, x), later, earlier, unit)| Line {
+                            series: format!("{series} ({name})"),
+                            x_name: x_name.clone(),
+                            x: x.clone(),
+                            metric: metric.to_owned(),
+                            measured: match side {
+                                Side::Later => summary(later),
+                                Side::Earlier => summary(earlier),
+                                Side::Both => paired_difference(later, earlier),
+                            },
+                            unit: unit.clone(),
+                            published: None,
+                            judgement: None,
+                            ns2: None,
+                        }),
+                );
             }
         }
         lines
     }
+}
+
+/// Which side of a difference a line is about.
+#[derive(Clone, Copy)]
+enum Side {
+    Later,
+    Earlier,
+    Both,
 }
 
 /// Series and metric of a row about measures.

@@ -24,11 +24,18 @@ impl Terminal {
     pub fn detect() -> Terminal {
         let quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
-        Terminal { width: width.clamp(40, 160), colours: io::stdout().is_terminal() && !quiet }
+        Terminal {
+            width: width.clamp(40, 160),
+            colours: io::stdout().is_terminal() && !quiet,
+        }
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
-        if self.colours && !code.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colours && !code.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -43,11 +50,23 @@ const LAYERS: [&str; 6] = ["34", "31", "32", "35", "33", "36"];
 /// What the writer says.
 pub fn show(outputs: &Outputs<'_>, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
     let spec = &outputs.results.spec;
-    writeln!(out, "{}", terminal.paint(BOLD, spec.title.as_deref().unwrap_or(&spec.name)))?;
+    writeln!(
+        out,
+        "{}",
+        terminal.paint(BOLD, spec.title.as_deref().unwrap_or(&spec.name))
+    )?;
     if let Some(paper) = &spec.paper {
-        writeln!(out, "{}", terminal.paint(FAINT, &format!("{}. {}", paper.authors, paper.venue)))?;
+        writeln!(
+            out,
+            "{}",
+            terminal.paint(FAINT, &format!("{}. {}", paper.authors, paper.venue))
+        )?;
     }
-    for table in outputs.tables.iter().filter(|table| !table.lines.is_empty()) {
+    for table in outputs
+        .tables
+        .iter()
+        .filter(|table| !table.lines.is_empty())
+    {
         show_table(table, terminal, out)?;
     }
     for figure in &outputs.figures {
@@ -55,13 +74,18 @@ pub fn show(outputs: &Outputs<'_>, terminal: Terminal, out: &mut impl Write) -> 
     }
     let tally = Tally::of(&outputs.tables);
     if tally.total() > 0 {
-        let part = |verdict, count| terminal.paint(colour_of(verdict), &format!("{count} {verdict}"));
+        let part =
+            |verdict, count| terminal.paint(colour_of(verdict), &format!("{count} {verdict}"));
         let [good, bad, open] = [
             part(Verdict::Reproduced, tally.reproduced),
             part(Verdict::Differs, tally.differs),
             part(Verdict::NotAttempted, tally.not_attempted),
         ];
-        writeln!(out, "\n{} printed values: {good}, {bad}, {open}", tally.total())?;
+        writeln!(
+            out,
+            "\n{} printed values: {good}, {bad}, {open}",
+            tally.total()
+        )?;
     }
     Ok(())
 }
@@ -83,7 +107,11 @@ type Cell = (String, &'static str);
 
 fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
     let columns = Columns::of(table);
-    writeln!(out, "\n{}", terminal.paint(BOLD, &headline(table.place.as_deref(), &table.title)))?;
+    writeln!(
+        out,
+        "\n{}",
+        terminal.paint(BOLD, &headline(table.place.as_deref(), &table.title))
+    )?;
     let mut heads = vec!["", "ours", "runs"];
     if columns.published {
         heads.extend(["printed", "verdict"]);
@@ -91,9 +119,17 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
     if columns.ns2 {
         heads.extend(["ns-2.35", "intervals", "difference"]);
     }
-    let rows: Vec<Vec<Cell>> = table.lines.iter().map(|line| cells(line, &columns)).collect();
+    let rows: Vec<Vec<Cell>> = table
+        .lines
+        .iter()
+        .map(|line| cells(line, &columns))
+        .collect();
     let width = |column: usize| {
-        let longest = rows.iter().map(|row| row[column].0.chars().count()).max().unwrap_or(0);
+        let longest = rows
+            .iter()
+            .map(|row| row[column].0.chars().count())
+            .max()
+            .unwrap_or(0);
         longest.max(heads[column].chars().count())
     };
     let widths: Vec<usize> = (0..heads.len()).map(width).collect();
@@ -105,7 +141,10 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
         enough
     };
     let shown = widths.iter().take_while(fits).count().max(2);
-    let heading: Vec<Cell> = heads.iter().map(|head| ((*head).to_owned(), FAINT)).collect();
+    let heading: Vec<Cell> = heads
+        .iter()
+        .map(|head| ((*head).to_owned(), FAINT))
+        .collect();
     write_row(&heading, &widths, shown, terminal, out)?;
     let mut group = None;
     for (line, row) in table.lines.iter().zip(&rows) {
@@ -120,7 +159,13 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
     Ok(())
 }
 
-fn write_row(row: &[Cell], widths: &[usize], shown: usize, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
+fn write_row(
+    row: &[Cell],
+    widths: &[usize],
+    shown: usize,
+    terminal: Terminal,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let mut text = String::new();
     for (column, ((cell, colour), width)) in row.iter().zip(widths).take(shown).enumerate() {
         let pad = " ".repeat(width - cell.chars().count());
@@ -141,35 +186,61 @@ fn with_half((mean, half): (String, Option<String>)) -> String {
 
 fn cells(line: &Line, columns: &Columns) -> Vec<Cell> {
     let plain = |text: String| (text, "");
-    let ours = line.measured.map_or("–".to_owned(), |m| with_half(readable(m.mean, m.confidence())));
-    let runs = line.measured.map_or(String::new(), |m| m.replications.to_string());
+    let ours = line.measured.map_or("–".to_owned(), |m| {
+        with_half(readable(m.mean, m.confidence()))
+    });
+    let runs = line
+        .measured
+        .map_or(String::new(), |m| m.replications.to_string());
     let mut row = vec![plain(columns.head(line)), plain(ours), (runs, FAINT)];
     if columns.published {
-        row.push(plain(line.published.as_ref().map_or(String::new(), |printed| printed.printed.clone())));
-        row.push(line.judgement.as_ref().map_or(plain(String::new()), |judgement| {
-            (judgement.verdict.text().to_owned(), colour_of(judgement.verdict))
-        }));
+        row.push(plain(
+            line.published
+                .as_ref()
+                .map_or(String::new(), |printed| printed.printed.clone()),
+        ));
+        row.push(
+            line.judgement
+                .as_ref()
+                .map_or(plain(String::new()), |judgement| {
+                    (
+                        judgement.verdict.text().to_owned(),
+                        colour_of(judgement.verdict),
+                    )
+                }),
+        );
     }
     if columns.ns2 {
         let ns2 = line.ns2.as_ref();
-        row.push(plain(ns2.map_or(String::new(), |ns2| with_half(readable(ns2.mean, ns2.confidence)))));
+        row.push(plain(ns2.map_or(String::new(), |ns2| {
+            with_half(readable(ns2.mean, ns2.confidence))
+        })));
         row.push(match ns2.and_then(|ns2| ns2.overlap) {
             Some(true) => ("overlap".to_owned(), colour_of(Verdict::Reproduced)),
             Some(false) => ("apart".to_owned(), colour_of(Verdict::Differs)),
             None => plain(String::new()),
         });
-        row.push(plain(ns2.and_then(|ns2| ns2.difference).map_or(String::new(), |difference| {
-            let sign = if difference > 0.0 { "+" } else { "" };
-            format!("{sign}{}", digits(difference, 3))
-        })));
+        row.push(plain(ns2.and_then(|ns2| ns2.difference).map_or(
+            String::new(),
+            |difference| {
+                let sign = if difference > 0.0 { "+" } else { "" };
+                format!("{sign}{}", digits(difference, 3))
+            },
+        )));
     }
     row
 }
 
 /// Clouds of sequence numbers and ladders say nothing in characters; they are left to the SVG.
 fn show_figure(figure: &Figure, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
-    let Some(Content::Plot(plot)) = &figure.content else { return Ok(()) };
-    if plot.layers.iter().all(|layer| matches!(layer.mark, Mark::Dots | Mark::Crosses | Mark::Discs)) {
+    let Some(Content::Plot(plot)) = &figure.content else {
+        return Ok(());
+    };
+    if plot
+        .layers
+        .iter()
+        .all(|layer| matches!(layer.mark, Mark::Dots | Mark::Crosses | Mark::SmallDiscs))
+    {
         return Ok(());
     }
     writeln!(out, "\n{}", terminal.paint(BOLD, &figure.headline()))?;
@@ -179,7 +250,13 @@ fn show_figure(figure: &Figure, terminal: Terminal, out: &mut impl Write) -> io:
 const ROWS: usize = 12;
 
 fn show_plot(plot: &Plot, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
-    let gutter = plot.y.ticks.iter().map(|(_, text)| text.chars().count()).max().unwrap_or(1);
+    let gutter = plot
+        .y
+        .ticks
+        .iter()
+        .map(|(_, text)| text.chars().count())
+        .max()
+        .unwrap_or(1);
     let columns = terminal.width.saturating_sub(gutter + 5).clamp(20, 100);
     writeln!(out, "  {}", terminal.paint(FAINT, &plot.y.label))?;
     for (row, characters) in Dots::of(plot, columns, ROWS).rows().enumerate() {
@@ -187,9 +264,18 @@ fn show_plot(plot: &Plot, terminal: Terminal, out: &mut impl Write) -> io::Resul
             let part = (at - plot.y.low) / (plot.y.high - plot.y.low);
             ROWS - 1 - ((part * ROWS as f64) as usize).min(ROWS - 1) == row
         };
-        let label = plot.y.ticks.iter().find(|(at, _)| of_row(*at)).map_or("", |(_, text)| text.as_str());
+        let label = plot
+            .y
+            .ticks
+            .iter()
+            .find(|(at, _)| of_row(*at))
+            .map_or("", |(_, text)| text.as_str());
         let edge = if label.is_empty() { '│' } else { '┤' };
-        writeln!(out, "  {label:>gutter$} {edge}{}", painted(&characters, plot, terminal))?;
+        writeln!(
+            out,
+            "  {label:>gutter$} {edge}{}",
+            painted(&characters, plot, terminal)
+        )?;
     }
     writeln!(out, "  {:>gutter$} └{}", "", "─".repeat(columns))?;
     let mut line = vec![' '; columns + 2];
@@ -199,7 +285,9 @@ fn show_plot(plot: &Plot, terminal: Terminal, out: &mut impl Write) -> io::Resul
         let middle = (part * (columns - 1) as f64).round() as usize;
         let begin = middle.saturating_sub(text.chars().count() / 2);
         if begin >= free && begin + text.chars().count() <= line.len() {
-            text.chars().enumerate().for_each(|(offset, c)| line[begin + offset] = c);
+            text.chars()
+                .enumerate()
+                .for_each(|(offset, c)| line[begin + offset] = c);
             free = begin + text.chars().count() + 1;
         }
     }
@@ -211,10 +299,19 @@ fn show_plot(plot: &Plot, terminal: Terminal, out: &mut impl Write) -> io::Resul
         .filter(|layer| !layer.label.is_empty())
         .map(|layer| match layer.mark {
             Mark::Printed => format!("◇ {}", layer.label),
-            _ => terminal.paint(LAYERS[layer.colour % LAYERS.len()], &format!("⠶ {}", layer.label)),
+            _ => terminal.paint(
+                LAYERS[layer.colour % LAYERS.len()],
+                &format!("⠶ {}", layer.label),
+            ),
         })
         .collect();
-    writeln!(out, "  {:>gutter$}  {}   {}", "", terminal.paint(FAINT, &plot.x.label), names.join("   "))
+    writeln!(
+        out,
+        "  {:>gutter$}  {}   {}",
+        "",
+        terminal.paint(FAINT, &plot.x.label),
+        names.join("   ")
+    )
 }
 
 /// A row of characters in the colours of their layers, one code for each run of a colour.
@@ -223,8 +320,14 @@ fn painted(characters: &[(char, usize)], plot: &Plot, terminal: Terminal) -> Str
     for run in characters.chunk_by(|a, b| a.1 == b.1) {
         let part: String = run.iter().map(|(c, _)| *c).collect();
         let layer = plot.layers.get(run[0].1);
-        let colour = layer.filter(|layer| layer.mark != Mark::Printed).map_or("", |l| LAYERS[l.colour % LAYERS.len()]);
-        text.push_str(&if part.trim().is_empty() { part } else { terminal.paint(colour, &part) });
+        let colour = layer
+            .filter(|layer| layer.mark != Mark::Printed)
+            .map_or("", |l| LAYERS[l.colour % LAYERS.len()]);
+        text.push_str(&if part.trim().is_empty() {
+            part
+        } else {
+            terminal.paint(colour, &part)
+        });
     }
     text.trim_end().to_owned()
 }

@@ -30,6 +30,9 @@ pub enum Metric {
         of: String,
         /// The flow it is compared with.
         over: String,
+        /// What counts.
+        #[serde(default)]
+        counting: Counting,
     },
     /// Use of a link, % of its rate. Series: `all`.
     LinkUtilization {
@@ -44,6 +47,9 @@ pub enum Metric {
         /// The flows; all if left out.
         #[serde(default)]
         flows: Vec<String>,
+        /// What counts.
+        #[serde(default)]
+        counting: Counting,
     },
     /// Mean congestion window, segments.
     MeanCwnd {
@@ -94,13 +100,16 @@ pub enum Metric {
     },
 }
 
-/// What a link's utilization counts.
+/// What counts as carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counting {
     /// Payload that reached the applications, once: the papers' sum of throughputs over the link's rate.
     #[default]
     UniquePayload,
+    /// The same with the header that each segment gives its payload, as SCTP's windows and ns-2's packets count it: 16
+    /// bytes for each SCTP chunk, nothing for TCP.
+    UniqueSegments,
     /// Every byte on the wire, headers and repetitions included.
     Wire,
 }
@@ -120,10 +129,10 @@ impl Metric {
     /// The flows it is taken of, each with the key's path.
     pub fn flows(&self) -> Vec<(String, &str)> {
         match self {
-            Metric::ThroughputIncrease { of, over } => {
+            Metric::ThroughputIncrease { of, over, .. } => {
                 vec![("of".into(), of), ("over".into(), over)]
             }
-            Metric::JainFairness { flows } => flows
+            Metric::JainFairness { flows, .. } => flows
                 .iter()
                 .enumerate()
                 .map(|(i, flow)| (format!("flows.{i}"), flow.as_str()))
@@ -154,6 +163,29 @@ impl Metric {
             | Metric::MeanCwnd { window, .. }
             | Metric::SegmentsSent { window, .. } => *window,
             _ => None,
+        }
+    }
+
+    /// The names under which its value stands in the results: series and metric.
+    pub fn names(&self) -> (String, String) {
+        let of = |entity: &str, metric: &str| (entity.to_owned(), metric.to_owned());
+        match self {
+            Metric::Goodput { flow, .. } => of(flow, "goodput"),
+            Metric::ThroughputIncrease { of: ours, over, .. } => {
+                of(&format!("{ours} over {over}"), "throughput_increase")
+            }
+            Metric::LinkUtilization { counting: Counting::Wire, .. } => of("all", "link_utilization_wire"),
+            Metric::LinkUtilization { .. } => of("all", "link_utilization"),
+            Metric::JainFairness { .. } => of("all", "jain_fairness"),
+            Metric::MeanCwnd { flow, weighting: Weighting::Time, .. } => of(flow, "mean_cwnd"),
+            Metric::MeanCwnd { flow, weighting: Weighting::Samples, .. } => of(flow, "mean_cwnd_samples"),
+            Metric::SegmentsSent { flow, .. } => of(flow, "segments_sent"),
+            Metric::Retransmissions { flow } => of(flow, "retransmissions"),
+            Metric::FastRetransmits { flow } => of(flow, "fast_retransmits"),
+            Metric::Timeouts { flow } => of(flow, "timeouts"),
+            Metric::MeanOneWayDelay { flow } => of(flow, "mean_one_way_delay"),
+            Metric::Drops { link, reason: None } => of(link, "drops"),
+            Metric::Drops { link, reason: Some(reason) } => of(link, &format!("drops_{}", reason.replace('-', "_"))),
         }
     }
 }

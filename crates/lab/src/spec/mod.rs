@@ -11,8 +11,10 @@ pub mod output;
 pub mod problem;
 pub mod quantity;
 pub mod resolve;
+pub mod schema;
 pub mod tree;
 pub mod validate;
+mod validate_output;
 pub mod wanted;
 pub mod world;
 
@@ -195,4 +197,14 @@ pub struct Record {
     /// Width of a bin for probes that count over time (`throughput`).
     #[serde(default)]
     pub bin: Option<Span>,
+}
+
+impl Record {
+    /// Whether samples of this replication are kept.
+    pub fn wants(&self, replication: u32) -> bool {
+        match &self.replications {
+            Some(wanted) => wanted.contains(&replication),
+            None => replication == 0,
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_sim::DropReason;
 use anabranch_transport::Probe;
 
 use super::problem::Problem;
@@ -163,6 +164,7 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
     for (index, experiment) in spec.experiments.iter().enumerate() {
         check_experiment(c, spec, experiment, &format!("experiment.{index}"));
     }
+    super::validate_output::check(c, spec);
     checker.into_problems()
 }
 
@@ -308,7 +310,7 @@ fn check_flow(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
             "found a message of 0 B; a message holds at least 1 B",
         );
     }
-    crate::agent::check_transport(c, &flow.transport, &format!("{path}.transport"));
+    crate::agent::settings::check(c, &flow.transport, &format!("{path}.transport"));
     if let (Protocol::Udp {}, Workload::Bulk { .. }) = (&flow.transport, &flow.workload) {
         c.problem(
             &format!("{path}.workload"),
@@ -392,6 +394,17 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
         }
         if let Some(link) = metric.link() {
             check_link_name(c, spec, link, &format!("{path}.link"));
+        }
+        if let Metric::Drops { reason: Some(reason), .. } = metric
+            && DropReason::from_name(reason).is_none()
+        {
+            let known = DropReason::ALL.iter().map(|reason| reason.name());
+            let message = format!("found {reason:?}, but packets are not dropped for this reason");
+            c.not_among(&format!("{path}.reason"), &message, reason, known);
+        }
+        let names = metric.names();
+        if measures[..index].iter().any(|other| other.names() == names) {
+            c.problem(&path, format!("a second measure {:?} of {:?}; results could not tell them apart", names.1, names.0));
         }
     }
 }

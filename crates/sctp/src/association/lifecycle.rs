@@ -139,6 +139,7 @@ impl Association {
             error_count: 0,
             addresses_changed: true,
             readable_told: false,
+            final_sent: None,
             backlog: VecDeque::new(),
             events: VecDeque::new(),
             random,
@@ -236,6 +237,7 @@ impl Association {
         self.events.push_back(Event::Closed(reason));
         self.replies.clear();
         self.cookie_ack = None;
+        self.final_sent = Some(*self.tx.statistics());
         self.tx = Sender::new(&self.config, self.local_initial_tsn);
     }
 

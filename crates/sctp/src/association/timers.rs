@@ -114,7 +114,14 @@ impl Association {
                 }
             }
         }
-        self.back_off(now, retry.path);
+        // DATA that rode along with the COOKIE ECHO was lost with it. Its timer was started with T1-cookie and backs off
+        // the same RTO, so that it is doubled once.
+        let t3 = self
+            .tx
+            .handle_t3(now, retry.path, &mut self.paths, &mut self.trace);
+        if t3 == T3Outcome::Nothing {
+            self.back_off(now, retry.path);
+        }
         let next = self.paths.alternate_to(retry.path);
         if let Some(retry) = self.state.retry_mut() {
             retry.again(next);

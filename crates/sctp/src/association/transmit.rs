@@ -35,9 +35,7 @@ impl Association {
             }
             // An answer larger than the path's packets was dropped: is there anything else? But DATA that does not come
             // although it was announced would not come the next time either.
-            if self.next_control_destination().is_none() {
-                return None;
-            }
+            self.next_control_destination()?;
         }
     }
 
@@ -95,14 +93,15 @@ impl Association {
     fn write_packet(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> usize {
         let limit = self.paths.get(path).max_packet;
         let mut packet = PacketBuilder::new(out, self.header(self.peer_tag), limit);
-        self.push_cookie_echo(now, path, &mut packet);
+        let echoed = self.push_cookie_echo(now, path, &mut packet);
         if self.cookie_ack == Some(path) && packet.push(&CookieAck).is_ok() {
             self.cookie_ack = None;
         }
         self.push_replies(path, &mut packet);
         self.push_sack(now, path, &mut packet);
         self.push_shutdown(now, path, &mut packet);
-        if self.may_send_data() && self.tx.wants_to_send(now, &self.paths) == Some(path) {
+        let may_send_data = self.may_send_data() || (echoed && self.config.data_with_cookie_echo);
+        if may_send_data && self.tx.wants_to_send(now, &self.paths) == Some(path) {
             self.tx
                 .fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
         }
@@ -114,12 +113,17 @@ impl Association {
     }
 
     /// COOKIE ECHO, which must be its packet's first chunk, and the report on the INIT ACK (RFC 9260 §5.1 C).
-    fn push_cookie_echo(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
+    fn push_cookie_echo(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
         let State::CookieEchoed(echoed) = &mut self.state else {
-            return;
+            return false;
         };
         if !echoed.echo.due || echoed.echo.path != path {
-            return;
+            return false;
         }
         if packet
             .push(&CookieEcho {
@@ -129,7 +133,7 @@ impl Association {
         {
             // A cookie longer than a packet cannot be given back. T1-cookie then ends the association.
             echoed.echo.sent(now, self.paths.get(path).rto.rto());
-            return;
+            return false;
         }
         if !echoed.unrecognized.is_empty() {
             let parameters = Parameters::from_bytes(joined(&echoed.unrecognized));
@@ -138,6 +142,7 @@ impl Association {
             let _ = packet.push(&ErrorChunk { causes });
         }
         echoed.echo.sent(now, self.paths.get(path).rto.rto());
+        true
     }
 
     fn push_replies(&mut self, path: PathId, packet: &mut PacketBuilder<'_>) {

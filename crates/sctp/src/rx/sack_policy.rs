@@ -16,8 +16,9 @@ pub(super) struct SackPolicy {
     /// The packet at hand held DATA, or DATA that must be answered at once.
     saw_data: bool,
     at_once: bool,
-    /// The first DATA of an association is answered at once (RFC 9260 §5.1).
-    answered_first: bool,
+    /// The packet at hand repeats DATA, and the profile does not let that start the count anew.
+    repeated: bool,
+    duplicates_reset: bool,
 }
 
 impl SackPolicy {
@@ -30,7 +31,8 @@ impl SackPolicy {
             packets: 0,
             saw_data: false,
             at_once: false,
-            answered_first: false,
+            repeated: false,
+            duplicates_reset: config.profile.duplicates_reset_delayed_sack,
         }
     }
 
@@ -45,17 +47,22 @@ impl SackPolicy {
         self.at_once = true;
     }
 
+    /// The packet at hand holds DATA that had arrived before (RFC 9260 §6.2).
+    pub fn saw_duplicate(&mut self) {
+        self.at_once();
+        self.repeated = !self.duplicates_reset;
+    }
+
     /// The packet at hand has been read.
     pub fn packet_end(&mut self, now: Nanos, has_gaps: bool) {
         if !std::mem::take(&mut self.saw_data) {
             return;
         }
-        let at_once =
-            std::mem::take(&mut self.at_once) || !std::mem::replace(&mut self.answered_first, true);
+        let at_once = std::mem::take(&mut self.at_once);
         self.packets += 1;
-        if at_once || has_gaps || !self.delayed || self.packets >= 2 {
-            self.due = true;
-        } else if self.deadline.is_none() {
+        self.repeated &= self.delayed && !has_gaps && self.packets < 2;
+        self.due |= at_once || has_gaps || !self.delayed || self.packets >= 2;
+        if (!self.due || self.repeated) && self.deadline.is_none() {
             self.deadline = Some(now + self.delay);
         }
     }
@@ -88,7 +95,9 @@ impl SackPolicy {
     /// A SACK went.
     pub fn sent(&mut self) {
         self.due = false;
-        self.deadline = None;
-        self.packets = 0;
+        if !std::mem::take(&mut self.repeated) {
+            self.deadline = None;
+            self.packets = 0;
+        }
     }
 }

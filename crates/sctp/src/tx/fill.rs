@@ -117,7 +117,9 @@ impl Sender {
         );
         self.rwnd_marked -= rwnd;
         self.rwnd_in_flight += rwnd;
-        self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
+        if !self.profile.flight_counts_marked {
+            self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd); // RFC 9260 §6.2.1 B
+        }
 
         let old = paths.get_mut(from);
         old.marked_bytes -= bytes;

@@ -183,7 +183,9 @@ impl Sender {
             entry.marked_bytes += bytes;
             self.rwnd_in_flight -= rwnd;
             self.rwnd_marked += rwnd;
-            self.peer_rwnd += rwnd;
+            if !self.profile.flight_counts_marked {
+                self.peer_rwnd += rwnd;
+            }
         }
     }
 

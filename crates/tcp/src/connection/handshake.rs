@@ -17,19 +17,33 @@ impl Connection {
     /// The shift that lets the receive buffer be advertised whole.
     fn shift_for_buffer(&self) -> u8 {
         let buffer = self.config.receive_buffer;
-        (0..MOST_SHIFT).find(|shift| buffer >> shift <= u32::from(u16::MAX)).unwrap_or(MOST_SHIFT)
+        (0..MOST_SHIFT)
+            .find(|shift| buffer >> shift <= u32::from(u16::MAX))
+            .unwrap_or(MOST_SHIFT)
     }
 
     /// The options of this end's SYN; in a SYN-ACK only those that the peer's SYN carried.
     pub(super) fn syn_options(&self, now: Nanos) -> Options {
         let profile = &self.config.profile;
         let answer = self.state == State::SynReceived;
-        let scale = if answer { self.negotiated.scaled } else { profile.window_scale };
-        let stamp = if answer { self.negotiated.timestamps } else { profile.timestamps };
+        let scale = if answer {
+            self.negotiated.scaled
+        } else {
+            profile.window_scale
+        };
+        let stamp = if answer {
+            self.negotiated.timestamps
+        } else {
+            profile.timestamps
+        };
         Options {
             maximum_segment_size: Some(self.config.mss),
             window_scale: scale.then(|| self.shift_for_buffer()),
-            sack_permitted: if answer { self.negotiated.sack } else { profile.sack },
+            sack_permitted: if answer {
+                self.negotiated.sack
+            } else {
+                profile.sack
+            },
             timestamps: stamp.then(|| self.timestamps(now)),
             ..Options::default()
         }
@@ -44,21 +58,31 @@ impl Connection {
             timestamps: profile.timestamps && options.timestamps.is_some(),
             scaled,
             local_shift: if scaled { self.shift_for_buffer() } else { 0 },
-            peer_shift: if scaled { options.window_scale.unwrap_or(0).min(MOST_SHIFT) } else { 0 },
-            mss: options.maximum_segment_size.unwrap_or(DEFAULT_MSS).clamp(1, self.config.mss.max(1)),
+            peer_shift: if scaled {
+                options.window_scale.unwrap_or(0).min(MOST_SHIFT)
+            } else {
+                0
+            },
+            mss: options
+                .maximum_segment_size
+                .unwrap_or(DEFAULT_MSS)
+                .clamp(1, self.config.mss.max(1)),
         };
         self.peer_isn = header.sequence_number.0;
         self.recent_timestamp = options.timestamps.map(|timestamps| timestamps.value);
         self.receiver.synchronize();
         let largest = u64::from(u16::MAX) << self.negotiated.local_shift;
-        self.receiver.settle(u64::from(self.negotiated.mss), largest);
+        self.receiver
+            .settle(u64::from(self.negotiated.mss), largest);
     }
 
     /// The handshake is done; `window` is the peer's, unscaled where its segment was a SYN.
     pub(super) fn establish(&mut self, now: Nanos, window: u64) {
         let stamp_length = if self.negotiated.timestamps { 12 } else { 0 };
         let settled = Settled {
-            mss: u64::from(self.negotiated.mss).saturating_sub(stamp_length).max(1),
+            mss: u64::from(self.negotiated.mss)
+                .saturating_sub(stamp_length)
+                .max(1),
             sack: self.negotiated.sack,
             timestamps: self.negotiated.timestamps,
             window,
@@ -66,7 +90,11 @@ impl Connection {
         };
         self.sender.establish(now, &settled, &mut self.trace);
         self.syn_owed = false;
-        self.state = if self.sender.is_closing() { State::FinWait1 } else { State::Established };
+        self.state = if self.sender.is_closing() {
+            State::FinWait1
+        } else {
+            State::Established
+        };
         self.events.push_back(Event::Connected);
     }
 

@@ -14,6 +14,9 @@ use crate::rx::reassembly::MOST_BLOCKS;
 use crate::state::State;
 use crate::tx::Ack;
 
+/// The least time between two acknowledgements that only object to something.
+const CHALLENGE_INTERVAL: Nanos = 500 * MILLISECOND;
+
 /// The offset nearest to `near` whose sequence number is `number`; `None` if it lies before the initial one.
 fn offset(number: SeqNumber, initial: u32, near: u64) -> Option<u64> {
     let expected = initial.wrapping_add(near as u32);
@@ -23,14 +26,20 @@ fn offset(number: SeqNumber, initial: u32, near: u64) -> Option<u64> {
 impl Connection {
     pub(super) fn receive(&mut self, now: Nanos, path: Path, datagram: Bytes) {
         self.stats.segments_received += 1;
-        let check = if self.config.checksum { Checksum::Verify } else { Checksum::Ignore };
+        let check = if self.config.checksum {
+            Checksum::Verify
+        } else {
+            Checksum::Ignore
+        };
         let segment = match Segment::parse(&datagram, (path.remote, path.local), check) {
             Ok(segment) => segment,
             Err(SegmentError::BadChecksum) => return self.stats.dropped.checksum += 1,
             Err(_) => return self.stats.dropped.malformed += 1,
         };
         let header = &segment.header;
-        let known = self.path.is_none_or(|known| known == path && header.source_port == self.ports.remote);
+        let known = self
+            .path
+            .is_none_or(|known| known == path && header.source_port == self.ports.remote);
         if header.destination_port != self.ports.local || !known {
             self.stats.dropped.misdirected += 1;
             return;
@@ -50,11 +59,15 @@ impl Connection {
 
     /// RFC 9293 §3.10.7.4.
     fn receive_synchronized(&mut self, now: Nanos, path: Path, segment: Segment) {
-        let start = offset(segment.header.sequence_number, self.peer_isn, self.receiver.next());
+        let start = offset(
+            segment.header.sequence_number,
+            self.peer_isn,
+            self.receiver.next(),
+        );
         let flags = segment.header.flags;
         if self.has_old_timestamp(&segment) && !flags.contains(Flags::RST) {
             self.stats.dropped.old_timestamp += 1;
-            self.receiver.demand_ack();
+            self.object(now, segment.sequence_len());
             return;
         }
         let Some(start) = start.filter(|&start| self.is_acceptable(start, &segment)) else {
@@ -62,14 +75,14 @@ impl Connection {
             return;
         };
         if flags.contains(Flags::RST) {
-            self.receive_reset(start);
+            self.receive_reset(now, start);
             return;
         }
         // A SYN here is an attack or an old duplicate: the challenge lets the peer prove itself (RFC 5961 §4).
         if flags.contains(Flags::SYN) || !flags.contains(Flags::ACK) {
             self.stats.dropped.suspicious += 1;
             if flags.contains(Flags::SYN) {
-                self.receiver.demand_ack();
+                self.object(now, 0);
             }
             return;
         }
@@ -84,7 +97,11 @@ impl Connection {
         let (next, window) = (self.receiver.next(), self.receiver.window());
         let end = start + u64::from(segment.sequence_len());
         let inside = |at: u64| next <= at && at < next + window;
-        if end == start { inside(start) || start == next } else { window > 0 && (inside(start) || inside(end - 1)) }
+        if end == start {
+            inside(start) || start == next
+        } else {
+            window > 0 && (inside(start) || inside(end - 1))
+        }
     }
 
     /// An unacceptable segment is answered by an acknowledgement. With a closed window its acknowledgement still counts.
@@ -104,23 +121,43 @@ impl Connection {
             self.enter_time_wait(now);
         }
         if self.state == State::SynReceived && flags.contains(Flags::SYN) && start == Some(0) {
-            return; // The SYN again: the timer sends the answer again.
-        }
-        self.receiver.demand_ack();
-        let at_closed_window = start == Some(self.receiver.next()) && self.receiver.window() == 0;
-        if at_closed_window && flags.contains(Flags::ACK) && !flags.contains(Flags::SYN) {
-            if let Some(path) = self.path {
-                self.receive_ack(now, self.receiver.next(), path, segment);
+            // The SYN again: the timer sends the answer again. With an acknowledgement, both ends opened at once.
+            if let (Some(path), true) = (self.path, flags.contains(Flags::ACK)) {
+                self.receive_ack(now, 0, path, segment);
             }
+            return;
+        }
+        self.object(now, segment.sequence_len());
+        let at_closed_window = start == Some(self.receiver.next()) && self.receiver.window() == 0;
+        if let Some(path) = self.path
+            && at_closed_window
+            && flags.contains(Flags::ACK)
+            && !flags.contains(Flags::SYN)
+        {
+            self.receive_ack(now, self.receiver.next(), path, segment);
         }
     }
 
+    /// Acknowledges what cannot be taken. Where that was no text, seldom: two ends that each find the other's
+    /// acknowledgements wrong would answer each other for ever, and a forger could make this end talk (RFC 5961 §7).
+    fn object(&mut self, now: Nanos, sequence_len: u32) {
+        if sequence_len == 0 {
+            if self.next_challenge > now {
+                return;
+            }
+            self.next_challenge = now + CHALLENGE_INTERVAL;
+        }
+        self.receiver.demand_ack();
+    }
+
     /// A RST counts only at the very next number; elsewhere in the window it is challenged (RFC 5961 §3).
-    fn receive_reset(&mut self, start: u64) {
+    fn receive_reset(&mut self, now: Nanos, start: u64) {
         if start != self.receiver.next() {
             self.stats.dropped.suspicious += 1;
-            self.receiver.demand_ack();
-        } else if self.state == State::SynReceived && !self.passive {
+            self.object(now, 0);
+        } else if self.state == State::SynReceived && self.passive {
+            self.listen_again();
+        } else if self.state == State::SynReceived {
             self.fail(Failure::Refused);
         } else if self.state == State::TimeWait {
             self.shut();
@@ -142,13 +179,21 @@ impl Connection {
                 return false;
             }
             self.window_from = (start, 1);
-            self.establish(now, window);
+            self.establish(
+                now,
+                if header.flags.contains(Flags::SYN) {
+                    u64::from(header.window)
+                } else {
+                    window
+                },
+            );
             return true;
         }
         let oldest = una.saturating_sub(self.sender.widest_window());
-        let Some(to) = to.filter(|to| (oldest..=self.sender.highest_acceptable()).contains(to)) else {
+        let Some(to) = to.filter(|to| (oldest..=self.sender.highest_acceptable()).contains(to))
+        else {
             self.stats.dropped.bad_acknowledgement += 1;
-            self.receiver.demand_ack();
+            self.object(now, 0);
             return false;
         };
         if to < una || !self.state.sends() {
@@ -156,8 +201,15 @@ impl Connection {
         }
         let (blocks, count) = self.offsets(&header.options.sack_blocks);
         let echoed = self.echoed(now, segment);
-        let ack = Ack { to, window, bare: segment.sequence_len() == 0, blocks: &blocks[..count], echoed };
-        self.sender.handle_ack(now, &ack, &mut self.stats, &mut self.trace);
+        let ack = Ack {
+            to,
+            window,
+            bare: segment.sequence_len() == 0,
+            blocks: &blocks[..count],
+            echoed,
+        };
+        self.sender
+            .handle_ack(now, &ack, &mut self.stats, &mut self.trace);
         if self.window_from <= (start, to) {
             self.window_from = (start, to);
             self.sender.set_window(window);
@@ -187,7 +239,10 @@ impl Connection {
         if self.negotiated.sack {
             let una = self.sender.flow.una;
             for block in blocks.iter() {
-                let (left, right) = (offset(block.left, self.isn, una), offset(block.right, self.isn, una));
+                let (left, right) = (
+                    offset(block.left, self.isn, una),
+                    offset(block.right, self.isn, una),
+                );
                 if let (Some(left), Some(right)) = (left, right)
                     && left < right
                     && let Some(slot) = ranges.get_mut(count)
@@ -202,7 +257,12 @@ impl Connection {
 
     /// When the segment that the timestamp echoes was sent, to the millisecond (RFC 7323 §4).
     fn echoed(&self, now: Nanos, segment: &Segment) -> Option<Nanos> {
-        let echo = segment.header.options.timestamps.filter(|_| self.negotiated.timestamps)?.echo_reply;
+        let echo = segment
+            .header
+            .options
+            .timestamps
+            .filter(|_| self.negotiated.timestamps)?
+            .echo_reply;
         let ago = ((now / MILLISECOND) as u32).wrapping_sub(echo);
         now.checked_sub(u64::from(ago) * MILLISECOND)
     }
@@ -210,7 +270,9 @@ impl Connection {
     /// RFC 7323 §5.3 R1.
     fn has_old_timestamp(&self, segment: &Segment) -> bool {
         match (self.recent_timestamp, segment.header.options.timestamps) {
-            (Some(recent), Some(stamp)) if self.negotiated.timestamps => (stamp.value.wrapping_sub(recent) as i32) < 0,
+            (Some(recent), Some(stamp)) if self.negotiated.timestamps => {
+                (stamp.value.wrapping_sub(recent) as i32) < 0
+            }
             _ => false,
         }
     }
@@ -239,7 +301,9 @@ impl Connection {
             return;
         }
         let (stats, trace) = (&mut self.stats, &mut self.trace);
-        let arrival = self.receiver.handle_text(now, start, segment.payload, fin, stats, trace);
+        let arrival = self
+            .receiver
+            .handle_text(now, start, segment.payload, fin, stats, trace);
         if arrival.finished {
             self.peer_finished(now);
         }

@@ -42,7 +42,14 @@ impl Connection {
         }
         self.sender.syn_sent(now);
         let answer = self.state == State::SynReceived;
-        let mut header = self.bare_header(0, if answer { Flags::SYN | Flags::ACK } else { Flags::SYN });
+        let mut header = self.bare_header(
+            0,
+            if answer {
+                Flags::SYN | Flags::ACK
+            } else {
+                Flags::SYN
+            },
+        );
         header.options = self.syn_options(now);
         header.window = if answer {
             self.acknowledged_to = self.receiver.next();
@@ -64,14 +71,16 @@ impl Connection {
         }
         let header = self.header(now, plan.start, flags, plan.len);
         let transmit = self.write_out(&header, path, Some(plan), out);
-        self.sender.sent(now, plan, &mut self.stats, &mut self.trace);
+        self.sender
+            .sent(now, plan, &mut self.stats, &mut self.trace);
         transmit
     }
 
     /// The header of a segment of a synchronized connection. It carries the acknowledgement, which then is not due.
     fn header(&mut self, now: Nanos, offset: u64, flags: Flags, text: usize) -> Header {
         let window = self.receiver.acknowledge();
-        self.trace.record(now, Probe::AdvertisedRwnd, 0, window as f64);
+        self.trace
+            .record(now, Probe::AdvertisedRwnd, 0, window as f64);
         self.acknowledged_to = self.receiver.next();
         let mut header = self.bare_header(offset, flags);
         header.acknowledgment_number = self.acknowledgment_number();
@@ -103,10 +112,17 @@ impl Connection {
         if self.negotiated.sack {
             // Text of a full segment leaves no room for blocks (RFC 6691); a bare acknowledgement follows then or later.
             let spare = (self.sender.flow.mss as usize).saturating_sub(text);
-            let fit = options.sack_blocks_that_fit().min(if text == 0 { usize::MAX } else { spare.saturating_sub(4) / 8 });
+            let fit = options.sack_blocks_that_fit().min(if text == 0 {
+                usize::MAX
+            } else {
+                spare.saturating_sub(4) / 8
+            });
             for block in self.receiver.sack_blocks().take(fit) {
                 let number = |offset: u64| SeqNumber(self.peer_isn.wrapping_add(offset as u32));
-                let block = SackBlock { left: number(block.start), right: number(block.end) };
+                let block = SackBlock {
+                    left: number(block.start),
+                    right: number(block.end),
+                };
                 if options.sack_blocks.push(block).is_err() {
                     break;
                 }
@@ -117,14 +133,27 @@ impl Connection {
 
     /// The timestamps clock ticks in milliseconds (RFC 7323 §5.4).
     pub(super) fn timestamps(&self, now: Nanos) -> Timestamps {
-        Timestamps { value: (now / MILLISECOND) as u32, echo_reply: self.recent_timestamp.unwrap_or(0) }
+        Timestamps {
+            value: (now / MILLISECOND) as u32,
+            echo_reply: self.recent_timestamp.unwrap_or(0),
+        }
     }
 
-    fn write_out(&mut self, header: &Header, path: Path, plan: Option<&Plan>, out: &mut BytesMut) -> Transmit {
+    fn write_out(
+        &mut self,
+        header: &Header,
+        path: Path,
+        plan: Option<&Plan>,
+        out: &mut BytesMut,
+    ) -> Transmit {
         let addresses = (path.local, path.remote);
         let text = plan.into_iter().flat_map(|plan| self.sender.text(plan));
         let len = header.encode(out, addresses, self.config.checksum, text);
-        Transmit { path, len, segment_size: None }
+        Transmit {
+            path,
+            len,
+            segment_size: None,
+        }
     }
 
     /// A RST for this connection's peer (RFC 9293 §3.10.5).

@@ -42,8 +42,14 @@ pub enum SwitchError {
 impl SwitchError {
     /// The error for a name that is not in `switches`, which must not be empty.
     pub(super) fn unknown(found: &str, switches: &'static [Switch]) -> Self {
-        let nearest = switches.iter().map(|switch| switch.name).min_by_key(|name| edits(found, name));
-        SwitchError::Unknown { found: found.to_owned(), nearest: nearest.unwrap_or_default() }
+        let nearest = switches
+            .iter()
+            .map(|switch| switch.name)
+            .min_by_key(|name| edits(found, name));
+        SwitchError::Unknown {
+            found: found.to_owned(),
+            nearest: nearest.unwrap_or_default(),
+        }
     }
 }
 
@@ -107,7 +113,11 @@ impl SwitchValue for Nanos {
             Some(number) => (number, 1e-3),
             None => (text.strip_suffix('s')?, 1.0),
         };
-        let value = number.trim().parse::<f64>().ok().filter(|value| (0.0..=1e6).contains(value))?;
+        let value = number
+            .trim()
+            .parse::<f64>()
+            .ok()
+            .filter(|value| (0.0..=1e6).contains(value))?;
         Some(time::from_seconds(value * unit))
     }
 

@@ -68,19 +68,24 @@ impl InitialWindow {
             InitialWindow::Rfc5681 if segment > 2190 => 2.0,
             InitialWindow::Rfc5681 if segment > 1095 => 3.0,
             InitialWindow::Rfc5681 => 4.0,
-            InitialWindow::Rfc6928 => (10 * segment).min(14_600.max(2 * segment)) as f64 / segment as f64,
+            InitialWindow::Rfc6928 => {
+                (10 * segment).min(14_600.max(2 * segment)) as f64 / segment as f64
+            }
         }
     }
 }
 
 impl SwitchValue for InitialWindow {
-    const ALLOWED: &'static str = "\"rfc5681\", \"rfc6928\", or a number of segments from 1 to 1000000";
+    const ALLOWED: &'static str =
+        "\"rfc5681\", \"rfc6928\", or a number of segments from 1 to 1000000";
 
     fn parse(text: &str) -> Option<Self> {
         match text {
             "rfc5681" => Some(Self::Rfc5681),
             "rfc6928" => Some(Self::Rfc6928),
-            number => u32::parse(number).filter(|count| *count > 0).map(Self::Segments),
+            number => u32::parse(number)
+                .filter(|count| *count > 0)
+                .map(Self::Segments),
         }
     }
 
@@ -105,13 +110,16 @@ pub enum InitialSsthresh {
 }
 
 impl SwitchValue for InitialSsthresh {
-    const ALLOWED: &'static str = "\"high\", \"peer_window\", or a number of segments from 2 to 1000000";
+    const ALLOWED: &'static str =
+        "\"high\", \"peer_window\", or a number of segments from 2 to 1000000";
 
     fn parse(text: &str) -> Option<Self> {
         match text {
             "high" => Some(Self::High),
             "peer_window" => Some(Self::PeerWindow),
-            number => u32::parse(number).filter(|count| *count >= 2).map(Self::Segments),
+            number => u32::parse(number)
+                .filter(|count| *count >= 2)
+                .map(Self::Segments),
         }
     }
 

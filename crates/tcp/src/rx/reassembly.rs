@@ -96,7 +96,10 @@ impl Reassembly {
         if was_gap {
             self.join(ready);
         }
-        Insertion::InOrder { filled: self.next - before, was_gap }
+        Insertion::InOrder {
+            filled: self.next - before,
+            was_gap,
+        }
     }
 
     /// Delivers what `next` has reached.
@@ -104,7 +107,9 @@ impl Reassembly {
         while let Some((start, _)) = self.waiting.front()
             && *start <= self.next
         {
-            let Some((start, text)) = self.waiting.pop_front() else { break };
+            let Some((start, text)) = self.waiting.pop_front() else {
+                break;
+            };
             self.waiting_bytes -= text.len() as u64;
             let end = start + text.len() as u64;
             if end > self.next {
@@ -121,10 +126,15 @@ impl Reassembly {
     fn keep(&mut self, start: u64, text: Bytes) -> Insertion {
         let end = start + text.len() as u64;
         let mut at = start;
-        let mut index = self.waiting.partition_point(|(from, held)| from + held.len() as u64 <= start);
+        let mut index = self
+            .waiting
+            .partition_point(|(from, held)| from + held.len() as u64 <= start);
         let mut news = false;
         while at < end {
-            let held = self.waiting.get(index).map(|(from, held)| *from..*from + held.len() as u64);
+            let held = self
+                .waiting
+                .get(index)
+                .map(|(from, held)| *from..*from + held.len() as u64);
             let hole_end = held.as_ref().map_or(end, |held| held.start.min(end));
             if at < hole_end {
                 if self.waiting.len() >= self.most_pieces {
@@ -148,12 +158,18 @@ impl Reassembly {
             }
         }
         self.report(start..at.min(end).max(start + 1));
-        if news { Insertion::OutOfOrder } else { Insertion::Duplicate }
+        if news {
+            Insertion::OutOfOrder
+        } else {
+            Insertion::Duplicate
+        }
     }
 
     /// Merges what arrived into its block, which becomes the most recent one.
     fn report(&mut self, arrived: Range<u64>) {
-        let first = self.blocks.partition_point(|block| block.end < arrived.start);
+        let first = self
+            .blocks
+            .partition_point(|block| block.end < arrived.start);
         let last = first + self.blocks[first..].partition_point(|block| block.start <= arrived.end);
         let mut merged = arrived;
         if first < last {
@@ -164,7 +180,8 @@ impl Reassembly {
         } else {
             self.blocks.insert(first, merged.clone());
         }
-        self.recent.retain(|block| block.start < merged.start || block.end > merged.end);
+        self.recent
+            .retain(|block| block.start < merged.start || block.end > merged.end);
         self.recent.push_front(merged);
         self.recent.truncate(self.remember);
     }
@@ -176,6 +193,7 @@ impl Reassembly {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)] // A list of one range is meant.
 mod tests {
     use super::*;
 
@@ -186,7 +204,10 @@ mod tests {
 
     impl Rig {
         fn new(remember: usize) -> Self {
-            Self { queue: Reassembly::new(0, remember, 64), ready: VecDeque::new() }
+            Self {
+                queue: Reassembly::new(0, remember, 64),
+                ready: VecDeque::new(),
+            }
         }
 
         /// Text whose byte at offset `i` is `i`, so that what is delivered can be checked.
@@ -196,7 +217,10 @@ mod tests {
         }
 
         fn delivered(&self) -> Vec<u8> {
-            self.ready.iter().flat_map(|bytes| bytes.iter().copied()).collect()
+            self.ready
+                .iter()
+                .flat_map(|bytes| bytes.iter().copied())
+                .collect()
         }
 
         fn blocks(&self) -> Vec<Range<u64>> {
@@ -207,16 +231,35 @@ mod tests {
     #[test]
     fn holes_close_and_text_is_delivered_once() {
         let mut rig = Rig::new(3);
-        assert_eq!(rig.arrive(0..10), Insertion::InOrder { filled: 10, was_gap: false });
+        assert_eq!(
+            rig.arrive(0..10),
+            Insertion::InOrder {
+                filled: 10,
+                was_gap: false
+            }
+        );
         assert_eq!(rig.arrive(20..30), Insertion::OutOfOrder);
         assert_eq!(rig.arrive(40..50), Insertion::OutOfOrder);
         assert_eq!(rig.arrive(25..45), Insertion::OutOfOrder);
         assert_eq!(rig.queue.waiting_bytes(), 30);
         assert_eq!(rig.arrive(22..48), Insertion::Duplicate);
-        assert_eq!(rig.arrive(5..25), Insertion::InOrder { filled: 40, was_gap: true });
+        assert_eq!(
+            rig.arrive(5..25),
+            Insertion::InOrder {
+                filled: 40,
+                was_gap: true
+            }
+        );
         assert_eq!(rig.arrive(0..50), Insertion::Duplicate);
         assert_eq!(rig.delivered(), (0..50).collect::<Vec<u8>>());
-        assert_eq!((rig.queue.next(), rig.queue.has_gap(), rig.queue.waiting_bytes()), (50, false, 0));
+        assert_eq!(
+            (
+                rig.queue.next(),
+                rig.queue.has_gap(),
+                rig.queue.waiting_bytes()
+            ),
+            (50, false, 0)
+        );
     }
 
     /// RFC 2018 §4: the block of the latest segment first, then the blocks last reported; at most three are remembered.
@@ -230,24 +273,44 @@ mod tests {
         assert_eq!(rig.blocks(), [10..25, 30..40]);
         rig.arrive(50..60);
         rig.arrive(70..80);
-        assert_eq!(rig.blocks(), [70..80, 50..60, 10..25], "30..40 is forgotten");
+        assert_eq!(
+            rig.blocks(),
+            [70..80, 50..60, 10..25],
+            "30..40 is forgotten"
+        );
         rig.arrive(12..14);
-        assert_eq!(rig.blocks(), [10..25, 70..80, 50..60], "a duplicate's block comes first again");
+        assert_eq!(
+            rig.blocks(),
+            [10..25, 70..80, 50..60],
+            "a duplicate's block comes first again"
+        );
         rig.arrive(0..10);
         assert_eq!(rig.blocks(), [70..80, 50..60]);
         rig.arrive(25..50);
-        assert_eq!((rig.blocks(), rig.queue.next()), (vec![70..80], 60));
+        assert_eq!(
+            (rig.blocks().as_slice(), rig.queue.next()),
+            (&[70..80][..], 60)
+        );
     }
 
     #[test]
     fn pieces_are_bounded() {
         let mut rig = Rig::new(3);
         for piece in 0..64 {
-            assert_eq!(rig.arrive(1 + 3 * piece..2 + 3 * piece), Insertion::OutOfOrder);
+            assert_eq!(
+                rig.arrive(1 + 3 * piece..2 + 3 * piece),
+                Insertion::OutOfOrder
+            );
         }
         assert_eq!(rig.arrive(200..201), Insertion::Refused);
         assert_eq!(rig.queue.waiting_bytes(), 64);
-        assert_eq!(rig.arrive(0..1), Insertion::InOrder { filled: 2, was_gap: true });
+        assert_eq!(
+            rig.arrive(0..1),
+            Insertion::InOrder {
+                filled: 2,
+                was_gap: true
+            }
+        );
         assert_eq!(rig.arrive(200..201), Insertion::OutOfOrder);
     }
 }

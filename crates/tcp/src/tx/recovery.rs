@@ -96,5 +96,8 @@ fn most_ranges(flow: &Flow) -> usize {
 fn note_blocks(flow: &mut Flow, blocks: &[Range<u64>]) -> u64 {
     let limit = most_ranges(flow);
     let max = flow.max;
-    blocks.iter().map(|block| flow.board.add(block.clone(), max, limit)).sum()
+    blocks
+        .iter()
+        .map(|block| flow.board.add(block.clone(), max, limit))
+        .sum()
 }

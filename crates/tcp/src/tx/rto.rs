@@ -45,7 +45,13 @@ const BACKOFF_THAT_FORGETS: u32 = 8;
 impl RtoEstimator {
     /// An estimator without a measurement.
     pub fn new(config: RtoConfig) -> Self {
-        Self { config, smoothed: None, base: config.initial, measured: false, backoff: 1 }
+        Self {
+            config,
+            smoothed: None,
+            base: config.initial,
+            measured: false,
+            backoff: 1,
+        }
     }
 
     /// Takes the measurement of a segment sent at `sent_at` whose acknowledgement arrived at `now`, and ends the
@@ -79,7 +85,10 @@ impl RtoEstimator {
         let (srtt, rttvar) = match self.smoothed {
             Some(Smoothed::Ticks { srtt, rttvar }) if srtt != 0 => {
                 let error = rtt - (srtt >> 3);
-                ((srtt + error).max(1), (rttvar + error.abs() - (rttvar >> 2)).max(1))
+                (
+                    (srtt + error).max(1),
+                    (rttvar + error.abs() - (rttvar >> 2)).max(1),
+                )
             }
             _ => (rtt << 3, rtt << 1),
         };
@@ -115,8 +124,14 @@ impl RtoEstimator {
 
     /// The retransmission timeout now.
     pub fn rto(&self) -> Nanos {
-        let base = if self.measured { self.base.max(self.config.min) } else { self.base };
-        base.saturating_mul(u64::from(self.backoff)).min(self.config.max).max(2 * self.config.clock_tick)
+        let base = if self.measured {
+            self.base.max(self.config.min)
+        } else {
+            self.base
+        };
+        base.saturating_mul(u64::from(self.backoff))
+            .min(self.config.max)
+            .max(2 * self.config.clock_tick)
     }
 
     /// The smoothed round-trip time, once there is one.
@@ -134,7 +149,13 @@ mod tests {
     use anabranch_transport::time::{MILLISECOND as MS, SECOND};
 
     fn exact() -> RtoEstimator {
-        RtoEstimator::new(RtoConfig { initial: SECOND, min: SECOND, max: 60 * SECOND, clock_tick: 0, clock_phase: 0 })
+        RtoEstimator::new(RtoConfig {
+            initial: SECOND,
+            min: SECOND,
+            max: 60 * SECOND,
+            clock_tick: 0,
+            clock_phase: 0,
+        })
     }
 
     fn ticks(phase: Nanos) -> RtoEstimator {
@@ -153,9 +174,15 @@ mod tests {
         let mut estimator = exact();
         assert_eq!(estimator.rto(), SECOND);
         estimator.sample(800 * MS, 0);
-        assert_eq!((estimator.srtt(), estimator.rto()), (Some(800 * MS), 2400 * MS));
+        assert_eq!(
+            (estimator.srtt(), estimator.rto()),
+            (Some(800 * MS), 2400 * MS)
+        );
         estimator.sample(1400 * MS, 1000 * MS);
-        assert_eq!((estimator.srtt(), estimator.rto()), (Some(750 * MS), 750 * MS + 4 * 400 * MS));
+        assert_eq!(
+            (estimator.srtt(), estimator.rto()),
+            (Some(750 * MS), 750 * MS + 4 * 400 * MS)
+        );
         estimator.back_off();
         assert_eq!(estimator.rto(), 4700 * MS);
         for _ in 0..10 {
@@ -189,7 +216,10 @@ mod tests {
     fn coarse_ticks() {
         let mut estimator = ticks(0);
         estimator.sample(1520 * MS, 1000 * MS);
-        assert_eq!((estimator.srtt(), estimator.rto()), (Some(500 * MS), 1500 * MS));
+        assert_eq!(
+            (estimator.srtt(), estimator.rto()),
+            (Some(500 * MS), 1500 * MS)
+        );
         let mut late = ticks(85 * MS);
         late.sample(1520 * MS, 1000 * MS);
         assert_eq!(late.srtt(), Some(600 * MS));
@@ -208,6 +238,9 @@ mod tests {
         assert_eq!(estimator.rto(), 16 * 1500 * MS);
         // The next measurement starts afresh: 20 ticks, 20 + 4 x 10.
         estimator.sample(10_000 * MS, 8_000 * MS);
-        assert_eq!((estimator.srtt(), estimator.rto()), (Some(2 * SECOND), 6 * SECOND));
+        assert_eq!(
+            (estimator.srtt(), estimator.rto()),
+            (Some(2 * SECOND), 6 * SECOND)
+        );
     }
 }

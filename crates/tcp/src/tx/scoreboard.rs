@@ -29,7 +29,11 @@ fn below(range: &Range<u64>, mark: u64) -> u64 {
 impl Scoreboard {
     /// Forgets all ranges and marks; the cumulative point stays.
     pub fn clear(&mut self) {
-        *self = Self { ranges: std::mem::take(&mut self.ranges), una: self.una, ..Self::default() };
+        *self = Self {
+            ranges: std::mem::take(&mut self.ranges),
+            una: self.una,
+            ..Self::default()
+        };
         self.ranges.clear();
         self.lost_to = self.una;
         self.retransmitted_to = self.una;
@@ -175,13 +179,16 @@ impl Scoreboard {
     /// The first hole at or beyond `from` that lies before the highest reported byte: its start and end.
     pub fn hole_from(&self, from: u64) -> Option<Range<u64>> {
         let start = self.not_sacked_from(from);
-        let next = self.ranges.get(self.ranges.partition_point(|range| range.start <= start))?;
+        let next = self
+            .ranges
+            .get(self.ranges.partition_point(|range| range.start <= start))?;
         Some(start..next.start)
     }
 
     /// The first lost hole that was not retransmitted yet (RFC 6675 §4, `NextSeg()` rule 1).
     pub fn lost_hole(&self) -> Option<Range<u64>> {
-        self.hole_from(self.retransmitted_to.max(self.una)).filter(|hole| hole.start < self.lost_to)
+        self.hole_from(self.retransmitted_to.max(self.una))
+            .filter(|hole| hole.start < self.lost_to)
     }
 
     /// The last hole below `max`, which is empty where nothing is missing.
@@ -205,11 +212,14 @@ impl Scoreboard {
 
     /// Start of the first range beyond `at`, if any.
     pub fn next_range_after(&self, at: u64) -> Option<u64> {
-        self.ranges.get(self.ranges.partition_point(|range| range.start <= at)).map(|range| range.start)
+        self.ranges
+            .get(self.ranges.partition_point(|range| range.start <= at))
+            .map(|range| range.start)
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)] // A list of one range is meant.
 mod tests {
     use super::*;
 
@@ -232,14 +242,33 @@ mod tests {
         assert_eq!(board.add(20..30, 1_000, LIMIT), 0);
         assert_eq!(board.add(25..45, 1_000, LIMIT), 10);
         assert_eq!(board.ranges, [20..50]);
-        assert_eq!(board.add(50..60, 1_000, LIMIT), 10, "touching ranges become one");
-        assert_eq!(board.add(0..15, 1_000, LIMIT), 5, "what lies below the cumulative point is no news");
-        assert_eq!(board.add(90..200, 100, LIMIT), 10, "nor is what was never sent");
-        assert_eq!(board.add(70..80, 100, 3), 0, "no more ranges than the limit");
+        assert_eq!(
+            board.add(50..60, 1_000, LIMIT),
+            10,
+            "touching ranges become one"
+        );
+        assert_eq!(
+            board.add(0..15, 1_000, LIMIT),
+            5,
+            "what lies below the cumulative point is no news"
+        );
+        assert_eq!(
+            board.add(90..200, 100, LIMIT),
+            10,
+            "nor is what was never sent"
+        );
+        assert_eq!(
+            board.add(70..80, 100, 3),
+            0,
+            "no more ranges than the limit"
+        );
         assert_eq!(board.ranges, [10..15, 20..60, 90..100]);
         assert_eq!(board.sacked, 55);
         assert_eq!(board.advance(25), 10);
-        assert_eq!((board.sacked, board.ranges.as_slice()), (45, &[25..60, 90..100][..]));
+        assert_eq!(
+            (board.sacked, board.ranges.as_slice()),
+            (45, &[25..60, 90..100][..])
+        );
     }
 
     /// RFC 6675 §4 by hand: three ranges above, or more than two segments' bytes above, make a hole lost.
@@ -251,7 +280,10 @@ mod tests {
         assert!(by_ranges.judge_lost(3, 10));
         assert_eq!(by_ranges.lost_to, 10);
         let mut by_bytes = board(0, &[10..30]);
-        assert!(!by_bytes.judge_lost(3, 10), "two segments are not more than two");
+        assert!(
+            !by_bytes.judge_lost(3, 10),
+            "two segments are not more than two"
+        );
         by_bytes.add(30..31, 1_000, LIMIT);
         assert!(by_bytes.judge_lost(3, 10));
     }
@@ -282,9 +314,29 @@ mod tests {
         assert_eq!(board.hole_from(20), Some(20..30));
         assert_eq!(board.hole_from(35), None);
         assert_eq!((board.last_hole(60), board.last_hole(40)), (40..60, 20..30));
-        assert_eq!((Scoreboard::default().last_hole(7), super::tests::board(5, &[10..20]).last_hole(20)), (0..7, 5..10));
-        assert_eq!((board.not_sacked_from(9), board.not_sacked_from(10), board.not_sacked_from(20)), (9, 20, 20));
-        assert_eq!((board.next_range_after(5), board.next_range_after(10), board.next_range_after(30)), (Some(10), Some(30), None));
+        assert_eq!(
+            (
+                Scoreboard::default().last_hole(7),
+                super::tests::board(5, &[10..20]).last_hole(20)
+            ),
+            (0..7, 5..10)
+        );
+        assert_eq!(
+            (
+                board.not_sacked_from(9),
+                board.not_sacked_from(10),
+                board.not_sacked_from(20)
+            ),
+            (9, 20, 20)
+        );
+        assert_eq!(
+            (
+                board.next_range_after(5),
+                board.next_range_after(10),
+                board.next_range_after(30)
+            ),
+            (Some(10), Some(30), None)
+        );
     }
 
     /// The counters equal what a byte-by-byte model counts, over random reports, advances and marks.
@@ -293,7 +345,9 @@ mod tests {
         for seed in 1..=200_u64 {
             let mut state = seed;
             let mut draw = |below: u64| {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                state = state
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
                 (state >> 33) % below
             };
             let max = 400;
@@ -316,12 +370,15 @@ mod tests {
                     _ => {
                         let start = draw(max);
                         let end = (start + 1 + draw(30)).min(max);
-                        let news = (start.max(una)..end.max(una)).filter(|&i| !held[i as usize]).count() as u64;
+                        let news = (start.max(una)..end.max(una))
+                            .filter(|&i| !held[i as usize])
+                            .count() as u64;
                         held[start as usize..end as usize].fill(true);
                         assert_eq!(board.add(start..end, max, usize::MAX), news, "seed {seed}");
                     }
                 }
-                let free = |from: u64, to: u64| (from..to).filter(|&i| !held[i as usize]).count() as u64;
+                let free =
+                    |from: u64, to: u64| (from..to).filter(|&i| !held[i as usize]).count() as u64;
                 let model = free(board.lost_to.max(una), max) + free(una, board.retransmitted_to);
                 assert_eq!(board.pipe(max), model, "seed {seed}");
             }

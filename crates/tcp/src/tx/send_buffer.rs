@@ -35,7 +35,11 @@ const LAST_OFFSET: u64 = 1 << 62;
 impl SendBuffer {
     /// An empty buffer whose next byte has the offset `start`.
     pub fn new(start: u64) -> Self {
-        Self { pieces: VecDeque::new(), start, end: start }
+        Self {
+            pieces: VecDeque::new(),
+            start,
+            end: start,
+        }
     }
 
     /// Bytes held.
@@ -53,7 +57,10 @@ impl SendBuffer {
         if !bytes.is_empty() {
             let start = self.end;
             self.end += bytes.len() as u64;
-            self.pieces.push_back(Piece { start, run: Run::Bytes(bytes) });
+            self.pieces.push_back(Piece {
+                start,
+                run: Run::Bytes(bytes),
+            });
         }
     }
 
@@ -65,10 +72,17 @@ impl SendBuffer {
         }
         let start = self.end;
         self.end += count;
-        if let Some(Piece { run: Run::Zeros(zeros), .. }) = self.pieces.back_mut() {
+        if let Some(Piece {
+            run: Run::Zeros(zeros),
+            ..
+        }) = self.pieces.back_mut()
+        {
             *zeros += count;
         } else {
-            self.pieces.push_back(Piece { start, run: Run::Zeros(count) });
+            self.pieces.push_back(Piece {
+                start,
+                run: Run::Zeros(count),
+            });
         }
     }
 
@@ -113,7 +127,9 @@ impl SendBuffer {
     /// The `len` bytes from the offset `from`, slice after slice. All of them must be held.
     pub fn slices(&self, from: u64, len: usize) -> impl Iterator<Item = &[u8]> {
         debug_assert!(from >= self.start && from + len as u64 <= self.end);
-        let first = self.pieces.partition_point(|piece| piece.start + piece.len() <= from);
+        let first = self
+            .pieces
+            .partition_point(|piece| piece.start + piece.len() <= from);
         let mut pieces = self.pieces.range(first..);
         let (mut at, end) = (from, from + len as u64);
         let mut piece = pieces.next();

@@ -23,15 +23,20 @@ pub struct Line {
 
 impl Line {
     pub fn new(rate: u64, delay: Nanos) -> Self {
-        Self { rate, delay, free_at: 0 }
+        Self {
+            rate,
+            delay,
+            free_at: 0,
+        }
     }
 
     /// When a packet of `bytes` given to the line at `now` arrives.
     pub fn carry(&mut self, now: Nanos, bytes: usize) -> Nanos {
-        if self.rate > 0 {
-            self.free_at = now.max(self.free_at) + bytes as u64 * 8 * 1_000_000_000 / self.rate;
-        }
-        self.free_at.max(now) + self.delay
+        let serialise = (bytes as u64 * 8 * 1_000_000_000)
+            .checked_div(self.rate)
+            .unwrap_or(0);
+        self.free_at = now.max(self.free_at) + serialise;
+        self.free_at + self.delay
     }
 }
 
@@ -47,6 +52,9 @@ pub enum Fate {
     Flip(usize),
 }
 
+/// Decides on a packet from an end: its number among the packets of that end, its bytes.
+pub type Weather = Box<dyn FnMut(usize, u64, &[u8]) -> Fate>;
+
 /// End 0 is the client, end 1 the server.
 pub struct World {
     pub now: Nanos,
@@ -55,8 +63,7 @@ pub struct World {
     pub events: [Vec<Event>; 2],
     /// Lines on the way from each end.
     pub lines: [Vec<Line>; 2],
-    /// Decides on a packet from an end: its number among the packets of that end, its bytes.
-    pub fate: Box<dyn FnMut(usize, u64, &[u8]) -> Fate>,
+    pub fate: Weather,
     /// Packets sent by each end, and when.
     pub sent: [Vec<(Nanos, Bytes)>; 2],
     pub keep_sent: bool,
@@ -67,12 +74,19 @@ pub struct World {
 }
 
 pub fn path_of(end: usize) -> Path {
-    if end == 0 { Path::new(CLIENT, SERVER) } else { Path::new(SERVER, CLIENT) }
+    if end == 0 {
+        Path::new(CLIENT, SERVER)
+    } else {
+        Path::new(SERVER, CLIENT)
+    }
 }
 
 impl World {
     pub fn new(client: Config, server: Config) -> Self {
-        let ports = Ports { local: 40_000, remote: 80 };
+        let ports = Ports {
+            local: 40_000,
+            remote: 80,
+        };
         let mut ends = [
             Connection::connect(client, path_of(0), ports, 0xFFFF_F000),
             Connection::listen(server, 80, 0x7FFF_FFF0),
@@ -85,7 +99,10 @@ impl World {
             ends,
             samples: [Vec::new(), Vec::new()],
             events: [Vec::new(), Vec::new()],
-            lines: [vec![Line::new(0, 50_000_000)], vec![Line::new(0, 50_000_000)]],
+            lines: [
+                vec![Line::new(0, 50_000_000)],
+                vec![Line::new(0, 50_000_000)],
+            ],
             fate: Box::new(|_, _, _| Fate::Pass),
             sent: [Vec::new(), Vec::new()],
             keep_sent: true,
@@ -170,8 +187,8 @@ impl World {
             (_, Some(at)) => {
                 assert!(at >= self.now, "a timer in the past");
                 self.now = at;
-                for end in 0..2 {
-                    if timers[end].is_some_and(|timer| timer <= at) {
+                for (end, timer) in timers.into_iter().enumerate() {
+                    if timer.is_some_and(|timer| timer <= at) {
                         self.ends[end].handle_timeout(at);
                         self.drain(end);
                     }
@@ -188,7 +205,14 @@ impl World {
         self.drain(1);
         loop {
             let arrival = self.flying.first_key_value().map(|(key, _)| key.0);
-            let next = [arrival, self.ends[0].poll_timeout(), self.ends[1].poll_timeout()].into_iter().flatten().min();
+            let next = [
+                arrival,
+                self.ends[0].poll_timeout(),
+                self.ends[1].poll_timeout(),
+            ]
+            .into_iter()
+            .flatten()
+            .min();
             if next.is_none_or(|next| next > until) {
                 self.now = until;
                 return;
@@ -199,15 +223,27 @@ impl World {
 
     /// The values of a probe at one end, and when.
     pub fn probe(&self, end: usize, probe: Probe) -> Vec<(Nanos, f64)> {
-        self.samples[end].iter().filter(|sample| sample.probe == probe).map(|sample| (sample.at, sample.value)).collect()
+        self.samples[end]
+            .iter()
+            .filter(|sample| sample.probe == probe)
+            .map(|sample| (sample.at, sample.value))
+            .collect()
     }
 }
 
 /// The GEO satellite path of Alamgir, Atiquzzaman and Ivancic (2002) with one TCP source as ns-2 had it.
 pub fn geo(profile: Profile, clock_phase: Nanos) -> World {
-    let config = Config { mss: 1448, receive_buffer: 45 * 1448, clock_phase, ..Config::new(profile) };
+    let config = Config {
+        mss: 1448,
+        receive_buffer: 45 * 1448,
+        clock_phase,
+        ..Config::new(profile)
+    };
     let mut world = World::new(config.clone(), config);
-    let (access, satellite) = (Line::new(10_000_000, 2_000_000), Line::new(2_000_000, 250_000_000));
+    let (access, satellite) = (
+        Line::new(10_000_000, 2_000_000),
+        Line::new(2_000_000, 250_000_000),
+    );
     world.lines = [vec![access, satellite], vec![satellite, access]];
     world.ends[0].write_zeros(u64::MAX).unwrap();
     world.ends[1].set_discard(true);

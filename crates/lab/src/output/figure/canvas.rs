@@ -47,7 +47,12 @@ pub fn failed(error: impl std::fmt::Display) -> String {
 }
 
 /// Draws on a fresh sheet of the shown size and returns the document.
-pub fn sheet(title: &str, width: u32, height: u32, draw: impl FnOnce(&Sheet<'_>) -> Drawn) -> Result<String, String> {
+pub fn sheet(
+    title: &str,
+    width: u32,
+    height: u32,
+    draw: impl FnOnce(&Sheet<'_>) -> Drawn,
+) -> Result<String, String> {
     let mut text = String::new();
     {
         let size = (width * SCALE as u32, height * SCALE as u32);
@@ -114,17 +119,22 @@ pub fn style(size: i32, colour: RGBColor, side: Side) -> TextStyle<'static> {
         Side::Before => HPos::Right,
         Side::Over => HPos::Center,
     };
-    ("sans-serif", size * SCALE).into_font().color(&colour).pos(Pos::new(h, VPos::Center))
+    ("sans-serif", size * SCALE)
+        .into_font()
+        .color(&colour)
+        .pos(Pos::new(h, VPos::Center))
 }
 
 /// Writes a text at a point of the sheet, in shown pixels.
 pub fn write(sheet: &Sheet<'_>, text: &str, at: (i32, i32), style: &TextStyle<'_>) -> Drawn {
-    sheet.draw_text(text, style, (at.0 * SCALE, at.1 * SCALE)).map_err(failed)
+    sheet
+        .draw_text(text, style, (at.0 * SCALE, at.1 * SCALE))
+        .map_err(failed)
 }
 
 /// About how wide a text of that size is, shown pixels.
 pub fn width_of(text: &str, size: i32) -> i32 {
-    (text.chars().count() as i32 * size * 56) / 100
+    (text.chars().count() as i32 * size * 53) / 100
 }
 
 /// A line of a shown width in tenths of a pixel.

@@ -1,7 +1,7 @@
 //! Plots made of measures over a sweep, of probes over time, and of sequence numbers over time.
 
-use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 use super::Maker;
+use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 use crate::model::Series;
 use crate::output::table::{axis, by_point, same_x, values};
 use crate::output::unit;
@@ -16,6 +16,28 @@ struct Drawn {
     y_name: String,
 }
 
+/// Moves curves of means a little to either side, so that their intervals do not hide one another.
+fn set_apart(layers: &mut [Layer], places: &[f64]) {
+    let (low, high) = places
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| {
+            (l.min(*p), h.max(*p))
+        });
+    let step = 0.012 * (high - low).max(0.0);
+    let count = layers
+        .iter()
+        .filter(|layer| layer.mark == Mark::Means)
+        .count();
+    for (index, layer) in layers
+        .iter_mut()
+        .filter(|layer| layer.mark == Mark::Means)
+        .enumerate()
+    {
+        let shift = (index as f64 - (count as f64 - 1.0) / 2.0) * step;
+        layer.points.iter_mut().for_each(|point| point.x += shift);
+    }
+}
+
 impl Maker<'_> {
     /// Means of measures over the sweep's x. Texts stand at 0, 1, 2, ... in order of appearance.
     pub(super) fn sweep(&self) -> Option<Plot> {
@@ -23,15 +45,32 @@ impl Maker<'_> {
         let xs: Vec<String> = points.iter().map(|(point, _)| axis(point).1).collect();
         let numbers: Option<Vec<f64>> = xs.iter().map(|x| x.parse().ok()).collect();
         let places = numbers.unwrap_or_else(|| (0..xs.len()).map(|i| i as f64).collect());
-        let mut drawn = Drawn { layers: Vec::new(), y_unit: String::new(), y_name: String::new() };
+        let mut drawn = Drawn {
+            layers: Vec::new(),
+            y_unit: String::new(),
+            y_name: String::new(),
+        };
         for (colour, curve) in self.spec.curves.iter().enumerate() {
             self.sweep_curve(curve, colour, &xs, &places, &mut drawn);
         }
+        set_apart(&mut drawn.layers, &places);
+        drawn
+            .layers
+            .sort_by_key(|layer| layer.mark == Mark::Printed);
         let all = || drawn.layers.iter().flat_map(|layer| &layer.points);
         all().next()?;
-        let heights = all().flat_map(|p| [p.y - p.half.unwrap_or(0.0), p.y + p.half.unwrap_or(0.0)]);
-        let y_label = self.spec.y_label.clone().unwrap_or(unit::axis_label(&drawn.y_name, &drawn.y_unit));
-        Some(Plot { x: self.sweep_axis(&xs, &places), y: Axis::around(y_label, heights, 6), layers: drawn.layers })
+        let heights =
+            all().flat_map(|p| [p.y - p.half.unwrap_or(0.0), p.y + p.half.unwrap_or(0.0)]);
+        let y_label = self
+            .spec
+            .y_label
+            .clone()
+            .unwrap_or(unit::axis_label(&drawn.y_name, &drawn.y_unit));
+        Some(Plot {
+            x: self.sweep_axis(&xs, &places),
+            y: Axis::around(y_label, heights, 6),
+            layers: drawn.layers,
+        })
     }
 
     fn sweep_axis(&self, xs: &[String], places: &[f64]) -> Axis {
@@ -43,34 +82,67 @@ impl Maker<'_> {
             .find(|experiment| experiment.id == self.experiment)
             .and_then(|experiment| experiment.sweeps.first());
         let name = sweep.and_then(|s| s.label.clone().or(s.name.clone()).or(s.parameter.clone()));
-        let (low, high) = places.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| (l.min(*p), h.max(*p)));
+        let (low, high) = places
+            .iter()
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| {
+                (l.min(*p), h.max(*p))
+            });
         let margin = if high > low { 0.08 * (high - low) } else { 1.0 };
         Axis {
-            label: self.spec.x_label.clone().or(name).unwrap_or_else(|| "x".to_owned()),
+            label: self
+                .spec
+                .x_label
+                .clone()
+                .or(name)
+                .unwrap_or_else(|| "x".to_owned()),
             low: low - margin,
             high: high + margin,
             ticks: places.iter().copied().zip(xs.iter().cloned()).collect(),
         }
     }
 
-    fn sweep_curve(&self, curve: &Curve, colour: usize, xs: &[String], places: &[f64], drawn: &mut Drawn) {
-        let (series, metric) =
-            (curve.series.as_deref().unwrap_or("all"), curve.metric.as_deref().unwrap_or_default());
+    fn sweep_curve(
+        &self,
+        curve: &Curve,
+        colour: usize,
+        xs: &[String],
+        places: &[f64],
+        drawn: &mut Drawn,
+    ) {
+        let (series, metric) = (
+            curve.series.as_deref().unwrap_or("all"),
+            curve.metric.as_deref().unwrap_or_default(),
+        );
         let experiment = curve.experiment.as_deref().unwrap_or(self.experiment);
-        let place_of = |x: &str| xs.iter().position(|other| same_x(other, x)).map(|index| places[index]);
+        let place_of = |x: &str| {
+            xs.iter()
+                .position(|other| same_x(other, x))
+                .map(|index| places[index])
+        };
         let mut points = Vec::new();
         for (point, records) in by_point(self.results, experiment) {
             let (values, unit) = values(&records, series, metric);
             let summary = Summary::of(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>());
             if let (Some(summary), Some(x)) = (summary, place_of(&axis(point).1)) {
-                points.push(PlotPoint { x, y: summary.mean, half: summary.confidence() });
+                points.push(PlotPoint {
+                    x,
+                    y: summary.mean,
+                    half: summary.confidence(),
+                });
                 drawn.y_unit = unit;
                 drawn.y_name = unit::readable(metric);
             }
         }
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        drawn.layers.push(Layer { label: curve.label.clone(), colour, mark: Mark::Means, points });
-        let (Some(place), Some(printed)) = (&self.spec.published, &curve.printed) else { return };
+        drawn.layers.push(Layer {
+            label: curve.label.clone(),
+            colour,
+            mark: Mark::Means,
+            points,
+        });
+        let (Some(place), Some(printed)) = (&self.spec.published, &curve.printed) else {
+            return;
+        };
         let points: Vec<PlotPoint> = self
             .reference
             .published(&self.results.spec.name, place)
@@ -83,36 +155,73 @@ impl Maker<'_> {
     fn push_printed(&self, points: Vec<PlotPoint>, drawn: &mut Drawn) {
         if !points.is_empty() {
             let said = drawn.layers.iter().any(|layer| layer.mark == Mark::Printed);
-            let label = if said { String::new() } else { "printed in the paper".to_owned() };
-            drawn.layers.push(Layer { label, colour: 0, mark: Mark::Printed, points });
+            let label = if said {
+                String::new()
+            } else {
+                "printed in the paper".to_owned()
+            };
+            drawn.layers.push(Layer {
+                label,
+                colour: 0,
+                mark: Mark::Printed,
+                points,
+            });
         }
     }
 
     /// Probes over time.
     pub(super) fn time(&self) -> Result<Option<Plot>, SeriesError> {
-        let mut drawn = Drawn { layers: Vec::new(), y_unit: String::new(), y_name: String::new() };
+        let mut drawn = Drawn {
+            layers: Vec::new(),
+            y_unit: String::new(),
+            y_name: String::new(),
+        };
         for (colour, curve) in self.spec.curves.iter().enumerate() {
-            let Some(entity) = curve.flow.as_deref().or(curve.link.as_deref()) else { continue };
-            let Some(probe) = curve.probe.as_deref() else { continue };
-            let Some(series) = self.series(entity, curve.member, probe)? else { continue };
+            let Some(entity) = curve.flow.as_deref().or(curve.link.as_deref()) else {
+                continue;
+            };
+            let Some(probe) = curve.probe.as_deref() else {
+                continue;
+            };
+            let Some(series) = self.series(entity, curve.member, probe)? else {
+                continue;
+            };
             self.time_curve(curve, colour, &series, &mut drawn);
         }
         let all = || drawn.layers.iter().flat_map(|layer| &layer.points);
         if all().next().is_none() {
             return Ok(None);
         }
-        let label = self.spec.y_label.clone().unwrap_or_else(|| unit::axis_label(&drawn.y_name, &drawn.y_unit));
+        let label = self
+            .spec
+            .y_label
+            .clone()
+            .unwrap_or_else(|| unit::axis_label(&drawn.y_name, &drawn.y_unit));
         let y = Axis::around(label, all().map(|point| point.y), 6);
         let x = self.time_axis(all().map(|point| point.x));
-        Ok(Some(Plot { x, y, layers: drawn.layers }))
+        Ok(Some(Plot {
+            x,
+            y,
+            layers: drawn.layers,
+        }))
     }
 
     fn time_axis(&self, times: impl Iterator<Item = f64>) -> Axis {
         let (low, high) = match self.window() {
             Some(window) => window,
-            None => times.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), t| (l.min(t), h.max(t))),
+            None => times.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), t| {
+                (l.min(t), h.max(t))
+            }),
         };
-        Axis::between(self.spec.x_label.clone().unwrap_or_else(|| "time (s)".to_owned()), low, high, 10)
+        Axis::between(
+            self.spec
+                .x_label
+                .clone()
+                .unwrap_or_else(|| "time (s)".to_owned()),
+            low,
+            high,
+            10,
+        )
     }
 
     fn time_curve(&self, curve: &Curve, colour: usize, series: &Series, drawn: &mut Drawn) {
@@ -126,15 +235,36 @@ impl Maker<'_> {
             Style::Points => (Mark::Dots, false),
         };
         let points = self.cut(series, shown.divisor, held);
-        drawn.layers.push(Layer { label: curve.label.clone(), colour, mark, points });
-        let (Some(place), Some(printed)) = (&self.spec.published, &curve.printed) else { return };
-        let scale = |unit: &str| if unit == shown.name { 1.0 } else { shown.divisor };
+        drawn.layers.push(Layer {
+            label: curve.label.clone(),
+            colour,
+            mark,
+            points,
+        });
+        let (Some(place), Some(printed)) = (&self.spec.published, &curve.printed) else {
+            return;
+        };
+        let scale = |unit: &str| {
+            if unit == shown.name {
+                1.0
+            } else {
+                shown.divisor
+            }
+        };
         let points = self
             .reference
             .published(&self.results.spec.name, place)
             .filter(|row| row.series == *printed && row.x_name == "time")
-            .filter_map(|row| Some(PlotPoint::new(row.x.parse().ok()?, row.value / scale(&row.unit))))
-            .filter(|point| self.window().is_none_or(|(from, to)| from <= point.x && point.x <= to))
+            .filter_map(|row| {
+                Some(PlotPoint::new(
+                    row.x.parse().ok()?,
+                    row.value / scale(&row.unit),
+                ))
+            })
+            .filter(|point| {
+                self.window()
+                    .is_none_or(|(from, to)| from <= point.x && point.x <= to)
+            })
             .collect();
         self.push_printed(points, drawn);
     }
@@ -144,8 +274,10 @@ impl Maker<'_> {
         let (from, to) = self.window().unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
         let begin = series.samples.partition_point(|sample| sample.time < from);
         let end = series.samples.partition_point(|sample| sample.time <= to);
-        let mut points: Vec<PlotPoint> =
-            series.samples[begin..end].iter().map(|s| PlotPoint::new(s.time, s.value / divisor)).collect();
+        let mut points: Vec<PlotPoint> = series.samples[begin..end]
+            .iter()
+            .map(|s| PlotPoint::new(s.time, s.value / divisor))
+            .collect();
         if held && from.is_finite() {
             if let Some(before) = series.samples[..begin].last() {
                 points.insert(0, PlotPoint::new(from, before.value / divisor));
@@ -163,22 +295,49 @@ impl Maker<'_> {
         // A segment counted from 0 is shown counted from 1; an acknowledgement's first number not covered, counted
         // from 0, is already the last one covered, counted from 1.
         let parts = [
-            ("SACK received", Mark::Crosses, 4, 0.0, &["cumulative_ack", "duplicate_ack"] as &[&str]),
+            (
+                "SACK received",
+                Mark::Crosses,
+                4,
+                0.0,
+                &["cumulative_ack", "duplicate_ack"] as &[&str],
+            ),
             ("segment sent", Mark::Dots, 0, 1.0, &["sent"]),
-            ("segment sent again", Mark::Discs, 1, 1.0, &["retransmitted"]),
+            (
+                "segment sent again",
+                Mark::SmallDiscs,
+                1,
+                1.0,
+                &["retransmitted"],
+            ),
         ];
-        let fold = |number: f64| self.spec.modulo.map_or(number, |modulo| number % modulo.max(1) as f64);
+        let fold = |number: f64| {
+            self.spec
+                .modulo
+                .map_or(number, |modulo| number % modulo.max(1) as f64)
+        };
         let mut layers = Vec::new();
         for (label, mark, colour, first, probes) in parts {
             let mut points = Vec::new();
             for probe in probes {
-                let Some(series) = self.series(flow, self.spec.member, probe)? else { continue };
+                let Some(series) = self.series(flow, self.spec.member, probe)? else {
+                    continue;
+                };
                 let numbers = self.cut(&series, 1.0, false);
-                points.extend(numbers.iter().map(|point| PlotPoint::new(point.x, fold(point.y + first))));
+                points.extend(
+                    numbers
+                        .iter()
+                        .map(|point| PlotPoint::new(point.x, fold(point.y + first))),
+                );
             }
             if !points.is_empty() {
                 points.sort_by(|a, b| a.x.total_cmp(&b.x));
-                layers.push(Layer { label: label.to_owned(), colour, mark, points });
+                layers.push(Layer {
+                    label: label.to_owned(),
+                    colour,
+                    mark,
+                    points,
+                });
             }
         }
         let all = || layers.iter().flat_map(|layer: &Layer| &layer.points);

@@ -3,7 +3,9 @@
 use plotters::prelude::*;
 use plotters::style::FontStyle;
 
-use super::canvas::{self, Drawn, GRID, INK, PAPER, SCALE, Sheet, Side, colour, failed, stroke, style, width_of};
+use super::canvas::{
+    self, Drawn, GRID, INK, PAPER, SCALE, Sheet, Side, colour, failed, stroke, style, width_of,
+};
 use super::plot::{Axis, Layer, Mark, Plot};
 
 const WIDTH: u32 = 960;
@@ -18,12 +20,19 @@ type Pixel = (i32, i32);
 pub fn svg(plot: &Plot, title: &str) -> Result<String, String> {
     canvas::sheet(title, WIDTH, HEIGHT, |sheet| {
         let head = style(16, INK, Side::After);
-        let head = TextStyle { font: head.font.style(FontStyle::Bold), ..head };
+        let head = TextStyle {
+            font: head.font.style(FontStyle::Bold),
+            ..head
+        };
         canvas::write(sheet, title, (FRAME[0], 28), &head)?;
         legend(sheet, &plot.layers)?;
         axes(sheet, plot)?;
         for layer in &plot.layers {
-            let pixels: Vec<Pixel> = layer.points.iter().map(|point| pixel(plot, point.x, point.y)).collect();
+            let pixels: Vec<Pixel> = layer
+                .points
+                .iter()
+                .map(|point| pixel(plot, point.x, point.y))
+                .collect();
             if layer.mark == Mark::Means {
                 intervals(sheet, plot, layer)?;
             }
@@ -41,7 +50,10 @@ fn along(axis: &Axis, value: f64, from: i32, to: i32) -> i32 {
 
 fn pixel(plot: &Plot, x: f64, y: f64) -> Pixel {
     let [left, top, right, bottom] = FRAME;
-    (along(&plot.x, x, left, right), along(&plot.y, y, bottom, top))
+    (
+        along(&plot.x, x, left, right),
+        along(&plot.y, y, bottom, top),
+    )
 }
 
 fn line(sheet: &Sheet<'_>, pixels: Vec<Pixel>, style: ShapeStyle) -> Drawn {
@@ -56,17 +68,36 @@ fn axes(sheet: &Sheet<'_>, plot: &Plot) -> Drawn {
         let x = along(&plot.x, *at, FRAME[0], FRAME[2]);
         line(sheet, vec![(x, top), (x, bottom)], grid)?;
         line(sheet, vec![(x, bottom), (x, bottom + 4 * SCALE)], ink)?;
-        canvas::write(sheet, text, (x / SCALE, FRAME[3] + 16), &style(12, INK, Side::Over))?;
+        canvas::write(
+            sheet,
+            text,
+            (x / SCALE, FRAME[3] + 16),
+            &style(12, INK, Side::Over),
+        )?;
     }
     for (at, text) in &plot.y.ticks {
         let y = along(&plot.y, *at, FRAME[3], FRAME[1]);
         line(sheet, vec![(left, y), (right, y)], grid)?;
         line(sheet, vec![(left - 4 * SCALE, y), (left, y)], ink)?;
-        canvas::write(sheet, text, (FRAME[0] - 9, y / SCALE), &style(12, INK, Side::Before))?;
+        canvas::write(
+            sheet,
+            text,
+            (FRAME[0] - 9, y / SCALE),
+            &style(12, INK, Side::Before),
+        )?;
     }
-    line(sheet, vec![(left, top), (left, bottom), (right, bottom)], ink)?;
+    line(
+        sheet,
+        vec![(left, top), (left, bottom), (right, bottom)],
+        ink,
+    )?;
     let (middle, centre) = ((FRAME[0] + FRAME[2]) / 2, (FRAME[1] + FRAME[3]) / 2);
-    canvas::write(sheet, &plot.x.label, (middle, FRAME[3] + 42), &style(13, INK, Side::Over))?;
+    canvas::write(
+        sheet,
+        &plot.x.label,
+        (middle, FRAME[3] + 42),
+        &style(13, INK, Side::Over),
+    )?;
     let upright = style(13, INK, Side::Over).transform(FontTransform::Rotate270);
     canvas::write(sheet, &plot.y.label, (22, centre), &upright)
 }
@@ -75,18 +106,36 @@ fn axes(sheet: &Sheet<'_>, plot: &Plot) -> Drawn {
 fn legend(sheet: &Sheet<'_>, layers: &[Layer]) -> Drawn {
     let (mut left, y) = (FRAME[0], 60);
     for layer in layers.iter().filter(|layer| !layer.label.is_empty()) {
-        let joined = matches!(layer.mark, Mark::Line | Mark::Step | Mark::DashedStep | Mark::Means);
+        let joined = matches!(
+            layer.mark,
+            Mark::Line | Mark::Step | Mark::DashedStep | Mark::Means
+        );
         let (from, to) = (left * SCALE, (left + if joined { 28 } else { 10 }) * SCALE);
         let at = y * SCALE;
         match layer.mark {
             Mark::Means => {
-                marks(sheet, Mark::Line, colour(layer.colour), &[(from, at), (to, at)])?;
-                marks(sheet, Mark::Discs, colour(layer.colour), &[((from + to) / 2, at)])?;
+                marks(
+                    sheet,
+                    Mark::Line,
+                    colour(layer.colour),
+                    &[(from, at), (to, at)],
+                )?;
+                marks(
+                    sheet,
+                    Mark::Discs,
+                    colour(layer.colour),
+                    &[((from + to) / 2, at)],
+                )?;
             }
             mark if joined => marks(sheet, mark, colour(layer.colour), &[(from, at), (to, at)])?,
             mark => marks(sheet, mark, colour(layer.colour), &[((from + to) / 2, at)])?,
         }
-        canvas::write(sheet, &layer.label, (to / SCALE + 7, y), &style(13, INK, Side::After))?;
+        canvas::write(
+            sheet,
+            &layer.label,
+            (to / SCALE + 7, y),
+            &style(13, INK, Side::After),
+        )?;
         left = to / SCALE + 7 + width_of(&layer.label, 13) + 24;
     }
     Ok(())
@@ -131,6 +180,7 @@ fn marks(sheet: &Sheet<'_>, mark: Mark, colour: RGBColor, pixels: &[Pixel]) -> D
             marks(sheet, Mark::Discs, colour, pixels)
         }
         Mark::Dots => discs(sheet, pixels, 14 * SCALE / 10, colour.filled()),
+        Mark::SmallDiscs => discs(sheet, pixels, 5 * SCALE / 2, colour.filled()),
         Mark::Discs => discs(sheet, pixels, 4 * SCALE, colour.filled()),
         Mark::Crosses => {
             let (arm, style) = (2 * SCALE, stroke(colour, 9));
@@ -141,10 +191,12 @@ fn marks(sheet: &Sheet<'_>, mark: Mark, colour: RGBColor, pixels: &[Pixel]) -> D
             Ok(())
         }
         Mark::Printed => {
-            let arm = 6 * SCALE;
+            let arm = 5 * SCALE;
             for &(x, y) in pixels {
                 let corners = vec![(x, y - arm), (x + arm, y), (x, y + arm), (x - arm, y)];
-                sheet.draw(&Polygon::new(corners.clone(), PAPER.filled())).map_err(failed)?;
+                sheet
+                    .draw(&Polygon::new(corners.clone(), PAPER.filled()))
+                    .map_err(failed)?;
                 let outline = corners.iter().copied().chain([corners[0]]).collect();
                 line(sheet, outline, stroke(INK, 16))?;
             }
@@ -154,7 +206,9 @@ fn marks(sheet: &Sheet<'_>, mark: Mark, colour: RGBColor, pixels: &[Pixel]) -> D
 }
 
 fn discs(sheet: &Sheet<'_>, pixels: &[Pixel], radius: i32, style: ShapeStyle) -> Drawn {
-    pixels.iter().try_for_each(|&at| sheet.draw(&Circle::new(at, radius, style)).map_err(failed))
+    pixels
+        .iter()
+        .try_for_each(|&at| sheet.draw(&Circle::new(at, radius, style)).map_err(failed))
 }
 
 /// A dashed line through level and upright pieces; the pattern runs on through the corners.
@@ -168,7 +222,12 @@ fn dashes(sheet: &Sheet<'_>, corners: &[Pixel], style: ShapeStyle) -> Drawn {
         let mut s = 0;
         while s < length {
             let phase = (walked + s) % period;
-            let end = (s + if phase < dash { dash - phase } else { period - phase }).min(length);
+            let end = (s + if phase < dash {
+                dash - phase
+            } else {
+                period - phase
+            })
+            .min(length);
             if phase < dash {
                 line(sheet, vec![at(s), at(end)], style)?;
             }
@@ -185,7 +244,10 @@ mod tests {
 
     #[test]
     fn stairs_hold_each_value_until_the_next() {
-        assert_eq!(stairs(&[(0, 5), (4, 9), (7, 9)]), [(0, 5), (4, 5), (4, 9), (7, 9)]);
+        assert_eq!(
+            stairs(&[(0, 5), (4, 9), (7, 9)]),
+            [(0, 5), (4, 5), (4, 9), (7, 9)]
+        );
         assert_eq!(stairs(&[]), []);
     }
 }

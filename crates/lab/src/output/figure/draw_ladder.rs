@@ -3,37 +3,84 @@
 use plotters::prelude::*;
 use plotters::style::FontStyle;
 
-use super::canvas::{self, Drawn, FAINT, INK, SCALE, Sheet, Side, colour, failed, stroke, style, width_of};
+use super::canvas::{
+    self, Drawn, FAINT, INK, SCALE, Sheet, Side, colour, failed, stroke, style, width_of,
+};
 use super::ladder::{Ack, Fate, Ladder, Segment};
 
 const WIDTH: i32 = 960;
 /// The lifelines' x, shown pixels.
 const SENDER: i32 = 310;
 const RECEIVER: i32 = 690;
-const TOP: i32 = 118;
+const TOP: i32 = 124;
 /// Height of a label, and its text.
 const ROW: i32 = 14;
 const TEXT: i32 = 11;
+/// Shown pixels for a second, and the least and the most between one event and the next: a burst of segments would
+/// be a single stroke to scale, and a round trip an empty page.
+const SECOND: f64 = 600.0;
+const LEAST: f64 = 12.0;
+const MOST: f64 = 46.0;
 /// Between lifeline and label.
 const LEADER: i32 = 26;
 
 /// The ladder as an SVG document.
 pub fn svg(ladder: &Ladder, title: &str) -> Result<String, String> {
     let (left, right) = (sender_notes(ladder), receiver_notes(ladder));
-    let rows = left.len().max(right.len()) as i32;
-    let height = (rows * ROW * 5 / 4).clamp(420, 2400);
-    let page = Page { ladder, height };
-    canvas::sheet(title, WIDTH as u32, (TOP + height + 36) as u32, |sheet| {
+    let page = Page {
+        ladder,
+        scale: scale(ladder),
+    };
+    let height = page.height();
+    canvas::sheet(title, WIDTH as u32, (TOP + height + 56) as u32, |sheet| {
         let head = style(16, INK, Side::After);
-        let head = TextStyle { font: head.font.style(FontStyle::Bold), ..head };
+        let head = TextStyle {
+            font: head.font.style(FontStyle::Bold),
+            ..head
+        };
         canvas::write(sheet, title, (24, 28), &head)?;
         legend(sheet)?;
         page.lifelines(sheet)?;
-        ladder.acks.iter().try_for_each(|ack| page.ack(sheet, ack))?;
-        ladder.segments.iter().try_for_each(|segment| page.segment(sheet, segment))?;
+        ladder
+            .acks
+            .iter()
+            .try_for_each(|ack| page.ack(sheet, ack))?;
+        ladder
+            .segments
+            .iter()
+            .try_for_each(|segment| page.segment(sheet, segment))?;
         page.notes(sheet, &left, SENDER, -1)?;
         page.notes(sheet, &right, RECEIVER, 1)
     })
+}
+
+/// Heights of the instants at which anything happens, shown pixels from the top: `(time, height)`, both rising.
+fn scale(ladder: &Ladder) -> Vec<(f64, f64)> {
+    let mut times = vec![ladder.window.0, ladder.window.1];
+    times.extend(
+        ladder
+            .acks
+            .iter()
+            .flat_map(|ack| [ack.departed, ack.arrived]),
+    );
+    for segment in &ladder.segments {
+        times.push(segment.departed);
+        if let Fate::Arrived(at) = segment.fate {
+            times.push(at);
+        }
+    }
+    times.retain(|time| (ladder.window.0..=ladder.window.1).contains(time));
+    times.sort_by(f64::total_cmp);
+    times.dedup_by(|later, earlier| same(*later, *earlier));
+    let mut heights: Vec<(f64, f64)> = Vec::with_capacity(times.len());
+    for time in times {
+        let height = match heights.last() {
+            None => 0.0,
+            Some((before, height)) => height + ((time - before) * SECOND).clamp(LEAST, MOST),
+        };
+        heights.push((time, height));
+    }
+    heights
 }
 
 /// What happened at one instant at one end.
@@ -50,7 +97,10 @@ fn sender_notes(ladder: &Ladder) -> Vec<Note> {
     times.sort_by(f64::total_cmp);
     times.dedup_by(|later, earlier| same(*later, *earlier));
     times.retain(|time| (ladder.window.0..=ladder.window.1).contains(time));
-    times.into_iter().map(|time| sender_note(ladder, time)).collect()
+    times
+        .into_iter()
+        .map(|time| sender_note(ladder, time))
+        .collect()
 }
 
 fn same(left: f64, right: f64) -> bool {
@@ -60,28 +110,51 @@ fn same(left: f64, right: f64) -> bool {
 fn sender_note(ladder: &Ladder, time: f64) -> Note {
     let mut parts = Vec::new();
     for ack in ladder.acks.iter().filter(|ack| same(ack.arrived, time)) {
-        let repeats = |other: &&Ack| other.duplicate && other.covers == ack.covers && other.arrived <= ack.arrived;
+        let repeats = |other: &&Ack| {
+            other.duplicate && other.covers == ack.covers && other.arrived <= ack.arrived
+        };
         let count = ladder.acks.iter().filter(repeats).count();
-        parts.push(if ack.duplicate { format!("SACK {} again ({count})", ack.covers) } else { format!("SACK {}", ack.covers) });
+        parts.push(if ack.duplicate {
+            format!("SACK {} again ({count})", ack.covers)
+        } else {
+            format!("SACK {}", ack.covers)
+        });
     }
     if let Some((_, cwnd)) = ladder.cwnd.iter().rev().find(|(at, _)| same(*at, time)) {
         parts.push(format!("cwnd {cwnd}"));
     }
-    let departing = || ladder.segments.iter().filter(|segment| same(segment.departed, time));
-    let numbers: Vec<String> = departing().map(|segment| segment.number.to_string()).collect();
+    let departing = || {
+        ladder
+            .segments
+            .iter()
+            .filter(|segment| same(segment.departed, time))
+    };
+    let numbers: Vec<String> = departing()
+        .map(|segment| segment.number.to_string())
+        .collect();
     if !numbers.is_empty() {
-        let again = if departing().any(|segment| segment.again) { " again" } else { "" };
+        let again = if departing().any(|segment| segment.again) {
+            " again"
+        } else {
+            ""
+        };
         parts.push(format!("sends {}{again}", numbers.join(", ")));
     }
     let strong = departing().any(|segment| segment.again || segment.fate == Fate::Lost);
-    Note { time, text: parts.join("; "), strong }
+    Note {
+        time,
+        text: parts.join("; "),
+        strong,
+    }
 }
 
 fn receiver_notes(ladder: &Ladder) -> Vec<Note> {
     let arrival = |segment: &Segment| match segment.fate {
-        Fate::Arrived(at) if at <= ladder.window.1 && at >= ladder.window.0 => {
-            Some(Note { time: at, text: segment.number.to_string(), strong: segment.again })
-        }
+        Fate::Arrived(at) if at <= ladder.window.1 && at >= ladder.window.0 => Some(Note {
+            time: at,
+            text: segment.number.to_string(),
+            strong: segment.again,
+        }),
         _ => None,
     };
     let mut notes: Vec<Note> = ladder.segments.iter().filter_map(arrival).collect();
@@ -101,12 +174,20 @@ fn spread(heights: &[f64], row: f64) -> Vec<f64> {
             }
             blocks.pop();
             let total = count + block.1;
-            block = ((mean * count as f64 + block.0 * block.1 as f64) / total as f64, total);
+            block = (
+                (mean * count as f64 + block.0 * block.1 as f64) / total as f64,
+                total,
+            );
         }
         blocks.push(block);
     }
-    let shifts = blocks.iter().flat_map(|&(mean, count)| std::iter::repeat_n(mean, count));
-    shifts.enumerate().map(|(index, shift)| shift + index as f64 * row).collect()
+    let shifts = blocks
+        .iter()
+        .flat_map(|&(mean, count)| std::iter::repeat_n(mean, count));
+    shifts
+        .enumerate()
+        .map(|(index, shift)| shift + index as f64 * row)
+        .collect()
 }
 
 fn legend(sheet: &Sheet<'_>) -> Drawn {
@@ -119,7 +200,13 @@ fn legend(sheet: &Sheet<'_>) -> Drawn {
     let mut left = 24;
     for (text, line) in entries {
         sheet
-            .draw(&PathElement::new(vec![(left * SCALE, 60 * SCALE), ((left + 28) * SCALE, 60 * SCALE)], line))
+            .draw(&PathElement::new(
+                vec![
+                    (left * SCALE, 60 * SCALE),
+                    ((left + 28) * SCALE, 60 * SCALE),
+                ],
+                line,
+            ))
             .map_err(failed)?;
         canvas::write(sheet, text, (left + 35, 60), &style(13, INK, Side::After))?;
         left += 35 + width_of(text, 13) + 22;
@@ -131,7 +218,12 @@ fn legend(sheet: &Sheet<'_>) -> Drawn {
 fn cross(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> Drawn {
     let (arm, pen) = (6 * SCALE, stroke(colour(1), 26));
     for (dx, dy) in [(arm, arm), (arm, -arm)] {
-        sheet.draw(&PathElement::new(vec![(x - dx, y - dy), (x + dx, y + dy)], pen)).map_err(failed)?;
+        sheet
+            .draw(&PathElement::new(
+                vec![(x - dx, y - dy), (x + dx, y + dy)],
+                pen,
+            ))
+            .map_err(failed)?;
     }
     Ok(())
 }
@@ -139,49 +231,104 @@ fn cross(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> Drawn {
 /// The ladder on its sheet.
 struct Page<'a> {
     ladder: &'a Ladder,
-    height: i32,
+    scale: Vec<(f64, f64)>,
 }
 
 impl Page<'_> {
-    /// The height of a time on the sheet, drawn pixels.
+    /// Height of the whole ladder, shown pixels.
+    fn height(&self) -> i32 {
+        self.scale
+            .last()
+            .map_or(0, |(_, height)| height.ceil() as i32)
+    }
+
+    /// The height of a time on the sheet, drawn pixels: between its neighbours on the scale, or to scale beyond them.
     fn y(&self, time: f64) -> f64 {
-        let (from, to) = self.ladder.window;
-        f64::from(TOP * SCALE) + (time - from) / (to - from).max(1e-9) * f64::from(self.height * SCALE)
+        let above = self.scale.partition_point(|(at, _)| *at <= time);
+        let height = match (
+            above.checked_sub(1).map(|index| self.scale[index]),
+            self.scale.get(above),
+        ) {
+            (Some((t0, y0)), Some((t1, y1))) => y0 + (time - t0) / (t1 - t0) * (y1 - y0),
+            (Some((t0, y0)), None) => y0 + (time - t0) * SECOND,
+            (None, Some((t1, y1))) => y1 - (t1 - time) * SECOND,
+            (None, None) => 0.0,
+        };
+        (f64::from(TOP) + height) * f64::from(SCALE)
     }
 
     fn lifelines(&self, sheet: &Sheet<'_>) -> Drawn {
+        let bottom = TOP + self.height() + 8;
         for (x, name) in [(SENDER, "sender"), (RECEIVER, "receiver")] {
             let name = format!("{} {name}", self.ladder.flow);
-            canvas::write(sheet, &name, (x, TOP - 20), &style(13, INK, Side::Over))?;
-            let ends = vec![(x * SCALE, (TOP - 8) * SCALE), (x * SCALE, (TOP + self.height + 8) * SCALE)];
-            sheet.draw(&PathElement::new(ends, stroke(INK, 16))).map_err(failed)?;
+            canvas::write(sheet, &name, (x, TOP - 24), &style(13, INK, Side::Over))?;
+            let ends = vec![(x * SCALE, (TOP - 10) * SCALE), (x * SCALE, bottom * SCALE)];
+            sheet
+                .draw(&PathElement::new(ends, stroke(INK, 16)))
+                .map_err(failed)?;
         }
-        canvas::write(sheet, "time (s)", (SENDER - LEADER, TOP - 20), &style(TEXT, FAINT, Side::Before))?;
-        canvas::write(sheet, "time (s)", (RECEIVER + LEADER, TOP - 20), &style(TEXT, FAINT, Side::After))
+        let remark = "times in seconds; bursts are drawn apart and idle stretches short";
+        canvas::write(
+            sheet,
+            remark,
+            ((SENDER + RECEIVER) / 2, bottom + 24),
+            &style(TEXT, FAINT, Side::Over),
+        )
     }
 
     /// Draws an arrow between the lifelines, cut where it leaves the window; with a head if its end is inside.
-    fn arrow(&self, sheet: &Sheet<'_>, from: (i32, f64), to: (i32, f64), pen: (RGBColor, u32)) -> Drawn {
-        let (top, bottom) = (f64::from(TOP * SCALE), f64::from((TOP + self.height) * SCALE));
+    fn arrow(
+        &self,
+        sheet: &Sheet<'_>,
+        from: (i32, f64),
+        to: (i32, f64),
+        pen: (RGBColor, u32),
+    ) -> Drawn {
+        let (top, bottom) = (
+            f64::from(TOP * SCALE),
+            f64::from((TOP + self.height()) * SCALE),
+        );
         let start = (f64::from(from.0 * SCALE), self.y(from.1));
         let end = (f64::from(to.0 * SCALE), self.y(to.1));
         let at = |y: f64| start.0 + (end.0 - start.0) * (y - start.1) / (end.1 - start.1);
         let first = if start.1 < top { (at(top), top) } else { start };
-        let last = if end.1 > bottom { (at(bottom), bottom) } else { end };
+        let last = if end.1 > bottom {
+            (at(bottom), bottom)
+        } else {
+            end
+        };
         let pixel = |(x, y): (f64, f64)| (x.round() as i32, y.round() as i32);
-        sheet.draw(&PathElement::new(vec![pixel(first), pixel(last)], stroke(pen.0, pen.1))).map_err(failed)?;
+        sheet
+            .draw(&PathElement::new(
+                vec![pixel(first), pixel(last)],
+                stroke(pen.0, pen.1),
+            ))
+            .map_err(failed)?;
         if last != end {
             return Ok(());
         }
         let (dx, dy) = (end.0 - start.0, end.1 - start.1);
         let length = (dx * dx + dy * dy).sqrt().max(1.0);
-        let (ux, uy) = (dx / length * f64::from(8 * SCALE), dy / length * f64::from(8 * SCALE));
-        let corner = |side: f64| pixel((end.0 - ux - side * uy * 0.38, end.1 - uy + side * ux * 0.38));
-        sheet.draw(&Polygon::new(vec![pixel(end), corner(1.0), corner(-1.0)], pen.0.filled())).map_err(failed)
+        let (ux, uy) = (
+            dx / length * f64::from(8 * SCALE),
+            dy / length * f64::from(8 * SCALE),
+        );
+        let corner =
+            |side: f64| pixel((end.0 - ux - side * uy * 0.38, end.1 - uy + side * ux * 0.38));
+        sheet
+            .draw(&Polygon::new(
+                vec![pixel(end), corner(1.0), corner(-1.0)],
+                pen.0.filled(),
+            ))
+            .map_err(failed)
     }
 
     fn segment(&self, sheet: &Sheet<'_>, segment: &Segment) -> Drawn {
-        let pen = if segment.again { (colour(1), 20) } else { (colour(0), 14) };
+        let pen = if segment.again {
+            (colour(1), 20)
+        } else {
+            (colour(0), 14)
+        };
         let (sender, receiver) = (SENDER, RECEIVER);
         match segment.fate {
             Fate::Arrived(at) => self.arrow(sheet, (sender, segment.departed), (receiver, at), pen),
@@ -189,15 +336,18 @@ impl Page<'_> {
             Fate::Lost => {
                 // It is drawn as far as the middle: where on its way it died, the ends cannot know.
                 let middle = (sender + receiver) / 2;
-                let at = segment.departed + self.typical_way() / 2.0;
+                let end = self.y(segment.departed + self.typical_way());
+                let at = (self.y(segment.departed) + end) / 2.0;
                 let ends = vec![
                     (sender * SCALE, self.y(segment.departed).round() as i32),
-                    (middle * SCALE, self.y(at).round() as i32),
+                    (middle * SCALE, at.round() as i32),
                 ];
-                sheet.draw(&PathElement::new(ends, stroke(colour(1), 16))).map_err(failed)?;
-                cross(sheet, (middle * SCALE, self.y(at).round() as i32))?;
+                sheet
+                    .draw(&PathElement::new(ends, stroke(colour(1), 16)))
+                    .map_err(failed)?;
+                cross(sheet, (middle * SCALE, at.round() as i32))?;
                 let text = format!("{} lost", segment.number);
-                let place = (middle + 14, self.y(at).round() as i32 / SCALE - 10);
+                let place = (middle + 14, at.round() as i32 / SCALE - 10);
                 canvas::write(sheet, &text, place, &style(12, INK, Side::After))
             }
         }
@@ -214,14 +364,23 @@ impl Page<'_> {
 
     fn ack(&self, sheet: &Sheet<'_>, ack: &Ack) -> Drawn {
         let colour = if ack.duplicate { colour(4) } else { colour(2) };
-        self.arrow(sheet, (RECEIVER, ack.departed), (SENDER, ack.arrived), (colour, 9))
+        self.arrow(
+            sheet,
+            (RECEIVER, ack.departed),
+            (SENDER, ack.arrived),
+            (colour, 9),
+        )
     }
 
     /// Writes notes beside a lifeline: to its left (`direction` -1) or right (1), the time next to the line.
     fn notes(&self, sheet: &Sheet<'_>, notes: &[Note], line: i32, direction: i32) -> Drawn {
         let heights: Vec<f64> = notes.iter().map(|note| self.y(note.time)).collect();
         let places = spread(&heights, f64::from(ROW * SCALE));
-        let side = if direction < 0 { Side::Before } else { Side::After };
+        let side = if direction < 0 {
+            Side::Before
+        } else {
+            Side::After
+        };
         for ((note, height), place) in notes.iter().zip(&heights).zip(&places) {
             let (from, to) = (line * SCALE, (line + direction * (LEADER - 5)) * SCALE);
             let leader = vec![
@@ -229,7 +388,9 @@ impl Page<'_> {
                 (from + direction * 6 * SCALE, height.round() as i32),
                 (to, place.round() as i32),
             ];
-            sheet.draw(&PathElement::new(leader, stroke(FAINT, 5))).map_err(failed)?;
+            sheet
+                .draw(&PathElement::new(leader, stroke(FAINT, 5)))
+                .map_err(failed)?;
             let ink = if note.strong { colour(1) } else { INK };
             let y = place.round() as i32 / SCALE;
             let time = format!("{:.3}", note.time);
@@ -251,7 +412,12 @@ mod tests {
         assert_eq!(spread(&[0.0, 100.0, 200.0], 10.0), [0.0, 100.0, 200.0]);
         assert_eq!(spread(&[100.0, 102.0, 104.0], 10.0), [92.0, 102.0, 112.0]);
         let placed = spread(&[0.0, 1.0, 2.0, 50.0, 51.0], 10.0);
-        assert!(placed.windows(2).all(|pair| pair[1] - pair[0] >= 10.0 - 1e-9), "{placed:?}");
-        assert_eq!(spread(&[], 10.0), []);
+        assert!(
+            placed
+                .windows(2)
+                .all(|pair| pair[1] - pair[0] >= 10.0 - 1e-9),
+            "{placed:?}"
+        );
+        assert!(spread(&[], 10.0).is_empty());
     }
 }

@@ -67,6 +67,14 @@ pub(super) fn time_of(series: &Series, row: &Row) -> Option<f64> {
         .map(|sample| sample.time)
 }
 
+/// What the lines of a step are called.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    series: &'a str,
+    metric: &'a str,
+    unit: &'a str,
+}
+
 fn single(value: f64) -> Summary {
     Summary {
         replications: 1,
@@ -108,34 +116,33 @@ impl Maker<'_> {
                 .map_or(Vec::new(), |series| steps_from_decrease(&series));
             let printed: Vec<&Published> = self.printed(name, metric).collect();
             let count = row.count.map_or(printed.len(), |count| count as usize);
+            let mut times = Vec::with_capacity(count);
             for index in 0..count {
                 let step = steps.get(index).map(|step| Step {
                     value: step.value / shown.divisor,
                     ..*step
                 });
-                let ns2 = row.ns2.as_ref().and_then(|names| names.get(index));
-                lines.extend(self.step_lines(
-                    name,
+                let named = Named {
+                    series: name,
                     metric,
-                    shown.name,
-                    index,
-                    step,
-                    printed.get(index).copied(),
-                    ns2,
-                ));
+                    unit: shown.name,
+                };
+                let ns2 = row.ns2.as_ref().and_then(|names| names.get(index));
+                let [value, time] =
+                    self.step_lines(named, index, step, printed.get(index).copied(), ns2);
+                lines.push(value);
+                times.push(time);
             }
+            lines.append(&mut times);
         }
         Ok(lines)
     }
 
     /// The two lines of a step: its value and its time. They stand under the printed time where there is one, so that
     /// they are found by what was printed, and under the number of the step otherwise.
-    #[allow(clippy::too_many_arguments)]
     fn step_lines(
         &self,
-        series: &str,
-        metric: &str,
-        unit: &str,
+        named: Named<'_>,
         index: usize,
         step: Option<Step>,
         printed: Option<&Published>,
@@ -165,7 +172,7 @@ impl Maker<'_> {
                     measured: Option<Summary>,
                     published: Option<Published>,
                     rule| Line {
-            series: series.to_owned(),
+            series: named.series.to_owned(),
             x_name: x_name.clone(),
             x: x.clone(),
             metric: metric.to_owned(),
@@ -179,7 +186,13 @@ impl Maker<'_> {
         };
         let beside = self.ns2(ns2, &x, time.as_ref());
         [
-            line(metric, unit, value, printed.cloned(), Rule::Within(0.0)),
+            line(
+                named.metric,
+                named.unit,
+                value,
+                printed.cloned(),
+                Rule::Within(0.0),
+            ),
             Line {
                 ns2: beside,
                 ..line("time", "s", time, printed_time, self.tolerance())

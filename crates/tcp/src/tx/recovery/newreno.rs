@@ -25,7 +25,11 @@ pub(super) struct NewReno {
 
 impl NewReno {
     fn duplicate(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
-        let mut outcome = Outcome { in_recovery: self.recovering, duplicate: true, ..Outcome::default() };
+        let mut outcome = Outcome {
+            in_recovery: self.recovering,
+            duplicate: true,
+            ..Outcome::default()
+        };
         flow.duplicates += 1;
         if self.recovering {
             self.inflation += flow.mss as i64;
@@ -43,7 +47,11 @@ impl NewReno {
     }
 
     fn advance(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
-        let mut outcome = Outcome { sample: true, restart_timer: true, ..Outcome::default() };
+        let mut outcome = Outcome {
+            sample: true,
+            restart_timer: true,
+            ..Outcome::default()
+        };
         outcome.in_recovery = self.recovering;
         self.limited = 0;
         if self.recovering && flow.una < self.recover {
@@ -72,12 +80,18 @@ impl Recovery for NewReno {
         } else if ack.duplicate {
             self.duplicate(flow, ack)
         } else {
-            Outcome { in_recovery: self.recovering, ..Outcome::default() }
+            Outcome {
+                in_recovery: self.recovering,
+                ..Outcome::default()
+            }
         }
     }
 
     fn on_timeout(&mut self, flow: &mut Flow) {
-        *self = Self { recover: flow.max, ..Self::default() };
+        *self = Self {
+            recover: flow.max,
+            ..Self::default()
+        };
         flow.duplicates = 0;
     }
 
@@ -86,10 +100,16 @@ impl Recovery for NewReno {
             return Some(Next::Retransmit(flow.una..flow.una + flow.mss));
         }
         if !self.recovering {
-            return Some(Next::Continue { room: flow.room(flow.limited_extra()), skip_reported: false });
+            return Some(Next::Continue {
+                room: flow.room(flow.limited_extra()),
+                skip_reported: false,
+            });
         }
         let window = (flow.control.cwnd() as i64 + self.inflation).max(flow.mss as i64) as u64;
-        Some(Next::Continue { room: (flow.una + window).saturating_sub(flow.nxt), skip_reported: false })
+        Some(Next::Continue {
+            room: (flow.una + window).saturating_sub(flow.nxt),
+            skip_reported: false,
+        })
     }
 
     fn on_sent(&mut self, flow: &mut Flow, sent: Range<u64>, retransmit: bool) {

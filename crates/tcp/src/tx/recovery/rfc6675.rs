@@ -36,7 +36,10 @@ impl Rfc6675 {
             return Some(Next::Retransmit(lost));
         }
         if flow.can_send_new() {
-            return Some(Next::Continue { room: u64::MAX, skip_reported: true });
+            return Some(Next::Continue {
+                room: u64::MAX,
+                skip_reported: true,
+            });
         }
         if let Some(hole) = flow.board.hole_from(flow.board.retransmitted_to()) {
             return Some(Next::Retransmit(hole));
@@ -61,8 +64,13 @@ impl Recovery for Rfc6675 {
         let newly_sacked = note_blocks(flow, ack.blocks);
         // A duplicate is what reports something new, whatever else it carries (§2).
         let duplicate = ack.advanced == 0 && newly_sacked > 0;
-        let mut outcome =
-            Outcome { sample: true, restart_timer: true, duplicate, newly_sacked, ..Outcome::default() };
+        let mut outcome = Outcome {
+            sample: true,
+            restart_timer: true,
+            duplicate,
+            newly_sacked,
+            ..Outcome::default()
+        };
         if ack.advanced > 0 {
             flow.duplicates = 0;
             self.limited = 0;
@@ -88,7 +96,10 @@ impl Recovery for Rfc6675 {
     }
 
     fn on_timeout(&mut self, flow: &mut Flow) {
-        *self = Self { not_before: flow.max, ..Self::default() };
+        *self = Self {
+            not_before: flow.max,
+            ..Self::default()
+        };
         flow.duplicates = 0;
         flow.board.clear();
     }
@@ -105,9 +116,15 @@ impl Recovery for Rfc6675 {
         if flow.limited_transmit && flow.duplicates > 0 && flow.nxt == flow.max {
             // Step 3 of §5: what was reported has left the network.
             let pipe = flow.board.pipe(flow.max);
-            return Some(Next::Continue { room: cwnd.saturating_sub(pipe).max(flow.room(0)), skip_reported: true });
+            return Some(Next::Continue {
+                room: cwnd.saturating_sub(pipe).max(flow.room(0)),
+                skip_reported: true,
+            });
         }
-        Some(Next::Continue { room: flow.room(0), skip_reported: true })
+        Some(Next::Continue {
+            room: flow.room(0),
+            skip_reported: true,
+        })
     }
 
     fn on_sent(&mut self, flow: &mut Flow, sent: Range<u64>, retransmit: bool) {
@@ -115,7 +132,11 @@ impl Recovery for Rfc6675 {
             self.owed = false;
             flow.board.mark_retransmitted_to(sent.end);
         } else if let (Some(point), true) = (self.recovery_point, retransmit) {
-            if flow.board.hole_from(flow.board.retransmitted_to()).is_some() {
+            if flow
+                .board
+                .hole_from(flow.board.retransmitted_to())
+                .is_some()
+            {
                 flow.board.mark_retransmitted_to(sent.end);
             } else {
                 self.rescue = Some(point);

@@ -31,14 +31,22 @@ pub(super) struct Sack1 {
 
 impl Default for Sack1 {
     fn default() -> Self {
-        Self { recovering: false, recover: FIRST, pipe: 0, owed: false, held: false, timed_out: false }
+        Self {
+            recovering: false,
+            recover: FIRST,
+            pipe: 0,
+            owed: false,
+            held: false,
+            timed_out: false,
+        }
     }
 }
 
 impl Sack1 {
     fn enter(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) {
         self.recover = flow.max;
-        self.pipe = flow.flightsize().div_ceil(flow.mss) as i64 - i64::from(flow.duplicate_threshold);
+        self.pipe =
+            flow.flightsize().div_ceil(flow.mss) as i64 - i64::from(flow.duplicate_threshold);
         self.recovering = true;
         self.owed = true;
         self.held = true;
@@ -52,7 +60,11 @@ impl Sack1 {
             flow.duplicates = 0;
             flow.board.advance(flow.una);
             flow.board.clear();
-            return Outcome { sample: true, restart_timer: true, ..Outcome::default() };
+            return Outcome {
+                sample: true,
+                restart_timer: true,
+                ..Outcome::default()
+            };
         }
         let mut outcome = Outcome::default();
         if !self.timed_out {
@@ -75,7 +87,11 @@ impl Sack1 {
     fn recovery_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
         self.pipe -= 1;
         self.held = false;
-        let mut outcome = Outcome { in_recovery: true, restart_timer: true, ..Outcome::default() };
+        let mut outcome = Outcome {
+            in_recovery: true,
+            restart_timer: true,
+            ..Outcome::default()
+        };
         flow.board.advance(flow.una);
         if flow.una >= self.recover {
             self.recovering = false;
@@ -100,11 +116,19 @@ impl Sack1 {
 
 impl Recovery for Sack1 {
     fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
-        if self.recovering { self.recovery_ack(flow, ack) } else { self.normal_ack(flow, ack) }
+        if self.recovering {
+            self.recovery_ack(flow, ack)
+        } else {
+            self.normal_ack(flow, ack)
+        }
     }
 
     fn on_timeout(&mut self, flow: &mut Flow) {
-        *self = Self { recover: flow.max, timed_out: true, ..Self::default() };
+        *self = Self {
+            recover: flow.max,
+            timed_out: true,
+            ..Self::default()
+        };
         flow.duplicates = 0;
         flow.board.clear();
     }
@@ -114,7 +138,10 @@ impl Recovery for Sack1 {
             return Some(Next::Retransmit(flow.una..flow.una + flow.mss));
         }
         if !self.recovering {
-            return Some(Next::Continue { room: flow.room(flow.limited_extra()), skip_reported: false });
+            return Some(Next::Continue {
+                room: flow.room(flow.limited_extra()),
+                skip_reported: false,
+            });
         }
         let window = (flow.control.cwnd() / flow.mss) as i64;
         if self.held || self.pipe >= window {
@@ -122,7 +149,10 @@ impl Recovery for Sack1 {
         }
         match flow.board.hole_from(flow.board.retransmitted_to()) {
             Some(hole) => (hole.start < flow.window_edge).then_some(Next::Retransmit(hole)),
-            None => Some(Next::Continue { room: u64::MAX, skip_reported: false }),
+            None => Some(Next::Continue {
+                room: u64::MAX,
+                skip_reported: false,
+            }),
         }
     }
 

@@ -1,0 +1,252 @@
+//! A spec's transport as the transports' own configuration, and what is wrong with it.
+
+use anabranch_sctp::{Config as SctpConfig, Profile as SctpProfile};
+use anabranch_tcp::{Config as TcpConfig, Profile as TcpProfile};
+
+use crate::spec::Protocol;
+use crate::spec::flow::Switches;
+use crate::spec::quantity::Amount;
+use crate::spec::validate::Checker;
+
+/// The bytes that SCTP's common header and an IPv4 header take of a packet.
+const SCTP_OVERHEAD: u64 = 20 + 12;
+/// The header of a DATA chunk.
+pub const DATA_HEADER: u64 = 16;
+
+/// Notes what is wrong with a value: key under the transport, message, what was found, what is allowed.
+type Complain<'a> = dyn FnMut(&str, String, &str, &[&str]) + 'a;
+
+/// Checks a transport's profile, switches and values.
+pub fn check(checker: &mut Checker<'_>, transport: &Protocol, path: &str) {
+    let mut complain = |key: &str, message: String, found: &str, allowed: &[&str]| {
+        checker.not_among(
+            &format!("{path}.{key}"),
+            &message,
+            found,
+            allowed.iter().copied(),
+        );
+    };
+    match transport {
+        Protocol::Tcp { .. } => drop(tcp_checked(transport, &mut complain)),
+        Protocol::Sctp { .. } => drop(sctp_checked(transport, &mut complain)),
+        Protocol::Udp {} => {}
+    }
+}
+
+/// The configuration of a checked TCP transport; the default one for any other.
+pub fn tcp(transport: &Protocol) -> TcpConfig {
+    tcp_checked(transport, &mut |_, _, _, _| {})
+}
+
+/// The configuration of a checked SCTP transport; the default one for any other.
+pub fn sctp(transport: &Protocol) -> SctpConfig {
+    sctp_checked(transport, &mut |_, _, _, _| {})
+}
+
+/// The largest chunk of a configuration, header included, over IPv4: the unit of cwnd.
+pub fn sctp_chunk(config: &SctpConfig) -> u64 {
+    config.mtu as u64 - SCTP_OVERHEAD
+}
+
+fn profile<P>(
+    name: &str,
+    by_name: fn(&str) -> Option<P>,
+    names: &[&str],
+    complain: &mut Complain<'_>,
+) -> Option<P> {
+    let profile = by_name(name);
+    if profile.is_none() {
+        complain(
+            "profile",
+            format!("found {name:?}, but no profile has this name"),
+            name,
+            names,
+        );
+    }
+    profile
+}
+
+/// Sets the switches that the spec names, through `set`.
+fn switches(
+    switches: &Switches,
+    names: &[&str],
+    mut set: impl FnMut(&str, &str) -> Result<(), String>,
+    complain: &mut Complain<'_>,
+) {
+    for (name, value) in switches {
+        let key = format!("switches.{name}");
+        if !names.contains(&name.as_str()) {
+            complain(&key, format!("unknown switch `{name}`"), name, names);
+            continue;
+        }
+        let text = match value {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        if let Err(error) = set(name, &text) {
+            complain(&key, error, "", &[]);
+        }
+    }
+}
+
+fn tcp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> TcpConfig {
+    let Protocol::Tcp {
+        profile: name,
+        switches: named,
+        segment,
+        receive_window,
+        initial_window,
+        initial_ssthresh,
+        delayed_ack,
+        limited_transmit,
+        clock_tick,
+        rto_min,
+    } = transport
+    else {
+        return TcpConfig::default();
+    };
+    let chosen = match name {
+        Some(name) => {
+            profile(name, TcpProfile::by_name, TcpProfile::NAMES, complain).unwrap_or_default()
+        }
+        None => TcpProfile::default(),
+    };
+    let mut config = TcpConfig::new(chosen);
+    let names: Vec<&str> = TcpProfile::SWITCHES
+        .iter()
+        .map(|switch| switch.name)
+        .collect();
+    switches(
+        named,
+        &names,
+        |name, text| config.profile.set(name, text).map_err(|e| e.to_string()),
+        complain,
+    );
+    if let Some(segment) = segment {
+        match u16::try_from(segment.0) {
+            Ok(mss @ 1..=65_495) => config.mss = mss,
+            _ => complain(
+                "segment",
+                format!("found \"{segment}\"; a segment has 1 to 65495 B"),
+                "",
+                &[],
+            ),
+        }
+    }
+    let mss = u64::from(config.mss);
+    if let Some(window) = receive_window {
+        match u32::try_from(window.bytes(mss)) {
+            Ok(bytes @ 1..=0x4000_0000) => config.receive_buffer = bytes,
+            _ => complain(
+                "receive_window",
+                format!("found \"{window}\"; a window has 1 B to 1 GiB"),
+                "",
+                &[],
+            ),
+        }
+    }
+    let segments = |amount: &Amount| (amount.bytes(mss) / mss).to_string();
+    let seconds = |span: &crate::spec::quantity::Span| format!("{} s", span.seconds());
+    let direct = [
+        ("initial_window", initial_window.as_ref().map(segments)),
+        ("initial_ssthresh", initial_ssthresh.as_ref().map(segments)),
+        ("delayed_ack", delayed_ack.map(|on| on.to_string())),
+        (
+            "limited_transmit",
+            limited_transmit.map(|on| on.to_string()),
+        ),
+        ("clock_tick", clock_tick.as_ref().map(seconds)),
+        ("rto_min", rto_min.as_ref().map(seconds)),
+    ];
+    for (name, value) in direct {
+        if let Some(Err(error)) = value.map(|value| config.profile.set(name, &value)) {
+            complain(name, error.to_string(), "", &[]);
+        }
+    }
+    config
+}
+
+fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig {
+    let Protocol::Sctp {
+        profile: name,
+        switches: named,
+        mtu,
+        streams,
+        receive_buffer,
+        initial_window,
+        initial_ssthresh,
+        delayed_sack,
+        heartbeat_interval,
+        unordered: _,
+        multihomed: _,
+    } = transport
+    else {
+        return SctpConfig::default();
+    };
+    let chosen = match name {
+        Some(name) => {
+            profile(name, SctpProfile::by_name, SctpProfile::NAMES, complain).unwrap_or_default()
+        }
+        None => SctpProfile::default(),
+    };
+    let mut config = SctpConfig::new(chosen);
+    let names: Vec<&str> = SctpProfile::SWITCHES
+        .iter()
+        .map(|switch| switch.name)
+        .collect();
+    switches(
+        named,
+        &names,
+        |name, text| config.profile.set(name, text).map_err(|e| e.to_string()),
+        complain,
+    );
+    if let Some(mtu) = mtu {
+        match usize::try_from(mtu.0) {
+            Ok(bytes @ 512..=65_535) => config.mtu = bytes,
+            _ => complain(
+                "mtu",
+                format!("found \"{mtu}\"; an MTU has 512 to 65535 B"),
+                "",
+                &[],
+            ),
+        }
+    }
+    if let Some(streams) = *streams {
+        if streams == 0 {
+            complain(
+                "streams",
+                "found 0; an association has at least one stream".to_owned(),
+                "",
+                &[],
+            );
+        }
+        config.outbound_streams = streams;
+        config.inbound_streams = config.inbound_streams.max(streams);
+    }
+    if let Some(buffer) = receive_buffer {
+        match u32::try_from(buffer.0) {
+            Ok(bytes @ 1500..) => config.receive_buffer = bytes,
+            _ => complain(
+                "receive_buffer",
+                format!("found \"{buffer}\"; a buffer has 1500 B to 4 GiB"),
+                "",
+                &[],
+            ),
+        }
+    }
+    let chunk = sctp_chunk(&config);
+    if let Some(window) = initial_window {
+        let units = (window.bytes(chunk) / chunk).to_string();
+        if let Err(error) = config.profile.set("initial_cwnd", &units) {
+            complain("initial_window", error.to_string(), "", &[]);
+        }
+    }
+    config.initial_ssthresh = initial_ssthresh
+        .map(|amount| amount.bytes(chunk))
+        .or(config.initial_ssthresh);
+    config.delayed_sack = delayed_sack.unwrap_or(config.delayed_sack);
+    if let Some(interval) = heartbeat_interval {
+        config.hb_interval = (interval.0 > 0).then_some(interval.0);
+    }
+    config
+}

@@ -1,0 +1,245 @@
+//! TCP in the simulator: a source that connects and writes, a sink that reads.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use anabranch_sim::Agent;
+use anabranch_tcp::{Config, Connection, Event, Ports};
+use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Trace, Transmit, Transport};
+use bytes::{Bytes, BytesMut};
+
+use super::tally::SharedTally;
+use super::{Feed, earlier};
+
+/// Where messages end in the stream of bytes, and when they were offered: known to both ends, since TCP keeps no
+/// boundaries.
+pub type Boundaries = Rc<RefCell<VecDeque<(u64, Nanos)>>>;
+
+/// What a source needs beside its configuration.
+pub struct SourceConfig {
+    /// From which address to which; an unspecified local address is the world's to choose.
+    pub path: Path,
+    /// The ports.
+    pub ports: Ports,
+    /// Initial sequence number.
+    pub isn: u32,
+    /// The workload never runs dry and nobody asks for its messages: zeros without end.
+    pub endless: bool,
+    /// So much is written ahead of what was acknowledged, bytes.
+    pub ahead: u64,
+}
+
+/// Connects at its start time and sends its workload.
+pub struct Source {
+    tcp: Config,
+    config: SourceConfig,
+    connection: Option<Connection>,
+    feed: Feed,
+    written: u64,
+    boundaries: Option<Boundaries>,
+    shut: bool,
+    tally: SharedTally,
+}
+
+impl Source {
+    /// A source; with `boundaries` it says where its messages end.
+    pub fn new(
+        tcp: Config,
+        config: SourceConfig,
+        feed: Feed,
+        boundaries: Option<Boundaries>,
+        tally: SharedTally,
+    ) -> Self {
+        Self {
+            tcp,
+            config,
+            connection: None,
+            feed,
+            written: 0,
+            boundaries,
+            shut: false,
+            tally,
+        }
+    }
+
+    fn top_up(&mut self, now: Nanos) {
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        if self.config.endless && !self.feed.is_over() {
+            return;
+        }
+        while connection.unacknowledged() < self.config.ahead {
+            let Some(message) = self.feed.peek(now) else {
+                break;
+            };
+            if connection.write_zeros(message.size as u64).is_err() {
+                break;
+            }
+            self.feed.take();
+            self.written += message.size as u64;
+            if let Some(boundaries) = &self.boundaries {
+                boundaries.borrow_mut().push_back((self.written, now));
+            }
+        }
+        if self.feed.is_over() && !self.shut {
+            self.shut = true;
+            if self.config.endless {
+                connection.close_discarding_unsent();
+            } else {
+                connection.close();
+            }
+        }
+    }
+
+    fn observe(&mut self) {
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        let mut tally = self.tally.borrow_mut();
+        while let Some(event) = connection.poll_event() {
+            if let Event::Failed(failure) = event {
+                tally.failed = Some(format!("{failure:?}"));
+            }
+        }
+        for sample in connection.trace_mut().drain() {
+            tally.sample(sample);
+        }
+    }
+}
+
+impl Agent for Source {
+    fn start(&mut self, now: Nanos) {
+        self.feed.start();
+        let SourceConfig {
+            path, ports, isn, ..
+        } = self.config;
+        let mut connection = Connection::connect(self.tcp.clone(), path, ports, isn);
+        *connection.trace_mut() = Trace::new(self.tally.borrow().probes());
+        if self.config.endless {
+            // A connection that has just begun takes everything.
+            let _ = connection.write_zeros(u64::MAX);
+        }
+        self.connection = Some(connection);
+        self.top_up(now);
+    }
+
+    fn stop(&mut self, now: Nanos) {
+        self.feed.stop();
+        self.top_up(now);
+    }
+
+    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+        if let Some(connection) = &mut self.connection {
+            connection.handle_datagram(now, path, datagram);
+        }
+        self.observe();
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        if let Some(connection) = &mut self.connection {
+            connection.handle_timeout(now);
+        }
+        self.observe();
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.top_up(now);
+        let transmit = self.connection.as_mut()?.poll_transmit(now, out);
+        if transmit.is_none() {
+            self.observe();
+        }
+        transmit
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        let connection = self.connection.as_ref().and_then(Transport::poll_timeout);
+        earlier(connection, self.feed.deadline())
+    }
+}
+
+/// Waits for one connection and takes what it brings.
+pub struct Sink {
+    connection: Connection,
+    delivered: u64,
+    boundaries: Option<Boundaries>,
+    tally: SharedTally,
+}
+
+impl Sink {
+    /// A sink at `port`; with `boundaries` it knows messages and their delays.
+    pub fn new(
+        tcp: Config,
+        port: u16,
+        isn: u32,
+        boundaries: Option<Boundaries>,
+        tally: SharedTally,
+    ) -> Self {
+        let mut connection = Connection::listen(tcp, port, isn);
+        connection.set_discard(true);
+        let wanted = tally.borrow().recorded_probes();
+        let probes = [
+            Probe::Received,
+            Probe::AdvertisedRwnd,
+            Probe::HeadOfLineWait,
+            Probe::Buffered,
+            Probe::Delivered,
+        ]
+        .into_iter()
+        .filter(|probe| wanted.contains(*probe))
+        .fold(ProbeSet::NONE, ProbeSet::with);
+        *connection.trace_mut() = Trace::new(probes);
+        Self {
+            connection,
+            delivered: 0,
+            boundaries,
+            tally,
+        }
+    }
+
+    fn take(&mut self, now: Nanos) {
+        let mut tally = self.tally.borrow_mut();
+        let mut peer_closed = false;
+        while let Some(event) = self.connection.poll_event() {
+            peer_closed |= event == Event::PeerClosed;
+        }
+        let delivered = self.connection.stats().bytes_delivered;
+        if delivered > self.delivered {
+            tally.deliver(now, delivered - self.delivered, 0);
+            self.delivered = delivered;
+        }
+        if let Some(boundaries) = &self.boundaries {
+            let mut boundaries = boundaries.borrow_mut();
+            while let Some((_, offered)) = boundaries.pop_front_if(|(end, _)| *end <= delivered) {
+                tally.message(Some(now.saturating_sub(offered)));
+            }
+        }
+        for sample in self.connection.trace_mut().drain() {
+            tally.record(sample);
+        }
+        if peer_closed {
+            self.connection.close();
+        }
+    }
+}
+
+impl Agent for Sink {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+        self.connection.handle_datagram(now, path, datagram);
+        self.take(now);
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.connection.handle_timeout(now);
+        self.take(now);
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.connection.poll_transmit(now, out)
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.connection.poll_timeout()
+    }
+}

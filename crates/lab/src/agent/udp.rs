@@ -1,0 +1,48 @@
+//! UDP as cross traffic: the simulator's own source and sink, counted.
+
+use anabranch_sim::Agent;
+use anabranch_sim::udp::UdpSink;
+use anabranch_transport::{Nanos, Path, Transmit};
+use bytes::{Bytes, BytesMut};
+
+use super::tally::SharedTally;
+
+/// A sink that adds to a tally.
+pub struct Sink {
+    inner: UdpSink,
+    tally: SharedTally,
+}
+
+impl Sink {
+    /// A sink that has seen nothing.
+    pub fn new(tally: SharedTally) -> Self {
+        Self {
+            inner: UdpSink::new(),
+            tally,
+        }
+    }
+}
+
+impl Agent for Sink {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+        let before = *self.inner.stats();
+        self.inner.handle_datagram(now, path, datagram);
+        let after = self.inner.stats();
+        if after.received > before.received {
+            let mut tally = self.tally.borrow_mut();
+            tally.deliver(now, after.bytes - before.bytes, 0);
+            let stamped = after.stamped > before.stamped;
+            tally.message(stamped.then(|| (after.delay_sum - before.delay_sum) as Nanos));
+        }
+    }
+
+    fn handle_timeout(&mut self, _: Nanos) {}
+
+    fn poll_transmit(&mut self, _: Nanos, _: &mut BytesMut) -> Option<Transmit> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        None
+    }
+}

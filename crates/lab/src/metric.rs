@@ -1,0 +1,262 @@
+//! From what a run counted to the measures that a spec asks for.
+
+use anabranch_sim::{DropReason, LinkStats};
+use anabranch_transport::{Nanos, time};
+
+use crate::agent::tally::{Meter, MeterKind, Tally};
+use crate::model::Measure;
+use crate::spec::measure::{Counting, Weighting};
+use crate::spec::quantity::{Span, Window};
+use crate::spec::{Experiment, Metric, Spec, validate};
+
+/// What a run counted.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The flows, in the order of the spec.
+    pub flows: Vec<FlowOutcome>,
+    /// The links, in the order of the spec.
+    pub links: Vec<LinkOutcome>,
+    /// Length of the run.
+    pub duration: Nanos,
+}
+
+/// What was counted of a flow.
+#[derive(Debug)]
+pub struct FlowOutcome {
+    /// Its name.
+    pub name: String,
+    /// Bytes of a full segment as its window counts them.
+    pub segment: u64,
+    /// Its members.
+    pub members: Vec<Tally>,
+}
+
+/// What was counted of a link.
+#[derive(Debug)]
+pub struct LinkOutcome {
+    /// Its name.
+    pub name: String,
+    /// Bits per second in each direction.
+    pub rate: u64,
+    /// Its members, each with forward and backward.
+    pub members: Vec<[LinkStats; 2]>,
+}
+
+/// All measures of an experiment: those of the file, then its own; a few plain ones where there are none.
+pub fn wanted(spec: &Spec, experiment: &Experiment) -> Vec<Metric> {
+    let named: Vec<Metric> = spec
+        .measures
+        .iter()
+        .chain(&experiment.measures)
+        .cloned()
+        .collect();
+    if named.is_empty() { plain(spec) } else { named }
+}
+
+/// The measures of a spec that names none.
+fn plain(spec: &Spec) -> Vec<Metric> {
+    let mut all = Vec::new();
+    for flow in &spec.flows {
+        let name = || flow.name.clone();
+        all.push(Metric::Goodput {
+            flow: name(),
+            window: None,
+        });
+        all.push(Metric::Retransmissions { flow: name() });
+        all.push(Metric::Timeouts { flow: name() });
+    }
+    for link in &spec.links {
+        all.push(Metric::Drops {
+            link: link.name.clone(),
+            reason: None,
+        });
+    }
+    all
+}
+
+/// The meters that a flow's members need: one for each measure that has one, in the order of the measures.
+pub fn meters(wanted: &[Metric], flow: &str, duration: Nanos) -> Vec<Meter> {
+    let concerns = |metric: &&Metric| {
+        metered(metric).is_some_and(|(_, name)| validate::member(name).0 == flow)
+    };
+    let meter = |metric: &Metric| {
+        metered(metric).map(|(kind, _)| Meter::new(kind, window(metric, duration)))
+    };
+    wanted.iter().filter(concerns).filter_map(meter).collect()
+}
+
+fn window(metric: &Metric, duration: Nanos) -> Window {
+    metric.window().unwrap_or(Window([Span(0), Span(duration)]))
+}
+
+/// The meter that a metric wants, and of which flow.
+fn metered(metric: &Metric) -> Option<(MeterKind, &str)> {
+    match metric {
+        Metric::Goodput {
+            flow,
+            window: Some(_),
+        } => Some((MeterKind::Delivered, flow)),
+        Metric::SegmentsSent { flow, .. } => Some((MeterKind::Segments, flow)),
+        Metric::MeanCwnd {
+            flow,
+            weighting: Weighting::Time,
+            ..
+        } => Some((MeterKind::CwndByTime, flow)),
+        Metric::MeanCwnd {
+            flow,
+            weighting: Weighting::Samples,
+            ..
+        } => Some((MeterKind::CwndBySamples, flow)),
+        _ => None,
+    }
+}
+
+/// Computes every measure; one that has no value (nothing was sent, nothing to divide by) is absent.
+pub fn measure(wanted: &[Metric], outcome: &Outcome) -> Vec<Measure> {
+    let mut used = vec![0; outcome.flows.len()];
+    wanted
+        .iter()
+        .filter_map(|metric| {
+            // The meters of a flow stand in the order of the measures that want one.
+            let meter = metered(metric).and_then(|(_, name)| {
+                let flow = outcome
+                    .flows
+                    .iter()
+                    .position(|flow| flow.name == validate::member(name).0)?;
+                used[flow] += 1;
+                Some(used[flow] - 1)
+            });
+            one(metric, meter, outcome)
+        })
+        .collect()
+}
+
+impl Outcome {
+    /// The members that a name means, and the size of their segments.
+    fn members<'a>(&'a self, name: &str) -> (&'a [Tally], u64) {
+        let (group, member) = validate::member(name);
+        let Some(flow) = self.flows.iter().find(|flow| flow.name == group) else {
+            return (&[], 1);
+        };
+        let members = match member {
+            Some(index) => flow
+                .members
+                .get(index as usize)
+                .map(std::slice::from_ref)
+                .unwrap_or_default(),
+            None => &flow.members[..],
+        };
+        (members, flow.segment)
+    }
+
+    fn link_members<'a>(&'a self, name: &str) -> (&'a [[LinkStats; 2]], u64) {
+        let (group, member) = validate::member(name);
+        let Some(link) = self.links.iter().find(|link| link.name == group) else {
+            return (&[], 1);
+        };
+        let members = match member {
+            Some(index) => link
+                .members
+                .get(index as usize)
+                .map(std::slice::from_ref)
+                .unwrap_or_default(),
+            None => &link.members[..],
+        };
+        (members, link.rate)
+    }
+
+    fn sum(&self, name: &str, of: impl Fn(&Tally) -> u64) -> f64 {
+        self.members(name).0.iter().map(of).sum::<u64>() as f64
+    }
+}
+
+fn counted(tally: &Tally, counting: Counting) -> u64 {
+    match counting {
+        Counting::UniquePayload => tally.delivered,
+        Counting::UniqueSegments | Counting::Wire => tally.delivered_segments,
+    }
+}
+
+fn one(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> Option<Measure> {
+    let (value, unit) = value(metric, meter, outcome);
+    let (series, metric) = metric.names();
+    value.is_finite().then(|| Measure { series, metric, value, unit: unit.to_owned() })
+}
+
+/// The value of a metric and its unit; not finite where there is none.
+fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'static str) {
+    let metered = |flow: &str| -> Vec<Meter> {
+        let members = outcome.members(flow).0.iter();
+        members.filter_map(|tally| tally.meters.get(meter?).copied()).collect()
+    };
+    let metered_sum = |flow: &str| metered(flow).iter().map(|meter| meter.sum).sum::<f64>();
+    match metric {
+        Metric::Goodput { flow, window: None } => {
+            (outcome.sum(flow, |t| t.delivered) * 8.0 / time::seconds(outcome.duration), "bit/s")
+        }
+        Metric::Goodput { flow, window: Some(window) } => {
+            (metered_sum(flow) * 8.0 / time::seconds(window.length()), "bit/s")
+        }
+        Metric::ThroughputIncrease { of, over, counting } => {
+            let ours = outcome.sum(of, |t| counted(t, *counting));
+            let theirs = outcome.sum(over, |t| counted(t, *counting));
+            ((ours - theirs) / theirs * 100.0, "%")
+        }
+        Metric::LinkUtilization { link, counting } => (utilization(outcome, link, *counting), "%"),
+        Metric::JainFairness { flows, counting } => (jain(outcome, flows, *counting), "1"),
+        Metric::MeanCwnd { flow, .. } => {
+            let segment = outcome.members(flow).1 as f64;
+            let seen = metered(flow).into_iter().filter(|meter| meter.weight > 0.0);
+            let means: Vec<f64> = seen.map(|meter| meter.sum / meter.weight / segment).collect();
+            (means.iter().sum::<f64>() / means.len() as f64, "segments")
+        }
+        Metric::SegmentsSent { flow, .. } => (metered_sum(flow), "segments"),
+        Metric::Retransmissions { flow } => (outcome.sum(flow, |t| t.retransmissions), "segments"),
+        Metric::FastRetransmits { flow } => (outcome.sum(flow, |t| t.fast_retransmits), "events"),
+        Metric::Timeouts { flow } => (outcome.sum(flow, |t| t.timeouts), "events"),
+        Metric::MeanOneWayDelay { flow } => {
+            let members = outcome.members(flow).0.iter();
+            let (sum, count) = members.fold((0, 0), |(sum, count), t| (sum + t.delay_sum, count + t.delays));
+            (sum as f64 / count as f64 / 1e9, "s")
+        }
+        Metric::Drops { link, reason } => {
+            let drops = |stats: &LinkStats| match reason.as_deref().and_then(DropReason::from_name) {
+                Some(reason) => stats.dropped.count(reason),
+                None => stats.dropped.total(),
+            };
+            (outcome.link_members(link).0.iter().flatten().map(drops).sum::<u64>() as f64, "packets")
+        }
+    }
+}
+
+/// Use of a link in percent: the papers' sum of throughputs over its rate, or what crossed it forward.
+fn utilization(outcome: &Outcome, link: &str, counting: Counting) -> f64 {
+    let (members, rate) = outcome.link_members(link);
+    let capacity = rate as f64 * members.len() as f64 * time::seconds(outcome.duration);
+    let bytes: u64 = match counting {
+        Counting::Wire => members.iter().map(|[forward, _]| forward.delivered.bytes).sum(),
+        payload => {
+            let tallies = outcome.flows.iter().flat_map(|flow| &flow.members);
+            tallies.map(|tally| counted(tally, payload)).sum()
+        }
+    };
+    bytes as f64 * 8.0 / capacity * 100.0
+}
+
+/// Jain's index over the throughputs of all members of the flows; all flows if none is named.
+fn jain(outcome: &Outcome, flows: &[String], counting: Counting) -> f64 {
+    let all: Vec<String> = outcome.flows.iter().map(|flow| flow.name.clone()).collect();
+    let names = if flows.is_empty() { &all } else { flows };
+    let members = names.iter().flat_map(|name| outcome.members(name).0);
+    let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
+    for tally in members {
+        let bytes = counted(tally, counting) as f64;
+        sum += bytes;
+        squares += bytes * bytes;
+        count += 1.0;
+    }
+    sum * sum / (count * squares)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! The papers this program knows, and how far each can be reproduced.
+
+/// A paper.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownPaper {
+    /// Its short name.
+    pub name: &'static str,
+    /// What it is about.
+    pub title: &'static str,
+    /// Its spec, where it can be reproduced.
+    pub spec: Option<&'static str>,
+    /// What is still missing, where it cannot.
+    pub missing: &'static str,
+}
+
+/// All of them, in the order of their years.
+pub const PAPERS: &[KnownPaper] = &[
+    KnownPaper {
+        name: "alamgir2002",
+        title: "TCP and SCTP over a GEO satellite link",
+        spec: Some(include_str!("../../../papers/alamgir2002.toml")),
+        missing: "",
+    },
+    KnownPaper {
+        name: "atiquzzaman2002",
+        title: "Performance of SCTP: multistreaming and receiver buffers",
+        spec: None,
+        missing: "its spec",
+    },
+    KnownPaper {
+        name: "rafiq2007",
+        title: "SCTP and TCP SACK in heterogeneous networks",
+        spec: None,
+        missing: "its spec",
+    },
+    KnownPaper {
+        name: "tsunoda2007",
+        title: "SCTP with adaptive multistreaming over LEO satellite networks",
+        spec: None,
+        missing: "adaptive multistreaming",
+    },
+    KnownPaper {
+        name: "ho2008",
+        title: "RSCTP: congestion control by the receiver's estimate of the available bandwidth",
+        spec: None,
+        missing: "RSCTP",
+    },
+];
+
+/// The paper of a name.
+pub fn paper(name: &str) -> Option<&'static KnownPaper> {
+    PAPERS.iter().find(|paper| paper.name == name)
+}

@@ -1,0 +1,196 @@
+//! Runs a plan over all cores and keeps what each run gives as soon as it is finished.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use crate::model::{Results, RunRecord};
+use crate::plan::Plan;
+use crate::series::{SeriesError, SeriesWriter};
+use crate::store::{self, Store, StoreError, Unit};
+use crate::world::{self, CaptureRequest, Sink, WorldError};
+
+/// A plan that could not be run to its end. What was finished is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The results directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A run failed.
+    #[error("{experiment}, replication {replication}: {source}")]
+    World {
+        /// The experiment.
+        experiment: String,
+        /// The replication.
+        replication: u32,
+        /// Why.
+        source: WorldError,
+    },
+}
+
+/// Hears how the work goes on.
+pub trait Progress: Sync {
+    /// So many runs are to be made, so many of them were there already; `seconds` of simulated time are left to do.
+    fn begin(&self, runs: usize, finished: usize, seconds: f64);
+    /// One more run is finished, which took so many seconds of simulated time.
+    fn finished(&self, seconds: f64);
+}
+
+/// Nobody listens.
+pub struct Quiet;
+
+impl Progress for Quiet {
+    fn begin(&self, _: usize, _: usize, _: f64) {}
+    fn finished(&self, _: f64) {}
+}
+
+/// What makes a record of a unit. [`Simulator`] does; tests put something quicker in its place.
+pub trait Runner: Sync {
+    /// Runs one unit of a plan with this seed; samples go to `sink`, which is there if the unit records any.
+    ///
+    /// # Errors
+    /// [`WorldError`].
+    fn run(
+        &self,
+        unit: &Unit<'_>,
+        seed: u64,
+        sink: Option<&mut Sink>,
+    ) -> Result<RunRecord, WorldError>;
+
+    /// Whether a unit must be run although its record is there.
+    fn wants(&self, _unit: &Unit<'_>) -> bool {
+        false
+    }
+}
+
+/// The simulator, with captures of the first replication of the first point of each experiment.
+#[derive(Clone, Debug, Default)]
+pub struct Simulator {
+    /// What to capture.
+    pub captures: Vec<CaptureRequest>,
+    /// The experiment whose first run is captured.
+    pub captured: Option<String>,
+}
+
+impl Runner for Simulator {
+    fn run(
+        &self,
+        unit: &Unit<'_>,
+        seed: u64,
+        sink: Option<&mut Sink>,
+    ) -> Result<RunRecord, WorldError> {
+        let captures = if self.wants(unit) {
+            &self.captures[..]
+        } else {
+            &[]
+        };
+        world::run(unit, seed, sink, captures)
+    }
+
+    fn wants(&self, unit: &Unit<'_>) -> bool {
+        let first = unit
+            .experiment
+            .points
+            .first()
+            .is_some_and(|first| std::ptr::eq(first, unit.point));
+        let captured = self
+            .captured
+            .as_ref()
+            .is_some_and(|id| *id == unit.experiment.id);
+        !self.captures.is_empty() && captured && first && unit.replication == 0
+    }
+}
+
+/// Runs what of a plan is not finished, on `jobs` threads, and puts the results together. The results do not depend on
+/// the number of threads, nor on what was finished before.
+///
+/// # Errors
+/// The first failure. Runs under way are ended and kept; none is begun after it.
+pub fn run(
+    plan: &Plan,
+    store: &Store,
+    runner: &impl Runner,
+    jobs: usize,
+    progress: &impl Progress,
+) -> Result<Results, RunError> {
+    let units = Unit::all(plan);
+    let open: Vec<&Unit<'_>> = units
+        .iter()
+        .filter(|unit| runner.wants(unit) || store.finished(unit).is_none())
+        .collect();
+    let seconds = open
+        .iter()
+        .map(|unit| unit.point.spec.world.duration.seconds())
+        .sum();
+    progress.begin(units.len(), units.len() - open.len(), seconds);
+    let next = AtomicUsize::new(0);
+    let stop = AtomicBool::new(false);
+    let failure = Mutex::new(None);
+    thread::scope(|scope| {
+        for _ in 0..jobs.clamp(1, open.len().max(1)) {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let Some(unit) = open.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                        break;
+                    };
+                    match run_unit(unit, plan.request.seed, store, runner) {
+                        Ok(()) => progress.finished(unit.point.spec.world.duration.seconds()),
+                        Err(error) => {
+                            stop.store(true, Ordering::Relaxed);
+                            failure
+                                .lock()
+                                .unwrap_or_else(|poisoned| poisoned.into_inner())
+                                .get_or_insert(error);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    match failure
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+    {
+        Some(error) => Err(error),
+        None => Ok(store.assemble(plan)?),
+    }
+}
+
+fn run_unit(
+    unit: &Unit<'_>,
+    seed: u64,
+    store: &Store,
+    runner: &impl Runner,
+) -> Result<(), RunError> {
+    let key = unit.key();
+    let failed = |source| RunError::World {
+        experiment: unit.experiment.id.clone(),
+        replication: unit.replication,
+        source,
+    };
+    let path = store.series_path(&key);
+    let part = store::part_path(&path);
+    let record = if unit.records() {
+        let series_failed = |source| {
+            StoreError::Series(SeriesError::Parquet {
+                path: part.clone(),
+                source,
+            })
+        };
+        let file = File::create(&part).map_err(|source| StoreError::Write {
+            path: part.clone(),
+            source,
+        })?;
+        let axes = store::axes(unit.experiment);
+        let mut sink = SeriesWriter::new(BufWriter::new(file), &unit.experiment.id, axes)
+            .map_err(series_failed)?;
+        let record = runner.run(unit, seed, Some(&mut sink)).map_err(failed)?;
+        store::finish_series(sink, &part, &path)?;
+        record
+    } else {
+        runner.run(unit, seed, None).map_err(failed)?
+    };
+    Ok(store.keep(&key, &record)?)
+}

@@ -1,0 +1,328 @@
+//! Checks of tables and figures: that what they speak of is there.
+
+use super::measure::Metric;
+use super::output::{Curve, Figure, FigureKind, Row, Table, TableKind};
+use super::validate::Checker;
+use super::wanted;
+use super::{Experiment, Spec};
+use crate::output::unit::UNITS;
+
+/// Checks every table and figure.
+pub fn check(c: &mut Checker<'_>, spec: &Spec) {
+    for (index, table) in spec.tables.iter().enumerate() {
+        check_table(c, spec, table, &format!("table.{index}"));
+    }
+    for (index, figure) in spec.figures.iter().enumerate() {
+        check_figure(c, spec, figure, &format!("figure.{index}"));
+    }
+}
+
+fn check_experiment(c: &mut Checker<'_>, spec: &Spec, named: Option<&String>, path: &str) {
+    let known = || {
+        spec.experiments
+            .iter()
+            .map(|experiment| experiment.id.as_str())
+    };
+    if let Some(name) = named.filter(|name| known().all(|id| id != name.as_str())) {
+        c.not_among(
+            path,
+            &format!("found {name:?}, but no experiment has this id"),
+            name,
+            known(),
+        );
+    }
+}
+
+/// The experiment a table or figure is made of, where it exists.
+fn experiment_of<'a>(spec: &'a Spec, id: &str, named: Option<&String>) -> Option<&'a Experiment> {
+    let wanted = match named {
+        Some(name) => name.clone(),
+        None => wanted::experiments_of(spec, id)?.into_iter().next()?,
+    };
+    spec.experiments
+        .iter()
+        .find(|experiment| experiment.id == wanted)
+}
+
+fn check_table(c: &mut Checker<'_>, spec: &Spec, table: &Table, path: &str) {
+    check_experiment(
+        c,
+        spec,
+        table.experiment.as_ref(),
+        &format!("{path}.experiment"),
+    );
+    check_experiment(c, spec, table.less.as_ref(), &format!("{path}.less"));
+    if table.kind == TableKind::Difference && table.less.is_none() {
+        c.problem(
+            path,
+            "a table of kind \"difference\" names in `less` the experiment that is subtracted",
+        );
+    }
+    if table.kind != TableKind::Difference && table.less.is_some() {
+        c.problem(
+            &format!("{path}.less"),
+            "only a table of kind \"difference\" subtracts an experiment",
+        );
+    }
+    let experiment = experiment_of(spec, &table.id, table.experiment.as_ref());
+    for (index, row) in table.rows.iter().enumerate() {
+        let path = format!("{path}.row.{index}");
+        match table.kind {
+            TableKind::Metrics | TableKind::Difference => {
+                check_measure(
+                    c,
+                    spec,
+                    experiment,
+                    row.series.as_ref(),
+                    row.metric.as_ref(),
+                    &path,
+                );
+            }
+            TableKind::Steps | TableKind::Events => {
+                check_single_run(c, experiment, table.kind, row, &path)
+            }
+        }
+        check_unit(c, row.unit.as_ref(), &path);
+    }
+}
+
+/// Checks a row about one run: that its probe is recorded.
+fn check_single_run(
+    c: &mut Checker<'_>,
+    experiment: Option<&Experiment>,
+    kind: TableKind,
+    row: &Row,
+    path: &str,
+) {
+    let default = (kind == TableKind::Steps).then_some("cwnd");
+    let probe = row.probe.as_deref().or(default);
+    check_recorded(
+        c,
+        experiment,
+        row.flow.as_ref(),
+        row.link.as_ref(),
+        probe,
+        path,
+    );
+    for (name, number) in [
+        ("segment", row.segment),
+        ("occurrence", row.occurrence.map(u64::from)),
+    ] {
+        if number == Some(0) {
+            c.problem(&format!("{path}.{name}"), "found 0; this is counted from 1");
+        }
+    }
+}
+
+fn check_unit(c: &mut Checker<'_>, unit: Option<&String>, path: &str) {
+    if let Some(unit) = unit.filter(|unit| !UNITS.contains(&unit.as_str())) {
+        c.not_among(
+            &format!("{path}.unit"),
+            &format!("found {unit:?}"),
+            unit,
+            UNITS.iter().copied(),
+        );
+    }
+}
+
+/// Checks that an experiment takes a measure.
+fn check_measure(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    experiment: Option<&Experiment>,
+    series: Option<&String>,
+    metric: Option<&String>,
+    path: &str,
+) {
+    let Some(metric) = metric else {
+        return c.problem(path, "lacks `metric`: which measure it shows");
+    };
+    let Some(experiment) = experiment else { return };
+    let taken: Vec<(String, String)> = spec
+        .measures
+        .iter()
+        .chain(&experiment.measures)
+        .map(Metric::names)
+        .collect();
+    if taken.iter().all(|(_, name)| name != metric) {
+        let message = format!(
+            "found {metric:?}, but experiment {:?} takes no such measure",
+            experiment.id
+        );
+        return c.not_among(
+            &format!("{path}.metric"),
+            &message,
+            metric,
+            taken.iter().map(|(_, name)| name.as_str()),
+        );
+    }
+    let series = series.map_or("all", String::as_str);
+    // A member of a group (`sctp[1]`) is a series of its own.
+    let known = || {
+        taken
+            .iter()
+            .filter(|(_, name)| name == metric)
+            .map(|(series, _)| series.as_str())
+    };
+    let group = series.split('[').next().unwrap_or_default();
+    if known().all(|name| name != series && name.split('[').next() != Some(group)) {
+        let message = format!("found {series:?}, but {metric:?} is not taken of it");
+        c.not_among(&format!("{path}.series"), &message, series, known());
+    }
+}
+
+/// Checks that an experiment records a probe of a flow or link.
+fn check_recorded(
+    c: &mut Checker<'_>,
+    experiment: Option<&Experiment>,
+    flow: Option<&String>,
+    link: Option<&String>,
+    probe: Option<&str>,
+    path: &str,
+) {
+    let (key, entity) = match (flow, link) {
+        (Some(flow), None) => ("flow", flow),
+        (None, Some(link)) => ("link", link),
+        _ => {
+            return c.problem(
+                path,
+                "names either a `flow` or a `link` whose recording it shows",
+            );
+        }
+    };
+    let Some(probe) = probe else {
+        return c.problem(path, "lacks `probe`: what was recorded");
+    };
+    let Some(experiment) = experiment else { return };
+    let of_entity = |record: &&super::Record| {
+        let named = if key == "flow" {
+            record.flow.as_ref()
+        } else {
+            record.link.as_ref()
+        };
+        named == Some(entity)
+    };
+    let recorded: Vec<&str> = experiment
+        .records
+        .iter()
+        .filter(of_entity)
+        .flat_map(|record| &record.probes)
+        .map(String::as_str)
+        .collect();
+    if recorded.is_empty() {
+        let message = format!(
+            "found {entity:?}, but experiment {:?} records nothing of it",
+            experiment.id
+        );
+        let all = experiment.records.iter().filter_map(|r| {
+            if key == "flow" {
+                r.flow.as_ref()
+            } else {
+                r.link.as_ref()
+            }
+        });
+        c.not_among(
+            &format!("{path}.{key}"),
+            &message,
+            entity,
+            all.map(String::as_str),
+        );
+    } else if !recorded.contains(&probe) {
+        let message = format!(
+            "found {probe:?}, but experiment {:?} does not record it of {entity:?}",
+            experiment.id
+        );
+        c.not_among(
+            &format!("{path}.probe"),
+            &message,
+            probe,
+            recorded.iter().copied(),
+        );
+    }
+}
+
+fn check_figure(c: &mut Checker<'_>, spec: &Spec, figure: &Figure, path: &str) {
+    check_experiment(
+        c,
+        spec,
+        figure.experiment.as_ref(),
+        &format!("{path}.experiment"),
+    );
+    let experiment = experiment_of(spec, &figure.id, figure.experiment.as_ref());
+    match figure.kind {
+        FigureKind::Sequence | FigureKind::Ladder => {
+            check_recorded(
+                c,
+                experiment,
+                figure.flow.as_ref(),
+                None,
+                Some("sent"),
+                path,
+            );
+        }
+        FigureKind::Time | FigureKind::Sweep if figure.curves.is_empty() => {
+            c.problem(path, "a figure of this kind has at least one `curve`");
+        }
+        FigureKind::Time | FigureKind::Sweep => {
+            for (index, curve) in figure.curves.iter().enumerate() {
+                check_curve(
+                    c,
+                    spec,
+                    figure,
+                    experiment,
+                    curve,
+                    &format!("{path}.curve.{index}"),
+                );
+            }
+        }
+    }
+    if figure.modulo == Some(0) {
+        c.problem(
+            &format!("{path}.modulo"),
+            "found 0; numbers are shown modulo 1 or more",
+        );
+    }
+}
+
+fn check_curve(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    figure: &Figure,
+    experiment: Option<&Experiment>,
+    curve: &Curve,
+    path: &str,
+) {
+    check_experiment(
+        c,
+        spec,
+        curve.experiment.as_ref(),
+        &format!("{path}.experiment"),
+    );
+    if figure.kind == FigureKind::Time {
+        check_recorded(
+            c,
+            experiment,
+            curve.flow.as_ref(),
+            curve.link.as_ref(),
+            curve.probe.as_deref(),
+            path,
+        );
+    } else {
+        let experiment = match &curve.experiment {
+            Some(name) => spec
+                .experiments
+                .iter()
+                .find(|experiment| experiment.id == *name),
+            None => experiment,
+        };
+        check_measure(
+            c,
+            spec,
+            experiment,
+            curve.series.as_ref(),
+            curve.metric.as_ref(),
+            path,
+        );
+    }
+    check_unit(c, curve.unit.as_ref(), path);
+}

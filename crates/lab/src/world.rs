@@ -1,0 +1,222 @@
+//! From a spec to a world of the simulator, and from its run to a record.
+
+mod flows;
+mod record;
+mod topology;
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+
+use anabranch_sim::{
+    BuildError, CaptureError, Direction, Family, NodeId, RunError as SimError, Seed, World,
+};
+use parquet::errors::ParquetError;
+use sha2::{Digest, Sha256};
+
+use crate::metric::{self, FlowOutcome, LinkOutcome, Outcome};
+use crate::model::RunRecord;
+use crate::series::SeriesWriter;
+use crate::store::Unit;
+
+use record::Recording;
+
+/// How much simulated time passes between two looks at the samples that wait, nanoseconds.
+const SLICE: u64 = 1_000_000_000;
+
+/// A run that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// The simulator refused the world.
+    #[error("the world cannot be built: {0}")]
+    Build(#[from] BuildError),
+    /// The simulation cannot go on.
+    #[error("the simulation stopped: {0}")]
+    Run(#[from] SimError),
+    /// The simulator lost count of its packets: a fault of this program.
+    #[error("packets were lost count of: {0}")]
+    Ledger(#[from] anabranch_sim::Imbalance),
+    /// Samples could not be written.
+    #[error("samples cannot be written: {0}")]
+    Series(#[from] ParquetError),
+    /// A capture could not be opened.
+    #[error("the capture {path} cannot be written: {source}", path = path.display())]
+    Capture {
+        /// The capture's file.
+        path: PathBuf,
+        /// What the file system said.
+        source: std::io::Error,
+    },
+    /// A capture of a link that the world does not have.
+    #[error("there is no link {name} to capture; the links are: {known}")]
+    NoSuchLink {
+        /// The link asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// A capture that the simulator refused.
+    #[error(transparent)]
+    Refused(#[from] CaptureError),
+}
+
+/// Packets of a link to be written to a pcapng file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureRequest {
+    /// The link; `name[i]` for a member of a group.
+    pub link: String,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// The writer that a run's samples go to.
+pub type Sink = SeriesWriter<BufWriter<File>>;
+
+/// Runs one unit. Samples go to `sink`, which is there if the unit records any.
+///
+/// # Errors
+/// [`WorldError`].
+pub fn run(
+    unit: &Unit<'_>,
+    seed: u64,
+    sink: Option<&mut Sink>,
+    captures: &[CaptureRequest],
+) -> Result<RunRecord, WorldError> {
+    let (spec, experiment) = (&*unit.point.spec, &*unit.point.experiment);
+    let seed = seed_of(unit, seed);
+    let duration = spec.world.duration.0;
+    let wanted = metric::wanted(spec, experiment);
+    let mut recording = Recording::new(experiment, unit.replication);
+    let built = topology::build(spec)?;
+    let checksum = spec.world.checksum || !captures.is_empty() || topology::corrupts(spec);
+    let mut world = World::new(built.topology, seed)?;
+    let context = flows::Context {
+        spec,
+        wanted: &wanted,
+        seed,
+        checksum,
+    };
+    let flows = flows::attach(&mut world, &context, &mut recording)?;
+    recording.attach_links(&mut world, spec, &built.links)?;
+    for capture in captures {
+        start_capture(&mut world, capture)?;
+    }
+    run_world(&mut world, duration, unit, &mut recording, sink)?;
+    world.ledger().check()?;
+    let links = spec
+        .links
+        .iter()
+        .zip(&built.links)
+        .map(|(link, members)| LinkOutcome {
+            name: link.name.clone(),
+            rate: link.rate.0,
+            members: members
+                .iter()
+                .filter_map(|&id| {
+                    let stats = |direction| world.link_stats(id, direction).ok();
+                    Some([stats(Direction::Forward)?, stats(Direction::Backward)?])
+                })
+                .collect(),
+        });
+    let links = links.collect();
+    let events = world.progress().events;
+    // The agents hold the other halves of the tallies.
+    drop(world);
+    let flows = flows.into_iter().map(|flow| FlowOutcome {
+        name: flow.name,
+        segment: flow.segment,
+        members: flow
+            .tallies
+            .iter()
+            .map(|tally| flows::close(tally, duration))
+            .collect(),
+    });
+    let outcome = Outcome {
+        flows: flows.collect(),
+        links,
+        duration,
+    };
+    Ok(RunRecord {
+        experiment: unit.experiment.id.clone(),
+        point: unit.point.point.clone(),
+        replication: unit.replication,
+        metrics: metric::measure(&wanted, &outcome),
+        events,
+        simulated: spec.world.duration.seconds(),
+    })
+}
+
+/// Runs the world to its end and moves samples to the sink now and then, so that few wait at a time.
+fn run_world(
+    world: &mut World,
+    duration: u64,
+    unit: &Unit<'_>,
+    recording: &mut Recording,
+    mut sink: Option<&mut Sink>,
+) -> Result<(), WorldError> {
+    if let Some(sink) = sink.as_deref_mut() {
+        sink.begin(&unit.point.point, unit.replication, recording.take_keys())?;
+    }
+    let mut now = 0;
+    while now < duration {
+        now = duration.min(now + SLICE);
+        world.run_until(now)?;
+        if now == duration {
+            world.finish().map_err(|source| WorldError::Capture {
+                path: PathBuf::new(),
+                source,
+            })?;
+        }
+        recording.drain(|key, sample| match sink.as_deref_mut() {
+            Some(sink) => sink.push(key, sample),
+            None => Ok(()),
+        })?;
+    }
+    Ok(())
+}
+
+/// The seed of a unit. With `common_losses` the same replication meets the same randomness in every such experiment and
+/// at every point; without, each experiment and point has its own.
+fn seed_of(unit: &Unit<'_>, seed: u64) -> Seed {
+    let replication = u64::from(unit.replication);
+    if unit.point.experiment.common_losses {
+        return Seed::new(seed, replication);
+    }
+    let mut digest = Sha256::new();
+    digest.update(seed.to_le_bytes());
+    digest.update(&unit.experiment.id);
+    digest.update(serde_json::to_string(&unit.point.point).unwrap_or_default());
+    let digest = digest.finalize();
+    let own = digest
+        .first_chunk::<8>()
+        .map_or(seed, |bytes| u64::from_le_bytes(*bytes));
+    Seed::new(own, replication)
+}
+
+fn start_capture(world: &mut World, capture: &CaptureRequest) -> Result<(), WorldError> {
+    let topology = world.topology();
+    let Some(link) = topology.link(&capture.link) else {
+        let known: Vec<&str> = topology
+            .links()
+            .map(|link| topology.link_name(link))
+            .collect();
+        return Err(WorldError::NoSuchLink {
+            name: capture.link.clone(),
+            known: known.join(", "),
+        });
+    };
+    let at_link = |node: &NodeId| topology.address(*node, link, Family::V4).is_ok();
+    let ends: Vec<_> = topology
+        .nodes()
+        .filter(at_link)
+        .take(1)
+        .map(|node| (node, link))
+        .collect();
+    let file = File::create(&capture.path).map_err(|source| WorldError::Capture {
+        path: capture.path.clone(),
+        source,
+    })?;
+    // One end is enough: every packet of the link passes it, in both directions.
+    world.capture(Box::new(BufWriter::new(file)), &ends)?;
+    Ok(())
+}

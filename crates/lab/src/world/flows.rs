@@ -1,0 +1,373 @@
+//! Flows of a spec as pairs of agents.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::mem;
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+
+use anabranch_sctp::Endpoint;
+use anabranch_sim::udp::{UdpSource, UdpSourceConfig};
+use anabranch_sim::{Attachment, BuildError, Family, NodeId, Seed, World, start_time};
+use anabranch_tcp::Ports;
+use anabranch_transport::{Nanos, Path};
+
+use super::record::Recording;
+use super::topology::{end, member_name};
+use crate::agent::inspect::Watched;
+use crate::agent::tally::{SharedTally, Tally};
+use crate::agent::{Feed, sctp, settings, tcp, udp, workload};
+use crate::metric;
+use crate::spec::{Flow, Metric, Protocol, Spec, Start, Workload, validate};
+
+/// IP protocol numbers.
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const SCTP: u8 = 132;
+
+/// Sources and sinks have a port each, counted up from here over all members of all flows.
+const SOURCE_PORTS: u16 = 10_000;
+const SINK_PORTS: u16 = 30_000;
+/// The most flows with ports of their own.
+const MOST_FLOWS: u32 = 20_000;
+
+/// One member of a flow, with the number and the ports it has in the world.
+pub struct Members<'a> {
+    /// The flow.
+    pub flow: &'a Flow,
+    /// Which member of the flow.
+    pub index: u32,
+    /// Which of all members of all flows.
+    pub number: u32,
+}
+
+/// Every member of every flow, in order.
+pub fn members(spec: &Spec) -> Vec<Members<'_>> {
+    let all = spec
+        .flows
+        .iter()
+        .flat_map(|flow| (0..flow.count.0).map(move |index| (flow, index)));
+    all.zip(0..)
+        .map(|((flow, index), number)| Members {
+            flow,
+            index,
+            number,
+        })
+        .collect()
+}
+
+impl Members<'_> {
+    fn ports(&self) -> [u16; 2] {
+        // More members than ports would share them; the spec's checks keep counts far below.
+        let offset = (self.number % MOST_FLOWS) as u16;
+        [SOURCE_PORTS + offset, SINK_PORTS + offset]
+    }
+
+    /// The flow's name, with the member's number where there are several.
+    fn name(&self) -> String {
+        member_name(&self.flow.name, self.flow.count.0, self.index)
+    }
+
+    /// Whether a spec's `flow` or `flow[1]` means this member.
+    pub fn is_named(&self, name: &str) -> bool {
+        let (group, index) = validate::member(name);
+        group == self.flow.name && index.is_none_or(|index| index == self.index)
+    }
+
+    /// How an inspector recognises it.
+    pub fn watched(&self) -> Option<Watched> {
+        let protocol = match self.flow.transport {
+            Protocol::Tcp { .. } => TCP,
+            Protocol::Sctp { .. } => SCTP,
+            Protocol::Udp {} => return None,
+        };
+        let segment = u32::from(settings::tcp(&self.flow.transport).mss);
+        Some(Watched {
+            protocol,
+            ports: self.ports(),
+            segment,
+            flow: self.number,
+        })
+    }
+}
+
+/// What attaching a flow needs to know.
+pub struct Context<'a> {
+    /// The spec.
+    pub spec: &'a Spec,
+    /// The measures to take.
+    pub wanted: &'a [Metric],
+    /// The run's seed.
+    pub seed: Seed,
+    /// Checksums are computed and verified.
+    pub checksum: bool,
+}
+
+/// A flow in the world.
+pub struct AttachedFlow {
+    /// Its name.
+    pub name: String,
+    /// Bytes of a full segment as its window counts them.
+    pub segment: u64,
+    /// The tallies of its members.
+    pub tallies: Vec<SharedTally>,
+}
+
+/// Attaches every flow of a spec.
+pub fn attach(
+    world: &mut World,
+    context: &Context<'_>,
+    recording: &mut Recording,
+) -> Result<Vec<AttachedFlow>, BuildError> {
+    let mut flows: Vec<AttachedFlow> = context
+        .spec
+        .flows
+        .iter()
+        .map(|flow| AttachedFlow {
+            name: flow.name.clone(),
+            segment: segment(flow),
+            tallies: Vec::new(),
+        })
+        .collect();
+    for member in members(context.spec) {
+        let (flow, index) = (&member.flow.name, member.index);
+        let meters = metric::meters(context.wanted, flow, context.spec.world.duration.0);
+        let tally = Tally::new(meters, recording.of_flow(flow, index), recording.buffer());
+        let tally = Rc::new(RefCell::new(tally));
+        attach_member(world, context, &member, &tally)?;
+        if let Some(flow) = flows.iter_mut().find(|flow| flow.name == member.flow.name) {
+            flow.tallies.push(tally);
+        }
+    }
+    Ok(flows)
+}
+
+/// Bytes of a full segment as the flow's window counts them.
+fn segment(flow: &Flow) -> u64 {
+    match &flow.transport {
+        Protocol::Tcp { .. } => settings::tcp(&flow.transport).mss.into(),
+        Protocol::Sctp { .. } => settings::sctp_chunk(&settings::sctp(&flow.transport)),
+        Protocol::Udp {} => 1,
+    }
+}
+
+/// Ends a tally with the run and takes it out.
+pub fn close(tally: &SharedTally, end: Nanos) -> Tally {
+    let mut tally = mem::take(&mut *tally.borrow_mut());
+    tally.close(end);
+    tally
+}
+
+/// Where a member lives: its nodes, its addresses, its ports, its times.
+struct Place {
+    nodes: [NodeId; 2],
+    addresses: [Vec<IpAddr>; 2],
+    ports: [u16; 2],
+    start: Nanos,
+    stop: Option<Nanos>,
+}
+
+fn attach_member(
+    world: &mut World,
+    context: &Context<'_>,
+    member: &Members<'_>,
+    tally: &SharedTally,
+) -> Result<(), BuildError> {
+    let topology = world.topology();
+    let nodes = [
+        end(topology, context.spec, &member.flow.from, member.index)?,
+        end(topology, context.spec, &member.flow.to, member.index)?,
+    ];
+    let addresses = nodes.map(|node| topology.addresses(node, Family::V4).collect::<Vec<_>>());
+    let start = match member.flow.start {
+        Start::At(at) => at.0,
+        Start::Uniform {
+            uniform: [from, to],
+        } => start_time(context.seed, &member.name(), from.0, to.0),
+    };
+    let place = Place {
+        nodes,
+        addresses,
+        ports: member.ports(),
+        start,
+        stop: member.flow.stop.map(|stop| stop.0.max(start)),
+    };
+    match member.flow.transport {
+        Protocol::Tcp { .. } => attach_tcp(world, context, member, &place, tally),
+        Protocol::Sctp { .. } => attach_sctp(world, context, member, &place, tally),
+        Protocol::Udp {} => attach_udp(world, context, member, &place, tally),
+    }
+}
+
+impl Place {
+    fn source(&self, protocol: u8) -> Attachment {
+        let attachment =
+            Attachment::new(self.nodes[0], protocol, self.ports[0]).starting(self.start);
+        match self.stop {
+            Some(stop) => attachment.stopping(stop),
+            None => attachment,
+        }
+    }
+
+    fn sink(&self, protocol: u8) -> Attachment {
+        Attachment::new(self.nodes[1], protocol, self.ports[1])
+    }
+
+    /// From the source's first address to the sink's first.
+    fn path(&self) -> Path {
+        let first = |addresses: &Vec<IpAddr>| addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        Path::new(first(&self.addresses[0]), first(&self.addresses[1]))
+    }
+}
+
+/// Whether a measure asks for this flow's delays, so that its messages must be known apart.
+fn wants_delay(context: &Context<'_>, flow: &Flow) -> bool {
+    context.wanted.iter().any(|metric| {
+        matches!(metric, Metric::MeanOneWayDelay { flow: name } if validate::member(name).0 == flow.name)
+    })
+}
+
+fn feed(context: &Context<'_>, member: &Members<'_>, message: u64) -> Result<Feed, BuildError> {
+    let rng = context.seed.stream(&format!("workload {}", member.name()));
+    Ok(Feed::new(workload(
+        &member.flow.workload,
+        message as usize,
+        rng,
+    )?))
+}
+
+fn attach_tcp(
+    world: &mut World,
+    context: &Context<'_>,
+    member: &Members<'_>,
+    place: &Place,
+    tally: &SharedTally,
+) -> Result<(), BuildError> {
+    let mut config = settings::tcp(&member.flow.transport);
+    config.checksum = context.checksum;
+    let mut rng = context.seed.stream(&format!("tcp {}", member.name()));
+    let [source, sink] = place.ports;
+    let delays = wants_delay(context, member.flow);
+    let boundaries = delays.then(|| Rc::new(RefCell::new(VecDeque::new())));
+    let endless = matches!(member.flow.workload, Workload::Bulk { total: None, .. }) && !delays;
+    let unpaced = matches!(member.flow.workload, Workload::Bulk { .. });
+    let ahead = if unpaced {
+        u64::from(config.receive_buffer) * 2
+    } else {
+        config.send_buffer
+    };
+    let source_config = tcp::SourceConfig {
+        path: place.path(),
+        ports: Ports {
+            local: source,
+            remote: sink,
+        },
+        isn: rng.bits() as u32,
+        endless,
+        ahead,
+    };
+    let receiver = tcp::Sink::new(
+        config.clone(),
+        sink,
+        rng.bits() as u32,
+        boundaries.clone(),
+        Rc::clone(tally),
+    );
+    let feed = feed(context, member, config.mss.into())?;
+    let sender = tcp::Source::new(config, source_config, feed, boundaries, Rc::clone(tally));
+    world.attach(place.sink(TCP), receiver)?;
+    world.attach(place.source(TCP), sender)?;
+    Ok(())
+}
+
+fn attach_sctp(
+    world: &mut World,
+    context: &Context<'_>,
+    member: &Members<'_>,
+    place: &Place,
+    tally: &SharedTally,
+) -> Result<(), BuildError> {
+    let Protocol::Sctp {
+        unordered,
+        multihomed,
+        ..
+    } = member.flow.transport
+    else {
+        return Ok(());
+    };
+    let mut config = settings::sctp(&member.flow.transport);
+    config.checksum = context.checksum;
+    let mut rng = context.seed.stream(&format!("sctp {}", member.name()));
+    let mut secret = || {
+        let mut secret = [0; 32];
+        secret
+            .chunks_exact_mut(8)
+            .for_each(|word| word.copy_from_slice(&rng.bits().to_le_bytes()));
+        secret
+    };
+    let homes = if multihomed { usize::MAX } else { 1 };
+    let remote: Vec<IpAddr> = place.addresses[1].iter().copied().take(homes).collect();
+    let (mut near, mut far) = (config.clone(), config.clone());
+    if multihomed {
+        near.addresses.clone_from(&place.addresses[0]);
+        far.addresses.clone_from(&place.addresses[1]);
+    }
+    let stamped = wants_delay(context, member.flow);
+    let unpaced = matches!(member.flow.workload, Workload::Bulk { .. });
+    let message = settings::sctp_chunk(&config) - settings::DATA_HEADER;
+    let source_config = sctp::SourceConfig {
+        remote,
+        remote_port: place.ports[1],
+        streams: config.outbound_streams,
+        unordered,
+        stamped,
+        ahead: if unpaced {
+            config.mtu * 2
+        } else {
+            config.send_buffer
+        },
+    };
+    let receiver = sctp::Sink::new(
+        Endpoint::new(far, place.ports[1], secret()),
+        stamped,
+        Rc::clone(tally),
+    );
+    let endpoint = Endpoint::new(near, place.ports[0], secret());
+    let sender = sctp::Source::new(
+        endpoint,
+        source_config,
+        feed(context, member, message)?,
+        Rc::clone(tally),
+    );
+    world.attach(place.sink(SCTP), receiver)?;
+    world.attach(place.source(SCTP), sender)?;
+    Ok(())
+}
+
+fn attach_udp(
+    world: &mut World,
+    context: &Context<'_>,
+    member: &Members<'_>,
+    place: &Place,
+    tally: &SharedTally,
+) -> Result<(), BuildError> {
+    let config = UdpSourceConfig {
+        path: place.path(),
+        source_port: place.ports[0],
+        destination_port: place.ports[1],
+    };
+    let rng = context.seed.stream(&format!("workload {}", member.name()));
+    let source = UdpSource::new(config, Boxed(workload(&member.flow.workload, 1000, rng)?));
+    world.attach(place.sink(UDP), udp::Sink::new(Rc::clone(tally)))?;
+    world.attach(place.source(UDP), source)?;
+    Ok(())
+}
+
+/// A boxed workload is a workload.
+struct Boxed(Box<dyn anabranch_sim::workload::Workload>);
+
+impl anabranch_sim::workload::Workload for Boxed {
+    fn next(&mut self, now: Nanos) -> anabranch_sim::workload::Offer {
+        self.0.next(now)
+    }
+}

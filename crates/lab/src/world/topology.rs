@@ -1,0 +1,211 @@
+//! Nodes, links, queues and losses of a spec as the simulator's.
+
+use anabranch_sim::loss::{Bernoulli, Burst, GilbertElliott, Schedule, SegmentLoss, Segments};
+use anabranch_sim::{
+    BuildError, DirectionConfig, DropTail, Impairments, Limit, LinkConfig, LinkId, Loss as SimLoss,
+    NodeId, Outage, Place as SimPlace, PlacedLoss, Probability, Reordering, Topology,
+};
+
+use super::flows::{self, Members};
+use crate::agent::inspect::Inspector;
+use crate::spec::quantity::Amount;
+use crate::spec::world::{Impairment, LostSegment, Place};
+use crate::spec::{Link, Loss, Spec};
+
+/// How long a packet is held back where the spec does not say, nanoseconds.
+const REORDER_DELAY: u64 = 10_000_000;
+
+/// A topology and which of its links belong to each link of the spec.
+pub struct Built {
+    /// The topology.
+    pub topology: Topology,
+    /// The members of each link, in the order of the spec.
+    pub links: Vec<Vec<LinkId>>,
+}
+
+/// The name of a member of a group of `count`.
+pub fn member_name(group: &str, count: u32, index: u32) -> String {
+    if count == 1 {
+        group.to_owned()
+    } else {
+        format!("{group}[{index}]")
+    }
+}
+
+/// Whether any link damages packets, so that checksums must be computed.
+pub fn corrupts(spec: &Spec) -> bool {
+    let impairments = spec
+        .links
+        .iter()
+        .flat_map(|link| [&link.impairment.forward, &link.impairment.backward]);
+    impairments
+        .flatten()
+        .any(|impairment| impairment.corrupt.0 > 0.0)
+}
+
+/// Builds the topology of a checked spec.
+pub fn build(spec: &Spec) -> Result<Built, BuildError> {
+    let mut topology = Topology::new();
+    for node in &spec.nodes {
+        for index in 0..node.count.0 {
+            topology.add_node(member_name(&node.name, node.count.0, index))?;
+        }
+    }
+    let mut links = Vec::with_capacity(spec.links.len());
+    for link in &spec.links {
+        links.push(add_link(&mut topology, spec, link)?);
+    }
+    Ok(Built { topology, links })
+}
+
+/// The node that member `index` of a group of links or flows ends at: the same member, or the only one.
+pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<NodeId, BuildError> {
+    let count = spec
+        .nodes
+        .iter()
+        .find(|node| node.name == name)
+        .map_or(1, |node| node.count.0);
+    let member = if count == 1 { 0 } else { index };
+    topology
+        .node(&member_name(name, count, member))
+        .ok_or(BuildError::UnknownNode(member as usize))
+}
+
+fn add_link(topology: &mut Topology, spec: &Spec, link: &Link) -> Result<Vec<LinkId>, BuildError> {
+    let counts = link
+        .between
+        .iter()
+        .filter_map(|name| spec.nodes.iter().find(|node| node.name == *name));
+    let count = counts.map(|node| node.count.0).max().unwrap_or(1);
+    let mut ids = Vec::with_capacity(count as usize);
+    for index in 0..count {
+        let [first, second] = &link.between;
+        let between = [
+            end(topology, spec, first, index)?,
+            end(topology, spec, second, index)?,
+        ];
+        ids.push(topology.add_link(LinkConfig {
+            name: member_name(&link.name, count, index),
+            between,
+            forward: direction(spec, link, true)?,
+            backward: direction(spec, link, false)?,
+        })?);
+    }
+    Ok(ids)
+}
+
+fn direction(spec: &Spec, link: &Link, forward: bool) -> Result<DirectionConfig, BuildError> {
+    fn side<T>(directed: &crate::spec::world::Directed<T>, forward: bool) -> Option<&T> {
+        if forward {
+            directed.forward.as_ref()
+        } else {
+            directed.backward.as_ref()
+        }
+    }
+    let mut config = DirectionConfig::new(link.rate.0, link.delay.0);
+    if let Some(amount) = side(&link.queue, forward) {
+        config = config.with_queue(DropTail::new(limit(*amount))?);
+    }
+    if let Some(loss) = side(&link.loss, forward)
+        && let Some(loss) = placed_loss(spec, loss)?
+    {
+        config = config.with_loss(loss);
+    }
+    if let Some(impairment) = side(&link.impairment, forward) {
+        config = config.with_impairments(impairments(impairment)?);
+    }
+    Ok(
+        config.with_outages(link.down.iter().map(|[from, until]| Outage {
+            from: from.0,
+            until: until.0,
+        })),
+    )
+}
+
+fn limit(amount: Amount) -> Limit {
+    match amount {
+        Amount::Packets(count) | Amount::Segments(count) => Limit::Packets(count as usize),
+        Amount::Bytes(bytes) => Limit::Bytes(bytes),
+    }
+}
+
+fn impairments(spec: &Impairment) -> Result<Impairments, BuildError> {
+    Ok(Impairments {
+        reordering: Reordering {
+            probability: Probability::new(spec.reorder.0)?,
+            up_to: spec.reorder_delay.map_or(REORDER_DELAY, |delay| delay.0),
+        },
+        duplication: Probability::new(spec.duplicate.0)?,
+        corruption: Probability::new(spec.corrupt.0)?,
+    })
+}
+
+fn placed_loss(spec: &Spec, loss: &Loss) -> Result<Option<PlacedLoss>, BuildError> {
+    let (model, place): (Box<dyn SimLoss>, Place) = match loss {
+        Loss::None {} => return Ok(None),
+        Loss::Bernoulli { probability, place } => {
+            (Box::new(Bernoulli::new(probability.0)?), *place)
+        }
+        Loss::GilbertElliott {
+            to_bad,
+            to_good,
+            loss_good,
+            loss_bad,
+            place,
+        } => {
+            let burst = Burst {
+                good_to_bad: to_bad.0,
+                bad_to_good: to_good.0,
+                loss_in_good: loss_good.0,
+                loss_in_bad: loss_bad.0,
+            };
+            (Box::new(GilbertElliott::new(burst)?), *place)
+        }
+        Loss::Schedule { steps, place } => (
+            Box::new(Schedule::new(
+                steps
+                    .iter()
+                    .map(|(from, probability)| (from.0, probability.0)),
+            )?),
+            *place,
+        ),
+        Loss::List { segments, place } => {
+            let members = flows::members(spec);
+            let inspector = Inspector::new(members.iter().filter_map(Members::watched));
+            let losses = segments
+                .iter()
+                .flat_map(|segment| segment_losses(segment, &members));
+            (
+                Box::new(Segments::new(
+                    losses.collect::<Vec<_>>(),
+                    Box::new(inspector),
+                )),
+                *place,
+            )
+        }
+    };
+    let place = match place {
+        Place::BeforeQueue => SimPlace::BeforeQueue,
+        Place::AfterQueue => SimPlace::AfterQueue,
+    };
+    Ok(Some(PlacedLoss {
+        place,
+        model,
+        stream: None,
+    }))
+}
+
+/// A lost segment of each member that the spec's flow name means.
+fn segment_losses<'a>(
+    segment: &'a LostSegment,
+    members: &'a [Members<'a>],
+) -> impl Iterator<Item = SegmentLoss> + 'a {
+    members
+        .iter()
+        .filter(|member| member.is_named(&segment.flow))
+        .map(|member| SegmentLoss {
+            flow: Some(member.number),
+            number: segment.number.saturating_sub(1),
+            transmission: segment.transmission.unwrap_or(1).saturating_sub(1),
+        })
+}

@@ -1,0 +1,348 @@
+//! Tables, figures, report and terminal, made of invented results for the data file of alamgir2002.
+
+#[path = "../examples/gallery/fake.rs"]
+mod fake;
+
+use anabranch_lab::compare::Verdict;
+use anabranch_lab::model::Results;
+use anabranch_lab::output::figure::{Content, Figure};
+use anabranch_lab::output::table::Table;
+use anabranch_lab::output::terminal::{self, Terminal};
+use anabranch_lab::output::{Outputs, Tally};
+use anabranch_lab::reference::Reference;
+
+fn results(replications: u32) -> Results {
+    fake::results(fake::spec(fake::PAPER), replications)
+}
+
+fn table(results: &Results, id: &str) -> Table {
+    let spec = results
+        .spec
+        .tables
+        .iter()
+        .find(|table| table.id == id)
+        .expect("the data file has this table");
+    Table::make(spec, results, Reference::embedded()).expect("series are in memory")
+}
+
+fn figure(results: &Results, id: &str) -> Figure {
+    let spec = results
+        .spec
+        .figures
+        .iter()
+        .find(|figure| figure.id == id)
+        .expect("the data file has this figure");
+    Figure::make(spec, results, Reference::embedded()).expect("series are in memory")
+}
+
+fn csv(table: &Table) -> String {
+    let mut bytes = Vec::new();
+    table.write_csv(&mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn tables_as_csv() {
+    let results = results(20);
+    for id in [
+        "table-2",
+        "table-2-profiles",
+        "segments",
+        "mean-cwnd",
+        "fig-8",
+        "fig-9",
+        "fig-10",
+        "fig-11",
+    ] {
+        insta::assert_snapshot!(format!("csv_{id}"), csv(&table(&results, id)));
+    }
+    let mut bytes = Vec::new();
+    table(&results, "table-2")
+        .write_ns2_csv(&mut bytes)
+        .unwrap();
+    insta::assert_snapshot!("csv_table-2-ns2", String::from_utf8(bytes).unwrap());
+}
+
+#[test]
+fn every_printed_value_of_the_paper_has_a_line() {
+    let results = results(20);
+    let outputs = Outputs::make(&results, Reference::embedded()).unwrap();
+    for table in &outputs.tables {
+        let Some(place) = &table.place else { continue };
+        for printed in Reference::embedded().published("alamgir2002", place) {
+            let of = |line: &&anabranch_lab::output::table::Line| {
+                line.published.as_ref() == Some(printed)
+            };
+            assert_eq!(
+                table.lines.iter().filter(of).count(),
+                1,
+                "{}: {printed:?}",
+                table.id
+            );
+        }
+    }
+    let places = [
+        "Table II",
+        "Table III",
+        "Section V-A",
+        "Section V-B",
+        "Fig. 8",
+        "Fig. 9",
+        "Fig. 10",
+        "Fig. 11",
+    ];
+    for place in places {
+        assert!(
+            outputs
+                .tables
+                .iter()
+                .any(|table| table.place.as_deref() == Some(place)),
+            "{place}"
+        );
+    }
+}
+
+#[test]
+fn without_runs_every_printed_value_is_not_attempted() {
+    let mut results = results(20);
+    results.records.clear();
+    results.series = anabranch_lab::model::SeriesStore::Memory(Vec::new());
+    let outputs = Outputs::make(&results, Reference::embedded()).unwrap();
+    let tally = Tally::of(&outputs.tables);
+    assert_eq!((tally.reproduced, tally.differs), (0, 0));
+    assert_eq!(
+        csv(&outputs.tables[0]).lines().nth(1).unwrap(),
+        "sctp over tcp,sources,2,throughput_increase,,,,%,23.9,not attempted"
+    );
+    assert!(tally.total() > 70);
+    assert!(
+        outputs
+            .figures
+            .iter()
+            .all(|figure| figure.content.is_none())
+    );
+}
+
+#[test]
+fn few_replications_give_means_and_no_verdict() {
+    let results = results(3);
+    let table = table(&results, "table-2");
+    assert!(table.lines.iter().all(|line| {
+        line.measured
+            .is_some_and(|measured| measured.replications == 3)
+    }));
+    let verdicts = table
+        .lines
+        .iter()
+        .filter_map(|line| line.judgement.as_ref())
+        .map(|judgement| judgement.verdict);
+    assert!(
+        verdicts
+            .clone()
+            .all(|verdict| verdict == Verdict::NotAttempted)
+            && verdicts.count() == 12
+    );
+}
+
+#[test]
+fn every_figure_is_drawn_and_always_alike() {
+    let results = results(20);
+    let mut shapes = String::new();
+    for spec in &results.spec.figures {
+        let made = figure(&results, &spec.id);
+        let svg = made
+            .svg()
+            .unwrap()
+            .unwrap_or_else(|| panic!("{} is empty", spec.id));
+        assert_eq!(
+            Some(&svg),
+            figure(&results, &spec.id).svg().unwrap().as_ref(),
+            "{}",
+            spec.id
+        );
+        assert!(
+            svg.starts_with("<svg width=\"960\" height=\""),
+            "{}",
+            &svg[..80]
+        );
+        assert!(
+            svg.contains(&format!("aria-label=\"{}\"", made.headline())),
+            "{}",
+            spec.id
+        );
+        assert!(
+            !svg.contains("NaN") && !svg.contains("2147483647"),
+            "{}",
+            spec.id
+        );
+        // Texts in their order, and how many of each element: what a person would see, not where each pixel lies.
+        let texts: Vec<&str> = svg
+            .split("<text")
+            .skip(1)
+            .filter_map(|t| t.split('>').nth(1)?.split('<').next())
+            .collect();
+        let counts: Vec<String> = ["<circle", "<line", "<polyline", "<polygon", "<rect"]
+            .iter()
+            .map(|element| format!("{} {}", svg.matches(element).count(), &element[1..]))
+            .collect();
+        let texts: Vec<&str> = texts.iter().map(|text| text.trim()).collect();
+        shapes.push_str(&format!(
+            "{}: {}\n  {}\n",
+            spec.id,
+            counts.join(", "),
+            texts.join(" | ")
+        ));
+    }
+    insta::assert_snapshot!("figures", shapes);
+}
+
+#[test]
+fn the_ladder_marks_the_lost_segment_and_its_repair() {
+    let results = results(20);
+    for id in ["fig-10", "fig-11"] {
+        let Some(Content::Ladder(ladder)) = figure(&results, id).content else {
+            panic!("{id} is no ladder")
+        };
+        use anabranch_lab::output::figure::ladder::Fate;
+        let eighth: Vec<_> = ladder
+            .segments
+            .iter()
+            .filter(|segment| segment.number == 8)
+            .collect();
+        assert_eq!(eighth.len(), 2, "{id}");
+        assert_eq!(
+            (eighth[0].fate, eighth[0].again),
+            (Fate::Lost, false),
+            "{id}"
+        );
+        assert!(
+            matches!(eighth[1].fate, Fate::Arrived(_)) && eighth[1].again,
+            "{id}"
+        );
+        let others = ladder.segments.iter().filter(|segment| segment.number != 8);
+        assert!(
+            others
+                .into_iter()
+                .all(|segment| matches!(segment.fate, Fate::Arrived(_))),
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn the_terminal_shows_tables_and_figures_within_its_width() {
+    let results = results(20);
+    let outputs = Outputs::make(&results, Reference::embedded()).unwrap();
+    let shown = |width, colours| {
+        let mut bytes = Vec::new();
+        terminal::show(&outputs, Terminal { width, colours }, &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    insta::assert_snapshot!("terminal_100", shown(100, false));
+    let narrow = shown(60, false);
+    let plot_rows = narrow
+        .lines()
+        .filter(|line| line.contains('┤') || line.contains('│') || line.contains('└'));
+    assert!(
+        plot_rows.clone().count() > 80
+            && plot_rows.into_iter().all(|line| line.chars().count() <= 60)
+    );
+    let coloured = shown(100, true);
+    assert!(coloured.contains("\x1b[32mreproduced\x1b[0m"));
+    assert!(!shown(100, false).contains('\x1b'));
+}
+
+#[test]
+fn a_directory_holds_every_file_whole() {
+    let results = results(20);
+    let directory = tempfile::tempdir().unwrap();
+    let outputs = Outputs::make(&results, Reference::embedded()).unwrap();
+    outputs.write(directory.path()).unwrap();
+    outputs
+        .write(directory.path())
+        .expect("writing again replaces the files");
+    let names = |folder: &str| {
+        let entries = std::fs::read_dir(directory.path().join(folder)).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names("figures").len(), results.spec.figures.len());
+    assert!(names("tables").contains(&"table-2-ns2.csv".to_owned()));
+    assert_eq!(names(""), ["figures", "report.html", "tables"]);
+    let report = std::fs::read_to_string(directory.path().join("report.html")).unwrap();
+    for expected in [
+        "Table II",
+        "Fig. 11",
+        "reproduced",
+        "What had to be assumed",
+        "<svg",
+        "segment size",
+        "</html>",
+    ] {
+        assert!(report.contains(expected), "{expected}");
+    }
+    assert!(
+        !report.contains("<script") && !report.contains("http://localhost"),
+        "the page stands alone"
+    );
+    for (open, close) in [
+        ("<table", "</table>"),
+        ("<section", "</section>"),
+        ("<figure", "</figure>"),
+        ("<tr", "</tr>"),
+    ] {
+        assert_eq!(
+            report.matches(open).count(),
+            report.matches(close).count(),
+            "{open}"
+        );
+    }
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_named() {
+    let results = results(5);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, "in the way").unwrap();
+    let outputs = Outputs::make(&results, Reference::embedded()).unwrap();
+    let error = outputs.write(&file).unwrap_err().to_string();
+    assert!(error.contains("file/tables"), "{error}");
+}
+
+/// What a spec that holds `extra` is told.
+fn problems(extra: &str) -> String {
+    use anabranch_lab::plan::{Plan, Request};
+    let text = format!("{}\n{extra}", fake::PAPER);
+    Plan::new(Request {
+        file: "mine.toml".to_owned(),
+        text,
+        ..Request::default()
+    })
+    .unwrap_err()
+    .to_string()
+}
+
+#[test]
+fn outputs_of_what_is_not_there_are_refused() {
+    let wrong = [
+        "[[table]]\nid = \"a\"\ntitle = \"A\"\nexperiment = \"tabel-2\"\nrow = [{ metric = \"jain_fairness\" }]",
+        "[[table]]\nid = \"a\"\ntitle = \"A\"\nrow = [{ metric = \"jain_fairnes\" }]",
+        "[[table]]\nid = \"a\"\ntitle = \"A\"\nrow = [{ series = \"tcp over sctp\", metric = \"throughput_increase\" }]",
+        "[[table]]\nid = \"a\"\ntitle = \"A\"\nkind = \"difference\"\nrow = [{ metric = \"jain_fairness\" }]",
+        "[[table]]\nid = \"a\"\ntitle = \"A\"\nkind = \"steps\"\nexperiment = \"loss-8\"\nrow = [{ flow = \"tpc\" }]",
+        "[[table]]\nid = \"a\"\ntitle = \"A\"\nkind = \"events\"\nexperiment = \"loss-8\"\nrow = [{ flow = \"tcp\", probe = \"snet\", segment = 0 }]",
+        "[[figure]]\nid = \"a\"\ntitle = \"A\"\ncurve = [{ label = \"x\", flow = \"tcp\", probe = \"cwnd\" }]",
+        "[[figure]]\nid = \"a\"\ntitle = \"A\"\nexperiment = \"two-sources\"\ncurve = [{ label = \"x\", flow = \"tcp\", probe = \"cwnd\", unit = \"segmets\" }]",
+        "[[figure]]\nid = \"a\"\ntitle = \"A\"\nkind = \"sweep\"",
+        "[[figure]]\nid = \"a\"\ntitle = \"A\"\nkind = \"lader\"",
+    ];
+    let told: Vec<String> = wrong
+        .iter()
+        .map(|extra| format!("{extra}\n---\n{}", problems(extra).trim_end()))
+        .collect();
+    insta::assert_snapshot!("refused", told.join("\n\n"));
+}

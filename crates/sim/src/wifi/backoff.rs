@@ -1,0 +1,134 @@
+//! A station's backoff: a number of idle slots still to pass, and the window from which the next is drawn.
+
+use anabranch_transport::Nanos;
+use rand_core::RngCore;
+use rand_pcg::Pcg32;
+
+use super::parameters::{BackoffRange, Parameters};
+
+/// Contention window and backoff counter (IEEE 802.11-1999 §9.2.4, §9.2.5.2).
+///
+/// Nothing happens slot by slot: while the medium is idle only the moment is kept at which counting began, and the slots
+/// that have passed are worked out when a carrier interrupts them.
+#[derive(Clone, Debug)]
+pub(super) struct Backoff {
+    window: u32,
+    slots: u32,
+    drawn: bool,
+    counting_from: Option<Nanos>,
+    rng: Pcg32,
+}
+
+/// What a carrier found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Interrupted {
+    /// Too late: the last slot ends before the carrier can be noticed, and the station transmits.
+    TooLate,
+    /// The count stands still.
+    Frozen,
+    /// Nothing was being counted.
+    Idle,
+}
+
+impl Backoff {
+    pub(super) fn new(parameters: &Parameters, rng: Pcg32) -> Self {
+        Self {
+            window: parameters.cw_min,
+            slots: 0,
+            drawn: false,
+            counting_from: None,
+            rng,
+        }
+    }
+
+    /// Whether a drawn backoff is not over at `now`.
+    pub(super) fn in_progress(&self, now: Nanos, parameters: &Parameters) -> bool {
+        self.drawn
+            && self
+                .counting_from
+                .is_none_or(|from| from + self.span(parameters) > now)
+    }
+
+    /// Whether a backoff was drawn that no transmission has used.
+    pub(super) fn is_drawn(&self) -> bool {
+        self.drawn
+    }
+
+    /// Draws a new backoff; counting begins with [`count_from`](Self::count_from).
+    pub(super) fn draw(&mut self, parameters: &Parameters) {
+        let choices = match parameters.backoff_range {
+            BackoffRange::ThroughWindow => self.window + 1,
+            BackoffRange::BelowWindow => self.window,
+        };
+        self.slots = below(&mut self.rng, choices);
+        self.drawn = true;
+        self.counting_from = None;
+    }
+
+    /// No backoff: nothing drawn, nothing to count.
+    pub(super) fn clear(&mut self) {
+        self.slots = 0;
+        self.drawn = false;
+        self.counting_from = None;
+    }
+
+    /// Forgets when counting began, so that it can begin anew.
+    pub(super) fn stop(&mut self) {
+        self.counting_from = None;
+    }
+
+    /// The medium is idle, and slots count from `from` on, if they did not already. Returns when the last has passed.
+    pub(super) fn count_from(&mut self, from: Nanos, parameters: &Parameters) -> Nanos {
+        *self.counting_from.get_or_insert(from) + self.span(parameters)
+    }
+
+    /// A carrier begins at `now`, at a station that wants (`pending`) or does not want to transmit.
+    pub(super) fn interrupt(
+        &mut self,
+        now: Nanos,
+        pending: bool,
+        parameters: &Parameters,
+    ) -> Interrupted {
+        let Some(from) = self.counting_from else {
+            return Interrupted::Idle;
+        };
+        let noticed = now + parameters.cca_time;
+        let over = from + self.span(parameters) <= noticed;
+        if over && pending {
+            return Interrupted::TooLate;
+        }
+        if over {
+            self.clear();
+        } else {
+            self.slots -= (noticed.saturating_sub(from) / parameters.slot) as u32;
+            self.counting_from = None;
+        }
+        Interrupted::Frozen
+    }
+
+    /// An attempt failed: the window doubles, up to its largest.
+    pub(super) fn widen(&mut self, parameters: &Parameters) {
+        self.window = (self.window * 2 + 1).min(parameters.cw_max);
+    }
+
+    /// A packet is done with, delivered or given up: the window is the first again.
+    pub(super) fn reset(&mut self, parameters: &Parameters) {
+        self.window = parameters.cw_min;
+    }
+
+    fn span(&self, parameters: &Parameters) -> Nanos {
+        u64::from(self.slots) * parameters.slot
+    }
+}
+
+/// A whole number from 0 up to and without `bound`, uniformly; `bound` is not 0.
+fn below(rng: &mut Pcg32, bound: u32) -> u32 {
+    // Lemire's multiplication; the few low products that would favour some results are drawn again.
+    let unfair = bound.wrapping_neg() % bound;
+    loop {
+        let product = u64::from(rng.next_u32()) * u64::from(bound);
+        if product as u32 >= unfair {
+            return (product >> 32) as u32;
+        }
+    }
+}

@@ -1,0 +1,448 @@
+//! The distributed coordination function: one station's state machine (IEEE 802.11-1999 §9.2).
+//!
+//! It is told what its receiver hears and when its deadline has come, and answers with frames to send. It knows no other
+//! station and no packet; the [`Medium`](super::Medium) carries between them.
+
+use anabranch_transport::Nanos;
+use rand_pcg::Pcg32;
+
+use super::backoff::{Backoff, Interrupted};
+use super::frame::{Frame, FrameKind, StationId};
+use super::ledger::{DropReason, StationStats};
+use super::parameters::{AfterError, IdleAccess, Parameters};
+use super::phy::{Timing, duration_field};
+
+/// "No deadline."
+pub(super) const NEVER: Nanos = Nanos::MAX;
+
+/// The rules of the medium, and what follows from them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    pub(super) parameters: Parameters,
+    pub(super) timing: Timing,
+}
+
+/// What a station is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Activity {
+    /// It waits for its turn, if it has a packet, and listens.
+    Contending,
+    /// It sends this frame SIFS after the one that called for it, whatever the medium does (§9.2.8).
+    Responding(Frame),
+    /// It sends, or has sent, an RTS or a data frame, and waits for the CTS or the ACK.
+    Awaiting(FrameKind),
+    /// It would have given up waiting, but a frame is being received, which may be the one.
+    AwaitingEnd(FrameKind),
+}
+
+/// The packet on its way, as the state machine knows it.
+#[derive(Clone, Copy, Debug)]
+struct Outgoing {
+    to: StationId,
+    air_time: Nanos,
+    sequence: u16,
+    announced: bool,
+    retry: bool,
+}
+
+/// How the packet on its way ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Finished {
+    /// Its ACK came.
+    Confirmed,
+    /// The retry limit was reached.
+    GivenUp(DropReason),
+}
+
+/// What came of a deadline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expired {
+    /// The station transmits.
+    Transmit(Frame),
+    /// An attempt failed; with `Some` it was the last.
+    Failed(Option<Finished>),
+    /// Nothing yet.
+    Waiting,
+}
+
+/// What came of a frame that was decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Decoded {
+    /// It carries a packet that this station has not had.
+    pub(super) fresh: bool,
+    /// It ended the station's own packet's way.
+    pub(super) finished: Option<Finished>,
+}
+
+/// One station's medium access control.
+#[derive(Clone, Debug)]
+pub(super) struct Dcf {
+    me: StationId,
+    activity: Activity,
+    head: Option<Outgoing>,
+    backoff: Backoff,
+    short_retries: u32,
+    long_retries: u32,
+    next_sequence: u16,
+    /// The last sequence number from each station.
+    last_heard: Vec<Option<u16>>,
+    carrier: bool,
+    idle_since: Nanos,
+    /// DIFS, or EIFS after an error, from `idle_since`.
+    gap: Nanos,
+    nav_until: Nanos,
+    /// No slot counts before this: DIFS after this station's own transmissions and timeouts.
+    hold_until: Nanos,
+    transmitting_until: Nanos,
+    deadline: Nanos,
+    pub(super) stats: StationStats,
+}
+
+impl Dcf {
+    pub(super) fn new(me: StationId, rules: &Rules, rng: Pcg32) -> Self {
+        Self {
+            me,
+            activity: Activity::Contending,
+            head: None,
+            backoff: Backoff::new(&rules.parameters, rng),
+            short_retries: 0,
+            long_retries: 0,
+            next_sequence: 0,
+            last_heard: Vec::new(),
+            carrier: false,
+            idle_since: 0,
+            gap: rules.timing.difs,
+            nav_until: 0,
+            hold_until: 0,
+            transmitting_until: 0,
+            deadline: NEVER,
+            stats: StationStats::default(),
+        }
+    }
+
+    /// When [`expire`](Self::expire) is due.
+    pub(super) fn deadline(&self) -> Nanos {
+        self.deadline
+    }
+
+    /// The sequence number of the packet on its way.
+    pub(super) fn sequence_on_its_way(&self) -> Option<u16> {
+        self.head.map(|head| head.sequence)
+    }
+
+    /// The next packet, of `bytes`, for `to`; only when none is on its way. [`arm`](Self::arm) must follow.
+    pub(super) fn offer(&mut self, now: Nanos, to: StationId, bytes: u32, rules: &Rules) {
+        let Rules { parameters, timing } = rules;
+        self.head = Some(Outgoing {
+            to,
+            air_time: timing.data(parameters, bytes),
+            sequence: self.next_sequence,
+            announced: bytes + parameters.data_overhead > parameters.rts_threshold,
+            retry: false,
+        });
+        self.next_sequence = (self.next_sequence + 1) % 4096;
+        if self.backoff.in_progress(now, parameters) {
+            return;
+        }
+        self.backoff.clear();
+        let idle = self.activity == Activity::Contending
+            && !self.carrier
+            && self.nav_until <= now
+            && self.transmitting_until <= now;
+        if idle && parameters.idle_access == IdleAccess::Backoff {
+            self.hold_until = self.hold_until.max(now + timing.difs);
+        }
+        if !idle || parameters.idle_access == IdleAccess::Backoff {
+            self.backoff.draw(parameters);
+        }
+    }
+
+    /// Works out the deadline anew; due after all but [`carrier_begins`](Self::carrier_begins).
+    pub(super) fn arm(&mut self, now: Nanos, rules: &Rules) {
+        if self.activity != Activity::Contending {
+            return;
+        }
+        self.deadline = NEVER;
+        if self.carrier {
+            return;
+        }
+        let difs = rules.timing.difs;
+        let from = (self.idle_since + self.gap)
+            .max(self.nav_until + difs)
+            .max(self.hold_until);
+        let over = self.backoff.count_from(from, &rules.parameters);
+        if self.head.is_some() {
+            self.deadline = over.max(now);
+        }
+    }
+
+    /// The first signal reaches the antenna of a station that heard none.
+    pub(super) fn carrier_begins(&mut self, now: Nanos, rules: &Rules) {
+        self.carrier = true;
+        self.gap = rules.timing.difs;
+        if self.activity != Activity::Contending {
+            return;
+        }
+        let pending = self.head.is_some();
+        if self.backoff.interrupt(now, pending, &rules.parameters) != Interrupted::Frozen {
+            return;
+        }
+        if pending && !self.backoff.is_drawn() {
+            // It would have gone without a backoff after DIFS, but the medium did not stay idle that long (§9.2.5.1).
+            self.backoff.draw(&rules.parameters);
+        }
+        self.deadline = NEVER;
+    }
+
+    /// The last signal leaves the antenna. What it was must be told before, and [`arm`](Self::arm) called after.
+    pub(super) fn carrier_ends(&mut self, now: Nanos) {
+        self.carrier = false;
+        self.idle_since = now;
+    }
+
+    /// The deadline has come. `following`: the receiver is in the middle of a frame.
+    pub(super) fn expire(&mut self, now: Nanos, following: bool, rules: &Rules) -> Expired {
+        match self.activity {
+            Activity::Contending => match self.head {
+                Some(head) => Expired::Transmit(self.open(now, head, rules)),
+                None => {
+                    self.deadline = NEVER;
+                    Expired::Waiting
+                }
+            },
+            Activity::Responding(frame) => {
+                self.transmit(now, &frame, rules);
+                Expired::Transmit(frame)
+            }
+            Activity::Awaiting(kind) if following => {
+                self.activity = Activity::AwaitingEnd(kind);
+                self.deadline = NEVER;
+                Expired::Waiting
+            }
+            Activity::Awaiting(_) | Activity::AwaitingEnd(_) => {
+                Expired::Failed(self.fail(now, rules))
+            }
+        }
+    }
+
+    /// A frame was decoded that ends at `now`.
+    pub(super) fn decoded(&mut self, now: Nanos, frame: &Frame, rules: &Rules) -> Decoded {
+        self.gap = rules.timing.difs; // an error before it is forgiven (§9.2.3.4)
+        let mine = frame.to == self.me;
+        if !mine {
+            self.nav_until = self.nav_until.max(now + frame.duration);
+        }
+        let mut outcome = Decoded::default();
+        if let Activity::Awaiting(kind) | Activity::AwaitingEnd(kind) = self.activity {
+            if mine && frame.kind == kind {
+                outcome.finished = self.answered(now, kind, rules);
+                return outcome;
+            }
+            // Whatever else is received in place of the response means that there is none (§9.2.8).
+            outcome.finished = self.fail(now, rules);
+        }
+        if mine && self.activity == Activity::Contending {
+            outcome.fresh = self.addressed(now, frame, rules);
+        }
+        outcome
+    }
+
+    /// A frame was heard that ends at `now` and could not be decoded.
+    pub(super) fn spoiled(&mut self, now: Nanos, rules: &Rules) {
+        self.stats.spoiled += 1;
+        match rules.parameters.after_error {
+            AfterError::EifsInsteadOfDifs => self.gap = rules.timing.eifs,
+            AfterError::EifsThenDifs => {
+                self.nav_until = self.nav_until.max(now + rules.timing.eifs)
+            }
+        }
+    }
+
+    /// The receiver has nothing more to follow: if a response was still hoped for, it is not coming.
+    pub(super) fn nothing_followed(&mut self, now: Nanos, rules: &Rules) -> Option<Finished> {
+        match self.activity {
+            Activity::AwaitingEnd(_) => self.fail(now, rules),
+            _ => None,
+        }
+    }
+
+    /// Opens an exchange for the packet on its way.
+    fn open(&mut self, now: Nanos, head: Outgoing, rules: &Rules) -> Frame {
+        let Timing { rts, cts, ack, .. } = rules.timing;
+        let sifs = rules.parameters.sifs;
+        self.backoff.clear();
+        let frame = if head.announced {
+            let rest = 3 * sifs + cts + head.air_time + ack;
+            Frame {
+                kind: FrameKind::Rts,
+                from: self.me,
+                to: head.to,
+                air_time: rts,
+                duration: duration_field(rest),
+                sequence: 0,
+                retry: false,
+            }
+        } else {
+            self.data_frame(head, rules)
+        };
+        self.transmit(now, &frame, rules);
+        frame
+    }
+
+    fn data_frame(&self, head: Outgoing, rules: &Rules) -> Frame {
+        Frame {
+            kind: FrameKind::Data,
+            from: self.me,
+            to: head.to,
+            air_time: head.air_time,
+            duration: duration_field(rules.parameters.sifs + rules.timing.ack),
+            sequence: head.sequence,
+            retry: head.retry,
+        }
+    }
+
+    /// Enters the state of a station whose `frame` begins now.
+    fn transmit(&mut self, now: Nanos, frame: &Frame, rules: &Rules) {
+        let Timing {
+            difs,
+            cts_timeout,
+            ack_timeout,
+            ..
+        } = rules.timing;
+        let end = now + frame.air_time;
+        self.transmitting_until = end;
+        self.hold_until = self.hold_until.max(end + difs);
+        self.stats.transmitted(frame);
+        let awaited = match frame.kind {
+            FrameKind::Rts => Some((FrameKind::Cts, cts_timeout)),
+            FrameKind::Data => Some((FrameKind::Ack, ack_timeout)),
+            FrameKind::Cts | FrameKind::Ack => None,
+        };
+        match awaited {
+            Some((kind, timeout)) => {
+                self.activity = Activity::Awaiting(kind);
+                self.deadline = end + timeout;
+            }
+            None => {
+                self.activity = Activity::Contending;
+                self.backoff.stop();
+                self.arm(now, rules);
+            }
+        }
+    }
+
+    /// The awaited response came.
+    fn answered(&mut self, now: Nanos, kind: FrameKind, rules: &Rules) -> Option<Finished> {
+        if kind == FrameKind::Cts {
+            self.short_retries = 0;
+            if let Some(head) = self.head {
+                self.respond(now, self.data_frame(head, rules), rules);
+            }
+            return None;
+        }
+        self.stats.confirmed += 1;
+        self.finish(now, Finished::Confirmed, rules)
+    }
+
+    /// The awaited response did not come (§9.2.5.3).
+    fn fail(&mut self, now: Nanos, rules: &Rules) -> Option<Finished> {
+        let parameters = &rules.parameters;
+        let rts_failed = matches!(
+            self.activity,
+            Activity::Awaiting(FrameKind::Cts) | Activity::AwaitingEnd(FrameKind::Cts)
+        );
+        self.activity = Activity::Contending;
+        let head = self.head.as_mut()?;
+        let long = head.announced && !rts_failed;
+        if rts_failed {
+            self.stats.cts_missing += 1;
+        } else {
+            self.stats.ack_missing += 1;
+            head.retry = true;
+        }
+        let (count, limit, reason) = if long {
+            (
+                &mut self.long_retries,
+                parameters.long_retry_limit,
+                DropReason::LongRetryLimit,
+            )
+        } else {
+            (
+                &mut self.short_retries,
+                parameters.short_retry_limit,
+                DropReason::ShortRetryLimit,
+            )
+        };
+        *count += 1;
+        if *count >= limit {
+            return self.finish(now, Finished::GivenUp(reason), rules);
+        }
+        self.backoff.widen(parameters);
+        self.contend_again(now, rules);
+        None
+    }
+
+    /// The packet on its way is done with; a backoff follows, whether or not another packet does (§9.2.5.2).
+    fn finish(&mut self, now: Nanos, finished: Finished, rules: &Rules) -> Option<Finished> {
+        self.activity = Activity::Contending;
+        self.head = None;
+        self.short_retries = 0;
+        self.long_retries = 0;
+        self.backoff.reset(&rules.parameters);
+        self.contend_again(now, rules);
+        Some(finished)
+    }
+
+    fn contend_again(&mut self, now: Nanos, rules: &Rules) {
+        self.backoff.draw(&rules.parameters);
+        self.hold_until = self.hold_until.max(now + rules.timing.difs);
+    }
+
+    /// A frame for this station, which is free to answer. Returns whether it brings a packet not had before.
+    fn addressed(&mut self, now: Nanos, frame: &Frame, rules: &Rules) -> bool {
+        let Timing { cts, ack, .. } = rules.timing;
+        let answer = |kind, air_time, duration| Frame {
+            kind,
+            from: frame.to,
+            to: frame.from,
+            air_time,
+            duration,
+            sequence: 0,
+            retry: false,
+        };
+        match frame.kind {
+            FrameKind::Data => {
+                self.respond(now, answer(FrameKind::Ack, ack, 0), rules);
+                self.is_fresh(frame)
+            }
+            // §9.2.5.7: no CTS while the NAV says that somebody else has the medium.
+            FrameKind::Rts if self.nav_until <= now => {
+                let rest = frame.duration.saturating_sub(rules.parameters.sifs + cts);
+                self.respond(
+                    now,
+                    answer(FrameKind::Cts, cts, duration_field(rest)),
+                    rules,
+                );
+                false
+            }
+            FrameKind::Rts | FrameKind::Cts | FrameKind::Ack => false,
+        }
+    }
+
+    fn respond(&mut self, now: Nanos, frame: Frame, rules: &Rules) {
+        self.activity = Activity::Responding(frame);
+        self.deadline = now + rules.parameters.sifs;
+    }
+
+    /// Whether a data frame is not a repetition of the one before from its sender (§9.2.9).
+    fn is_fresh(&mut self, frame: &Frame) -> bool {
+        let index = frame.from.index();
+        if self.last_heard.len() <= index {
+            self.last_heard.resize(index + 1, None);
+        }
+        let repeated = frame.retry && self.last_heard[index] == Some(frame.sequence);
+        self.last_heard[index] = Some(frame.sequence);
+        self.stats.duplicates += u64::from(repeated);
+        !repeated
+    }
+}

@@ -1,0 +1,544 @@
+//! The shared medium: stations, what is on the air between them, and what becomes of their packets.
+
+use std::collections::VecDeque;
+
+use anabranch_transport::Nanos;
+use rand_pcg::Pcg32;
+
+use super::dcf::{Dcf, Expired, Finished, NEVER, Rules};
+use super::frame::{Frame, MacAddress, StationId};
+use super::ledger::{DropReason, Ledger, StationStats};
+use super::parameters::{ParameterError, Parameters};
+use super::phy::{Ending, Receiver, Timing, TransmissionId};
+use super::propagation::{Position, propagation_delay};
+
+/// A packet that has reached its receiver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery<P> {
+    /// When its last bit arrived.
+    pub at: Nanos,
+    /// Its sender.
+    pub from: StationId,
+    /// Its receiver.
+    pub to: StationId,
+    /// Its length in bytes, without the frame around it.
+    pub bytes: u32,
+    /// The packet.
+    pub payload: P,
+}
+
+/// A packet that was not delivered, and will not be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped<P> {
+    /// When.
+    pub at: Nanos,
+    /// Its sender, which dropped it.
+    pub from: StationId,
+    /// Whom it was for.
+    pub to: StationId,
+    /// Its length in bytes, without the frame around it.
+    pub bytes: u32,
+    /// Why.
+    pub reason: DropReason,
+    /// The packet.
+    pub payload: P,
+}
+
+/// What became of a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome<P> {
+    /// It arrived.
+    Delivered(Delivery<P>),
+    /// It was given up on its way. (What [`Medium::enqueue`] refuses, it hands back at once.)
+    Dropped(Dropped<P>),
+}
+
+/// A frame that was put on the air, for traces and captures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// When its first bit left the antenna.
+    pub at: Nanos,
+    /// The frame.
+    pub frame: Frame,
+}
+
+/// A packet in a station's queue. The payload leaves at its delivery; the rest goes on until the sender knows.
+#[derive(Debug)]
+struct Queued<P> {
+    to: StationId,
+    bytes: u32,
+    payload: Option<P>,
+}
+
+/// Somebody who notices a station's transmissions.
+#[derive(Clone, Copy, Debug)]
+struct Listener {
+    station: StationId,
+    delay: Nanos,
+    power: f64,
+}
+
+#[derive(Debug)]
+struct Station<P> {
+    position: Position,
+    address: MacAddress,
+    dcf: Dcf,
+    receiver: Receiver,
+    queue: VecDeque<Queued<P>>,
+    /// By delay, then by station.
+    listeners: Vec<Listener>,
+}
+
+/// A frame on the air: it begins at one listener after the other, and ends so.
+#[derive(Clone, Copy, Debug)]
+struct Transmission {
+    id: TransmissionId,
+    frame: Frame,
+    start: Nanos,
+    begun: usize,
+    ended: usize,
+    /// When it next begins or ends somewhere.
+    next: Nanos,
+}
+
+/// An 802.11 medium, shared by stations that do not move; generic over what a packet is.
+///
+/// It is driven like all here: [`advance`](Self::advance) to a time not after [`next_event`](Self::next_event),
+/// [`enqueue`](Self::enqueue) what the stations are to send, and drain [`poll_outcome`](Self::poll_outcome).
+#[derive(Debug)]
+pub struct Medium<P> {
+    rules: Rules,
+    seed: u64,
+    stations: Vec<Station<P>>,
+    /// Each station's deadline, side by side so that the earliest is found quickly.
+    deadlines: Vec<Nanos>,
+    /// In order of their start.
+    air: Vec<Transmission>,
+    next_transmission: TransmissionId,
+    now: Nanos,
+    events: u64,
+    ledger: Ledger,
+    outcomes: VecDeque<Outcome<P>>,
+    sightings: Option<Vec<Sighting>>,
+}
+
+impl<P> Medium<P> {
+    /// A medium without stations. `seed` is one draw of the medium's own random stream; each station's backoffs come
+    /// from a stream of their own that follows from it and the station's number, so that one more station leaves the
+    /// others' draws as they were.
+    ///
+    /// # Errors
+    /// [`ParameterError`] if `parameters` contradict themselves.
+    pub fn new(parameters: Parameters, seed: u64) -> Result<Self, ParameterError> {
+        parameters.validate()?;
+        Ok(Self {
+            rules: Rules {
+                parameters,
+                timing: Timing::new(&parameters),
+            },
+            seed,
+            stations: Vec::new(),
+            deadlines: Vec::new(),
+            air: Vec::new(),
+            next_transmission: 0,
+            now: 0,
+            events: 0,
+            ledger: Ledger::default(),
+            outcomes: VecDeque::new(),
+            sightings: None,
+        })
+    }
+
+    /// Adds a station.
+    ///
+    /// # Errors
+    /// [`ParameterError::Position`] if the position is not finite, [`ParameterError::Stations`] if there are 65535,
+    /// [`ParameterError::Late`] after the first packet.
+    pub fn add_station(
+        &mut self,
+        position: Position,
+        address: MacAddress,
+    ) -> Result<StationId, ParameterError> {
+        if !(position.x.is_finite() && position.y.is_finite()) {
+            return Err(ParameterError::Position);
+        }
+        if self.ledger.offered > 0 {
+            return Err(ParameterError::Late);
+        }
+        let id = u16::try_from(self.stations.len())
+            .ok()
+            .filter(|&id| id < u16::MAX);
+        let id = StationId(id.ok_or(ParameterError::Stations)?);
+        let rng = backoff_stream(self.seed, id);
+        let mut listeners = Vec::new();
+        let radio = &self.rules.parameters.radio;
+        for (index, other) in self.stations.iter_mut().enumerate() {
+            let distance = position.distance(other.position);
+            let (delay, power) = (propagation_delay(distance), radio.received_power(distance));
+            if power >= radio.carrier_sense_threshold {
+                listeners.push(Listener {
+                    station: StationId(index as u16),
+                    delay,
+                    power,
+                });
+                other.listeners.push(Listener {
+                    station: id,
+                    delay,
+                    power,
+                });
+                other
+                    .listeners
+                    .sort_by_key(|listener| (listener.delay, listener.station));
+            }
+        }
+        listeners.sort_by_key(|listener| (listener.delay, listener.station));
+        self.stations.push(Station {
+            position,
+            address,
+            dcf: Dcf::new(id, &self.rules, rng),
+            receiver: Receiver::default(),
+            queue: VecDeque::new(),
+            listeners,
+        });
+        self.deadlines.push(NEVER);
+        Ok(id)
+    }
+
+    /// Hands `station` a packet of `bytes` for `to`, first advancing to `now`.
+    ///
+    /// # Errors
+    /// The packet back, if the queue is full or the packet too long. It is in the ledger, and not among the outcomes.
+    ///
+    /// # Panics
+    /// If either is no station of this medium, or both are one.
+    pub fn enqueue(
+        &mut self,
+        now: Nanos,
+        station: StationId,
+        to: StationId,
+        bytes: u32,
+        payload: P,
+    ) -> Result<(), Dropped<P>> {
+        assert!(
+            to.index() < self.stations.len() && to != station,
+            "a packet from {station:?} for {to:?}"
+        );
+        self.advance(now);
+        self.ledger.offered += 1;
+        let parameters = &self.rules.parameters;
+        let sender = &mut self.stations[station.index()];
+        let refusal = if bytes > parameters.longest_packet {
+            Some(DropReason::TooLong)
+        } else if sender.queue.len() >= parameters.queue_limit {
+            Some(DropReason::QueueFull)
+        } else {
+            None
+        };
+        if let Some(reason) = refusal {
+            self.ledger.dropped[reason as usize] += 1;
+            return Err(Dropped {
+                at: now,
+                from: station,
+                to,
+                bytes,
+                reason,
+                payload,
+            });
+        }
+        self.ledger.waiting += 1;
+        sender.queue.push_back(Queued {
+            to,
+            bytes,
+            payload: Some(payload),
+        });
+        if sender.queue.len() == 1 {
+            sender.dcf.offer(now, to, bytes, &self.rules);
+            self.rearm(station, now);
+        }
+        Ok(())
+    }
+
+    /// When something next happens on the medium, if nothing is enqueued before.
+    pub fn next_event(&self) -> Option<Nanos> {
+        let (at, _) = self.next_deadline();
+        Some(self.next_edge().map_or(at, |(edge, _)| edge.min(at))).filter(|&at| at != NEVER)
+    }
+
+    /// Lets everything happen up to and at `now`; what came of it waits in [`poll_outcome`](Self::poll_outcome).
+    pub fn advance(&mut self, now: Nanos) {
+        loop {
+            let (deadline, station) = self.next_deadline();
+            // A signal's edge goes before a deadline at the same time: an ACK that arrives with the timeout is in time.
+            match self.next_edge() {
+                Some((at, index)) if at <= deadline && at <= now => self.pass_edge(at, index),
+                _ if deadline <= now && deadline != NEVER => {
+                    self.expire(deadline, StationId(station as u16))
+                }
+                _ => break,
+            }
+            self.events += 1;
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// The next packet that was delivered or given up, in the order of time.
+    pub fn poll_outcome(&mut self) -> Option<Outcome<P>> {
+        self.outcomes.pop_front()
+    }
+
+    /// Records every frame from now on, or no more.
+    pub fn observe(&mut self, on: bool) {
+        self.sightings = on.then(Vec::new);
+    }
+
+    /// The frames recorded since the last call.
+    pub fn drain_sightings(&mut self) -> impl Iterator<Item = Sighting> + '_ {
+        self.sightings
+            .iter_mut()
+            .flat_map(|sightings| sightings.drain(..))
+    }
+
+    /// The account of all packets.
+    pub fn ledger(&self) -> Ledger {
+        self.ledger
+    }
+
+    /// What `station` has done and heard.
+    pub fn stats(&self, station: StationId) -> StationStats {
+        self.stations[station.index()].dcf.stats
+    }
+
+    /// Packets at `station`, that on its way included.
+    pub fn queue_length(&self, station: StationId) -> usize {
+        self.stations[station.index()].queue.len()
+    }
+
+    /// The address and the position of `station`.
+    pub fn station(&self, station: StationId) -> (MacAddress, Position) {
+        let station = &self.stations[station.index()];
+        (station.address, station.position)
+    }
+
+    /// Signals' edges and deadlines handled so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// The parameters it was made of.
+    pub fn parameters(&self) -> &Parameters {
+        &self.rules.parameters
+    }
+
+    /// The spans that follow from them.
+    pub fn timing(&self) -> &Timing {
+        &self.rules.timing
+    }
+
+    /// The earliest deadline and its station; the first of those that share it.
+    fn next_deadline(&self) -> (Nanos, usize) {
+        let mut earliest = (NEVER, 0);
+        for (index, &deadline) in self.deadlines.iter().enumerate() {
+            if deadline < earliest.0 {
+                earliest = (deadline, index);
+            }
+        }
+        earliest
+    }
+
+    /// The earliest beginning or end of a signal somewhere, and its place in `air`; the older of two at once.
+    fn next_edge(&self) -> Option<(Nanos, usize)> {
+        let mut earliest: Option<(Nanos, usize)> = None;
+        for (index, transmission) in self.air.iter().enumerate() {
+            if earliest.is_none_or(|(at, _)| transmission.next < at) {
+                earliest = Some((transmission.next, index));
+            }
+        }
+        earliest
+    }
+
+    /// Works out `station`'s deadline and keeps it where the earliest is looked for.
+    fn rearm(&mut self, station: StationId, now: Nanos) {
+        let dcf = &mut self.stations[station.index()].dcf;
+        dcf.arm(now, &self.rules);
+        self.deadlines[station.index()] = dcf.deadline();
+    }
+
+    /// `station`'s deadline has come.
+    fn expire(&mut self, now: Nanos, station: StationId) {
+        let Station { dcf, receiver, .. } = &mut self.stations[station.index()];
+        match dcf.expire(now, receiver.is_following(), &self.rules) {
+            Expired::Transmit(frame) => {
+                receiver.transmit(now + frame.air_time);
+                self.deadlines[station.index()] = dcf.deadline();
+                self.put_on_air(now, frame);
+            }
+            Expired::Failed(finished) => self.settle(now, station, finished),
+            Expired::Waiting => self.deadlines[station.index()] = dcf.deadline(),
+        }
+    }
+
+    fn put_on_air(&mut self, start: Nanos, frame: Frame) {
+        if let Some(sightings) = &mut self.sightings {
+            sightings.push(Sighting { at: start, frame });
+        }
+        if let Some(nearest) = self.stations[frame.from.index()].listeners.first() {
+            let next = start + nearest.delay;
+            self.air.push(Transmission {
+                id: self.next_transmission,
+                frame,
+                start,
+                begun: 0,
+                ended: 0,
+                next,
+            });
+            self.next_transmission += 1;
+        }
+    }
+
+    /// The next beginning or end of a transmission, at its next listener.
+    fn pass_edge(&mut self, now: Nanos, index: usize) {
+        let transmission = &mut self.air[index];
+        let Transmission {
+            id,
+            frame,
+            start,
+            begun,
+            ended,
+            ..
+        } = *transmission;
+        let listeners = &self.stations[frame.from.index()].listeners;
+        let end = start + frame.air_time;
+        let begins = listeners
+            .get(begun)
+            .map_or(NEVER, |listener| start + listener.delay);
+        let ends = end + listeners[ended].delay;
+        // A span shorter than the difference of two delays begins here before it has ended there, or not.
+        let beginning = begins <= ends;
+        let listener = listeners[if beginning { begun } else { ended }];
+        if beginning {
+            transmission.begun += 1;
+        } else {
+            transmission.ended += 1;
+        }
+        let begins = listeners
+            .get(transmission.begun)
+            .map_or(NEVER, |listener| start + listener.delay);
+        match listeners.get(transmission.ended) {
+            Some(listener) => transmission.next = begins.min(end + listener.delay),
+            None => drop(self.air.remove(index)),
+        }
+        if beginning {
+            self.signal_begins(now, listener, id);
+        } else {
+            self.signal_ends(now, listener.station, id, &frame);
+        }
+    }
+
+    fn signal_begins(&mut self, now: Nanos, listener: Listener, id: TransmissionId) {
+        let Station { dcf, receiver, .. } = &mut self.stations[listener.station.index()];
+        let first = !receiver.is_busy();
+        let arrival = receiver.begin(now, id, listener.power, &self.rules.parameters.radio);
+        dcf.stats.heard(arrival);
+        if first {
+            dcf.carrier_begins(now, &self.rules);
+            self.deadlines[listener.station.index()] = dcf.deadline();
+        }
+    }
+
+    fn signal_ends(&mut self, now: Nanos, station: StationId, id: TransmissionId, frame: &Frame) {
+        let Station { dcf, receiver, .. } = &mut self.stations[station.index()];
+        let ending = receiver.end(id);
+        if !receiver.is_busy() {
+            dcf.carrier_ends(now);
+        }
+        let (fresh, mut finished) = match ending {
+            Ending::Decoded => {
+                let decoded = dcf.decoded(now, frame, &self.rules);
+                (decoded.fresh, decoded.finished)
+            }
+            Ending::Spoiled => {
+                dcf.spoiled(now, &self.rules);
+                (false, None)
+            }
+            Ending::Ignored => (false, None),
+        };
+        if !receiver.is_following() {
+            finished = finished.or(dcf.nothing_followed(now, &self.rules));
+        }
+        if fresh {
+            self.deliver(now, frame);
+        }
+        self.settle(now, station, finished);
+    }
+
+    /// The packet of a data frame has arrived.
+    fn deliver(&mut self, now: Nanos, frame: &Frame) {
+        let sender = &mut self.stations[frame.from.index()];
+        if sender.dcf.sequence_on_its_way() != Some(frame.sequence) {
+            return;
+        }
+        let Some(packet) = sender.queue.front_mut() else {
+            return;
+        };
+        if let Some(payload) = packet.payload.take() {
+            self.ledger.waiting -= 1;
+            self.ledger.delivered += 1;
+            let (from, to, bytes) = (frame.from, frame.to, packet.bytes);
+            self.outcomes.push_back(Outcome::Delivered(Delivery {
+                at: now,
+                from,
+                to,
+                bytes,
+                payload,
+            }));
+        }
+    }
+
+    /// Takes a finished packet out of `station`'s queue, offers the next, and sets the deadline.
+    fn settle(&mut self, now: Nanos, station: StationId, finished: Option<Finished>) {
+        if let Some(finished) = finished {
+            let sender = &mut self.stations[station.index()];
+            let packet = sender.queue.pop_front();
+            if let Some(next) = sender.queue.front() {
+                sender.dcf.offer(now, next.to, next.bytes, &self.rules);
+            }
+            if let (Some(packet), Finished::GivenUp(reason)) = (packet, finished) {
+                self.give_up(now, station, packet, reason);
+            }
+        }
+        self.rearm(station, now);
+    }
+
+    fn give_up(&mut self, at: Nanos, from: StationId, packet: Queued<P>, reason: DropReason) {
+        let Queued { to, bytes, payload } = packet;
+        match payload {
+            Some(payload) => {
+                self.ledger.waiting -= 1;
+                self.ledger.dropped[reason as usize] += 1;
+                self.outcomes.push_back(Outcome::Dropped(Dropped {
+                    at,
+                    from,
+                    to,
+                    bytes,
+                    reason,
+                    payload,
+                }));
+            }
+            None => self.ledger.delivered_unconfirmed += 1,
+        }
+    }
+}
+
+/// The stream of `station`'s backoffs. State and increment are both scattered: generators that differ in a small increment
+/// alone are shifted copies of one sequence, and stations would draw alike.
+fn backoff_stream(seed: u64, station: StationId) -> Pcg32 {
+    // SplitMix64.
+    let scatter = |value: u64| {
+        let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    };
+    let state = scatter(scatter(seed) ^ u64::from(station.0));
+    Pcg32::new(state, scatter(state))
+}

@@ -1,0 +1,165 @@
+//! How much of a transmission's power reaches an antenna, and when.
+//!
+//! Powers are linear (watts) and come out of `+ - * /` and `sqrt` alone, so that two machines never disagree about who
+//! hears whom.
+
+use anabranch_transport::Nanos;
+
+/// The speed of light in vacuum, m/s.
+pub const SPEED_OF_LIGHT: f64 = 299_792_458.0;
+
+/// Where an antenna stands: metres on a flat ground.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Position {
+    /// Metres east of the origin.
+    pub x: f64,
+    /// Metres north of the origin.
+    pub y: f64,
+}
+
+impl Position {
+    /// The point `(x, y)`, in metres.
+    pub const fn new(x: f64, y: f64) -> Self {
+        Self { x, y }
+    }
+
+    /// Metres from here to `other`.
+    pub fn distance(self, other: Position) -> f64 {
+        let (dx, dy) = (self.x - other.x, self.y - other.y);
+        (dx * dx + dy * dy).sqrt()
+    }
+}
+
+/// How long light takes for `distance` metres, whole nanoseconds rounded down; 0.3 m cost one.
+pub fn propagation_delay(distance: f64) -> Nanos {
+    (distance * 1e9 / SPEED_OF_LIGHT) as Nanos
+}
+
+/// The law by which power falls with distance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Propagation {
+    /// Friis' equation: with the square of the distance.
+    FreeSpace,
+    /// Friis' equation up to the crossover distance `4 pi h_t h_r / lambda`, and beyond it, where the ray reflected from
+    /// the ground cancels more and more of the direct one, with the fourth power of the distance.
+    #[default]
+    TwoRayGround,
+}
+
+/// Antennas, transmitters and receivers; all stations of a medium have the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Radio {
+    /// Power fed to the antenna, watts.
+    pub transmit_power: f64,
+    /// Carrier frequency, hertz.
+    pub frequency: f64,
+    /// A frame weaker than this (watts) cannot be decoded.
+    pub receive_threshold: f64,
+    /// A signal weaker than this (watts) is not noticed at all: the medium seems idle, and nothing is disturbed.
+    /// Not above `receive_threshold`.
+    pub carrier_sense_threshold: f64,
+    /// A frame survives overlapping signals if its power is at least this many times the sum of theirs (a ratio, not dB).
+    pub capture_ratio: f64,
+    /// Gain of the transmitting antenna, a ratio.
+    pub transmit_gain: f64,
+    /// Gain of the receiving antenna, a ratio.
+    pub receive_gain: f64,
+    /// Height of every antenna above the ground, metres.
+    pub antenna_height: f64,
+    /// Losses in the system other than propagation, a ratio of at least 1.
+    pub system_loss: f64,
+    /// The law of propagation.
+    pub propagation: Propagation,
+}
+
+impl Radio {
+    /// Metres of one wave.
+    pub fn wavelength(&self) -> f64 {
+        SPEED_OF_LIGHT / self.frequency
+    }
+
+    /// Metres beyond which [`Propagation::TwoRayGround`] leaves Friis' equation.
+    pub fn crossover_distance(&self) -> f64 {
+        4.0 * std::f64::consts::PI * self.antenna_height * self.antenna_height / self.wavelength()
+    }
+
+    /// Watts that arrive over `distance` metres. No more than was sent: Friis' equation does not hold in the antenna's
+    /// immediate neighbourhood, where it would promise a gain.
+    pub fn received_power(&self, distance: f64) -> f64 {
+        let sent = self.transmit_power * self.transmit_gain * self.receive_gain / self.system_loss;
+        let square = distance * distance;
+        let gain = if self.propagation == Propagation::TwoRayGround
+            && distance > self.crossover_distance()
+        {
+            let height = self.antenna_height * self.antenna_height;
+            height * height / (square * square)
+        } else {
+            let reach = self.wavelength() / (4.0 * std::f64::consts::PI);
+            if square <= reach * reach {
+                1.0
+            } else {
+                reach * reach / square
+            }
+        };
+        sent * gain
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wifi::Parameters;
+
+    fn close(found: f64, expected: f64) {
+        assert!(
+            (found / expected - 1.0).abs() < 1e-3,
+            "{found:e} instead of {expected:e}"
+        );
+    }
+
+    #[test]
+    fn friis_by_hand() {
+        // Rafiq's access point to his first node: (1, 2) to (80, 30), 83.815 m. lambda = 0.124914 m,
+        // (lambda / 4 pi d)^2 = 1.40657e-8, times 33.962527 mW.
+        let radio = Parameters::rafiq2007().radio;
+        let distance = Position::new(1.0, 2.0).distance(Position::new(80.0, 30.0));
+        close(distance, 83.815);
+        close(radio.received_power(distance), 4.7771e-10);
+        assert_eq!(propagation_delay(distance), 279);
+    }
+
+    #[test]
+    fn two_rays_take_over_beyond_the_crossover() {
+        let mut radio = Parameters::rafiq2007().radio;
+        close(radio.crossover_distance(), 226.35);
+        // h^4 / d^4 at 400 m: 5.0625 / 2.56e10 = 1.97754e-10.
+        close(radio.received_power(400.0), 3.3962527e-2 * 1.97754e-10);
+        radio.propagation = Propagation::FreeSpace;
+        close(radio.received_power(400.0), 3.3962527e-2 * 6.1755e-10);
+    }
+
+    #[test]
+    fn the_two_laws_meet_at_the_crossover() {
+        let radio = Parameters::ieee80211b().radio;
+        let crossover = radio.crossover_distance();
+        close(
+            radio.received_power(crossover * 1.000_001),
+            radio.received_power(crossover * 0.999_999),
+        );
+    }
+
+    #[test]
+    fn power_is_never_gained_and_never_grows_with_distance() {
+        let radio = Parameters::ieee80211b().radio;
+        let mut last = radio.received_power(0.0);
+        assert_eq!(last, radio.transmit_power);
+        for step in 1..20_000 {
+            let power = radio.received_power(f64::from(step) * 0.05);
+            assert!(
+                power > 0.0 && power <= last * (1.0 + 1e-12),
+                "at step {step}"
+            );
+            last = power;
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What a medium does, told frame by frame.
+
+mod conservation;
+mod exchange;
+mod overlap;
+mod station;
+
+use anabranch_transport::Nanos;
+
+use super::*;
+
+/// A microsecond.
+const US: Nanos = 1_000;
+
+/// A medium with stations at `places`; payloads are numbers.
+fn medium(parameters: Parameters, places: &[(f64, f64)]) -> (Medium<u32>, Vec<StationId>) {
+    let mut medium = Medium::new(parameters, 1).unwrap();
+    let place = |(index, &(x, y)): (usize, &(f64, f64))| {
+        medium
+            .add_station(
+                Position::new(x, y),
+                MacAddress([2, 0, 0, 0, 0, index as u8]),
+            )
+            .unwrap()
+    };
+    let stations = places.iter().enumerate().map(place).collect();
+    medium.observe(true);
+    (medium, stations)
+}
+
+/// What was sent: when, what, by whom, for whom.
+type Told = (Nanos, FrameKind, u16, u16);
+
+fn told(medium: &mut Medium<u32>) -> Vec<Told> {
+    medium
+        .drain_sightings()
+        .map(|Sighting { at, frame }| (at, frame.kind, frame.from.0, frame.to.0))
+        .collect()
+}
+
+/// Runs until nothing more will happen, and returns what came of the packets.
+fn finish(medium: &mut Medium<u32>) -> Vec<Outcome<u32>> {
+    while let Some(at) = medium.next_event() {
+        medium.advance(at);
+    }
+    std::iter::from_fn(|| medium.poll_outcome()).collect()
+}
+
+/// The payloads delivered, each with when.
+fn delivered(outcomes: &[Outcome<u32>]) -> Vec<(Nanos, u32)> {
+    let delivery = |outcome: &Outcome<u32>| match outcome {
+        Outcome::Delivered(delivery) => Some((delivery.at, delivery.payload)),
+        Outcome::Dropped(_) => None,
+    };
+    outcomes.iter().filter_map(delivery).collect()
+}

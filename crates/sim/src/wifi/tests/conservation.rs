@@ -1,0 +1,142 @@
+//! Over random places and random traffic: no packet is lost, made up, delivered twice or out of order; and a run is a
+//! function of its seed.
+
+use super::*;
+use rand_core::RngCore;
+use rand_pcg::Pcg64;
+
+/// A random medium under random load, told by its seed: the outcomes, and every frame.
+fn random_run(seed: u64) -> (Vec<Outcome<u32>>, Vec<Sighting>) {
+    let mut rng = Pcg64::new(seed.into(), 99);
+    let mut below = |bound: u32| rng.next_u32() % bound;
+    let mut parameters = if below(2) == 0 {
+        Parameters::ieee80211b()
+    } else {
+        Parameters::rafiq2007()
+    };
+    parameters.rts_threshold = [0, 500, 2347][below(3) as usize];
+    parameters.queue_limit = 1 + below(20) as usize;
+    let stations = 2 + below(10);
+    let side = [20, 400, 1500][below(3) as usize];
+    let places: Vec<(f64, f64)> = (0..stations)
+        .map(|_| {
+            (
+                f64::from(below(side * 10)) / 10.0,
+                f64::from(below(side * 10)) / 10.0,
+            )
+        })
+        .collect();
+    let (mut medium, ids) = medium(parameters, &places);
+    let mut sent = Vec::new();
+    let mut outcomes = Vec::new();
+    let mut refused = 0;
+    let mut now = 0;
+    for number in 0..600 {
+        now += u64::from(below(1_500_000));
+        let from = below(stations);
+        let to = (from + 1 + below(stations - 1)) % stations;
+        let (from, to) = (ids[from as usize], ids[to as usize]);
+        sent.push((from, to));
+        if let Err(dropped) = medium.enqueue(now, from, to, 1 + below(2000), number) {
+            assert_eq!(
+                (dropped.reason, dropped.payload),
+                (DropReason::QueueFull, number),
+                "seed {seed}"
+            );
+            refused += 1;
+        }
+        assert!(medium.ledger().is_balanced(), "seed {seed}");
+        outcomes.extend(std::iter::from_fn(|| medium.poll_outcome()));
+    }
+    outcomes.extend(finish(&mut medium));
+
+    let ledger = medium.ledger();
+    assert!(
+        ledger.is_balanced() && ledger.waiting == 0,
+        "seed {seed}: {ledger:?}"
+    );
+    assert_eq!(ledger.offered, 600, "seed {seed}");
+    assert_eq!(
+        outcomes.len() as u64 + refused,
+        ledger.offered,
+        "seed {seed}"
+    );
+    let mut last = std::collections::BTreeMap::new();
+    let mut seen = std::collections::BTreeSet::new();
+    let mut time = 0;
+    for outcome in &outcomes {
+        let (at, from, to, number, arrived) = match outcome {
+            Outcome::Delivered(d) => (d.at, d.from, d.to, d.payload, true),
+            Outcome::Dropped(d) => (d.at, d.from, d.to, d.payload, false),
+        };
+        assert_eq!(sent[number as usize], (from, to), "seed {seed}");
+        assert!(seen.insert(number), "seed {seed}: packet {number} twice");
+        assert!(at >= time, "seed {seed}: back in time");
+        time = at;
+        if arrived && let Some(before) = last.insert((from, to), number) {
+            assert!(before < number, "seed {seed}: {number} after {before}");
+        }
+    }
+    for &id in &ids {
+        let stats = medium.stats(id);
+        assert_eq!(medium.queue_length(id), 0, "seed {seed}");
+        assert!(
+            stats.data_sent >= stats.confirmed + stats.ack_missing,
+            "seed {seed}"
+        );
+    }
+    let sightings = medium.drain_sightings().collect();
+    (outcomes, sightings)
+}
+
+#[test]
+fn packets_are_conserved() {
+    for seed in 0..150 {
+        random_run(seed);
+    }
+}
+
+#[test]
+fn a_run_is_a_function_of_its_seed() {
+    for seed in [3, 14, 15] {
+        assert_eq!(random_run(seed), random_run(seed), "seed {seed}");
+    }
+}
+
+/// A station transmits nothing while it transmits, and answers only.
+#[test]
+fn a_station_sends_one_frame_at_a_time() {
+    for seed in 200..230 {
+        let (_, sightings) = random_run(seed);
+        let mut busy_until = std::collections::BTreeMap::new();
+        for Sighting { at, frame } in sightings {
+            let until = busy_until
+                .insert(frame.from, at + frame.air_time)
+                .unwrap_or(0);
+            assert!(
+                until <= at,
+                "seed {seed}: {frame:?} at {at}, busy until {until}"
+            );
+        }
+    }
+}
+
+/// A station out of everybody's reach changes nothing, not even a draw.
+#[test]
+fn a_far_station_moves_no_draw() {
+    let run = |places: &[(f64, f64)]| {
+        let (mut medium, stations) = medium(Parameters::ieee80211b(), places);
+        for number in 0..40 {
+            for sender in 1..3 {
+                medium
+                    .enqueue(0, stations[sender], stations[0], 1000, number)
+                    .unwrap();
+            }
+        }
+        finish(&mut medium);
+        told(&mut medium)
+    };
+    let near = [(0.0, 0.0), (10.0, 0.0), (0.0, 10.0)];
+    let with_far = [near[0], near[1], near[2], (5000.0, 0.0)];
+    assert_eq!(run(&near), run(&with_far));
+}

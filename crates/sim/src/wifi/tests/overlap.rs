@@ -1,0 +1,272 @@
+//! What follows from who hears whom: collisions, hidden stations, capture, lost responses.
+
+use super::*;
+use FrameKind::{Ack, Cts, Data, Rts};
+
+const SECOND: Nanos = 1_000_000_000;
+
+/// In `ieee80211b`'s radio 300 m are decoded, 420 m only noticed, 600 m not even that.
+#[test]
+fn three_distances() {
+    let radio = Parameters::ieee80211b().radio;
+    assert!(radio.received_power(300.0) >= radio.receive_threshold);
+    let noticed = radio.received_power(420.0);
+    assert!(noticed < radio.receive_threshold && noticed >= radio.carrier_sense_threshold);
+    assert!(radio.received_power(600.0) < radio.carrier_sense_threshold);
+}
+
+/// A -> DATA, C -> DATA at one moment, as far from B as each other: neither is decoded, both are sent again.
+#[test]
+fn equal_signals_destroy_each_other() {
+    let (mut medium, stations) = medium(
+        Parameters::ieee80211b(),
+        &[(-30.0, 0.0), (0.0, 0.0), (30.0, 0.0)],
+    );
+    medium
+        .enqueue(SECOND, stations[0], stations[1], 1500, 1)
+        .unwrap();
+    medium
+        .enqueue(SECOND, stations[2], stations[1], 1500, 2)
+        .unwrap();
+    medium.advance(SECOND + 1400 * US);
+    assert_eq!(
+        told(&mut medium),
+        [(SECOND, Data, 0, 1), (SECOND, Data, 2, 1)],
+        "no ACK"
+    );
+    assert_eq!(medium.stats(stations[1]).collisions, 1);
+    assert_eq!(medium.stats(stations[1]).spoiled, 1);
+    let outcomes = finish(&mut medium);
+    let mut payloads: Vec<u32> = delivered(&outcomes)
+        .into_iter()
+        .map(|(_, payload)| payload)
+        .collect();
+    payloads.sort_unstable();
+    assert_eq!(payloads, [1, 2]);
+    assert!(
+        medium.stats(stations[0]).ack_missing >= 1 && medium.stats(stations[2]).ack_missing >= 1
+    );
+}
+
+/// The same with A 16 times nearer in power: its frame is captured. If the weaker signal was there first, both are lost.
+#[test]
+fn the_stronger_frame_is_captured_if_it_came_first() {
+    // 10 m and 40 m: powers 16 : 1, delays 33 ns and 133 ns.
+    for (lead, captured) in [(0, true), (120, false)] {
+        let (mut medium, stations) = medium(
+            Parameters::ieee80211b(),
+            &[(10.0, 0.0), (0.0, 0.0), (-40.0, 0.0)],
+        );
+        medium
+            .enqueue(SECOND, stations[2], stations[1], 1500, 2)
+            .unwrap();
+        medium
+            .enqueue(SECOND + lead, stations[0], stations[1], 1500, 1)
+            .unwrap();
+        medium.advance(SECOND + 1400 * US);
+        let acked = told(&mut medium)
+            .iter()
+            .any(|&(_, kind, _, to)| kind == Ack && to == 0);
+        assert_eq!(acked, captured, "lead {lead} ns");
+        assert_eq!(medium.stats(stations[1]).captures, u64::from(captured));
+        assert_eq!(delivered(&finish(&mut medium)).len(), 2);
+    }
+}
+
+/// Just under the ratio of 10 nothing is captured: 10 m and 31 m are 9.6 : 1, 10 m and 32 m 10.2 : 1.
+#[test]
+fn capture_begins_at_ten_decibels() {
+    for (place, captures) in [(-31.0, 0), (-32.0, 1)] {
+        let (mut medium, stations) = medium(
+            Parameters::ieee80211b(),
+            &[(10.0, 0.0), (0.0, 0.0), (place, 0.0)],
+        );
+        medium
+            .enqueue(SECOND, stations[0], stations[1], 1500, 1)
+            .unwrap();
+        medium
+            .enqueue(SECOND, stations[2], stations[1], 1500, 2)
+            .unwrap();
+        medium.advance(SECOND + 1400 * US);
+        assert_eq!(medium.stats(stations[1]).captures, captures, "{place} m");
+    }
+}
+
+/// A and C, 600 m apart, do not hear each other; B between hears both. C begins in the middle of A's frame.
+#[test]
+fn hidden_stations_collide() {
+    let (mut medium, stations) = medium(
+        Parameters::ieee80211b(),
+        &[(-300.0, 0.0), (0.0, 0.0), (300.0, 0.0)],
+    );
+    medium
+        .enqueue(SECOND, stations[0], stations[1], 1500, 1)
+        .unwrap();
+    medium
+        .enqueue(SECOND + 500 * US, stations[2], stations[1], 1500, 2)
+        .unwrap();
+    medium.advance(SECOND + 2000 * US);
+    let told = told(&mut medium);
+    assert_eq!(
+        told[..2],
+        [(SECOND, Data, 0, 1), (SECOND + 500 * US, Data, 2, 1)]
+    );
+    assert!(
+        told.iter().all(|&(_, kind, ..)| kind == Data),
+        "nothing to acknowledge: {told:?}"
+    );
+}
+
+/// The same with RTS: C hears B's CTS, keeps silent until the ACK has passed, and no data frame is lost.
+#[test]
+fn rts_and_cts_silence_the_hidden_station() {
+    let parameters = Parameters {
+        rts_threshold: 0,
+        ..Parameters::ieee80211b()
+    };
+    let (mut medium, stations) = medium(parameters, &[(-300.0, 0.0), (0.0, 0.0), (300.0, 0.0)]);
+    medium
+        .enqueue(SECOND, stations[0], stations[1], 1500, 1)
+        .unwrap();
+    medium
+        .enqueue(SECOND + 700 * US, stations[2], stations[1], 1500, 2)
+        .unwrap();
+    assert_eq!(delivered(&finish(&mut medium)).len(), 2);
+    let told = told(&mut medium);
+    let kinds: Vec<FrameKind> = told.iter().map(|&(_, kind, ..)| kind).collect();
+    assert_eq!(kinds, [Rts, Cts, Data, Ack, Rts, Cts, Data, Ack]);
+    // 300 m are 1000 ns. RTS 352, CTS 304, DATA 1310, ACK 304 us with SIFS and 1 us between, and the ACK's way to C.
+    let ack_end = SECOND + (352 + 304 + 1310 + 304 + 3 * 10) * US + 4 * 1000;
+    let waited = told[4].0 - ack_end;
+    assert!(
+        (50 * US..=(50 + 31 * 20) * US + 1000).contains(&waited),
+        "{waited}"
+    );
+}
+
+/// A -> DATA -> B -> ACK, which falls on C's longer frame at A: A sends again, and B has it once.
+#[test]
+fn a_repeated_frame_is_acknowledged_and_not_delivered_again() {
+    let places = [(0.0, 0.0), (300.0, 0.0), (-300.0, 0.0), (-550.0, 0.0)];
+    let (mut medium, stations) = medium(Parameters::ieee80211b(), &places);
+    medium
+        .enqueue(SECOND, stations[0], stations[1], 100, 1)
+        .unwrap();
+    medium
+        .enqueue(SECOND, stations[2], stations[3], 1500, 2)
+        .unwrap();
+    let outcomes = finish(&mut medium);
+    let mut payloads: Vec<u32> = delivered(&outcomes)
+        .into_iter()
+        .map(|(_, payload)| payload)
+        .collect();
+    payloads.sort_unstable();
+    assert_eq!(payloads, [1, 2]);
+    assert_eq!(medium.stats(stations[1]).duplicates, 1);
+    assert_eq!(medium.stats(stations[1]).acks_sent, 2);
+    assert_eq!(medium.stats(stations[0]).retries, 1);
+    assert!(medium.ledger().is_balanced());
+}
+
+/// Nobody answers: seven attempts, each after a longer backoff, then the packet is given up.
+#[test]
+fn the_short_retry_limit_ends_it() {
+    for (threshold, kind) in [(2347, Data), (0, Rts)] {
+        let parameters = Parameters {
+            rts_threshold: threshold,
+            ..Parameters::ieee80211b()
+        };
+        let (mut medium, stations) = medium(parameters, &[(0.0, 0.0), (1000.0, 0.0)]);
+        medium
+            .enqueue(SECOND, stations[0], stations[1], 1000, 9)
+            .unwrap();
+        let outcomes = finish(&mut medium);
+        let [Outcome::Dropped(dropped)] = &outcomes[..] else {
+            panic!("{outcomes:?}");
+        };
+        assert_eq!(
+            (dropped.reason, dropped.payload),
+            (DropReason::ShortRetryLimit, 9)
+        );
+        let told = told(&mut medium);
+        assert_eq!(told.len(), 7);
+        let air_time = if kind == Rts { 352 } else { 192 + 754 };
+        let mut window = 63;
+        for pair in told.windows(2) {
+            assert_eq!(pair[1].1, kind);
+            let waited = pair[1].0 - pair[0].0 - (air_time + 222 + 50) * US;
+            assert_eq!(waited % (20 * US), 0);
+            assert!(
+                waited <= window * 20 * US,
+                "{waited} in a window of {window}"
+            );
+            window = (2 * window + 1).min(1023);
+        }
+        assert_eq!(medium.ledger().dropped_for(DropReason::ShortRetryLimit), 1);
+        assert!(medium.ledger().is_balanced());
+    }
+}
+
+/// A signal between the two thresholds keeps a station silent, and is not decoded.
+#[test]
+fn a_weak_signal_is_heard_and_not_understood() {
+    let places = [(0.0, 0.0), (30.0, 0.0), (420.0, 0.0), (450.0, 0.0)];
+    let (mut medium, stations) = medium(Parameters::ieee80211b(), &places);
+    medium
+        .enqueue(SECOND, stations[0], stations[1], 1500, 1)
+        .unwrap();
+    medium
+        .enqueue(SECOND + 100 * US, stations[2], stations[3], 1500, 2)
+        .unwrap();
+    assert_eq!(delivered(&finish(&mut medium)).len(), 2);
+    let told = told(&mut medium);
+    // C waits for A's frame, and EIFS, in which the ACK comes, and EIFS again, for the ACK is as weak.
+    let ack_end = SECOND + (1310 + 10 + 304) * US;
+    assert_eq!(told[1].1, Ack);
+    assert!(told[2].0 >= ack_end + 364 * US, "{told:?}");
+    assert_eq!(medium.stats(stations[2]).weak, 2);
+}
+
+/// Hidden stations that always have something to send: RTS/CTS carries more, and hardly a data frame is lost.
+#[test]
+fn announcing_helps_hidden_stations() {
+    let run = |threshold| {
+        let parameters = Parameters {
+            rts_threshold: threshold,
+            ..Parameters::ieee80211b()
+        };
+        let (mut medium, stations) = medium(parameters, &[(0.0, 0.0), (-300.0, 0.0), (300.0, 0.0)]);
+        medium.observe(false);
+        for &sender in &stations[1..] {
+            for number in 0..2 {
+                medium
+                    .enqueue(0, sender, stations[0], 1500, number)
+                    .unwrap();
+            }
+        }
+        while let Some(at) = medium.next_event().filter(|&at| at < 20 * SECOND) {
+            medium.advance(at);
+            while let Some(outcome) = medium.poll_outcome() {
+                let from = match outcome {
+                    Outcome::Delivered(delivery) => delivery.from,
+                    Outcome::Dropped(dropped) => dropped.from,
+                };
+                medium.enqueue(at, from, stations[0], 1500, 0).unwrap();
+            }
+        }
+        assert!(medium.ledger().is_balanced());
+        let (a, b) = (medium.stats(stations[1]), medium.stats(stations[2]));
+        (
+            medium.ledger().delivered,
+            (a.ack_missing + b.ack_missing) as f64 / (a.data_sent + b.data_sent) as f64,
+        )
+    };
+    let (plain, plain_missing) = run(2347);
+    let (announced, announced_missing) = run(0);
+    assert!(plain_missing > 0.3, "{plain_missing}");
+    assert!(announced_missing < 0.02, "{announced_missing}");
+    assert!(
+        announced as f64 > 1.05 * plain as f64,
+        "{announced} against {plain}"
+    );
+}

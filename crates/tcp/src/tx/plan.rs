@@ -1,0 +1,128 @@
+//! What the next segment is: the recovery's word, the peer's window, and the sizes worth sending.
+
+use std::ops::Range;
+
+use super::Sender;
+use super::recovery::Next;
+
+/// A segment to send: its text and whether the FIN follows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub start: u64,
+    pub len: usize,
+    pub fin: bool,
+    /// Named by the recovery, or sent before: not new data.
+    pub(super) retransmit: bool,
+    /// A byte beyond a closed window, which is not counted as sent.
+    pub probe: bool,
+}
+
+impl Plan {
+    /// Offset behind it, the FIN included.
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.len as u64 + u64::from(self.fin)
+    }
+}
+
+impl Sender {
+    /// The next segment that may be sent now, if any.
+    pub(crate) fn plan(&self) -> Option<Plan> {
+        if self.probe_owed {
+            return self.probe_plan();
+        }
+        match self.recovery.next(&self.flow)? {
+            Next::Retransmit(range) => self.plan_retransmission(range),
+            Next::Continue {
+                room,
+                skip_reported,
+            } => self.plan_next(room, skip_reported),
+        }
+    }
+
+    /// The persist timer expired: one byte into a closed window, which is not counted as sent; or what a small window takes,
+    /// silly or not (RFC 9293 §3.8.6.2.1).
+    fn probe_plan(&self) -> Option<Plan> {
+        let start = self.flow.nxt;
+        let window = self.flow.window_edge.saturating_sub(start);
+        let unsent = self.buffer.end().saturating_sub(start);
+        let len = unsent.min(window.clamp(1, self.flow.mss)) as usize;
+        let fin = len == 0 && self.closing;
+        (len > 0 || fin).then_some(Plan {
+            start,
+            len,
+            fin,
+            retransmit: false,
+            probe: window == 0,
+        })
+    }
+
+    fn plan_retransmission(&self, range: Range<u64>) -> Option<Plan> {
+        let text_end = self.buffer.end().min(self.flow.max);
+        let end = range.end.min(range.start + self.flow.mss).min(text_end);
+        let len = end.saturating_sub(range.start) as usize;
+        let fin = self.fin_follows(range.start + len as u64, self.flow.max);
+        (len > 0 || fin).then_some(Plan {
+            start: range.start,
+            len,
+            fin,
+            retransmit: true,
+            probe: false,
+        })
+    }
+
+    /// The FIN comes next at `at` and lies before `limit`.
+    fn fin_follows(&self, at: u64, limit: u64) -> bool {
+        self.closing && at == self.buffer.end() && at < limit
+    }
+
+    /// What follows at `SND.NXT`: text sent before a timeout, skipping what the peer reported, or new text.
+    fn plan_next(&self, room: u64, skip_reported: bool) -> Option<Plan> {
+        let flow = &self.flow;
+        let again = flow.nxt < flow.max;
+        let start = if again && skip_reported {
+            flow.board.not_sacked_from(flow.nxt)
+        } else {
+            flow.nxt
+        };
+        let again = again && start < flow.max;
+        let room = room.saturating_sub(start - flow.nxt);
+        let mut end = self.buffer.end().min(start + flow.mss);
+        if let Some(reported) = flow
+            .board
+            .next_range_after(start)
+            .filter(|_| again && skip_reported)
+        {
+            end = end.min(reported);
+        }
+        // The first unacknowledged segment goes again even into a window that shrank.
+        let window_edge = if again && start == flow.una {
+            flow.window_edge.max(flow.max.min(end + 1))
+        } else {
+            flow.window_edge
+        };
+        let allowed = end.min(window_edge);
+        let len = allowed.saturating_sub(start);
+        let fin = self.fin_follows(start + len, window_edge);
+        let worth =
+            len == flow.mss || again || fin || self.worth_sending(start, len, allowed < end);
+        let enough_room = len + u64::from(fin && len == 0) <= room;
+        ((len > 0 || fin) && worth && enough_room).then_some(Plan {
+            start,
+            len: len as usize,
+            fin,
+            retransmit: false,
+            probe: false,
+        })
+    }
+
+    /// Whether less than a full segment of new text may go: silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.
+    fn worth_sending(&self, start: u64, len: u64, cut_by_window: bool) -> bool {
+        if len == 0 {
+            return false;
+        }
+        if cut_by_window {
+            return len * 2 >= self.widest_window;
+        }
+        !self.profile.nagle || start == self.flow.una || self.closing
+    }
+}
