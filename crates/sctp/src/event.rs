@@ -62,8 +62,11 @@ pub enum CloseReason {
     PeerViolation(Violation),
     /// No answer after Max.Init.Retransmits (RFC 9260 §5.1, rule in T1-init and T1-cookie).
     NoAnswer,
-    /// The peer found our cookie stale again after we asked for a longer life (RFC 9260 §5.2.6).
+    /// The peer found our cookies stale more often than Max.Init.Retransmits (RFC 9260 §5.2.6).
     StaleCookie,
+    /// A message of the peer's does not fit the receive buffer, and nothing there could be read to make room. The peer was
+    /// told so in an ABORT (RFC 9260 §6.9 would deliver it in parts, which is not done here).
+    ReceiveBufferExhausted,
     /// Association.Max.Retrans was exceeded (RFC 9260 §8.1).
     PeerUnreachable,
     /// The shutdown took longer than T5-shutdown-guard (RFC 9260 §9.2).

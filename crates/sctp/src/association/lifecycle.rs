@@ -62,6 +62,7 @@ impl Association {
         let wait = CookieWait {
             init: Retry::new(PathId(0)),
             cookie_preservative: None,
+            stale_cookies: 0,
             shutdown_when_open: false,
         };
         let mut association = Self::new(
@@ -240,9 +241,11 @@ impl Association {
         self.tx = Sender::new(&self.config, self.local_initial_tsn);
     }
 
-    /// Puts an answer in the queue, if there is room.
+    /// Puts an answer in the queue, if there is room and the tag to answer with is known.
     pub(crate) fn reply(&mut self, reply: Reply, discards: &mut Discards) {
-        if self.replies.len() < MAX_REPLIES {
+        if self.peer_tag == 0 {
+            discards.count(Discard::Unexpected);
+        } else if self.replies.len() < MAX_REPLIES {
             self.replies.push_back(reply);
         } else {
             discards.count(Discard::Overload);

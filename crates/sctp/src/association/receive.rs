@@ -154,6 +154,10 @@ impl Association {
             DataOutcome::NoUserData => {
                 self.refuse(Cause::NoUserData { tsn }, Violation::NoUserData(tsn));
             }
+            DataOutcome::Exhausted => {
+                discards.count(Discard::Data);
+                self.abort_with(Cause::OutOfResource, CloseReason::ReceiveBufferExhausted);
+            }
             DataOutcome::ProtocolViolation => self.refuse_protocol(b"contradictory fragments"),
         }
     }
@@ -285,7 +289,7 @@ impl Association {
             echo: Retry::new(to),
             cookie,
             unrecognized: offer.unrecognized,
-            asked_for_longer_life: wait.cookie_preservative.is_some(),
+            stale_cookies: wait.stale_cookies,
             shutdown_when_open: wait.shutdown_when_open,
         });
     }
@@ -330,13 +334,14 @@ impl Association {
         }
     }
 
-    /// Our COOKIE ECHO came too late: begins again and asks, once, for a cookie that lives as much longer
-    /// (RFC 9260 §5.2.6).
+    /// Our COOKIE ECHO came too late: begins again and asks for a cookie that lives as much longer (RFC 9260 §5.2.6). The
+    /// RFC does not say how often; each new beginning counts as a retransmission of the INIT here.
     fn on_stale_cookie(&mut self, now: Nanos, staleness_us: u32, discards: &mut Discards) {
         let State::CookieEchoed(echoed) = &self.state else {
             return discards.count(Discard::Unexpected);
         };
-        if echoed.asked_for_longer_life {
+        let stale_cookies = echoed.stale_cookies + 1;
+        if stale_cookies > self.config.max_init_retransmits {
             return self.close(CloseReason::StaleCookie);
         }
         let round_trip_ms = echoed
@@ -348,10 +353,12 @@ impl Association {
         self.state = State::CookieWait(CookieWait {
             init: Retry::new(echoed.echo.path),
             cookie_preservative: Some(u32::try_from(longer).unwrap_or(u32::MAX)),
+            stale_cookies,
             shutdown_when_open: echoed.shutdown_when_open,
         });
         self.peer_tag = 0;
         self.rx = None;
+        self.replies.clear();
     }
 
     /// Tells the user that messages wait, if that is news.

@@ -70,7 +70,8 @@ impl Association {
         if let Some(retry) = self.state.retry().filter(|retry| retry.due) {
             return Some(retry.path);
         }
-        if self.is_closed() {
+        // In COOKIE-WAIT only the INIT goes: the peer's tag is not known.
+        if self.is_closed() || matches!(self.state, State::CookieWait(_)) {
             return None;
         }
         let reply = self.replies.front().map(|reply| match *reply {

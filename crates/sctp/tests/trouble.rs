@@ -1,0 +1,219 @@
+//! Handshakes and transfers that go wrong in ways an honest network or a dishonest peer can bring about, and must end well.
+
+mod common;
+
+use anabranch_sctp::{CloseReason, Config, Event, Message, StateName};
+use anabranch_transport::Transport;
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_wire::chunk::{Chunk, ErrorChunk, Init};
+use anabranch_wire::parameter::Parameters;
+use anabranch_wire::serial::Tsn;
+use anabranch_wire::{Cause, Causes};
+use bytes::{Bytes, BytesMut};
+use common::*;
+
+/// Drains `host` as a driver would, and stops where a driver would hang.
+fn packets_until_quiet(world: &mut World, host: usize) -> usize {
+    let mut out = BytesMut::new();
+    for packets in 0..1_000 {
+        out.clear();
+        if world.endpoints[host]
+            .poll_transmit(world.now, &mut out)
+            .is_none()
+        {
+            return packets;
+        }
+    }
+    panic!("{} never falls silent", name(host));
+}
+
+/// The tag that `host` chose in its first INIT.
+fn tag_in_init(world: &World, host: usize) -> u32 {
+    match chunks_of(&world.shot(host, "INIT")).remove(0) {
+        Chunk::Init(init) => init.initiate_tag,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_unknown_chunk_in_cookie_wait_draws_no_storm_of_inits() {
+    for kind in [0x7F, 0xFF] {
+        let mut world = World::new(Config::default());
+        world.fate = Box::new(|_| Fate::Drop);
+        let a = world.connect();
+        let tag = tag_in_init(&world, A);
+        let unknown = raw_packet(Z, tag, &[kind, 0, 0, 8, 1, 2, 3, 4]);
+        let path = anabranch_transport::Path::new(address(A, 0), address(Z, 0));
+        world.endpoints[A].handle_datagram(world.now, path, unknown);
+        assert_eq!(
+            packets_until_quiet(&mut world, A),
+            0,
+            "the peer's tag is not known yet"
+        );
+        // And the attempt goes on.
+        world.fate = Box::new(|_| Fate::Deliver);
+        world.run_for(10 * SECOND);
+        assert_eq!(world.state(A, a), StateName::Established);
+    }
+}
+
+#[test]
+fn an_answer_owed_when_the_cookie_turns_stale_draws_no_storm_of_inits() {
+    let mut world = World::new(Config::default());
+    world.fate = lose("COOKIE ECHO", 1);
+    let a = world.connect();
+    world.run_for(100 * MILLISECOND);
+    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    let tag = tag_in_init(&world, A);
+    let stale = Chunk::Error(ErrorChunk {
+        causes: Causes::of(&[Cause::StaleCookie {
+            measure_of_staleness: 1,
+        }]),
+    });
+    let mut bytes = vec![0xFF, 0, 0, 8, 1, 2, 3, 4];
+    bytes.extend_from_slice(&packet(Z, tag, &[&stale])[12..]);
+    let path = anabranch_transport::Path::new(address(A, 0), address(Z, 0));
+    world.endpoints[A].handle_datagram(world.now, path, raw_packet(Z, tag, &bytes));
+    assert!(packets_until_quiet(&mut world, A) <= 1, "the new INIT");
+}
+
+/// A cookie that expires while COOKIE ECHOs are lost is asked for anew as often as Max.Init.Retransmits allows: each
+/// asking is one more of its retransmissions (RFC 9260 §5.2.6 puts no bound of its own).
+#[test]
+fn several_stale_cookies_in_a_row_do_not_end_the_attempt() {
+    let z = Config {
+        valid_cookie_life: 500 * MILLISECOND,
+        ..Config::default()
+    };
+    let mut world = World::with_configs(Config::default(), z);
+    // T1-cookie repeats the echo after 1 s or more: each time too late. The fourth cookie's echo gets through.
+    let mut echoes = 0;
+    world.fate = Box::new(move |shot| {
+        if shot.chunks.starts_with("COOKIE ECHO") {
+            echoes += 1;
+            if echoes % 2 == 1 && echoes < 7 {
+                return Fate::Drop;
+            }
+        }
+        Fate::Deliver
+    });
+    let a = world.connect();
+    world.run_for(60 * SECOND);
+    assert_eq!(
+        world.state(A, a),
+        StateName::Established,
+        "{:#?}",
+        world.story
+    );
+    let stale = world.story.iter().filter(|line| *line == "Z -> ERROR -> A");
+    assert_eq!(stale.count(), 3);
+}
+
+#[test]
+fn a_peer_whose_cookies_are_always_stale_is_given_up() {
+    let z = Config {
+        valid_cookie_life: 20 * MILLISECOND,
+        ..Config::default()
+    };
+    let mut world = World::with_configs(Config::default(), z);
+    world.delay = 60 * MILLISECOND;
+    let a = world.connect();
+    world.run_for(200 * SECOND);
+    assert_eq!(world.close_reason(A, a), Some(CloseReason::StaleCookie));
+    let inits = world.story.iter().filter(|line| *line == "A -> INIT -> Z");
+    assert_eq!(inits.count(), 9, "1 + Max.Init.Retransmits");
+    assert_eq!(world.endpoints[Z].associations().count(), 0);
+}
+
+/// Z answers a second life of A's while it is itself still in COOKIE-WAIT; its own handshake with the first life then
+/// finishes, data flows, and only now the second life's COOKIE ECHO arrives (RFC 9260 §5.2.4, action B, in ESTABLISHED).
+#[test]
+fn action_b_in_established_begins_both_directions_anew() {
+    let mut world = World::new(Config::default());
+    world.endpoints[A].listen(true);
+    let z = world.endpoints[Z]
+        .connect(world.now, &[address(A, 0)], PORT_A)
+        .unwrap();
+    world.fate = Box::new(|shot| match shot.from {
+        A => Fate::Late(500 * MILLISECOND),
+        _ => Fate::Deliver,
+    });
+    world.drain(Z);
+    // The second life of A, played by hand: its INIT finds Z in COOKIE-WAIT.
+    let second = Chunk::Init(Init {
+        initiate_tag: 0x0BAD_CAFE,
+        a_rwnd: 65_536,
+        outbound_streams: 1,
+        inbound_streams: 10,
+        initial_tsn: Tsn(77),
+        parameters: Parameters::empty(),
+    });
+    let first_drop = std::mem::replace(&mut world.fate, Box::new(|_| Fate::Drop));
+    world.inject(Z, packet(A, 0, &[&second]));
+    world.fate = first_drop;
+    let Chunk::InitAck(ack) = chunks_of(&world.shot(Z, "INIT ACK")).remove(0) else {
+        panic!()
+    };
+    let cookie = ack
+        .parameters
+        .iter()
+        .flatten()
+        .find_map(|parameter| match parameter {
+            anabranch_wire::parameter::Parameter::StateCookie(cookie) => Some(cookie),
+            _ => None,
+        })
+        .expect("a cookie");
+    world.run_for(3 * SECOND);
+    assert_eq!(world.state(Z, z), StateName::Established);
+    for _ in 0..3 {
+        world.send(Z, z, 0, "for the first life");
+    }
+    world.run_for(3 * SECOND);
+    world.forget();
+    let echo = Chunk::CookieEcho(anabranch_wire::chunk::CookieEcho { cookie });
+    world.fate = Box::new(|_| Fate::Drop);
+    world.inject(Z, packet(A, ack.initiate_tag, &[&echo]));
+    assert_eq!(world.told(Z), [Event::Restarted { data_lost: false }]);
+    world.send(Z, z, 0, "for the second life");
+    let data = world
+        .shots
+        .iter()
+        .flat_map(|shot| chunks_of(&shot.bytes))
+        .find_map(|chunk| match chunk {
+            Chunk::Data(data) => Some(data),
+            _ => None,
+        })
+        .expect("DATA");
+    assert_eq!(data.tsn, ack.initial_tsn, "as the INIT ACK promised");
+    assert_eq!(data.ssn.0, 0);
+}
+
+/// A message larger than the peer's whole receive buffer can never be delivered there: the peer says so and ends the
+/// association, rather than closing its window for ever (RFC 9260 §6.9 would have it delivered in part).
+#[test]
+fn a_message_larger_than_the_receive_buffer_ends_in_an_abort_that_says_why() {
+    let mut world = World::new(Config::default());
+    world.narrate = false;
+    let (a, z) = world.established();
+    let message = Message {
+        ppid: 0,
+        unordered: false,
+        payload: Bytes::from(vec![7; 200_000]),
+    };
+    world.endpoints[A]
+        .association_mut(a)
+        .unwrap()
+        .send(0, message)
+        .unwrap();
+    world.drain(A);
+    world.run_for(600 * SECOND);
+    let code = anabranch_wire::cause::code::OUT_OF_RESOURCE;
+    assert_eq!(
+        world.close_reason(A, a),
+        Some(CloseReason::AbortedByPeer { cause: Some(code) })
+    );
+    assert_eq!(
+        world.close_reason(Z, z),
+        Some(CloseReason::ReceiveBufferExhausted)
+    );
+}
