@@ -243,7 +243,7 @@ impl Sender {
 
     fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
         self.windows_allow_new(path, paths)
-            && !(self.fits_peer_window(path, paths) && self.burst_spent(now))
+            && !(self.fits_peer_window(paths) && self.burst_spent(now))
     }
 
     /// Whether cwnd and the peer's window let a new chunk go. Where the window does not, one chunk in flight is always
@@ -253,11 +253,11 @@ impl Sender {
         !self.queue.is_empty()
             && entry.has_room()
             && self.may_use(path, paths)
-            && (self.fits_peer_window(path, paths) || self.in_flight_for_window() == 0)
+            && (self.fits_peer_window(paths) || self.in_flight_for_window() == 0)
     }
 
-    fn fits_peer_window(&self, path: PathId, paths: &Paths) -> bool {
-        let next = self.queue.next_len(paths.get(path).max_user_data());
+    fn fits_peer_window(&self, paths: &Paths) -> bool {
+        let next = self.queue.next_len(paths.max_user_data());
         self.profile.rwnd_counts.bytes(next) <= self.peer_rwnd
     }
 

@@ -167,7 +167,7 @@ impl Association {
         ));
         let config = Arc::clone(&self.config);
         for &remote in &terms.addresses {
-            if let Some(local) = local_for(&config, local, remote) {
+            if let Some(local) = config.local_address_for(remote, Some(local)) {
                 self.paths
                     .add(&config, Path::new(local, remote), PathState::Unconfirmed);
             }
@@ -321,16 +321,5 @@ impl Association {
             address: entry.path.remote,
             state: entry.state,
         });
-    }
-}
-
-/// The local address to reach `remote` from: the one of the handshake if the family is the same, else one of the
-/// endpoint's; `None` if it has none of that family.
-fn local_for(config: &Config, local: IpAddr, remote: IpAddr) -> Option<IpAddr> {
-    let same_family = |address: &IpAddr| address.is_ipv4() == remote.is_ipv4();
-    if same_family(&local) {
-        Some(local)
-    } else {
-        config.addresses.iter().copied().find(same_family)
     }
 }

@@ -122,9 +122,10 @@ impl Association {
             Chunk::Abort(abort) => self.on_abort(&abort.causes),
             Chunk::Error(error) => self.on_error(now, &error.causes, discards),
             Chunk::Shutdown(shutdown) => {
-                self.on_shutdown(now, shutdown.cumulative_tsn_ack, discards)
+                let from = self.path_to(path.remote);
+                self.on_shutdown(now, from, shutdown.cumulative_tsn_ack, discards)
             }
-            Chunk::ShutdownAck => self.on_shutdown_ack(discards),
+            Chunk::ShutdownAck => self.on_shutdown_ack(self.path_to(path.remote), discards),
             Chunk::ShutdownComplete(_) => self.on_shutdown_complete(discards),
             // ECN was not offered here, so these mean nothing (RFC 9260 Appendix A leaves them to ECN).
             Chunk::Ecne(_) | Chunk::Cwr(_) => {}

@@ -235,7 +235,10 @@ impl Association {
     }
 
     fn write_parting(&self, parting: &Parting, out: &mut BytesMut) -> Transmit {
-        let path = self.paths.choose_for_new_data();
+        let path = match parting {
+            Parting::Abort(_) => self.paths.choose_for_new_data(),
+            Parting::ShutdownComplete(to) => *to,
+        };
         let mut packet = PacketBuilder::new(
             out,
             self.header(self.peer_tag),
@@ -253,7 +256,7 @@ impl Association {
                         causes: Causes::empty(),
                     })
                 }),
-            Parting::ShutdownComplete => packet.push(&ShutdownComplete {
+            Parting::ShutdownComplete(_) => packet.push(&ShutdownComplete {
                 tag_reflected: false,
             }),
         };

@@ -181,7 +181,7 @@ impl Sender {
         if paths.choose_for_new_data() != id || !self.may_send_new(now, id, paths) {
             return 0;
         }
-        let most = paths.get(id).max_user_data();
+        let most = paths.max_user_data();
         loop {
             let length = self.queue.next_len(most);
             let fits_window = self.profile.rwnd_counts.bytes(length) <= self.peer_rwnd;
@@ -221,7 +221,7 @@ impl Sender {
         if self.burst.armed
             && full
             && self.windows_allow_new(id, paths)
-            && self.fits_peer_window(id, paths)
+            && self.fits_peer_window(paths)
         {
             self.burst.stopped = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
             self.burst.armed = false;
