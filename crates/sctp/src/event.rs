@@ -29,7 +29,8 @@ pub enum Event {
         state: PathState,
     },
     /// The peer lost its state and set the association up anew (RFC 9260 §11.2 G, §5.2.4.1). What was unacknowledged is
-    /// not delivered any more; streams start again from 0.
+    /// not delivered any more; streams start again from 0. What was received and not read stays readable, up to the
+    /// size of the receive buffer.
     Restarted {
         /// Messages of ours, queued or unacknowledged, were given up.
         data_lost: bool,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, Event, StateName};
+use anabranch_sctp::{AssociationId, CloseReason, Config, Discard, Endpoint, Event, StateName};
 use anabranch_transport::Path;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::cause::code;
@@ -424,4 +424,48 @@ fn init_ack_and_cookie_ack_where_nobody_waits_for_them() {
         !world.story.iter().any(|line| line.starts_with("A -> ")),
         "no answer"
     );
+}
+
+#[test]
+fn a_restart_does_not_undo_the_users_wish_to_close() {
+    let mut world = World::new(Config::default());
+    let (_, z) = world.established();
+    world.fate = lose("SHUTDOWN", 1);
+    world.shutdown(Z, z);
+    assert_eq!(world.state(Z, z), StateName::ShutdownSent);
+    restart_a(&mut world, vec![address(A, 0)]);
+    world.run_for(5 * SECOND);
+    assert!(
+        world
+            .told(Z)
+            .iter()
+            .any(|event| matches!(event, Event::Restarted { .. }))
+    );
+    assert_eq!(world.close_reason(Z, z), Some(CloseReason::Shutdown));
+}
+
+#[test]
+fn a_peer_that_restarts_again_and_again_does_not_fill_the_memory() {
+    let mut world = World::new(Config {
+        receive_buffer: 8_000,
+        ..Config::default()
+    });
+    world.narrate = false;
+    let (_, z) = world.established();
+    for life in 0..20 {
+        let config = Config {
+            addresses: vec![address(A, 0)],
+            ..Config::default()
+        };
+        world.endpoints[A] = Endpoint::new(config, PORT_A, [100 + life; 32]);
+        let a = world.connect();
+        world.run_for(SECOND);
+        for _ in 0..5 {
+            world.send(A, a, 0, vec![1; 1_000]);
+        }
+        world.run_for(SECOND);
+    }
+    let unread = world.receive_all(Z, z);
+    let bytes: usize = unread.iter().map(|message| message.payload.len()).sum();
+    assert!((5_000..=16_000).contains(&bytes), "{bytes}");
 }

@@ -156,10 +156,7 @@ impl Association {
         self.outbound_streams = terms.outbound_streams;
         self.inbound_streams = terms.inbound_streams;
         self.tx.set_peer(terms.peer_a_rwnd, terms.outbound_streams);
-        if let Some(former) = &mut self.rx {
-            self.backlog
-                .extend(std::iter::from_fn(|| former.poll_message()));
-        }
+        self.keep_unread();
         self.rx = Some(Receiver::new(
             &self.config,
             terms.peer_initial_tsn,
@@ -173,6 +170,20 @@ impl Association {
             }
         }
         self.addresses_changed = true;
+    }
+
+    /// Keeps what the user has not read of the peer's former life, up to the size of the receive buffer: a peer that
+    /// restarts again and again does not fill the memory.
+    fn keep_unread(&mut self) {
+        let Some(former) = &mut self.rx else { return };
+        let mut kept: usize = self.backlog.iter().map(|unread| unread.payload.len()).sum();
+        for message in std::iter::from_fn(|| former.poll_message()) {
+            kept += message.payload.len();
+            if kept > self.config.receive_buffer as usize {
+                break;
+            }
+            self.backlog.push_back(message);
+        }
     }
 
     /// The handshake is done: enters ESTABLISHED, or SHUTDOWN-PENDING if the user asked to close meanwhile.
@@ -201,9 +212,10 @@ impl Association {
     }
 
     /// The peer lost the association and set it up anew (RFC 9260 §5.2.4.1, action A): all begins again but the user's
-    /// hold on it.
+    /// hold on it, and the wish to close it.
     pub(crate) fn restart(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr) {
         let data_lost = !self.tx.is_drained();
+        let closing = matches!(self.state, State::ShutdownPending | State::ShutdownSent(_));
         self.local_tag = cookie.local_tag;
         self.local_initial_tsn = cookie.local_initial_tsn;
         self.tie_tags = TieTags::draw(&mut self.random);
@@ -226,6 +238,10 @@ impl Association {
         self.state = State::Established;
         self.events.push_back(Event::Restarted { data_lost });
         self.start_heartbeats(now);
+        if closing {
+            self.state = State::ShutdownPending;
+            self.advance_shutdown(now);
+        }
     }
 
     /// Ends it. Messages received stay readable; all else is let go.
