@@ -26,10 +26,7 @@ fn random_plays_end_well() {
 /// The seeds of the fuzz target.
 #[test]
 fn plays_of_the_corpus_end_well() {
-    let corpus = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../fuzz/corpus/association"
-    );
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/association");
     let mut played = 0;
     for entry in std::fs::read_dir(corpus).expect("the corpus") {
         let path = entry.expect("readable").path();

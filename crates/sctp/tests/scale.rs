@@ -103,7 +103,10 @@ fn ten_thousand_associations_cost_little_each_and_only_those_with_work_are_asked
     for &id in &ids {
         let association = server.association_mut(id).expect("listed");
         assert!(association.is_established());
-        assert_eq!(association.poll_message().map(|it| it.payload.len()), Some(2_000));
+        assert_eq!(
+            association.poll_message().map(|it| it.payload.len()),
+            Some(2_000)
+        );
         assert!(association.poll_message().is_none());
     }
     while server.poll_transmit(now, &mut out).is_some() {}
