@@ -29,6 +29,10 @@ use gaps::Run;
 use outstanding::Outstanding;
 use send_queue::SendQueue;
 
+/// Chunks sent and not cumulatively acknowledged. The messages of a stream are told apart within half the range of their
+/// 16-bit sequence numbers (RFC 9260 §6.6), and Gap Ack Blocks reach no further than 65,535 TSNs (§3.3.4).
+const MOST_OUTSTANDING: usize = 32_767;
+
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
@@ -251,6 +255,7 @@ impl Sender {
     fn windows_allow_new(&self, path: PathId, paths: &Paths) -> bool {
         let entry = paths.get(path);
         !self.queue.is_empty()
+            && self.outstanding.len() < MOST_OUTSTANDING
             && entry.has_room()
             && self.may_use(path, paths)
             && (self.fits_peer_window(paths) || self.in_flight_for_window() == 0)

@@ -217,3 +217,138 @@ fn a_message_larger_than_the_receive_buffer_ends_in_an_abort_that_says_why() {
         Some(CloseReason::ReceiveBufferExhausted)
     );
 }
+
+#[test]
+fn messages_on_streams_that_the_peer_does_not_grant_fail_with_a_word() {
+    let z = Config {
+        inbound_streams: 2,
+        ..Config::default()
+    };
+    let mut world = World::with_configs(Config::default(), z);
+    let a = world.connect();
+    for stream in [0, 5, 1, 7] {
+        world.send(A, a, stream, "hello");
+    }
+    world.run_for(5 * SECOND);
+    assert_eq!(
+        world.told(A),
+        [
+            Event::SendFailed { messages: 2 },
+            Event::Established {
+                outbound_streams: 2,
+                inbound_streams: 10
+            }
+        ]
+    );
+    let z = world.only_association(Z);
+    assert_eq!(world.receive_all(Z, z).len(), 2);
+}
+
+/// A peer that reads nothing for a day but answers each probe of its closed window has not failed (RFC 9260 §6.1 A).
+#[test]
+fn a_closed_window_is_probed_for_ever() {
+    let mut world = World::new(Config {
+        receive_buffer: 4_000,
+        ..Config::default()
+    });
+    world.narrate = false;
+    let (a, z) = world.established();
+    for _ in 0..10 {
+        world.send(A, a, 0, vec![1; 1_000]);
+    }
+    world.run_for(86_400 * SECOND);
+    assert_eq!(world.state(A, a), StateName::Established);
+    let probes = world.endpoints[A]
+        .association(a)
+        .unwrap()
+        .stats()
+        .sender
+        .window_probes;
+    assert!(probes >= 1);
+    let mut got = world.receive_all(Z, z).len();
+    for _ in 0..100 {
+        world.run_for(SECOND);
+        got += world.receive_all(Z, z).len();
+    }
+    assert_eq!(got, 10);
+}
+
+/// A peer that is silent behind a closed window has failed, as any other.
+#[test]
+fn a_closed_window_whose_probes_go_unanswered_is_a_failure() {
+    let mut world = World::new(Config {
+        receive_buffer: 4_000,
+        ..Config::default()
+    });
+    world.narrate = false;
+    let (a, _) = world.established();
+    for _ in 0..10 {
+        world.send(A, a, 0, vec![1; 1_000]);
+    }
+    world.run_for(100 * SECOND);
+    world.fate = Box::new(|_| Fate::Drop);
+    world.run_for(3_600 * SECOND);
+    assert_eq!(world.close_reason(A, a), Some(CloseReason::PeerUnreachable));
+}
+
+/// One message is lost again and again while 70,000 of one byte follow it on its stream: more than a 16-bit sequence
+/// number tells apart. All arrive in order.
+#[test]
+fn a_stream_never_runs_further_ahead_than_its_numbers_reach() {
+    let config = Config {
+        receive_buffer: 4_000_000,
+        send_buffer: 4_000_000,
+        ..Config::default()
+    };
+    let mut world = World::new(config);
+    world.narrate = false;
+    let (a, z) = world.established();
+    // cwnd grows to where 70,000 chunks of one byte could fly.
+    for _ in 0..30 {
+        world.send(A, a, 1, vec![1; 100_000]);
+    }
+    let mut bulk = 0;
+    while bulk < 30 {
+        world.run_for(SECOND);
+        bulk += world.receive_all(Z, z).len();
+    }
+    let paths = world.endpoints[A].association(a).unwrap().paths();
+    let cwnd = paths.get(anabranch_sctp::PathId(0)).cc.cwnd();
+    assert!(cwnd > 70_000, "{cwnd}");
+    let until = world.now + 20 * SECOND;
+    world.fate = Box::new(move |shot| {
+        let lost = shot.at < until
+            && chunks_of(&shot.bytes).iter().any(
+                |chunk| matches!(chunk, Chunk::Data(data) if data.stream_id == 0 && data.ssn.0 == 0),
+            );
+        if lost { Fate::Drop } else { Fate::Deliver }
+    });
+    for number in 0..70_000_u32 {
+        let message = Message {
+            ppid: number,
+            unordered: false,
+            payload: Bytes::from_static(b"x"),
+        };
+        let association = world.endpoints[A].association_mut(a).unwrap();
+        association.send(0, message).unwrap();
+    }
+    world.drain(A);
+    let mut got = Vec::new();
+    for _ in 0..200 {
+        world.run_for(SECOND);
+        got.extend(world.receive_all(Z, z));
+        if got.len() == 70_000 {
+            break;
+        }
+    }
+    assert_eq!(
+        world.close_reason(A, a),
+        None,
+        "{:?} {}",
+        world.close_reason(Z, z),
+        got.len()
+    );
+    assert_eq!(got.len(), 70_000);
+    let in_order = got.iter().enumerate().all(|(at, it)| it.ppid == at as u32);
+    assert!(in_order);
+}

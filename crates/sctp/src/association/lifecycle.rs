@@ -155,7 +155,10 @@ impl Association {
         self.peer_initial_tsn = Some(terms.peer_initial_tsn);
         self.outbound_streams = terms.outbound_streams;
         self.inbound_streams = terms.inbound_streams;
-        self.tx.set_peer(terms.peer_a_rwnd, terms.outbound_streams);
+        let messages = self.tx.set_peer(terms.peer_a_rwnd, terms.outbound_streams);
+        if messages > 0 {
+            self.events.push_back(Event::SendFailed { messages });
+        }
         self.keep_unread();
         self.rx = Some(Receiver::new(
             &self.config,

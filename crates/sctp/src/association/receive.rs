@@ -70,11 +70,18 @@ impl Association {
         discards: &mut Discards,
     ) {
         let mut data = false;
+        let mut is_first = true;
         for raw in std::iter::once(Ok(first)).chain(rest) {
             let Ok(raw) = raw else {
                 discards.count(Discard::ChunkLength);
                 break;
             };
+            // The tag is our own unless the first chunk says otherwise (RFC 9260 §8.5.1 B).
+            if !is_first && raw.kind == kind::ABORT && raw.flags & TAG_REFLECTED != 0 {
+                discards.count(Discard::BlindEnd);
+                break;
+            }
+            is_first = false;
             data |= raw.kind == kind::DATA;
             if !self.handle_chunk(now, path, raw, discards) || self.is_closed() {
                 break;

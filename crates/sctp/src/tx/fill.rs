@@ -6,7 +6,7 @@ use anabranch_wire::chunk::Data;
 use anabranch_wire::{Encode, PacketBuilder, Tsn};
 
 use super::outstanding::{ChunkState, Outgoing};
-use super::{Probing, Sender, trace_window, window};
+use super::{MOST_OUTSTANDING, Probing, Sender, trace_window, window};
 use crate::path::mtu::DATA_HEADER;
 use crate::path::{PathId, Paths};
 use crate::profile::MaxBurst;
@@ -187,6 +187,7 @@ impl Sender {
             let fits_window = self.profile.rwnd_counts.bytes(length) <= self.peer_rwnd;
             let probe = count == 0 && !shared; // allowed by may_send_new
             if length == 0
+                || self.outstanding.len() >= MOST_OUTSTANDING
                 || packet.room() < (length + DATA_HEADER).next_multiple_of(4)
                 || !(fits_window || probe)
             {
