@@ -352,3 +352,96 @@ fn a_stream_never_runs_further_ahead_than_its_numbers_reach() {
     let in_order = got.iter().enumerate().all(|(at, it)| it.ppid == at as u32);
     assert!(in_order);
 }
+
+/// RFC 9260 §3.2: all four classes of unknown chunks in every state. Whatever the state, at most one ERROR goes out, where
+/// the class asks for one and the peer's tag is known; what follows in the packet is read where the class says so.
+#[test]
+fn unknown_chunks_of_all_classes_in_every_state() {
+    for state in STATES {
+        for (kind, report, goes_on) in [
+            (0x3F, false, false),
+            (0x7F, true, false),
+            (0xBF, false, true),
+            (0xFF, true, true),
+        ] {
+            let (mut world, tag) = in_state(state);
+            world.narrate = true;
+            world.forget();
+            world.fate = Box::new(|_| Fate::Drop);
+            let mut chunks = vec![kind, 0, 0, 8, 1, 2, 3, 4];
+            chunks.extend_from_slice(&[4, 0, 0, 12, 0, 1, 0, 8, 9, 9, 9, 9]);
+            world.inject(A, raw_packet(Z, tag, &chunks));
+            let all: Vec<&str> = world
+                .shots
+                .iter()
+                .flat_map(|shot| shot.chunks.split(", "))
+                .collect();
+            let count = |name: &str| all.iter().filter(|&&chunk| chunk == name).count();
+            let waiting = state == StateName::CookieWait;
+            let context = format!("{state:?} {kind:#x}: {all:?}");
+            assert_eq!(count("ERROR"), usize::from(report && !waiting), "{context}");
+            let answered = usize::from(goes_on && !waiting);
+            assert_eq!(count("HEARTBEAT ACK"), answered, "{context}");
+            assert_eq!(count("INIT"), 0, "{context}");
+            let a = world.only_association(A);
+            assert_eq!(world.state(A, a), state);
+        }
+    }
+}
+
+/// SACKs that contradict what is known, or themselves: the sender keeps its head, and all arrives.
+#[test]
+fn sacks_that_go_backwards_or_make_no_sense_do_no_harm() {
+    use anabranch_wire::chunk::Sack;
+    let mut world = World::new(Config::default());
+    let a = world.connect();
+    world.run_for(SECOND);
+    let z = world.only_association(Z);
+    let to_a = world.tag_sent_by(Z);
+    world.forget();
+    world.send(A, a, 0, vec![1; 20_000]);
+    world.run_for(300 * MILLISECOND);
+    let highest = world
+        .shots
+        .iter()
+        .flat_map(|shot| chunks_of(&shot.bytes))
+        .filter_map(|chunk| match chunk {
+            Chunk::Data(data) => Some(data.tsn),
+            _ => None,
+        })
+        .last()
+        .expect("DATA");
+    // A window of 0, of everything; blocks upside down, overlapping, at 0 and 1; all of it before the cumulative point.
+    let gaps: [&[(u16, u16)]; 5] = [
+        &[],
+        &[(5, 2)],
+        &[(2, 4), (3, 9)],
+        &[(0, 0), (1, 1)],
+        &[(1, 65_535)],
+    ];
+    for back in [1, 2, 100, 0x7FFF_FFFF] {
+        for blocks in gaps {
+            for a_rwnd in [0, 1, u32::MAX] {
+                let mut value = Vec::new();
+                value.extend_from_slice(&highest.0.wrapping_sub(back).to_be_bytes());
+                value.extend_from_slice(&a_rwnd.to_be_bytes());
+                value.extend_from_slice(&(blocks.len() as u16).to_be_bytes());
+                value.extend_from_slice(&[0, 0]);
+                for &(start, end) in blocks {
+                    value.extend_from_slice(&start.to_be_bytes());
+                    value.extend_from_slice(&end.to_be_bytes());
+                }
+                let mut chunk = vec![3, 0];
+                chunk.extend_from_slice(&(4 + value.len() as u16).to_be_bytes());
+                chunk.extend_from_slice(&value);
+                let bytes = raw_packet(Z, to_a, &chunk);
+                assert!(matches!(chunks_of(&bytes)[0], Chunk::Sack(Sack { .. })));
+                world.inject(A, bytes);
+            }
+        }
+    }
+    world.send(A, a, 0, vec![2; 20_000]);
+    world.run_for(60 * SECOND);
+    assert_eq!(world.receive_all(Z, z).len(), 2);
+    assert_eq!(world.state(A, a), StateName::Established);
+}
