@@ -445,3 +445,33 @@ fn sacks_that_go_backwards_or_make_no_sense_do_no_harm() {
     assert_eq!(world.receive_all(Z, z).len(), 2);
     assert_eq!(world.state(A, a), StateName::Established);
 }
+
+/// Addresses that find no room in an INIT or INIT ACK go unsaid; the packets go.
+#[test]
+fn more_addresses_than_a_packet_holds() {
+    let many = |host| Config {
+        mtu: 400,
+        addresses: (0..100).map(|network| address(host, network)).collect(),
+        ..Config::default()
+    };
+    let mut world = World::with_configs(many(A), many(Z));
+    let (a, _) = world.established();
+    let association = world.endpoints[A].association(a).unwrap();
+    assert!(association.remote_addresses().count() > 1);
+}
+
+/// A cookie that no packet to the peer holds cannot go back: the attempt fails as if there were no answer, and nothing
+/// is sent in vain.
+#[test]
+fn a_path_too_narrow_for_the_cookie() {
+    let narrow = Config {
+        mtu: 128,
+        ..Config::default()
+    };
+    let mut world = World::with_configs(narrow, Config::default());
+    let a = world.connect();
+    world.run_for(1_000 * SECOND);
+    assert_eq!(world.close_reason(A, a), Some(CloseReason::NoAnswer));
+    assert_eq!(world.story, ["A -> INIT -> Z", "Z -> INIT ACK -> A"]);
+    assert_eq!(world.endpoints[Z].associations().count(), 0);
+}

@@ -153,6 +153,7 @@ impl Endpoint {
         let ack = InitAck(handshake::init_ack(
             &self.config,
             own,
+            arrival.path.remote,
             sealed,
             &offer.unrecognized,
         ));
