@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::metric::{self, FlowOutcome, LinkOutcome, Outcome};
 use crate::model::RunRecord;
 use crate::series::SeriesWriter;
+use crate::spec::Spec;
 use crate::store::Unit;
 
 use record::Recording;
@@ -71,6 +72,11 @@ pub struct CaptureRequest {
 
 /// The writer that a run's samples go to.
 pub type Sink = SeriesWriter<BufWriter<File>>;
+
+/// The names of all links of a spec's world, members of groups each: what a capture may name.
+pub fn link_names(spec: &Spec) -> Vec<String> {
+    topology::link_names(spec)
+}
 
 /// Runs one unit. Samples go to `sink`, which is there if the unit records any.
 ///

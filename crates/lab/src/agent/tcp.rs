@@ -211,7 +211,12 @@ impl Sink {
         }
         if let Some(boundaries) = &self.boundaries {
             let mut boundaries = boundaries.borrow_mut();
-            while let Some((_, offered)) = boundaries.pop_front_if(|(end, _)| *end <= delivered) {
+            while let Some((_, offered)) = boundaries
+                .front()
+                .copied()
+                .filter(|(end, _)| *end <= delivered)
+            {
+                boundaries.pop_front();
                 tally.message(Some(now.saturating_sub(offered)));
             }
         }

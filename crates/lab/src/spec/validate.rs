@@ -13,6 +13,9 @@ use super::{Experiment, Flow, Link, Loss, Metric, Protocol, Spec, Workload};
 /// Probes of a link, beside those of a flow ([`Probe`]).
 pub const LINK_PROBES: &[&str] = &["throughput", "queue", "drop"];
 
+/// The most flows a world has, all members counted: each has two ports of its own.
+pub const MOST_FLOWS: u64 = 10_000;
+
 /// Collects problems and finds their places in the resolved tree.
 pub struct Checker<'a> {
     root: &'a Node,
@@ -395,7 +398,10 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
         if let Some(link) = metric.link() {
             check_link_name(c, spec, link, &format!("{path}.link"));
         }
-        if let Metric::Drops { reason: Some(reason), .. } = metric
+        if let Metric::Drops {
+            reason: Some(reason),
+            ..
+        } = metric
             && DropReason::from_name(reason).is_none()
         {
             let known = DropReason::ALL.iter().map(|reason| reason.name());
@@ -404,7 +410,13 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
         }
         let names = metric.names();
         if measures[..index].iter().any(|other| other.names() == names) {
-            c.problem(&path, format!("a second measure {:?} of {:?}; results could not tell them apart", names.1, names.0));
+            c.problem(
+                &path,
+                format!(
+                    "a second measure {:?} of {:?}; results could not tell them apart",
+                    names.1, names.0
+                ),
+            );
         }
     }
 }
