@@ -191,7 +191,7 @@ impl Store {
         for experiment in &plan.experiments {
             self.assemble_series(experiment)?;
         }
-        let manifest = manifest(plan, records.len() as u64);
+        let manifest = manifest(plan, &records);
         write_measures(&self.directory.join("measures.csv"), &records)?;
         write_json(&self.directory.join("records.json"), &records)?;
         write_json(&self.directory.join("manifest.json"), &manifest)?;
@@ -401,7 +401,7 @@ fn write_measures(path: &Path, records: &[RunRecord]) -> Result<(), StoreError> 
     })
 }
 
-fn manifest(plan: &Plan, runs: u64) -> Manifest {
+fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
     let request = &plan.request;
     Manifest {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -416,6 +416,7 @@ fn manifest(plan: &Plan, runs: u64) -> Manifest {
             .iter()
             .map(|e| (e.id.clone(), e.replications))
             .collect(),
-        runs,
+        runs: records.len() as u64,
+        packet_hops: records.iter().map(|record| record.packet_hops).sum(),
     }
 }
