@@ -29,7 +29,7 @@ impl Key {
 }
 
 /// A source and its event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Entry {
     key: Key,
     source: u32,
@@ -38,76 +38,85 @@ struct Entry {
 /// The earliest event of every source.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// The tree, its root at 1. The second half holds the sources, padded with [`Key::NEVER`] to a power of two; each
-    /// node before holds the earlier of its two children.
-    nodes: Vec<Entry>,
+    /// The tree, its root at 1, two siblings to a pair: node `n` is half `n % 2` of pair `n / 2`. The second half of the
+    /// nodes are the sources, padded with [`Key::NEVER`] to a power of two; each node before holds the earlier of its
+    /// two children, which are one pair.
+    pairs: Vec<[Entry; 2]>,
 }
 
 impl Agenda {
     /// An agenda of `sources` sources without events.
     pub fn new(sources: usize) -> Self {
-        let mut agenda = Self { nodes: Vec::new() };
+        let mut agenda = Self { pairs: Vec::new() };
         agenda.grow(sources);
         agenda
     }
 
     /// Makes room for at least `sources` sources; those present keep their events.
     pub fn grow(&mut self, sources: usize) {
-        let (old, new) = (self.nodes.len() / 2, sources.max(1).next_power_of_two());
+        let (old, new) = (self.pairs.len(), sources.max(2).next_power_of_two());
         if new <= old {
             return;
         }
-        let mut leaves: Vec<Entry> = self.nodes.split_off(old);
-        leaves.extend((old as u32..new as u32).map(|source| Entry {
-            key: Key::NEVER,
-            source,
-        }));
-        // Any entry will do for node 0, which is not part of the tree, and for the inner nodes until they are played.
-        self.nodes = vec![leaves[0]; new];
-        self.nodes.extend(leaves);
+        let entry = |source: usize| Entry {
+            key: if source < old {
+                self.get(source)
+            } else {
+                Key::NEVER
+            },
+            source: source as u32,
+        };
+        let leaves: Vec<_> = (0..new / 2)
+            .map(|pair| [entry(2 * pair), entry(2 * pair + 1)])
+            .collect();
+        // Node 0 is not part of the tree, and the inner nodes are played from the last to the first.
+        self.pairs = vec![leaves[0]; new / 2];
+        self.pairs.extend(leaves);
         for node in (1..new).rev() {
-            let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
-            self.nodes[node] = earlier(left, right);
+            self.pairs[node / 2][node % 2] = earlier(self.pairs[node]);
         }
     }
 
     /// Sets the event of `source`, or cancels it with [`Key::NEVER`].
     #[inline]
     pub fn set(&mut self, source: usize, key: Key) {
-        let mut node = self.nodes.len() / 2 + source;
-        if self.nodes[node].key == key {
-            return;
-        }
+        let mut node = self.pairs.len() + source;
         let source = source as u32;
         let mut winner = Entry { key, source };
-        self.nodes[node] = winner;
-        while node > 1 {
-            winner = earlier(winner, self.nodes[node ^ 1]);
-            node /= 2;
-            if self.nodes[node] == winner {
+        loop {
+            let pair = &mut self.pairs[node / 2];
+            let place = &mut pair[node % 2];
+            // No two events have one key, so the nodes above stay too. Who never has an event does not matter.
+            if place.key == winner.key {
                 return;
             }
-            self.nodes[node] = winner;
+            *place = winner;
+            node /= 2;
+            if node == 0 {
+                return;
+            }
+            winner = earlier(*pair);
         }
     }
 
     /// The event of `source`.
     #[inline]
     pub fn get(&self, source: usize) -> Key {
-        self.nodes[self.nodes.len() / 2 + source].key
+        let node = self.pairs.len() + source;
+        self.pairs[node / 2][node % 2].key
     }
 
     /// The earliest event and its source; [`Key::NEVER`] when nothing is left to happen.
     #[inline]
     pub fn earliest(&self) -> (Key, usize) {
-        let Entry { key, source } = self.nodes[1];
+        let Entry { key, source } = self.pairs[0][1];
         (key, source as usize)
     }
 }
 
 #[inline]
-fn earlier(a: Entry, b: Entry) -> Entry {
-    if b.key < a.key { b } else { a }
+fn earlier([left, right]: [Entry; 2]) -> Entry {
+    if right.key < left.key { right } else { left }
 }
 
 #[cfg(test)]

@@ -24,8 +24,8 @@ impl Sender {
     ) -> usize {
         self.decay_if_idle(now, id, paths, trace);
         let flight_before = paths.get(id).flightsize;
-        let again = if self.wants_to_send(now, paths) == Some(id)
-            && self.outstanding.first_marked().is_some()
+        let again = if self.outstanding.first_marked().is_some()
+            && self.wants_to_send(now, paths) == Some(id)
         {
             self.fill_retransmissions(now, id, packet, paths, trace)
         } else {
@@ -220,7 +220,7 @@ impl Sender {
         // Under ns-2.35's rule the limit is spent once it held something back.
         if self.burst.armed
             && full
-            && self.windows_allow_new(id, paths)
+            && self.path_allows_new(id, paths)
             && self.fits_peer_window(id, paths)
         {
             self.burst.stopped = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
