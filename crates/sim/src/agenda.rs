@@ -28,95 +28,87 @@ impl Key {
     }
 }
 
-/// A source and its event.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    key: Key,
-    source: u32,
-}
-
 /// The earliest event of every source.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// The tree, its root at 1, two siblings to a pair: node `n` is half `n % 2` of pair `n / 2`. The second half of the
-    /// nodes are the sources, padded with [`Key::NEVER`] to a power of two; each node before holds the earlier of its
-    /// two children, which are one pair.
-    pairs: Vec<[Entry; 2]>,
+    /// The event of each source, padded with [`Key::NEVER`] to a power of two of at least 2.
+    keys: Vec<Key>,
+    /// The source whose event is the earliest below each inner node: the root at 1, the children of `n` at `2 n` and
+    /// `2 n + 1`. Below the last row stand the sources in order.
+    winners: Vec<u32>,
 }
 
 impl Agenda {
     /// An agenda of `sources` sources without events.
     pub fn new(sources: usize) -> Self {
-        let mut agenda = Self { pairs: Vec::new() };
+        let mut agenda = Self {
+            keys: Vec::new(),
+            winners: Vec::new(),
+        };
         agenda.grow(sources);
         agenda
     }
 
     /// Makes room for at least `sources` sources; those present keep their events.
     pub fn grow(&mut self, sources: usize) {
-        let (old, new) = (self.pairs.len(), sources.max(2).next_power_of_two());
-        if new <= old {
+        let new = sources.max(2).next_power_of_two();
+        if new <= self.keys.len() {
             return;
         }
-        let entry = |source: usize| Entry {
-            key: if source < old {
-                self.get(source)
-            } else {
-                Key::NEVER
-            },
-            source: source as u32,
-        };
-        let leaves: Vec<_> = (0..new / 2)
-            .map(|pair| [entry(2 * pair), entry(2 * pair + 1)])
-            .collect();
-        // Node 0 is not part of the tree, and the inner nodes are played from the last to the first.
-        self.pairs = vec![leaves[0]; new / 2];
-        self.pairs.extend(leaves);
+        self.keys.resize(new, Key::NEVER);
+        self.winners = vec![0; new];
         for node in (1..new).rev() {
-            self.pairs[node / 2][node % 2] = earlier(self.pairs[node]);
+            let (left, right) = (self.winner(2 * node), self.winner(2 * node + 1));
+            let right_wins = self.keys[right as usize] < self.keys[left as usize];
+            self.winners[node] = if right_wins { right } else { left };
+        }
+    }
+
+    /// The source that wins below a node, which may be a source itself.
+    fn winner(&self, node: usize) -> u32 {
+        match node.checked_sub(self.keys.len()) {
+            Some(source) => source as u32,
+            None => self.winners[node],
         }
     }
 
     /// Sets the event of `source`, or cancels it with [`Key::NEVER`].
     #[inline]
     pub fn set(&mut self, source: usize, key: Key) {
-        let mut node = self.pairs.len() + source;
-        let source = source as u32;
-        let mut winner = Entry { key, source };
+        if self.keys[source] == key {
+            return;
+        }
+        self.keys[source] = key;
+        let mut node = (self.keys.len() + source) / 2;
+        let mut rival = source as u32 ^ 1;
+        let (mut winner, mut earliest) = (source as u32, key);
         loop {
-            let pair = &mut self.pairs[node / 2];
-            let place = &mut pair[node % 2];
-            // No two events have one key, so the nodes above stay too. Who never has an event does not matter.
-            if place.key == winner.key {
+            let rivals = self.keys[rival as usize];
+            if rivals < earliest {
+                (winner, earliest) = (rival, rivals);
+            }
+            let before = std::mem::replace(&mut self.winners[node], winner);
+            // Another source won here before, and wins again: nothing changes above.
+            if node == 1 || (before == winner && winner != source as u32) {
                 return;
             }
-            *place = winner;
+            rival = self.winners[node ^ 1];
             node /= 2;
-            if node == 0 {
-                return;
-            }
-            winner = earlier(*pair);
         }
     }
 
     /// The event of `source`.
     #[inline]
     pub fn get(&self, source: usize) -> Key {
-        let node = self.pairs.len() + source;
-        self.pairs[node / 2][node % 2].key
+        self.keys[source]
     }
 
     /// The earliest event and its source; [`Key::NEVER`] when nothing is left to happen.
     #[inline]
     pub fn earliest(&self) -> (Key, usize) {
-        let Entry { key, source } = self.pairs[0][1];
-        (key, source as usize)
+        let source = self.winners[1] as usize;
+        (self.keys[source], source)
     }
-}
-
-#[inline]
-fn earlier([left, right]: [Entry; 2]) -> Entry {
-    if right.key < left.key { right } else { left }
 }
 
 #[cfg(test)]
