@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{Association, AssociationId, CloseReason, Config, Endpoint, Event, Message as SctpMessage};
+use anabranch_sctp::{
+    Association, AssociationId, CloseReason, Config, Endpoint, Event, Message as SctpMessage,
+};
 use anabranch_sim::Agent;
 use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Transmit, Transport};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -43,7 +45,9 @@ pub struct Source {
 impl Source {
     /// A source at an endpoint of its own.
     pub fn new(endpoint: Endpoint, config: SourceConfig, feed: Feed, tally: SharedTally) -> Self {
-        let zeros = Bytes::from(vec![0; 1 << 16]);
+        // Static bytes are cut without counting references.
+        static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+        let zeros = Bytes::from_static(&ZEROS);
         Self {
             endpoint,
             config,

@@ -2,7 +2,6 @@
 //! (RFC 9260 §6.1, §6.10).
 
 use anabranch_transport::{Nanos, Probe, Trace};
-use anabranch_wire::chunk::Data;
 use anabranch_wire::{Encode, PacketBuilder, Tsn};
 
 use super::outstanding::{ChunkState, Outgoing};
@@ -253,7 +252,7 @@ impl Sender {
             missing_reports: 0,
             fast_retransmitted: false,
         };
-        let data: Data = chunk.to_data(tsn);
+        let data = chunk.to_data(tsn);
         debug_assert!(data.encoded_len() <= packet.room());
         let pushed = packet.push(&data);
         debug_assert!(pushed.is_ok(), "the room was asked for");
