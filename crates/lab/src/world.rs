@@ -125,7 +125,7 @@ pub fn run(
                 .collect(),
         });
     let links = links.collect();
-    let events = world.progress().events;
+    let progress = world.progress();
     // The agents hold the other halves of the tallies.
     drop(world);
     let flows = flows.into_iter().map(|flow| FlowOutcome {
@@ -147,7 +147,8 @@ pub fn run(
         point: unit.point.point.clone(),
         replication: unit.replication,
         metrics: metric::measure(&wanted, &outcome),
-        events,
+        events: progress.events,
+        packet_hops: progress.hops,
         simulated: spec.world.duration.seconds(),
     })
 }

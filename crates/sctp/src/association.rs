@@ -206,6 +206,11 @@ impl Association {
         self.trace = Trace::new(wanted);
     }
 
+    /// Whether [`Self::drain_trace`] has something to give.
+    pub fn has_samples(&self) -> bool {
+        !self.trace.is_empty()
+    }
+
     /// Takes what was recorded since the last call, oldest first.
     pub fn drain_trace(&mut self) -> impl Iterator<Item = Sample> + '_ {
         self.trace.drain()

@@ -313,24 +313,33 @@ impl Sender {
             let allowed = self.one_packet || (!self.gate_closed && entry.has_room());
             return allowed.then_some(path);
         }
+        // Asked after every packet, and a receiver of data never has any.
+        if self.queue.is_empty() {
+            return None;
+        }
         let path = paths.choose_for_new_data();
         self.may_send_new(now, path, paths).then_some(path)
     }
 
+    /// Whether a new chunk may go. Where the peer's window has no room for it, one chunk in flight is always allowed,
+    /// whatever the burst: the zero window probe (RFC 9260 §6.1 A).
     fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
-        self.windows_allow_new(path, paths)
-            && !(self.fits_peer_window(paths) && self.burst_spent(now))
+        if !self.path_allows_new(path, paths) {
+            return false;
+        }
+        if self.fits_peer_window(paths) {
+            !self.burst_spent(now)
+        } else {
+            self.in_flight_for_window() == 0
+        }
     }
 
-    /// Whether cwnd and the peer's window let a new chunk go. Where the window does not, one chunk in flight is always
-    /// allowed: the zero window probe (RFC 9260 §6.1 A).
-    fn windows_allow_new(&self, path: PathId, paths: &Paths) -> bool {
-        let entry = paths.get(path);
+    /// Whether there is a new chunk, and the path and its cwnd let it go.
+    fn path_allows_new(&self, path: PathId, paths: &Paths) -> bool {
         !self.queue.is_empty()
             && self.outstanding.len() < MOST_OUTSTANDING
-            && entry.has_room()
+            && paths.get(path).has_room()
             && self.may_use(path, paths)
-            && (self.fits_peer_window(paths) || self.in_flight_for_window() == 0)
     }
 
     fn fits_peer_window(&self, paths: &Paths) -> bool {

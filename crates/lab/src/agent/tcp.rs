@@ -70,10 +70,11 @@ impl Source {
         if self.config.endless && !self.feed.is_over() {
             return;
         }
-        while connection.unacknowledged() < self.config.ahead {
-            let Some(message) = self.feed.peek(now) else {
+        // The feed is asked even where there is no room, so that a deadline of it never stays behind.
+        while let Some(message) = self.feed.peek(now) {
+            if connection.unacknowledged() >= self.config.ahead {
                 break;
-            };
+            }
             if connection.write_zeros(message.size as u64).is_err() {
                 break;
             }

@@ -2,7 +2,6 @@
 //! (RFC 9260 §6.1, §6.10).
 
 use anabranch_transport::{Nanos, Probe, Trace};
-use anabranch_wire::chunk::Data;
 use anabranch_wire::{Encode, PacketBuilder, Tsn};
 
 use super::outstanding::{ChunkState, Outgoing};
@@ -24,8 +23,8 @@ impl Sender {
     ) -> usize {
         self.decay_if_idle(now, id, paths, trace);
         let flight_before = paths.get(id).flightsize;
-        let again = if self.wants_to_send(now, paths) == Some(id)
-            && self.outstanding.first_marked().is_some()
+        let again = if self.outstanding.first_marked().is_some()
+            && self.wants_to_send(now, paths) == Some(id)
         {
             self.fill_retransmissions(now, id, packet, paths, trace)
         } else {
@@ -223,7 +222,7 @@ impl Sender {
         // Under ns-2.35's rule the limit is spent once it held something back.
         if self.burst.armed
             && full
-            && self.windows_allow_new(id, paths)
+            && self.path_allows_new(id, paths)
             && self.fits_peer_window(paths)
         {
             self.burst.stopped = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
@@ -256,7 +255,7 @@ impl Sender {
             missing_reports: 0,
             fast_retransmitted: false,
         };
-        let data: Data = chunk.to_data(tsn);
+        let data = chunk.to_data(tsn);
         debug_assert!(data.encoded_len() <= packet.room());
         let pushed = packet.push(&data);
         debug_assert!(pushed.is_ok(), "the room was asked for");
