@@ -42,7 +42,15 @@ impl Failure {
     /// The exit status: 2 where nothing was run because of what was asked, 1 for everything else.
     pub fn status(&self) -> u8 {
         match self {
-            Failure::Asked(_) | Failure::Spec(_) | Failure::Run(RunError::World { source: WorldError::NoSuchLink { .. }, .. }, _) => 2,
+            Failure::Asked(_)
+            | Failure::Spec(_)
+            | Failure::Run(
+                RunError::World {
+                    source: WorldError::NoSuchLink { .. },
+                    ..
+                },
+                _,
+            ) => 2,
             _ => 1,
         }
     }
@@ -101,29 +109,52 @@ pub fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     let name = &arguments.paper;
     let text = match paper(name) {
         Some(paper) => paper.spec.ok_or_else(|| {
-            Failure::Asked(format!("{name} cannot be reproduced yet: {} is missing", paper.missing))
+            Failure::Asked(format!(
+                "{name} cannot be reproduced yet: {} is missing",
+                paper.missing
+            ))
         })?,
         None => return Err(Failure::Asked(unknown_paper(name))),
     };
-    work(&format!("{name}.toml"), text.to_owned(), &arguments.common, &[])
+    work(
+        &format!("{name}.toml"),
+        text.to_owned(),
+        &arguments.common,
+        &[],
+    )
 }
 
 fn unknown_paper(name: &str) -> String {
     let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-    let hint = nearest(name, names.iter().copied()).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-    format!("found {name:?}, but no paper has this name; known are: {}{hint}", names.join(", "))
+    let hint = nearest(name, names.iter().copied())
+        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    format!(
+        "found {name:?}, but no paper has this name; known are: {}{hint}",
+        names.join(", ")
+    )
 }
 
 /// Runs a spec of the user's own.
 pub fn run(arguments: &Run) -> Result<(), Failure> {
     let path = &arguments.spec;
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::Asked(format!("cannot read the spec {}: {error}", path.display())))?;
-    work(&path.display().to_string(), text, &arguments.common, &arguments.capture)
+    let text = fs::read_to_string(path).map_err(|error| {
+        Failure::Asked(format!("cannot read the spec {}: {error}", path.display()))
+    })?;
+    work(
+        &path.display().to_string(),
+        text,
+        &arguments.common,
+        &arguments.capture,
+    )
 }
 
 /// Plans, runs, and writes everything that a spec asks for.
-fn work(file: &str, text: String, common: &Common, captures: &[(String, PathBuf)]) -> Result<(), Failure> {
+fn work(
+    file: &str,
+    text: String,
+    common: &Common,
+    captures: &[(String, PathBuf)],
+) -> Result<(), Failure> {
     let plan = Plan::new(Request {
         file: file.to_owned(),
         text,
@@ -133,13 +164,28 @@ fn work(file: &str, text: String, common: &Common, captures: &[(String, PathBuf)
         quick: common.quick,
         seed: common.seed,
     })?;
-    let directory = common.out.clone().unwrap_or_else(|| PathBuf::from(&plan.spec.name));
+    let directory = common
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(&plan.spec.name));
     let runner = Simulator {
-        captures: captures.iter().map(|(link, path)| CaptureRequest { link: link.clone(), path: path.clone() }).collect(),
-        captured: plan.experiments.first().map(|experiment| experiment.id.clone()),
+        captures: captures
+            .iter()
+            .map(|(link, path)| CaptureRequest {
+                link: link.clone(),
+                path: path.clone(),
+            })
+            .collect(),
+        captured: plan
+            .experiments
+            .first()
+            .map(|experiment| experiment.id.clone()),
     };
     let store = Store::create(&directory).map_err(Failure::Store)?;
-    let jobs = common.jobs.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize);
+    let jobs = common.jobs.map_or_else(
+        || thread::available_parallelism().map_or(1, usize::from),
+        |jobs| jobs as usize,
+    );
     let bar = Bar::new();
     let results = run::run(&plan, &store, &runner, jobs, &bar);
     bar.clear();
@@ -170,7 +216,11 @@ fn summary(outputs: &Outputs<'_>, directory: &Path, whole: bool) -> Result<(), F
 pub fn show(directory: &Path) -> Result<(), Failure> {
     let (_, results) = Store::open(directory).map_err(|error| match error {
         StoreError::Read { path, source } if source.kind() == io::ErrorKind::NotFound => {
-            Failure::Asked(format!("{} holds no results: there is no {}", directory.display(), path.display()))
+            Failure::Asked(format!(
+                "{} holds no results: there is no {}",
+                directory.display(),
+                path.display()
+            ))
         }
         error => Failure::Store(error),
     })?;

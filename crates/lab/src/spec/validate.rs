@@ -395,7 +395,10 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
         if let Some(link) = metric.link() {
             check_link_name(c, spec, link, &format!("{path}.link"));
         }
-        if let Metric::Drops { reason: Some(reason), .. } = metric
+        if let Metric::Drops {
+            reason: Some(reason),
+            ..
+        } = metric
             && DropReason::from_name(reason).is_none()
         {
             let known = DropReason::ALL.iter().map(|reason| reason.name());
@@ -404,7 +407,13 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
         }
         let names = metric.names();
         if measures[..index].iter().any(|other| other.names() == names) {
-            c.problem(&path, format!("a second measure {:?} of {:?}; results could not tell them apart", names.1, names.0));
+            c.problem(
+                &path,
+                format!(
+                    "a second measure {:?} of {:?}; results could not tell them apart",
+                    names.1, names.0
+                ),
+            );
         }
     }
 }

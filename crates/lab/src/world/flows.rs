@@ -215,7 +215,12 @@ impl Place {
 
     /// From the source's first address to the sink's first.
     fn path(&self) -> Path {
-        let first = |addresses: &Vec<IpAddr>| addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let first = |addresses: &Vec<IpAddr>| {
+            addresses
+                .first()
+                .copied()
+                .unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+        };
         Path::new(first(&self.addresses[0]), first(&self.addresses[1]))
     }
 }
