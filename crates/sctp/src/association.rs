@@ -89,7 +89,8 @@ pub(crate) enum Reply {
 #[derive(Clone, Debug)]
 pub(crate) enum Parting {
     Abort(Causes),
-    ShutdownComplete,
+    /// To where the SHUTDOWN ACK came from (RFC 9260 §6.4).
+    ShutdownComplete(PathId),
 }
 
 impl Association {

@@ -32,6 +32,10 @@ use outstanding::Outstanding;
 use scheduler::Turn;
 use send_queue::SendQueue;
 
+/// Chunks sent and not cumulatively acknowledged. The messages of a stream are told apart within half the range of their
+/// 16-bit sequence numbers (RFC 9260 §6.6), and Gap Ack Blocks reach no further than 65,535 TSNs (§3.3.4).
+const MOST_OUTSTANDING: usize = 32_767;
+
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
@@ -315,7 +319,7 @@ impl Sender {
 
     fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
         self.windows_allow_new(path, paths)
-            && !(self.fits_peer_window(path, paths) && self.burst_spent(now))
+            && !(self.fits_peer_window(paths) && self.burst_spent(now))
     }
 
     /// Whether cwnd and the peer's window let a new chunk go. Where the window does not, one chunk in flight is always
@@ -323,13 +327,14 @@ impl Sender {
     fn windows_allow_new(&self, path: PathId, paths: &Paths) -> bool {
         let entry = paths.get(path);
         !self.queue.is_empty()
+            && self.outstanding.len() < MOST_OUTSTANDING
             && entry.has_room()
             && self.may_use(path, paths)
-            && (self.fits_peer_window(path, paths) || self.in_flight_for_window() == 0)
+            && (self.fits_peer_window(paths) || self.in_flight_for_window() == 0)
     }
 
-    fn fits_peer_window(&self, path: PathId, paths: &Paths) -> bool {
-        let next = self.queue.next_len(paths.get(path).max_user_data());
+    fn fits_peer_window(&self, paths: &Paths) -> bool {
+        let next = self.queue.next_len(paths.max_user_data());
         self.profile.rwnd_counts.bytes(next) <= self.peer_rwnd
     }
 

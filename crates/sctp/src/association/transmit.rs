@@ -70,7 +70,8 @@ impl Association {
         if let Some(retry) = self.state.retry().filter(|retry| retry.due) {
             return Some(retry.path);
         }
-        if self.is_closed() {
+        // In COOKIE-WAIT only the INIT goes: the peer's tag is not known.
+        if self.is_closed() || matches!(self.state, State::CookieWait(_)) {
             return None;
         }
         let reply = self.replies.front().map(|reply| match *reply {
@@ -234,7 +235,10 @@ impl Association {
     }
 
     fn write_parting(&self, parting: &Parting, out: &mut BytesMut) -> Transmit {
-        let path = self.paths.choose_for_new_data();
+        let path = match parting {
+            Parting::Abort(_) => self.paths.choose_for_new_data(),
+            Parting::ShutdownComplete(to) => *to,
+        };
         let mut packet = PacketBuilder::new(
             out,
             self.header(self.peer_tag),
@@ -252,7 +256,7 @@ impl Association {
                         causes: Causes::empty(),
                     })
                 }),
-            Parting::ShutdownComplete => packet.push(&ShutdownComplete {
+            Parting::ShutdownComplete(_) => packet.push(&ShutdownComplete {
                 tag_reflected: false,
             }),
         };

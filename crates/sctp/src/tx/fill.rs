@@ -6,7 +6,7 @@ use anabranch_wire::chunk::Data;
 use anabranch_wire::{Encode, PacketBuilder, Tsn};
 
 use super::outstanding::{ChunkState, Outgoing};
-use super::{Probing, Sender, trace_window, window};
+use super::{MOST_OUTSTANDING, Probing, Sender, trace_window, window};
 use crate::path::mtu::DATA_HEADER;
 use crate::path::{PathId, Paths};
 use crate::profile::MaxBurst;
@@ -183,12 +183,13 @@ impl Sender {
         if paths.choose_for_new_data() != id || !self.may_send_new(now, id, paths) {
             return 0;
         }
-        let most = paths.get(id).max_user_data();
+        let most = paths.max_user_data();
         loop {
             let length = self.queue.next_len(most);
             let fits_window = self.profile.rwnd_counts.bytes(length) <= self.peer_rwnd;
             let probe = count == 0 && !shared; // allowed by may_send_new
             if length == 0
+                || self.outstanding.len() >= MOST_OUTSTANDING
                 || packet.room() < (length + DATA_HEADER).next_multiple_of(4)
                 || !(fits_window || probe)
             {
@@ -223,7 +224,7 @@ impl Sender {
         if self.burst.armed
             && full
             && self.windows_allow_new(id, paths)
-            && self.fits_peer_window(id, paths)
+            && self.fits_peer_window(paths)
         {
             self.burst.stopped = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
             self.burst.armed = false;
