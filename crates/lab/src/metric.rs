@@ -8,6 +8,7 @@ use crate::model::Measure;
 use crate::spec::measure::{Counting, Weighting};
 use crate::spec::quantity::{Span, Window};
 use crate::spec::{Experiment, Metric, Spec, validate};
+use crate::world::member_name;
 
 /// What a run counted.
 #[derive(Debug)]
@@ -29,6 +30,23 @@ pub struct FlowOutcome {
     pub segment: u64,
     /// Its members.
     pub members: Vec<Tally>,
+}
+
+impl FlowOutcome {
+    /// Its members that gave up before their time, each with its reason.
+    pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
+        let count = self.members.len() as u32;
+        self.members
+            .iter()
+            .zip(0..)
+            .filter_map(move |(tally, index)| {
+                let reason = tally.failed.as_ref()?;
+                Some(format!(
+                    "{}: {reason}",
+                    member_name(&self.name, count, index)
+                ))
+            })
+    }
 }
 
 /// What was counted of a link.

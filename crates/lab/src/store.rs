@@ -243,14 +243,20 @@ impl Store {
             source,
         })?;
         let axes = axes(experiment);
-        let mut writer =
-            SeriesWriter::new(BufWriter::new(sink), &experiment.id, axes).map_err(failed)?;
-        for file in files {
-            let source =
-                File::open(&file).map_err(|source| StoreError::Read { path: file, source })?;
-            writer.append_file(&source).map_err(failed)?;
+        let written = SeriesWriter::new(BufWriter::new(sink), &experiment.id, axes)
+            .map_err(failed)
+            .and_then(|mut writer| {
+                for file in files {
+                    let source = File::open(&file)
+                        .map_err(|source| StoreError::Read { path: file, source })?;
+                    writer.append_file(&source).map_err(failed)?;
+                }
+                finish_series(writer, &part, &path, Keep::Cheaply)
+            });
+        if written.is_err() {
+            let _ = fs::remove_file(&part);
         }
-        finish_series(writer, &part, &path, Keep::Cheaply)
+        written
     }
 
     /// Reads a results directory again.

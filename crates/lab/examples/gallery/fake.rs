@@ -114,6 +114,7 @@ fn record(experiment: &str, point: Point, replication: u32, metrics: Vec<Measure
         events: 1_000_000,
         packet_hops: 600_000,
         simulated: 500.0,
+        failures: Vec::new(),
     }
 }
 
