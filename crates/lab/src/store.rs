@@ -340,10 +340,11 @@ pub fn finish_series(
     })
 }
 
-/// Where a file is written before it is whole.
+/// Where a file is written before it is whole. The name is the process's own: two that work on one directory do the same
+/// runs twice, and neither harms the other.
 pub fn part_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
+    name.push(format!(".{}.part", std::process::id()));
     path.with_file_name(name)
 }
 
