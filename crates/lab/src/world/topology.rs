@@ -10,6 +10,7 @@ use super::flows::{self, Members};
 use crate::agent::inspect::Inspector;
 use crate::spec::quantity::Amount;
 use crate::spec::world::{Impairment, LostSegment, Place};
+use crate::spec::validate::NodeName;
 use crate::spec::{Link, Loss, Spec};
 
 /// How long a packet is held back where the spec does not say, nanoseconds.
@@ -58,31 +59,35 @@ pub fn build(spec: &Spec) -> Result<Built, BuildError> {
     Ok(Built { topology, links })
 }
 
-/// The node that member `index` of a group of links or flows ends at: the same member, or the only one.
+/// The node that member `index` of a group of links or flows ends at: the member that the name says, or else the same
+/// member, or the only one.
 pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<NodeId, BuildError> {
+    let (group, named) = NodeName::split(name);
     let count = spec
         .nodes
         .iter()
-        .find(|node| node.name == name)
+        .find(|node| node.name == group)
         .map_or(1, |node| node.count.0);
-    let member = if count == 1 { 0 } else { index };
+    let member = match named {
+        Some(member) => member.index(count),
+        None if count == 1 => 0,
+        None => index,
+    };
     topology
-        .node(&member_name(name, count, member))
+        .node(&member_name(group, count, member))
         .ok_or(BuildError::UnknownNode(member as usize))
 }
 
 fn add_link(topology: &mut Topology, spec: &Spec, link: &Link) -> Result<Vec<LinkId>, BuildError> {
-    let counts = link
-        .between
-        .iter()
-        .filter_map(|name| spec.nodes.iter().find(|node| node.name == *name));
-    let count = counts.map(|node| node.count.0).max().unwrap_or(1);
+    let [first, second] = &link.between;
+    let chained = u32::from(first == second);
+    let counts = link.between.iter().map(|name| NodeName::count(spec, name).unwrap_or(1));
+    let count = counts.max().unwrap_or(1).saturating_sub(chained);
     let mut ids = Vec::with_capacity(count as usize);
     for index in 0..count {
-        let [first, second] = &link.between;
         let between = [
             end(topology, spec, first, index)?,
-            end(topology, spec, second, index)?,
+            end(topology, spec, second, index + chained)?,
         ];
         ids.push(topology.add_link(LinkConfig {
             name: member_name(&link.name, count, index),
