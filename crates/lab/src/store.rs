@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::derive;
 use crate::model::{Manifest, Results, RunRecord, SeriesStore};
 use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
 use crate::series::{self, Axes, SeriesError, SeriesWriter};
@@ -184,14 +185,16 @@ impl Store {
     /// [`StoreError::Write`], [`StoreError::Series`].
     pub fn assemble(&self, plan: &Plan) -> Result<Results, StoreError> {
         let units = Unit::all(plan);
-        let records: Vec<RunRecord> = units
+        let mut records: Vec<RunRecord> = units
             .iter()
             .filter_map(|unit| self.finished(unit))
             .collect();
+        let runs = records.len() as u64;
+        records.extend(derive::records(&plan.spec, &records));
         for experiment in &plan.experiments {
             self.assemble_series(experiment)?;
         }
-        let manifest = manifest(plan, records.len() as u64);
+        let manifest = manifest(plan, runs);
         write_measures(&self.directory.join("measures.csv"), &records)?;
         write_json(&self.directory.join("records.json"), &records)?;
         write_json(&self.directory.join("manifest.json"), &manifest)?;

@@ -145,6 +145,7 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
             .iter()
             .map(|experiment| experiment.id.as_str()),
     );
+    c.distinct("derived", "id", spec.derived.iter().map(|derived| derived.id()));
     c.distinct(
         "table",
         "id",
