@@ -7,7 +7,10 @@ use crate::spec::derived::Derived;
 /// The records of every derived experiment of a spec whose source was run.
 pub fn records(spec: &Spec, runs: &[RunRecord]) -> Vec<RunRecord> {
     let of = |derived: &Derived| {
-        let source: Vec<&RunRecord> = runs.iter().filter(|run| run.experiment == derived.experiment()).collect();
+        let source: Vec<&RunRecord> = runs
+            .iter()
+            .filter(|run| run.experiment == derived.experiment())
+            .collect();
         match derived {
             Derived::Relative { .. } => relative(derived, &source),
             Derived::SmallestX { .. } => smallest_x(derived, &source),
@@ -27,12 +30,20 @@ pub fn same(left: &Value, right: &Value) -> bool {
 fn measured(derived: &Derived, run: &RunRecord) -> Option<(f64, String)> {
     let (series, metric) = derived.source();
     let found = |measure: &&Measure| measure.series == series && measure.metric == metric;
-    run.metrics.iter().find(found).map(|measure| (measure.value, measure.unit.clone()))
+    run.metrics
+        .iter()
+        .find(found)
+        .map(|measure| (measure.value, measure.unit.clone()))
 }
 
 fn record(derived: &Derived, point: Point, replication: u32, value: f64, unit: &str) -> RunRecord {
     let (series, metric) = derived.names();
-    let measure = Measure { series, metric, value, unit: unit.to_owned() };
+    let measure = Measure {
+        series,
+        metric,
+        value,
+        unit: unit.to_owned(),
+    };
     RunRecord {
         experiment: derived.id().to_owned(),
         point,
@@ -44,26 +55,49 @@ fn record(derived: &Derived, point: Point, replication: u32, value: f64, unit: &
 }
 
 fn relative(derived: &Derived, runs: &[&RunRecord]) -> Vec<RunRecord> {
-    let Derived::Relative { to, .. } = derived else { return Vec::new() };
+    let Derived::Relative { to, .. } = derived else {
+        return Vec::new();
+    };
     let base_point = |point: &Point| -> Point {
-        let moved = point.iter().map(|(name, x)| (name.clone(), to.get(name).unwrap_or(x).clone()));
+        let moved = point
+            .iter()
+            .map(|(name, x)| (name.clone(), to.get(name).unwrap_or(x).clone()));
         moved.collect()
     };
-    let same_point = |a: &Point, b: &Point| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(&a.1, &b.1));
+    let same_point =
+        |a: &Point, b: &Point| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(&a.1, &b.1));
     let one = |run: &&RunRecord| {
         let at = base_point(&run.point);
-        let base = runs.iter().find(|other| other.replication == run.replication && same_point(&other.point, &at))?;
+        let base = runs
+            .iter()
+            .find(|other| other.replication == run.replication && same_point(&other.point, &at))?;
         let (value, base) = (measured(derived, run)?.0, measured(derived, base)?.0);
         let increase = (value - base) / base * 100.0;
-        increase.is_finite().then(|| record(derived, run.point.clone(), run.replication, increase, "%"))
+        increase
+            .is_finite()
+            .then(|| record(derived, run.point.clone(), run.replication, increase, "%"))
     };
     runs.iter().filter_map(one).collect()
 }
 
 fn smallest_x(derived: &Derived, runs: &[&RunRecord]) -> Vec<RunRecord> {
-    let Derived::SmallestX { along, at_most, unit, .. } = derived else { return Vec::new() };
+    let Derived::SmallestX {
+        along,
+        at_most,
+        unit,
+        ..
+    } = derived
+    else {
+        return Vec::new();
+    };
     let unit = unit.as_deref().unwrap_or("1");
-    let without = |point: &Point| -> Point { point.iter().filter(|(name, _)| name != along).cloned().collect() };
+    let without = |point: &Point| -> Point {
+        point
+            .iter()
+            .filter(|(name, _)| name != along)
+            .cloned()
+            .collect()
+    };
     let mut points: Vec<Point> = Vec::new();
     for point in runs.iter().map(|run| without(&run.point)) {
         if !points.contains(&point) {
@@ -71,7 +105,10 @@ fn smallest_x(derived: &Derived, runs: &[&RunRecord]) -> Vec<RunRecord> {
         }
     }
     let at = |point: &Point| {
-        let here: Vec<&&RunRecord> = runs.iter().filter(|run| without(&run.point) == *point).collect();
+        let here: Vec<&&RunRecord> = runs
+            .iter()
+            .filter(|run| without(&run.point) == *point)
+            .collect();
         let mut replications: Vec<u32> = here.iter().map(|run| run.replication).collect();
         replications.sort_unstable();
         replications.dedup();
@@ -80,7 +117,12 @@ fn smallest_x(derived: &Derived, runs: &[&RunRecord]) -> Vec<RunRecord> {
                 .iter()
                 .filter(|run| run.replication == replication)
                 .filter_map(|run| {
-                    let x = run.point.iter().find(|(name, _)| name == along)?.1.as_f64()?;
+                    let x = run
+                        .point
+                        .iter()
+                        .find(|(name, _)| name == along)?
+                        .1
+                        .as_f64()?;
                     Some((x, measured(derived, run)?.0))
                 })
                 .collect();
@@ -103,10 +145,18 @@ mod tests {
     use super::*;
 
     fn run(x: &[(&str, Value)], replication: u32, value: f64) -> RunRecord {
-        let metric = Measure { series: "s".into(), metric: "m".into(), value, unit: "1".into() };
+        let metric = Measure {
+            series: "s".into(),
+            metric: "m".into(),
+            value,
+            unit: "1".into(),
+        };
         RunRecord {
             experiment: "e".into(),
-            point: x.iter().map(|(name, x)| ((*name).to_owned(), x.clone())).collect(),
+            point: x
+                .iter()
+                .map(|(name, x)| ((*name).to_owned(), x.clone()))
+                .collect(),
             replication,
             metrics: vec![metric],
             events: 7,
@@ -133,9 +183,22 @@ mod tests {
             run(&at(0.2, 4), 0, 150.0),
         ];
         let made = relative(&derived, &runs.iter().collect::<Vec<_>>());
-        let seen: Vec<(u32, f64)> = made.iter().map(|r| (r.replication, r.metrics[0].value)).collect();
-        assert_eq!(seen, [(0, 0.0), (1, 0.0), (0, 50.0), (1, 10.0)], "e = 0.2 has no base");
-        assert_eq!((made[2].experiment.as_str(), made[2].metrics[0].metric.as_str()), ("d", "increase"));
+        let seen: Vec<(u32, f64)> = made
+            .iter()
+            .map(|r| (r.replication, r.metrics[0].value))
+            .collect();
+        assert_eq!(
+            seen,
+            [(0, 0.0), (1, 0.0), (0, 50.0), (1, 10.0)],
+            "e = 0.2 has no base"
+        );
+        assert_eq!(
+            (
+                made[2].experiment.as_str(),
+                made[2].metrics[0].metric.as_str()
+            ),
+            ("d", "increase")
+        );
     }
 
     #[test]
@@ -152,7 +215,12 @@ mod tests {
         };
         let mut runs = Vec::new();
         // Under the bound at 10, over it at 20: 30 is the answer. The second replication of s = 4 never gets there.
-        let values = [(1, 0, [0.0, 0.5, 0.01]), (1, 1, [0.5, 0.0, 0.0]), (4, 0, [0.5, 0.0, 0.0]), (4, 1, [0.5, 0.5, 0.5])];
+        let values = [
+            (1, 0, [0.0, 0.5, 0.01]),
+            (1, 1, [0.5, 0.0, 0.0]),
+            (4, 0, [0.5, 0.0, 0.0]),
+            (4, 1, [0.5, 0.5, 0.5]),
+        ];
         for (s, replication, values) in values {
             for (b, value) in [10, 20, 30].into_iter().zip(values) {
                 let point = [("s", Value::Integer(s)), ("b", Value::Integer(b))];
@@ -160,7 +228,10 @@ mod tests {
             }
         }
         let made = smallest_x(&derived, &runs.iter().collect::<Vec<_>>());
-        let seen: Vec<(u32, f64)> = made.iter().map(|r| (r.replication, r.metrics[0].value)).collect();
+        let seen: Vec<(u32, f64)> = made
+            .iter()
+            .map(|r| (r.replication, r.metrics[0].value))
+            .collect();
         assert_eq!(seen, [(0, 30.0), (1, 20.0)]);
         assert_eq!(made[0].point, [("s".to_owned(), Value::Integer(1))]);
     }

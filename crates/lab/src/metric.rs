@@ -102,13 +102,31 @@ fn window(metric: &Metric, duration: Nanos) -> Window {
 /// The meter that a metric wants, and of which flow.
 fn metered(metric: &Metric) -> Option<(MeterKind, &str)> {
     Some(match metric {
-        Metric::Goodput { flow, window: Some(_) }
+        Metric::Goodput {
+            flow,
+            window: Some(_),
+        }
         | Metric::SegmentsDelivered { flow, .. }
         | Metric::SegmentRate { flow, .. } => (MeterKind::Delivered, flow),
         Metric::SegmentsSent { flow, .. } => (MeterKind::Segments, flow),
-        Metric::MeanCwnd { flow, weighting: Weighting::Time, .. } => (MeterKind::CWND_BY_TIME, flow),
-        Metric::MeanCwnd { flow, weighting: Weighting::Samples, .. } => (MeterKind::CWND_BY_SAMPLES, flow),
-        Metric::Probe { flow, probe, take, threshold, index, .. } => {
+        Metric::MeanCwnd {
+            flow,
+            weighting: Weighting::Time,
+            ..
+        } => (MeterKind::CWND_BY_TIME, flow),
+        Metric::MeanCwnd {
+            flow,
+            weighting: Weighting::Samples,
+            ..
+        } => (MeterKind::CWND_BY_SAMPLES, flow),
+        Metric::Probe {
+            flow,
+            probe,
+            take,
+            threshold,
+            index,
+            ..
+        } => {
             let kind = MeterKind::Probe {
                 probe: Probe::from_name(probe)?,
                 index: *index,
@@ -117,9 +135,21 @@ fn metered(metric: &Metric) -> Option<(MeterKind, &str)> {
             };
             (kind, flow)
         }
-        Metric::BlockedByRwnd { flow, threshold, .. } => (MeterKind::Blocked { threshold: threshold.0 as f64 }, flow),
+        Metric::BlockedByRwnd {
+            flow, threshold, ..
+        } => (
+            MeterKind::Blocked {
+                threshold: threshold.0 as f64,
+            },
+            flow,
+        ),
         Metric::MostHeld { flow } => {
-            let kind = MeterKind::Probe { probe: Probe::AdvertisedRwnd, index: None, take: Take::Least, threshold: 0.0 };
+            let kind = MeterKind::Probe {
+                probe: Probe::AdvertisedRwnd,
+                index: None,
+                take: Take::Least,
+                threshold: 0.0,
+            };
             (kind, flow)
         }
         _ => return None,
@@ -172,7 +202,9 @@ impl Outcome {
     /// The mean over the members of what `of` makes of their meter; NaN where there is none.
     fn mean(&self, name: &str, meter: Option<usize>, of: impl Fn(&Meter) -> f64) -> f64 {
         let members = self.members(name).0.iter();
-        let values: Vec<f64> = members.filter_map(|tally| tally.meters.get(meter?).map(&of)).collect();
+        let values: Vec<f64> = members
+            .filter_map(|tally| tally.meters.get(meter?).map(&of))
+            .collect();
         values.iter().sum::<f64>() / values.len() as f64
     }
 
@@ -207,30 +239,47 @@ fn counted(tally: &Tally, counting: Counting) -> u64 {
 fn one(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> Option<Measure> {
     let (value, unit) = value(metric, meter, outcome);
     let (series, metric) = metric.names();
-    value.is_finite().then(|| Measure { series, metric, value, unit: unit.to_owned() })
+    value.is_finite().then(|| Measure {
+        series,
+        metric,
+        value,
+        unit: unit.to_owned(),
+    })
 }
 
 /// The value of a metric and its unit; not finite where there is none.
 fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'static str) {
     let metered = |flow: &str| -> Vec<Meter> {
         let members = outcome.members(flow).0.iter();
-        members.filter_map(|tally| tally.meters.get(meter?).copied()).collect()
+        members
+            .filter_map(|tally| tally.meters.get(meter?).copied())
+            .collect()
     };
     let segment = |flow: &str| outcome.members(flow).1 as f64;
     let metered_sum = |flow: &str| metered(flow).iter().map(|meter| meter.sum).sum::<f64>();
     match metric {
-        Metric::Goodput { flow, window: None } => {
-            (outcome.sum(flow, |t| t.delivered) * 8.0 / time::seconds(outcome.duration), "bit/s")
-        }
-        Metric::Goodput { flow, window: Some(window) } => {
-            (metered_sum(flow) * 8.0 / time::seconds(window.length()), "bit/s")
-        }
-        Metric::SegmentsDelivered { flow, .. } => (outcome.mean(flow, meter, |m| m.weight / segment(flow)), "segments"),
+        Metric::Goodput { flow, window: None } => (
+            outcome.sum(flow, |t| t.delivered) * 8.0 / time::seconds(outcome.duration),
+            "bit/s",
+        ),
+        Metric::Goodput {
+            flow,
+            window: Some(window),
+        } => (
+            metered_sum(flow) * 8.0 / time::seconds(window.length()),
+            "bit/s",
+        ),
+        Metric::SegmentsDelivered { flow, .. } => (
+            outcome.mean(flow, meter, |m| m.weight / segment(flow)),
+            "segments",
+        ),
         Metric::SegmentRate { flow, .. } => {
             let rate = |m: &Meter| m.weight / segment(flow) / time::seconds(m.length());
             (outcome.mean(flow, meter, rate), "segments/s")
         }
-        Metric::Probe { flow, probe, take, .. } => {
+        Metric::Probe {
+            flow, probe, take, ..
+        } => {
             let seen = metered(flow).into_iter().filter(|meter| meter.weight > 0.0);
             let mean = |of: fn(&Meter) -> f64| {
                 let values: Vec<f64> = seen.clone().map(|meter| of(&meter)).collect();
@@ -241,14 +290,29 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
                 Take::Mean | Take::SampleMean => (mean(|m| m.sum / m.weight), unit),
                 Take::Least | Take::Most => (mean(|m| m.sum), unit),
                 Take::Below => (mean(|m| m.sum / m.weight), "1"),
-                Take::Count => (metered(flow).iter().map(|meter| meter.weight).sum(), "samples"),
+                Take::Count => (
+                    metered(flow).iter().map(|meter| meter.weight).sum(),
+                    "samples",
+                ),
                 Take::Sum => (metered_sum(flow), unit),
             }
         }
-        Metric::BlockedByRwnd { flow, .. } => (outcome.mean(flow, meter, |m| m.sum / m.weight), "1"),
+        Metric::BlockedByRwnd { flow, .. } => {
+            (outcome.mean(flow, meter, |m| m.sum / m.weight), "1")
+        }
         Metric::MostHeld { flow } => {
-            let buffer = outcome.flow(flow).map_or(0.0, |flow| flow.receive_buffer as f64);
-            (buffer - outcome.mean(flow, meter, |m| if m.weight > 0.0 { m.sum } else { f64::NAN }), "bytes")
+            let buffer = outcome
+                .flow(flow)
+                .map_or(0.0, |flow| flow.receive_buffer as f64);
+            (
+                buffer
+                    - outcome.mean(
+                        flow,
+                        meter,
+                        |m| if m.weight > 0.0 { m.sum } else { f64::NAN },
+                    ),
+                "bytes",
+            )
         }
         Metric::StreamLimitsMet { flow } => (outcome.sum(flow, |t| t.stream_limits_met), "events"),
         Metric::ThroughputIncrease { of, over, counting } => {
@@ -261,7 +325,9 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
         Metric::MeanCwnd { flow, .. } => {
             let segment = outcome.members(flow).1 as f64;
             let seen = metered(flow).into_iter().filter(|meter| meter.weight > 0.0);
-            let means: Vec<f64> = seen.map(|meter| meter.sum / meter.weight / segment).collect();
+            let means: Vec<f64> = seen
+                .map(|meter| meter.sum / meter.weight / segment)
+                .collect();
             (means.iter().sum::<f64>() / means.len() as f64, "segments")
         }
         Metric::SegmentsSent { flow, .. } => (metered_sum(flow), "segments"),
@@ -270,15 +336,27 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
         Metric::Timeouts { flow } => (outcome.sum(flow, |t| t.timeouts), "events"),
         Metric::MeanOneWayDelay { flow } => {
             let members = outcome.members(flow).0.iter();
-            let (sum, count) = members.fold((0, 0), |(sum, count), t| (sum + t.delay_sum, count + t.delays));
+            let (sum, count) = members.fold((0, 0), |(sum, count), t| {
+                (sum + t.delay_sum, count + t.delays)
+            });
             (sum as f64 / count as f64 / 1e9, "s")
         }
         Metric::Drops { link, reason } => {
-            let drops = |stats: &LinkStats| match reason.as_deref().and_then(DropReason::from_name) {
+            let drops = |stats: &LinkStats| match reason.as_deref().and_then(DropReason::from_name)
+            {
                 Some(reason) => stats.dropped.count(reason),
                 None => stats.dropped.total(),
             };
-            (outcome.link_members(link).0.iter().flatten().map(drops).sum::<u64>() as f64, "packets")
+            (
+                outcome
+                    .link_members(link)
+                    .0
+                    .iter()
+                    .flatten()
+                    .map(drops)
+                    .sum::<u64>() as f64,
+                "packets",
+            )
         }
     }
 }
@@ -288,7 +366,10 @@ fn utilization(outcome: &Outcome, link: &str, counting: Counting) -> f64 {
     let (members, rate) = outcome.link_members(link);
     let capacity = rate as f64 * members.len() as f64 * time::seconds(outcome.duration);
     let bytes: u64 = match counting {
-        Counting::Wire => members.iter().map(|[forward, _]| forward.delivered.bytes).sum(),
+        Counting::Wire => members
+            .iter()
+            .map(|[forward, _]| forward.delivered.bytes)
+            .sum(),
         payload => {
             let tallies = outcome.flows.iter().flat_map(|flow| &flow.members);
             tallies.map(|tally| counted(tally, payload)).sum()

@@ -57,7 +57,12 @@ impl MeterKind {
     pub const CWND_BY_SAMPLES: Self = Self::cwnd(Take::SampleMean);
 
     const fn cwnd(take: Take) -> Self {
-        Self::Probe { probe: Probe::Cwnd, index: None, take, threshold: 0.0 }
+        Self::Probe {
+            probe: Probe::Cwnd,
+            index: None,
+            take,
+            threshold: 0.0,
+        }
     }
 }
 
@@ -95,12 +100,16 @@ impl Meter {
     pub fn sample(&mut self, sample: &Sample) {
         match self.kind {
             MeterKind::Segments if SENT.contains(&sample.probe) => self.count(sample.at, 1.0),
-            MeterKind::Probe { probe, index, take, .. }
-                if probe == sample.probe && index.is_none_or(|index| index == sample.index) =>
-            {
+            MeterKind::Probe {
+                probe, index, take, ..
+            } if probe == sample.probe && index.is_none_or(|index| index == sample.index) => {
                 match take {
-                    Take::SampleMean | Take::Count | Take::Sum => self.count(sample.at, sample.value),
-                    Take::Mean | Take::Below | Take::Least | Take::Most => self.stands(sample.at, sample.value),
+                    Take::SampleMean | Take::Count | Take::Sum => {
+                        self.count(sample.at, sample.value)
+                    }
+                    Take::Mean | Take::Below | Take::Least | Take::Most => {
+                        self.stands(sample.at, sample.value)
+                    }
                 }
             }
             MeterKind::Blocked { threshold } => {
@@ -160,11 +169,19 @@ impl Meter {
         let first = self.weight == 0.0;
         self.weight += span;
         match self.kind {
-            MeterKind::Probe { take: Take::Below, threshold, .. } => {
+            MeterKind::Probe {
+                take: Take::Below,
+                threshold,
+                ..
+            } => {
                 self.sum += if value < threshold { span } else { 0.0 };
             }
-            MeterKind::Probe { take: Take::Least, .. } => self.sum = if first { value } else { self.sum.min(value) },
-            MeterKind::Probe { take: Take::Most, .. } => self.sum = if first { value } else { self.sum.max(value) },
+            MeterKind::Probe {
+                take: Take::Least, ..
+            } => self.sum = if first { value } else { self.sum.min(value) },
+            MeterKind::Probe {
+                take: Take::Most, ..
+            } => self.sum = if first { value } else { self.sum.max(value) },
             _ => self.sum += value * span,
         }
     }
@@ -177,12 +194,22 @@ mod tests {
     const SECOND: Nanos = 1_000_000_000;
 
     fn of(take: Take) -> Meter {
-        let kind = MeterKind::Probe { probe: Probe::PeerRwnd, index: None, take, threshold: 1500.0 };
+        let kind = MeterKind::Probe {
+            probe: Probe::PeerRwnd,
+            index: None,
+            take,
+            threshold: 1500.0,
+        };
         Meter::new(kind, Window([Span(SECOND), Span(5 * SECOND)]))
     }
 
     fn sample(second: Nanos, probe: Probe, value: f64) -> Sample {
-        Sample { at: second * SECOND, probe, index: 0, value }
+        Sample {
+            at: second * SECOND,
+            probe,
+            index: 0,
+            value,
+        }
     }
 
     /// 9000 from 0 s, 1000 from 2 s, 1500 from 3 s, to the end at 10 s; the window is 1 to 5 s.
@@ -197,11 +224,17 @@ mod tests {
 
     #[test]
     fn values_count_by_the_time_they_stood_in_the_window() {
-        for (take, expected) in [(Take::Mean, (9000.0 + 1000.0 + 2.0 * 1500.0) / 4.0), (Take::Below, 0.25)] {
+        for (take, expected) in [
+            (Take::Mean, (9000.0 + 1000.0 + 2.0 * 1500.0) / 4.0),
+            (Take::Below, 0.25),
+        ] {
             let meter = seen(take);
             assert_eq!(meter.sum / meter.weight, expected, "{take:?}");
         }
-        assert_eq!((seen(Take::Least).sum, seen(Take::Most).sum), (1000.0, 9000.0));
+        assert_eq!(
+            (seen(Take::Least).sum, seen(Take::Most).sum),
+            (1000.0, 9000.0)
+        );
     }
 
     #[test]

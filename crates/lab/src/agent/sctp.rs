@@ -217,7 +217,12 @@ impl Sink {
     /// A sink at an endpoint of its own, which begins to listen.
     ///
     /// The application reads `rate` bits per second; without one it is always ready.
-    pub fn new(mut endpoint: Endpoint, stamped: bool, rate: Option<u64>, tally: SharedTally) -> Self {
+    pub fn new(
+        mut endpoint: Endpoint,
+        stamped: bool,
+        rate: Option<u64>,
+        tally: SharedTally,
+    ) -> Self {
         endpoint.listen(true);
         let fragment = fragment(endpoint.config());
         let probes = tally.borrow().receiver_probes();
@@ -252,7 +257,11 @@ impl Sink {
         let reader = &mut self.reader;
         loop {
             reader.behind = !reader.is_ready(now);
-            let next = if reader.behind { None } else { association.poll_message() };
+            let next = if reader.behind {
+                None
+            } else {
+                association.poll_message()
+            };
             let Some(message) = next else { break };
             let size = message.payload.len() as u64;
             reader.read(now, size);

@@ -119,7 +119,9 @@ impl Tally {
             Probe::Timeout => self.timeouts += 1,
             _ => {}
         }
-        self.meters.iter_mut().for_each(|meter| meter.sample(&sample));
+        self.meters
+            .iter_mut()
+            .for_each(|meter| meter.sample(&sample));
         self.record(sample);
     }
 

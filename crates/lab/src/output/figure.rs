@@ -179,7 +179,9 @@ impl<'a> Maker<'a> {
         let first = all.first().map(|series| series.point.clone());
         all.retain(|series| Some(&series.point) == first.as_ref());
         for series in &mut all {
-            series.samples.retain(|sample| curve.index.is_none_or(|index| index == sample.index));
+            series
+                .samples
+                .retain(|sample| curve.index.is_none_or(|index| index == sample.index));
             if curve.cumulative {
                 let mut sum = 0.0;
                 for sample in &mut series.samples {

@@ -226,7 +226,10 @@ fn experiment_of<'a>(table: &'a TableSpec, spec: &'a Spec) -> &'a str {
 /// The experiment that a name, or else an id, or else the order of the file says.
 pub(super) fn named_or_own<'a>(named: Option<&'a str>, own: &'a str, spec: &'a Spec) -> &'a str {
     let exists = |id: &str| {
-        let run = spec.experiments.iter().any(|experiment| experiment.id == id);
+        let run = spec
+            .experiments
+            .iter()
+            .any(|experiment| experiment.id == id);
         run || spec.derived.iter().any(|derived| derived.id() == id)
     };
     match named {
@@ -242,13 +245,26 @@ pub(super) fn within(point: &Point, fixed: &BTreeMap<String, Value>) -> Option<P
         let found = point.iter().find(|(other, _)| other == name);
         found.is_some_and(|(_, x)| same_x(&x.to_string(), &wanted.to_string()))
     };
-    let rest = || point.iter().filter(|(name, _)| !fixed.contains_key(name)).cloned().collect();
+    let rest = || {
+        point
+            .iter()
+            .filter(|(name, _)| !fixed.contains_key(name))
+            .cloned()
+            .collect()
+    };
     fixed.iter().all(lies).then(rest)
 }
 
 /// What two sets of fixed sweeps fix together; the second is the nearer one and wins.
-pub(super) fn joined(outer: &BTreeMap<String, Value>, inner: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
-    outer.iter().chain(inner).map(|(name, x)| (name.clone(), x.clone())).collect()
+pub(super) fn joined(
+    outer: &BTreeMap<String, Value>,
+    inner: &BTreeMap<String, Value>,
+) -> BTreeMap<String, Value> {
+    outer
+        .iter()
+        .chain(inner)
+        .map(|(name, x)| (name.clone(), x.clone()))
+        .collect()
 }
 
 /// The name and the value of a point on the x axis; several sweeps are joined by commas.
@@ -365,7 +381,9 @@ impl<'a> Maker<'a> {
         let source = self.spec.ns2.as_ref()?;
         let place = source.place.as_deref().or(self.spec.published.as_deref())?;
         let whole = source.condition.replace("{x}", &axis(point).1);
-        let named = point.iter().map(|(name, x)| (format!("{{{name}}}"), x.to_string()));
+        let named = point
+            .iter()
+            .map(|(name, x)| (format!("{{{name}}}"), x.to_string()));
         let condition = named.fold(whole, |text, (name, x)| text.replace(&name, &x));
         let mean = self.reference.ns2(self.paper(), place, &condition, name?)?;
         Some(compare::beside_ns2(measured, mean))
@@ -396,7 +414,9 @@ impl<'a> Maker<'a> {
                         .map(|p| compare::judge(measured.as_ref(), p, Rule::OneMoreRun)),
                     ns2: self.ns2(
                         row.ns2.as_ref().and_then(|names| names.get(0)),
-                        &records.first().map_or(Point::new(), |record| record.point.clone()),
+                        &records
+                            .first()
+                            .map_or(Point::new(), |record| record.point.clone()),
                         measured.as_ref(),
                     ),
                     unit: if measured.is_some() {

@@ -63,14 +63,17 @@ impl Derived {
     /// The experiment it is made of.
     pub fn experiment(&self) -> &str {
         match self {
-            Derived::Relative { experiment, .. } | Derived::SmallestX { experiment, .. } => experiment,
+            Derived::Relative { experiment, .. } | Derived::SmallestX { experiment, .. } => {
+                experiment
+            }
         }
     }
 
     /// Series and metric that it reads.
     pub fn source(&self) -> (&str, &str) {
         match self {
-            Derived::Relative { series, metric, .. } | Derived::SmallestX { series, metric, .. } => (series, metric),
+            Derived::Relative { series, metric, .. }
+            | Derived::SmallestX { series, metric, .. } => (series, metric),
         }
     }
 
@@ -86,7 +89,10 @@ impl Derived {
     /// The sweeps it speaks of.
     pub fn sweeps(&self) -> Vec<(String, &str)> {
         match self {
-            Derived::Relative { to, .. } => to.keys().map(|name| (format!("to.{name}"), name.as_str())).collect(),
+            Derived::Relative { to, .. } => to
+                .keys()
+                .map(|name| (format!("to.{name}"), name.as_str()))
+                .collect(),
             Derived::SmallestX { along, .. } => vec![("along".to_owned(), along.as_str())],
         }
     }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use anabranch_sim::DropReason;
 use anabranch_transport::Probe;
 
+use super::measure::Take;
 use super::problem::Problem;
 use super::quantity::Span;
 use super::tree::{Node, NodeValue, Place};
-use super::measure::Take;
 use super::{Experiment, Flow, Link, Loss, Metric, Protocol, Spec, Workload};
 
 /// Probes of a link, beside those of a flow ([`Probe`]).
@@ -145,7 +145,11 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
             .iter()
             .map(|experiment| experiment.id.as_str()),
     );
-    c.distinct("derived", "id", spec.derived.iter().map(|derived| derived.id()));
+    c.distinct(
+        "derived",
+        "id",
+        spec.derived.iter().map(|derived| derived.id()),
+    );
     c.distinct(
         "table",
         "id",
@@ -223,7 +227,10 @@ fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Optio
     if let (Some(NodeName::Number(index)), Some(members)) = (member, members)
         && index >= members
     {
-        c.problem(path, format!("found {name:?}; the node has {members} members, counted from 0"));
+        c.problem(
+            path,
+            format!("found {name:?}; the node has {members} members, counted from 0"),
+        );
     }
     let count = NodeName::count(spec, name);
     if count.is_none() {
@@ -245,7 +252,10 @@ fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &str) {
             if first == 1 {
                 c.problem(
                     &format!("{path}.between"),
-                    format!("joins {:?} with itself; a group's chain has at least two members", link.between[0]),
+                    format!(
+                        "joins {:?} with itself; a group's chain has at least two members",
+                        link.between[0]
+                    ),
                 );
             }
         } else if first != second && first != 1 && second != 1 {
@@ -346,10 +356,16 @@ fn check_flow(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
         );
     }
     if flow.stop.is_some() && flow.lasts.is_some() {
-        c.problem(&format!("{path}.lasts"), "found both `stop` and `lasts`; a flow has one of them");
+        c.problem(
+            &format!("{path}.lasts"),
+            "found both `stop` and `lasts`; a flow has one of them",
+        );
     }
     if flow.lasts == Some(Span(0)) {
-        c.problem(&format!("{path}.lasts"), "found a time of 0; nothing would be offered");
+        c.problem(
+            &format!("{path}.lasts"),
+            "found a time of 0; nothing would be offered",
+        );
     }
     let message = match &flow.workload {
         Workload::Bulk { message, .. } => *message,
@@ -449,21 +465,35 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
         if let Some(link) = metric.link() {
             check_link_name(c, spec, link, &format!("{path}.link"));
         }
-        if let Metric::Probe { name, probe, take, threshold, .. } = metric {
+        if let Metric::Probe {
+            name,
+            probe,
+            take,
+            threshold,
+            ..
+        } = metric
+        {
             if Probe::from_name(probe).is_none() {
                 let known = Probe::ALL.iter().map(|probe| probe.name());
                 let message = format!("found {probe:?}, but no probe has this name");
                 c.not_among(&format!("{path}.probe"), &message, probe, known);
             }
             if (*take == Take::Below) != threshold.is_some() {
-                c.problem(&path, "`take = \"below\"` names a `threshold`, and nothing else does");
+                c.problem(
+                    &path,
+                    "`take = \"below\"` names a `threshold`, and nothing else does",
+                );
             }
             if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                let message = format!("found {name:?}; a measure's name is made of letters, digits and `_`");
+                let message =
+                    format!("found {name:?}; a measure's name is made of letters, digits and `_`");
                 c.problem(&format!("{path}.name"), message);
             }
         }
-        if let Metric::Drops { reason: Some(reason), .. } = metric
+        if let Metric::Drops {
+            reason: Some(reason),
+            ..
+        } = metric
             && DropReason::from_name(reason).is_none()
         {
             let known = DropReason::ALL.iter().map(|reason| reason.name());
@@ -472,7 +502,13 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
         }
         let names = metric.names();
         if measures[..index].iter().any(|other| other.names() == names) {
-            c.problem(&path, format!("a second measure {:?} of {:?}; results could not tell them apart", names.1, names.0));
+            c.problem(
+                &path,
+                format!(
+                    "a second measure {:?} of {:?}; results could not tell them apart",
+                    names.1, names.0
+                ),
+            );
         }
     }
 }

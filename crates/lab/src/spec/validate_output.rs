@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::derived::Derived;
 use super::measure::Metric;
 use super::output::{Curve, Figure, FigureKind, Row, Table, TableKind};
 use super::validate::Checker;
-use super::derived::Derived;
 use super::{Experiment, Spec, Sweep};
 use crate::model::Value;
 use crate::output::unit::UNITS;
@@ -25,7 +25,10 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec) {
 
 fn check_experiment(c: &mut Checker<'_>, spec: &Spec, named: Option<&String>, path: &str) {
     let known = || {
-        let run = spec.experiments.iter().map(|experiment| experiment.id.as_str());
+        let run = spec
+            .experiments
+            .iter()
+            .map(|experiment| experiment.id.as_str());
         run.chain(spec.derived.iter().map(Derived::id))
     };
     if let Some(name) = named.filter(|name| known().all(|id| id != name.as_str())) {
@@ -47,9 +50,13 @@ enum Source<'a> {
 
 impl<'a> Source<'a> {
     fn named(spec: &'a Spec, id: &str) -> Option<Self> {
-        let run = spec.experiments.iter().find(|experiment| experiment.id == id);
+        let run = spec
+            .experiments
+            .iter()
+            .find(|experiment| experiment.id == id);
         let derived = || spec.derived.iter().find(|derived| derived.id() == id);
-        run.map(Source::Run).or_else(|| derived().map(Source::Derived))
+        run.map(Source::Run)
+            .or_else(|| derived().map(Source::Derived))
     }
 
     fn id(self) -> &'a str {
@@ -62,9 +69,12 @@ impl<'a> Source<'a> {
     /// Series and metric of all its measures.
     fn measures(self, spec: &Spec) -> Vec<(String, String)> {
         match self {
-            Source::Run(experiment) => {
-                spec.measures.iter().chain(&experiment.measures).map(Metric::names).collect()
-            }
+            Source::Run(experiment) => spec
+                .measures
+                .iter()
+                .chain(&experiment.measures)
+                .map(Metric::names)
+                .collect(),
             Source::Derived(derived) => vec![derived.names()],
         }
     }
@@ -74,8 +84,13 @@ impl<'a> Source<'a> {
         match self {
             Source::Run(experiment) => experiment.sweeps.iter().filter_map(Sweep::x_name).collect(),
             Source::Derived(derived) => {
-                let of_source = |id: &str| Source::named(spec, id).map(|source| source.sweeps(spec));
-                let mut all = match spec.experiments.iter().any(|run| run.id == derived.experiment()) {
+                let of_source =
+                    |id: &str| Source::named(spec, id).map(|source| source.sweeps(spec));
+                let mut all = match spec
+                    .experiments
+                    .iter()
+                    .any(|run| run.id == derived.experiment())
+                {
                     true => of_source(derived.experiment()).unwrap_or_default(),
                     false => Vec::new(),
                 };
@@ -108,14 +123,26 @@ fn check_where(
     let Some(source) = source else { return };
     let known = source.sweeps(spec);
     for name in fixed.keys().filter(|name| !known.contains(&name.as_str())) {
-        let message = format!("found {name:?}, but experiment {:?} has no such sweep", source.id());
-        c.not_among(&format!("{path}.where.{name}"), &message, name, known.iter().copied());
+        let message = format!(
+            "found {name:?}, but experiment {:?} has no such sweep",
+            source.id()
+        );
+        c.not_among(
+            &format!("{path}.where.{name}"),
+            &message,
+            name,
+            known.iter().copied(),
+        );
     }
 }
 
 /// Checks a derived experiment: its source, the measure it reads, the sweeps it names.
 fn check_derived(c: &mut Checker<'_>, spec: &Spec, derived: &Derived, path: &str) {
-    let known = || spec.experiments.iter().map(|experiment| experiment.id.as_str());
+    let known = || {
+        spec.experiments
+            .iter()
+            .map(|experiment| experiment.id.as_str())
+    };
     let id = derived.experiment();
     if known().all(|run| run != id) {
         let message = format!("found {id:?}, but no experiment has this id");
@@ -123,16 +150,31 @@ fn check_derived(c: &mut Checker<'_>, spec: &Spec, derived: &Derived, path: &str
     }
     let source = Source::named(spec, id);
     let (series, metric) = derived.source();
-    check_measure(c, spec, source, Some(&series.to_owned()), Some(&metric.to_owned()), path);
+    check_measure(
+        c,
+        spec,
+        source,
+        Some(&series.to_owned()),
+        Some(&metric.to_owned()),
+        path,
+    );
     let sweeps = source.map_or(Vec::new(), |source| source.sweeps(spec));
     for (key, name) in derived.sweeps() {
         if !sweeps.contains(&name) {
             let message = format!("found {name:?}, but experiment {id:?} has no such sweep");
-            c.not_among(&format!("{path}.{key}"), &message, name, sweeps.iter().copied());
+            c.not_among(
+                &format!("{path}.{key}"),
+                &message,
+                name,
+                sweeps.iter().copied(),
+            );
         }
     }
     if spec.experiments.iter().any(|run| run.id == derived.id()) {
-        c.problem(&format!("{path}.id"), format!("found {:?}, which is an experiment's id", derived.id()));
+        c.problem(
+            &format!("{path}.id"),
+            format!("found {:?}, which is an experiment's id", derived.id()),
+        );
     }
 }
 
@@ -190,14 +232,7 @@ fn check_single_run(
 ) {
     let default = (kind == TableKind::Steps).then_some("cwnd");
     let probe = row.probe.as_deref().or(default);
-    check_recorded(
-        c,
-        source,
-        row.flow.as_ref(),
-        row.link.as_ref(),
-        probe,
-        path,
-    );
+    check_recorded(c, source, row.flow.as_ref(), row.link.as_ref(), probe, path);
     for (name, number) in [
         ("segment", row.segment),
         ("occurrence", row.occurrence.map(u64::from)),
@@ -285,7 +320,10 @@ fn check_recorded(
     let experiment = match source {
         Some(Source::Run(experiment)) => experiment,
         Some(Source::Derived(derived)) => {
-            let message = format!("experiment {:?} is computed and records nothing", derived.id());
+            let message = format!(
+                "experiment {:?} is computed and records nothing",
+                derived.id()
+            );
             return c.problem(path, message);
         }
         None => return,
@@ -348,14 +386,7 @@ fn check_figure(c: &mut Checker<'_>, spec: &Spec, figure: &Figure, path: &str) {
     check_where(c, spec, source, &figure.at_point, path);
     match figure.kind {
         FigureKind::Sequence | FigureKind::Ladder => {
-            check_recorded(
-                c,
-                source,
-                figure.flow.as_ref(),
-                None,
-                Some("sent"),
-                path,
-            );
+            check_recorded(c, source, figure.flow.as_ref(), None, Some("sent"), path);
         }
         FigureKind::Time | FigureKind::Sweep if figure.curves.is_empty() => {
             c.problem(path, "a figure of this kind has at least one `curve`");
@@ -404,7 +435,14 @@ fn check_curve(
         let (flow, link) = (curve.flow.as_ref(), curve.link.as_ref());
         check_recorded(c, source, flow, link, curve.probe.as_deref(), path);
     } else {
-        check_measure(c, spec, source, curve.series.as_ref(), curve.metric.as_ref(), path);
+        check_measure(
+            c,
+            spec,
+            source,
+            curve.series.as_ref(),
+            curve.metric.as_ref(),
+            path,
+        );
     }
     check_unit(c, curve.unit.as_ref(), path);
 }

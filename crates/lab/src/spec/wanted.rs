@@ -19,8 +19,17 @@ pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
         let named = named.clone().or_else(|| {
             own()
                 .map(|experiment| experiment.id.clone())
-                .or_else(|| spec.derived.iter().map(|d| d.id().to_owned()).find(|own| own == id))
-                .or_else(|| spec.experiments.first().map(|experiment| experiment.id.clone()))
+                .or_else(|| {
+                    spec.derived
+                        .iter()
+                        .map(|d| d.id().to_owned())
+                        .find(|own| own == id)
+                })
+                .or_else(|| {
+                    spec.experiments
+                        .first()
+                        .map(|experiment| experiment.id.clone())
+                })
         });
         named.into_iter()
     };

@@ -78,7 +78,9 @@ impl Members<'_> {
     fn start(&self, seed: Seed) -> Nanos {
         match self.flow.start {
             Start::At(at) => at.0,
-            Start::Uniform { uniform: [from, to] } => start_time(seed, &self.name(), from.0, to.0),
+            Start::Uniform {
+                uniform: [from, to],
+            } => start_time(seed, &self.name(), from.0, to.0),
         }
     }
 
@@ -231,7 +233,12 @@ impl Place {
 
     /// From the source's first address to the sink's first.
     fn path(&self) -> Path {
-        let first = |addresses: &Vec<IpAddr>| addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let first = |addresses: &Vec<IpAddr>| {
+            addresses
+                .first()
+                .copied()
+                .unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+        };
         Path::new(first(&self.addresses[0]), first(&self.addresses[1]))
     }
 }

@@ -9,8 +9,8 @@ use anabranch_sim::{
 use super::flows::{self, Members};
 use crate::agent::inspect::Inspector;
 use crate::spec::quantity::Amount;
-use crate::spec::world::{Impairment, LostSegment, Place};
 use crate::spec::validate::NodeName;
+use crate::spec::world::{Impairment, LostSegment, Place};
 use crate::spec::{Link, Loss, Spec};
 
 /// How long a packet is held back where the spec does not say, nanoseconds.
@@ -81,7 +81,10 @@ pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<N
 fn add_link(topology: &mut Topology, spec: &Spec, link: &Link) -> Result<Vec<LinkId>, BuildError> {
     let [first, second] = &link.between;
     let chained = u32::from(first == second);
-    let counts = link.between.iter().map(|name| NodeName::count(spec, name).unwrap_or(1));
+    let counts = link
+        .between
+        .iter()
+        .map(|name| NodeName::count(spec, name).unwrap_or(1));
     let count = counts.max().unwrap_or(1).saturating_sub(chained);
     let mut ids = Vec::with_capacity(count as usize);
     for index in 0..count {

@@ -99,15 +99,27 @@ impl Maker<'_> {
 
     fn sweep_axis(&self, x_name: &str, xs: &[String], places: &[f64]) -> Axis {
         let spec = &self.results.spec;
-        let named = |id: &str| spec.experiments.iter().find(|experiment| experiment.id == id);
+        let named = |id: &str| {
+            spec.experiments
+                .iter()
+                .find(|experiment| experiment.id == id)
+        };
         let source = || {
-            let derived = spec.derived.iter().find(|derived| derived.id() == self.experiment)?;
+            let derived = spec
+                .derived
+                .iter()
+                .find(|derived| derived.id() == self.experiment)?;
             named(derived.experiment())
         };
-        let label = named(self.experiment).or_else(source).and_then(|experiment| {
-            let sweep = experiment.sweeps.iter().find(|sweep| sweep.x_name() == Some(x_name))?;
-            sweep.label.clone()
-        });
+        let label = named(self.experiment)
+            .or_else(source)
+            .and_then(|experiment| {
+                let sweep = experiment
+                    .sweeps
+                    .iter()
+                    .find(|sweep| sweep.x_name() == Some(x_name))?;
+                sweep.label.clone()
+            });
         let name = label.or((!x_name.is_empty()).then(|| x_name.to_owned()));
         let (low, high) = places
             .iter()
@@ -245,7 +257,14 @@ impl Maker<'_> {
         )
     }
 
-    fn time_curve(&self, curve: &Curve, label: &str, colour: usize, series: &Series, drawn: &mut Drawn) {
+    fn time_curve(
+        &self,
+        curve: &Curve,
+        label: &str,
+        colour: usize,
+        series: &Series,
+        drawn: &mut Drawn,
+    ) {
         let shown = unit::shown(&series.probe, curve.unit.as_deref(), self.spec.segment_size);
         drawn.y_unit = shown.name.to_owned();
         drawn.y_name = unit::readable(&series.probe);

@@ -67,7 +67,11 @@ fn with_a_second_for_the_round_trip_bytes_are_compared_with_bytes_per_second() {
         round_trip: RoundTrip::Given(SECOND),
         ..Judgement::default()
     };
-    let unmeasured = |cwnd| Loss { rtt_min: None, srtt: None, ..loss(0, cwnd) };
+    let unmeasured = |cwnd| Loss {
+        rtt_min: None,
+        srtt: None,
+        ..loss(0, cwnd)
+    };
     assert!(!judgement.is_congestion(&unmeasured(140_000), false));
     assert!(judgement.is_congestion(&unmeasured(140_001), false));
 }
