@@ -16,23 +16,23 @@ struct Drawn {
     y_name: String,
 }
 
-/// Moves curves of means a little to either side, so that their intervals do not hide one another.
+/// Moves curves of means a little to either side, so that their intervals do not hide one another; all of them
+/// together over no more than a third of the way to the next place.
 fn set_apart(layers: &mut [Layer], places: &[f64]) {
-    let (low, high) = places
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| {
-            (l.min(*p), h.max(*p))
-        });
-    let step = 0.012 * (high - low).max(0.0);
+    let mut sorted = places.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let gaps = sorted.windows(2).map(|pair| pair[1] - pair[0]);
+    let gap = gaps.filter(|gap| *gap > 0.0).fold(f64::INFINITY, f64::min);
+    let (Some(low), Some(high)) = (sorted.first(), sorted.last()) else {
+        return;
+    };
+    let of_means = |layer: &&mut Layer| layer.mark.is_of_means();
     let count = layers
         .iter()
-        .filter(|layer| layer.mark == Mark::Means)
+        .filter(|layer| layer.mark.is_of_means())
         .count();
-    for (index, layer) in layers
-        .iter_mut()
-        .filter(|layer| layer.mark == Mark::Means)
-        .enumerate()
-    {
+    let step = (0.012 * (high - low)).min(gap / 3.0 / count.max(1) as f64);
+    for (index, layer) in layers.iter_mut().filter(of_means).enumerate() {
         let shift = (index as f64 - (count as f64 - 1.0) / 2.0) * step;
         layer.points.iter_mut().for_each(|point| point.x += shift);
     }
@@ -43,6 +43,10 @@ impl Maker<'_> {
     pub(super) fn sweep(&self) -> Option<Plot> {
         let (x_name, xs) = self.places();
         let numbers: Option<Vec<f64>> = xs.iter().map(|x| x.parse().ok()).collect();
+        let mark = match numbers {
+            Some(_) => Mark::Means,
+            None => Mark::SeparateMeans,
+        };
         let places = numbers.unwrap_or_else(|| (0..xs.len()).map(|i| i as f64).collect());
         let mut drawn = Drawn {
             layers: Vec::new(),
@@ -51,6 +55,11 @@ impl Maker<'_> {
         };
         for (colour, curve) in self.spec.curves.iter().enumerate() {
             self.sweep_curve(curve, colour, &xs, &places, &mut drawn);
+        }
+        for layer in &mut drawn.layers {
+            if layer.mark == Mark::Means {
+                layer.mark = mark;
+            }
         }
         set_apart(&mut drawn.layers, &places);
         drawn
