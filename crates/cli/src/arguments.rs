@@ -113,8 +113,12 @@ pub struct Common {
 /// Reads `LINK=FILE`.
 fn capture(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
-        Some((link, file)) if !link.is_empty() && !file.is_empty() => Ok((link.to_owned(), file.into())),
-        _ => Err(format!("found {text:?}; write LINK=FILE.pcapng, for example satellite=satellite.pcapng")),
+        Some((link, file)) if !link.is_empty() && !file.is_empty() => {
+            Ok((link.to_owned(), file.into()))
+        }
+        _ => Err(format!(
+            "found {text:?}; write LINK=FILE.pcapng, for example satellite=satellite.pcapng"
+        )),
     }
 }
 
@@ -130,7 +134,10 @@ mod tests {
 
     #[test]
     fn a_capture_names_a_link_and_a_file() {
-        assert_eq!(capture("wire=a=b.pcapng"), Ok(("wire".to_owned(), PathBuf::from("a=b.pcapng"))));
+        assert_eq!(
+            capture("wire=a=b.pcapng"),
+            Ok(("wire".to_owned(), PathBuf::from("a=b.pcapng")))
+        );
         for wrong in ["wire", "=file", "wire="] {
             assert!(capture(wrong).is_err(), "{wrong}");
         }

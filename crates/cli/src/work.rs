@@ -16,7 +16,7 @@ use anabranch_lab::spec::nearest::nearest;
 use anabranch_lab::spec::problem::SpecError;
 use anabranch_lab::spec::schema::json_schema;
 use anabranch_lab::store::{Store, StoreError};
-use anabranch_lab::world::{CaptureRequest, WorldError};
+use anabranch_lab::world::{self, CaptureRequest};
 
 use crate::arguments::{Common, Reproduce, Run};
 use crate::progress::Bar;
@@ -27,13 +27,13 @@ pub enum Failure {
     /// The command line asks for something that is not there.
     Asked(String),
     /// The spec is wrong.
-    Spec(SpecError),
+    Spec(Box<SpecError>),
     /// The runs, or their keeping, failed; what was finished is in the directory.
-    Run(RunError, PathBuf),
+    Run(Box<RunError>, PathBuf),
     /// Results could not be read.
-    Store(StoreError),
+    Store(Box<StoreError>),
     /// Tables, figures or the report could not be made.
-    Outputs(OutputError),
+    Outputs(Box<OutputError>),
     /// Standard output does not take more.
     Output(io::Error),
 }
@@ -42,7 +42,7 @@ impl Failure {
     /// The exit status: 2 where nothing was run because of what was asked, 1 for everything else.
     pub fn status(&self) -> u8 {
         match self {
-            Failure::Asked(_) | Failure::Spec(_) | Failure::Run(RunError::World { source: WorldError::NoSuchLink { .. }, .. }, _) => 2,
+            Failure::Asked(_) | Failure::Spec(_) => 2,
             _ => 1,
         }
     }
@@ -67,13 +67,13 @@ impl fmt::Display for Failure {
 
 impl From<SpecError> for Failure {
     fn from(error: SpecError) -> Self {
-        Failure::Spec(error)
+        Failure::Spec(Box::new(error))
     }
 }
 
 impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Self {
-        Failure::Outputs(error)
+        Failure::Outputs(Box::new(error))
     }
 }
 
@@ -101,29 +101,52 @@ pub fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     let name = &arguments.paper;
     let text = match paper(name) {
         Some(paper) => paper.spec.ok_or_else(|| {
-            Failure::Asked(format!("{name} cannot be reproduced yet: {} is missing", paper.missing))
+            Failure::Asked(format!(
+                "{name} cannot be reproduced yet: {} is missing",
+                paper.missing
+            ))
         })?,
         None => return Err(Failure::Asked(unknown_paper(name))),
     };
-    work(&format!("{name}.toml"), text.to_owned(), &arguments.common, &[])
+    work(
+        &format!("{name}.toml"),
+        text.to_owned(),
+        &arguments.common,
+        &[],
+    )
 }
 
 fn unknown_paper(name: &str) -> String {
     let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-    let hint = nearest(name, names.iter().copied()).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-    format!("found {name:?}, but no paper has this name; known are: {}{hint}", names.join(", "))
+    let hint = nearest(name, names.iter().copied())
+        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    format!(
+        "found {name:?}, but no paper has this name; known are: {}{hint}",
+        names.join(", ")
+    )
 }
 
 /// Runs a spec of the user's own.
 pub fn run(arguments: &Run) -> Result<(), Failure> {
     let path = &arguments.spec;
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::Asked(format!("cannot read the spec {}: {error}", path.display())))?;
-    work(&path.display().to_string(), text, &arguments.common, &arguments.capture)
+    let text = fs::read_to_string(path).map_err(|error| {
+        Failure::Asked(format!("cannot read the spec {}: {error}", path.display()))
+    })?;
+    work(
+        &path.display().to_string(),
+        text,
+        &arguments.common,
+        &arguments.capture,
+    )
 }
 
 /// Plans, runs, and writes everything that a spec asks for.
-fn work(file: &str, text: String, common: &Common, captures: &[(String, PathBuf)]) -> Result<(), Failure> {
+fn work(
+    file: &str,
+    text: String,
+    common: &Common,
+    captures: &[(String, PathBuf)],
+) -> Result<(), Failure> {
     let plan = Plan::new(Request {
         file: file.to_owned(),
         text,
@@ -133,20 +156,53 @@ fn work(file: &str, text: String, common: &Common, captures: &[(String, PathBuf)
         quick: common.quick,
         seed: common.seed,
     })?;
-    let directory = common.out.clone().unwrap_or_else(|| PathBuf::from(&plan.spec.name));
+    let directory = common
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(&plan.spec.name));
+    check_captures(&plan, captures)?;
     let runner = Simulator {
-        captures: captures.iter().map(|(link, path)| CaptureRequest { link: link.clone(), path: path.clone() }).collect(),
-        captured: plan.experiments.first().map(|experiment| experiment.id.clone()),
+        captures: captures
+            .iter()
+            .map(|(link, path)| CaptureRequest {
+                link: link.clone(),
+                path: path.clone(),
+            })
+            .collect(),
+        captured: plan
+            .experiments
+            .first()
+            .map(|experiment| experiment.id.clone()),
     };
-    let store = Store::create(&directory).map_err(Failure::Store)?;
-    let jobs = common.jobs.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize);
+    let store = Store::create(&directory).map_err(|error| Failure::Store(Box::new(error)))?;
+    let jobs = common.jobs.map_or_else(
+        || thread::available_parallelism().map_or(1, usize::from),
+        |jobs| jobs as usize,
+    );
     let bar = Bar::new();
     let results = run::run(&plan, &store, &runner, jobs, &bar);
     bar.clear();
-    let results = results.map_err(|error| Failure::Run(error, directory.clone()))?;
+    let results = results.map_err(|error| Failure::Run(Box::new(error), directory.clone()))?;
     let outputs = Outputs::make(&results, Reference::embedded())?;
     outputs.write(&directory)?;
     summary(&outputs, &directory, common.only.is_empty())
+}
+
+/// Refuses captures of links that the world of the first run does not have.
+fn check_captures(plan: &Plan, captures: &[(String, PathBuf)]) -> Result<(), Failure> {
+    let known = world::link_names(&plan.spec);
+    let known = || known.iter().map(String::as_str);
+    for (link, _) in captures {
+        if !known().any(|name| name == link) {
+            let hint = nearest(link, known())
+                .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+            let all = known().collect::<Vec<_>>().join(", ");
+            return Err(Failure::Asked(format!(
+                "found --capture {link}=..., but the links are: {all}{hint}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Says in a few lines what was made.
@@ -170,9 +226,13 @@ fn summary(outputs: &Outputs<'_>, directory: &Path, whole: bool) -> Result<(), F
 pub fn show(directory: &Path) -> Result<(), Failure> {
     let (_, results) = Store::open(directory).map_err(|error| match error {
         StoreError::Read { path, source } if source.kind() == io::ErrorKind::NotFound => {
-            Failure::Asked(format!("{} holds no results: there is no {}", directory.display(), path.display()))
+            Failure::Asked(format!(
+                "{} holds no results: there is no {}",
+                directory.display(),
+                path.display()
+            ))
         }
-        error => Failure::Store(error),
+        error => Failure::Store(Box::new(error)),
     })?;
     let outputs = Outputs::make(&results, Reference::embedded())?;
     terminal::show(&outputs, Terminal::detect(), &mut io::stdout().lock())?;

@@ -51,6 +51,7 @@ fn record(derived: &Derived, point: Point, replication: u32, value: f64, unit: &
         metrics: vec![measure],
         events: 0,
         simulated: 0.0,
+        packet_hops: 0,
     }
 }
 
@@ -161,6 +162,7 @@ mod tests {
             metrics: vec![metric],
             events: 7,
             simulated: 1.0,
+            packet_hops: 3,
         }
     }
 

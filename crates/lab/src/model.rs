@@ -77,6 +77,8 @@ pub struct RunRecord {
     pub metrics: Vec<Measure>,
     /// Events handled by the simulator.
     pub events: u64,
+    /// Packets that reached the far end of a link, counted at every link.
+    pub packet_hops: u64,
     /// Simulated time, seconds.
     pub simulated: f64,
 }
@@ -185,6 +187,8 @@ pub struct Manifest {
     pub replications: Vec<(String, u32)>,
     /// Runs made.
     pub runs: u64,
+    /// Packets that reached the far end of a link, counted at every link, over all runs.
+    pub packet_hops: u64,
 }
 
 /// The results of a spec, ready for tables and figures.

@@ -9,7 +9,7 @@ use std::thread;
 use crate::model::{Results, RunRecord};
 use crate::plan::Plan;
 use crate::series::{SeriesError, SeriesWriter};
-use crate::store::{self, Store, StoreError, Unit};
+use crate::store::{self, Keep, Store, StoreError, Unit};
 use crate::world::{self, CaptureRequest, Sink, WorldError};
 
 /// A plan that could not be run to its end. What was finished is kept.
@@ -187,7 +187,7 @@ fn run_unit(
         let mut sink = SeriesWriter::new(BufWriter::new(file), &unit.experiment.id, axes)
             .map_err(series_failed)?;
         let record = runner.run(unit, seed, Some(&mut sink)).map_err(failed)?;
-        store::finish_series(sink, &part, &path)?;
+        store::finish_series(sink, &part, &path, Keep::Durably)?;
         record
     } else {
         runner.run(unit, seed, None).map_err(failed)?

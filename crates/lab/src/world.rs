@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::metric::{self, FlowOutcome, LinkOutcome, Outcome};
 use crate::model::RunRecord;
 use crate::series::SeriesWriter;
+use crate::spec::Spec;
 use crate::store::Unit;
 
 use record::Recording;
@@ -72,6 +73,11 @@ pub struct CaptureRequest {
 /// The writer that a run's samples go to.
 pub type Sink = SeriesWriter<BufWriter<File>>;
 
+/// The names of all links of a spec's world, members of groups each: what a capture may name.
+pub fn link_names(spec: &Spec) -> Vec<String> {
+    topology::link_names(spec)
+}
+
 /// Runs one unit. Samples go to `sink`, which is there if the unit records any.
 ///
 /// # Errors
@@ -119,7 +125,7 @@ pub fn run(
                 .collect(),
         });
     let links = links.collect();
-    let events = world.progress().events;
+    let progress = world.progress();
     // The agents hold the other halves of the tallies.
     drop(world);
     let flows = flows.into_iter().map(|flow| FlowOutcome {
@@ -142,7 +148,8 @@ pub fn run(
         point: unit.point.point.clone(),
         replication: unit.replication,
         metrics: metric::measure(&wanted, &outcome),
-        events,
+        events: progress.events,
+        packet_hops: progress.hops,
         simulated: spec.world.duration.seconds(),
     })
 }

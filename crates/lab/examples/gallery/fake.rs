@@ -96,6 +96,7 @@ pub fn results(spec: Spec, replications: u32) -> Results {
                 .map(|e| (e.id.clone(), e.replications.min(replications)))
                 .collect(),
             runs: records.len() as u64,
+            packet_hops: records.iter().map(|record| record.packet_hops).sum(),
         },
         spec,
         records,
@@ -110,6 +111,7 @@ fn record(experiment: &str, point: Point, replication: u32, metrics: Vec<Measure
         replication,
         metrics,
         events: 1_000_000,
+        packet_hops: 600_000,
         simulated: 500.0,
     }
 }

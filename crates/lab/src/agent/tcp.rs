@@ -70,10 +70,11 @@ impl Source {
         if self.config.endless && !self.feed.is_over() {
             return;
         }
-        while connection.unacknowledged() < self.config.ahead {
-            let Some(message) = self.feed.peek(now) else {
+        // The feed is asked even where there is no room, so that a deadline of it never stays behind.
+        while let Some(message) = self.feed.peek(now) {
+            if connection.unacknowledged() >= self.config.ahead {
                 break;
-            };
+            }
             if connection.write_zeros(message.size as u64).is_err() {
                 break;
             }
@@ -201,7 +202,12 @@ impl Sink {
         }
         if let Some(boundaries) = &self.boundaries {
             let mut boundaries = boundaries.borrow_mut();
-            while let Some((_, offered)) = boundaries.pop_front_if(|(end, _)| *end <= delivered) {
+            while let Some((_, offered)) = boundaries
+                .front()
+                .copied()
+                .filter(|(end, _)| *end <= delivered)
+            {
+                boundaries.pop_front();
                 tally.message(Some(now.saturating_sub(offered)));
             }
         }

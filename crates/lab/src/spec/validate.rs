@@ -14,6 +14,9 @@ use super::{Experiment, Flow, Link, Loss, Metric, Protocol, Spec, Workload};
 /// Probes of a link, beside those of a flow ([`Probe`]).
 pub const LINK_PROBES: &[&str] = &["throughput", "queue", "drop"];
 
+/// The most flows a world has, all members counted: each has two ports of its own.
+pub const MOST_FLOWS: u64 = 10_000;
+
 /// Collects problems and finds their places in the resolved tree.
 pub struct Checker<'a> {
     root: &'a Node,

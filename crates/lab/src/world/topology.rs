@@ -78,14 +78,35 @@ pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<N
         .ok_or(BuildError::UnknownNode(member as usize))
 }
 
-fn add_link(topology: &mut Topology, spec: &Spec, link: &Link) -> Result<Vec<LinkId>, BuildError> {
-    let [first, second] = &link.between;
-    let chained = u32::from(first == second);
-    let counts = link
+/// Whether a link joins the members of a group in a row, each to the next.
+fn is_chain(link: &Link) -> bool {
+    link.between[0] == link.between[1]
+}
+
+/// How many members a link has: as many as the larger group at its ends; in a chain one less.
+fn members(spec: &Spec, link: &Link) -> u32 {
+    let ends = link
         .between
         .iter()
-        .map(|name| NodeName::count(spec, name).unwrap_or(1));
-    let count = counts.max().unwrap_or(1).saturating_sub(chained);
+        .filter_map(|name| NodeName::count(spec, name));
+    let nodes = ends.max().unwrap_or(1);
+    nodes.saturating_sub(u32::from(is_chain(link)))
+}
+
+/// The names of all members of all links.
+pub fn link_names(spec: &Spec) -> Vec<String> {
+    let links = spec.links.iter().map(|link| (link, members(spec, link)));
+    links
+        .flat_map(|(link, count)| {
+            (0..count).map(move |index| member_name(&link.name, count, index))
+        })
+        .collect()
+}
+
+fn add_link(topology: &mut Topology, spec: &Spec, link: &Link) -> Result<Vec<LinkId>, BuildError> {
+    let count = members(spec, link);
+    let [first, second] = &link.between;
+    let chained = u32::from(is_chain(link));
     let mut ids = Vec::with_capacity(count as usize);
     for index in 0..count {
         let between = [
