@@ -8,6 +8,7 @@ mod arguments;
 mod progress;
 mod work;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -30,7 +31,8 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(failure) => {
-            eprintln!("{failure}");
+            // Nobody may be reading.
+            let _ = writeln!(std::io::stderr(), "{failure}");
             ExitCode::from(failure.status())
         }
     }

@@ -30,10 +30,14 @@ pub enum Failure {
     Spec(Box<SpecError>),
     /// The runs, or their keeping, failed; what was finished is in the directory.
     Run(Box<RunError>, PathBuf),
+    /// The results directory cannot be used; nothing was run.
+    Directory(Box<StoreError>),
     /// Results could not be read.
     Store(Box<StoreError>),
-    /// Tables, figures or the report could not be made.
-    Outputs(Box<OutputError>),
+    /// Tables, figures or the report could not be made of results.
+    Show(Box<OutputError>),
+    /// Tables, figures or the report could not be written; the runs are in the directory.
+    Outputs(Box<OutputError>, PathBuf),
     /// Standard output does not take more.
     Output(io::Error),
 }
@@ -53,27 +57,33 @@ impl fmt::Display for Failure {
         match self {
             Failure::Asked(message) => write!(f, "error: {message}"),
             Failure::Spec(error) => error.fmt(f),
-            Failure::Run(error, directory) => write!(
-                f,
-                "error: {error}\nFinished runs are kept in {}; the same command goes on from there.",
-                directory.display()
-            ),
+            Failure::Directory(error) => {
+                write!(
+                    f,
+                    "error: {error}\nNothing was run; `--out DIR` names another directory."
+                )
+            }
+            Failure::Run(error, directory) => kept(f, error, directory),
+            Failure::Outputs(error, directory) => kept(f, error, directory),
             Failure::Store(error) => write!(f, "error: {error}"),
-            Failure::Outputs(error) => write!(f, "error: {error}"),
+            Failure::Show(error) => write!(f, "error: {error}"),
             Failure::Output(error) => write!(f, "error: cannot write to standard output: {error}"),
         }
     }
 }
 
+/// An error on the way, and where the work so far is.
+fn kept(f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display, directory: &Path) -> fmt::Result {
+    let directory = directory.display();
+    write!(
+        f,
+        "error: {error}\nFinished runs are kept in {directory}; the same command goes on from there."
+    )
+}
+
 impl From<SpecError> for Failure {
     fn from(error: SpecError) -> Self {
         Failure::Spec(Box::new(error))
-    }
-}
-
-impl From<OutputError> for Failure {
-    fn from(error: OutputError) -> Self {
-        Failure::Outputs(Box::new(error))
     }
 }
 
@@ -174,7 +184,7 @@ fn work(
             .first()
             .map(|experiment| experiment.id.clone()),
     };
-    let store = Store::create(&directory).map_err(|error| Failure::Store(Box::new(error)))?;
+    let store = Store::create(&directory).map_err(|error| Failure::Directory(Box::new(error)))?;
     let jobs = common.jobs.map_or_else(
         || thread::available_parallelism().map_or(1, usize::from),
         |jobs| jobs as usize,
@@ -183,8 +193,9 @@ fn work(
     let results = run::run(&plan, &store, &runner, jobs, &bar);
     bar.clear();
     let results = results.map_err(|error| Failure::Run(Box::new(error), directory.clone()))?;
-    let outputs = Outputs::make(&results, Reference::embedded())?;
-    outputs.write(&directory)?;
+    let outputs_failed = |error| Failure::Outputs(Box::new(error), directory.clone());
+    let outputs = Outputs::make(&results, Reference::embedded()).map_err(outputs_failed)?;
+    outputs.write(&directory).map_err(outputs_failed)?;
     summary(&outputs, &directory, common.only.is_empty())
 }
 
@@ -209,7 +220,11 @@ fn check_captures(plan: &Plan, captures: &[(String, PathBuf)]) -> Result<(), Fai
 fn summary(outputs: &Outputs<'_>, directory: &Path, whole: bool) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let tally = Tally::of(&outputs.tables);
-    writeln!(out, "{} runs", outputs.results.manifest.runs)?;
+    let runs = outputs.results.manifest.runs;
+    writeln!(out, "{runs} {}", if runs == 1 { "run" } else { "runs" })?;
+    for failure in outputs.results.failures() {
+        writeln!(out, "failed: {failure}")?;
+    }
     if tally.total() > 0 && whole {
         writeln!(
             out,
@@ -234,7 +249,8 @@ pub fn show(directory: &Path) -> Result<(), Failure> {
         }
         error => Failure::Store(Box::new(error)),
     })?;
-    let outputs = Outputs::make(&results, Reference::embedded())?;
+    let outputs = Outputs::make(&results, Reference::embedded())
+        .map_err(|error| Failure::Show(Box::new(error)))?;
     terminal::show(&outputs, Terminal::detect(), &mut io::stdout().lock())?;
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::output::unit::of_probe;
 use crate::spec::measure::{Clock, Counting, Take, Weighting};
 use crate::spec::quantity::{Span, Window};
 use crate::spec::{Experiment, Metric, Spec, validate};
+use crate::world::member_name;
 
 /// What a run counted.
 #[derive(Debug)]
@@ -33,6 +34,23 @@ pub struct FlowOutcome {
     pub receive_buffer: u64,
     /// Its members.
     pub members: Vec<Tally>,
+}
+
+impl FlowOutcome {
+    /// Its members that gave up before their time, each with its reason.
+    pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
+        let count = self.members.len() as u32;
+        self.members
+            .iter()
+            .zip(0..)
+            .filter_map(move |(tally, index)| {
+                let reason = tally.failed.as_ref()?;
+                Some(format!(
+                    "{}: {reason}",
+                    member_name(&self.name, count, index)
+                ))
+            })
+    }
 }
 
 /// What was counted of a link.

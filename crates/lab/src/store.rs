@@ -245,14 +245,20 @@ impl Store {
             source,
         })?;
         let axes = axes(experiment);
-        let mut writer =
-            SeriesWriter::new(BufWriter::new(sink), &experiment.id, axes).map_err(failed)?;
-        for file in files {
-            let source =
-                File::open(&file).map_err(|source| StoreError::Read { path: file, source })?;
-            writer.append_file(&source).map_err(failed)?;
+        let written = SeriesWriter::new(BufWriter::new(sink), &experiment.id, axes)
+            .map_err(failed)
+            .and_then(|mut writer| {
+                for file in files {
+                    let source = File::open(&file)
+                        .map_err(|source| StoreError::Read { path: file, source })?;
+                    writer.append_file(&source).map_err(failed)?;
+                }
+                finish_series(writer, &part, &path, Keep::Cheaply)
+            });
+        if written.is_err() {
+            let _ = fs::remove_file(&part);
         }
-        finish_series(writer, &part, &path, Keep::Cheaply)
+        written
     }
 
     /// Reads a results directory again.
@@ -336,10 +342,11 @@ pub fn finish_series(
     })
 }
 
-/// Where a file is written before it is whole.
+/// Where a file is written before it is whole. The name is the process's own: two that work on one directory do the same
+/// runs twice, and neither harms the other.
 pub fn part_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
+    name.push(format!(".{}.part", std::process::id()));
     path.with_file_name(name)
 }
 

@@ -21,6 +21,7 @@ use crate::spec::Spec;
 use crate::store::Unit;
 
 use record::Recording;
+pub use topology::member_name;
 
 /// How much simulated time passes between two looks at the samples that wait, nanoseconds.
 const SLICE: u64 = 1_000_000_000;
@@ -107,7 +108,7 @@ pub fn run(
     for capture in captures {
         start_capture(&mut world, capture)?;
     }
-    run_world(&mut world, duration, unit, &mut recording, sink)?;
+    run_world(&mut world, captures, unit, &mut recording, sink)?;
     world.ledger().check()?;
     let links = spec
         .links
@@ -138,8 +139,10 @@ pub fn run(
             .map(|tally| flows::close(tally, duration))
             .collect(),
     });
+    let flows: Vec<FlowOutcome> = flows.collect();
+    let failures = flows.iter().flat_map(FlowOutcome::failures).collect();
     let outcome = Outcome {
-        flows: flows.collect(),
+        flows,
         links,
         duration,
     };
@@ -151,13 +154,14 @@ pub fn run(
         events: progress.events,
         packet_hops: progress.hops,
         simulated: spec.world.duration.seconds(),
+        failures,
     })
 }
 
 /// Runs the world to its end and moves samples to the sink now and then, so that few wait at a time.
 fn run_world(
     world: &mut World,
-    duration: u64,
+    captures: &[CaptureRequest],
     unit: &Unit<'_>,
     recording: &mut Recording,
     mut sink: Option<&mut Sink>,
@@ -165,13 +169,18 @@ fn run_world(
     if let Some(sink) = sink.as_deref_mut() {
         sink.begin(&unit.point.point, unit.replication, recording.take_keys())?;
     }
+    let duration = unit.point.spec.world.duration.0;
     let mut now = 0;
     while now < duration {
         now = duration.min(now + SLICE);
         world.run_until(now)?;
         if now == duration {
+            // Captures fail together: they share a disk, or there is one.
             world.finish().map_err(|source| WorldError::Capture {
-                path: PathBuf::new(),
+                path: captures
+                    .first()
+                    .map(|capture| capture.path.clone())
+                    .unwrap_or_default(),
                 source,
             })?;
         }

@@ -40,17 +40,17 @@ pub enum Event {
         /// The cause's code (RFC 9260 §3.3.10).
         cause: u16,
     },
-    /// The stream allocation wants more streams than the handshake settled and stays at these. Comes again only after
-    /// fewer were in use.
-    StreamLimitMet {
-        /// Streams negotiated outwards.
-        outbound_streams: u16,
-    },
     /// Messages given before the association was up were on streams that the peer then did not grant; they are forgotten
     /// (RFC 9260 §11.2 B, §5.1.1).
     SendFailed {
         /// How many.
         messages: usize,
+    },
+    /// The stream allocation wants more streams than the handshake settled and stays at these. Comes again only after
+    /// fewer were in use.
+    StreamLimitMet {
+        /// Streams negotiated outwards.
+        outbound_streams: u16,
     },
     /// The peer wants to close: nothing more can be sent, what is queued still goes out (RFC 9260 §11.2 H).
     PeerShutdown,

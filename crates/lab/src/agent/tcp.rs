@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use anabranch_sim::Agent;
-use anabranch_tcp::{Config, Connection, Event, Ports};
+use anabranch_tcp::{Config, Connection, Event, Ports, State};
 use anabranch_transport::{Nanos, Path, Trace, Transmit, Transport};
 use bytes::{Bytes, BytesMut};
 
@@ -84,7 +84,8 @@ impl Source {
                 boundaries.borrow_mut().push_back((self.written, now));
             }
         }
-        if self.feed.is_over() && !self.shut {
+        // Before the handshake is done, CLOSE would throw away what was written (RFC 9293 §3.10.4).
+        if self.feed.is_over() && !self.shut && connection.state() != State::SynSent {
             self.shut = true;
             if self.config.endless {
                 connection.close_discarding_unsent();
