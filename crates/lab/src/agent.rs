@@ -4,6 +4,7 @@
 //! the run goes on, so that memory does not follow its length.
 
 pub mod inspect;
+pub mod meter;
 pub mod sctp;
 pub mod settings;
 pub mod tally;

@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod compare;
+pub mod derive;
 pub mod metric;
 pub mod model;
 pub mod output;

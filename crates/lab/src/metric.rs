@@ -1,11 +1,13 @@
 //! From what a run counted to the measures that a spec asks for.
 
 use anabranch_sim::{DropReason, LinkStats};
-use anabranch_transport::{Nanos, time};
+use anabranch_transport::{Nanos, Probe, time};
 
-use crate::agent::tally::{Meter, MeterKind, Tally};
+use crate::agent::meter::{Meter, MeterKind};
+use crate::agent::tally::Tally;
 use crate::model::Measure;
-use crate::spec::measure::{Counting, Weighting};
+use crate::output::unit::of_probe;
+use crate::spec::measure::{Clock, Counting, Take, Weighting};
 use crate::spec::quantity::{Span, Window};
 use crate::spec::{Experiment, Metric, Spec, validate};
 use crate::world::member_name;
@@ -28,6 +30,8 @@ pub struct FlowOutcome {
     pub name: String,
     /// Bytes of a full segment as its window counts them.
     pub segment: u64,
+    /// Receive buffer, bytes.
+    pub receive_buffer: u64,
     /// Its members.
     pub members: Vec<Tally>,
 }
@@ -92,13 +96,19 @@ fn plain(spec: &Spec) -> Vec<Metric> {
     all
 }
 
-/// The meters that a flow's members need: one for each measure that has one, in the order of the measures.
-pub fn meters(wanted: &[Metric], flow: &str, duration: Nanos) -> Vec<Meter> {
+/// The meters that a flow's member needs, which starts at `start`: one for each measure that has one, in the order of
+/// the measures.
+pub fn meters(wanted: &[Metric], flow: &str, start: Nanos, duration: Nanos) -> Vec<Meter> {
     let concerns = |metric: &&Metric| {
         metered(metric).is_some_and(|(_, name)| validate::member(name).0 == flow)
     };
     let meter = |metric: &Metric| {
-        metered(metric).map(|(kind, _)| Meter::new(kind, window(metric, duration)))
+        let (kind, _) = metered(metric)?;
+        let meter = Meter::new(kind, window(metric, duration));
+        Some(match metric.clock() {
+            Clock::Run => meter,
+            Clock::Flow => meter.starting(start),
+        })
     };
     wanted.iter().filter(concerns).filter_map(meter).collect()
 }
@@ -109,24 +119,59 @@ fn window(metric: &Metric, duration: Nanos) -> Window {
 
 /// The meter that a metric wants, and of which flow.
 fn metered(metric: &Metric) -> Option<(MeterKind, &str)> {
-    match metric {
+    Some(match metric {
         Metric::Goodput {
             flow,
             window: Some(_),
-        } => Some((MeterKind::Delivered, flow)),
-        Metric::SegmentsSent { flow, .. } => Some((MeterKind::Segments, flow)),
+        }
+        | Metric::SegmentsDelivered { flow, .. }
+        | Metric::SegmentRate { flow, .. } => (MeterKind::Delivered, flow),
+        Metric::SegmentsSent { flow, .. } => (MeterKind::Segments, flow),
         Metric::MeanCwnd {
             flow,
             weighting: Weighting::Time,
             ..
-        } => Some((MeterKind::CwndByTime, flow)),
+        } => (MeterKind::CWND_BY_TIME, flow),
         Metric::MeanCwnd {
             flow,
             weighting: Weighting::Samples,
             ..
-        } => Some((MeterKind::CwndBySamples, flow)),
-        _ => None,
-    }
+        } => (MeterKind::CWND_BY_SAMPLES, flow),
+        Metric::Probe {
+            flow,
+            probe,
+            take,
+            threshold,
+            index,
+            ..
+        } => {
+            let kind = MeterKind::Probe {
+                probe: Probe::from_name(probe)?,
+                index: *index,
+                take: *take,
+                threshold: threshold.unwrap_or(0.0),
+            };
+            (kind, flow)
+        }
+        Metric::BlockedByRwnd {
+            flow, threshold, ..
+        } => (
+            MeterKind::Blocked {
+                threshold: threshold.0 as f64,
+            },
+            flow,
+        ),
+        Metric::MostHeld { flow } => {
+            let kind = MeterKind::Probe {
+                probe: Probe::AdvertisedRwnd,
+                index: None,
+                take: Take::Least,
+                threshold: 0.0,
+            };
+            (kind, flow)
+        }
+        _ => return None,
+    })
 }
 
 /// Computes every measure; one that has no value (nothing was sent, nothing to divide by) is absent.
@@ -165,6 +210,20 @@ impl Outcome {
             None => &flow.members[..],
         };
         (members, flow.segment)
+    }
+
+    fn flow(&self, name: &str) -> Option<&FlowOutcome> {
+        let (group, _) = validate::member(name);
+        self.flows.iter().find(|flow| flow.name == group)
+    }
+
+    /// The mean over the members of what `of` makes of their meter; NaN where there is none.
+    fn mean(&self, name: &str, meter: Option<usize>, of: impl Fn(&Meter) -> f64) -> f64 {
+        let members = self.members(name).0.iter();
+        let values: Vec<f64> = members
+            .filter_map(|tally| tally.meters.get(meter?).map(&of))
+            .collect();
+        values.iter().sum::<f64>() / values.len() as f64
     }
 
     fn link_members<'a>(&'a self, name: &str) -> (&'a [[LinkStats; 2]], u64) {
@@ -214,6 +273,7 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
             .filter_map(|tally| tally.meters.get(meter?).copied())
             .collect()
     };
+    let segment = |flow: &str| outcome.members(flow).1 as f64;
     let metered_sum = |flow: &str| metered(flow).iter().map(|meter| meter.sum).sum::<f64>();
     match metric {
         Metric::Goodput { flow, window: None } => (
@@ -227,6 +287,52 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
             metered_sum(flow) * 8.0 / time::seconds(window.length()),
             "bit/s",
         ),
+        Metric::SegmentsDelivered { flow, .. } => (
+            outcome.mean(flow, meter, |m| m.weight / segment(flow)),
+            "segments",
+        ),
+        Metric::SegmentRate { flow, .. } => {
+            let rate = |m: &Meter| m.weight / segment(flow) / time::seconds(m.length());
+            (outcome.mean(flow, meter, rate), "segments/s")
+        }
+        Metric::Probe {
+            flow, probe, take, ..
+        } => {
+            let seen = metered(flow).into_iter().filter(|meter| meter.weight > 0.0);
+            let mean = |of: fn(&Meter) -> f64| {
+                let values: Vec<f64> = seen.clone().map(|meter| of(&meter)).collect();
+                values.iter().sum::<f64>() / values.len() as f64
+            };
+            let unit = of_probe(probe);
+            match take {
+                Take::Mean | Take::SampleMean => (mean(|m| m.sum / m.weight), unit),
+                Take::Least | Take::Most => (mean(|m| m.sum), unit),
+                Take::Below => (mean(|m| m.sum / m.weight), "1"),
+                Take::Count => (
+                    metered(flow).iter().map(|meter| meter.weight).sum(),
+                    "samples",
+                ),
+                Take::Sum => (metered_sum(flow), unit),
+            }
+        }
+        Metric::BlockedByRwnd { flow, .. } => {
+            (outcome.mean(flow, meter, |m| m.sum / m.weight), "1")
+        }
+        Metric::MostHeld { flow } => {
+            let buffer = outcome
+                .flow(flow)
+                .map_or(0.0, |flow| flow.receive_buffer as f64);
+            (
+                buffer
+                    - outcome.mean(
+                        flow,
+                        meter,
+                        |m| if m.weight > 0.0 { m.sum } else { f64::NAN },
+                    ),
+                "bytes",
+            )
+        }
+        Metric::StreamLimitsMet { flow } => (outcome.sum(flow, |t| t.stream_limits_met), "events"),
         Metric::ThroughputIncrease { of, over, counting } => {
             let ours = outcome.sum(of, |t| counted(t, *counting));
             let theirs = outcome.sum(over, |t| counted(t, *counting));

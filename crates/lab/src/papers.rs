@@ -23,9 +23,9 @@ pub const PAPERS: &[KnownPaper] = &[
     },
     KnownPaper {
         name: "atiquzzaman2002",
-        title: "Performance of SCTP: multistreaming and receiver buffers",
-        spec: None,
-        missing: "its spec",
+        title: "Multistreaming and the receive buffer over a satellite path",
+        spec: Some(include_str!("../../../papers/atiquzzaman2002.toml")),
+        missing: "",
     },
     KnownPaper {
         name: "rafiq2007",
@@ -35,9 +35,9 @@ pub const PAPERS: &[KnownPaper] = &[
     },
     KnownPaper {
         name: "tsunoda2007",
-        title: "SCTP with adaptive multistreaming over LEO satellite networks",
-        spec: None,
-        missing: "adaptive multistreaming",
+        title: "Adaptive multistreaming over LEO satellite networks",
+        spec: Some(include_str!("../../../papers/tsunoda2007.toml")),
+        missing: "",
     },
     KnownPaper {
         name: "ho2008",

@@ -87,7 +87,11 @@ pub struct ReferenceError {
 
 /// The embedded files: one pair for each paper.
 const PUBLISHED: &[&str] = &[include_str!("../../../reference/alamgir2002/published.csv")];
-const NS2: &[&str] = &[include_str!("../../../reference/alamgir2002/ns2.csv")];
+const NS2: &[&str] = &[
+    include_str!("../../../reference/alamgir2002/ns2.csv"),
+    include_str!("../../../reference/atiquzzaman2002/ns2.csv"),
+    include_str!("../../../reference/tsunoda2007/ns2.csv"),
+];
 
 impl Reference {
     /// The reference data that this program carries.

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::derive;
 use crate::model::{Manifest, Results, RunRecord, SeriesStore};
 use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
 use crate::series::{self, Axes, SeriesError, SeriesWriter};
@@ -185,14 +186,15 @@ impl Store {
     /// [`StoreError::Write`], [`StoreError::Series`].
     pub fn assemble(&self, plan: &Plan) -> Result<Results, StoreError> {
         let units = Unit::all(plan);
-        let records: Vec<RunRecord> = units
+        let mut records: Vec<RunRecord> = units
             .iter()
             .filter_map(|unit| self.finished(unit))
             .collect();
+        let manifest = manifest(plan, &records);
+        records.extend(derive::records(&plan.spec, &records));
         for experiment in &plan.experiments {
             self.assemble_series(experiment)?;
         }
-        let manifest = manifest(plan, &records);
         write_measures(&self.directory.join("measures.csv"), &records)?;
         write_json(
             &self.directory.join("records.json"),

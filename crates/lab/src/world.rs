@@ -132,6 +132,7 @@ pub fn run(
     let flows = flows.into_iter().map(|flow| FlowOutcome {
         name: flow.name,
         segment: flow.segment,
+        receive_buffer: flow.receive_buffer,
         members: flow
             .tallies
             .iter()

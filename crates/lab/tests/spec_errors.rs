@@ -118,6 +118,18 @@ wrong! {
     set_unknown_parameter: [], set ["raet=3 Mbit/s"];
     set_wrong_value: [], set ["link.wire.delay=fast"];
     set_without_value: [], set ["rate"];
+    chain_of_one: [("[\"source\", \"sink\"]", "[\"source\", \"source\"]")];
+    member_beyond_the_group: [("[\"source\", \"sink\"]", "[\"source\", \"sink[1]\"]")];
+    unknown_allocation: [("profile = \"rfc9260\"", "profile = \"rfc9260\", allocation = { kind = \"adaptiv\" }")];
+    more_streams_in_use_than_negotiated: [("profile = \"rfc9260\"", "streams = 4, allocation = { kind = \"fixed\", streams = 5 }")];
+    unknown_round_trip: [("profile = \"rfc9260\"", "allocation = { kind = \"adaptive-step\", round_trip = \"lest\" }")];
+    unknown_rate_estimate: [("profile = \"rfc9260\"", "rate_estimate = \"westwood_er\"")];
+    two_ends_of_a_flow: [("workload = {", "stop = \"3 s\"\nlasts = \"2 s\"\nworkload = {")];
+    unknown_probe_in_measure: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwmd\", take = \"mean\"")];
+    below_what: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwnd\", take = \"below\"")];
+    derived_from_nothing: [("[[experiment]]", "[[derived]]\nid = \"more\"\nkind = \"relative\"\nexperiment = \"rats\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nto = { rate = \"1 Mbit/s\" }\nname = \"more\"\n\n[[experiment]]")];
+    derived_along_no_sweep: [("[[experiment]]", "[[derived]]\nid = \"least\"\nkind = \"smallest-x\"\nexperiment = \"rates\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nalong = \"rat\"\nat_most = 1.0\nname = \"least\"\n\n[[experiment]]")];
+    where_no_sweep_is: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { raet = 1 }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
 }
 
 #[test]

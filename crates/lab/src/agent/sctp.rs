@@ -6,7 +6,7 @@ use anabranch_sctp::{
     Association, AssociationId, CloseReason, Config, Endpoint, Event, Message as SctpMessage,
 };
 use anabranch_sim::Agent;
-use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Transmit, Transport};
+use anabranch_transport::{Nanos, Path, ProbeSet, Transmit, Transport, time};
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::settings::DATA_HEADER;
@@ -19,8 +19,6 @@ pub struct SourceConfig {
     pub remote: Vec<IpAddr>,
     /// The peer's port.
     pub remote_port: u16,
-    /// Streams, used in turn where the workload names none.
-    pub streams: u16,
     /// Messages may overtake one another.
     pub unordered: bool,
     /// Each message begins with the time it was offered, for the one-way delay.
@@ -36,7 +34,6 @@ pub struct Source {
     config: SourceConfig,
     association: Option<AssociationId>,
     feed: Feed,
-    next_stream: u16,
     zeros: Bytes,
     shut: bool,
     tally: SharedTally,
@@ -53,7 +50,6 @@ impl Source {
             config,
             association: None,
             feed,
-            next_stream: 0,
             zeros,
             shut: false,
             tally,
@@ -88,7 +84,6 @@ impl Source {
             let Some(message) = self.feed.peek(now) else {
                 break;
             };
-            let stream = message.stream.unwrap_or(self.next_stream) % self.config.streams;
             let payload = payload(
                 &mut self.zeros,
                 message.size,
@@ -99,11 +94,14 @@ impl Source {
                 unordered: self.config.unordered,
                 payload,
             };
-            if association.send(stream, sent).is_err() {
+            let taken = match message.stream {
+                Some(stream) => association.send(stream, sent),
+                None => association.send_spread(sent),
+            };
+            if taken.is_err() {
                 break;
             }
             self.feed.take();
-            self.next_stream = (self.next_stream + 1) % self.config.streams;
         }
         if self.feed.is_over() && !self.shut {
             // Refused only where the association is closing or closed already.
@@ -114,10 +112,12 @@ impl Source {
 
     fn observe(&mut self) {
         while let Some((_, event)) = self.endpoint.poll_event() {
-            if let Event::Closed(reason) = event
-                && reason != CloseReason::Shutdown
-            {
-                self.tally.borrow_mut().failed = Some(format!("{reason:?}"));
+            match event {
+                Event::Closed(reason) if reason != CloseReason::Shutdown => {
+                    self.tally.borrow_mut().failed = Some(format!("{reason:?}"));
+                }
+                Event::StreamLimitMet { .. } => self.tally.borrow_mut().stream_limits_met += 1,
+                _ => {}
             }
         }
         // Few packets leave a sample.
@@ -161,7 +161,7 @@ impl Agent for Source {
         {
             Ok(id) => {
                 self.association = Some(id);
-                let probes = self.tally.borrow().probes();
+                let probes = self.tally.borrow().sender_probes();
                 if let Some(association) = self.endpoint.association_mut(id) {
                     association.set_probes(probes);
                 }
@@ -207,33 +207,61 @@ pub struct Sink {
     /// The most user data of a chunk: longer messages came in several.
     fragment: u64,
     probes: ProbeSet,
+    reader: Reader,
     tally: SharedTally,
 }
 
-/// Probes that a receiver records.
-const RECEIVING: [Probe; 4] = [
-    Probe::Received,
-    Probe::AdvertisedRwnd,
-    Probe::HeadOfLineWait,
-    Probe::Buffered,
-];
+/// The receiving application's pace.
+#[derive(Clone, Copy, Debug)]
+struct Reader {
+    /// Bits per second; `None`: always ready.
+    rate: Option<u64>,
+    /// It is busy with what it read last until then.
+    busy_until: Nanos,
+    /// More may wait for it.
+    behind: bool,
+}
+
+impl Reader {
+    fn is_ready(&self, now: Nanos) -> bool {
+        self.busy_until <= now
+    }
+
+    fn read(&mut self, now: Nanos, bytes: u64) {
+        if let Some(rate) = self.rate {
+            let busy = u128::from(bytes) * 8 * u128::from(time::SECOND) / u128::from(rate.max(1));
+            self.busy_until = now.saturating_add(busy.min(u128::from(Nanos::MAX)) as Nanos);
+        }
+    }
+
+    fn deadline(&self) -> Option<Nanos> {
+        self.behind.then_some(self.busy_until)
+    }
+}
 
 impl Sink {
     /// A sink at an endpoint of its own, which begins to listen.
-    pub fn new(mut endpoint: Endpoint, stamped: bool, tally: SharedTally) -> Self {
+    ///
+    /// The application reads `rate` bits per second; without one it is always ready.
+    pub fn new(
+        mut endpoint: Endpoint,
+        stamped: bool,
+        rate: Option<u64>,
+        tally: SharedTally,
+    ) -> Self {
         endpoint.listen(true);
         let fragment = fragment(endpoint.config());
-        let wanted = tally.borrow().recorded_probes();
-        let probes = RECEIVING
-            .into_iter()
-            .chain([Probe::Delivered])
-            .filter(|probe| wanted.contains(*probe))
-            .fold(ProbeSet::NONE, ProbeSet::with);
+        let probes = tally.borrow().receiver_probes();
         Self {
             endpoint,
             stamped,
             fragment,
             probes,
+            reader: Reader {
+                rate,
+                busy_until: 0,
+                behind: false,
+            },
             tally,
         }
     }
@@ -252,8 +280,17 @@ impl Sink {
             return;
         };
         let mut tally = self.tally.borrow_mut();
-        while let Some(message) = association.poll_message() {
+        let reader = &mut self.reader;
+        loop {
+            reader.behind = !reader.is_ready(now);
+            let next = if reader.behind {
+                None
+            } else {
+                association.poll_message()
+            };
+            let Some(message) = next else { break };
             let size = message.payload.len() as u64;
+            reader.read(now, size);
             tally.deliver(now, size, DATA_HEADER * size.div_ceil(self.fragment));
             let delay = self
                 .stamped
@@ -262,7 +299,7 @@ impl Sink {
             tally.message(delay.map(|sent| now.saturating_sub(sent)));
         }
         for sample in association.drain_trace() {
-            tally.record(sample);
+            tally.sample(sample);
         }
     }
 }
@@ -293,6 +330,6 @@ impl Agent for Sink {
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        self.endpoint.poll_timeout()
+        earlier(self.endpoint.poll_timeout(), self.reader.deadline())
     }
 }

@@ -8,6 +8,8 @@ use crate::spec::flow::Switches;
 use crate::spec::quantity::Amount;
 use crate::spec::validate::Checker;
 
+mod streams;
+
 /// The bytes that SCTP's common header and an IPv4 header take of a packet.
 const SCTP_OVERHEAD: u64 = 20 + 12;
 /// The header of a DATA chunk.
@@ -177,6 +179,9 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
         initial_ssthresh,
         delayed_sack,
         heartbeat_interval,
+        allocation,
+        rate_estimate,
+        reading_rate: _,
         unordered: _,
         multihomed: _,
     } = transport
@@ -222,6 +227,12 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
         }
         config.outbound_streams = streams;
         config.inbound_streams = config.inbound_streams.max(streams);
+    }
+    if let Some(allocation) = allocation {
+        config.allocation = streams::kind(allocation, config.outbound_streams, complain);
+    }
+    if let Some(name) = rate_estimate {
+        config.rate_estimate = streams::rate_estimate(name, complain);
     }
     if let Some(buffer) = receive_buffer {
         match u32::try_from(buffer.0) {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample, time};
 
+use super::meter::Meter;
 use crate::model::SeriesSample;
 use crate::spec::quantity::Window;
 
@@ -13,55 +14,6 @@ pub type SampleBuffer = Rc<RefCell<Vec<(u32, SeriesSample)>>>;
 
 /// A tally that a source and its sink share.
 pub type SharedTally = Rc<RefCell<Tally>>;
-
-/// A quantity over a window of the run, for one measure.
-#[derive(Clone, Copy, Debug)]
-pub struct Meter {
-    /// The window.
-    pub window: Window,
-    /// What is metered.
-    pub kind: MeterKind,
-    /// Payload bytes, segments, or the sum of cwnd (by time or by samples).
-    pub sum: f64,
-    /// Segment bytes; nanoseconds; samples.
-    pub weight: f64,
-}
-
-/// What a meter meters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MeterKind {
-    /// Payload (`sum`) and segment bytes (`weight`) delivered.
-    Delivered,
-    /// Data segments sent.
-    Segments,
-    /// cwnd by the time each value stood.
-    CwndByTime,
-    /// cwnd by changes.
-    CwndBySamples,
-}
-
-impl Meter {
-    /// A meter that has seen nothing.
-    pub fn new(kind: MeterKind, window: Window) -> Self {
-        Self {
-            window,
-            kind,
-            sum: 0.0,
-            weight: 0.0,
-        }
-    }
-
-    /// Adds a value that stood from `from` to `to`.
-    fn stood(&mut self, from: Nanos, to: Nanos, value: f64) {
-        let [begin, end] = self.window.0;
-        let (from, to) = (from.max(begin.0), to.min(end.0));
-        if from < to {
-            let span = (to - from) as f64;
-            self.sum += value * span;
-            self.weight += span;
-        }
-    }
-}
 
 /// A recorded series of this member.
 #[derive(Clone, Copy, Debug)]
@@ -101,9 +53,18 @@ pub struct Tally {
     pub recorded: Vec<Recorded>,
     /// Where samples go.
     pub buffer: SampleBuffer,
-    /// cwnd now and since when.
-    cwnd: Option<(f64, Nanos)>,
+    /// Times that an allocation met the limit of the negotiated streams.
+    pub stream_limits_met: u64,
 }
+
+/// Probes that a receiver records; a sender records the others.
+const RECEIVING: [Probe; 5] = [
+    Probe::Received,
+    Probe::AdvertisedRwnd,
+    Probe::HeadOfLineWait,
+    Probe::Buffered,
+    Probe::Delivered,
+];
 
 /// Probes that are counted always: all are rare.
 const COUNTED: ProbeSet = ProbeSet::NONE
@@ -123,20 +84,28 @@ impl Tally {
     }
 
     /// The probes that the sending side must record.
-    pub fn probes(&self) -> ProbeSet {
-        let mut wanted = COUNTED;
-        for meter in &self.meters {
-            wanted = match meter.kind {
-                MeterKind::Segments => wanted.with(Probe::Sent),
-                MeterKind::CwndByTime | MeterKind::CwndBySamples => wanted.with(Probe::Cwnd),
-                MeterKind::Delivered => wanted,
-            };
-        }
-        self.recorded_probes().union(wanted)
+    pub fn sender_probes(&self) -> ProbeSet {
+        let wanted = self.metered_probes().union(self.recorded_probes());
+        let of_sender = |probe: &&Probe| wanted.contains(**probe) && !RECEIVING.contains(probe);
+        let all = Probe::ALL.iter().filter(of_sender);
+        all.fold(COUNTED, |set, probe| set.with(*probe))
     }
 
-    /// The probes that are recorded as series.
-    pub fn recorded_probes(&self) -> ProbeSet {
+    /// The probes that the receiving side must record.
+    pub fn receiver_probes(&self) -> ProbeSet {
+        let wanted = self.metered_probes().union(self.recorded_probes());
+        RECEIVING
+            .into_iter()
+            .filter(|probe| wanted.contains(*probe))
+            .fold(ProbeSet::NONE, ProbeSet::with)
+    }
+
+    fn metered_probes(&self) -> ProbeSet {
+        let meters = self.meters.iter().flat_map(|meter| meter.probes());
+        meters.fold(ProbeSet::NONE, |set, probe| set.with(*probe))
+    }
+
+    fn recorded_probes(&self) -> ProbeSet {
         self.recorded
             .iter()
             .fold(ProbeSet::NONE, |set, recorded| set.with(recorded.probe))
@@ -145,21 +114,18 @@ impl Tally {
     /// Takes a sample of the transport.
     pub fn sample(&mut self, sample: Sample) {
         match sample.probe {
-            Probe::Sent => self.segment(sample.at),
-            Probe::Retransmitted => {
-                self.retransmissions += 1;
-                self.segment(sample.at);
-            }
+            Probe::Retransmitted => self.retransmissions += 1,
             Probe::FastRetransmit => self.fast_retransmits += 1,
             Probe::Timeout => self.timeouts += 1,
-            Probe::Cwnd => self.cwnd(sample.at, sample.value),
             _ => {}
         }
+        self.meters
+            .iter_mut()
+            .for_each(|meter| meter.sample(&sample));
         self.record(sample);
     }
 
-    /// Only keeps a sample, if its series is recorded; for probes of the receiving side.
-    pub fn record(&mut self, sample: Sample) {
+    fn record(&mut self, sample: Sample) {
         for recorded in &self.recorded {
             if recorded.probe == sample.probe
                 && recorded
@@ -176,45 +142,12 @@ impl Tally {
         }
     }
 
-    fn segment(&mut self, at: Nanos) {
-        for meter in self
-            .meters
-            .iter_mut()
-            .filter(|meter| meter.kind == MeterKind::Segments)
-        {
-            if meter.window.contains(at) {
-                meter.sum += 1.0;
-            }
-        }
-    }
-
-    fn cwnd(&mut self, at: Nanos, value: f64) {
-        let before = self.cwnd.replace((value, at));
-        for meter in &mut self.meters {
-            match (meter.kind, before) {
-                (MeterKind::CwndByTime, Some((value, since))) => meter.stood(since, at, value),
-                (MeterKind::CwndBySamples, _) if meter.window.contains(at) => {
-                    meter.sum += value;
-                    meter.weight += 1.0;
-                }
-                _ => {}
-            }
-        }
-    }
-
     /// Payload reached the application: `bytes`, and `headers` bytes that its segments added.
     pub fn deliver(&mut self, at: Nanos, bytes: u64, headers: u64) {
         self.delivered += bytes;
         self.delivered_segments += bytes + headers;
-        for meter in self
-            .meters
-            .iter_mut()
-            .filter(|meter| meter.kind == MeterKind::Delivered)
-        {
-            if meter.window.contains(at) {
-                meter.sum += bytes as f64;
-                meter.weight += (bytes + headers) as f64;
-            }
+        for meter in &mut self.meters {
+            meter.deliver(at, bytes, headers);
         }
     }
 
@@ -229,15 +162,6 @@ impl Tally {
 
     /// The run is over: what stands now stood until here.
     pub fn close(&mut self, end: Nanos) {
-        let Some((value, since)) = self.cwnd.take() else {
-            return;
-        };
-        for meter in self
-            .meters
-            .iter_mut()
-            .filter(|meter| meter.kind == MeterKind::CwndByTime)
-        {
-            meter.stood(since, end, value);
-        }
+        self.meters.iter_mut().for_each(|meter| meter.close(end));
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use anabranch_sim::Agent;
 use anabranch_tcp::{Config, Connection, Event, Ports, State};
-use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Trace, Transmit, Transport};
+use anabranch_transport::{Nanos, Path, Trace, Transmit, Transport};
 use bytes::{Bytes, BytesMut};
 
 use super::tally::SharedTally;
@@ -118,7 +118,7 @@ impl Agent for Source {
             path, ports, isn, ..
         } = self.config;
         let mut connection = Connection::connect(self.tcp.clone(), path, ports, isn);
-        *connection.trace_mut() = Trace::new(self.tally.borrow().probes());
+        *connection.trace_mut() = Trace::new(self.tally.borrow().sender_probes());
         if self.config.endless {
             // A connection that has just begun takes everything.
             let _ = connection.write_zeros(u64::MAX);
@@ -180,17 +180,7 @@ impl Sink {
     ) -> Self {
         let mut connection = Connection::listen(tcp, port, isn);
         connection.set_discard(true);
-        let wanted = tally.borrow().recorded_probes();
-        let probes = [
-            Probe::Received,
-            Probe::AdvertisedRwnd,
-            Probe::HeadOfLineWait,
-            Probe::Buffered,
-            Probe::Delivered,
-        ]
-        .into_iter()
-        .filter(|probe| wanted.contains(*probe))
-        .fold(ProbeSet::NONE, ProbeSet::with);
+        let probes = tally.borrow().receiver_probes();
         *connection.trace_mut() = Trace::new(probes);
         Self {
             connection,
@@ -223,7 +213,7 @@ impl Sink {
             }
         }
         for sample in self.connection.trace_mut().drain() {
-            tally.record(sample);
+            tally.sample(sample);
         }
         if peer_closed {
             self.connection.close();

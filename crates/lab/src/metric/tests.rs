@@ -16,6 +16,7 @@ fn outcome(tcp: &[u64], sctp: &[u64]) -> Outcome {
     let flow = |name: &str, bytes: &[u64]| FlowOutcome {
         name: name.into(),
         segment: 1000,
+        receive_buffer: 0,
         members: bytes.iter().map(|&bytes| tally(bytes)).collect(),
     };
     let link = LinkOutcome {
@@ -101,7 +102,7 @@ fn mean_cwnd_by_time_and_by_samples_within_a_window() {
     ];
     let mut outcome = outcome(&[0], &[0]);
     let tally = &mut outcome.flows[0].members[0];
-    tally.meters = meters(&wanted, "tcp", 10 * SECOND);
+    tally.meters = meters(&wanted, "tcp", 0, 10 * SECOND);
     let mut sample = |at, probe, value| {
         tally.sample(Sample {
             at,

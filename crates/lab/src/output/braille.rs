@@ -40,7 +40,7 @@ impl Dots {
                     (Mark::Line | Mark::Means, Some(from)) => dots.line(from, at, index),
                     _ => dots.dot(at, index),
                 }
-                if let (Mark::Means, Some(half)) = (layer.mark, point.half) {
+                if let (true, Some(half)) = (layer.mark.is_of_means(), point.half) {
                     let (low, high) = (
                         dots.place(plot, point.x, point.y - half),
                         dots.place(plot, point.x, point.y + half),

@@ -11,11 +11,13 @@ mod curves;
 mod draw;
 mod draw_ladder;
 
-use crate::model::{Point, Results, Series, SeriesQuery};
-use crate::output::table::{axis, named_or_own, same_x};
+use std::collections::BTreeMap;
+
+use crate::model::{Point, Results, Series, SeriesQuery, Value};
+use crate::output::table::{axis, joined, named_or_own, same_x, within};
 use crate::reference::Reference;
 use crate::series::SeriesError;
-use crate::spec::output::{Figure as FigureSpec, FigureKind};
+use crate::spec::output::{Curve, Figure as FigureSpec, FigureKind};
 
 pub use canvas::{escaped, for_page};
 
@@ -131,12 +133,13 @@ struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// Whether the figure is about this point of the sweep.
-    fn is_at(&self, point: &Point) -> bool {
-        self.spec
-            .at
-            .as_ref()
-            .is_none_or(|wanted| same_x(&wanted.to_string(), &axis(point).1))
+    /// Whether the figure, or its curve that fixes some sweeps, is about this point.
+    fn is_at(&self, point: &Point, fixed: &BTreeMap<String, Value>) -> bool {
+        let Some(rest) = within(point, &joined(&self.spec.at_point, fixed)) else {
+            return false;
+        };
+        let wanted = self.spec.at.as_ref();
+        wanted.is_none_or(|wanted| same_x(&wanted.to_string(), &axis(&rest).1))
     }
 
     /// The series of one probe of one member of a flow or link, of the figure's replication and point (the first
@@ -154,11 +157,40 @@ impl<'a> Maker<'a> {
             probe: Some(probe),
             replication: Some(self.spec.replication),
         };
-        Ok(self
-            .results
-            .series(&query)?
-            .into_iter()
-            .find(|series| self.is_at(&series.point)))
+        let mut all = self.results.series(&query)?.into_iter();
+        Ok(all.find(|series| self.is_at(&series.point, &BTreeMap::new())))
+    }
+
+    /// The series that a curve of kind `time` shows: one, or one for each member.
+    fn series_of(&self, curve: &Curve) -> Result<Vec<Series>, SeriesError> {
+        let query = SeriesQuery {
+            experiment: curve.experiment.as_deref().unwrap_or(self.experiment),
+            entity: curve.flow.as_deref().or(curve.link.as_deref()),
+            member: (!curve.every_member).then_some(curve.member),
+            probe: curve.probe.as_deref(),
+            replication: Some(self.spec.replication),
+        };
+        if query.entity.is_none() || query.probe.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut all = self.results.series(&query)?;
+        all.retain(|series| self.is_at(&series.point, &curve.at_point));
+        // Of several points that fit, the first.
+        let first = all.first().map(|series| series.point.clone());
+        all.retain(|series| Some(&series.point) == first.as_ref());
+        for series in &mut all {
+            series
+                .samples
+                .retain(|sample| curve.index.is_none_or(|index| index == sample.index));
+            if curve.cumulative {
+                let mut sum = 0.0;
+                for sample in &mut series.samples {
+                    sum += sample.value;
+                    sample.value = sum;
+                }
+            }
+        }
+        Ok(all)
     }
 
     /// Begin and end of the window, seconds.

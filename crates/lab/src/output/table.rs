@@ -1,5 +1,6 @@
 //! Tables: measures condensed over replications, with what was printed and what ns-2.35 gives beside them.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use crate::compare::{self, Judgement, Ns2Comparison, Rule, digits};
@@ -225,15 +226,45 @@ fn experiment_of<'a>(table: &'a TableSpec, spec: &'a Spec) -> &'a str {
 /// The experiment that a name, or else an id, or else the order of the file says.
 pub(super) fn named_or_own<'a>(named: Option<&'a str>, own: &'a str, spec: &'a Spec) -> &'a str {
     let exists = |id: &str| {
-        spec.experiments
+        let run = spec
+            .experiments
             .iter()
-            .any(|experiment| experiment.id == id)
+            .any(|experiment| experiment.id == id);
+        run || spec.derived.iter().any(|derived| derived.id() == id)
     };
     match named {
         Some(name) => name,
         None if exists(own) => own,
         None => spec.experiments.first().map_or("main", |first| &first.id),
     }
+}
+
+/// A point without the sweeps that `fixed` fixes; `None` where it lies elsewhere in one of them, or lacks it.
+pub(super) fn within(point: &Point, fixed: &BTreeMap<String, Value>) -> Option<Point> {
+    let lies = |(name, wanted): (&String, &Value)| {
+        let found = point.iter().find(|(other, _)| other == name);
+        found.is_some_and(|(_, x)| same_x(&x.to_string(), &wanted.to_string()))
+    };
+    let rest = || {
+        point
+            .iter()
+            .filter(|(name, _)| !fixed.contains_key(name))
+            .cloned()
+            .collect()
+    };
+    fixed.iter().all(lies).then(rest)
+}
+
+/// What two sets of fixed sweeps fix together; the second is the nearer one and wins.
+pub(super) fn joined(
+    outer: &BTreeMap<String, Value>,
+    inner: &BTreeMap<String, Value>,
+) -> BTreeMap<String, Value> {
+    outer
+        .iter()
+        .chain(inner)
+        .map(|(name, x)| (name.clone(), x.clone()))
+        .collect()
 }
 
 /// The name and the value of a point on the x axis; several sweeps are joined by commas.
@@ -331,30 +362,37 @@ impl<'a> Maker<'a> {
         )
     }
 
-    /// The points that the table wants, with their records.
-    fn points(&self, experiment: &'a str) -> Vec<(&'a Point, Vec<&'a RunRecord>)> {
-        let mut points = by_point(self.results, experiment);
-        points.retain(|(point, _)| self.wants(&axis(point).1));
+    /// The points that a row of the table wants, without the sweeps it fixes, and their records.
+    fn points(&self, experiment: &'a str, row: &Row) -> Vec<(Point, Vec<&'a RunRecord>)> {
+        let fixed = joined(&self.spec.at_point, &row.at_point);
+        let points = by_point(self.results, experiment).into_iter();
         points
+            .filter_map(|(point, records)| Some((within(point, &fixed)?, records)))
+            .filter(|(point, _)| self.wants(&axis(point).1))
+            .collect()
     }
 
     fn ns2(
         &self,
         name: Option<&str>,
-        x: &str,
+        point: &Point,
         measured: Option<&Summary>,
     ) -> Option<Ns2Comparison> {
         let source = self.spec.ns2.as_ref()?;
         let place = source.place.as_deref().or(self.spec.published.as_deref())?;
-        let condition = source.condition.replace("{x}", x);
+        let whole = source.condition.replace("{x}", &axis(point).1);
+        let named = point
+            .iter()
+            .map(|(name, x)| (format!("{{{name}}}"), x.to_string()));
+        let condition = named.fold(whole, |text, (name, x)| text.replace(&name, &x));
         let mean = self.reference.ns2(self.paper(), place, &condition, name?)?;
         Some(compare::beside_ns2(measured, mean))
     }
 
     fn metrics(&self) -> Vec<Line> {
-        let points = self.points(self.experiment);
         let mut lines = Vec::new();
         for row in &self.spec.rows {
+            let points = self.points(self.experiment, row);
             let (series, metric) = names(row);
             let mut printed: Vec<&Published> = self.printed(series, metric).collect();
             for (point, records) in &points {
@@ -369,14 +407,16 @@ impl<'a> Maker<'a> {
                     continue;
                 }
                 lines.push(Line {
-                    series: series.to_owned(),
+                    series: row.label.clone().unwrap_or_else(|| series.to_owned()),
                     metric: metric.to_owned(),
                     judgement: published
                         .as_ref()
                         .map(|p| compare::judge(measured.as_ref(), p, Rule::OneMoreRun)),
                     ns2: self.ns2(
                         row.ns2.as_ref().and_then(|names| names.get(0)),
-                        &axis(point).1,
+                        &records
+                            .first()
+                            .map_or(Point::new(), |record| record.point.clone()),
                         measured.as_ref(),
                     ),
                     unit: if measured.is_some() {
@@ -414,9 +454,9 @@ impl<'a> Maker<'a> {
             Some([later, earlier]) => [later.as_str(), earlier.as_str()],
             None => [self.experiment, less],
         };
-        let (points, base) = (self.points(self.experiment), self.points(less));
         let mut lines = Vec::new();
         for row in &self.spec.rows {
+            let (points, base) = (self.points(self.experiment, row), self.points(less, row));
             let (series, metric) = names(row);
             let at_points = points.iter().map(|(point, records)| {
                 let (later, unit) = values(records, series, metric);
@@ -436,7 +476,7 @@ impl<'a> Maker<'a> {
                     at_points
                         .iter()
                         .map(|((x_name, x), later, earlier, unit)| Line {
-                            series: format!("{series} ({name})"),
+                            series: format!("{} ({name})", row.label.as_deref().unwrap_or(series)),
                             x_name: x_name.clone(),
                             x: x.clone(),
                             metric: metric.to_owned(),

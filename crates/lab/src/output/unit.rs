@@ -13,7 +13,7 @@ pub struct Shown<'a> {
 
 /// Units that a curve or a row may ask for.
 pub const UNITS: &[&str] = &[
-    "bytes", "segments", "KiB", "bit/s", "kbit/s", "Mbit/s", "packets", "s", "ms", "1",
+    "bytes", "segments", "streams", "KiB", "bit/s", "kbit/s", "Mbit/s", "packets", "s", "ms", "1",
 ];
 
 /// The unit in which a probe is recorded.
@@ -26,6 +26,7 @@ pub fn of_probe(probe: &str) -> &'static str {
         "throughput" => "bit/s",
         "queue" => "packets",
         "rate_estimate" => "B/s",
+        "streams_in_use" => "streams",
         "sent" | "retransmitted" | "cumulative_ack" | "duplicate_ack" | "fast_retransmit"
         | "timeout" | "received" => "segments",
         _ => "1",

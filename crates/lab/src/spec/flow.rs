@@ -26,6 +26,9 @@ pub struct Flow {
     /// When the sender stops offering data; never if left out.
     #[serde(default)]
     pub stop: Option<Span>,
+    /// How long each member offers data from its own start, instead of `stop`.
+    #[serde(default)]
+    pub lasts: Option<Span>,
     /// What the application offers.
     pub workload: Workload,
     /// What carries it.
@@ -158,12 +161,22 @@ pub enum Protocol {
         /// Largest IP packet.
         #[serde(default)]
         mtu: Option<Size>,
-        /// Outbound streams, used in turn.
+        /// Outbound streams to negotiate. How many of them are in use, `allocation` says.
         #[serde(default)]
         streams: Option<u16>,
+        /// How many of the negotiated streams carry the messages that name none, in turn; all if left out.
+        #[serde(default)]
+        allocation: Option<Allocation>,
+        /// The rate estimate kept of each path: `westwood_re`, `westwood_be`, `westwood_abse`, `westwood_plus`. An
+        /// allocation that needs one has `westwood_re` if left out.
+        #[serde(default)]
+        rate_estimate: Option<String>,
         /// Receive buffer.
         #[serde(default)]
         receive_buffer: Option<Size>,
+        /// How fast the receiving application reads; it is always ready if left out.
+        #[serde(default)]
+        reading_rate: Option<Rate>,
         /// First window.
         #[serde(default)]
         initial_window: Option<Amount>,
@@ -185,6 +198,75 @@ pub enum Protocol {
     },
     /// UDP, for cross traffic.
     Udp {},
+}
+
+/// How many of the negotiated streams are in use. The adaptive ones judge each loss by `cwnd - RE x RTT x weight`:
+/// above 0 it is congestion, else a bad link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[schemars(tag = "kind")]
+pub enum Allocation {
+    /// All.
+    Negotiated {},
+    /// Always so many.
+    Fixed {
+        /// At least 1.
+        streams: u16,
+    },
+    /// One after congestion, several after a loss of the link (Tsunoda et al. 2007, Fig. 3).
+    Adaptive {
+        /// How many are several; 4 if left out.
+        #[serde(default)]
+        streams: Option<u16>,
+        /// Weight while one stream is in use; 1.4 if left out.
+        #[serde(default)]
+        weight_single: Option<f64>,
+        /// Weight while several are in use; 1.6 if left out.
+        #[serde(default)]
+        weight_multiple: Option<f64>,
+        /// The time that makes a window of the rate estimate: `least`, `smoothed`, or a time such as `"1 s"`; `least`
+        /// if left out.
+        #[serde(default)]
+        round_trip: Option<String>,
+        /// What counts as one loss; `per-sack` if left out.
+        #[serde(default)]
+        loss_events: Option<LossEvents>,
+        /// So long without a retransmission, asked as often, ends the use of several; 5 s if left out, `"0 s"` for
+        /// never.
+        #[serde(default)]
+        quiet: Option<Span>,
+    },
+    /// One less after congestion, one more after a loss of the link (Tsunoda et al. 2007, Fig. 11).
+    AdaptiveStep {
+        /// Weight while one stream is in use; 1.4 if left out.
+        #[serde(default)]
+        weight_single: Option<f64>,
+        /// Weight while several are in use; 1.6 if left out.
+        #[serde(default)]
+        weight_multiple: Option<f64>,
+        /// The time that makes a window of the rate estimate: `least`, `smoothed`, or a time such as `"1 s"`; `least`
+        /// if left out.
+        #[serde(default)]
+        round_trip: Option<String>,
+        /// What counts as one loss; `per-sack` if left out.
+        #[serde(default)]
+        loss_events: Option<LossEvents>,
+        /// So long without a retransmission, asked as often, returns to one; 5 s if left out, `"0 s"` for never.
+        #[serde(default)]
+        quiet: Option<Span>,
+    },
+}
+
+/// What counts as one loss for an adaptive allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossEvents {
+    /// Each SACK that brings chunks to the threshold of missing reports.
+    PerSack,
+    /// Each chunk that reaches it.
+    PerChunk,
+    /// Each cut of a congestion window.
+    PerCut,
 }
 
 impl<'de> Deserialize<'de> for Start {

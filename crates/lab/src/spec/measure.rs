@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quantity::Window;
+use super::quantity::{Size, Window};
 
 /// A measure with, where wanted, names of its own for the result's `series` and `metric`.
 pub type MeasureSpec = Metric;
@@ -23,6 +23,74 @@ pub enum Metric {
         /// The run if left out.
         #[serde(default)]
         window: Option<Window>,
+    },
+    /// Full segments' worth of unique payload that reached the receiving application: mean over the members.
+    SegmentsDelivered {
+        /// The flow.
+        flow: String,
+        /// The run if left out.
+        #[serde(default)]
+        window: Option<Window>,
+        /// From when the window counts.
+        #[serde(default)]
+        clock: Clock,
+    },
+    /// The same for each second of the window, segments/s: mean over the members.
+    SegmentRate {
+        /// The flow.
+        flow: String,
+        /// The run if left out.
+        #[serde(default)]
+        window: Option<Window>,
+        /// From when the window counts.
+        #[serde(default)]
+        clock: Clock,
+    },
+    /// A number made of all samples of a probe of the flow: mean over the members (`count` and `sum`: sum). The measure
+    /// has the name given.
+    Probe {
+        /// The measure's name in results: `mean_streams`.
+        name: String,
+        /// The flow.
+        flow: String,
+        /// The probe, such as `peer_rwnd`.
+        probe: String,
+        /// What is made of the samples.
+        take: Take,
+        /// For `below`: the value, in the probe's unit.
+        #[serde(default)]
+        threshold: Option<f64>,
+        /// Only samples with this index (of a path or stream); of any index if left out.
+        #[serde(default)]
+        index: Option<u16>,
+        /// The run if left out.
+        #[serde(default)]
+        window: Option<Window>,
+        /// From when the window counts.
+        #[serde(default)]
+        clock: Clock,
+    },
+    /// Share of the time, from the first congestion window on, in which the sender's view of the peer's window was
+    /// under `threshold` while the flight was smaller than cwnd: what was sent next was up to the receive buffer.
+    BlockedByRwnd {
+        /// The flow.
+        flow: String,
+        /// Bytes: a packet.
+        threshold: Size,
+        /// The run if left out.
+        #[serde(default)]
+        window: Option<Window>,
+    },
+    /// Most bytes that stood in the receive buffer when a SACK was sent: the buffer less the least a_rwnd advertised;
+    /// mean over the members.
+    MostHeld {
+        /// The flow.
+        flow: String,
+    },
+    /// Times that an allocation wanted more streams than were negotiated, a row of such wishes counted once.
+    StreamLimitsMet {
+        /// The flow.
+        flow: String,
     },
     /// By how much more `of` carried than `over`, % (sums over each group). Series: `of over over`.
     ThroughputIncrease {
@@ -100,6 +168,37 @@ pub enum Metric {
     },
 }
 
+/// From when a measure's window counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Clock {
+    /// The begin of the run.
+    #[default]
+    Run,
+    /// The start of each member.
+    Flow,
+}
+
+/// What is made of the samples of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Take {
+    /// The mean, each value by the time it stood.
+    Mean,
+    /// Share of the time in which the value stood under `threshold`; 0 to 1.
+    Below,
+    /// The least value that stood.
+    Least,
+    /// The greatest value that stood.
+    Most,
+    /// The mean of the samples, each alike.
+    SampleMean,
+    /// How many samples there were.
+    Count,
+    /// The sum of the samples.
+    Sum,
+}
+
 /// What counts as carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -139,6 +238,12 @@ impl Metric {
                 .collect(),
             Metric::LinkUtilization { .. } | Metric::Drops { .. } => Vec::new(),
             Metric::Goodput { flow, .. }
+            | Metric::SegmentsDelivered { flow, .. }
+            | Metric::SegmentRate { flow, .. }
+            | Metric::Probe { flow, .. }
+            | Metric::BlockedByRwnd { flow, .. }
+            | Metric::MostHeld { flow }
+            | Metric::StreamLimitsMet { flow }
             | Metric::MeanCwnd { flow, .. }
             | Metric::SegmentsSent { flow, .. }
             | Metric::Retransmissions { flow }
@@ -160,9 +265,23 @@ impl Metric {
     pub fn window(&self) -> Option<Window> {
         match self {
             Metric::Goodput { window, .. }
+            | Metric::SegmentsDelivered { window, .. }
+            | Metric::SegmentRate { window, .. }
+            | Metric::Probe { window, .. }
+            | Metric::BlockedByRwnd { window, .. }
             | Metric::MeanCwnd { window, .. }
             | Metric::SegmentsSent { window, .. } => *window,
             _ => None,
+        }
+    }
+
+    /// From when that part counts.
+    pub fn clock(&self) -> Clock {
+        match self {
+            Metric::SegmentsDelivered { clock, .. }
+            | Metric::SegmentRate { clock, .. }
+            | Metric::Probe { clock, .. } => *clock,
+            _ => Clock::Run,
         }
     }
 
@@ -171,6 +290,12 @@ impl Metric {
         let of = |entity: &str, metric: &str| (entity.to_owned(), metric.to_owned());
         match self {
             Metric::Goodput { flow, .. } => of(flow, "goodput"),
+            Metric::SegmentsDelivered { flow, .. } => of(flow, "segments_delivered"),
+            Metric::SegmentRate { flow, .. } => of(flow, "segment_rate"),
+            Metric::Probe { flow, name, .. } => of(flow, name),
+            Metric::BlockedByRwnd { flow, .. } => of(flow, "blocked_by_rwnd"),
+            Metric::MostHeld { flow } => of(flow, "most_held"),
+            Metric::StreamLimitsMet { flow } => of(flow, "stream_limits_met"),
             Metric::ThroughputIncrease { of: ours, over, .. } => {
                 of(&format!("{ours} over {over}"), "throughput_increase")
             }

@@ -4,6 +4,7 @@
 //! places) -> parameters put in for `"$name"` ([`resolve`]) -> the types below ([`decode`]) -> [`validate`].
 
 pub mod decode;
+pub mod derived;
 pub mod flow;
 pub mod measure;
 pub mod nearest;
@@ -67,6 +68,9 @@ pub struct Spec {
     /// What is run. A file without any has one: `main`.
     #[serde(default, rename = "experiment")]
     pub experiments: Vec<Experiment>,
+    /// Experiments computed from the runs of others.
+    #[serde(default)]
+    pub derived: Vec<derived::Derived>,
     /// Tables made of the runs.
     #[serde(default, rename = "table")]
     pub tables: Vec<output::Table>,
@@ -163,6 +167,13 @@ pub struct Sweep {
     /// The values, each an x of its own.
     #[serde(default)]
     pub values: Vec<serde_json::Value>,
+}
+
+impl Sweep {
+    /// The name under which its x stand in tables.
+    pub fn x_name(&self) -> Option<&str> {
+        self.name.as_deref().or(self.parameter.as_deref())
+    }
 }
 
 /// One point of a sweep.

@@ -3,6 +3,8 @@
 //! A table's rows and a figure's curves name things by the words of the results: `series` and `metric` of a measure,
 //! or `flow`/`link` and `probe` of a recording. What a paper printed is found by the same words under `published`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +34,9 @@ pub struct Table {
     /// Where the paper printed it, as in the reference data: `Table II`.
     #[serde(default)]
     pub published: Option<String>,
+    /// Only at these x of some of the sweeps: `{ hops = 1 }`; the others make the axis.
+    #[serde(default, rename = "where")]
+    pub at_point: BTreeMap<String, Value>,
     /// Only these x of the experiment's sweep; all if left out.
     #[serde(default)]
     pub at: Option<Vec<Value>>,
@@ -71,7 +76,7 @@ pub struct Ns2Source {
     /// The place in its file; that of `published` if left out.
     #[serde(default)]
     pub place: Option<String>,
-    /// The condition; `{x}` stands for the row's x: `era n={x}`.
+    /// The condition; `{x}` stands for the row's x and `{name}` for the x of the sweep of that name: `era n={x}`.
     pub condition: String,
 }
 
@@ -83,6 +88,12 @@ pub struct Row {
     /// The measure's series, or the name for it in the table; the flow's or link's name if left out.
     #[serde(default)]
     pub series: Option<String>,
+    /// The name for it in the table instead (kinds `metrics` and `difference`).
+    #[serde(default)]
+    pub label: Option<String>,
+    /// Only at these x of some of the sweeps, beside the table's.
+    #[serde(default, rename = "where")]
+    pub at_point: BTreeMap<String, Value>,
     /// The measure's metric; `cwnd` for steps and `time` for events if left out.
     #[serde(default)]
     pub metric: Option<String>,
@@ -167,6 +178,9 @@ pub struct Figure {
     /// What to look at, for the report.
     #[serde(default)]
     pub caption: Option<String>,
+    /// Only at these x of some of the sweeps: `{ hops = 1 }`; the others make the axis of kind `sweep`.
+    #[serde(default, rename = "where")]
+    pub at_point: BTreeMap<String, Value>,
     /// Which x of the experiment's sweep; the first if left out (kind `sweep` draws all).
     #[serde(default)]
     pub at: Option<Value>,
@@ -226,9 +240,21 @@ pub struct Curve {
     /// Kind `sweep`: the measure's metric.
     #[serde(default)]
     pub metric: Option<String>,
-    /// Kind `sweep`: an experiment other than the figure's.
+    /// An experiment other than the figure's.
     #[serde(default)]
     pub experiment: Option<String>,
+    /// Only at these x of some of the sweeps, beside the figure's.
+    #[serde(default, rename = "where")]
+    pub at_point: BTreeMap<String, Value>,
+    /// Kind `time`: only samples with this index: of a path, or of a stream.
+    #[serde(default)]
+    pub index: Option<u16>,
+    /// Kind `time`: each value is the sum of all samples so far.
+    #[serde(default)]
+    pub cumulative: bool,
+    /// Kind `time`: every member of the group, in one colour, instead of `member`.
+    #[serde(default)]
+    pub every_member: bool,
     /// Kind `time`: the recorded flow.
     #[serde(default)]
     pub flow: Option<String>,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anabranch_sim::DropReason;
 use anabranch_transport::Probe;
 
+use super::measure::Take;
 use super::problem::Problem;
 use super::quantity::{Amount, Size, Span};
 use super::tree::{Node, NodeValue, Place};
@@ -153,6 +154,11 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
             .map(|experiment| experiment.id.as_str()),
     );
     c.distinct(
+        "derived",
+        "id",
+        spec.derived.iter().map(|derived| derived.id()),
+    );
+    c.distinct(
         "table",
         "id",
         spec.tables.iter().map(|table| table.id.as_str()),
@@ -185,6 +191,41 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
     checker.into_problems()
 }
 
+/// Which member of a group of nodes a name says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeName {
+    /// `satellite[3]`.
+    Number(u32),
+    /// `satellite[last]`.
+    Last,
+}
+
+impl NodeName {
+    /// Splits `satellite[last]` into the group and the member.
+    pub fn split(name: &str) -> (&str, Option<NodeName>) {
+        if let Some(group) = name.strip_suffix("[last]") {
+            return (group, Some(NodeName::Last));
+        }
+        let (group, index) = member(name);
+        (group, index.map(NodeName::Number))
+    }
+
+    /// The member's number in a group of `count`.
+    pub fn index(self, count: u32) -> u32 {
+        match self {
+            NodeName::Number(index) => index,
+            NodeName::Last => count.saturating_sub(1),
+        }
+    }
+
+    /// How many nodes a name means: the members of a group, or one.
+    pub fn count(spec: &Spec, name: &str) -> Option<u32> {
+        let (group, member) = Self::split(name);
+        let count = count_of(spec, group)?;
+        Some(if member.is_some() { 1 } else { count })
+    }
+}
+
 fn node_names(spec: &Spec) -> impl Iterator<Item = &str> {
     spec.nodes.iter().map(|node| node.name.as_str())
 }
@@ -198,7 +239,17 @@ fn count_of(spec: &Spec, node: &str) -> Option<u32> {
 
 /// Checks that a node exists, and tells its count.
 fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Option<u32> {
-    let count = count_of(spec, name);
+    let (group, member) = NodeName::split(name);
+    let members = count_of(spec, group);
+    if let (Some(NodeName::Number(index)), Some(members)) = (member, members)
+        && index >= members
+    {
+        c.problem(
+            path,
+            format!("found {name:?}; the node has {members} members, counted from 0"),
+        );
+    }
+    let count = NodeName::count(spec, name);
     if count.is_none() {
         c.not_among(
             path,
@@ -215,10 +266,15 @@ fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &str) {
     let second = check_node(c, spec, &link.between[1], &format!("{path}.between.1"));
     if let (Some(first), Some(second)) = (first, second) {
         if link.between[0] == link.between[1] {
-            c.problem(
-                &format!("{path}.between"),
-                format!("joins {:?} with itself", link.between[0]),
-            );
+            if first == 1 {
+                c.problem(
+                    &format!("{path}.between"),
+                    format!(
+                        "joins {:?} with itself; a group's chain has at least two members",
+                        link.between[0]
+                    ),
+                );
+            }
         } else if first != second && first != 1 && second != 1 {
             let [a, b] = &link.between;
             let message = format!(
@@ -319,13 +375,25 @@ fn check_flow(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
             &format!("{path}.to"),
             format!("the flow runs from {:?} to itself", flow.from),
         );
-    } else if count_of(spec, &flow.from).is_some()
-        && count_of(spec, &flow.to).is_some()
+    } else if NodeName::count(spec, &flow.from).is_some()
+        && NodeName::count(spec, &flow.to).is_some()
         && !joined(spec, &flow.from, &flow.to)
     {
         c.problem(
             &format!("{path}.to"),
             format!("no links lead from {:?} to {:?}", flow.from, flow.to),
+        );
+    }
+    if flow.stop.is_some() && flow.lasts.is_some() {
+        c.problem(
+            &format!("{path}.lasts"),
+            "found both `stop` and `lasts`; a flow has one of them",
+        );
+    }
+    if flow.lasts == Some(Span(0)) {
+        c.problem(
+            &format!("{path}.lasts"),
+            "found a time of 0; nothing would be offered",
         );
     }
     let message = match &flow.workload {
@@ -395,15 +463,17 @@ fn check_largest_message(c: &mut Checker<'_>, flow: &Flow, path: &str) {
 
 /// Whether links lead from one node to another, groups taken as one.
 fn joined(spec: &Spec, from: &str, to: &str) -> bool {
+    let group = |name: &'_ str| NodeName::split(name).0.to_owned();
+    let (from, to) = (group(from), group(to));
     let mut reached = vec![from];
     let mut next = 0;
-    while let Some(&node) = reached.get(next) {
+    while let Some(node) = reached.get(next).cloned() {
         next += 1;
         for link in &spec.links {
-            let [a, b] = [link.between[0].as_str(), link.between[1].as_str()];
-            for (here, there) in [(a, b), (b, a)] {
-                if here == node && !reached.contains(&there) {
-                    reached.push(there);
+            let [a, b] = [&link.between[0], &link.between[1]].map(|name| group(name));
+            for (here, there) in [(&a, &b), (&b, &a)] {
+                if *here == node && !reached.contains(there) {
+                    reached.push(there.clone());
                 }
             }
         }
@@ -468,6 +538,31 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
         }
         if let Some(link) = metric.link() {
             check_link_name(c, spec, link, &format!("{path}.link"));
+        }
+        if let Metric::Probe {
+            name,
+            probe,
+            take,
+            threshold,
+            ..
+        } = metric
+        {
+            if Probe::from_name(probe).is_none() {
+                let known = Probe::ALL.iter().map(|probe| probe.name());
+                let message = format!("found {probe:?}, but no probe has this name");
+                c.not_among(&format!("{path}.probe"), &message, probe, known);
+            }
+            if (*take == Take::Below) != threshold.is_some() {
+                c.problem(
+                    &path,
+                    "`take = \"below\"` names a `threshold`, and nothing else does",
+                );
+            }
+            if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                let message =
+                    format!("found {name:?}; a measure's name is made of letters, digits and `_`");
+                c.problem(&format!("{path}.name"), message);
+            }
         }
         if let Metric::Drops {
             reason: Some(reason),

@@ -1,14 +1,20 @@
 //! Checks of tables and figures: that what they speak of is there.
 
+use std::collections::BTreeMap;
+
+use super::derived::Derived;
 use super::measure::Metric;
 use super::output::{Curve, Figure, FigureKind, Row, Table, TableKind};
 use super::validate::Checker;
-use super::wanted;
-use super::{Experiment, Spec};
+use super::{Experiment, Spec, Sweep};
+use crate::model::Value;
 use crate::output::unit::UNITS;
 
 /// Checks every table and figure.
 pub fn check(c: &mut Checker<'_>, spec: &Spec) {
+    for (index, derived) in spec.derived.iter().enumerate() {
+        check_derived(c, spec, derived, &format!("derived.{index}"));
+    }
     for (index, table) in spec.tables.iter().enumerate() {
         check_table(c, spec, table, &format!("table.{index}"));
     }
@@ -19,9 +25,11 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec) {
 
 fn check_experiment(c: &mut Checker<'_>, spec: &Spec, named: Option<&String>, path: &str) {
     let known = || {
-        spec.experiments
+        let run = spec
+            .experiments
             .iter()
-            .map(|experiment| experiment.id.as_str())
+            .map(|experiment| experiment.id.as_str());
+        run.chain(spec.derived.iter().map(Derived::id))
     };
     if let Some(name) = named.filter(|name| known().all(|id| id != name.as_str())) {
         c.not_among(
@@ -33,15 +41,141 @@ fn check_experiment(c: &mut Checker<'_>, spec: &Spec, named: Option<&String>, pa
     }
 }
 
-/// The experiment a table or figure is made of, where it exists.
-fn experiment_of<'a>(spec: &'a Spec, id: &str, named: Option<&String>) -> Option<&'a Experiment> {
-    let wanted = match named {
-        Some(name) => name.clone(),
-        None => wanted::experiments_of(spec, id)?.into_iter().next()?,
+/// What a table, figure or curve is made of.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Run(&'a Experiment),
+    Derived(&'a Derived),
+}
+
+impl<'a> Source<'a> {
+    fn named(spec: &'a Spec, id: &str) -> Option<Self> {
+        let run = spec
+            .experiments
+            .iter()
+            .find(|experiment| experiment.id == id);
+        let derived = || spec.derived.iter().find(|derived| derived.id() == id);
+        run.map(Source::Run)
+            .or_else(|| derived().map(Source::Derived))
+    }
+
+    fn id(self) -> &'a str {
+        match self {
+            Source::Run(experiment) => &experiment.id,
+            Source::Derived(derived) => derived.id(),
+        }
+    }
+
+    /// Series and metric of all its measures.
+    fn measures(self, spec: &Spec) -> Vec<(String, String)> {
+        match self {
+            Source::Run(experiment) => spec
+                .measures
+                .iter()
+                .chain(&experiment.measures)
+                .map(Metric::names)
+                .collect(),
+            Source::Derived(derived) => vec![derived.names()],
+        }
+    }
+
+    /// The names of its sweeps.
+    fn sweeps(self, spec: &'a Spec) -> Vec<&'a str> {
+        match self {
+            Source::Run(experiment) => experiment.sweeps.iter().filter_map(Sweep::x_name).collect(),
+            Source::Derived(derived) => {
+                let of_source =
+                    |id: &str| Source::named(spec, id).map(|source| source.sweeps(spec));
+                let mut all = match spec
+                    .experiments
+                    .iter()
+                    .any(|run| run.id == derived.experiment())
+                {
+                    true => of_source(derived.experiment()).unwrap_or_default(),
+                    false => Vec::new(),
+                };
+                if let Derived::SmallestX { along, .. } = derived {
+                    all.retain(|name| name != along);
+                }
+                all
+            }
+        }
+    }
+}
+
+/// What a table or figure is made of, where it exists.
+fn source_of<'a>(spec: &'a Spec, id: &str, named: Option<&String>) -> Option<Source<'a>> {
+    let first = || spec.experiments.first().map(Source::Run);
+    match named {
+        Some(name) => Source::named(spec, name),
+        None => Source::named(spec, id).or_else(first),
+    }
+}
+
+/// Checks that fixed sweeps are sweeps of what is shown.
+fn check_where(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    source: Option<Source<'_>>,
+    fixed: &BTreeMap<String, Value>,
+    path: &str,
+) {
+    let Some(source) = source else { return };
+    let known = source.sweeps(spec);
+    for name in fixed.keys().filter(|name| !known.contains(&name.as_str())) {
+        let message = format!(
+            "found {name:?}, but experiment {:?} has no such sweep",
+            source.id()
+        );
+        c.not_among(
+            &format!("{path}.where.{name}"),
+            &message,
+            name,
+            known.iter().copied(),
+        );
+    }
+}
+
+/// Checks a derived experiment: its source, the measure it reads, the sweeps it names.
+fn check_derived(c: &mut Checker<'_>, spec: &Spec, derived: &Derived, path: &str) {
+    let known = || {
+        spec.experiments
+            .iter()
+            .map(|experiment| experiment.id.as_str())
     };
-    spec.experiments
-        .iter()
-        .find(|experiment| experiment.id == wanted)
+    let id = derived.experiment();
+    if known().all(|run| run != id) {
+        let message = format!("found {id:?}, but no experiment has this id");
+        return c.not_among(&format!("{path}.experiment"), &message, id, known());
+    }
+    let source = Source::named(spec, id);
+    let (series, metric) = derived.source();
+    check_measure(
+        c,
+        spec,
+        source,
+        Some(&series.to_owned()),
+        Some(&metric.to_owned()),
+        path,
+    );
+    let sweeps = source.map_or(Vec::new(), |source| source.sweeps(spec));
+    for (key, name) in derived.sweeps() {
+        if !sweeps.contains(&name) {
+            let message = format!("found {name:?}, but experiment {id:?} has no such sweep");
+            c.not_among(
+                &format!("{path}.{key}"),
+                &message,
+                name,
+                sweeps.iter().copied(),
+            );
+        }
+    }
+    if spec.experiments.iter().any(|run| run.id == derived.id()) {
+        c.problem(
+            &format!("{path}.id"),
+            format!("found {:?}, which is an experiment's id", derived.id()),
+        );
+    }
 }
 
 fn check_table(c: &mut Checker<'_>, spec: &Spec, table: &Table, path: &str) {
@@ -64,22 +198,24 @@ fn check_table(c: &mut Checker<'_>, spec: &Spec, table: &Table, path: &str) {
             "only a table of kind \"difference\" subtracts an experiment",
         );
     }
-    let experiment = experiment_of(spec, &table.id, table.experiment.as_ref());
+    let source = source_of(spec, &table.id, table.experiment.as_ref());
+    check_where(c, spec, source, &table.at_point, path);
     for (index, row) in table.rows.iter().enumerate() {
         let path = format!("{path}.row.{index}");
         match table.kind {
             TableKind::Metrics | TableKind::Difference => {
+                check_where(c, spec, source, &row.at_point, &path);
                 check_measure(
                     c,
                     spec,
-                    experiment,
+                    source,
                     row.series.as_ref(),
                     row.metric.as_ref(),
                     &path,
                 );
             }
             TableKind::Steps | TableKind::Events => {
-                check_single_run(c, experiment, table.kind, row, &path)
+                check_single_run(c, source, table.kind, row, &path)
             }
         }
         check_unit(c, row.unit.as_ref(), &path);
@@ -89,21 +225,14 @@ fn check_table(c: &mut Checker<'_>, spec: &Spec, table: &Table, path: &str) {
 /// Checks a row about one run: that its probe is recorded.
 fn check_single_run(
     c: &mut Checker<'_>,
-    experiment: Option<&Experiment>,
+    source: Option<Source<'_>>,
     kind: TableKind,
     row: &Row,
     path: &str,
 ) {
     let default = (kind == TableKind::Steps).then_some("cwnd");
     let probe = row.probe.as_deref().or(default);
-    check_recorded(
-        c,
-        experiment,
-        row.flow.as_ref(),
-        row.link.as_ref(),
-        probe,
-        path,
-    );
+    check_recorded(c, source, row.flow.as_ref(), row.link.as_ref(), probe, path);
     for (name, number) in [
         ("segment", row.segment),
         ("occurrence", row.occurrence.map(u64::from)),
@@ -129,7 +258,7 @@ fn check_unit(c: &mut Checker<'_>, unit: Option<&String>, path: &str) {
 fn check_measure(
     c: &mut Checker<'_>,
     spec: &Spec,
-    experiment: Option<&Experiment>,
+    source: Option<Source<'_>>,
     series: Option<&String>,
     metric: Option<&String>,
     path: &str,
@@ -137,17 +266,12 @@ fn check_measure(
     let Some(metric) = metric else {
         return c.problem(path, "lacks `metric`: which measure it shows");
     };
-    let Some(experiment) = experiment else { return };
-    let taken: Vec<(String, String)> = spec
-        .measures
-        .iter()
-        .chain(&experiment.measures)
-        .map(Metric::names)
-        .collect();
+    let Some(source) = source else { return };
+    let taken = source.measures(spec);
     if taken.iter().all(|(_, name)| name != metric) {
         let message = format!(
             "found {metric:?}, but experiment {:?} takes no such measure",
-            experiment.id
+            source.id()
         );
         return c.not_among(
             &format!("{path}.metric"),
@@ -174,7 +298,7 @@ fn check_measure(
 /// Checks that an experiment records a probe of a flow or link.
 fn check_recorded(
     c: &mut Checker<'_>,
-    experiment: Option<&Experiment>,
+    source: Option<Source<'_>>,
     flow: Option<&String>,
     link: Option<&String>,
     probe: Option<&str>,
@@ -193,7 +317,17 @@ fn check_recorded(
     let Some(probe) = probe else {
         return c.problem(path, "lacks `probe`: what was recorded");
     };
-    let Some(experiment) = experiment else { return };
+    let experiment = match source {
+        Some(Source::Run(experiment)) => experiment,
+        Some(Source::Derived(derived)) => {
+            let message = format!(
+                "experiment {:?} is computed and records nothing",
+                derived.id()
+            );
+            return c.problem(path, message);
+        }
+        None => return,
+    };
     let of_entity = |record: &&super::Record| {
         let named = if key == "flow" {
             record.flow.as_ref()
@@ -248,17 +382,11 @@ fn check_figure(c: &mut Checker<'_>, spec: &Spec, figure: &Figure, path: &str) {
         figure.experiment.as_ref(),
         &format!("{path}.experiment"),
     );
-    let experiment = experiment_of(spec, &figure.id, figure.experiment.as_ref());
+    let source = source_of(spec, &figure.id, figure.experiment.as_ref());
+    check_where(c, spec, source, &figure.at_point, path);
     match figure.kind {
         FigureKind::Sequence | FigureKind::Ladder => {
-            check_recorded(
-                c,
-                experiment,
-                figure.flow.as_ref(),
-                None,
-                Some("sent"),
-                path,
-            );
+            check_recorded(c, source, figure.flow.as_ref(), None, Some("sent"), path);
         }
         FigureKind::Time | FigureKind::Sweep if figure.curves.is_empty() => {
             c.problem(path, "a figure of this kind has at least one `curve`");
@@ -269,7 +397,7 @@ fn check_figure(c: &mut Checker<'_>, spec: &Spec, figure: &Figure, path: &str) {
                     c,
                     spec,
                     figure,
-                    experiment,
+                    source,
                     curve,
                     &format!("{path}.curve.{index}"),
                 );
@@ -288,7 +416,7 @@ fn check_curve(
     c: &mut Checker<'_>,
     spec: &Spec,
     figure: &Figure,
-    experiment: Option<&Experiment>,
+    source: Option<Source<'_>>,
     curve: &Curve,
     path: &str,
 ) {
@@ -298,27 +426,19 @@ fn check_curve(
         curve.experiment.as_ref(),
         &format!("{path}.experiment"),
     );
+    let source = match &curve.experiment {
+        Some(name) => Source::named(spec, name),
+        None => source,
+    };
+    check_where(c, spec, source, &curve.at_point, path);
     if figure.kind == FigureKind::Time {
-        check_recorded(
-            c,
-            experiment,
-            curve.flow.as_ref(),
-            curve.link.as_ref(),
-            curve.probe.as_deref(),
-            path,
-        );
+        let (flow, link) = (curve.flow.as_ref(), curve.link.as_ref());
+        check_recorded(c, source, flow, link, curve.probe.as_deref(), path);
     } else {
-        let experiment = match &curve.experiment {
-            Some(name) => spec
-                .experiments
-                .iter()
-                .find(|experiment| experiment.id == *name),
-            None => experiment,
-        };
         check_measure(
             c,
             spec,
-            experiment,
+            source,
             curve.series.as_ref(),
             curve.metric.as_ref(),
             path,

@@ -18,22 +18,38 @@ pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
         };
         let named = named.clone().or_else(|| {
             own()
-                .or(spec.experiments.first())
                 .map(|experiment| experiment.id.clone())
+                .or_else(|| {
+                    spec.derived
+                        .iter()
+                        .map(|d| d.id().to_owned())
+                        .find(|own| own == id)
+                })
+                .or_else(|| {
+                    spec.experiments
+                        .first()
+                        .map(|experiment| experiment.id.clone())
+                })
         });
         named.into_iter()
     };
     if let Some(table) = spec.tables.iter().find(|table| table.id == id) {
-        return Some(
-            named_or_own(&table.experiment)
-                .chain(table.less.clone())
-                .collect(),
-        );
+        let named = named_or_own(&table.experiment).chain(table.less.clone());
+        return Some(named.map(|id| run_for(spec, id)).collect());
     }
     let figure = spec.figures.iter().find(|figure| figure.id == id)?;
     let others = figure
         .curves
         .iter()
         .filter_map(|curve| curve.experiment.clone());
-    Some(named_or_own(&figure.experiment).chain(others).collect())
+    let named = named_or_own(&figure.experiment).chain(others);
+    Some(named.map(|id| run_for(spec, id)).collect())
+}
+
+/// The experiment that is run for one: the source of a derived one, or itself.
+fn run_for(spec: &Spec, id: String) -> String {
+    match spec.derived.iter().find(|derived| derived.id() == id) {
+        Some(derived) => derived.experiment().to_owned(),
+        None => id,
+    }
 }

@@ -29,13 +29,14 @@ pub struct Node {
 }
 
 /// A full-duplex link between two nodes, or one for each member of a group: groups of equal count are joined i-th to
-/// i-th, a group and a single node many to one.
+/// i-th, a group and a single node many to one, a group with itself as a chain, each member to the next.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Its name.
     pub name: String,
-    /// The two nodes. Forward is from the first to the second.
+    /// The two nodes, or one member of a group: `satellite[0]`, `satellite[last]`. Forward is from the first to the
+    /// second, in a chain to the higher number.
     pub between: [String; 2],
     /// What kind of link.
     #[serde(default)]

@@ -72,6 +72,16 @@ impl Members<'_> {
         group == self.flow.name && index.is_none_or(|index| index == self.index)
     }
 
+    /// When it starts.
+    fn start(&self, seed: Seed) -> Nanos {
+        match self.flow.start {
+            Start::At(at) => at.0,
+            Start::Uniform {
+                uniform: [from, to],
+            } => start_time(seed, &self.name(), from.0, to.0),
+        }
+    }
+
     /// How an inspector recognises it.
     pub fn watched(&self) -> Option<Watched> {
         let protocol = match self.flow.transport {
@@ -107,6 +117,8 @@ pub struct AttachedFlow {
     pub name: String,
     /// Bytes of a full segment as its window counts them.
     pub segment: u64,
+    /// Receive buffer, bytes.
+    pub receive_buffer: u64,
     /// The tallies of its members.
     pub tallies: Vec<SharedTally>,
 }
@@ -124,12 +136,14 @@ pub fn attach(
         .map(|flow| AttachedFlow {
             name: flow.name.clone(),
             segment: segment(flow),
+            receive_buffer: receive_buffer(flow),
             tallies: Vec::new(),
         })
         .collect();
     for member in members(context.spec) {
         let (flow, index) = (&member.flow.name, member.index);
-        let meters = metric::meters(context.wanted, flow, context.spec.world.duration.0);
+        let start = member.start(context.seed);
+        let meters = metric::meters(context.wanted, flow, start, context.spec.world.duration.0);
         let tally = Tally::new(meters, recording.of_flow(flow, index), recording.buffer());
         let tally = Rc::new(RefCell::new(tally));
         attach_member(world, context, &member, &tally)?;
@@ -146,6 +160,14 @@ fn segment(flow: &Flow) -> u64 {
         Protocol::Tcp { .. } => settings::tcp(&flow.transport).mss.into(),
         Protocol::Sctp { .. } => settings::sctp_chunk(&settings::sctp(&flow.transport)),
         Protocol::Udp {} => 1,
+    }
+}
+
+fn receive_buffer(flow: &Flow) -> u64 {
+    match &flow.transport {
+        Protocol::Tcp { .. } => settings::tcp(&flow.transport).receive_buffer.into(),
+        Protocol::Sctp { .. } => settings::sctp(&flow.transport).receive_buffer.into(),
+        Protocol::Udp {} => 0,
     }
 }
 
@@ -177,18 +199,14 @@ fn attach_member(
         end(topology, context.spec, &member.flow.to, member.index)?,
     ];
     let addresses = nodes.map(|node| topology.addresses(node, Family::V4).collect::<Vec<_>>());
-    let start = match member.flow.start {
-        Start::At(at) => at.0,
-        Start::Uniform {
-            uniform: [from, to],
-        } => start_time(context.seed, &member.name(), from.0, to.0),
-    };
+    let start = member.start(context.seed);
+    let lasts = member.flow.lasts.map(|lasts| start.saturating_add(lasts.0));
     let place = Place {
         nodes,
         addresses,
         ports: member.ports(),
         start,
-        stop: member.flow.stop.map(|stop| stop.0.max(start)),
+        stop: member.flow.stop.map(|stop| stop.0.max(start)).or(lasts),
     };
     match member.flow.transport {
         Protocol::Tcp { .. } => attach_tcp(world, context, member, &place, tally),
@@ -293,6 +311,7 @@ fn attach_sctp(
     let Protocol::Sctp {
         unordered,
         multihomed,
+        reading_rate,
         ..
     } = member.flow.transport
     else {
@@ -321,7 +340,6 @@ fn attach_sctp(
     let source_config = sctp::SourceConfig {
         remote,
         remote_port: place.ports[1],
-        streams: config.outbound_streams,
         unordered,
         stamped,
         ahead: if unpaced {
@@ -333,6 +351,7 @@ fn attach_sctp(
     let receiver = sctp::Sink::new(
         Endpoint::new(far, place.ports[1], secret()),
         stamped,
+        reading_rate.map(|rate| rate.0),
         Rc::clone(tally),
     );
     let endpoint = Endpoint::new(near, place.ports[0], secret());

@@ -9,6 +9,7 @@ use anabranch_sim::{
 use super::flows::{self, Members};
 use crate::agent::inspect::Inspector;
 use crate::spec::quantity::Amount;
+use crate::spec::validate::NodeName;
 use crate::spec::world::{Impairment, LostSegment, Place};
 use crate::spec::{Link, Loss, Spec};
 
@@ -58,26 +59,38 @@ pub fn build(spec: &Spec) -> Result<Built, BuildError> {
     Ok(Built { topology, links })
 }
 
-/// The node that member `index` of a group of links or flows ends at: the same member, or the only one.
+/// The node that member `index` of a group of links or flows ends at: the member that the name says, or else the same
+/// member, or the only one.
 pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<NodeId, BuildError> {
+    let (group, named) = NodeName::split(name);
     let count = spec
         .nodes
         .iter()
-        .find(|node| node.name == name)
+        .find(|node| node.name == group)
         .map_or(1, |node| node.count.0);
-    let member = if count == 1 { 0 } else { index };
+    let member = match named {
+        Some(member) => member.index(count),
+        None if count == 1 => 0,
+        None => index,
+    };
     topology
-        .node(&member_name(name, count, member))
+        .node(&member_name(group, count, member))
         .ok_or(BuildError::UnknownNode(member as usize))
 }
 
-/// How many members a link has: as many as the larger group at its ends.
+/// Whether a link joins the members of a group in a row, each to the next.
+fn is_chain(link: &Link) -> bool {
+    link.between[0] == link.between[1]
+}
+
+/// How many members a link has: as many as the larger group at its ends; in a chain one less.
 fn members(spec: &Spec, link: &Link) -> u32 {
     let ends = link
         .between
         .iter()
-        .filter_map(|name| spec.nodes.iter().find(|node| node.name == *name));
-    ends.map(|node| node.count.0).max().unwrap_or(1)
+        .filter_map(|name| NodeName::count(spec, name));
+    let nodes = ends.max().unwrap_or(1);
+    nodes.saturating_sub(u32::from(is_chain(link)))
 }
 
 /// The names of all members of all links.
@@ -92,12 +105,13 @@ pub fn link_names(spec: &Spec) -> Vec<String> {
 
 fn add_link(topology: &mut Topology, spec: &Spec, link: &Link) -> Result<Vec<LinkId>, BuildError> {
     let count = members(spec, link);
+    let [first, second] = &link.between;
+    let chained = u32::from(is_chain(link));
     let mut ids = Vec::with_capacity(count as usize);
     for index in 0..count {
-        let [first, second] = &link.between;
         let between = [
             end(topology, spec, first, index)?,
-            end(topology, spec, second, index)?,
+            end(topology, spec, second, index + chained)?,
         ];
         ids.push(topology.add_link(LinkConfig {
             name: member_name(&link.name, count, index),

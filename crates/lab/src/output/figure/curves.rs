@@ -2,8 +2,8 @@
 
 use super::Maker;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
-use crate::model::Series;
-use crate::output::table::{axis, by_point, same_x, values};
+use crate::model::{Point, RunRecord, Series};
+use crate::output::table::{axis, by_point, joined, same_x, values, within};
 use crate::output::unit;
 use crate::series::SeriesError;
 use crate::spec::output::{Curve, Style};
@@ -16,23 +16,23 @@ struct Drawn {
     y_name: String,
 }
 
-/// Moves curves of means a little to either side, so that their intervals do not hide one another.
+/// Moves curves of means a little to either side, so that their intervals do not hide one another; all of them
+/// together over no more than a third of the way to the next place.
 fn set_apart(layers: &mut [Layer], places: &[f64]) {
-    let (low, high) = places
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| {
-            (l.min(*p), h.max(*p))
-        });
-    let step = 0.012 * (high - low).max(0.0);
+    let mut sorted = places.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let gaps = sorted.windows(2).map(|pair| pair[1] - pair[0]);
+    let gap = gaps.filter(|gap| *gap > 0.0).fold(f64::INFINITY, f64::min);
+    let (Some(low), Some(high)) = (sorted.first(), sorted.last()) else {
+        return;
+    };
+    let of_means = |layer: &&mut Layer| layer.mark.is_of_means();
     let count = layers
         .iter()
-        .filter(|layer| layer.mark == Mark::Means)
+        .filter(|layer| layer.mark.is_of_means())
         .count();
-    for (index, layer) in layers
-        .iter_mut()
-        .filter(|layer| layer.mark == Mark::Means)
-        .enumerate()
-    {
+    let step = (0.012 * (high - low)).min(gap / 3.0 / count.max(1) as f64);
+    for (index, layer) in layers.iter_mut().filter(of_means).enumerate() {
         let shift = (index as f64 - (count as f64 - 1.0) / 2.0) * step;
         layer.points.iter_mut().for_each(|point| point.x += shift);
     }
@@ -41,9 +41,12 @@ fn set_apart(layers: &mut [Layer], places: &[f64]) {
 impl Maker<'_> {
     /// Means of measures over the sweep's x. Texts stand at 0, 1, 2, ... in order of appearance.
     pub(super) fn sweep(&self) -> Option<Plot> {
-        let points = by_point(self.results, self.experiment);
-        let xs: Vec<String> = points.iter().map(|(point, _)| axis(point).1).collect();
+        let (x_name, xs) = self.places();
         let numbers: Option<Vec<f64>> = xs.iter().map(|x| x.parse().ok()).collect();
+        let mark = match numbers {
+            Some(_) => Mark::Means,
+            None => Mark::SeparateMeans,
+        };
         let places = numbers.unwrap_or_else(|| (0..xs.len()).map(|i| i as f64).collect());
         let mut drawn = Drawn {
             layers: Vec::new(),
@@ -52,6 +55,11 @@ impl Maker<'_> {
         };
         for (colour, curve) in self.spec.curves.iter().enumerate() {
             self.sweep_curve(curve, colour, &xs, &places, &mut drawn);
+        }
+        for layer in &mut drawn.layers {
+            if layer.mark == Mark::Means {
+                layer.mark = mark;
+            }
         }
         set_apart(&mut drawn.layers, &places);
         drawn
@@ -67,21 +75,61 @@ impl Maker<'_> {
             .clone()
             .unwrap_or(unit::axis_label(&drawn.y_name, &drawn.y_unit));
         Some(Plot {
-            x: self.sweep_axis(&xs, &places),
+            x: self.sweep_axis(&x_name, &xs, &places),
             y: Axis::around(y_label, heights, 6),
             layers: drawn.layers,
         })
     }
 
-    fn sweep_axis(&self, xs: &[String], places: &[f64]) -> Axis {
-        let sweep = self
-            .results
-            .spec
-            .experiments
-            .iter()
-            .find(|experiment| experiment.id == self.experiment)
-            .and_then(|experiment| experiment.sweeps.first());
-        let name = sweep.and_then(|s| s.label.clone().or(s.name.clone()).or(s.parameter.clone()));
+    /// The name of the axis and every x that a curve has, in order of appearance.
+    fn places(&self) -> (String, Vec<String>) {
+        let (mut x_name, mut xs) = (String::new(), Vec::<String>::new());
+        for curve in &self.spec.curves {
+            for (point, _) in self.curve_points(curve) {
+                let (name, x) = axis(&point);
+                x_name = name;
+                if !xs.iter().any(|other| same_x(other, &x)) {
+                    xs.push(x);
+                }
+            }
+        }
+        (x_name, xs)
+    }
+
+    /// The points of a curve over a sweep, without the sweeps that it or the figure fixes, and their records.
+    fn curve_points<'r>(&'r self, curve: &'r Curve) -> Vec<(Point, Vec<&'r RunRecord>)> {
+        let experiment = curve.experiment.as_deref().unwrap_or(self.experiment);
+        let fixed = joined(&self.spec.at_point, &curve.at_point);
+        let points = by_point(self.results, experiment).into_iter();
+        points
+            .filter_map(|(point, records)| Some((within(point, &fixed)?, records)))
+            .collect()
+    }
+
+    fn sweep_axis(&self, x_name: &str, xs: &[String], places: &[f64]) -> Axis {
+        let spec = &self.results.spec;
+        let named = |id: &str| {
+            spec.experiments
+                .iter()
+                .find(|experiment| experiment.id == id)
+        };
+        let source = || {
+            let derived = spec
+                .derived
+                .iter()
+                .find(|derived| derived.id() == self.experiment)?;
+            named(derived.experiment())
+        };
+        let label = named(self.experiment)
+            .or_else(source)
+            .and_then(|experiment| {
+                let sweep = experiment
+                    .sweeps
+                    .iter()
+                    .find(|sweep| sweep.x_name() == Some(x_name))?;
+                sweep.label.clone()
+            });
+        let name = label.or((!x_name.is_empty()).then(|| x_name.to_owned()));
         let (low, high) = places
             .iter()
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| {
@@ -113,17 +161,16 @@ impl Maker<'_> {
             curve.series.as_deref().unwrap_or("all"),
             curve.metric.as_deref().unwrap_or_default(),
         );
-        let experiment = curve.experiment.as_deref().unwrap_or(self.experiment);
         let place_of = |x: &str| {
             xs.iter()
                 .position(|other| same_x(other, x))
                 .map(|index| places[index])
         };
         let mut points = Vec::new();
-        for (point, records) in by_point(self.results, experiment) {
+        for (point, records) in self.curve_points(curve) {
             let (values, unit) = values(&records, series, metric);
             let summary = Summary::of(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>());
-            if let (Some(summary), Some(x)) = (summary, place_of(&axis(point).1)) {
+            if let (Some(summary), Some(x)) = (summary, place_of(&axis(&point).1)) {
                 points.push(PlotPoint {
                     x,
                     y: summary.mean,
@@ -177,16 +224,11 @@ impl Maker<'_> {
             y_name: String::new(),
         };
         for (colour, curve) in self.spec.curves.iter().enumerate() {
-            let Some(entity) = curve.flow.as_deref().or(curve.link.as_deref()) else {
-                continue;
-            };
-            let Some(probe) = curve.probe.as_deref() else {
-                continue;
-            };
-            let Some(series) = self.series(entity, curve.member, probe)? else {
-                continue;
-            };
-            self.time_curve(curve, colour, &series, &mut drawn);
+            for (index, series) in self.series_of(curve)?.iter().enumerate() {
+                // The legend names the curve once.
+                let label = if index == 0 { curve.label.as_str() } else { "" };
+                self.time_curve(curve, label, colour, series, &mut drawn);
+            }
         }
         let all = || drawn.layers.iter().flat_map(|layer| &layer.points);
         if all().next().is_none() {
@@ -224,7 +266,14 @@ impl Maker<'_> {
         )
     }
 
-    fn time_curve(&self, curve: &Curve, colour: usize, series: &Series, drawn: &mut Drawn) {
+    fn time_curve(
+        &self,
+        curve: &Curve,
+        label: &str,
+        colour: usize,
+        series: &Series,
+        drawn: &mut Drawn,
+    ) {
         let shown = unit::shown(&series.probe, curve.unit.as_deref(), self.spec.segment_size);
         drawn.y_unit = shown.name.to_owned();
         drawn.y_name = unit::readable(&series.probe);
@@ -236,7 +285,7 @@ impl Maker<'_> {
         };
         let points = self.cut(series, shown.divisor, held);
         drawn.layers.push(Layer {
-            label: curve.label.clone(),
+            label: label.to_owned(),
             colour,
             mark,
             points,

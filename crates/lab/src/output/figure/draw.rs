@@ -33,7 +33,7 @@ pub fn svg(plot: &Plot, title: &str) -> Result<String, String> {
                 .iter()
                 .map(|point| pixel(plot, point.x, point.y))
                 .collect();
-            if layer.mark == Mark::Means {
+            if layer.mark.is_of_means() {
                 intervals(sheet, plot, layer)?;
             }
             marks(sheet, layer.mark, colour(layer.colour), &pixels)?;
@@ -181,7 +181,7 @@ fn marks(sheet: &Sheet<'_>, mark: Mark, colour: RGBColor, pixels: &[Pixel]) -> D
         }
         Mark::Dots => discs(sheet, pixels, 14 * SCALE / 10, colour.filled()),
         Mark::SmallDiscs => discs(sheet, pixels, 5 * SCALE / 2, colour.filled()),
-        Mark::Discs => discs(sheet, pixels, 4 * SCALE, colour.filled()),
+        Mark::Discs | Mark::SeparateMeans => discs(sheet, pixels, 4 * SCALE, colour.filled()),
         Mark::Crosses => {
             let (arm, style) = (2 * SCALE, stroke(colour, 9));
             for &(x, y) in pixels {

@@ -56,8 +56,17 @@ pub enum Mark {
     Discs,
     /// A line through discs with their intervals.
     Means,
+    /// Discs with their intervals, where what stands along x has no order.
+    SeparateMeans,
     /// Hollow diamonds: what was printed.
     Printed,
+}
+
+impl Mark {
+    /// Whether its points are means with intervals.
+    pub fn is_of_means(self) -> bool {
+        matches!(self, Mark::Means | Mark::SeparateMeans)
+    }
 }
 
 /// A point of a layer.

@@ -2,7 +2,7 @@
 
 use super::{Line, Maker, not_measured};
 use crate::compare::{self, Rule};
-use crate::model::{Series, SeriesQuery};
+use crate::model::{Point, Series, SeriesQuery, Value};
 use crate::output::unit;
 use crate::reference::Published;
 use crate::series::SeriesError;
@@ -184,7 +184,7 @@ impl Maker<'_> {
             ns2: None,
             measured,
         };
-        let beside = self.ns2(ns2, &x, time.as_ref());
+        let beside = self.ns2(ns2, &single_point(&x), time.as_ref());
         [
             line(
                 named.metric,
@@ -231,7 +231,7 @@ impl Maker<'_> {
                     .map(|p| compare::judge(measured.as_ref(), p, self.tolerance())),
                 ns2: self.ns2(
                     row.ns2.as_ref().and_then(|names| names.get(0)),
-                    &x,
+                    &single_point(&x),
                     measured.as_ref(),
                 ),
                 x_name,
@@ -242,4 +242,9 @@ impl Maker<'_> {
         }
         Ok(lines)
     }
+}
+
+/// The point that a row about one run stands for in a condition of ns-2.35.
+fn single_point(x: &str) -> Point {
+    vec![("x".to_owned(), Value::Text(x.to_owned()))]
 }

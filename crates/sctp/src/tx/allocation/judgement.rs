@@ -15,6 +15,9 @@ pub enum RoundTrip {
     Least,
     /// The smoothed one.
     Smoothed,
+    /// This, whatever the path's: with a second, cwnd in bytes is compared with RE in bytes per second, as the formula
+    /// reads when no time is put in.
+    Given(Nanos),
 }
 
 /// What counts as one loss. The paper says "when a sender notices packet losses".
@@ -70,6 +73,7 @@ impl Judgement {
         let round_trip = match self.round_trip {
             RoundTrip::Least => loss.rtt_min,
             RoundTrip::Smoothed => loss.srtt,
+            RoundTrip::Given(time) => Some(time),
         };
         let carried = loss.rate.unwrap_or(0.0) * time::seconds(round_trip.unwrap_or(0));
         loss.cwnd as f64 - carried * weight > 0.0

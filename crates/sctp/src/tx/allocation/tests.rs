@@ -61,6 +61,21 @@ fn the_round_trip_is_a_choice_and_no_estimate_speaks_for_congestion() {
     }
 }
 
+#[test]
+fn with_a_second_for_the_round_trip_bytes_are_compared_with_bytes_per_second() {
+    let judgement = Judgement {
+        round_trip: RoundTrip::Given(SECOND),
+        ..Judgement::default()
+    };
+    let unmeasured = |cwnd| Loss {
+        rtt_min: None,
+        srtt: None,
+        ..loss(0, cwnd)
+    };
+    assert!(!judgement.is_congestion(&unmeasured(140_000), false));
+    assert!(judgement.is_congestion(&unmeasured(140_001), false));
+}
+
 /// Enabled at 1 s: asked at 6, 11, 16, ...; retransmissions at 1 and 7 s. At 6 s the first is 5 s old: quiet.
 #[test]
 fn five_seconds_without_a_retransmission_return_to_one_stream() {
