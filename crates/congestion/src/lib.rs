@@ -5,9 +5,15 @@
 //! chunks), so an algorithm never needs to know a header's size.
 #![forbid(unsafe_code)]
 
+pub mod binomial;
+pub mod estimator;
 pub mod sctp_algorithms;
 pub mod sctp_newreno;
+pub mod tcp_algorithms;
 pub mod tcp_newreno;
+pub mod tuning;
+pub mod westwood;
+pub mod westwood_rate;
 
 use std::fmt::Debug;
 
@@ -54,6 +60,25 @@ pub struct Feedback {
     pub loss_rate: f64,
     /// Smoothed round-trip time at the sender.
     pub srtt: Nanos,
+}
+
+/// A controller whose windows another algorithm may move: what [`westwood`] and [`binomial`] are built on, so that slow
+/// start, the unit and the rules of growth stay those of the protocol.
+pub trait Adjustable: CongestionControl {
+    /// What the window grows by in a round trip of congestion avoidance, bytes.
+    fn unit(&self) -> u64;
+
+    /// Whether the next acknowledgement finds the window in slow start.
+    fn in_slow_start(&self) -> bool;
+
+    /// The least ssthresh after a loss, bytes.
+    fn least_ssthresh(&self) -> u64;
+
+    /// Sets the window, bytes.
+    fn set_cwnd(&mut self, cwnd: f64);
+
+    /// Sets the slow-start threshold, bytes.
+    fn set_ssthresh(&mut self, ssthresh: f64);
 }
 
 /// A congestion control algorithm for one path.

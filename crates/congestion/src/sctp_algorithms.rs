@@ -1,10 +1,13 @@
 //! The algorithms an SCTP path can run, by name. A new one is one new file and one line in [`ALGORITHMS`].
 
 use crate::CongestionControl;
+use crate::binomial::Binomial;
 use crate::sctp_newreno::{SctpNewReno, SctpParameters};
+use crate::tuning::Tuning;
+use crate::westwood::Westwood;
 
 /// Makes a controller for a new path.
-pub type Factory = fn(&SctpParameters) -> Box<dyn CongestionControl>;
+pub type Factory = fn(&SctpParameters, &Tuning) -> Box<dyn CongestionControl>;
 
 /// Name in specs, one line of what it is, and how to make it.
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +21,29 @@ pub struct Algorithm {
 }
 
 /// Every algorithm that an SCTP path can run.
-pub const ALGORITHMS: &[Algorithm] = &[Algorithm {
-    name: "sctp",
-    about: "slow start and congestion avoidance by bytes acknowledged (RFC 9260 §7.2)",
-    make: |parameters| Box::new(SctpNewReno::new(*parameters)),
-}];
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        name: "sctp",
+        about: "slow start and congestion avoidance by bytes acknowledged (RFC 9260 §7.2)",
+        make: |parameters, _| Box::new(SctpNewReno::new(*parameters)),
+    },
+    Algorithm {
+        name: "westwood",
+        about: "growth as `sctp`; a loss sets ssthresh to rate x RTTmin (Westwood+, Grieco and Mascolo 2004)",
+        make: |parameters, tuning| {
+            let base = SctpNewReno::new(*parameters);
+            Box::new(Westwood::new(base, tuning.westwood_rate))
+        },
+    },
+    Algorithm {
+        name: "binomial",
+        about: "+alpha/cwnd^k a round trip, -beta cwnd^l a loss (Bansal and Balakrishnan 2001)",
+        make: |parameters, tuning| {
+            let base = SctpNewReno::new(*parameters);
+            Box::new(Binomial::new(base, tuning.binomial))
+        },
+    },
+];
 
 /// The algorithm of that name.
 pub fn by_name(name: &str) -> Option<&'static Algorithm> {

@@ -3,7 +3,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::{AckSample, CongestionControl, LossCause};
+use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
 /// What happens to `partial_bytes_acked` when it has reached cwnd while the window was not fully used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,11 +79,6 @@ impl SctpNewReno {
             ssthresh: parameters.initial_ssthresh,
             partial_bytes_acked: 0,
         }
-    }
-
-    fn in_slow_start(&self) -> bool {
-        self.cwnd < self.ssthresh
-            || (self.cwnd == self.ssthresh && self.parameters.slow_start_at_ssthresh)
     }
 
     fn floor(&self) -> u64 {
@@ -171,6 +166,29 @@ impl CongestionControl for SctpNewReno {
 
     fn name(&self) -> &'static str {
         "sctp"
+    }
+}
+
+impl Adjustable for SctpNewReno {
+    fn unit(&self) -> u64 {
+        self.parameters.unit
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+            || (self.cwnd == self.ssthresh && self.parameters.slow_start_at_ssthresh)
+    }
+
+    fn least_ssthresh(&self) -> u64 {
+        self.floor()
+    }
+
+    fn set_cwnd(&mut self, cwnd: f64) {
+        self.cwnd = cwnd as u64;
+    }
+
+    fn set_ssthresh(&mut self, ssthresh: f64) {
+        self.ssthresh = ssthresh as u64;
     }
 }
 

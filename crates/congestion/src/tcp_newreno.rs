@@ -7,7 +7,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::{AckSample, CongestionControl, LossCause};
+use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
 /// How the window grows in congestion avoidance (RFC 5681 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,6 +177,29 @@ impl CongestionControl for TcpNewReno {
 
     fn name(&self) -> &'static str {
         "tcp_newreno"
+    }
+}
+
+impl Adjustable for TcpNewReno {
+    fn unit(&self) -> u64 {
+        self.config.segment
+    }
+
+    fn in_slow_start(&self) -> bool {
+        self.window < self.threshold
+    }
+
+    fn least_ssthresh(&self) -> u64 {
+        LEAST_THRESHOLD as u64 * self.config.segment
+    }
+
+    fn set_cwnd(&mut self, cwnd: f64) {
+        self.window = cwnd / self.segment();
+    }
+
+    fn set_ssthresh(&mut self, ssthresh: f64) {
+        let threshold = ssthresh / self.segment();
+        self.threshold = if self.config.whole_segments { threshold.floor() } else { threshold };
     }
 }
 

@@ -154,7 +154,24 @@ impl Association {
         self.tx.send(stream, message)
     }
 
-    /// Bytes of user data accepted by [`Self::send`] and not yet sent.
+    /// Queues a message for whichever of the streams in use has its turn when the message is begun. How many are in use
+    /// is the business of [`Config::allocation`].
+    ///
+    /// # Errors
+    /// As [`Association::send`].
+    pub fn send_spread(&mut self, message: Message) -> Result<(), SendError> {
+        if !self.state.takes_messages() {
+            return Err(SendError::Closing);
+        }
+        self.tx.send_spread(message)
+    }
+
+    /// Streams that [`Association::send_spread`] uses now: 1 to those negotiated.
+    pub fn streams_in_use(&self) -> u16 {
+        self.tx.streams_in_use()
+    }
+
+    /// Bytes of user data accepted and not yet sent.
     pub fn buffered(&self) -> usize {
         self.tx.buffered()
     }

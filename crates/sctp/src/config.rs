@@ -3,13 +3,17 @@
 use std::net::IpAddr;
 
 use anabranch_congestion::CongestionControl;
+use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::sctp_algorithms::{self, Algorithm};
 use anabranch_congestion::sctp_newreno::SctpParameters;
+use anabranch_congestion::tuning::Tuning;
+use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 use crate::path::mtu;
 use crate::profile::{IdleDecay, Profile, WindowUnit};
+use crate::tx::allocation::AllocationKind;
 
 /// Which stream's message goes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,6 +43,8 @@ pub struct Config {
     pub profile: Profile,
     /// The congestion control algorithm of every path; see [`sctp_algorithms::ALGORITHMS`].
     pub congestion: &'static Algorithm,
+    /// The numbers of algorithms that have their own.
+    pub tuning: Tuning,
     /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
     pub addresses: Vec<IpAddr>,
     /// Path MTU: the largest IP packet, bytes with the IP header.
@@ -82,6 +88,11 @@ pub struct Config {
     pub data_with_cookie_echo: bool,
     /// Which stream's message goes next.
     pub scheduler: SchedulerKind,
+    /// How many streams carry messages that are given without one.
+    pub allocation: AllocationKind,
+    /// The rate estimate each path keeps; `None`: none, unless [`Config::allocation`] needs one, which then is
+    /// [`RateParameters::RE`].
+    pub rate_estimate: Option<RateParameters>,
     /// Compute and verify CRC32c; a simulator may save the time.
     pub checksum: bool,
 }
@@ -92,6 +103,7 @@ impl Config {
         Self {
             profile,
             congestion: &sctp_algorithms::ALGORITHMS[0],
+            tuning: Tuning::default(),
             addresses: Vec::new(),
             mtu: 1500,
             encapsulation: 0,
@@ -113,6 +125,8 @@ impl Config {
             bundling: true,
             data_with_cookie_echo: false,
             scheduler: SchedulerKind::RoundRobin,
+            allocation: AllocationKind::Negotiated,
+            rate_estimate: None,
             checksum: true,
         }
     }
@@ -150,9 +164,16 @@ impl Config {
         }
     }
 
+    /// A rate estimator for a new path, if one is asked for or needed.
+    pub(crate) fn new_path_estimator(&self) -> Option<Box<dyn PathEstimator>> {
+        let needed = self.allocation.needs_rate().then_some(RateParameters::RE);
+        let parameters = self.rate_estimate.or(needed)?;
+        Some(Box::new(WestwoodRate::new(parameters)))
+    }
+
     /// A congestion controller for a new path to `remote`.
     pub(crate) fn new_congestion_control(&self, remote: IpAddr) -> Box<dyn CongestionControl> {
-        (self.congestion.make)(&self.congestion_parameters(remote))
+        (self.congestion.make)(&self.congestion_parameters(remote), &self.tuning)
     }
 }
 

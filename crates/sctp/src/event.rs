@@ -39,6 +39,12 @@ pub enum Event {
         /// The cause's code (RFC 9260 §3.3.10).
         cause: u16,
     },
+    /// The stream allocation wants more streams than the handshake settled and stays at these. Comes again only after
+    /// fewer were in use.
+    StreamLimitMet {
+        /// Streams negotiated outwards.
+        outbound_streams: u16,
+    },
     /// The peer wants to close: nothing more can be sent, what is queued still goes out (RFC 9260 §11.2 H).
     PeerShutdown,
     /// The association is over; the last event. It stays readable until it is

@@ -4,6 +4,7 @@
 //! last chunk, then [`Receiver::poll_message`] until it is empty and [`Receiver::push_sack`] while
 //! [`Receiver::sack_due`].
 
+mod held;
 mod message;
 mod order;
 mod reassembly;
@@ -24,6 +25,7 @@ use crate::config::Config;
 use crate::path::PathId;
 use crate::profile::{Profile, WhenFull};
 use crate::stats::ReceiverStatistics;
+use held::Held;
 use order::{Order, Whole};
 use reassembly::{Fragmented, Reassembly};
 use sack_policy::SackPolicy;
@@ -65,6 +67,7 @@ pub struct Receiver {
     order: Order,
     ready: VecDeque<Whole>,
     window: ReceiveWindow,
+    held: Held,
     sack: SackPolicy,
     from: PathId,
     statistics: ReceiverStatistics,
@@ -82,6 +85,7 @@ impl Receiver {
             order: Order::default(),
             ready: VecDeque::new(),
             window: ReceiveWindow::new(config),
+            held: Held::default(),
             sack: SackPolicy::new(config),
             from: PathId(0),
             statistics: ReceiverStatistics::default(),
@@ -156,8 +160,9 @@ impl Receiver {
         }
         self.arrived(now, &data, trace);
         self.window.take(bytes);
+        self.held.take(data.stream_id, bytes);
         let taken = self.take(now, data, bytes, trace);
-        trace.record(now, Probe::Buffered, 0, self.window.used() as f64);
+        self.held.record(now, self.window.used(), trace);
         if taken {
             DataOutcome::NewData
         } else {
@@ -213,6 +218,7 @@ impl Receiver {
                 trace,
             );
         }
+        let stream = data.stream_id;
         let data = Data {
             user_data: compact(data.user_data),
             ..data
@@ -235,13 +241,14 @@ impl Receiver {
             }
             Fragmented::Contradiction => {
                 self.window.free(bytes, 1);
+                self.held.free(stream, bytes);
                 false
             }
         }
     }
 
     fn whole(&mut self, now: Nanos, mut whole: Whole, trace: &mut Trace) -> bool {
-        let (ready, window) = (&mut self.ready, &mut self.window);
+        let (ready, window, held) = (&mut self.ready, &mut self.window, &mut self.held);
         let messages = &mut self.statistics.messages;
         let as_read = !self.profile.window_counts_deliverable;
         let mut deliver = |mut whole: Whole| {
@@ -255,7 +262,8 @@ impl Receiver {
             );
             if as_read {
                 let chunks = whole.message.payload.parts().len();
-                window.free(std::mem::take(&mut whole.bytes), chunks);
+                window.free(whole.bytes, chunks);
+                held.free(whole.message.stream, whole.bytes);
                 whole.counted = false;
             }
             *messages += 1;
@@ -266,6 +274,7 @@ impl Receiver {
             return true;
         }
         let (bytes, chunks) = (whole.bytes, whole.message.payload.parts().len());
+        let stream = whole.message.stream;
         if self.order.must_wait(&whole.message)
             && let MessageBytes::One(payload) = &mut whole.message.payload
         {
@@ -274,6 +283,7 @@ impl Receiver {
         let in_order = self.order.insert(whole, deliver);
         if !in_order {
             self.window.free(bytes, chunks);
+            self.held.free(stream, bytes);
         }
         in_order
     }
@@ -333,6 +343,7 @@ impl Receiver {
         self.sack.sent();
         self.statistics.sacks += 1;
         trace.record(now, Probe::AdvertisedRwnd, 0, advertised.into());
+        self.held.record(now, self.window.used(), trace);
         Ok(())
     }
 
@@ -343,6 +354,7 @@ impl Receiver {
         if whole.counted {
             self.window
                 .free(whole.bytes, whole.message.payload.parts().len());
+            self.held.free(whole.message.stream, whole.bytes);
         }
         if self.window.update_is_worth_a_sack() {
             self.sack.demand();

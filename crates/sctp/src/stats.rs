@@ -32,6 +32,10 @@ pub struct SenderStatistics {
     pub impossible_sacks: u64,
     /// Chunks sent into a closed window, to probe it.
     pub window_probes: u64,
+    /// Changes of the number of streams in use.
+    pub stream_changes: u64,
+    /// Times that the stream allocation wanted more streams than were negotiated.
+    pub streams_refused: u64,
 }
 
 /// What a receiver saw.

@@ -12,11 +12,13 @@ mod recovery;
 mod scheduler;
 mod send_queue;
 
+use anabranch_congestion::LossCause;
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::Tsn;
 use thiserror::Error;
 
 pub use ack::SackOutcome;
+use allocation::{Loss, StreamsInUse};
 pub use recovery::T3Outcome;
 pub use send_queue::Message;
 
@@ -27,6 +29,7 @@ use crate::stats::SenderStatistics;
 use ack::PathAck;
 use gaps::Run;
 use outstanding::Outstanding;
+use scheduler::Turn;
 use send_queue::SendQueue;
 
 /// Why a message was not taken.
@@ -60,6 +63,7 @@ pub struct Sender {
     initial_tsn: Tsn,
     streams: u16,
     queue: SendQueue,
+    in_use: StreamsInUse,
     outstanding: Outstanding,
     /// The last SACK's Gap Ack Blocks.
     gaps: Vec<Run>,
@@ -128,6 +132,7 @@ impl Sender {
             initial_tsn,
             streams: 0,
             queue: SendQueue::new(config.scheduler),
+            in_use: StreamsInUse::new(&config.allocation),
             outstanding: Outstanding::new(initial_tsn),
             gaps: Vec::new(),
             a_rwnd: 0,
@@ -153,6 +158,7 @@ impl Sender {
         self.a_rwnd = a_rwnd.into();
         self.peer_rwnd = u64::from(a_rwnd).saturating_sub(self.rwnd_in_flight);
         self.streams = outbound_streams;
+        self.in_use.negotiated(outbound_streams);
         self.queue.forget_streams_from(outbound_streams)
     }
 
@@ -161,19 +167,31 @@ impl Sender {
     /// # Errors
     /// See [`SendError`]; nothing was queued then. Before [`Sender::set_peer`] every stream is accepted.
     pub fn send(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
-        if message.payload.is_empty() {
-            return Err(SendError::Empty);
-        }
         if self.streams > 0 && stream >= self.streams {
             return Err(SendError::NoSuchStream {
                 stream,
                 streams: self.streams,
             });
         }
+        self.queue_message(Turn::Stream(stream), message)
+    }
+
+    /// Queues a message for whichever stream in use has its turn when the message is begun; see [`allocation`].
+    ///
+    /// # Errors
+    /// See [`SendError`]; nothing was queued then.
+    pub fn send_spread(&mut self, message: Message) -> Result<(), SendError> {
+        self.queue_message(Turn::Spread, message)
+    }
+
+    fn queue_message(&mut self, turn: Turn, message: Message) -> Result<(), SendError> {
+        if message.payload.is_empty() {
+            return Err(SendError::Empty);
+        }
         if self.queue.bytes() > 0 && self.queue.bytes() + message.payload.len() > self.send_buffer {
             return Err(SendError::BufferFull);
         }
-        self.queue.push(stream, message);
+        self.queue.push(turn, message);
         self.burst.message_given = true;
         Ok(())
     }
@@ -216,6 +234,60 @@ impl Sender {
     /// What was done so far.
     pub fn statistics(&self) -> &SenderStatistics {
         &self.statistics
+    }
+
+    /// Streams that [`Sender::send_spread`] uses now: 1 to those negotiated.
+    pub fn streams_in_use(&self) -> u16 {
+        self.in_use.in_use()
+    }
+
+    /// The number of streams negotiated, if the allocation has come to want more since the last call.
+    pub fn take_stream_limit_met(&mut self) -> Option<u16> {
+        self.in_use.take_limit_met()
+    }
+
+    /// When [`Sender::judge_streams`] wants to be called.
+    pub fn streams_deadline(&self) -> Option<Nanos> {
+        self.in_use.deadline()
+    }
+
+    /// The allocation's time may have come to think the number of streams over.
+    pub fn judge_streams(&mut self, now: Nanos, trace: &mut Trace) {
+        self.in_use.handle_timeout(now, trace);
+        self.note_streams();
+    }
+
+    /// A loss was found on path `id`: tells the allocation, before any window is cut.
+    fn judge_loss(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        cause: LossCause,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        let entry = paths.get_mut(id);
+        if let Some(estimator) = &mut entry.estimator {
+            estimator.advance(now);
+        }
+        let loss = Loss {
+            now,
+            cause,
+            cwnd: entry.cc.cwnd(),
+            rate: entry
+                .estimator
+                .as_ref()
+                .and_then(|estimator| estimator.rate()),
+            rtt_min: entry.rtt_min,
+            srtt: entry.rto.srtt(),
+        };
+        self.in_use.on_loss(&loss, trace);
+        self.note_streams();
+    }
+
+    fn note_streams(&mut self) {
+        self.statistics.stream_changes = self.in_use.changes;
+        self.statistics.streams_refused = self.in_use.refused;
     }
 
     /// Chunks in the retransmission ring.

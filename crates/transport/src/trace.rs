@@ -62,7 +62,8 @@ probes! {
     Delivered = "delivered",
     /// Time a message waited, whole, behind a hole before it was delivered, seconds.
     HeadOfLineWait = "head_of_line_wait",
-    /// Bytes held in the receive buffer.
+    /// Bytes held in the receive buffer; recorded when it changes. SCTP: index 0 is all of it, index n + 1 what stream n
+    /// holds; what the application reads shows with the next packet.
     Buffered = "buffered",
     /// Streams in use by the sender.
     StreamsInUse = "streams_in_use",

@@ -187,6 +187,7 @@ impl Association {
             outbound_streams: self.outbound_streams,
             inbound_streams: self.inbound_streams,
         });
+        self.tell_stream_limit();
         if initiator && self.config.profile.confirm_paths_before_data {
             for (_, entry) in self.paths.iter_mut() {
                 entry.state = PathState::Unconfirmed;

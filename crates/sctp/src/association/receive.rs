@@ -197,6 +197,7 @@ impl Association {
     }
 
     fn note_acknowledged(&mut self, outcome: &SackOutcome) {
+        self.tell_stream_limit();
         if outcome.newly_acked_chunks > 0 {
             self.error_count = 0;
         }
@@ -204,6 +205,14 @@ impl Association {
             self.path_ids()
                 .filter(|path| outcome.paths_restored >> path.0 & 1 == 1)
                 .for_each(|path| self.tell_path(path));
+        }
+    }
+
+    /// Tells the user that more streams are wanted than there are, if that is news.
+    pub(crate) fn tell_stream_limit(&mut self) {
+        if let Some(outbound_streams) = self.tx.take_stream_limit_met() {
+            self.events
+                .push_back(Event::StreamLimitMet { outbound_streams });
         }
     }
 

@@ -19,6 +19,7 @@ impl Association {
         [
             self.state.deadline(),
             self.data_deadline(),
+            self.streams_deadline(),
             self.rx.as_ref().and_then(|rx| rx.sack_deadline()),
             self.heartbeat_deadline(),
         ]
@@ -31,6 +32,15 @@ impl Association {
     fn data_deadline(&self) -> Option<Nanos> {
         if self.state.sends_data() {
             self.tx.next_deadline(&self.paths)
+        } else {
+            None
+        }
+    }
+
+    /// When the stream allocation thinks again, while DATA may be sent at all.
+    fn streams_deadline(&self) -> Option<Nanos> {
+        if self.state.sends_data() {
+            self.tx.streams_deadline()
         } else {
             None
         }
@@ -50,6 +60,13 @@ impl Association {
         }
         if self.data_deadline().is_some_and(|deadline| deadline <= now) {
             self.handle_t3_timeout(now);
+        }
+        if self
+            .streams_deadline()
+            .is_some_and(|deadline| deadline <= now)
+        {
+            self.tx.judge_streams(now, &mut self.trace);
+            self.tell_stream_limit();
         }
         if let Some(rx) = &mut self.rx
             && rx.sack_deadline().is_some_and(|deadline| deadline <= now)
@@ -123,6 +140,7 @@ impl Association {
             let outcome = self
                 .tx
                 .handle_t3(now, path, &mut self.paths, &mut self.trace);
+            self.tell_stream_limit();
             if outcome != (T3Outcome::Marked { count_error: true }) {
                 continue;
             }

@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use anabranch_congestion::CongestionControl;
+use anabranch_congestion::estimator::PathEstimator;
+use anabranch_congestion::{AckSample, CongestionControl};
 use anabranch_transport::{Nanos, Path, Probe, Trace};
 use anabranch_wire::serial::Tsn;
 
@@ -54,6 +55,10 @@ pub struct PathEntry {
     pub rto: RtoEstimator,
     /// How much may fly.
     pub cc: Box<dyn CongestionControl>,
+    /// What is learnt of the rate here, where it is asked for.
+    pub estimator: Option<Box<dyn PathEstimator>>,
+    /// The least round-trip time of DATA here, once measured.
+    pub rtt_min: Option<Nanos>,
     /// Bytes in flight here, as the profile counts them; without chunks marked for retransmission.
     pub flightsize: u64,
     /// Bytes of chunks last sent here that are marked for retransmission.
@@ -84,6 +89,8 @@ impl PathEntry {
             error_count: 0,
             rto: RtoEstimator::new(config.rto_initial(), config.rto_min, config.rto_max),
             cc: config.new_congestion_control(path.remote),
+            estimator: config.new_path_estimator(),
+            rtt_min: None,
             flightsize: 0,
             marked_bytes: 0,
             max_packet: config.max_packet(path.remote),
@@ -113,6 +120,19 @@ impl PathEntry {
             self.rto.srtt().map_or(0.0, seconds),
         );
         trace.record(now, Probe::Rto, id.0.into(), seconds(self.rto.rto()));
+    }
+
+    /// Lets the estimator hear an acknowledgement.
+    pub(crate) fn estimate(&mut self, id: PathId, ack: &AckSample, trace: &mut Trace) {
+        let Some(estimator) = &mut self.estimator else {
+            return;
+        };
+        let before = estimator.rate();
+        estimator.on_ack(ack);
+        let after = estimator.rate();
+        if let (true, Some(rate)) = (before != after, after) {
+            trace.record(ack.now, Probe::RateEstimate, id.0.into(), rate);
+        }
     }
 
     /// Whether cwnd lets another packet go (RFC 9260 §6.1 B): it may be exceeded by less than a packet.

@@ -42,7 +42,8 @@ pub(super) struct PathAck {
     flight_before: u64,
     earliest_before: Option<Tsn>,
     reneged: bool,
-    pub lost: bool,
+    /// Chunks that missing reports marked.
+    pub lost: u32,
 }
 
 impl Sender {
@@ -293,7 +294,9 @@ impl Sender {
         for index in 0..self.acks.len() {
             let (ack, id) = (self.acks[index], PathId(index as u8));
             if let Some(rtt) = ack.rtt {
-                paths.get_mut(id).measure_rtt(now, id, rtt, trace);
+                let entry = paths.get_mut(id);
+                entry.measure_rtt(now, id, rtt, trace);
+                entry.rtt_min = Some(entry.rtt_min.map_or(rtt, |least| least.min(rtt)));
             }
             if ack.alive && paths.record_answer(now, id, trace) {
                 outcome.paths_restored |= 1 << index;
@@ -320,7 +323,7 @@ impl Sender {
         if ack.chunks > 0 {
             entry.one_packet_in_flight = false;
             let before = window(entry);
-            entry.cc.on_ack(&AckSample {
+            let sample = AckSample {
                 now,
                 bytes_acked: ack.bytes,
                 segments_acked: ack.chunks,
@@ -330,7 +333,9 @@ impl Sender {
                 in_recovery,
                 rtt: ack.rtt,
                 srtt: entry.rto.srtt(),
-            });
+            };
+            entry.cc.on_ack(&sample);
+            entry.estimate(id, &sample, trace);
             trace_window(now, id, entry, before, trace);
         }
         let earliest_acked = ack.earliest_before.is_some_and(|tsn| {

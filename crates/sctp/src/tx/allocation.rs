@@ -1,68 +1,252 @@
 //! How many of the negotiated streams a sender uses now, for senders that leave the choice of a stream to the stack.
+//!
+//! A message given without a stream gets one when its first byte is sent, in turn over the streams in use. So a change
+//! takes effect with the next message sent, however many wait; a message given for a stream, or begun, keeps it.
 
-use anabranch_transport::Nanos;
+mod adaptive;
+mod adaptive_step;
+mod fixed;
+mod judgement;
 
-/// Decides how many streams are in use.
-pub trait StreamAllocation: std::fmt::Debug + Send {
-    /// Streams in use at `now`: 1 to `negotiated`.
-    fn in_use(&mut self, now: Nanos, negotiated: u16) -> u16;
+use anabranch_congestion::LossCause;
+use anabranch_transport::{Nanos, Probe, Trace};
+
+pub use adaptive::Adaptive;
+pub use adaptive_step::AdaptiveStep;
+pub use fixed::{Fixed, Negotiated};
+pub use judgement::{Judgement, LossEvents, RoundTrip};
+
+/// A loss, as the sender knew the path just before it answered by cutting a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Loss {
+    /// When it was found.
+    pub now: Nanos,
+    /// How it was found: by missing reports or by T3-rtx.
+    pub cause: LossCause,
+    /// Congestion window before the cut, bytes.
+    pub cwnd: u64,
+    /// Rate estimate, bytes per second as cwnd counts them, once there is one.
+    pub rate: Option<f64>,
+    /// Least round-trip time of DATA on this path, once measured.
+    pub rtt_min: Option<Nanos>,
+    /// Smoothed round-trip time, once measured.
+    pub srtt: Option<Nanos>,
 }
 
-/// Always the same number of streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fixed(
-    /// How many; as many as were negotiated if that is less.
-    pub u16,
-);
+/// Decides how many streams to use.
+pub trait StreamAllocation: std::fmt::Debug + Send {
+    /// Streams wanted now, at least 1. More than were negotiated cannot be had; see [`StreamAllocation::cap`].
+    fn wanted(&self) -> u16;
 
-impl StreamAllocation for Fixed {
-    fn in_use(&mut self, _now: Nanos, negotiated: u16) -> u16 {
-        self.0.clamp(1, negotiated.max(1))
+    /// The handshake has settled that there are `streams`.
+    fn negotiated(&mut self, streams: u16) {
+        let _ = streams;
+    }
+
+    /// No more than `most` can be had: what is wanted beyond is to be given up.
+    fn cap(&mut self, most: u16);
+
+    /// What counts as one loss for [`StreamAllocation::on_loss`].
+    fn loss_events(&self) -> LossEvents {
+        LossEvents::PerSack
+    }
+
+    /// A loss was found.
+    fn on_loss(&mut self, loss: &Loss) {
+        let _ = loss;
+    }
+
+    /// A chunk is sent again.
+    fn on_retransmission(&mut self, now: Nanos) {
+        let _ = now;
+    }
+
+    /// When [`StreamAllocation::handle_timeout`] wants to be called.
+    fn deadline(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// The deadline may have come.
+    fn handle_timeout(&mut self, now: Nanos) {
+        let _ = now;
+    }
+
+    /// Name in specs and reports.
+    fn name(&self) -> &'static str;
+}
+
+/// Which allocation to use, with its numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum AllocationKind {
+    /// All that were negotiated.
+    #[default]
+    Negotiated,
+    /// So many.
+    Fixed(u16),
+    /// One or several, by the cause of losses (Tsunoda et al. 2007, Fig. 3).
+    Adaptive {
+        /// Streams while multistreaming is enabled: 4 there.
+        streams: u16,
+        /// How a loss is judged.
+        judgement: Judgement,
+    },
+    /// One more or one less with each loss (Tsunoda et al. 2007, Fig. 11).
+    AdaptiveStep {
+        /// How a loss is judged.
+        judgement: Judgement,
+    },
+}
+
+impl AllocationKind {
+    /// Names that [`AllocationKind::by_name`] knows.
+    pub const NAMES: &'static [&'static str] =
+        &["negotiated", "fixed", "adaptive", "adaptive_step"];
+    /// Streams of `adaptive` while it is enabled, as published.
+    pub const ADAPTIVE_STREAMS: u16 = 4;
+
+    /// The allocation of that name, with the numbers of its paper; `fixed` is `fixed(1)`.
+    pub fn by_name(name: &str) -> Option<Self> {
+        let judgement = Judgement::default();
+        Some(match name {
+            "negotiated" => Self::Negotiated,
+            "fixed" => Self::Fixed(1),
+            "adaptive" => Self::Adaptive {
+                streams: Self::ADAPTIVE_STREAMS,
+                judgement,
+            },
+            "adaptive_step" => Self::AdaptiveStep { judgement },
+            _ => return None,
+        })
+    }
+
+    /// Whether it judges losses by a rate estimate, which each path must then keep.
+    pub fn needs_rate(&self) -> bool {
+        matches!(self, Self::Adaptive { .. } | Self::AdaptiveStep { .. })
+    }
+
+    fn build(&self) -> Box<dyn StreamAllocation> {
+        match *self {
+            Self::Negotiated => Box::new(Negotiated::default()),
+            Self::Fixed(streams) => Box::new(Fixed::new(streams)),
+            Self::Adaptive { streams, judgement } => Box::new(Adaptive::new(streams, judgement)),
+            Self::AdaptiveStep { judgement } => Box::new(AdaptiveStep::new(judgement)),
+        }
     }
 }
 
-/// Hands out the streams in use in turn, one for each message.
+/// The streams in use, and whose turn it is among them.
 #[derive(Debug)]
-pub struct StreamTurns {
+pub(super) struct StreamsInUse {
     allocation: Box<dyn StreamAllocation>,
+    /// 0 before the handshake.
+    negotiated: u16,
+    in_use: u16,
     next: u16,
+    /// The number last recorded; 0 before the first.
+    recorded: u16,
+    /// The user has not been told yet of the limit that was met.
+    limit_is_news: bool,
+    limit_told: bool,
+    /// Wishes beyond what was negotiated.
+    pub refused: u64,
+    /// Changes of the number in use.
+    pub changes: u64,
 }
 
-impl StreamTurns {
-    /// Turns over the streams that `allocation` puts in use.
-    pub fn new(allocation: Box<dyn StreamAllocation>) -> Self {
+impl StreamsInUse {
+    pub fn new(kind: &AllocationKind) -> Self {
         Self {
-            allocation,
+            allocation: kind.build(),
+            negotiated: 0,
+            in_use: 1,
             next: 0,
+            recorded: 0,
+            limit_is_news: false,
+            limit_told: false,
+            refused: 0,
+            changes: 0,
         }
     }
 
+    /// The handshake has settled how many there are.
+    pub fn negotiated(&mut self, streams: u16) {
+        self.negotiated = streams.max(1);
+        self.allocation.negotiated(self.negotiated);
+        self.settle();
+        self.changes = 0;
+    }
+
+    pub fn in_use(&self) -> u16 {
+        self.in_use
+    }
+
     /// The stream for the next message.
-    pub fn next(&mut self, now: Nanos, negotiated: u16) -> u16 {
-        let in_use = self
-            .allocation
-            .in_use(now, negotiated)
-            .clamp(1, negotiated.max(1));
-        let stream = if self.next < in_use { self.next } else { 0 };
+    pub fn take_turn(&mut self) -> u16 {
+        let stream = if self.next < self.in_use {
+            self.next
+        } else {
+            0
+        };
         self.next = stream + 1;
         stream
+    }
+
+    pub fn loss_events(&self) -> LossEvents {
+        self.allocation.loss_events()
+    }
+
+    pub fn on_loss(&mut self, loss: &Loss, trace: &mut Trace) {
+        self.allocation.on_loss(loss);
+        self.settle();
+        self.record(loss.now, trace);
+    }
+
+    pub fn on_retransmission(&mut self, now: Nanos) {
+        self.allocation.on_retransmission(now);
+    }
+
+    pub fn deadline(&self) -> Option<Nanos> {
+        self.allocation.deadline()
+    }
+
+    pub fn handle_timeout(&mut self, now: Nanos, trace: &mut Trace) {
+        self.allocation.handle_timeout(now);
+        self.settle();
+        self.record(now, trace);
+    }
+
+    /// Takes the allocation's wish as far as it can be had.
+    fn settle(&mut self) {
+        if self.negotiated == 0 {
+            return;
+        }
+        let wanted = self.allocation.wanted().max(1);
+        let in_use = wanted.min(self.negotiated);
+        if wanted > self.negotiated {
+            self.refused += 1;
+            self.limit_is_news |= !std::mem::replace(&mut self.limit_told, true);
+            self.allocation.cap(self.negotiated);
+        } else if wanted < self.negotiated {
+            self.limit_told = false;
+        }
+        self.changes += u64::from(in_use != self.in_use);
+        self.in_use = in_use;
+    }
+
+    /// The number negotiated, if the wish for more has met it since the last call and not before.
+    pub fn take_limit_met(&mut self) -> Option<u16> {
+        std::mem::take(&mut self.limit_is_news).then_some(self.negotiated)
+    }
+
+    /// Records the number in use, if that is news.
+    #[inline]
+    pub fn record(&mut self, now: Nanos, trace: &mut Trace) {
+        if self.recorded != self.in_use {
+            self.recorded = self.in_use;
+            trace.record(now, Probe::StreamsInUse, 0, self.in_use.into());
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn turns_go_round_the_streams_in_use() {
-        let mut turns = StreamTurns::new(Box::new(Fixed(3)));
-        assert_eq!([(); 7].map(|()| turns.next(0, 10)), [0, 1, 2, 0, 1, 2, 0]);
-        let mut few = StreamTurns::new(Box::new(Fixed(3)));
-        assert_eq!([(); 4].map(|()| few.next(0, 2)), [0, 1, 0, 1]);
-        let mut all = StreamTurns::new(Box::new(Fixed(u16::MAX)));
-        assert_eq!(
-            (0..65_536u32).map(|_| all.next(0, u16::MAX)).last(),
-            Some(0)
-        );
-    }
-}
+mod tests;

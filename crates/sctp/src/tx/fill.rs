@@ -39,6 +39,7 @@ impl Sender {
             0
         };
         if again + new > 0 {
+            self.in_use.record(now, trace);
             let entry = paths.get_mut(id);
             if entry.t3_deadline.is_none() {
                 entry.start_t3(now); // RFC 9260 §6.3.2 R1
@@ -103,6 +104,7 @@ impl Sender {
             return;
         };
         let (length, from) = (chunk.fragment.user_data.len(), chunk.path);
+        self.in_use.on_retransmission(now);
         self.statistics.chunks_retransmitted += 1;
         self.statistics.bytes_retransmitted += length as u64;
         chunk.transmissions += 1;
@@ -237,7 +239,7 @@ impl Sender {
         paths: &mut Paths,
         trace: &mut Trace,
     ) {
-        let Some(fragment) = self.queue.pop(most) else {
+        let Some(fragment) = self.queue.pop(most, || self.in_use.take_turn()) else {
             return;
         };
         let tsn = self.outstanding.next_tsn();

@@ -5,6 +5,7 @@ use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::Tsn;
 
 use super::ack::Newly;
+use super::allocation::LossEvents;
 use super::gaps::Run;
 use super::outstanding::ChunkState;
 use super::{Sender, trace_window, window};
@@ -138,7 +139,7 @@ impl Sender {
         let path = chunk.path;
         self.mark(tsn, false, paths);
         self.statistics.fast_retransmits += 1;
-        self.acks[usize::from(path.0)].lost = true;
+        self.acks[usize::from(path.0)].lost += 1;
         trace.record(now, Probe::FastRetransmit, path.0.into(), self.number(tsn));
         true
     }
@@ -196,6 +197,7 @@ impl Sender {
         trace: &mut Trace,
     ) {
         self.one_packet = self.profile.fast_retransmit_ignores_cwnd;
+        self.judge_reported(now, paths, trace);
         match self.profile.fast_recovery {
             FastRecovery::None => self.cut_lost_paths(now, paths, trace),
             FastRecovery::ExitPoint if self.recovery_until.is_none() => {
@@ -207,9 +209,25 @@ impl Sender {
         }
     }
 
+    /// Tells the stream allocation of what missing reports marked, in the events it asks for.
+    fn judge_reported(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
+        for index in 0..self.acks.len() {
+            let lost = self.acks[index].lost;
+            let events = match self.in_use.loss_events() {
+                LossEvents::PerSack => lost.min(1),
+                LossEvents::PerChunk => lost,
+                LossEvents::PerCut => 0,
+            };
+            for _ in 0..events {
+                let path = PathId(index as u8);
+                self.judge_loss(now, path, LossCause::FastRetransmit, paths, trace);
+            }
+        }
+    }
+
     fn cut_lost_paths(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
         for index in 0..self.acks.len() {
-            if self.acks[index].lost {
+            if self.acks[index].lost > 0 {
                 self.cut(now, PathId(index as u8), paths, trace);
             }
         }
@@ -239,6 +257,9 @@ impl Sender {
     }
 
     fn cut(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) {
+        if self.in_use.loss_events() == LossEvents::PerCut {
+            self.judge_loss(now, id, LossCause::FastRetransmit, paths, trace);
+        }
         let entry = paths.get_mut(id);
         let before = window(entry);
         entry.cc.on_loss(
@@ -271,6 +292,8 @@ impl Sender {
         let Some(earliest) = entry.earliest else {
             return T3Outcome::Nothing;
         };
+        self.judge_loss(now, id, LossCause::Timeout, paths, trace);
+        let entry = paths.get_mut(id);
         let before = window(entry);
         entry.cc.on_loss(
             now,

@@ -4,12 +4,21 @@ use std::collections::VecDeque;
 
 use crate::config::SchedulerKind;
 
-/// Keeps the streams that have messages in the order of their turns.
+/// Whose turn it may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Messages given for this stream.
+    Stream(u16),
+    /// Messages given without a stream.
+    Spread,
+}
+
+/// Keeps the queues that have messages in the order of their turns.
 #[derive(Debug)]
 pub(super) struct Scheduler {
     kind: SchedulerKind,
-    /// Round robin: each stream with messages, once. FCFS: a stream for each message, oldest first.
-    turns: VecDeque<u16>,
+    /// Round robin: each queue with messages, once. FCFS: a queue for each message, oldest first.
+    turns: VecDeque<Turn>,
 }
 
 impl Scheduler {
@@ -20,35 +29,37 @@ impl Scheduler {
         }
     }
 
-    /// A message was queued on `stream`, which holds `waiting` of them now.
-    pub fn queued(&mut self, stream: u16, waiting: usize) {
+    /// A message was queued at `turn`, which holds `waiting` of them now.
+    pub fn queued(&mut self, turn: Turn, waiting: usize) {
         if self.kind == SchedulerKind::Fcfs || waiting == 1 {
-            self.turns.push_back(stream);
+            self.turns.push_back(turn);
         }
     }
 
     /// Whose turn it is, if anybody's.
-    pub fn pick(&self) -> Option<u16> {
+    pub fn pick(&self) -> Option<Turn> {
         self.turns.front().copied()
     }
 
-    /// The message of the stream whose turn it was has been taken; `waiting` are left on it.
-    pub fn served(&mut self, stream: u16, waiting: usize) {
-        debug_assert_eq!(self.pick(), Some(stream));
+    /// A message of the queue whose turn it was has been taken; `waiting` are left in it.
+    pub fn served(&mut self, turn: Turn, waiting: usize) {
+        debug_assert_eq!(self.pick(), Some(turn));
         self.turns.pop_front();
         if self.kind == SchedulerKind::RoundRobin && waiting > 0 {
-            self.turns.push_back(stream);
+            self.turns.push_back(turn);
         }
     }
 
     /// Takes streams from `streams` on out of the turns, and returns them, each once or more.
     pub fn forget_from(&mut self, streams: u16) -> Vec<u16> {
-        let (kept, forgotten): (Vec<u16>, Vec<u16>) = self
-            .turns
-            .iter()
-            .copied()
-            .partition(|stream| *stream < streams);
-        self.turns = kept.into();
+        let mut forgotten = Vec::new();
+        self.turns.retain(|turn| match *turn {
+            Turn::Stream(stream) if stream >= streams => {
+                forgotten.push(stream);
+                false
+            }
+            _ => true,
+        });
         forgotten
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anabranch_wire::serial::Ssn;
 use bytes::Bytes;
 
-use super::scheduler::Scheduler;
+use super::scheduler::{Scheduler, Turn};
 use crate::config::SchedulerKind;
 use crate::stream_table::StreamTable;
 
@@ -51,6 +51,8 @@ struct Started {
 #[derive(Debug)]
 pub(super) struct SendQueue {
     streams: StreamTable<OutStream>,
+    /// Messages that get a stream when they are begun.
+    spread: VecDeque<Message>,
     scheduler: Scheduler,
     started: Option<Started>,
     bytes: usize,
@@ -60,6 +62,7 @@ impl SendQueue {
     pub fn new(kind: SchedulerKind) -> Self {
         Self {
             streams: StreamTable::default(),
+            spread: VecDeque::new(),
             scheduler: Scheduler::new(kind),
             started: None,
             bytes: 0,
@@ -75,15 +78,19 @@ impl SendQueue {
         self.bytes == 0
     }
 
-    pub fn push(&mut self, stream: u16, message: Message) {
+    /// Queues a message, for a stream or for any.
+    pub fn push(&mut self, turn: Turn, message: Message) {
         debug_assert!(
             !message.payload.is_empty(),
             "an empty message has no place on the wire"
         );
         self.bytes += message.payload.len();
-        let queue = &mut self.streams.entry(stream).messages;
+        let queue = match turn {
+            Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
+            Turn::Spread => &mut self.spread,
+        };
         queue.push_back(message);
-        self.scheduler.queued(stream, queue.len());
+        self.scheduler.queued(turn, queue.len());
     }
 
     /// Forgets what is queued on streams from `streams` on, which the peer did not agree to; returns how many messages.
@@ -102,17 +109,18 @@ impl SendQueue {
     pub fn next_len(&self, most: usize) -> usize {
         let next = match &self.started {
             Some(started) => Some(&started.message),
-            None => self
-                .scheduler
-                .pick()
-                .and_then(|stream| self.streams.get(stream)?.messages.front()),
+            None => self.scheduler.pick().and_then(|turn| match turn {
+                Turn::Stream(stream) => self.streams.get(stream)?.messages.front(),
+                Turn::Spread => self.spread.front(),
+            }),
         };
         next.map_or(0, |message| message.payload.len().min(most))
     }
 
-    /// Takes the next chunk, of at most `most` bytes of user data.
-    pub fn pop(&mut self, most: usize) -> Option<Fragment> {
-        self.start_next();
+    /// Takes the next chunk, of at most `most` bytes of user data; `any` names the stream of a message that was given
+    /// without one.
+    pub fn pop(&mut self, most: usize, any: impl FnOnce() -> u16) -> Option<Fragment> {
+        self.start_next(any);
         let started = self.started.as_mut()?;
         let user_data = started
             .message
@@ -135,21 +143,29 @@ impl SendQueue {
     }
 
     /// Lets the scheduler pick a message, unless one is under way.
-    fn start_next(&mut self) {
+    fn start_next(&mut self, any: impl FnOnce() -> u16) {
         if self.started.is_some() {
             return;
         }
-        let Some(stream) = self.scheduler.pick() else {
+        let Some(turn) = self.scheduler.pick() else {
             return;
         };
-        let queue = self.streams.entry(stream);
-        let Some(message) = queue.messages.pop_front() else {
+        let queue = match turn {
+            Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
+            Turn::Spread => &mut self.spread,
+        };
+        let Some(message) = queue.pop_front() else {
             return;
         };
-        self.scheduler.served(stream, queue.messages.len());
-        let ssn = queue.next_ssn;
+        self.scheduler.served(turn, queue.len());
+        let stream = match turn {
+            Turn::Stream(stream) => stream,
+            Turn::Spread => any(),
+        };
+        let next_ssn = &mut self.streams.entry(stream).next_ssn;
+        let ssn = *next_ssn;
         if !message.unordered {
-            queue.next_ssn = ssn.next();
+            *next_ssn = ssn.next();
         }
         self.started = Some(Started {
             stream,
@@ -163,6 +179,11 @@ impl SendQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// No message is given without a stream.
+    fn none() -> u16 {
+        unreachable!("every message has its stream")
+    }
 
     fn message(length: usize) -> Message {
         Message {
@@ -179,12 +200,12 @@ mod tests {
     ) -> Vec<(u16, u16, usize, bool, bool)> {
         let mut queue = SendQueue::new(kind);
         for (stream, length) in sends {
-            queue.push(*stream, message(*length));
+            queue.push(Turn::Stream(*stream), message(*length));
         }
         let mut popped = Vec::new();
         while !queue.is_empty() {
             let expected = queue.next_len(most);
-            let chunk = queue.pop(most).expect("something is queued");
+            let chunk = queue.pop(most, none).expect("something is queued");
             assert_eq!(chunk.user_data.len(), expected);
             popped.push((
                 chunk.stream,
@@ -194,7 +215,7 @@ mod tests {
                 chunk.ending,
             ));
         }
-        assert!(queue.pop(most).is_none());
+        assert!(queue.pop(most, none).is_none());
         popped
     }
 
@@ -245,11 +266,11 @@ mod tests {
         for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
             let mut queue = SendQueue::new(kind);
             for stream in [1, 7, 2, 7, 9, 1] {
-                queue.push(stream, message(10));
+                queue.push(Turn::Stream(stream), message(10));
             }
             assert_eq!(queue.forget_streams_from(7), 3);
             assert_eq!(queue.bytes(), 30);
-            let left: Vec<u16> = std::iter::from_fn(|| queue.pop(100))
+            let left: Vec<u16> = std::iter::from_fn(|| queue.pop(100, none))
                 .map(|chunk| chunk.stream)
                 .collect();
             assert_eq!(left, [1, 2, 1]);
@@ -261,15 +282,48 @@ mod tests {
         let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
         for turn in 0..65_538u32 {
             queue.push(
-                5,
+                Turn::Stream(5),
                 Message {
                     unordered: turn == 3,
                     ..message(1)
                 },
             );
-            let chunk = queue.pop(10).expect("queued");
+            let chunk = queue.pop(10, none).expect("queued");
             let ordered_before = if turn > 3 { turn - 1 } else { turn };
             assert_eq!(u32::from(chunk.ssn.0), ordered_before % 65_536);
         }
+    }
+
+    /// Messages without a stream get theirs when they are begun, and take turns with those that have one.
+    #[test]
+    fn a_message_without_a_stream_gets_one_when_it_is_begun() {
+        let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
+        for length in [250, 40, 50] {
+            queue.push(Turn::Spread, message(length));
+        }
+        queue.push(Turn::Stream(2), message(60));
+        let mut turn = 0;
+        let mut any = || {
+            turn += 1;
+            turn
+        };
+        let mut popped = Vec::new();
+        while !queue.is_empty() {
+            assert!(queue.next_len(100) > 0);
+            let chunk = queue.pop(100, &mut any).expect("queued");
+            popped.push((chunk.stream, chunk.ssn.0, chunk.user_data.len()));
+        }
+        assert_eq!(
+            popped,
+            [
+                (1, 0, 100),
+                (1, 0, 100),
+                (1, 0, 50),
+                (2, 0, 60),
+                (2, 1, 40),
+                (3, 0, 50)
+            ]
+        );
+        assert_eq!(turn, 3);
     }
 }

@@ -1,0 +1,230 @@
+//! Binomial congestion control (D. Bansal and H. Balakrishnan, "Binomial Congestion Control Algorithms", INFOCOM 2001):
+//! windows `w` in units grow by `alpha / w^k` in a round trip without loss and fall by `beta w^l` at a loss.
+//!
+//! `k + l = 1` shares fairly with TCP for a fitting `alpha`; `k = 0, l = 1` is TCP's own rule, `k = l = 1/2` is SQRT,
+//! `k = 1, l = 0` is IIAD. Slow start, the loss window after a timeout and the conditions of growth are the base's.
+
+use anabranch_transport::Nanos;
+use thiserror::Error;
+
+use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+
+/// An exponent in halves: multiples of 1/2 need no more than the square root, which is exact to the last bit on
+/// every machine; other powers would make a run depend on the machine's mathematics library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exponent {
+    halves: i8,
+}
+
+impl Exponent {
+    /// The exponents allowed, in words.
+    pub const ALLOWED: &'static str = "a multiple of 0.5 from -1 to 4";
+
+    /// So many halves; `None` outside -2..=8.
+    pub const fn halves(halves: i8) -> Option<Self> {
+        match halves {
+            -2..=8 => Some(Self { halves }),
+            _ => None,
+        }
+    }
+
+    /// The exponent of that value.
+    pub fn from_value(value: f64) -> Option<Self> {
+        let halves = value * 2.0;
+        // Casts saturate, and NaN becomes 0, which is not NaN.
+        (f64::from(halves as i8) == halves)
+            .then(|| Self::halves(halves as i8))
+            .flatten()
+    }
+
+    /// Its value.
+    pub fn value(self) -> f64 {
+        f64::from(self.halves) / 2.0
+    }
+
+    /// `base` to this power.
+    fn power(self, base: f64) -> f64 {
+        let size = self.halves.unsigned_abs();
+        let mut power = if size % 2 == 1 { base.sqrt() } else { 1.0 };
+        for _ in 0..size / 2 {
+            power *= base;
+        }
+        if self.halves < 0 { 1.0 / power } else { power }
+    }
+}
+
+/// The numbers of [`Binomial`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BinomialParameters {
+    k: Exponent,
+    l: Exponent,
+    alpha: f64,
+    beta: f64,
+}
+
+/// Why numbers make no binomial algorithm.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum BinomialError {
+    /// `k` or `l` has no exact power.
+    #[error("{name} = {found} is not {allowed}", allowed = Exponent::ALLOWED)]
+    Exponent {
+        /// `k` or `l`.
+        name: &'static str,
+        /// What was given.
+        found: f64,
+    },
+    /// `alpha` or `beta` is no sensible factor.
+    #[error("{name} = {found} is not above 0 and at most {most}")]
+    Factor {
+        /// `alpha` or `beta`.
+        name: &'static str,
+        /// What was given.
+        found: f64,
+        /// The most allowed.
+        most: f64,
+    },
+}
+
+impl BinomialParameters {
+    /// `k = l = 1/2`, alpha 1, beta 1/2.
+    pub const SQRT: Self = Self {
+        k: Exponent { halves: 1 },
+        l: Exponent { halves: 1 },
+        alpha: 1.0,
+        beta: 0.5,
+    };
+    /// `k = 1, l = 0`, alpha 1, beta 1/2: inverse increase, additive decrease.
+    pub const IIAD: Self = Self {
+        k: Exponent { halves: 2 },
+        l: Exponent { halves: 0 },
+        ..Self::SQRT
+    };
+    /// `k = 0, l = 1`, alpha 1, beta 1/2: as TCP.
+    pub const AIMD: Self = Self {
+        k: Exponent { halves: 0 },
+        l: Exponent { halves: 2 },
+        ..Self::SQRT
+    };
+
+    /// Checks the numbers.
+    ///
+    /// # Errors
+    /// `k` and `l` must be [what `Exponent` allows](Exponent::ALLOWED), `alpha` above 0 and at most 1000, `beta` above 0 and
+    /// at most 1.
+    pub fn new(k: f64, l: f64, alpha: f64, beta: f64) -> Result<Self, BinomialError> {
+        let exponent = |name, found| {
+            Exponent::from_value(found).ok_or(BinomialError::Exponent { name, found })
+        };
+        let factor = |name, found: f64, most| {
+            if found > 0.0 && found <= most {
+                Ok(found)
+            } else {
+                Err(BinomialError::Factor { name, found, most })
+            }
+        };
+        Ok(Self {
+            k: exponent("k", k)?,
+            l: exponent("l", l)?,
+            alpha: factor("alpha", alpha, 1000.0)?,
+            beta: factor("beta", beta, 1.0)?,
+        })
+    }
+}
+
+/// A binomial algorithm over the slow start of `Base`.
+#[derive(Clone, Debug)]
+pub struct Binomial<Base> {
+    base: Base,
+    parameters: BinomialParameters,
+    /// Growth earned below a byte.
+    credit: f64,
+}
+
+impl<Base: Adjustable> Binomial<Base> {
+    /// A controller at the start of its path.
+    pub fn new(base: Base, parameters: BinomialParameters) -> Self {
+        Self {
+            base,
+            parameters,
+            credit: 0.0,
+        }
+    }
+
+    fn units(&self, bytes: f64) -> f64 {
+        bytes / self.base.unit().max(1) as f64
+    }
+}
+
+impl<Base: Adjustable> CongestionControl for Binomial<Base> {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        self.base.on_sent(now, bytes, flightsize);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        let avoiding = !self.base.in_slow_start();
+        let before = self.base.cwnd_exact();
+        self.base.on_ack(ack);
+        let grown = self.base.cwnd_exact() - before;
+        if avoiding && grown > 0.0 {
+            // The base grows by one unit in a round trip.
+            let BinomialParameters { k, alpha, .. } = self.parameters;
+            let earned = self.credit + grown * alpha / k.power(self.units(before).max(1.0));
+            let whole = earned.floor();
+            self.credit = earned - whole;
+            self.base.set_cwnd(before + whole);
+        }
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        let before = self.base.cwnd_exact();
+        let ssthresh = self.base.ssthresh();
+        self.base.on_loss(now, cause, flightsize);
+        self.credit = 0.0;
+        let unit = self.base.unit() as f64;
+        if cause == LossCause::Timeout && before <= unit && self.base.ssthresh() == ssthresh {
+            return; // the base lets a repeated timeout pass
+        }
+        let BinomialParameters { l, beta, .. } = self.parameters;
+        let left = before - beta * l.power(self.units(before)) * unit;
+        let left = left.max(self.base.least_ssthresh() as f64);
+        self.base.set_ssthresh(left);
+        if cause == LossCause::FastRetransmit {
+            self.base.set_cwnd(left);
+        }
+    }
+
+    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
+        self.base.on_feedback(now, feedback);
+    }
+
+    fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
+        self.base.on_idle(now, idle_for, rto);
+    }
+
+    fn on_mtu(&mut self, segment: u64) {
+        self.base.on_mtu(segment);
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.base.cwnd()
+    }
+
+    fn cwnd_exact(&self) -> f64 {
+        self.base.cwnd_exact()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.base.ssthresh()
+    }
+
+    fn partial_bytes_acked(&self) -> u64 {
+        self.base.partial_bytes_acked()
+    }
+
+    fn name(&self) -> &'static str {
+        "binomial"
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! The algorithms a TCP connection can run, by name. A new one is one new file and one line in [`ALGORITHMS`].
+
+use crate::CongestionControl;
+use crate::binomial::Binomial;
+use crate::tcp_newreno::{TcpNewReno, TcpNewRenoConfig};
+use crate::tuning::Tuning;
+use crate::westwood::Westwood;
+
+/// Makes a controller for a new connection.
+pub type Factory = fn(&TcpNewRenoConfig, &Tuning) -> Box<dyn CongestionControl>;
+
+/// Name in specs, one line of what it is, and how to make it.
+#[derive(Clone, Copy, Debug)]
+pub struct Algorithm {
+    /// The name in specs and reports.
+    pub name: &'static str,
+    /// What it is and where it comes from.
+    pub about: &'static str,
+    /// Makes a controller.
+    pub make: Factory,
+}
+
+/// Every algorithm that a TCP connection can run.
+pub const ALGORITHMS: &[Algorithm] = &[
+    Algorithm {
+        name: "newreno",
+        about: "slow start, congestion avoidance and halving (RFC 5681)",
+        make: |config, _| Box::new(TcpNewReno::new(*config)),
+    },
+    Algorithm {
+        name: "westwood",
+        about: "growth as `newreno`; a loss sets ssthresh to rate x RTTmin (Westwood+, Grieco and Mascolo 2004)",
+        make: |config, tuning| {
+            Box::new(Westwood::new(
+                TcpNewReno::new(*config),
+                tuning.westwood_rate,
+            ))
+        },
+    },
+    Algorithm {
+        name: "binomial",
+        about: "+alpha/cwnd^k a round trip, -beta cwnd^l a loss (Bansal and Balakrishnan 2001)",
+        make: |config, tuning| Box::new(Binomial::new(TcpNewReno::new(*config), tuning.binomial)),
+    },
+];
+
+/// The algorithm of that name.
+pub fn by_name(name: &str) -> Option<&'static Algorithm> {
+    ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
+}

@@ -1,0 +1,100 @@
+//! Westwood+ (Grieco and Mascolo, CCR 2004; after Mascolo et al., Mobicom 2001): windows grow as the protocol's own
+//! controller lets them, and a loss sets them to what the path was seen to carry instead of halving them.
+
+use anabranch_transport::{Nanos, time};
+
+use crate::estimator::PathEstimator;
+use crate::westwood_rate::{RateParameters, WestwoodRate};
+use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+
+/// The faster recovery of Westwood over the growth of `Base`.
+///
+/// - missing reports or duplicates: `ssthresh = rate x RTTmin`, and cwnd falls to it if it is larger;
+/// - timeout: the same ssthresh, and the loss window of `Base`.
+///
+/// ssthresh is never below the least that `Base` allows. Before the first estimate a loss is answered as by `Base`.
+#[derive(Clone, Debug)]
+pub struct Westwood<Base> {
+    base: Base,
+    rate: WestwoodRate,
+    rtt_min: Option<Nanos>,
+}
+
+impl<Base: Adjustable> Westwood<Base> {
+    /// A controller at the start of its path.
+    pub fn new(base: Base, rate: RateParameters) -> Self {
+        Self {
+            base,
+            rate: WestwoodRate::new(rate),
+            rtt_min: None,
+        }
+    }
+
+    /// `rate x RTTmin`, bytes.
+    fn carried(&self) -> Option<f64> {
+        Some(self.rate.rate()? * time::seconds(self.rtt_min?))
+    }
+}
+
+impl<Base: Adjustable> CongestionControl for Westwood<Base> {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        self.base.on_sent(now, bytes, flightsize);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        if let Some(rtt) = ack.rtt {
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
+        }
+        self.rate.on_ack(ack);
+        self.base.on_ack(ack);
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        let cwnd = self.base.cwnd_exact();
+        self.rate.advance(now);
+        self.base.on_loss(now, cause, flightsize);
+        let Some(carried) = self.carried() else {
+            return;
+        };
+        let ssthresh = carried.max(self.base.least_ssthresh() as f64);
+        self.base.set_ssthresh(ssthresh);
+        if cause == LossCause::FastRetransmit {
+            self.base.set_cwnd(cwnd.min(ssthresh));
+        }
+    }
+
+    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
+        self.base.on_feedback(now, feedback);
+    }
+
+    fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
+        self.base.on_idle(now, idle_for, rto);
+    }
+
+    fn on_mtu(&mut self, segment: u64) {
+        self.base.on_mtu(segment);
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.base.cwnd()
+    }
+
+    fn cwnd_exact(&self) -> f64 {
+        self.base.cwnd_exact()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.base.ssthresh()
+    }
+
+    fn partial_bytes_acked(&self) -> u64 {
+        self.base.partial_bytes_acked()
+    }
+
+    fn name(&self) -> &'static str {
+        "westwood"
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! The rate estimates of the TCP Westwood family: how a sample is taken, and which filter smooths it.
+//!
+//! The papers differ in both, and those who cite them seldom say which they mean, so each is a choice of its own:
+//! [`Sampling`] makes `s_k` of the acknowledgements `(t_j, d_j)` (time, bytes acknowledged), [`Filter`] makes the
+//! estimate `b_k` of the samples. [`PRESETS`] names the combinations that were published.
+//!
+//! - Mobicom 2001: S. Mascolo, C. Casetti, M. Gerla, M. Sanadidi, R. Wang, "TCP Westwood: Bandwidth Estimation for
+//!   Enhanced Transport over Wireless Links".
+//! - ISCC 2002: R. Wang, M. Valla, M. Sanadidi, B. Ng, M. Gerla, "Efficiency/Friendliness Tradeoffs in TCP Westwood",
+//!   which names BE and RE.
+//! - ABSE: R. Wang, M. Valla, M. Sanadidi, M. Gerla, "Adaptive Bandwidth Share Estimation in TCP Westwood",
+//!   Globecom 2002.
+//! - CCR 2004: L. Grieco, S. Mascolo, "Performance Evaluation and Comparison of Westwood+, New Reno, and Vegas TCP
+//!   Congestion Control".
+
+mod filter;
+mod sampling;
+
+use anabranch_transport::Nanos;
+
+pub use filter::Filter;
+pub use sampling::{Interval, Sampling};
+
+use crate::AckSample;
+use crate::estimator::PathEstimator;
+use filter::FilterState;
+use sampling::Sampler;
+
+/// A way to sample and a way to filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RateParameters {
+    /// Name in specs and reports.
+    pub name: &'static str,
+    /// How a sample is taken.
+    pub sampling: Sampling,
+    /// How samples are smoothed.
+    pub filter: Filter,
+}
+
+/// Sampling and filter as published, each with what it is.
+pub const PRESETS: &[(RateParameters, &str)] = &[
+    (
+        RateParameters {
+            name: "westwood_re",
+            sampling: Sampling::Rate {
+                interval: Interval::RoundTrips(1.0),
+            },
+            filter: Filter::MOBICOM_2001,
+        },
+        "RE: bytes acknowledged in the last round trip over its length (ISCC 2002), low-pass filtered (Mobicom 2001)",
+    ),
+    (
+        RateParameters {
+            name: "westwood_be",
+            sampling: Sampling::Bandwidth,
+            filter: Filter::MOBICOM_2001,
+        },
+        "BE: bytes acknowledged over the time since the last acknowledgement, low-pass filtered (Mobicom 2001)",
+    ),
+    (
+        RateParameters {
+            name: "westwood_abse",
+            sampling: Sampling::Rate {
+                interval: Interval::Adaptive { least: 50_000_000 },
+            },
+            filter: Filter::ABSE,
+        },
+        "ABSE: interval and filter follow the congestion and the unsteadiness seen (Globecom 2002)",
+    ),
+    (
+        RateParameters {
+            name: "westwood_plus",
+            sampling: Sampling::PerRoundTrip { least: 50_000_000 },
+            filter: Filter::CCR_2004,
+        },
+        "Westwood+: one sample a round trip, seven eighths of the old estimate kept (CCR 2004)",
+    ),
+];
+
+impl RateParameters {
+    /// The RE of ISCC 2002.
+    pub const RE: Self = PRESETS[0].0;
+    /// The estimate of Westwood+.
+    pub const WESTWOOD_PLUS: Self = PRESETS[3].0;
+
+    /// The preset of that name; see [`PRESETS`].
+    pub fn by_name(name: &str) -> Option<Self> {
+        PRESETS
+            .iter()
+            .map(|(parameters, _)| *parameters)
+            .find(|parameters| parameters.name == name)
+    }
+}
+
+/// A sampler and a filter at work on one path.
+#[derive(Clone, Debug)]
+pub struct WestwoodRate {
+    name: &'static str,
+    sampler: Sampler,
+    filter: FilterState,
+}
+
+impl WestwoodRate {
+    /// An estimator at the start of a path.
+    pub fn new(parameters: RateParameters) -> Self {
+        Self {
+            name: parameters.name,
+            sampler: Sampler::new(parameters.sampling),
+            filter: FilterState::new(parameters.filter),
+        }
+    }
+
+    /// Virtual samples for the silence that ends at `until`, which has a sample of its own or is being judged.
+    fn fill_silence(&mut self, until: Nanos) {
+        while let Some(at) = self.filter.virtual_sample_before(until) {
+            let sample = self.sampler.in_silence(at);
+            self.filter.take(at, sample, None);
+        }
+    }
+}
+
+impl PathEstimator for WestwoodRate {
+    fn on_ack(&mut self, ack: &AckSample) {
+        if ack.bytes_acked == 0 {
+            return;
+        }
+        self.fill_silence(ack.now);
+        self.filter.heard();
+        if let Some(sample) = self.sampler.take(ack, self.filter.estimate()) {
+            self.filter.take(ack.now, sample, ack.srtt);
+        }
+    }
+
+    fn advance(&mut self, now: Nanos) {
+        self.fill_silence(now);
+    }
+
+    fn rate(&self) -> Option<f64> {
+        self.filter.estimate()
+    }
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! How a sample of the rate is taken from acknowledgements.
+
+use std::collections::VecDeque;
+
+use anabranch_transport::{Nanos, time};
+
+use crate::AckSample;
+
+/// The `T` of [`Sampling::Rate`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Interval {
+    /// Always so long, nanoseconds; at least 1.
+    Fixed(Nanos),
+    /// So many smoothed round-trip times. ISCC 2002 does not fix `T`; one round trip counts one window.
+    RoundTrips(f64),
+    /// `T_k = RTT (VE - RE) / VE`, never below `least`, with `VE = flightsize / RTTmin`: the more congestion, the longer
+    /// (ABSE; 50 ms at the least). The flight takes the place of cwnd, which a small receive buffer leaves unused.
+    Adaptive {
+        /// The shortest interval, nanoseconds.
+        least: Nanos,
+    },
+}
+
+/// How a sample `s_k` is taken at acknowledgement `k`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Sampling {
+    /// `s_k = (sum of d_j with t_k - T < t_j <= t_k) / T`: the rate achieved (RE, ISCC 2002).
+    Rate {
+        /// `T`.
+        interval: Interval,
+    },
+    /// `s_k = d_k / (t_k - t_(k-1))`: the rate at which the bottleneck lets packets out (BE, Mobicom 2001).
+    /// What is acknowledged at an instant that has its sample counts with the next.
+    Bandwidth,
+    /// `s_k = (bytes acknowledged since the last sample) / (time since it)`, once at least a round trip has passed
+    /// (Westwood+, CCR 2004).
+    PerRoundTrip {
+        /// The shortest time between samples, nanoseconds.
+        least: Nanos,
+    },
+}
+
+/// A [`Sampling`] at work. What it holds is what one interval's acknowledgements said.
+#[derive(Clone, Debug)]
+pub(super) struct Sampler {
+    sampling: Sampling,
+    /// Acknowledgements of the interval, oldest first, and their sum.
+    recent: VecDeque<(Nanos, u64)>,
+    sum: u64,
+    /// The interval of the last sample.
+    interval: Nanos,
+    rtt_min: Option<Nanos>,
+    /// Bytes since `since`, for the samplings that measure from one point to the next.
+    since: Option<Nanos>,
+    bytes: u64,
+}
+
+impl Sampler {
+    pub fn new(sampling: Sampling) -> Self {
+        Self {
+            sampling,
+            recent: VecDeque::new(),
+            sum: 0,
+            interval: 0,
+            rtt_min: None,
+            since: None,
+            bytes: 0,
+        }
+    }
+
+    /// The sample at `ack`, bytes per second, if there is one; `estimate` is what the filter made of the ones before.
+    pub fn take(&mut self, ack: &AckSample, estimate: Option<f64>) -> Option<f64> {
+        if let Some(rtt) = ack.rtt {
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
+        }
+        match self.sampling {
+            Sampling::Rate { interval } => {
+                self.recent.push_back((ack.now, ack.bytes_acked));
+                self.sum += ack.bytes_acked;
+                self.interval = self.interval(interval, ack, estimate)?.max(1);
+                Some(self.over_interval(ack.now))
+            }
+            Sampling::Bandwidth => {
+                self.bytes += ack.bytes_acked;
+                self.over_time_since(ack.now, 1)
+            }
+            Sampling::PerRoundTrip { least } => {
+                self.bytes += ack.bytes_acked;
+                self.over_time_since(ack.now, ack.srtt?.max(least))
+            }
+        }
+    }
+
+    fn interval(
+        &self,
+        interval: Interval,
+        ack: &AckSample,
+        estimate: Option<f64>,
+    ) -> Option<Nanos> {
+        Some(match interval {
+            Interval::Fixed(interval) => interval,
+            Interval::RoundTrips(count) => (ack.srtt? as f64 * count) as Nanos,
+            Interval::Adaptive { least } => {
+                let expected = ack.flightsize_before as f64 / time::seconds(self.rtt_min?.max(1));
+                let excess = expected - estimate.unwrap_or(0.0);
+                if excess > 0.0 {
+                    ((ack.srtt? as f64 * (excess / expected)) as Nanos).max(least)
+                } else {
+                    least
+                }
+            }
+        })
+    }
+
+    /// What arrived in the interval that ends at `now`, over its length.
+    fn over_interval(&mut self, now: Nanos) -> f64 {
+        while let Some(&(at, bytes)) = self.recent.front() {
+            if at.saturating_add(self.interval) > now {
+                break;
+            }
+            self.sum -= bytes;
+            self.recent.pop_front();
+        }
+        self.sum as f64 / time::seconds(self.interval)
+    }
+
+    /// What arrived since the last sample over the time since, if that is at least `least`. The first acknowledgement
+    /// only starts the clock.
+    fn over_time_since(&mut self, now: Nanos, least: Nanos) -> Option<f64> {
+        let Some(since) = self.since else {
+            self.since = Some(now);
+            self.bytes = 0;
+            return None;
+        };
+        let span = now.saturating_sub(since);
+        if span < least {
+            return None;
+        }
+        self.since = Some(now);
+        Some(std::mem::take(&mut self.bytes) as f64 / time::seconds(span))
+    }
+
+    /// The sample at a time without acknowledgement.
+    pub fn in_silence(&mut self, at: Nanos) -> f64 {
+        match self.sampling {
+            Sampling::Rate { .. } if self.interval > 0 => self.over_interval(at),
+            _ => 0.0,
+        }
+    }
+}

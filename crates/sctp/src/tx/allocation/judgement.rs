@@ -1,0 +1,116 @@
+//! Congestion or a bad link? How the adaptive allocations judge a loss, and when they return to one stream without one
+//! (H. Tsunoda, N. Kato, A. Jamalipour, Y. Nemoto, "Performance Evaluation of SCTP with Adaptive Multistreaming over LEO
+//! Satellite Networks", 2007, Section II-B, Figs. 3 and 11).
+
+use anabranch_transport::time::SECOND;
+use anabranch_transport::{Nanos, time};
+
+use super::Loss;
+
+/// The round-trip time that turns the rate estimate into a window. The paper compares cwnd with `RE x weight` and
+/// names no time; its reference (Wang et al., ISCC 2002) compares cwnd with `RE x RTTmin`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoundTrip {
+    /// The least seen.
+    Least,
+    /// The smoothed one.
+    Smoothed,
+}
+
+/// What counts as one loss. The paper says "when a sender notices packet losses".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossEvents {
+    /// Each SACK that brings chunks to the threshold of missing reports, on each path; and each expiry of T3-rtx.
+    PerSack,
+    /// Each chunk that reaches the threshold; and each expiry of T3-rtx.
+    PerChunk,
+    /// Each cut of a congestion window: what the recovery takes for one event.
+    PerCut,
+}
+
+/// The numbers of the judgement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Judgement {
+    /// A loss is congestion if `cwnd > weight x RE x RTT`; this weight while one stream is in use: 1.4 (Fig. 3, after
+    /// ISCC 2002).
+    pub weight_single: f64,
+    /// The weight while several are in use, larger so that the number does not flutter: 1.6 (Fig. 3).
+    pub weight_multiple: f64,
+    /// The time that makes a window of the rate.
+    pub round_trip: RoundTrip,
+    /// What is judged.
+    pub loss_events: LossEvents,
+    /// While several streams are in use it is asked every so often whether anything was retransmitted since, and if
+    /// not, one stream is enough: 5 s (Section II-B). `None`: never asked.
+    pub quiet: Option<Nanos>,
+}
+
+impl Default for Judgement {
+    /// As published, where the paper says; else RTTmin and one loss for each SACK.
+    fn default() -> Self {
+        Self {
+            weight_single: 1.4,
+            weight_multiple: 1.6,
+            round_trip: RoundTrip::Least,
+            loss_events: LossEvents::PerSack,
+            quiet: Some(5 * SECOND),
+        }
+    }
+}
+
+impl Judgement {
+    /// Whether the loss is taken for congestion rather than a bad link, with `multiple` streams in use. Without an
+    /// estimate nothing speaks for the link.
+    pub(super) fn is_congestion(&self, loss: &Loss, multiple: bool) -> bool {
+        let weight = if multiple {
+            self.weight_multiple
+        } else {
+            self.weight_single
+        };
+        let round_trip = match self.round_trip {
+            RoundTrip::Least => loss.rtt_min,
+            RoundTrip::Smoothed => loss.srtt,
+        };
+        let carried = loss.rate.unwrap_or(0.0) * time::seconds(round_trip.unwrap_or(0));
+        loss.cwnd as f64 - carried * weight > 0.0
+    }
+}
+
+/// Asks every so often, while several streams are in use, whether nothing was retransmitted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct QuietWatch {
+    ask_at: Option<Nanos>,
+    last_retransmission: Option<Nanos>,
+}
+
+impl QuietWatch {
+    /// Several streams are in use, or one is, from `now` on.
+    pub fn watch(&mut self, now: Nanos, multiple: bool, period: Option<Nanos>) {
+        self.ask_at = match (multiple, period) {
+            (true, Some(period)) => self.ask_at.or(Some(now.saturating_add(period.max(1)))),
+            _ => None,
+        };
+    }
+
+    pub fn on_retransmission(&mut self, now: Nanos) {
+        self.last_retransmission = Some(now);
+    }
+
+    pub fn deadline(&self) -> Option<Nanos> {
+        self.ask_at
+    }
+
+    /// Whether the question was due and nothing was retransmitted in the last `period`.
+    pub fn is_quiet(&mut self, now: Nanos, period: Option<Nanos>) -> bool {
+        let (Some(due), Some(period)) = (self.ask_at, period) else {
+            return false;
+        };
+        if now < due {
+            return false;
+        }
+        let period = period.max(1);
+        self.ask_at = Some(now.saturating_add(period));
+        self.last_retransmission
+            .is_none_or(|last| last.saturating_add(period) <= now)
+    }
+}

@@ -1,0 +1,262 @@
+//! Streams chosen by the stack, over whole associations.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use anabranch_congestion::westwood_rate::{Filter, RateParameters};
+use anabranch_sctp::tx::allocation::{AllocationKind, Judgement};
+use anabranch_sctp::{AssociationId, Config, Event, Message, Profile, SendError};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_transport::{Nanos, Probe, ProbeSet};
+use bytes::Bytes;
+
+use common::{A, Fate, World, Z};
+
+/// RE as it is sampled, without a filter: it knows nothing of a timeout that is over.
+const LAST_ROUND_TRIP: RateParameters = RateParameters {
+    name: "last_round_trip",
+    filter: Filter::None,
+    ..RateParameters::RE
+};
+
+fn message(number: u32, length: usize) -> Message {
+    let mut payload = vec![0; length];
+    payload[..4].copy_from_slice(&number.to_be_bytes());
+    Message {
+        ppid: 0,
+        unordered: false,
+        payload: Bytes::from(payload),
+    }
+}
+
+/// Numbers received by stream.
+fn received(world: &mut World, z: AssociationId, by_stream: &mut BTreeMap<u16, Vec<u32>>) {
+    for message in world.receive_all(Z, z) {
+        let bytes = message.payload.into_bytes();
+        let number = u32::from_be_bytes(bytes[..4].try_into().expect("four bytes"));
+        by_stream.entry(message.stream).or_default().push(number);
+    }
+}
+
+/// Sends numbered messages wherever there is room until `until`, and reads them.
+struct Bulk {
+    world: World,
+    a: AssociationId,
+    z: AssociationId,
+    next: u32,
+    by_stream: BTreeMap<u16, Vec<u32>>,
+    in_use: Vec<(Nanos, f64)>,
+    estimates: usize,
+}
+
+impl Bulk {
+    fn new(allocation: AllocationKind, profile: Profile, wanted: u16, allowed: u16) -> Self {
+        let config = Config {
+            allocation,
+            outbound_streams: wanted,
+            receive_buffer: 10 * 1024,
+            delayed_sack: false,
+            rate_estimate: Some(LAST_ROUND_TRIP),
+            ..Config::new(profile)
+        };
+        let peer = Config {
+            inbound_streams: allowed,
+            ..config.clone()
+        };
+        let mut world = World::with_configs(config, peer);
+        world.narrate = false;
+        world.delay = 50 * MILLISECOND;
+        let (a, z) = world.established();
+        let association = world.endpoints[A].association_mut(a).expect("known");
+        association.set_probes(
+            ProbeSet::NONE
+                .with(Probe::StreamsInUse)
+                .with(Probe::RateEstimate),
+        );
+        Self {
+            world,
+            a,
+            z,
+            next: 0,
+            by_stream: BTreeMap::new(),
+            in_use: Vec::new(),
+            estimates: 0,
+        }
+    }
+
+    fn offer(&mut self, buffered: usize) {
+        let association = self.world.endpoints[A]
+            .association_mut(self.a)
+            .expect("known");
+        while association.buffered() < buffered {
+            association
+                .send_spread(message(self.next, 1400))
+                .expect("open, with room");
+            self.next += 1;
+        }
+        self.world.drain(A);
+    }
+
+    fn tick(&mut self) {
+        self.world.run_for(5 * MILLISECOND);
+        received(&mut self.world, self.z, &mut self.by_stream);
+        let association = self.world.endpoints[A]
+            .association_mut(self.a)
+            .expect("known");
+        for sample in association.drain_trace() {
+            match sample.probe {
+                Probe::StreamsInUse => self.in_use.push((sample.at, sample.value)),
+                _ => self.estimates += 1,
+            }
+        }
+    }
+
+    fn run(&mut self, span: Nanos) {
+        let until = self.world.now + span;
+        while self.world.now < until {
+            self.offer(14_000);
+            self.tick();
+        }
+    }
+
+    fn streams_in_use(&self) -> u16 {
+        let association = self.world.endpoints[A].association(self.a).expect("known");
+        association.streams_in_use()
+    }
+
+    /// Loses so many of a hundred packets of A.
+    fn lose(&mut self, percent: u64, seed: u64) {
+        let mut state = seed;
+        self.world.fate = Box::new(move |shot| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            if shot.from == A && (state >> 33) % 100 < percent {
+                Fate::Drop
+            } else {
+                Fate::Deliver
+            }
+        });
+    }
+
+    /// Waits for the rest, and checks that every message came once and in the order of its stream.
+    fn check_delivery(&mut self, place: &str) {
+        self.lose(0, 1);
+        for _ in 0..24_000 {
+            if self.by_stream.values().map(Vec::len).sum::<usize>() == self.next as usize {
+                break;
+            }
+            self.tick();
+        }
+        let mut all: Vec<u32> = Vec::new();
+        for (stream, numbers) in &self.by_stream {
+            assert!(numbers.is_sorted(), "{place}: order of stream {stream}");
+            all.extend(numbers);
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..self.next).collect::<Vec<_>>(), "{place}");
+    }
+}
+
+/// Six streams wanted, four allowed: a bad link for twenty seconds takes the sender up to four, which is told, and five
+/// quiet seconds bring it back to one.
+#[test]
+fn a_bad_link_opens_streams_up_to_those_negotiated_and_quiet_closes_them() {
+    for (name, profile) in [("rfc9260", Profile::rfc9260()), ("ns2", Profile::ns2())] {
+        let judgement = Judgement::default();
+        let kind = AllocationKind::AdaptiveStep { judgement };
+        let mut bulk = Bulk::new(kind, profile, 6, 4);
+        bulk.run(2 * SECOND);
+        assert_eq!(bulk.streams_in_use(), 1, "{name}");
+        bulk.lose(4, 3);
+        bulk.run(20 * SECOND);
+        let limit = Event::StreamLimitMet {
+            outbound_streams: 4,
+        };
+        assert!(bulk.world.told(A).contains(&limit), "{name}");
+        bulk.lose(0, 1);
+        bulk.run(10 * SECOND);
+        assert_eq!(bulk.streams_in_use(), 1, "{name}");
+        let numbers: Vec<f64> = bulk.in_use.iter().map(|sample| sample.1).collect();
+        assert_eq!(numbers.first(), Some(&1.0), "{name}");
+        assert_eq!(numbers.last(), Some(&1.0), "{name}");
+        assert!(
+            numbers.windows(2).all(|pair| pair[0] != pair[1]),
+            "{name}: {numbers:?}"
+        );
+        assert!(numbers.contains(&4.0), "{name}: {numbers:?}");
+        assert!(bulk.estimates > 100, "{name}: {}", bulk.estimates);
+        assert!(bulk.by_stream.keys().eq(&[0, 1, 2, 3]), "{name}");
+        bulk.check_delivery(name);
+    }
+}
+
+/// Whatever the allocation and the losses: never fewer than one stream, never more than negotiated, and order is kept.
+#[test]
+fn streams_stay_within_bounds_and_in_order() {
+    for seed in 1..=12u64 {
+        let judgement = Judgement::default();
+        let kind = match seed % 3 {
+            0 => AllocationKind::Fixed(3),
+            1 => AllocationKind::Adaptive {
+                streams: 4,
+                judgement,
+            },
+            _ => AllocationKind::AdaptiveStep { judgement },
+        };
+        let allowed = 1 + (seed % 5) as u16;
+        let place = format!("seed {seed}, {kind:?}, {allowed} allowed");
+        let mut bulk = Bulk::new(kind, Profile::rfc4960(), 8, allowed);
+        bulk.lose(2 + seed, seed);
+        for _ in 0..400 {
+            bulk.offer(14_000);
+            bulk.tick();
+            assert!((1..=allowed).contains(&bulk.streams_in_use()), "{place}");
+        }
+        for (_, number) in &bulk.in_use {
+            assert!((1.0..=f64::from(allowed)).contains(number), "{place}");
+        }
+        bulk.check_delivery(&place);
+        assert!(
+            bulk.by_stream.keys().all(|stream| *stream < allowed),
+            "{place}"
+        );
+    }
+}
+
+/// A message takes its stream when it is begun, and one given for a stream keeps it.
+#[test]
+fn spread_and_chosen_streams_go_together() {
+    let mut world = World::with_configs(
+        Config {
+            allocation: AllocationKind::Fixed(3),
+            ..Config::default()
+        },
+        Config::default(),
+    );
+    let a = world.connect();
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    assert_eq!(
+        association.send_spread(Message {
+            payload: Bytes::new(),
+            ..message(0, 4)
+        }),
+        Err(SendError::Empty)
+    );
+    for number in 0..7 {
+        association.send_spread(message(number, 4)).expect("room");
+    }
+    association.send(9, message(7, 4)).expect("room");
+    world.run_for(SECOND);
+    let z = world.only_association(Z);
+    let mut by_stream = BTreeMap::new();
+    received(&mut world, z, &mut by_stream);
+    let expected = [
+        (0, vec![0, 3, 6]),
+        (1, vec![1, 4]),
+        (2, vec![2, 5]),
+        (9, vec![7]),
+    ];
+    assert_eq!(by_stream, BTreeMap::from(expected));
+}
