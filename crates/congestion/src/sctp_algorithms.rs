@@ -20,6 +20,13 @@ pub struct Algorithm {
     pub make: Factory,
 }
 
+impl PartialEq for Algorithm {
+    /// Names are unique.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
 /// Every algorithm that an SCTP path can run.
 pub const ALGORITHMS: &[Algorithm] = &[
     Algorithm {

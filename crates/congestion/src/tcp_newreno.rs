@@ -199,7 +199,11 @@ impl Adjustable for TcpNewReno {
 
     fn set_ssthresh(&mut self, ssthresh: f64) {
         let threshold = ssthresh / self.segment();
-        self.threshold = if self.config.whole_segments { threshold.floor() } else { threshold };
+        self.threshold = if self.config.whole_segments {
+            threshold.floor()
+        } else {
+            threshold
+        };
     }
 }
 

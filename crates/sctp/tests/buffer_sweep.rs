@@ -10,9 +10,9 @@ use std::net::IpAddr;
 use anabranch_sctp::config::Config;
 use anabranch_sctp::profile::Profile;
 use anabranch_sctp::tx::allocation::AllocationKind;
-use anabranch_sctp::{AssociationId, Endpoint, Message};
+use anabranch_sctp::{AssociationId, Endpoint, Event, Message};
 use anabranch_transport::time::{self, MILLISECOND, SECOND};
-use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Transport};
 use bytes::{Bytes, BytesMut};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -68,6 +68,21 @@ struct World {
     sequence: u64,
     sender: AssociationId,
     delivered: u64,
+    /// Since when the sender believes the peer's window below one packet; and for how long it has in all.
+    closed_since: Option<Nanos>,
+    closed_for: Nanos,
+    least_a_rwnd: f64,
+}
+
+/// What a run is judged by.
+#[derive(Clone, Copy, Debug, Default)]
+struct Findings {
+    /// Packets per second that reached the application.
+    goodput: f64,
+    /// Share of the time that the peer's window, as the sender believes it, was below one packet.
+    closed: f64,
+    /// The buffer less the least window advertised, bytes.
+    most_held: f64,
 }
 
 fn address(end: usize) -> IpAddr {
@@ -100,6 +115,9 @@ impl World {
         let sender = ends[SENDER]
             .connect(START, &[address(RECEIVER)], PORT)
             .expect("no association yet");
+        if let Some(association) = ends[SENDER].association_mut(sender) {
+            association.set_probes(ProbeSet::NONE.with(Probe::PeerRwnd));
+        }
         Self {
             now: START,
             ends,
@@ -110,6 +128,9 @@ impl World {
             sequence: 0,
             sender,
             delivered: 0,
+            closed_since: None,
+            closed_for: 0,
+            least_a_rwnd: f64::INFINITY,
         }
     }
 
@@ -162,18 +183,55 @@ impl World {
             self.flying
                 .push(std::cmp::Reverse((at, self.sequence, 1 - end, packet)));
         }
-        while self.ends[end].poll_event().is_some() {}
+        while let Some((id, event)) = self.ends[end].poll_event() {
+            if end == RECEIVER
+                && matches!(event, Event::Established { .. })
+                && let Some(association) = self.ends[end].association_mut(id)
+            {
+                association.set_probes(ProbeSet::NONE.with(Probe::AdvertisedRwnd));
+            }
+        }
+        self.observe(end);
     }
 
-    /// Packets per second that reached the application.
-    fn goodput(mut self) -> f64 {
+    /// Follows the window at both ends.
+    fn observe(&mut self, end: usize) {
+        let ids: Vec<AssociationId> = self.ends[end].associations().collect();
+        for id in ids {
+            let Some(association) = self.ends[end].association_mut(id) else {
+                continue;
+            };
+            let last = association.drain_trace().last();
+            match last.map(|sample| (sample.probe, sample.value)) {
+                Some((Probe::AdvertisedRwnd, a_rwnd)) => {
+                    self.least_a_rwnd = self.least_a_rwnd.min(a_rwnd);
+                }
+                Some((_, peer_rwnd)) if peer_rwnd < 1500.0 => {
+                    self.closed_since.get_or_insert(self.now);
+                }
+                Some(_) => {
+                    let since = self.closed_since.take().unwrap_or(self.now);
+                    self.closed_for += self.now - since;
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn run(mut self, buffer_kib: u32) -> Findings {
         self.drain(SENDER);
         loop {
             let arrival = self.flying.peek().map(|next| next.0.0);
             let timers = [SENDER, RECEIVER].map(|end| self.ends[end].poll_timeout());
             let next = timers.into_iter().chain([arrival]).flatten().min();
             let Some(next) = next.filter(|next| *next <= END) else {
-                return self.delivered as f64 / time::seconds(END - START);
+                self.closed_for += END - self.closed_since.unwrap_or(END);
+                let span = time::seconds(END - START);
+                return Findings {
+                    goodput: self.delivered as f64 / span,
+                    closed: time::seconds(self.closed_for) / span,
+                    most_held: f64::from(buffer_kib * 1024) - self.least_a_rwnd,
+                };
             };
             self.now = self.now.max(next);
             if arrival == Some(next) {
@@ -195,67 +253,102 @@ impl World {
     }
 }
 
-fn mean_goodput(conditions: Conditions, runs: u64) -> f64 {
-    let sum: f64 = (1..=runs)
-        .map(|seed| World::new(conditions, seed).goodput())
-        .sum();
-    sum / runs as f64
+fn mean(conditions: Conditions, runs: u64) -> Findings {
+    let mut mean = Findings::default();
+    for seed in 1..=runs {
+        let run = World::new(conditions, seed).run(conditions.buffer_kib);
+        mean.goodput += run.goodput / runs as f64;
+        mean.closed += run.closed / runs as f64;
+        mean.most_held += run.most_held / runs as f64;
+    }
+    mean
 }
 
-const BUFFERS_KIB: [u32; 12] = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60];
-
+/// Nothing is random without loss: the packets are counted to the last one, and streams make no difference.
 #[test]
-fn without_loss_goodput_is_the_buffer_in_each_round_trip() {
-    let immediate = [
+fn without_loss_every_packet_of_ns2_comes_and_no_other() {
+    let buffers_kib = [5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 80, 100];
+    let at_once = [
         5.72215, 11.4368, 19.0463, 24.7509, 32.3504, 38.0501, 45.6496, 51.3417, 58.9312, 64.6233,
-        72.2128, 77.9049,
+        72.2128, 77.9049, 104.33, 130.26,
     ];
     let delayed = [
         5.07635, 11.4043, 18.9887, 23.7472, 31.3267, 37.9099, 45.4693, 50.2428, 57.8023, 64.3429,
-        71.8874, 75.8448,
+        71.8874, 75.8448, 102.178, 128.013,
     ];
-    for (delayed_sack, published) in [(false, immediate), (true, delayed)] {
-        for (buffer_kib, ns2) in BUFFERS_KIB.into_iter().zip(published) {
-            for streams in [1, 4] {
+    for (delayed_sack, ns2) in [(false, at_once), (true, delayed)] {
+        for (buffer_kib, ns2) in buffers_kib.into_iter().zip(ns2) {
+            for streams in [1, 4]
+                .into_iter()
+                .take(if buffer_kib == 15 { 2 } else { 1 })
+            {
                 let conditions = Conditions {
                     streams,
                     lost_ppm: 0,
                     buffer_kib,
                     delayed_sack,
                 };
-                let ours = mean_goodput(conditions, 1);
-                println!(
-                    "{conditions:?}: {ours:.4}, ns-2.35 {ns2} ({:+.2} %)",
-                    100.0 * (ours / ns2 - 1.0)
+                let ours = mean(conditions, 1);
+                // Six digits were kept, and a packet may arrive just at the end.
+                let packets = (ours.goodput - ns2) * time::seconds(END - START);
+                assert!(
+                    packets.abs() < 1.5,
+                    "{conditions:?}: {ours:?}, ns-2.35 {ns2}"
                 );
             }
         }
     }
 }
 
+/// One packet in a hundred is lost: means of eight runs of ours and four of ns-2.35, whose own 95 % intervals are 1 to 8 %
+/// wide; 4 % holds them, and tells four streams from one (10 % at 15 KiB).
 #[test]
-fn with_loss() {
-    let one = [
-        4.69524, 10.0194, 14.7822, 17.0288, 19.7828, 20.8348, 22.1996, 22.9112, 23.3254, 23.5889,
-        23.6646, 23.7685,
-    ];
-    let four = [
-        4.81101, 10.6909, 16.2904, 18.6233, 21.4155, 22.6233, 23.3805, 23.5326, 23.6733, 23.8698,
-        23.8448, 23.8411,
-    ];
-    for (streams, published) in [(1, one), (4, four)] {
-        for (buffer_kib, ns2) in BUFFERS_KIB.into_iter().zip(published) {
+fn with_loss_goodput_follows_ns2_and_four_streams_need_less_buffer() {
+    let one = [(10, 10.0194), (15, 14.7822), (25, 19.7828), (60, 23.7685)];
+    let four = [(10, 10.6909), (15, 16.2904), (25, 21.4155), (60, 23.8411)];
+    let [one, four] = [(1, one), (4, four)].map(|(streams, ns2)| {
+        ns2.map(|(buffer_kib, ns2)| {
             let conditions = Conditions {
                 streams,
                 lost_ppm: 10_000,
                 buffer_kib,
                 delayed_sack: true,
             };
-            let ours = mean_goodput(conditions, 8);
-            println!(
-                "{conditions:?}: {ours:.4}, ns-2.35 {ns2} ({:+.2} %)",
-                100.0 * (ours / ns2 - 1.0)
+            let ours = mean(conditions, 8).goodput;
+            assert!(
+                (ours / ns2 - 1.0).abs() < 0.04,
+                "{conditions:?}: {ours}, ns-2.35 {ns2}"
             );
-        }
+            ours
+        })
+    });
+    let advantage: Vec<f64> = one.iter().zip(four).map(|(one, four)| four / one).collect();
+    assert!(advantage[1] > 1.07, "at 15 KiB: {advantage:?}");
+    assert!(advantage[3] < 1.02, "at 60 KiB: {advantage:?}");
+}
+
+/// What limits a flow, in the series themselves: the share of time that the peer's window was below a packet, and the
+/// most that holes held, one stream and four, buffers of 15 and 35 KiB.
+#[test]
+fn small_buffers_close_the_window_and_large_ones_do_not() {
+    for (streams, buffer_kib, closed, width, most_held) in [
+        (1, 15, 0.632, 0.06, 13_212.0),
+        (4, 15, 0.601, 0.06, 6239.0),
+        (1, 35, 0.0796, 0.02, 33_764.0),
+        (4, 35, 0.0404, 0.02, 16_148.0),
+    ] {
+        let conditions = Conditions {
+            streams,
+            lost_ppm: 10_000,
+            buffer_kib,
+            delayed_sack: true,
+        };
+        let ours = mean(conditions, 8);
+        let place = format!("{conditions:?}: {ours:?}, ns-2.35 {closed} and {most_held}");
+        assert!((ours.closed - closed).abs() < width, "{place}");
+        // With one stream a hole holds all but two chunks of the window; with four it is a matter of luck.
+        let luck = if streams == 1 { 0.0 } else { 0.25 };
+        let ratio = ours.most_held / most_held;
+        assert!((ratio - 1.0).abs() <= luck, "{place}");
     }
 }

@@ -1,5 +1,7 @@
 //! What a connection is given besides its profile.
 
+use anabranch_congestion::tcp_algorithms::{self, Algorithm};
+use anabranch_congestion::tuning::Tuning;
 use anabranch_transport::Nanos;
 use anabranch_transport::time::SECOND;
 
@@ -10,6 +12,10 @@ use crate::profile::Profile;
 pub struct Config {
     /// The choices among texts and implementations.
     pub profile: Profile,
+    /// The congestion control algorithm; see [`tcp_algorithms::ALGORITHMS`].
+    pub congestion: &'static Algorithm,
+    /// The numbers of algorithms that have their own.
+    pub tuning: Tuning,
     /// Largest segment this end takes and sends, bytes without headers (RFC 9293 §3.7.1): 1 to 65495.
     pub mss: u16,
     /// Receive buffer, bytes; at most 65535 of it are offered unless both ends scale their windows, and 2^30 at all.
@@ -28,6 +34,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             profile: Profile::default(),
+            congestion: &tcp_algorithms::ALGORITHMS[0],
+            tuning: Tuning::default(),
             mss: 1460,
             receive_buffer: 65_535,
             send_buffer: 1 << 20,

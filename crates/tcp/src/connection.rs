@@ -132,7 +132,7 @@ impl Connection {
             peer_isn: 0,
             passive: false,
             negotiated: Negotiated::default(),
-            sender: Sender::new(&config.profile, mss, config.clock_phase),
+            sender: Sender::new(&config, mss),
             receiver: Receiver::new(&config.profile, buffer, mss),
             window_from: (0, 0),
             recent_timestamp: None,

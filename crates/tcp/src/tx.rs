@@ -9,10 +9,13 @@ pub(crate) mod send_buffer;
 
 use std::ops::Range;
 
-use anabranch_congestion::tcp_newreno::{TcpNewReno, TcpNewRenoConfig};
-use anabranch_congestion::{AckSample, LossCause};
+use anabranch_congestion::tcp_algorithms::Algorithm;
+use anabranch_congestion::tcp_newreno::TcpNewRenoConfig;
+use anabranch_congestion::tuning::Tuning;
+use anabranch_congestion::{AckSample, CongestionControl, LossCause};
 use anabranch_transport::{Nanos, Probe, Trace};
 
+use crate::config::Config;
 use crate::profile::{InitialSsthresh, Profile, RestartWindow};
 use crate::stats::Stats;
 use flow::Flow;
@@ -58,6 +61,7 @@ pub(crate) struct Sender {
     recovery: Box<dyn Recovery>,
     buffer: SendBuffer,
     profile: Profile,
+    congestion: Congestion,
     timestamps: bool,
     closing: bool,
     /// The widest window that the peer ever offered, bytes.
@@ -82,13 +86,18 @@ const FIRST: u64 = 1;
 
 impl Sender {
     /// A sender before the handshake.
-    pub fn new(profile: &Profile, mss: u64, clock_phase: Nanos) -> Self {
+    pub fn new(config: &Config, mss: u64) -> Self {
+        let profile = &config.profile;
+        let congestion = Congestion {
+            algorithm: config.congestion,
+            tuning: config.tuning,
+        };
         let rto = RtoEstimator::new(RtoConfig {
             initial: profile.rto_initial,
             min: profile.rto_min,
             max: profile.rto_max,
             clock_tick: profile.clock_tick,
-            clock_phase,
+            clock_phase: config.clock_phase,
         });
         Self {
             flow: Flow {
@@ -100,7 +109,7 @@ impl Sender {
                 mss,
                 board: Scoreboard::default(),
                 duplicates: 0,
-                control: Box::new(controller(profile, mss, 1.0, f64::INFINITY)),
+                control: congestion.controller(profile, mss, 1.0, f64::INFINITY),
                 halving: profile.halving,
                 limited_transmit: profile.limited_transmit,
                 duplicate_threshold: profile.duplicate_threshold.max(1),
@@ -109,6 +118,7 @@ impl Sender {
             recovery: recovery::choose(profile.recovery, false),
             buffer: SendBuffer::new(FIRST),
             profile: profile.clone(),
+            congestion,
             timestamps: false,
             closing: false,
             widest_window: 0,
@@ -159,7 +169,9 @@ impl Sender {
         } else {
             self.profile.initial_window.segments(mss)
         };
-        self.flow.control = Box::new(controller(&self.profile, mss, first, ssthresh));
+        self.flow.control = self
+            .congestion
+            .controller(&self.profile, mss, first, ssthresh);
         self.flow.mss = mss;
         self.recovery = recovery::choose(self.profile.recovery, settled.sack);
         self.timestamps = settled.timestamps;
@@ -522,25 +534,36 @@ impl Sender {
     }
 }
 
-fn controller(
-    profile: &Profile,
-    mss: u64,
-    initial_window: f64,
-    initial_ssthresh: f64,
-) -> TcpNewReno {
-    TcpNewReno::new(TcpNewRenoConfig {
-        segment: mss,
-        initial_window,
-        initial_ssthresh,
-        restart_window: match profile.restart_window {
-            RestartWindow::Off => None,
-            RestartWindow::One => Some(1.0),
-            RestartWindow::Initial => Some(initial_window),
-        },
-        growth: profile.growth,
-        halving_basis: profile.halving,
-        integer_halving: profile.integer_halving,
-        cwnd_floor: profile.cwnd_floor,
-        whole_segments: profile.whole_segments,
-    })
+/// The algorithm, to make a controller of once the handshake has settled the segment.
+#[derive(Clone, Copy, Debug)]
+struct Congestion {
+    algorithm: &'static Algorithm,
+    tuning: Tuning,
+}
+
+impl Congestion {
+    fn controller(
+        &self,
+        profile: &Profile,
+        mss: u64,
+        initial_window: f64,
+        initial_ssthresh: f64,
+    ) -> Box<dyn CongestionControl> {
+        let config = TcpNewRenoConfig {
+            segment: mss,
+            initial_window,
+            initial_ssthresh,
+            restart_window: match profile.restart_window {
+                RestartWindow::Off => None,
+                RestartWindow::One => Some(1.0),
+                RestartWindow::Initial => Some(initial_window),
+            },
+            growth: profile.growth,
+            halving_basis: profile.halving,
+            integer_halving: profile.integer_halving,
+            cwnd_floor: profile.cwnd_floor,
+            whole_segments: profile.whole_segments,
+        };
+        (self.algorithm.make)(&config, &self.tuning)
+    }
 }

@@ -7,11 +7,9 @@ use super::*;
 const SECOND: Nanos = 1_000_000_000;
 
 fn tally(delivered: u64) -> Tally {
-    Tally {
-        delivered,
-        delivered_segments: delivered,
-        ..Tally::default()
-    }
+    let mut tally = Tally::default();
+    tally.deliver(0, delivered, 0);
+    tally
 }
 
 fn outcome(tcp: &[u64], sctp: &[u64]) -> Outcome {

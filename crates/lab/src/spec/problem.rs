@@ -35,7 +35,11 @@ impl Problem {
     /// Adds what is allowed, and which of it is nearest to what was found.
     #[must_use]
     pub fn allowed<'a>(mut self, found: &str, allowed: impl IntoIterator<Item = &'a str>) -> Self {
-        self.allowed = allowed.into_iter().map(str::to_owned).collect();
+        for word in allowed {
+            if !self.allowed.iter().any(|known| known == word) {
+                self.allowed.push(word.to_owned());
+            }
+        }
         self.nearest = nearest(found, self.allowed.iter().map(String::as_str)).map(str::to_owned);
         self
     }
