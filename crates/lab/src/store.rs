@@ -401,7 +401,8 @@ fn write_measures(path: &Path, records: &[RunRecord]) -> Result<(), StoreError> 
     })
 }
 
-fn manifest(plan: &Plan, runs: u64) -> Manifest {
+/// What a plan of which so many runs were made says of itself.
+pub fn manifest(plan: &Plan, runs: u64) -> Manifest {
     let request = &plan.request;
     Manifest {
         version: env!("CARGO_PKG_VERSION").to_owned(),
