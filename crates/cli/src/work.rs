@@ -30,6 +30,8 @@ pub enum Failure {
     Spec(SpecError),
     /// The runs, or their keeping, failed; what was finished is in the directory.
     Run(RunError, PathBuf),
+    /// A run failed whose results are kept nowhere.
+    Search(RunError),
     /// Results could not be read.
     Store(StoreError),
     /// Tables, figures or the report could not be made.
@@ -58,6 +60,7 @@ impl fmt::Display for Failure {
                 "error: {error}\nFinished runs are kept in {}; the same command goes on from there.",
                 directory.display()
             ),
+            Failure::Search(error) => write!(f, "error: {error}"),
             Failure::Store(error) => write!(f, "error: {error}"),
             Failure::Outputs(error) => write!(f, "error: {error}"),
             Failure::Output(error) => write!(f, "error: cannot write to standard output: {error}"),
@@ -139,7 +142,7 @@ fn work(file: &str, text: String, common: &Common, captures: &[(String, PathBuf)
         captured: plan.experiments.first().map(|experiment| experiment.id.clone()),
     };
     let store = Store::create(&directory).map_err(Failure::Store)?;
-    let jobs = common.jobs.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize);
+    let jobs = jobs(common.jobs);
     let bar = Bar::new();
     let results = run::run(&plan, &store, &runner, jobs, &bar);
     bar.clear();
@@ -147,6 +150,11 @@ fn work(file: &str, text: String, common: &Common, captures: &[(String, PathBuf)
     let outputs = Outputs::make(&results, Reference::embedded())?;
     outputs.write(&directory)?;
     summary(&outputs, &directory, common.only.is_empty())
+}
+
+/// How many runs to make at a time: as asked, or one for each core.
+pub fn jobs(asked: Option<u32>) -> usize {
+    asked.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize)
 }
 
 /// Says in a few lines what was made.
