@@ -29,7 +29,7 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     let jobs = jobs(arguments.jobs);
     let bar = (!arguments.quiet).then(Bar::new);
     let watch: &dyn Watch = bar.as_ref().map_or(&Unwatched, |bar| bar);
-    watch.stage("searching");
+    watch.stage("1 of 2: searching");
     let search = advise::find(&question, jobs, watch).map_err(refused)?;
     let evidence = Evidence::plan(&question, &search).map_err(refused)?;
     let results = show(&evidence, question.seed, store.as_ref(), jobs, watch)?;
@@ -87,7 +87,7 @@ fn refused(error: AdviseError) -> Failure {
 
 /// Runs the evidence by the ordinary engine: into a directory, or only in memory.
 fn show(evidence: &Evidence, seed: u64, store: Option<&Store>, jobs: usize, watch: &dyn Watch) -> Result<Results, Failure> {
-    watch.stage("showing it again with other losses");
+    watch.stage("2 of 2: confirming with other losses");
     let plan = Plan::new(Request {
         file: "spec.toml".to_owned(),
         text: evidence.spec.clone(),

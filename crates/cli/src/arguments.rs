@@ -121,10 +121,10 @@ pub struct Advise {
     /// Largest IP packet.
     #[arg(long, value_name = "SIZE", default_value = "1500 B", value_parser = quantity::<Size>)]
     pub mtu: Size,
-    /// Size of a message; one that fills a packet if left out.
+    /// Size of a message [default: what fills a packet].
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Size>)]
     pub message: Option<Size>,
-    /// What the link's queue holds, as '50 packets' or 64KiB; a round trip's worth of packets if left out.
+    /// What the link's queue holds, as '50 packets' or 64KiB [default: a round trip's worth of packets].
     #[arg(long, value_name = "AMOUNT", value_parser = quantity::<Amount>)]
     pub queue: Option<Amount>,
     /// Numbers of streams to try [default: 1,2,4,8].
@@ -136,7 +136,7 @@ pub struct Advise {
     /// Profiles to try, the preferred one first [default: rfc9260,rfc4960,rfc2960].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub profile: Vec<String>,
-    /// How long each run is measured, in simulated time; by the path if left out.
+    /// How long each run is measured, in simulated time [default: by the path].
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub duration: Option<Span>,
     /// The seed that all randomness comes from.
@@ -145,7 +145,7 @@ pub struct Advise {
     /// How many runs to make at a time; one for each core if left out.
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: Option<u32>,
-    /// Where the evidence goes; it is only shown if left out.
+    /// Where the evidence goes [default: it is only shown].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// No progress bar.

@@ -1,5 +1,7 @@
 //! The evidence: what the search found, shown again by the ordinary engine with losses that the search did not meet.
 
+use std::ops::RangeInclusive;
+
 use super::grid;
 use super::search::Search;
 use super::spec::{self, CANDIDATES, FLOW, GOODPUT};
@@ -9,7 +11,7 @@ use crate::model::{Results, RunRecord};
 use crate::statistics::{Summary, paired_difference};
 
 /// Events that advice may cost in all: about half a minute on two cores.
-pub const EVENTS: u64 = 60_000_000;
+pub const EVENTS: u64 = 80_000_000;
 /// Events of these that the search may take.
 pub const SEARCH_EVENTS: u64 = EVENTS / 5 * 3;
 
@@ -17,7 +19,7 @@ pub const SEARCH_EVENTS: u64 = EVENTS / 5 * 3;
 const MANY: [isize; 9] = [-8, -4, -2, -1, 0, 1, 2, 4, 8];
 const FEW: [isize; 5] = [-4, -1, 0, 1, 4];
 /// Runs of each point: at least, and at most.
-const REPLICATIONS: std::ops::RangeInclusive<u32> = 10..=40;
+const REPLICATIONS: RangeInclusive<u32> = 10..=60;
 
 /// What is to be run for the evidence.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,19 +60,14 @@ impl Evidence {
             buffers = of(&FEW);
         }
         let affordable = u32::try_from(runs / points(&buffers)).unwrap_or(u32::MAX);
-        let replications = needed(search).min(affordable).clamp(*REPLICATIONS.start(), *REPLICATIONS.end());
+        let without_chance = search.margin.is_some_and(|margin| margin.deviation == 0.0);
+        let replications = match without_chance {
+            true => *REPLICATIONS.start(),
+            false => affordable.clamp(*REPLICATIONS.start(), *REPLICATIONS.end()),
+        };
         let spec = spec::evidence(&spec::Evidence { question, chosen, buffers: &buffers, replications });
         Ok(Self { chosen, buffers, replications, spec })
     }
-}
-
-/// Runs after which an interval should clear the target, if the search saw the truth; half as many again for safety.
-fn needed(search: &Search) -> u32 {
-    let Some(margin) = search.margin.filter(|margin| margin.mean > 0.0) else {
-        return *REPLICATIONS.end();
-    };
-    let widths = 2.1 * margin.deviation / margin.mean;
-    (1.5 * widths * widths).ceil().min(1e6) as u32
 }
 
 /// What holds a sender back.
@@ -145,7 +142,7 @@ impl Advice {
                 tried.extend(point.judged(setting, question.share, &reference, &without));
             }
         }
-        let advised = confirmed(&tried, evidence);
+        let advised = confirmed(&tried, evidence.chosen);
         Advice {
             question: question.clone(),
             search: search.clone(),
@@ -162,14 +159,15 @@ impl Advice {
     }
 }
 
-/// The chosen setting where the evidence shows it, else the next larger buffer with as many streams that it does show.
-fn confirmed(tried: &[Tried], evidence: &Evidence) -> Option<usize> {
-    let chosen = evidence.chosen;
-    let candidate = |tried: &Tried| {
+/// The chosen setting where the evidence shows it, else the next larger one that it does show: with more streams, then with
+/// a larger buffer. Smaller ones are not looked at: among many that are not enough one may seem so by luck.
+fn confirmed(tried: &[Tried], chosen: Setting) -> Option<usize> {
+    let candidates = tried.iter().enumerate().filter(|(_, tried)| {
         let larger = tried.setting.buffer.is_some() && tried.setting.buffer >= chosen.buffer;
-        tried.setting.streams == chosen.streams && larger && tried.answer == Answer::Holds
-    };
-    tried.iter().position(candidate)
+        larger && tried.setting.streams >= chosen.streams && tried.answer == Answer::Holds
+    });
+    let first = candidates.min_by_key(|(_, tried)| (tried.setting.buffer, tried.setting.streams));
+    first.map(|(place, _)| place)
 }
 
 /// The runs of one point of the evidence.
@@ -228,3 +226,6 @@ impl<'a> Point<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

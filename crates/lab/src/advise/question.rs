@@ -168,6 +168,13 @@ impl Question {
         self.queue.unwrap_or_else(|| Amount::Packets(self.bandwidth_delay().div_ceil(self.mtu.0).max(LEAST_QUEUE)))
     }
 
+    /// More packets in a second than are to be expected: what the link takes, or five times what losses leave to TCP
+    /// (1.22 / √p in a round trip; Mathis, Semke, Mahdavi, Ott 1997). It only guesses what a run costs.
+    fn packet_rate(&self) -> f64 {
+        let link = self.rate.0 as f64 / 8.0 / self.mtu.0 as f64;
+        link.min(5.0 * 1.22 / self.loss.0.sqrt() / self.rtt.seconds())
+    }
+
     /// User data of a message, bytes.
     pub fn message(&self) -> u64 {
         self.message.map_or(self.mtu.0 - HEADERS, |message| message.0)
@@ -180,13 +187,12 @@ impl Question {
     }
 
     /// How long a run is. Measured are 400 round trips, at least 20 s (a lost retransmission costs seconds on any path) and
-    /// at most 400 s, but not more than 50 000 packets at the link's full rate, unless that were less than 5 s: many short
-    /// runs say as much as few long ones. Before come 20 round trips and a second for the handshake and the first slow
-    /// start.
+    /// at most 400 s, but not more than the time of 50 000 packets, unless that were less than 5 s: many short runs say as much
+    /// as few long ones. Before come 20 round trips and a second for the handshake and the first slow start.
     pub fn timing(&self) -> Timing {
         let by_path = (400 * self.rtt.0).clamp(20 * SECOND, 400 * SECOND);
-        let packets = u128::from(self.mtu.0) * 8 * 50_000 * u128::from(SECOND) / u128::from(self.rate.0);
-        let by_cost = u64::try_from(packets).unwrap_or(u64::MAX).max(5 * SECOND);
+        let by_cost = (50_000.0 / self.packet_rate() * SECOND as f64).min(1e18) as u64;
+        let by_cost = by_cost.max(5 * SECOND);
         let measured = self.duration.map_or(by_path.min(by_cost), |duration| duration.0);
         let whole = |nanos: u64| nanos.div_ceil(100 * MILLISECOND) * 100 * MILLISECOND;
         let begin = whole(SECOND + 20 * self.rtt.0);

@@ -44,14 +44,22 @@ pub enum Found {
     OfOwn(Setting),
     /// It reaches the share of the best, but not with a smaller buffer than a candidate before it.
     NotSmaller,
-    /// It does not reach the share of the best with any buffer.
+    /// It surely does not reach the share of the best, whatever the buffer.
     Behind,
-    /// It could not be told.
+    /// It may reach the share of the best, but even without limit that is not sure.
+    Unsure,
+    /// No buffer was found that surely does.
     Open,
 }
 
-/// Runs of every candidate without limit, before they are ranked.
+/// Runs of every candidate without limit, before they are ranked; those that lie close together have up to four times as
+/// many, as long as ranking costs less than a quarter of what may be spent.
 const RANKING: u32 = 8;
+const RANKING_SPENDS: f64 = 0.25;
+
+/// Comparisons that a search is guessed to need, for each number of streams and for each further candidate, and the runs
+/// that one takes: for an estimate of the time left, no more.
+const GUESSED: (usize, usize, usize) = (4, 2, 12);
 
 /// Searches.
 ///
@@ -62,7 +70,10 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
     let fewest = question.streams[0];
     let unlimited = |control| Setting { control, streams: fewest, buffer: None };
     let references: Vec<Setting> = (0..controls.len()).map(unlimited).collect();
-    trials.ensure(&references, RANKING)?;
+    let comparisons = GUESSED.0 * question.streams.len() + GUESSED.1 * controls.len();
+    trials.expect(controls.len() * RANKING as usize + comparisons * GUESSED.2);
+    rank(trials, &references)?;
+    trials.expect(comparisons * GUESSED.2);
     let mean = |trials: &Trials<'_>, control: usize| {
         let values = trials.goodputs(unlimited(control));
         values.iter().sum::<f64>() / values.len().max(1) as f64
@@ -74,7 +85,11 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
     let mut found = Vec::new();
     for control in 0..controls.len() {
         let reference = unlimited(best);
-        let reaches = control == best || halving.holds(unlimited(control), reference)?;
+        let answer = match control == best {
+            true => Answer::Holds,
+            false => halving.trials.test(unlimited(control), question.share, reference)?,
+        };
+        let reaches = answer == Answer::Holds;
         let guess = halving.guess(means[if reaches { best } else { control }]);
         found.push(match (reaches, chosen) {
             (true, Some((place, _))) if !halving.beats(control, place, reference)? => Found::NotSmaller,
@@ -93,6 +108,7 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
                 let own = halving.smallest(control, unlimited(control), guess)?;
                 own.map_or(Found::Open, |(_, setting)| Found::OfOwn(setting))
             }
+            (false, _) if answer == Answer::Open => Found::Unsure,
             (false, _) => Found::Behind,
         });
     }
@@ -112,6 +128,26 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
         events: trials.events(),
         exhausted: trials.exhausted(),
     })
+}
+
+/// Runs the candidates without limit until the best is known from those that come near it.
+fn rank(trials: &mut Trials<'_>, references: &[Setting]) -> Result<(), AdviseError> {
+    let mut near = references.to_vec();
+    for round in 0..3 {
+        trials.ensure(&near, RANKING << round)?;
+        let sum = |trials: &Trials<'_>, setting: &Setting| trials.goodputs(*setting).iter().sum::<f64>();
+        let Some(best) = near.iter().copied().max_by(|a, b| sum(trials, a).total_cmp(&sum(trials, b))) else {
+            break;
+        };
+        near.retain(|&setting| {
+            let margin = super::trials::margin(trials.goodputs(setting), 1.0, trials.goodputs(best));
+            setting == best || margin.is_some_and(|margin| super::trials::judge(&margin) == Answer::Open)
+        });
+        if near.len() < 2 || trials.spent(RANKING_SPENDS) {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Halves the grid: a larger buffer is taken never to carry less.

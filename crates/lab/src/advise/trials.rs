@@ -56,7 +56,7 @@ pub enum Answer {
 /// Runs at first, at least for a yes, and at most.
 const FIRST: u32 = 4;
 const LEAST: u32 = 8;
-const MOST: u32 = 32;
+const MOST: u32 = 64;
 
 /// Runs of settings, and how many events they may cost.
 pub struct Trials<'a> {
@@ -88,6 +88,16 @@ impl<'a> Trials<'a> {
     /// Events simulated.
     pub fn events(&self) -> u64 {
         self.events
+    }
+
+    /// Tells whoever watches how many runs are still to be expected.
+    pub fn expect(&self, runs: usize) {
+        self.watch.expect(runs as f64 * self.question.timing().end.seconds());
+    }
+
+    /// Whether such a part of what may be spent is spent.
+    pub fn spent(&self, part: f64) -> bool {
+        self.events as f64 >= self.budget as f64 * part
     }
 
     /// Whether no more may be spent.

@@ -80,22 +80,25 @@ fn recommendation(advice: &Advice) -> String {
     line("profile", control.profile.clone());
     line("expected goodput", format!("{} (mean of {} runs with its 95 % interval)", goodput(&advised.goodput), advice.replications));
     line("", format!("= {} of the {reference} of {best} without limit", share(&advised.share)));
-    line("limited by", limit(advised));
+    for (place, part) in limit(advised).iter().enumerate() {
+        line(if place == 0 { "limited by" } else { "" }, part.clone());
+    }
     text
 }
 
 /// What holds the advised setting back, with the numbers that say so.
-fn limit(tried: &Tried) -> String {
+fn limit(tried: &Tried) -> Vec<String> {
     let (cost, half) = (tried.cost.0 * 100.0, tried.cost.1 * 100.0);
-    let buffer = format!("no limit at all would add {cost:.1} ± {half:.1} %");
+    let decimals = if tried.utilization < 10.0 { 1 } else { 0 };
+    let used = format!("{:.decimals$} % of the link's rate is in use", tried.utilization);
+    let buffer = format!("a buffer without limit would change the goodput by {cost:+.1} ± {half:.1} %");
     match tried.limit {
-        Limit::Link => format!("the link: {:.0} % of its rate is in use", tried.utilization),
-        Limit::Buffer => format!("the buffer, as far as was asked: {buffer}"),
-        Limit::Congestion => format!(
-            "congestion control: the losses keep its window at {:.1} packets on average, the link is {} % in use, {buffer}",
-            tried.mean_cwnd,
-            table::readable(tried.utilization, None).0
-        ),
+        Limit::Link => vec![format!("the link: {used}")],
+        Limit::Buffer => vec!["the buffer, within the share asked for".to_owned(), used, buffer],
+        Limit::Congestion => {
+            let window = format!("congestion control: its window is {:.1} packets on average", tried.mean_cwnd);
+            vec![window, used, buffer]
+        }
     }
 }
 
@@ -157,9 +160,10 @@ fn needs(finding: &Finding, advice: &Advice) -> String {
     match finding.found {
         Found::OfBest(found) => setting(found),
         Found::OfOwn(found) => format!("{} for {wanted} % of its own", setting(found)),
-        Found::NotSmaller => "no smaller buffer than the ones before".to_owned(),
-        Found::Behind => "does not reach the share with any buffer".to_owned(),
-        Found::Open => "could not be told".to_owned(),
+        Found::NotSmaller => "no smaller buffer than those above".to_owned(),
+        Found::Behind => "too little with any buffer".to_owned(),
+        Found::Unsure => "not surely enough with any buffer".to_owned(),
+        Found::Open => "no buffer that is surely enough was found".to_owned(),
     }
 }
 
@@ -170,8 +174,10 @@ fn doubts(advice: &Advice) -> String {
     {
         let _ = writeln!(
             text,
-            "The search chose {}; fresh losses did not confirm it, so that the next buffer that they do confirm is advised.",
-            x_of(chosen.buffer)
+            "The search chose {} and {}; fresh losses did not confirm it, so that the next larger setting that they do confirm \
+             is advised.",
+            x_of(chosen.buffer),
+            count(chosen.streams)
         );
     }
     if advice.search.exhausted {

@@ -12,8 +12,12 @@ fn what_is_left_out_follows_the_path() {
     assert_eq!(question.queue(), Amount::Packets(467));
     assert_eq!(question.message(), 1452);
     assert_eq!(question.least_buffer(), 1500);
-    // 1 s + 20 x 0.56 s = 12.2 s; 50 000 packets of 12 000 bits take 60 s, less than 400 x 0.56 s.
-    assert_eq!(question.timing(), Timing { begin: Span(12_200 * MILLISECOND), end: Span(72_200 * MILLISECOND) });
+    // 1 s + 20 x 0.56 s = 12.2 s; 400 x 0.56 s = 224 s: losses leave 5 x 12.2 packets to a round trip, 109 to a second, and
+    // 50 000 of them take longer.
+    assert_eq!(question.timing(), Timing { begin: Span(12_200 * MILLISECOND), end: Span(236_200 * MILLISECOND) });
+    // Without losses the link's 833 packets in a second count: 60 s.
+    let question = Question { loss: Probability(0.0), ..question };
+    assert_eq!(question.timing().end, Span(72_200 * MILLISECOND));
 }
 
 #[test]
