@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -11,8 +10,8 @@ use anabranch_lab::advise::spec::FIGURE;
 use anabranch_lab::advise::trials::{Unwatched, Watch};
 use anabranch_lab::advise::{self, AdviseError, Question, words};
 use anabranch_lab::model::{Results, SeriesStore};
-use anabranch_lab::output::Outputs;
 use anabranch_lab::output::terminal::{self, Terminal};
+use anabranch_lab::output::{OutputError, Outputs};
 use anabranch_lab::plan::{Plan, Request};
 use anabranch_lab::reference::Reference;
 use anabranch_lab::run::{self, Progress, Simulator};
@@ -25,7 +24,12 @@ use crate::work::{Failure, jobs};
 /// Searches, runs the evidence, and says what came out.
 pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     let question = question(arguments).checked().map_err(refused)?;
-    let store = arguments.out.as_deref().map(Store::create).transpose().map_err(Failure::Store)?;
+    let store = arguments
+        .out
+        .as_deref()
+        .map(Store::create)
+        .transpose()
+        .map_err(|error| Failure::Directory(Box::new(error)))?;
     let jobs = jobs(arguments.jobs);
     let bar = (!arguments.quiet).then(Bar::new);
     let watch: &dyn Watch = bar.as_ref().map_or(&Unwatched, |bar| bar);
@@ -37,11 +41,20 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
         bar.clear();
     }
     let advice = Advice::of(&question, &search, &evidence, &results);
-    let outputs = Outputs::make(&results, Reference::embedded())?;
+    let outputs = Outputs::make(&results, Reference::embedded())
+        .map_err(|error| Failure::Show(Box::new(error)))?;
     let text = words::whole(&advice);
     if let Some(directory) = &arguments.out {
-        outputs.write(directory)?;
-        keep(&directory.join("advice.txt"), &text)?;
+        outputs
+            .write(directory)
+            .map_err(|error| Failure::Outputs(Box::new(error), directory.clone()))?;
+        let path = directory.join("advice.txt");
+        fs::write(&path, &text).map_err(|source| {
+            Failure::Outputs(
+                Box::new(OutputError::Io { path, source }),
+                directory.clone(),
+            )
+        })?;
     }
     let mut out = io::stdout().lock();
     write!(out, "{text}")?;
@@ -51,7 +64,11 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     if let Some(directory) = &arguments.out {
         let directory = directory.display();
         writeln!(out, "\nreport: {directory}/report.html")?;
-        writeln!(out, "change and rerun: anabranch run {directory}/spec.toml --seed {} --out {directory}", question.seed)?;
+        writeln!(
+            out,
+            "change and rerun: anabranch run {directory}/spec.toml --seed {} --out {directory}",
+            question.seed
+        )?;
     }
     Ok(())
 }
@@ -64,7 +81,10 @@ fn question(arguments: &Advise) -> Question {
     question.queue = arguments.queue;
     question.duration = arguments.duration;
     question.seed = arguments.seed;
-    let lists = [(&arguments.profile, &mut question.profiles), (&arguments.congestion, &mut question.congestion)];
+    let lists = [
+        (&arguments.profile, &mut question.profiles),
+        (&arguments.congestion, &mut question.congestion),
+    ];
     for (named, list) in lists {
         if !named.is_empty() {
             list.clone_from(named);
@@ -86,7 +106,13 @@ fn refused(error: AdviseError) -> Failure {
 }
 
 /// Runs the evidence by the ordinary engine: into a directory, or only in memory.
-fn show(evidence: &Evidence, seed: u64, store: Option<&Store>, jobs: usize, watch: &dyn Watch) -> Result<Results, Failure> {
+fn show(
+    evidence: &Evidence,
+    seed: u64,
+    store: Option<&Store>,
+    jobs: usize,
+    watch: &dyn Watch,
+) -> Result<Results, Failure> {
     watch.stage("2 of 2: confirming with other losses");
     let plan = Plan::new(Request {
         file: "spec.toml".to_owned(),
@@ -96,24 +122,28 @@ fn show(evidence: &Evidence, seed: u64, store: Option<&Store>, jobs: usize, watc
     })?;
     let Some(store) = store else {
         let units = Unit::all(&plan);
-        watch.expect(units.iter().map(|unit| unit.point.spec.world.duration.seconds()).sum());
+        watch.expect(
+            units
+                .iter()
+                .map(|unit| unit.point.spec.world.duration.seconds())
+                .sum(),
+        );
         let heard = |record: &anabranch_lab::model::RunRecord| watch.did(record.simulated);
-        let records = run::in_memory(&units, seed, &Simulator::default(), jobs, &heard).map_err(Failure::Search)?;
+        let records = run::in_memory(&units, seed, &Simulator::default(), jobs, &heard)
+            .map_err(|error| Failure::Search(Box::new(error)))?;
         return Ok(Results {
-            manifest: store::manifest(&plan, records.len() as u64),
+            manifest: store::manifest(&plan, &records),
             spec: plan.spec.clone(),
             records,
             series: SeriesStore::Memory(Vec::new()),
         });
     };
     let directory = store.directory();
-    keep(&directory.join("spec.toml"), &evidence.spec)?;
+    let path = directory.join("spec.toml");
+    fs::write(&path, &evidence.spec)
+        .map_err(|source| Failure::Directory(Box::new(StoreError::Write { path, source })))?;
     run::run(&plan, store, &Simulator::default(), jobs, &Passed(watch))
-        .map_err(|error| Failure::Run(error, directory.to_owned()))
-}
-
-fn keep(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|source| Failure::Store(StoreError::Write { path: path.to_owned(), source }))
+        .map_err(|error| Failure::Run(Box::new(error), directory.to_owned()))
 }
 
 /// Passes on how far a run of the ordinary engine is.
@@ -138,12 +168,17 @@ struct Bar {
 impl Bar {
     fn new() -> Self {
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(5));
-        let style = ProgressStyle::with_template("{bar:32} {percent:>3} %  {msg}, {human_pos} simulated seconds, {per_sec}  {eta} left");
+        let style = ProgressStyle::with_template(
+            "{bar:32} {percent:>3} %  {msg}, {human_pos} simulated seconds, {per_sec}  {eta} left",
+        );
         if let Ok(style) = style {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
         bar.enable_steady_tick(Duration::from_millis(200));
-        Self { bar, done: Mutex::new(0.0) }
+        Self {
+            bar,
+            done: Mutex::new(0.0),
+        }
     }
 
     fn clear(&self) {
@@ -151,7 +186,10 @@ impl Bar {
     }
 
     fn done(&self, seconds: f64) -> f64 {
-        let mut done = self.done.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut done = self
+            .done
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
         *done += seconds;
         *done
     }
@@ -163,7 +201,8 @@ impl Watch for Bar {
     }
 
     fn expect(&self, seconds: f64) {
-        self.bar.set_length((self.done(0.0) + seconds).ceil() as u64);
+        self.bar
+            .set_length((self.done(0.0) + seconds).ceil() as u64);
     }
 
     fn did(&self, seconds: f64) {

@@ -160,16 +160,26 @@ fn quantity<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
 
 /// Reads a rate; `10Mbit` stands for `10 Mbit/s`.
 fn rate(text: &str) -> Result<Rate, String> {
-    if text.trim_end().ends_with("bit") { format!("{}/s", text.trim_end()).parse() } else { text.parse() }
+    if text.trim_end().ends_with("bit") {
+        format!("{}/s", text.trim_end()).parse()
+    } else {
+        text.parse()
+    }
 }
 
 /// Reads a share: `1%`, or `0.01`.
 fn share(text: &str) -> Result<f64, String> {
     let wrong = || format!("found {text:?}; write a share of 0 % to 100 % as 1% or 0.01");
     let trimmed = text.trim();
-    let (number, divisor) = trimmed.strip_suffix('%').map_or((trimmed, 1.0), |number| (number.trim_end(), 100.0));
+    let (number, divisor) = trimmed
+        .strip_suffix('%')
+        .map_or((trimmed, 1.0), |number| (number.trim_end(), 100.0));
     let share = number.parse::<f64>().map_err(|_| wrong())? / divisor;
-    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(wrong()) }
+    if (0.0..=1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err(wrong())
+    }
 }
 
 fn loss(text: &str) -> Result<Probability, String> {
@@ -205,8 +215,12 @@ pub struct Common {
 /// Reads `LINK=FILE`.
 fn capture(text: &str) -> Result<(String, PathBuf), String> {
     match text.split_once('=') {
-        Some((link, file)) if !link.is_empty() && !file.is_empty() => Ok((link.to_owned(), file.into())),
-        _ => Err(format!("found {text:?}; write LINK=FILE.pcapng, for example satellite=satellite.pcapng")),
+        Some((link, file)) if !link.is_empty() && !file.is_empty() => {
+            Ok((link.to_owned(), file.into()))
+        }
+        _ => Err(format!(
+            "found {text:?}; write LINK=FILE.pcapng, for example satellite=satellite.pcapng"
+        )),
     }
 }
 
@@ -223,8 +237,14 @@ mod tests {
     #[test]
     fn quantities_of_a_path_are_read_with_and_without_spaces() {
         assert_eq!(quantity::<Span>("560ms"), Ok(Span(560_000_000)));
-        assert_eq!([rate("10Mbit"), rate("10 Mbit/s")], [Ok(Rate(10_000_000)), Ok(Rate(10_000_000))]);
-        assert_eq!([share("1%"), share("1 %"), share("0.01"), share("0")], [Ok(0.01), Ok(0.01), Ok(0.01), Ok(0.0)]);
+        assert_eq!(
+            [rate("10Mbit"), rate("10 Mbit/s")],
+            [Ok(Rate(10_000_000)), Ok(Rate(10_000_000))]
+        );
+        assert_eq!(
+            [share("1%"), share("1 %"), share("0.01"), share("0")],
+            [Ok(0.01), Ok(0.01), Ok(0.01), Ok(0.0)]
+        );
         for wrong in ["", "%", "101%", "-1%", "nan", "1.5", "1 percent"] {
             assert!(share(wrong).is_err(), "{wrong:?}");
         }
@@ -233,7 +253,10 @@ mod tests {
 
     #[test]
     fn a_capture_names_a_link_and_a_file() {
-        assert_eq!(capture("wire=a=b.pcapng"), Ok(("wire".to_owned(), PathBuf::from("a=b.pcapng"))));
+        assert_eq!(
+            capture("wire=a=b.pcapng"),
+            Ok(("wire".to_owned(), PathBuf::from("a=b.pcapng")))
+        );
         for wrong in ["wire", "=file", "wire="] {
             assert!(capture(wrong).is_err(), "{wrong}");
         }

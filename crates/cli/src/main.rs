@@ -9,6 +9,7 @@ mod arguments;
 mod progress;
 mod work;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -28,9 +29,12 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads our output has seen enough.
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
         Err(failure) => {
-            eprintln!("{failure}");
+            // Nobody may be reading.
+            let _ = writeln!(std::io::stderr(), "{failure}");
             ExitCode::from(failure.status())
         }
     }

@@ -31,7 +31,8 @@ impl Progress for Bar {
     fn begin(&self, runs: usize, finished: usize, seconds: f64) {
         self.0.set_length(seconds.ceil() as u64);
         if finished > 0 && runs > finished {
-            self.0.set_prefix(format!("{finished} of {runs} runs were there"));
+            self.0
+                .set_prefix(format!("{finished} of {runs} runs were there"));
         }
         self.0.enable_steady_tick(Duration::from_millis(200));
     }

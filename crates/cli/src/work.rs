@@ -16,7 +16,7 @@ use anabranch_lab::spec::nearest::nearest;
 use anabranch_lab::spec::problem::SpecError;
 use anabranch_lab::spec::schema::json_schema;
 use anabranch_lab::store::{Store, StoreError};
-use anabranch_lab::world::{CaptureRequest, WorldError};
+use anabranch_lab::world::{self, CaptureRequest};
 
 use crate::arguments::{Common, Reproduce, Run};
 use crate::progress::Bar;
@@ -27,15 +27,19 @@ pub enum Failure {
     /// The command line asks for something that is not there.
     Asked(String),
     /// The spec is wrong.
-    Spec(SpecError),
+    Spec(Box<SpecError>),
     /// The runs, or their keeping, failed; what was finished is in the directory.
-    Run(RunError, PathBuf),
+    Run(Box<RunError>, PathBuf),
     /// A run failed whose results are kept nowhere.
-    Search(RunError),
+    Search(Box<RunError>),
+    /// The results directory cannot be used; nothing was run.
+    Directory(Box<StoreError>),
     /// Results could not be read.
-    Store(StoreError),
-    /// Tables, figures or the report could not be made.
-    Outputs(OutputError),
+    Store(Box<StoreError>),
+    /// Tables, figures or the report could not be made of results.
+    Show(Box<OutputError>),
+    /// Tables, figures or the report could not be written; the runs are in the directory.
+    Outputs(Box<OutputError>, PathBuf),
     /// Standard output does not take more.
     Output(io::Error),
 }
@@ -44,7 +48,7 @@ impl Failure {
     /// The exit status: 2 where nothing was run because of what was asked, 1 for everything else.
     pub fn status(&self) -> u8 {
         match self {
-            Failure::Asked(_) | Failure::Spec(_) | Failure::Run(RunError::World { source: WorldError::NoSuchLink { .. }, .. }, _) => 2,
+            Failure::Asked(_) | Failure::Spec(_) => 2,
             _ => 1,
         }
     }
@@ -55,28 +59,34 @@ impl fmt::Display for Failure {
         match self {
             Failure::Asked(message) => write!(f, "error: {message}"),
             Failure::Spec(error) => error.fmt(f),
-            Failure::Run(error, directory) => write!(
-                f,
-                "error: {error}\nFinished runs are kept in {}; the same command goes on from there.",
-                directory.display()
-            ),
             Failure::Search(error) => write!(f, "error: {error}"),
+            Failure::Directory(error) => {
+                write!(
+                    f,
+                    "error: {error}\nNothing was run; `--out DIR` names another directory."
+                )
+            }
+            Failure::Run(error, directory) => kept(f, error, directory),
+            Failure::Outputs(error, directory) => kept(f, error, directory),
             Failure::Store(error) => write!(f, "error: {error}"),
-            Failure::Outputs(error) => write!(f, "error: {error}"),
+            Failure::Show(error) => write!(f, "error: {error}"),
             Failure::Output(error) => write!(f, "error: cannot write to standard output: {error}"),
         }
     }
 }
 
-impl From<SpecError> for Failure {
-    fn from(error: SpecError) -> Self {
-        Failure::Spec(error)
-    }
+/// An error on the way, and where the work so far is.
+fn kept(f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display, directory: &Path) -> fmt::Result {
+    let directory = directory.display();
+    write!(
+        f,
+        "error: {error}\nFinished runs are kept in {directory}; the same command goes on from there."
+    )
 }
 
-impl From<OutputError> for Failure {
-    fn from(error: OutputError) -> Self {
-        Failure::Outputs(error)
+impl From<SpecError> for Failure {
+    fn from(error: SpecError) -> Self {
+        Failure::Spec(Box::new(error))
     }
 }
 
@@ -104,29 +114,52 @@ pub fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
     let name = &arguments.paper;
     let text = match paper(name) {
         Some(paper) => paper.spec.ok_or_else(|| {
-            Failure::Asked(format!("{name} cannot be reproduced yet: {} is missing", paper.missing))
+            Failure::Asked(format!(
+                "{name} cannot be reproduced yet: {} is missing",
+                paper.missing
+            ))
         })?,
         None => return Err(Failure::Asked(unknown_paper(name))),
     };
-    work(&format!("{name}.toml"), text.to_owned(), &arguments.common, &[])
+    work(
+        &format!("{name}.toml"),
+        text.to_owned(),
+        &arguments.common,
+        &[],
+    )
 }
 
 fn unknown_paper(name: &str) -> String {
     let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-    let hint = nearest(name, names.iter().copied()).map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-    format!("found {name:?}, but no paper has this name; known are: {}{hint}", names.join(", "))
+    let hint = nearest(name, names.iter().copied())
+        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    format!(
+        "found {name:?}, but no paper has this name; known are: {}{hint}",
+        names.join(", ")
+    )
 }
 
 /// Runs a spec of the user's own.
 pub fn run(arguments: &Run) -> Result<(), Failure> {
     let path = &arguments.spec;
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::Asked(format!("cannot read the spec {}: {error}", path.display())))?;
-    work(&path.display().to_string(), text, &arguments.common, &arguments.capture)
+    let text = fs::read_to_string(path).map_err(|error| {
+        Failure::Asked(format!("cannot read the spec {}: {error}", path.display()))
+    })?;
+    work(
+        &path.display().to_string(),
+        text,
+        &arguments.common,
+        &arguments.capture,
+    )
 }
 
 /// Plans, runs, and writes everything that a spec asks for.
-fn work(file: &str, text: String, common: &Common, captures: &[(String, PathBuf)]) -> Result<(), Failure> {
+fn work(
+    file: &str,
+    text: String,
+    common: &Common,
+    captures: &[(String, PathBuf)],
+) -> Result<(), Failure> {
     let plan = Plan::new(Request {
         file: file.to_owned(),
         text,
@@ -136,32 +169,70 @@ fn work(file: &str, text: String, common: &Common, captures: &[(String, PathBuf)
         quick: common.quick,
         seed: common.seed,
     })?;
-    let directory = common.out.clone().unwrap_or_else(|| PathBuf::from(&plan.spec.name));
+    let directory = common
+        .out
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(&plan.spec.name));
+    check_captures(&plan, captures)?;
     let runner = Simulator {
-        captures: captures.iter().map(|(link, path)| CaptureRequest { link: link.clone(), path: path.clone() }).collect(),
-        captured: plan.experiments.first().map(|experiment| experiment.id.clone()),
+        captures: captures
+            .iter()
+            .map(|(link, path)| CaptureRequest {
+                link: link.clone(),
+                path: path.clone(),
+            })
+            .collect(),
+        captured: plan
+            .experiments
+            .first()
+            .map(|experiment| experiment.id.clone()),
     };
-    let store = Store::create(&directory).map_err(Failure::Store)?;
+    let store = Store::create(&directory).map_err(|error| Failure::Directory(Box::new(error)))?;
     let jobs = jobs(common.jobs);
     let bar = Bar::new();
     let results = run::run(&plan, &store, &runner, jobs, &bar);
     bar.clear();
-    let results = results.map_err(|error| Failure::Run(error, directory.clone()))?;
-    let outputs = Outputs::make(&results, Reference::embedded())?;
-    outputs.write(&directory)?;
+    let results = results.map_err(|error| Failure::Run(Box::new(error), directory.clone()))?;
+    let outputs_failed = |error| Failure::Outputs(Box::new(error), directory.clone());
+    let outputs = Outputs::make(&results, Reference::embedded()).map_err(outputs_failed)?;
+    outputs.write(&directory).map_err(outputs_failed)?;
     summary(&outputs, &directory, common.only.is_empty())
 }
 
 /// How many runs to make at a time: as asked, or one for each core.
 pub fn jobs(asked: Option<u32>) -> usize {
-    asked.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), |jobs| jobs as usize)
+    asked.map_or_else(
+        || thread::available_parallelism().map_or(1, usize::from),
+        |jobs| jobs as usize,
+    )
+}
+
+/// Refuses captures of links that the world of the first run does not have.
+fn check_captures(plan: &Plan, captures: &[(String, PathBuf)]) -> Result<(), Failure> {
+    let known = world::link_names(&plan.spec);
+    let known = || known.iter().map(String::as_str);
+    for (link, _) in captures {
+        if !known().any(|name| name == link) {
+            let hint = nearest(link, known())
+                .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+            let all = known().collect::<Vec<_>>().join(", ");
+            return Err(Failure::Asked(format!(
+                "found --capture {link}=..., but the links are: {all}{hint}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Says in a few lines what was made.
 fn summary(outputs: &Outputs<'_>, directory: &Path, whole: bool) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let tally = Tally::of(&outputs.tables);
-    writeln!(out, "{} runs", outputs.results.manifest.runs)?;
+    let runs = outputs.results.manifest.runs;
+    writeln!(out, "{runs} {}", if runs == 1 { "run" } else { "runs" })?;
+    for failure in outputs.results.failures() {
+        writeln!(out, "failed: {failure}")?;
+    }
     if tally.total() > 0 && whole {
         writeln!(
             out,
@@ -178,11 +249,16 @@ fn summary(outputs: &Outputs<'_>, directory: &Path, whole: bool) -> Result<(), F
 pub fn show(directory: &Path) -> Result<(), Failure> {
     let (_, results) = Store::open(directory).map_err(|error| match error {
         StoreError::Read { path, source } if source.kind() == io::ErrorKind::NotFound => {
-            Failure::Asked(format!("{} holds no results: there is no {}", directory.display(), path.display()))
+            Failure::Asked(format!(
+                "{} holds no results: there is no {}",
+                directory.display(),
+                path.display()
+            ))
         }
-        error => Failure::Store(error),
+        error => Failure::Store(Box::new(error)),
     })?;
-    let outputs = Outputs::make(&results, Reference::embedded())?;
+    let outputs = Outputs::make(&results, Reference::embedded())
+        .map_err(|error| Failure::Show(Box::new(error)))?;
     terminal::show(&outputs, Terminal::detect(), &mut io::stdout().lock())?;
     Ok(())
 }

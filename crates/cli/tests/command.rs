@@ -36,7 +36,12 @@ transport = { protocol = "tcp" }
 
 fn anabranch(directory: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
-    command.current_dir(directory).args(arguments).env("NO_COLOR", "1").output().expect("the command starts")
+    command
+        .current_dir(directory)
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .output()
+        .expect("the command starts")
 }
 
 fn status(output: &Output) -> i32 {
@@ -59,10 +64,17 @@ fn run_writes_a_directory_that_show_reads_and_is_quiet_off_a_terminal() {
     let ran = anabranch(directory.path(), &["run", "pair.toml", "--out", "results"]);
     assert_eq!((status(&ran), text(&ran.stderr)), (0, String::new()));
     for file in ["manifest.json", "measures.csv", "report.html"] {
-        assert!(directory.path().join("results").join(file).exists(), "{file}");
+        assert!(
+            directory.path().join("results").join(file).exists(),
+            "{file}"
+        );
     }
-    let manifest = fs::read_to_string(directory.path().join("results/manifest.json")).expect("a manifest");
-    assert!(!manifest.contains(&directory.path().display().to_string()), "the manifest names no path of the host");
+    let manifest =
+        fs::read_to_string(directory.path().join("results/manifest.json")).expect("a manifest");
+    assert!(
+        !manifest.contains(&directory.path().display().to_string()),
+        "the manifest names no path of the host"
+    );
     let shown = anabranch(directory.path(), &["show", "results"]);
     assert_eq!((status(&shown), text(&shown.stderr)), (0, String::new()));
 }
@@ -70,9 +82,23 @@ fn run_writes_a_directory_that_show_reads_and_is_quiet_off_a_terminal() {
 #[test]
 fn a_wrong_spec_is_status_2_and_runs_nothing() {
     let directory = with_spec();
-    let ran = anabranch(directory.path(), &["run", "pair.toml", "--set", "rate=2 Mbits", "--out", "results"]);
+    let ran = anabranch(
+        directory.path(),
+        &[
+            "run",
+            "pair.toml",
+            "--set",
+            "rate=2 Mbits",
+            "--out",
+            "results",
+        ],
+    );
     assert_eq!(status(&ran), 2);
-    assert!(text(&ran.stderr).contains("did you mean \"Mbit/s\"?"), "{}", text(&ran.stderr));
+    assert!(
+        text(&ran.stderr).contains("did you mean \"Mbit/s\"?"),
+        "{}",
+        text(&ran.stderr)
+    );
     assert!(!directory.path().join("results").exists());
 }
 
@@ -100,18 +126,28 @@ fn an_unwritable_directory_is_status_1() {
     fs::write(directory.path().join("results"), b"a file").expect("a file");
     let ran = anabranch(directory.path(), &["run", "pair.toml", "--out", "results"]);
     assert_eq!(status(&ran), 1);
-    assert!(text(&ran.stderr).contains("cannot write results"), "{}", text(&ran.stderr));
+    assert!(
+        text(&ran.stderr).contains("cannot write results"),
+        "{}",
+        text(&ran.stderr)
+    );
 }
 
 #[test]
 fn a_capture_is_a_pcapng_file() {
     let directory = with_spec();
-    let ran = anabranch(directory.path(), &["run", "pair.toml", "--capture", "wire=wire.pcapng"]);
+    let ran = anabranch(
+        directory.path(),
+        &["run", "pair.toml", "--capture", "wire=wire.pcapng"],
+    );
     assert_eq!(status(&ran), 0, "{}", text(&ran.stderr));
     let bytes = fs::read(directory.path().join("wire.pcapng")).expect("a capture");
     assert_eq!(bytes.first_chunk::<4>(), Some(&[0x0a, 0x0d, 0x0d, 0x0a]));
     assert!(bytes.len() > 100_000, "{} bytes", bytes.len());
-    let wrong = anabranch(directory.path(), &["run", "pair.toml", "--capture", "wiere=wire.pcapng"]);
+    let wrong = anabranch(
+        directory.path(),
+        &["run", "pair.toml", "--capture", "wiere=wire.pcapng"],
+    );
     assert_eq!(status(&wrong), 2, "{}", text(&wrong.stderr));
 }
 
@@ -119,7 +155,13 @@ fn a_capture_is_a_pcapng_file() {
 fn papers_lists_the_five_and_the_schema_is_json() {
     let directory = with_spec();
     let papers = text(&anabranch(directory.path(), &["papers"]).stdout);
-    for paper in ["alamgir2002", "atiquzzaman2002", "rafiq2007", "tsunoda2007", "ho2008"] {
+    for paper in [
+        "alamgir2002",
+        "atiquzzaman2002",
+        "rafiq2007",
+        "tsunoda2007",
+        "ho2008",
+    ] {
         assert!(papers.contains(paper), "{papers}");
     }
     let schema = text(&anabranch(directory.path(), &["schema"]).stdout);
@@ -130,17 +172,38 @@ fn papers_lists_the_five_and_the_schema_is_json() {
 #[test]
 fn a_part_of_a_paper_is_reproduced() {
     let directory = with_spec();
-    let ran = anabranch(directory.path(), &["reproduce", "alamgir2002", "--only", "fig-8", "--out", "results"]);
+    let ran = anabranch(
+        directory.path(),
+        &[
+            "reproduce",
+            "alamgir2002",
+            "--only",
+            "fig-8",
+            "--out",
+            "results",
+        ],
+    );
     assert_eq!(status(&ran), 0, "{}", text(&ran.stderr));
-    let table = fs::read_to_string(directory.path().join("results/tables/fig-8.csv")).expect("a table");
-    assert!(table.starts_with("series,x_name,x,metric,value,ci95,replications,unit,published,verdict\n"), "{table}");
+    let table =
+        fs::read_to_string(directory.path().join("results/tables/fig-8.csv")).expect("a table");
+    assert!(
+        table
+            .starts_with("series,x_name,x,metric,value,ci95,replications,unit,published,verdict\n"),
+        "{table}"
+    );
 }
 
 /// Numbers of simulations as `#`, and runs of blanks as one: what stays is the shape of the answer.
 fn masked(text: &str) -> String {
     let mut masked = String::new();
     for line in text.lines() {
-        let words = line.split_whitespace().map(|word| if word.parse::<f64>().is_ok() { "#" } else { word });
+        let words = line.split_whitespace().map(|word| {
+            if word.parse::<f64>().is_ok() {
+                "#"
+            } else {
+                word
+            }
+        });
         masked.push_str(&words.collect::<Vec<_>>().join(" "));
         masked.push('\n');
     }
@@ -148,48 +211,107 @@ fn masked(text: &str) -> String {
 }
 
 const SMALL_PATH: [&str; 15] = [
-    "advise", "--rtt", "100ms", "--rate", "1Mbit", "--loss", "0%", "--profile", "rfc9260", "--congestion", "sctp", "--streams",
-    "1,2", "--duration", "5s",
+    "advise",
+    "--rtt",
+    "100ms",
+    "--rate",
+    "1Mbit",
+    "--loss",
+    "0%",
+    "--profile",
+    "rfc9260",
+    "--congestion",
+    "sctp",
+    "--streams",
+    "1,2",
+    "--duration",
+    "5s",
 ];
 
 #[test]
 fn advice_is_shown_and_its_evidence_is_kept() {
     let directory = tempfile::tempdir().expect("a directory");
-    let kept: Vec<&str> = SMALL_PATH.iter().copied().chain(["--out", "kept"]).collect();
+    let kept: Vec<&str> = SMALL_PATH
+        .iter()
+        .copied()
+        .chain(["--out", "kept"])
+        .collect();
     let advised = anabranch(directory.path(), &kept);
-    assert_eq!((status(&advised), text(&advised.stderr)), (0, String::new()));
+    assert_eq!(
+        (status(&advised), text(&advised.stderr)),
+        (0, String::new())
+    );
     let words = text(&advised.stdout);
-    let advice: Vec<&str> = words.lines().take_while(|line| !line.starts_with("Goodput by receive buffer")).collect();
+    let advice: Vec<&str> = words
+        .lines()
+        .take_while(|line| !line.starts_with("Goodput by receive buffer"))
+        .collect();
     insta::assert_snapshot!("advice", masked(&advice.join("\n")));
-    for file in ["advice.txt", "spec.toml", "report.html", "manifest.json", "figures/goodput.svg", "tables/streams-2.csv"] {
+    for file in [
+        "advice.txt",
+        "spec.toml",
+        "report.html",
+        "manifest.json",
+        "figures/goodput.svg",
+        "tables/streams-2.csv",
+    ] {
         assert!(directory.path().join("kept").join(file).exists(), "{file}");
     }
     // The spec alone gives the same tables.
-    let table = |name: &str| fs::read(directory.path().join(name).join("tables/streams-1.csv")).expect("a table");
-    let again = anabranch(directory.path(), &["run", "kept/spec.toml", "--out", "again"]);
+    let table = |name: &str| {
+        fs::read(directory.path().join(name).join("tables/streams-1.csv")).expect("a table")
+    };
+    let again = anabranch(
+        directory.path(),
+        &["run", "kept/spec.toml", "--out", "again"],
+    );
     assert_eq!(status(&again), 0, "{}", text(&again.stderr));
     assert_eq!(table("kept"), table("again"));
     // Without a directory the answer is the same, and nothing is written.
     let shown = anabranch(directory.path(), &SMALL_PATH);
-    assert!(text(&shown.stdout).starts_with(&advice.join("\n")), "{}", text(&shown.stdout));
-    assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 2);
+    assert!(
+        text(&shown.stdout).starts_with(&advice.join("\n")),
+        "{}",
+        text(&shown.stdout)
+    );
+    assert_eq!(
+        fs::read_dir(directory.path()).expect("a directory").count(),
+        2
+    );
 }
 
 #[test]
 fn a_path_that_makes_no_sense_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let refused = |arguments: &[&str]| {
-        let all: Vec<&str> = ["advise", "--rate", "10Mbit"].iter().chain(arguments).copied().collect();
+        let all: Vec<&str> = ["advise", "--rate", "10Mbit"]
+            .iter()
+            .chain(arguments)
+            .copied()
+            .collect();
         let output = anabranch(directory.path(), &all);
-        assert_eq!((status(&output), text(&output.stdout)), (2, String::new()), "{arguments:?}");
+        assert_eq!(
+            (status(&output), text(&output.stdout)),
+            (2, String::new()),
+            "{arguments:?}"
+        );
         text(&output.stderr)
     };
     let unit = refused(&["--rtt", "560", "--loss", "1%"]);
     assert!(unit.contains("allowed units: s, ms, us"), "{unit}");
     let name = refused(&["--rtt", "560ms", "--loss", "1%", "--congestion", "westwod"]);
-    assert!(name.contains("allowed are sctp, westwood, binomial; did you mean `westwood`?"), "{name}");
+    assert!(
+        name.contains("allowed are sctp, westwood, binomial; did you mean `westwood`?"),
+        "{name}"
+    );
     let share = refused(&["--rtt", "560ms", "--loss", "1%", "--goodput", "100%"]);
-    assert!(share.contains("found 100 %; allowed is 1 % to 99 %"), "{share}");
+    assert!(
+        share.contains("found 100 %; allowed is 1 % to 99 %"),
+        "{share}"
+    );
     let loss = refused(&["--rtt", "560ms", "--loss", "-1%"]);
-    assert!(loss.contains("write a share of 0 % to 100 %") || loss.contains("unexpected argument"), "{loss}");
+    assert!(
+        loss.contains("write a share of 0 % to 100 %") || loss.contains("unexpected argument"),
+        "{loss}"
+    );
 }

@@ -41,8 +41,8 @@ pub enum AdviseError {
     Question(String),
     /// The spec made of the question is refused.
     #[error(transparent)]
-    Spec(#[from] SpecError),
+    Spec(#[from] Box<SpecError>),
     /// A run failed.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(#[from] Box<RunError>),
 }

@@ -8,6 +8,7 @@ use crate::model::Measure;
 use crate::spec::measure::{Counting, Weighting};
 use crate::spec::quantity::{Span, Window};
 use crate::spec::{Experiment, Metric, Spec, validate};
+use crate::world::member_name;
 
 /// What a run counted.
 #[derive(Debug)]
@@ -29,6 +30,23 @@ pub struct FlowOutcome {
     pub segment: u64,
     /// Its members.
     pub members: Vec<Tally>,
+}
+
+impl FlowOutcome {
+    /// Its members that gave up before their time, each with its reason.
+    pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
+        let count = self.members.len() as u32;
+        self.members
+            .iter()
+            .zip(0..)
+            .filter_map(move |(tally, index)| {
+                let reason = tally.failed.as_ref()?;
+                Some(format!(
+                    "{}: {reason}",
+                    member_name(&self.name, count, index)
+                ))
+            })
+    }
 }
 
 /// What was counted of a link.
@@ -180,23 +198,35 @@ fn counted(tally: &Tally, counting: Counting) -> u64 {
 fn one(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> Option<Measure> {
     let (value, unit) = value(metric, meter, outcome);
     let (series, metric) = metric.names();
-    value.is_finite().then(|| Measure { series, metric, value, unit: unit.to_owned() })
+    value.is_finite().then(|| Measure {
+        series,
+        metric,
+        value,
+        unit: unit.to_owned(),
+    })
 }
 
 /// The value of a metric and its unit; not finite where there is none.
 fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'static str) {
     let metered = |flow: &str| -> Vec<Meter> {
         let members = outcome.members(flow).0.iter();
-        members.filter_map(|tally| tally.meters.get(meter?).copied()).collect()
+        members
+            .filter_map(|tally| tally.meters.get(meter?).copied())
+            .collect()
     };
     let metered_sum = |flow: &str| metered(flow).iter().map(|meter| meter.sum).sum::<f64>();
     match metric {
-        Metric::Goodput { flow, window: None } => {
-            (outcome.sum(flow, |t| t.delivered) * 8.0 / time::seconds(outcome.duration), "bit/s")
-        }
-        Metric::Goodput { flow, window: Some(window) } => {
-            (metered_sum(flow) * 8.0 / time::seconds(window.length()), "bit/s")
-        }
+        Metric::Goodput { flow, window: None } => (
+            outcome.sum(flow, |t| t.delivered) * 8.0 / time::seconds(outcome.duration),
+            "bit/s",
+        ),
+        Metric::Goodput {
+            flow,
+            window: Some(window),
+        } => (
+            metered_sum(flow) * 8.0 / time::seconds(window.length()),
+            "bit/s",
+        ),
         Metric::ThroughputIncrease { of, over, counting } => {
             let ours = outcome.sum(of, |t| counted(t, *counting));
             let theirs = outcome.sum(over, |t| counted(t, *counting));
@@ -207,7 +237,9 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
         Metric::MeanCwnd { flow, .. } => {
             let segment = outcome.members(flow).1 as f64;
             let seen = metered(flow).into_iter().filter(|meter| meter.weight > 0.0);
-            let means: Vec<f64> = seen.map(|meter| meter.sum / meter.weight / segment).collect();
+            let means: Vec<f64> = seen
+                .map(|meter| meter.sum / meter.weight / segment)
+                .collect();
             (means.iter().sum::<f64>() / means.len() as f64, "segments")
         }
         Metric::SegmentsSent { flow, .. } => (metered_sum(flow), "segments"),
@@ -216,15 +248,27 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
         Metric::Timeouts { flow } => (outcome.sum(flow, |t| t.timeouts), "events"),
         Metric::MeanOneWayDelay { flow } => {
             let members = outcome.members(flow).0.iter();
-            let (sum, count) = members.fold((0, 0), |(sum, count), t| (sum + t.delay_sum, count + t.delays));
+            let (sum, count) = members.fold((0, 0), |(sum, count), t| {
+                (sum + t.delay_sum, count + t.delays)
+            });
             (sum as f64 / count as f64 / 1e9, "s")
         }
         Metric::Drops { link, reason } => {
-            let drops = |stats: &LinkStats| match reason.as_deref().and_then(DropReason::from_name) {
+            let drops = |stats: &LinkStats| match reason.as_deref().and_then(DropReason::from_name)
+            {
                 Some(reason) => stats.dropped.count(reason),
                 None => stats.dropped.total(),
             };
-            (outcome.link_members(link).0.iter().flatten().map(drops).sum::<u64>() as f64, "packets")
+            (
+                outcome
+                    .link_members(link)
+                    .0
+                    .iter()
+                    .flatten()
+                    .map(drops)
+                    .sum::<u64>() as f64,
+                "packets",
+            )
         }
     }
 }
@@ -234,7 +278,10 @@ fn utilization(outcome: &Outcome, link: &str, counting: Counting) -> f64 {
     let (members, rate) = outcome.link_members(link);
     let capacity = rate as f64 * members.len() as f64 * time::seconds(outcome.duration);
     let bytes: u64 = match counting {
-        Counting::Wire => members.iter().map(|[forward, _]| forward.delivered.bytes).sum(),
+        Counting::Wire => members
+            .iter()
+            .map(|[forward, _]| forward.delivered.bytes)
+            .sum(),
         payload => {
             let tallies = outcome.flows.iter().flat_map(|flow| &flow.members);
             tallies.map(|tally| counted(tally, payload)).sum()

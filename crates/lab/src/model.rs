@@ -77,8 +77,13 @@ pub struct RunRecord {
     pub metrics: Vec<Measure>,
     /// Events handled by the simulator.
     pub events: u64,
+    /// Packets that reached the far end of a link, counted at every link.
+    pub packet_hops: u64,
     /// Simulated time, seconds.
     pub simulated: f64,
+    /// Flows whose transport gave up before its time, each with its reason: `sctp[1]: PeerUnreachable`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
 }
 
 impl RunRecord {
@@ -185,6 +190,8 @@ pub struct Manifest {
     pub replications: Vec<(String, u32)>,
     /// Runs made.
     pub runs: u64,
+    /// Packets that reached the far end of a link, counted at every link, over all runs.
+    pub packet_hops: u64,
 }
 
 /// The results of a spec, ready for tables and figures.
@@ -201,6 +208,29 @@ pub struct Results {
 }
 
 impl Results {
+    /// What failed, and in how many of how many runs of its experiment, in a line each.
+    pub fn failures(&self) -> Vec<String> {
+        let mut counts: Vec<(&str, &str, usize)> = Vec::new();
+        for record in &self.records {
+            for failure in &record.failures {
+                let known = counts
+                    .iter_mut()
+                    .find(|(id, what, _)| *id == record.experiment && what == failure);
+                match known {
+                    Some((_, _, count)) => *count += 1,
+                    None => counts.push((&record.experiment, failure, 1)),
+                }
+            }
+        }
+        let line = |(id, what, count): &(&str, &str, usize)| {
+            format!(
+                "{what} in {count} of {} runs of {id}",
+                self.experiment(id).count()
+            )
+        };
+        counts.iter().map(line).collect()
+    }
+
     /// The records of one experiment, in order.
     pub fn experiment<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a RunRecord> + 'a {
         self.records

@@ -164,8 +164,11 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), OutputError> {
     name.push(".part");
     let part = PathBuf::from(name);
     let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
-    written.map_err(|source| OutputError::Io {
-        path: path.to_owned(),
-        source,
+    written.map_err(|source| {
+        let _ = fs::remove_file(&part);
+        OutputError::Io {
+            path: path.to_owned(),
+            source,
+        }
     })
 }

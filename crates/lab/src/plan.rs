@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use crate::metric;
 use crate::model::{Point, Value};
+use crate::spec::output::{Row, Table};
 use crate::spec::problem::{Problem, SpecError};
 use crate::spec::resolve::{self, Setting, SweptPoint};
 use crate::spec::tree::{Entry, Node, NodeValue, Place};
@@ -126,7 +128,8 @@ fn build(request: &Request) -> Result<Plan, Vec<Problem>> {
     else {
         return Err(problems);
     };
-    let spec = Spec::clone(&first.spec);
+    let mut spec = Spec::clone(&first.spec);
+    add_plain_tables(&mut spec);
     if problems.is_empty() {
         keep_only(&mut experiments, &spec, &request.only, &root, &mut problems);
     }
@@ -139,6 +142,32 @@ fn build(request: &Request) -> Result<Plan, Vec<Problem>> {
         spec,
         experiments,
     })
+}
+
+/// A file without tables has one for each experiment, of everything that is measured.
+fn add_plain_tables(spec: &mut Spec) {
+    if !spec.tables.is_empty() {
+        return;
+    }
+    let table = |experiment: &Experiment| {
+        let names = metric::wanted(spec, experiment)
+            .into_iter()
+            .map(|metric| metric.names());
+        let row = |(series, metric)| Row {
+            series: Some(series),
+            metric: Some(metric),
+            ..Row::default()
+        };
+        let title = experiment.title.clone().or_else(|| spec.title.clone());
+        Table {
+            id: experiment.id.clone(),
+            title: title.unwrap_or_else(|| spec.name.clone()),
+            experiment: Some(experiment.id.clone()),
+            rows: names.map(row).collect(),
+            ..Table::default()
+        }
+    };
+    spec.tables = spec.experiments.iter().map(table).collect();
 }
 
 /// A file without experiments has one.

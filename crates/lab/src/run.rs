@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::BufWriter;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -9,7 +10,7 @@ use std::thread;
 use crate::model::{Results, RunRecord};
 use crate::plan::Plan;
 use crate::series::{SeriesError, SeriesWriter};
-use crate::store::{self, Store, StoreError, Unit};
+use crate::store::{self, Keep, Store, StoreError, Unit};
 use crate::world::{self, CaptureRequest, Sink, WorldError};
 
 /// A plan that could not be run to its end. What was finished is kept.
@@ -219,27 +220,47 @@ fn run_unit(
     runner: &impl Runner,
 ) -> Result<(), RunError> {
     let key = unit.key();
-    let path = store.series_path(&key);
-    let part = store::part_path(&path);
     let record = if unit.records() {
-        let series_failed = |source| {
-            StoreError::Series(SeriesError::Parquet {
-                path: part.clone(),
-                source,
-            })
-        };
-        let file = File::create(&part).map_err(|source| StoreError::Write {
-            path: part.clone(),
-            source,
-        })?;
-        let axes = store::axes(unit.experiment);
-        let mut sink = SeriesWriter::new(BufWriter::new(file), &unit.experiment.id, axes)
-            .map_err(series_failed)?;
-        let record = runner.run(unit, seed, Some(&mut sink)).map_err(|source| failed(unit, source))?;
-        store::finish_series(sink, &part, &path)?;
-        record
+        let path = store.series_path(&key);
+        let part = store::part_path(&path);
+        let recorded = run_recorded(unit, seed, &part, &path, runner);
+        if recorded.is_err() {
+            // What was begun would only take room.
+            let _ = std::fs::remove_file(&part);
+        }
+        recorded?
     } else {
-        runner.run(unit, seed, None).map_err(|source| failed(unit, source))?
+        runner
+            .run(unit, seed, None)
+            .map_err(|source| failed(unit, source))?
     };
     Ok(store.keep(&key, &record)?)
+}
+
+/// Runs a unit whose samples are written at `part` and, once they are whole, stand at `path`.
+fn run_recorded(
+    unit: &Unit<'_>,
+    seed: u64,
+    part: &Path,
+    path: &Path,
+    runner: &impl Runner,
+) -> Result<RunRecord, RunError> {
+    let series_failed = |source| {
+        StoreError::Series(SeriesError::Parquet {
+            path: part.to_owned(),
+            source,
+        })
+    };
+    let file = File::create(part).map_err(|source| StoreError::Write {
+        path: part.to_owned(),
+        source,
+    })?;
+    let axes = store::axes(unit.experiment);
+    let mut sink = SeriesWriter::new(BufWriter::new(file), &unit.experiment.id, axes)
+        .map_err(series_failed)?;
+    let record = runner
+        .run(unit, seed, Some(&mut sink))
+        .map_err(|source| failed(unit, source))?;
+    store::finish_series(sink, part, path, Keep::Durably)?;
+    Ok(record)
 }

@@ -8,7 +8,8 @@
 //! DIR/runs/<key>.json        one finished run; <key> is a hash of all that it depends on
 //! DIR/runs/<key>.parquet     its samples, if it recorded any
 //! ```
-//! A file is written beside its place, flushed to the disk and renamed: what stands under its name is whole.
+//! A file is written beside its place and renamed: what stands under its name is whole. What only a run can give is
+//! flushed to the disk before it counts; what can be put together again from that is not.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -174,7 +175,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Write`].
     pub fn keep(&self, key: &str, record: &RunRecord) -> Result<(), StoreError> {
-        write_json(&self.record_path(key), record)
+        write_json(&self.record_path(key), Keep::Durably, record)
     }
 
     /// Puts together what the finished runs of a plan gave: manifest, measures, series. Runs that are not finished
@@ -191,10 +192,18 @@ impl Store {
         for experiment in &plan.experiments {
             self.assemble_series(experiment)?;
         }
-        let manifest = manifest(plan, records.len() as u64);
+        let manifest = manifest(plan, &records);
         write_measures(&self.directory.join("measures.csv"), &records)?;
-        write_json(&self.directory.join("records.json"), &records)?;
-        write_json(&self.directory.join("manifest.json"), &manifest)?;
+        write_json(
+            &self.directory.join("records.json"),
+            Keep::Cheaply,
+            &records,
+        )?;
+        write_json(
+            &self.directory.join("manifest.json"),
+            Keep::Cheaply,
+            &manifest,
+        )?;
         let series = SeriesStore::Directory(self.directory.clone());
         Ok(Results {
             manifest,
@@ -234,14 +243,20 @@ impl Store {
             source,
         })?;
         let axes = axes(experiment);
-        let mut writer =
-            SeriesWriter::new(BufWriter::new(sink), &experiment.id, axes).map_err(failed)?;
-        for file in files {
-            let source =
-                File::open(&file).map_err(|source| StoreError::Read { path: file, source })?;
-            writer.append_file(&source).map_err(failed)?;
+        let written = SeriesWriter::new(BufWriter::new(sink), &experiment.id, axes)
+            .map_err(failed)
+            .and_then(|mut writer| {
+                for file in files {
+                    let source = File::open(&file)
+                        .map_err(|source| StoreError::Read { path: file, source })?;
+                    writer.append_file(&source).map_err(failed)?;
+                }
+                finish_series(writer, &part, &path, Keep::Cheaply)
+            });
+        if written.is_err() {
+            let _ = fs::remove_file(&part);
         }
-        finish_series(writer, &part, &path)
+        written
     }
 
     /// Reads a results directory again.
@@ -300,6 +315,7 @@ pub fn finish_series(
     writer: SeriesWriter<BufWriter<File>>,
     part: &Path,
     path: &Path,
+    keep: Keep,
 ) -> Result<(), StoreError> {
     let failed = |source| StoreError::Write {
         path: part.to_owned(),
@@ -315,18 +331,31 @@ pub fn finish_series(
         })?
         .into_inner()
         .map_err(|error| failed(error.into_error()))?;
-    file.sync_all().map_err(failed)?;
+    if keep == Keep::Durably {
+        file.sync_all().map_err(failed)?;
+    }
     fs::rename(part, path).map_err(|source| StoreError::Write {
         path: path.to_owned(),
         source,
     })
 }
 
-/// Where a file is written before it is whole.
+/// Where a file is written before it is whole. The name is the process's own: two that work on one directory do the same
+/// runs twice, and neither harms the other.
 pub fn part_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
+    name.push(format!(".{}.part", std::process::id()));
     path.with_file_name(name)
+}
+
+/// Whether a file must outlive a failure of the machine, not only of this program. Waiting for the disk takes longer
+/// than a short run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Flushed to the disk.
+    Durably,
+    /// Left to the operating system: the same command makes it again.
+    Cheaply,
 }
 
 /// Writes a file so that it is whole or not there.
@@ -335,12 +364,16 @@ pub fn part_path(path: &Path) -> PathBuf {
 /// [`StoreError::Write`]; what was begun is removed.
 pub fn write_whole(
     path: &Path,
+    keep: Keep,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), StoreError> {
     let part = part_path(path);
     let written = File::create(&part).and_then(|mut file| {
         fill(&mut file)?;
-        file.sync_all()
+        match keep {
+            Keep::Durably => file.sync_all(),
+            Keep::Cheaply => Ok(()),
+        }
     });
     written
         .and_then(|()| fs::rename(&part, path))
@@ -353,8 +386,8 @@ pub fn write_whole(
         })
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<(), StoreError> {
-    write_whole(path, |file| {
+fn write_json(path: &Path, keep: Keep, value: &impl Serialize) -> Result<(), StoreError> {
+    write_whole(path, keep, |file| {
         let mut out = BufWriter::new(file);
         serde_json::to_writer_pretty(&mut out, value)?;
         writeln!(out)?;
@@ -375,7 +408,7 @@ const MEASURE_COLUMNS: [&str; 8] = [
 ];
 
 fn write_measures(path: &Path, records: &[RunRecord]) -> Result<(), StoreError> {
-    write_whole(path, |file| {
+    write_whole(path, Keep::Cheaply, |file| {
         let mut out = csv::Writer::from_writer(BufWriter::new(file));
         out.write_record(MEASURE_COLUMNS)?;
         for record in records {
@@ -401,8 +434,8 @@ fn write_measures(path: &Path, records: &[RunRecord]) -> Result<(), StoreError> 
     })
 }
 
-/// What a plan of which so many runs were made says of itself.
-pub fn manifest(plan: &Plan, runs: u64) -> Manifest {
+/// What a plan says of itself once these of its runs were made.
+pub fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
     let request = &plan.request;
     Manifest {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -417,6 +450,7 @@ pub fn manifest(plan: &Plan, runs: u64) -> Manifest {
             .iter()
             .map(|e| (e.id.clone(), e.replications))
             .collect(),
-        runs,
+        runs: records.len() as u64,
+        packet_hops: records.iter().map(|record| record.packet_hops).sum(),
     }
 }

@@ -17,9 +17,11 @@ use sha2::{Digest, Sha256};
 use crate::metric::{self, FlowOutcome, LinkOutcome, Outcome};
 use crate::model::RunRecord;
 use crate::series::SeriesWriter;
+use crate::spec::Spec;
 use crate::store::Unit;
 
 use record::Recording;
+pub use topology::member_name;
 
 /// How much simulated time passes between two looks at the samples that wait, nanoseconds.
 const SLICE: u64 = 1_000_000_000;
@@ -72,6 +74,11 @@ pub struct CaptureRequest {
 /// The writer that a run's samples go to.
 pub type Sink = SeriesWriter<BufWriter<File>>;
 
+/// The names of all links of a spec's world, members of groups each: what a capture may name.
+pub fn link_names(spec: &Spec) -> Vec<String> {
+    topology::link_names(spec)
+}
+
 /// Runs one unit. Samples go to `sink`, which is there if the unit records any.
 ///
 /// # Errors
@@ -101,7 +108,7 @@ pub fn run(
     for capture in captures {
         start_capture(&mut world, capture)?;
     }
-    run_world(&mut world, duration, unit, &mut recording, sink)?;
+    run_world(&mut world, captures, unit, &mut recording, sink)?;
     world.ledger().check()?;
     let links = spec
         .links
@@ -119,7 +126,7 @@ pub fn run(
                 .collect(),
         });
     let links = links.collect();
-    let events = world.progress().events;
+    let progress = world.progress();
     // The agents hold the other halves of the tallies.
     drop(world);
     let flows = flows.into_iter().map(|flow| FlowOutcome {
@@ -131,8 +138,10 @@ pub fn run(
             .map(|tally| flows::close(tally, duration))
             .collect(),
     });
+    let flows: Vec<FlowOutcome> = flows.collect();
+    let failures = flows.iter().flat_map(FlowOutcome::failures).collect();
     let outcome = Outcome {
-        flows: flows.collect(),
+        flows,
         links,
         duration,
     };
@@ -141,15 +150,17 @@ pub fn run(
         point: unit.point.point.clone(),
         replication: unit.replication,
         metrics: metric::measure(&wanted, &outcome),
-        events,
+        events: progress.events,
+        packet_hops: progress.hops,
         simulated: spec.world.duration.seconds(),
+        failures,
     })
 }
 
 /// Runs the world to its end and moves samples to the sink now and then, so that few wait at a time.
 fn run_world(
     world: &mut World,
-    duration: u64,
+    captures: &[CaptureRequest],
     unit: &Unit<'_>,
     recording: &mut Recording,
     mut sink: Option<&mut Sink>,
@@ -157,13 +168,18 @@ fn run_world(
     if let Some(sink) = sink.as_deref_mut() {
         sink.begin(&unit.point.point, unit.replication, recording.take_keys())?;
     }
+    let duration = unit.point.spec.world.duration.0;
     let mut now = 0;
     while now < duration {
         now = duration.min(now + SLICE);
         world.run_until(now)?;
         if now == duration {
+            // Captures fail together: they share a disk, or there is one.
             world.finish().map_err(|source| WorldError::Capture {
-                path: PathBuf::new(),
+                path: captures
+                    .first()
+                    .map(|capture| capture.path.clone())
+                    .unwrap_or_default(),
                 source,
             })?;
         }

@@ -89,7 +89,8 @@ pub(crate) enum Reply {
 #[derive(Clone, Debug)]
 pub(crate) enum Parting {
     Abort(Causes),
-    ShutdownComplete,
+    /// To where the SHUTDOWN ACK came from (RFC 9260 §6.4).
+    ShutdownComplete(PathId),
 }
 
 impl Association {
@@ -203,6 +204,11 @@ impl Association {
     /// Chooses what is recorded from now on; nothing at first.
     pub fn set_probes(&mut self, wanted: ProbeSet) {
         self.trace = Trace::new(wanted);
+    }
+
+    /// Whether [`Self::drain_trace`] has something to give.
+    pub fn has_samples(&self) -> bool {
+        !self.trace.is_empty()
     }
 
     /// Takes what was recorded since the last call, oldest first.

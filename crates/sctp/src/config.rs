@@ -141,6 +141,26 @@ impl Config {
         mtu::max_packet(self.mtu, remote, self.encapsulation)
     }
 
+    /// The address of this host to reach `remote` from: of those in [`Config::addresses`] and of its family the one that
+    /// has the longest prefix in common with it (as RFC 6724 §5, rule 8), `preferred` where several have. A second network
+    /// is thus reached, and answered, over itself, and not over the one that may have failed. Without a list it is
+    /// `preferred`. `None` if there is none of the family.
+    pub(crate) fn local_address_for(
+        &self,
+        remote: IpAddr,
+        preferred: Option<IpAddr>,
+    ) -> Option<IpAddr> {
+        let preferred = preferred.filter(|local| local.is_ipv4() == remote.is_ipv4());
+        let mut best = preferred.map(|local| (common_prefix(local, remote), local));
+        for &local in &self.addresses {
+            let common = common_prefix(local, remote);
+            if local.is_ipv4() == remote.is_ipv4() && best.is_none_or(|(most, _)| common > most) {
+                best = Some((common, local));
+            }
+        }
+        best.map(|(_, local)| local)
+    }
+
     /// The numbers that a congestion controller of a new path to `remote` starts with.
     pub fn congestion_parameters(&self, remote: IpAddr) -> SctpParameters {
         let profile = &self.profile;
@@ -174,6 +194,15 @@ impl Config {
     /// A congestion controller for a new path to `remote`.
     pub(crate) fn new_congestion_control(&self, remote: IpAddr) -> Box<dyn CongestionControl> {
         (self.congestion.make)(&self.congestion_parameters(remote), &self.tuning)
+    }
+}
+
+/// Leading bits that two addresses of one family share; 0 for two families.
+fn common_prefix(one: IpAddr, other: IpAddr) -> u32 {
+    match (one, other) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        _ => 0,
     }
 }
 

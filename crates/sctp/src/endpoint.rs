@@ -154,13 +154,8 @@ impl Endpoint {
             if let Some(slot) = self.live(port, remote) {
                 return Err(ConnectError::Exists(self.table.id_of(slot)));
             }
-            let local = match self
-                .config
-                .addresses
-                .iter()
-                .find(|local| local.is_ipv4() == remote.is_ipv4())
-            {
-                Some(&local) => local,
+            let local = match self.config.local_address_for(remote, None) {
+                Some(local) => local,
                 None if self.config.addresses.is_empty() => unspecified_like(remote),
                 None => return Err(ConnectError::Family(remote)),
             };

@@ -29,7 +29,8 @@ pub enum Event {
         state: PathState,
     },
     /// The peer lost its state and set the association up anew (RFC 9260 §11.2 G, §5.2.4.1). What was unacknowledged is
-    /// not delivered any more; streams start again from 0.
+    /// not delivered any more; streams start again from 0. What was received and not read stays readable, up to the
+    /// size of the receive buffer.
     Restarted {
         /// Messages of ours, queued or unacknowledged, were given up.
         data_lost: bool,
@@ -38,6 +39,12 @@ pub enum Event {
     PeerError {
         /// The cause's code (RFC 9260 §3.3.10).
         cause: u16,
+    },
+    /// Messages given before the association was up were on streams that the peer then did not grant; they are forgotten
+    /// (RFC 9260 §11.2 B, §5.1.1).
+    SendFailed {
+        /// How many.
+        messages: usize,
     },
     /// The stream allocation wants more streams than the handshake settled and stays at these. Comes again only after
     /// fewer were in use.
@@ -68,8 +75,11 @@ pub enum CloseReason {
     PeerViolation(Violation),
     /// No answer after Max.Init.Retransmits (RFC 9260 §5.1, rule in T1-init and T1-cookie).
     NoAnswer,
-    /// The peer found our cookie stale again after we asked for a longer life (RFC 9260 §5.2.6).
+    /// The peer found our cookies stale more often than Max.Init.Retransmits (RFC 9260 §5.2.6).
     StaleCookie,
+    /// A message of the peer's does not fit the receive buffer, and nothing there could be read to make room. The peer was
+    /// told so in an ABORT (RFC 9260 §6.9 would deliver it in parts, which is not done here).
+    ReceiveBufferExhausted,
     /// Association.Max.Retrans was exceeded (RFC 9260 §8.1).
     PeerUnreachable,
     /// The shutdown took longer than T5-shutdown-guard (RFC 9260 §9.2).

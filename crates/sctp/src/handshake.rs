@@ -15,9 +15,16 @@ use bytes::Bytes;
 
 use crate::config::Config;
 
-/// Bytes of parameters that an INIT ACK may have besides its addresses and cookie. What does not fit goes unreported, so
-/// that an answer never outgrows a packet, whatever was asked (RFC 9260 §3.2.1 asks for a report, not for the moon).
+/// The most bytes of parameters that an INIT or INIT ACK has, and less where packets are smaller. What does not fit goes
+/// unsaid, so that neither outgrows a packet, whatever was asked (RFC 9260 §3.2.1 asks for a report, not for the moon).
 const MAX_PARAMETERS: usize = 1_024;
+/// Bytes of a packet with an INIT or INIT ACK without parameters.
+const BARE_INIT: usize = 12 + 20;
+
+/// Bytes of parameters that an INIT to `remote` may have.
+fn room_for_parameters(config: &Config, remote: IpAddr) -> usize {
+    MAX_PARAMETERS.min(config.max_packet(remote) - BARE_INIT)
+}
 
 /// Whether packets may be exchanged with `address` (RFC 9260 §8.4, rule 1).
 pub(crate) fn is_unicast(address: IpAddr) -> bool {
@@ -41,8 +48,7 @@ pub(crate) fn init(
     remote: IpAddr,
     cookie_preservative: Option<u32>,
 ) -> Init {
-    let mut parameters = TlvWriter::new(MAX_PARAMETERS);
-    push_addresses(&mut parameters, &config.addresses);
+    let mut parameters = TlvWriter::new(room_for_parameters(config, remote));
     let mut families = Vec::with_capacity(2);
     for (family, is_of) in [
         (kind::IPV4_ADDRESS, IpAddr::is_ipv4 as fn(&IpAddr) -> bool),
@@ -56,12 +62,20 @@ pub(crate) fn init(
     if let Some(increment) = cookie_preservative {
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
     }
+    // Last, since they are the ones that may be too many.
+    push_addresses(&mut parameters, &config.addresses);
     assemble(config, own, parameters.finish())
 }
 
 /// The INIT ACK that carries `cookie` and reports the parameters that were not recognised (RFC 9260 §3.3.3).
-pub(crate) fn init_ack(config: &Config, own: Own, cookie: Bytes, unrecognized: &[Bytes]) -> Init {
-    let mut parameters = TlvWriter::new(MAX_PARAMETERS);
+pub(crate) fn init_ack(
+    config: &Config,
+    own: Own,
+    remote: IpAddr,
+    cookie: Bytes,
+    unrecognized: &[Bytes],
+) -> Init {
+    let mut parameters = TlvWriter::new(room_for_parameters(config, remote));
     let _ = parameters.push(&Parameter::StateCookie(cookie));
     push_addresses(&mut parameters, &config.addresses);
     for parameter in unrecognized {

@@ -16,8 +16,8 @@ pub(crate) struct Heartbeat {
     scheduled_at: Nanos,
     /// A HEARTBEAT must be sent.
     due: bool,
-    /// The nonce that was sent last and not answered.
-    nonce: Option<u64>,
+    /// The nonce that was sent last and not answered, and when it was sent.
+    nonce: Option<(u64, Nanos)>,
     /// When the missing answer counts as an error.
     unanswered_at: Option<Nanos>,
 }
@@ -31,23 +31,22 @@ impl Heartbeat {
     }
 }
 
-const INFO_LEN: usize = 17;
+const INFO_LEN: usize = 9;
 
-/// What a HEARTBEAT says to ourselves: path, time and nonce.
-fn info(path: PathId, now: Nanos, nonce: u64) -> Bytes {
+/// What a HEARTBEAT says to ourselves: path and nonce. The time it was sent stays here, where the peer cannot alter it.
+fn info(path: PathId, nonce: u64) -> Bytes {
     let mut info = BytesMut::with_capacity(INFO_LEN);
     info.put_u8(path.0);
-    info.put_u64(now);
     info.put_u64(nonce);
     info.freeze()
 }
 
-/// Path, time and nonce of an answer.
-fn read_info(mut info: Bytes) -> Option<(PathId, Nanos, u64)> {
+/// Path and nonce of an answer.
+fn read_info(mut info: Bytes) -> Option<(PathId, u64)> {
     if info.len() != INFO_LEN {
         return None;
     }
-    Some((PathId(info.get_u8()), info.get_u64(), info.get_u64()))
+    Some((PathId(info.get_u8()), info.get_u64()))
 }
 
 impl Association {
@@ -108,10 +107,10 @@ impl Association {
         let rto = self.paths.get(path).rto.rto();
         let heartbeat = self.heartbeat_mut(path);
         heartbeat.due = false;
-        heartbeat.nonce = Some(nonce);
+        heartbeat.nonce = Some((nonce, now));
         heartbeat.unanswered_at = Some(now.saturating_add(rto));
         self.schedule_heartbeat(now, path);
-        info(path, now, nonce)
+        info(path, nonce)
     }
 
     /// Runs what is due at `now`: paths that were idle, HEARTBEATs that were not answered.
@@ -146,7 +145,7 @@ impl Association {
     fn on_heartbeat_lost(&mut self, now: Nanos, path: PathId) {
         self.heartbeat_mut(path).unanswered_at = None;
         let unconfirmed = self.paths.get(path).state == PathState::Unconfirmed;
-        let carries_data = path == self.paths.primary();
+        let carries_data = path == self.paths.choose_for_new_data();
         self.back_off(now, path);
         self.count_path_error(now, path);
         if carries_data && (!unconfirmed || self.config.profile.confirm_paths_before_data) {
@@ -167,11 +166,12 @@ impl Association {
         acknowledged: Bytes,
         discards: &mut Discards,
     ) {
-        let answer = read_info(acknowledged).filter(|&(path, _, nonce)| {
-            usize::from(path.0) < self.paths.len()
-                && self.paths.get(path).heartbeat.nonce == Some(nonce)
+        let answer = read_info(acknowledged).and_then(|(path, nonce)| {
+            let known = usize::from(path.0) < self.paths.len();
+            let (sent, sent_at) = known.then(|| self.paths.get(path).heartbeat.nonce)??;
+            (sent == nonce).then_some((path, sent_at))
         });
-        let Some((path, sent_at, _)) = answer else {
+        let Some((path, sent_at)) = answer else {
             discards.count(Discard::HeartbeatNonce);
             return;
         };

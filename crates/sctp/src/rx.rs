@@ -44,6 +44,9 @@ pub enum DataOutcome {
     Duplicate,
     /// No room in the receive buffer: dropped, as if it had not arrived.
     DroppedFull,
+    /// It is the next in order, has no room, and none can come: all that is held waits for it, as when a message is larger
+    /// than the receive buffer. To be answered by ABORT with Out of Resource.
+    Exhausted,
     /// Its TSN is too far on to be reported: dropped.
     BeyondWindow,
     /// Its stream does not exist: acknowledged and dropped, to be answered by ERROR with Invalid Stream Identifier
@@ -108,7 +111,7 @@ impl Receiver {
                 self.statistics.bytes += length;
             }
             DataOutcome::Duplicate => self.statistics.duplicates += 1,
-            DataOutcome::DroppedFull => self.statistics.dropped_full += 1,
+            DataOutcome::DroppedFull | DataOutcome::Exhausted => self.statistics.dropped_full += 1,
             DataOutcome::BeyondWindow => self.statistics.out_of_reach += 1,
             DataOutcome::InvalidStream
             | DataOutcome::NoUserData
@@ -155,6 +158,9 @@ impl Receiver {
             return DataOutcome::InvalidStream;
         }
         if !self.has_room_for(&data, bytes) {
+            if data.tsn == self.tracker.cumulative().next() && self.ready.is_empty() {
+                return DataOutcome::Exhausted;
+            }
             self.sack.at_once();
             return DataOutcome::DroppedFull;
         }

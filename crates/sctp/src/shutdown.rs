@@ -9,6 +9,7 @@ use crate::association::{Association, Parting};
 use crate::discard::{Discard, Discards};
 use crate::error::CloseError;
 use crate::event::{CloseReason, Event, Violation};
+use crate::path::PathId;
 use crate::state::{Closing, Retry, State};
 
 /// T5-shutdown-guard in units of RTO.Max (RFC 9260 §9.2).
@@ -71,13 +72,18 @@ impl Association {
 
     /// Goes on with a shutdown once nothing is outstanding or queued.
     pub(crate) fn advance_shutdown(&mut self, now: Nanos) {
+        self.advance_shutdown_to(now, self.paths.choose_for_new_data());
+    }
+
+    /// As [`Self::advance_shutdown`], with SHUTDOWN or SHUTDOWN ACK to `path`.
+    fn advance_shutdown_to(&mut self, now: Nanos, path: PathId) {
         if !matches!(self.state, State::ShutdownPending | State::ShutdownReceived)
             || !self.tx.is_drained()
         {
             return;
         }
         let closing = Closing {
-            retry: Retry::new(self.paths.primary()),
+            retry: Retry::new(path),
             guard: now.saturating_add(GUARD_RTO_MAX * self.config.rto_max),
         };
         self.state = match self.state {
@@ -86,10 +92,11 @@ impl Association {
         };
     }
 
-    /// A SHUTDOWN arrived (RFC 9260 §9.2).
+    /// A SHUTDOWN arrived over `from`, where the SHUTDOWN ACK goes (RFC 9260 §6.4, §9.2).
     pub(crate) fn on_shutdown(
         &mut self,
         now: Nanos,
+        from: PathId,
         cumulative_tsn_ack: Tsn,
         discards: &mut Discards,
     ) {
@@ -100,33 +107,36 @@ impl Association {
             State::Established | State::ShutdownPending => {
                 self.state = State::ShutdownReceived;
                 self.events.push_back(Event::PeerShutdown);
-                self.finish_sending(now, cumulative_tsn_ack);
+                self.finish_sending(now, from, cumulative_tsn_ack);
             }
-            State::ShutdownReceived => self.finish_sending(now, cumulative_tsn_ack),
+            State::ShutdownReceived => self.finish_sending(now, from, cumulative_tsn_ack),
             // Both ends closed at the same time.
             State::ShutdownSent(closing) => {
                 let closing = Closing {
-                    retry: Retry::new(closing.retry.path),
+                    retry: Retry::new(from),
                     guard: closing.guard,
                 };
                 self.state = State::ShutdownAckSent(closing);
             }
             // Our SHUTDOWN ACK was lost.
-            State::ShutdownAckSent(closing) => closing.retry.due = true,
+            State::ShutdownAckSent(closing) => {
+                closing.retry.path = from;
+                closing.retry.due = true;
+            }
         }
     }
 
-    fn finish_sending(&mut self, now: Nanos, cumulative_tsn_ack: Tsn) {
+    fn finish_sending(&mut self, now: Nanos, from: PathId, cumulative_tsn_ack: Tsn) {
         self.on_cumulative_ack(now, cumulative_tsn_ack);
-        self.advance_shutdown(now);
+        self.advance_shutdown_to(now, from);
     }
 
     /// A SHUTDOWN ACK arrived, and the packet's tag is right. In COOKIE-WAIT and COOKIE-ECHOED it is out of the blue,
     /// and does not come here (RFC 9260 §8.5.1 E).
-    pub(crate) fn on_shutdown_ack(&mut self, discards: &mut Discards) {
+    pub(crate) fn on_shutdown_ack(&mut self, from: PathId, discards: &mut Discards) {
         match self.state {
             State::ShutdownSent(_) | State::ShutdownAckSent(_) => {
-                self.parting = Some(Parting::ShutdownComplete);
+                self.parting = Some(Parting::ShutdownComplete(from));
                 self.close(CloseReason::Shutdown);
             }
             _ => discards.count(Discard::Unexpected),

@@ -82,6 +82,8 @@ pub(crate) struct CookieWait {
     pub(crate) init: Retry,
     /// The longer life to ask for, in milliseconds, after a cookie of ours came too late (RFC 9260 §5.2.6).
     pub(crate) cookie_preservative: Option<u32>,
+    /// Cookies that came too late so far.
+    pub(crate) stale_cookies: u32,
     /// The user asked to close before the association was up.
     pub(crate) shutdown_when_open: bool,
 }
@@ -93,8 +95,8 @@ pub(crate) struct CookieEchoed {
     /// Causes to report along with the COOKIE ECHO: parameters of the INIT ACK that are not known here, whole
     /// (RFC 9260 §3.2.1).
     pub(crate) unrecognized: Vec<Bytes>,
-    /// A longer life was asked for already.
-    pub(crate) asked_for_longer_life: bool,
+    /// Cookies that came too late so far.
+    pub(crate) stale_cookies: u32,
     pub(crate) shutdown_when_open: bool,
 }
 

@@ -32,6 +32,10 @@ use outstanding::Outstanding;
 use scheduler::Turn;
 use send_queue::SendQueue;
 
+/// Chunks sent and not cumulatively acknowledged. The messages of a stream are told apart within half the range of their
+/// 16-bit sequence numbers (RFC 9260 §6.6), and Gap Ack Blocks reach no further than 65,535 TSNs (§3.3.4).
+const MOST_OUTSTANDING: usize = 32_767;
+
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
@@ -309,27 +313,37 @@ impl Sender {
             let allowed = self.one_packet || (!self.gate_closed && entry.has_room());
             return allowed.then_some(path);
         }
+        // Asked after every packet, and a receiver of data never has any.
+        if self.queue.is_empty() {
+            return None;
+        }
         let path = paths.choose_for_new_data();
         self.may_send_new(now, path, paths).then_some(path)
     }
 
+    /// Whether a new chunk may go. Where the peer's window has no room for it, one chunk in flight is always allowed,
+    /// whatever the burst: the zero window probe (RFC 9260 §6.1 A).
     fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
-        self.windows_allow_new(path, paths)
-            && !(self.fits_peer_window(path, paths) && self.burst_spent(now))
+        if !self.path_allows_new(path, paths) {
+            return false;
+        }
+        if self.fits_peer_window(paths) {
+            !self.burst_spent(now)
+        } else {
+            self.in_flight_for_window() == 0
+        }
     }
 
-    /// Whether cwnd and the peer's window let a new chunk go. Where the window does not, one chunk in flight is always
-    /// allowed: the zero window probe (RFC 9260 §6.1 A).
-    fn windows_allow_new(&self, path: PathId, paths: &Paths) -> bool {
-        let entry = paths.get(path);
+    /// Whether there is a new chunk, and the path and its cwnd let it go.
+    fn path_allows_new(&self, path: PathId, paths: &Paths) -> bool {
         !self.queue.is_empty()
-            && entry.has_room()
+            && self.outstanding.len() < MOST_OUTSTANDING
+            && paths.get(path).has_room()
             && self.may_use(path, paths)
-            && (self.fits_peer_window(path, paths) || self.in_flight_for_window() == 0)
     }
 
-    fn fits_peer_window(&self, path: PathId, paths: &Paths) -> bool {
-        let next = self.queue.next_len(paths.get(path).max_user_data());
+    fn fits_peer_window(&self, paths: &Paths) -> bool {
+        let next = self.queue.next_len(paths.max_user_data());
         self.profile.rwnd_counts.bytes(next) <= self.peer_rwnd
     }
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, Event, StateName};
+use anabranch_sctp::{AssociationId, CloseReason, Config, Discard, Endpoint, Event, StateName};
 use anabranch_transport::Path;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::cause::code;
@@ -424,4 +424,94 @@ fn init_ack_and_cookie_ack_where_nobody_waits_for_them() {
         !world.story.iter().any(|line| line.starts_with("A -> ")),
         "no answer"
     );
+}
+
+#[test]
+fn a_restart_does_not_undo_the_users_wish_to_close() {
+    let mut world = World::new(Config::default());
+    let (_, z) = world.established();
+    world.fate = lose("SHUTDOWN", 1);
+    world.shutdown(Z, z);
+    assert_eq!(world.state(Z, z), StateName::ShutdownSent);
+    restart_a(&mut world, vec![address(A, 0)]);
+    world.run_for(5 * SECOND);
+    assert!(
+        world
+            .told(Z)
+            .iter()
+            .any(|event| matches!(event, Event::Restarted { .. }))
+    );
+    assert_eq!(world.close_reason(Z, z), Some(CloseReason::Shutdown));
+}
+
+#[test]
+fn a_peer_that_restarts_again_and_again_does_not_fill_the_memory() {
+    let mut world = World::new(Config {
+        receive_buffer: 8_000,
+        ..Config::default()
+    });
+    world.narrate = false;
+    let (_, z) = world.established();
+    for life in 0..20 {
+        let config = Config {
+            addresses: vec![address(A, 0)],
+            ..Config::default()
+        };
+        world.endpoints[A] = Endpoint::new(config, PORT_A, [100 + life; 32]);
+        let a = world.connect();
+        world.run_for(SECOND);
+        for _ in 0..5 {
+            world.send(A, a, 0, vec![1; 1_000]);
+        }
+        world.run_for(SECOND);
+    }
+    let unread = world.receive_all(Z, z);
+    let bytes: usize = unread.iter().map(|message| message.payload.len()).sum();
+    assert!((5_000..=16_000).contains(&bytes), "{bytes}");
+}
+
+/// A stranger who lists the address of the peer that A is calling learns nothing of A's attempt, and cannot finish it.
+#[test]
+fn a_stranger_cannot_take_over_an_attempt_by_listing_the_peers_address() {
+    let mut world = World::new(Config::default());
+    world.endpoints[A].listen(true);
+    world.fate = Box::new(|_| Fate::Drop);
+    let a = world.connect();
+    let Chunk::Init(ours) = chunks_of(&world.shot(A, "INIT")).remove(0) else {
+        panic!()
+    };
+    let stranger = Path::new(address(A, 0), [10, 0, 66, 6].into());
+    let Parameter::Ipv4Address(peer) = Parameter::address(address(Z, 0)) else {
+        panic!()
+    };
+    let theirs = Init {
+        initiate_tag: 0x666,
+        a_rwnd: 65_536,
+        outbound_streams: 1,
+        inbound_streams: 1,
+        initial_tsn: Tsn(1),
+        parameters: Parameters::of(&[Parameter::Ipv4Address(peer)]),
+    };
+    world.inject_from(A, stranger, packet(Z, 0, &[&Chunk::Init(theirs)]));
+    let answer = world.shot(A, "INIT ACK");
+    let Chunk::InitAck(ack) = chunks_of(&answer).remove(0) else {
+        panic!()
+    };
+    assert_ne!(ack.initiate_tag, ours.initiate_tag);
+    assert_ne!(ack.initial_tsn, ours.initial_tsn);
+    let echo = echo_of(&answer);
+    let tag = header_of(&echo).verification_tag;
+    world.inject_from(A, stranger, raw_packet(Z, tag, &echo[12..]));
+    assert_eq!(discarded(&world, A, Discard::LateCookie), 1);
+    assert_eq!(world.state(A, a), StateName::CookieWait);
+    // The one who was called answers, and nobody else is in the association.
+    world.fate = Box::new(|_| Fate::Deliver);
+    world.run_for(10 * SECOND);
+    assert_eq!(world.state(A, a), StateName::Established);
+    let remote: Vec<_> = world.endpoints[A]
+        .association(a)
+        .unwrap()
+        .remote_addresses()
+        .collect();
+    assert_eq!(remote, [address(Z, 0)]);
 }

@@ -367,25 +367,6 @@ fn a_stale_cookie_is_asked_for_again_with_a_longer_life() {
 }
 
 #[test]
-fn a_cookie_stale_twice_ends_the_attempt() {
-    let z = Config {
-        valid_cookie_life: 20 * MILLISECOND,
-        ..Config::default()
-    };
-    let mut world = World::with_configs(Config::default(), z);
-    world.delay = 60 * MILLISECOND;
-    let a = world.connect();
-    world.run_for(2 * SECOND);
-    assert_eq!(
-        world.close_reason(A, a),
-        Some(CloseReason::StaleCookie),
-        "the life at most doubles: {:#?}",
-        world.story
-    );
-    assert_eq!(world.endpoints[Z].associations().count(), 0);
-}
-
-#[test]
 fn stale_cookie_errors_mean_nothing_once_up() {
     let mut world = World::new(Config::default());
     let (a, _) = world.established();

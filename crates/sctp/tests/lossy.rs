@@ -54,8 +54,10 @@ fn case(seed: u64, profile: &Profile, loss_per_mille: u64) {
         send_buffer: 20_000,
         receive_buffer: 8_000 + below(&mut random, 60_000) as u32,
         mtu: 600 + below(&mut random, 900) as usize,
-        association_max_retrans: 20,
-        max_init_retransmits: 20,
+        // 60 round trips in a row fail once in a hundred million times even where nearly half of all packets are lost: who
+        // gives up has counted wrong.
+        association_max_retrans: 60,
+        max_init_retransmits: 60,
         ..Config::new(profile.clone())
     };
     let largest = 3_000.min(u64::from(config.receive_buffer) / 3);
@@ -119,18 +121,17 @@ fn case(seed: u64, profile: &Profile, loss_per_mille: u64) {
         Some(&Event::Closed(reason.clone())),
         "CASE={seed}: and says so"
     );
-    if reason == CloseReason::Shutdown {
-        assert_eq!(got.len(), offered.len(), "CASE={seed}: all of it arrived");
-    } else {
-        println!(
-            "  failed: {reason:?} after {} of {}",
-            got.len(),
-            offered.len()
-        );
-        assert!(
-            loss_per_mille > 200,
-            "CASE={seed}: {reason:?} at a loss that it should survive"
-        );
+    assert_eq!(
+        got.len(),
+        offered.len(),
+        "CASE={seed}: all of it arrived before {reason:?}"
+    );
+    // T5 grants the SHUTDOWN 5 x RTO.Max, which is about eleven tries: two in a hundred fail at such a loss.
+    let in_time = reason == CloseReason::Shutdown;
+    let t5 = reason == CloseReason::ShutdownTimeout && loss_per_mille > 200;
+    assert!(in_time || t5, "CASE={seed}: {reason:?}");
+    if t5 {
+        println!("  T5 ended it");
     }
 }
 
@@ -212,7 +213,7 @@ fn one_packet_in_ten_lost() {
 
 #[test]
 fn nearly_half_of_all_packets_lost() {
-    cases(450, 300..304);
+    cases(450, 300..312);
 }
 
 #[test]

@@ -28,86 +28,87 @@ impl Key {
     }
 }
 
-/// A source and its event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    key: Key,
-    source: u32,
-}
-
 /// The earliest event of every source.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// The tree, its root at 1. The second half holds the sources, padded with [`Key::NEVER`] to a power of two; each
-    /// node before holds the earlier of its two children.
-    nodes: Vec<Entry>,
+    /// The event of each source, padded with [`Key::NEVER`] to a power of two of at least 2.
+    keys: Vec<Key>,
+    /// The source whose event is the earliest below each inner node: the root at 1, the children of `n` at `2 n` and
+    /// `2 n + 1`. Below the last row stand the sources in order.
+    winners: Vec<u32>,
 }
 
 impl Agenda {
     /// An agenda of `sources` sources without events.
     pub fn new(sources: usize) -> Self {
-        let mut agenda = Self { nodes: Vec::new() };
+        let mut agenda = Self {
+            keys: Vec::new(),
+            winners: Vec::new(),
+        };
         agenda.grow(sources);
         agenda
     }
 
     /// Makes room for at least `sources` sources; those present keep their events.
     pub fn grow(&mut self, sources: usize) {
-        let (old, new) = (self.nodes.len() / 2, sources.max(1).next_power_of_two());
-        if new <= old {
+        let new = sources.max(2).next_power_of_two();
+        if new <= self.keys.len() {
             return;
         }
-        let mut leaves: Vec<Entry> = self.nodes.split_off(old);
-        leaves.extend((old as u32..new as u32).map(|source| Entry {
-            key: Key::NEVER,
-            source,
-        }));
-        // Any entry will do for node 0, which is not part of the tree, and for the inner nodes until they are played.
-        self.nodes = vec![leaves[0]; new];
-        self.nodes.extend(leaves);
+        self.keys.resize(new, Key::NEVER);
+        self.winners = vec![0; new];
         for node in (1..new).rev() {
-            let (left, right) = (self.nodes[2 * node], self.nodes[2 * node + 1]);
-            self.nodes[node] = earlier(left, right);
+            let (left, right) = (self.winner(2 * node), self.winner(2 * node + 1));
+            let right_wins = self.keys[right as usize] < self.keys[left as usize];
+            self.winners[node] = if right_wins { right } else { left };
+        }
+    }
+
+    /// The source that wins below a node, which may be a source itself.
+    fn winner(&self, node: usize) -> u32 {
+        match node.checked_sub(self.keys.len()) {
+            Some(source) => source as u32,
+            None => self.winners[node],
         }
     }
 
     /// Sets the event of `source`, or cancels it with [`Key::NEVER`].
     #[inline]
     pub fn set(&mut self, source: usize, key: Key) {
-        let mut node = self.nodes.len() / 2 + source;
-        if self.nodes[node].key == key {
+        if self.keys[source] == key {
             return;
         }
-        let source = source as u32;
-        let mut winner = Entry { key, source };
-        self.nodes[node] = winner;
-        while node > 1 {
-            winner = earlier(winner, self.nodes[node ^ 1]);
-            node /= 2;
-            if self.nodes[node] == winner {
+        self.keys[source] = key;
+        let mut node = (self.keys.len() + source) / 2;
+        let mut rival = source as u32 ^ 1;
+        let (mut winner, mut earliest) = (source as u32, key);
+        loop {
+            let rivals = self.keys[rival as usize];
+            if rivals < earliest {
+                (winner, earliest) = (rival, rivals);
+            }
+            let before = std::mem::replace(&mut self.winners[node], winner);
+            // Another source won here before, and wins again: nothing changes above.
+            if node == 1 || (before == winner && winner != source as u32) {
                 return;
             }
-            self.nodes[node] = winner;
+            rival = self.winners[node ^ 1];
+            node /= 2;
         }
     }
 
     /// The event of `source`.
     #[inline]
     pub fn get(&self, source: usize) -> Key {
-        self.nodes[self.nodes.len() / 2 + source].key
+        self.keys[source]
     }
 
     /// The earliest event and its source; [`Key::NEVER`] when nothing is left to happen.
     #[inline]
     pub fn earliest(&self) -> (Key, usize) {
-        let Entry { key, source } = self.nodes[1];
-        (key, source as usize)
+        let source = self.winners[1] as usize;
+        (self.keys[source], source)
     }
-}
-
-#[inline]
-fn earlier(a: Entry, b: Entry) -> Entry {
-    if b.key < a.key { b } else { a }
 }
 
 #[cfg(test)]

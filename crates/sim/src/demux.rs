@@ -5,17 +5,13 @@ use crate::packet::Packet;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    protocol: u8,
+    /// Entries are searched by this; those without a port come last and are searched one by one.
+    group: u32,
     binding: Binding,
     agent: u32,
 }
 
 impl Entry {
-    /// Entries are searched by this; those without a port come last and are searched one by one.
-    fn group(&self) -> u32 {
-        group(self.protocol, self.binding.port)
-    }
-
     /// How much the binding names within its group.
     fn detail(&self) -> u8 {
         let Binding {
@@ -55,7 +51,8 @@ pub(crate) struct Taken;
 impl Demux {
     pub fn has(&self, protocol: u8, binding: Binding) -> bool {
         let mut entries = self.entries.iter();
-        entries.any(|entry| entry.protocol == protocol && entry.binding == binding)
+        let group = group(protocol, binding.port);
+        entries.any(|entry| entry.group == group && entry.binding == binding)
     }
 
     pub fn add(&mut self, protocol: u8, binding: Binding, agent: u32) -> Result<(), Taken> {
@@ -63,11 +60,11 @@ impl Demux {
             return Err(Taken);
         }
         let entry = Entry {
-            protocol,
+            group: group(protocol, binding.port),
             binding,
             agent,
         };
-        let rank = |entry: &Entry| (entry.group(), u8::MAX - entry.detail());
+        let rank = |entry: &Entry| (entry.group, u8::MAX - entry.detail());
         let place = self
             .entries
             .partition_point(|other| rank(other) <= rank(&entry));
@@ -86,10 +83,10 @@ impl Demux {
 
     fn search(&self, packet: &Packet, port: Option<u16>, remote: Option<u16>) -> Option<u32> {
         let group = group(packet.protocol, port);
-        let first = self.entries.partition_point(|e| e.group() < group);
+        let first = self.entries.partition_point(|e| e.group < group);
         let members = self.entries[first..]
             .iter()
-            .take_while(|e| e.group() == group);
+            .take_while(|e| e.group == group);
         let mut fitting = members.filter(|e| e.fits(packet, remote));
         fitting.next().map(|entry| entry.agent)
     }

@@ -79,8 +79,9 @@ pub fn results(spec: Spec, replications: u32) -> Results {
     throughput_series(&mut series);
     loss_series("tcp", 0.0, 4.0, 1, &mut series);
     loss_series("sctp", 0.5, 4.5, 2, &mut series);
-    let (first, second) = (sample(2.33661, 1.0), sample(2.84086, 2.0));
-    series.push(one("loss-8", "satellite", "drop", vec![first, second]));
+    let (first, second) = (sample(2.33661, 1.0), sample(2.84086, 1.0));
+    series.push(one("loss-8", "tcp-access", "drop", vec![first]));
+    series.push(one("loss-8", "sctp-access", "drop", vec![second]));
     Results {
         manifest: Manifest {
             version: "0.1.0".to_owned(),
@@ -96,6 +97,7 @@ pub fn results(spec: Spec, replications: u32) -> Results {
                 .map(|e| (e.id.clone(), e.replications.min(replications)))
                 .collect(),
             runs: records.len() as u64,
+            packet_hops: records.iter().map(|record| record.packet_hops).sum(),
         },
         spec,
         records,
@@ -110,7 +112,9 @@ fn record(experiment: &str, point: Point, replication: u32, metrics: Vec<Measure
         replication,
         metrics,
         events: 1_000_000,
+        packet_hops: 600_000,
         simulated: 500.0,
+        failures: Vec::new(),
     }
 }
 

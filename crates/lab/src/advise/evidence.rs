@@ -40,7 +40,13 @@ impl Evidence {
     /// # Errors
     /// [`AdviseError::Question`] where the search found nothing: nothing carries anything on this path.
     pub fn plan(question: &Question, search: &Search) -> Result<Self, AdviseError> {
-        let Some(chosen @ Setting { buffer: Some(buffer), .. }) = search.chosen else {
+        let Some(
+            chosen @ Setting {
+                buffer: Some(buffer),
+                ..
+            },
+        ) = search.chosen
+        else {
             let message = "no setting was found that surely carries so much; ask for less, or for a longer duration";
             return Err(AdviseError::Question(message.to_owned()));
         };
@@ -48,7 +54,9 @@ impl Evidence {
         let place = grid::place_of(&grid, buffer) as isize;
         let of = |steps: &[isize]| -> Vec<u64> {
             let places = steps.iter().map(|step| place + step);
-            places.filter_map(|place| grid.get(usize::try_from(place).ok()?).copied()).collect()
+            places
+                .filter_map(|place| grid.get(usize::try_from(place).ok()?).copied())
+                .collect()
         };
         let cost = (search.events / search.runs.max(1)).max(1);
         let runs = (EVENTS.saturating_sub(search.events) / cost).max(1);
@@ -65,8 +73,18 @@ impl Evidence {
             true => *REPLICATIONS.start(),
             false => affordable.clamp(*REPLICATIONS.start(), *REPLICATIONS.end()),
         };
-        let spec = spec::evidence(&spec::Evidence { question, chosen, buffers: &buffers, replications });
-        Ok(Self { chosen, buffers, replications, spec })
+        let spec = spec::evidence(&spec::Evidence {
+            question,
+            chosen,
+            buffers: &buffers,
+            replications,
+        });
+        Ok(Self {
+            chosen,
+            buffers,
+            replications,
+            spec,
+        })
     }
 }
 
@@ -126,7 +144,12 @@ const COSTS: f64 = 0.02;
 
 impl Advice {
     /// Judges the evidence.
-    pub fn of(question: &Question, search: &Search, evidence: &Evidence, results: &Results) -> Advice {
+    pub fn of(
+        question: &Question,
+        search: &Search,
+        evidence: &Evidence,
+        results: &Results,
+    ) -> Advice {
         let controls = question.controls();
         let reference = Point::of(results, CANDIDATES, &controls[search.best].to_string());
         let unlimited = controls.iter().filter_map(|control| {
@@ -137,7 +160,11 @@ impl Advice {
             let experiment = spec::experiment_of(streams);
             let without = Point::of(results, &experiment, &spec::x_of(None));
             for buffer in evidence.buffers.iter().copied().map(Some).chain([None]) {
-                let setting = Setting { control: evidence.chosen.control, streams, buffer };
+                let setting = Setting {
+                    control: evidence.chosen.control,
+                    streams,
+                    buffer,
+                };
                 let point = Point::of(results, &experiment, &spec::x_of(buffer));
                 tried.extend(point.judged(setting, question.share, &reference, &without));
             }
@@ -175,17 +202,28 @@ struct Point<'a>(Vec<&'a RunRecord>);
 
 impl<'a> Point<'a> {
     fn of(results: &'a Results, experiment: &'a str, x: &str) -> Self {
-        let here = |record: &&RunRecord| record.point.first().is_some_and(|(_, at)| at.to_string() == x);
+        let here = |record: &&RunRecord| {
+            record
+                .point
+                .first()
+                .is_some_and(|(_, at)| at.to_string() == x)
+        };
         Point(results.experiment(experiment).filter(here).collect())
     }
 
     fn numbered(&self, factor: f64) -> Vec<(u32, f64)> {
         let values = self.0.iter();
-        values.filter_map(|record| Some((record.replication, record.value(FLOW, GOODPUT)? * factor))).collect()
+        values
+            .filter_map(|record| Some((record.replication, record.value(FLOW, GOODPUT)? * factor)))
+            .collect()
     }
 
     fn bare(&self, metric: &str) -> Vec<f64> {
-        let of = |record: &&RunRecord| record.value(FLOW, metric).or_else(|| record.value("all", metric));
+        let of = |record: &&RunRecord| {
+            record
+                .value(FLOW, metric)
+                .or_else(|| record.value("all", metric))
+        };
         self.0.iter().filter_map(of).collect()
     }
 
@@ -193,10 +231,18 @@ impl<'a> Point<'a> {
         Summary::of(&self.bare(metric)).map_or(0.0, |summary| summary.mean)
     }
 
-    fn judged(&self, setting: Setting, share: f64, reference: &Point<'_>, without: &Point<'_>) -> Option<Tried> {
+    fn judged(
+        &self,
+        setting: Setting,
+        share: f64,
+        reference: &Point<'_>,
+        without: &Point<'_>,
+    ) -> Option<Tried> {
         let goodput = Summary::of(&self.bare(GOODPUT))?;
         let margin = paired_difference(&self.numbered(1.0), &reference.numbered(share))?;
-        let whole = Summary::of(&reference.bare(GOODPUT))?.mean.max(f64::MIN_POSITIVE);
+        let whole = Summary::of(&reference.bare(GOODPUT))?
+            .mean
+            .max(f64::MIN_POSITIVE);
         // The margin and its interval, as a share: what is judged and what is shown are the same numbers.
         let shown = Summary {
             replications: margin.replications,

@@ -14,21 +14,32 @@ pub const UNLIMITED: u64 = 1 << 30;
 
 /// The buffers from `least` bytes up, in rising order; never empty.
 pub fn buffers(least: u64) -> Vec<u64> {
-    let octaves = (0..).map(|octave| 512_u64 << octave).take_while(|unit| unit * 4 <= LARGEST);
+    let octaves = (0..)
+        .map(|octave| 512_u64 << octave)
+        .take_while(|unit| unit * 4 <= LARGEST);
     let all = octaves.flat_map(|unit| (4..8).map(move |part| part * unit));
-    all.filter(|&buffer| buffer <= LARGEST && (buffer >= least || buffer == LARGEST)).collect()
+    all.filter(|&buffer| buffer <= LARGEST && (buffer >= least || buffer == LARGEST))
+        .collect()
 }
 
 /// The place of the first buffer that holds `bytes`; the last place where none does.
 pub fn place_of(grid: &[u64], bytes: u64) -> usize {
-    grid.partition_point(|&buffer| buffer < bytes).min(grid.len().saturating_sub(1))
+    grid.partition_point(|&buffer| buffer < bytes)
+        .min(grid.len().saturating_sub(1))
 }
 
 /// A buffer in words: `2.5 KiB`, `96 KiB`, `1.25 MiB`.
 pub fn readable(bytes: u64) -> String {
-    let (unit, name) = if bytes >= 1 << 20 { (1 << 20, "MiB") } else { (1 << 10, "KiB") };
+    let (unit, name) = if bytes >= 1 << 20 {
+        (1 << 20, "MiB")
+    } else {
+        (1 << 10, "KiB")
+    };
     let number = format!("{:.2}", bytes as f64 / unit as f64);
-    format!("{} {name}", number.trim_end_matches('0').trim_end_matches('.'))
+    format!(
+        "{} {name}",
+        number.trim_end_matches('0').trim_end_matches('.')
+    )
 }
 
 #[cfg(test)]
@@ -40,7 +51,10 @@ mod tests {
         let grid = buffers(1500);
         assert_eq!(grid[..6], [2048, 2560, 3072, 3584, 4096, 5120]);
         assert_eq!(grid.last(), Some(&LARGEST));
-        assert!(grid.windows(2).all(|pair| pair[0] < pair[1] && pair[1] * 4 <= pair[0] * 5));
+        assert!(
+            grid.windows(2)
+                .all(|pair| pair[0] < pair[1] && pair[1] * 4 <= pair[0] * 5)
+        );
         assert!((OCTAVE..grid.len()).all(|place| grid[place] == 2 * grid[place - OCTAVE]));
     }
 
@@ -60,6 +74,9 @@ mod tests {
 
     #[test]
     fn buffers_read_well() {
-        assert_eq!([2560, 98_304, 1_310_720].map(readable), ["2.5 KiB", "96 KiB", "1.25 MiB"]);
+        assert_eq!(
+            [2560, 98_304, 1_310_720].map(readable),
+            ["2.5 KiB", "96 KiB", "1.25 MiB"]
+        );
     }
 }

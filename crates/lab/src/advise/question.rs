@@ -78,7 +78,10 @@ impl Question {
     /// A question about a path, all else as it is if nobody says otherwise.
     pub fn new(rtt: Span, rate: Rate, loss: Probability) -> Self {
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        let algorithms: Vec<&str> = sctp_algorithms::ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
+        let algorithms: Vec<&str> = sctp_algorithms::ALGORITHMS
+            .iter()
+            .map(|algorithm| algorithm.name)
+            .collect();
         Self {
             rtt,
             rate,
@@ -102,48 +105,84 @@ impl Question {
     pub fn checked(mut self) -> Result<Self, AdviseError> {
         let wrong = |message: String| Err(AdviseError::Question(message));
         if self.rtt.0 < 1_000 || self.rtt.0 > 60 * SECOND {
-            return wrong(format!("rtt: found {}; a round trip takes 1 us to 60 s", self.rtt));
+            return wrong(format!(
+                "rtt: found {}; a round trip takes 1 us to 60 s",
+                self.rtt
+            ));
         }
         if !(1_000..=100_000_000_000).contains(&self.rate.0) {
-            return wrong(format!("rate: found {}; a link has 1 kbit/s to 100 Gbit/s", self.rate));
+            return wrong(format!(
+                "rate: found {}; a link has 1 kbit/s to 100 Gbit/s",
+                self.rate
+            ));
         }
         if self.loss.0 > 0.5 {
-            return wrong(format!("loss: found {} %; allowed is 0 % to 50 %", self.loss.0 * 100.0));
+            return wrong(format!(
+                "loss: found {} %; allowed is 0 % to 50 %",
+                self.loss.0 * 100.0
+            ));
         }
         if !(0.01..=0.99).contains(&self.share) {
             let found = self.share * 100.0;
-            return wrong(format!("goodput: found {found} %; allowed is 1 % to 99 % (all of it no buffer reaches surely)"));
+            return wrong(format!(
+                "goodput: found {found} %; allowed is 1 % to 99 % (all of it no buffer reaches surely)"
+            ));
         }
         if !(512..=65_535).contains(&self.mtu.0) {
-            return wrong(format!("mtu: found {}; an MTU has 512 to 65535 B", self.mtu));
+            return wrong(format!(
+                "mtu: found {}; an MTU has 512 to 65535 B",
+                self.mtu
+            ));
         }
-        if let Some(message) = self.message.filter(|message| !(1..=LARGEST_MESSAGE).contains(&message.0)) {
-            return wrong(format!("message: found {message}; a message has 1 B to 64 KiB"));
+        if let Some(message) = self
+            .message
+            .filter(|message| !(1..=LARGEST_MESSAGE).contains(&message.0))
+        {
+            return wrong(format!(
+                "message: found {message}; a message has 1 B to 64 KiB"
+            ));
         }
-        if let Some(queue) = self.queue.filter(|queue| queue.bytes(self.mtu.0) < self.mtu.0) {
-            return wrong(format!("queue: found {queue}; it holds a packet of {} at least", self.mtu));
+        if let Some(queue) = self
+            .queue
+            .filter(|queue| queue.bytes(self.mtu.0) < self.mtu.0)
+        {
+            return wrong(format!(
+                "queue: found {queue}; it holds a packet of {} at least",
+                self.mtu
+            ));
         }
-        if let Some(duration) = self.duration.filter(|duration| duration.0 < SECOND || duration.0 > 3600 * SECOND) {
+        if let Some(duration) = self
+            .duration
+            .filter(|duration| duration.0 < SECOND || duration.0 > 3600 * SECOND)
+        {
             return wrong(format!("duration: found {duration}; allowed is 1 s to 1 h"));
         }
         self.streams.sort_unstable();
         self.streams.dedup();
         if self.streams.first().is_none_or(|&least| least == 0) {
-            return wrong(format!("streams: found {:?}; an association has 1 to 65535 streams", self.streams));
+            return wrong(format!(
+                "streams: found {:?}; an association has 1 to 65535 streams",
+                self.streams
+            ));
         }
         for name in &self.profiles {
             if Profile::by_name(name).is_none() {
                 return wrong(unknown("profile", name, Profile::NAMES));
             }
         }
-        let known: Vec<&str> = sctp_algorithms::ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
+        let known: Vec<&str> = sctp_algorithms::ALGORITHMS
+            .iter()
+            .map(|algorithm| algorithm.name)
+            .collect();
         for name in &self.congestion {
             if sctp_algorithms::by_name(name).is_none() {
                 return wrong(unknown("congestion", name, &known));
             }
         }
         if self.profiles.is_empty() || self.congestion.is_empty() {
-            return wrong("profile, congestion: found none; at least one of each is tried".to_owned());
+            return wrong(
+                "profile, congestion: found none; at least one of each is tried".to_owned(),
+            );
         }
         Ok(self)
     }
@@ -152,7 +191,10 @@ impl Question {
     pub fn controls(&self) -> Vec<Control> {
         let of = |profile: &String| {
             let profile = profile.clone();
-            self.congestion.iter().map(move |congestion| Control { profile: profile.clone(), congestion: congestion.clone() })
+            self.congestion.iter().map(move |congestion| Control {
+                profile: profile.clone(),
+                congestion: congestion.clone(),
+            })
         };
         self.profiles.iter().flat_map(of).collect()
     }
@@ -165,7 +207,9 @@ impl Question {
 
     /// What the link's queue holds.
     pub fn queue(&self) -> Amount {
-        self.queue.unwrap_or_else(|| Amount::Packets(self.bandwidth_delay().div_ceil(self.mtu.0).max(LEAST_QUEUE)))
+        self.queue.unwrap_or_else(|| {
+            Amount::Packets(self.bandwidth_delay().div_ceil(self.mtu.0).max(LEAST_QUEUE))
+        })
     }
 
     /// More packets in a second than are to be expected: what the link takes, or five times what losses leave to TCP
@@ -177,7 +221,8 @@ impl Question {
 
     /// User data of a message, bytes.
     pub fn message(&self) -> u64 {
-        self.message.map_or(self.mtu.0 - HEADERS, |message| message.0)
+        self.message
+            .map_or(self.mtu.0 - HEADERS, |message| message.0)
     }
 
     /// The least buffer that makes sense, bytes: a packet, a whole message, and what RFC 9260 §6 asks of a receiver.
@@ -193,10 +238,15 @@ impl Question {
         let by_path = (400 * self.rtt.0).clamp(20 * SECOND, 400 * SECOND);
         let by_cost = (50_000.0 / self.packet_rate() * SECOND as f64).min(1e18) as u64;
         let by_cost = by_cost.max(5 * SECOND);
-        let measured = self.duration.map_or(by_path.min(by_cost), |duration| duration.0);
+        let measured = self
+            .duration
+            .map_or(by_path.min(by_cost), |duration| duration.0);
         let whole = |nanos: u64| nanos.div_ceil(100 * MILLISECOND) * 100 * MILLISECOND;
         let begin = whole(SECOND + 20 * self.rtt.0);
-        Timing { begin: Span(begin), end: Span(begin + whole(measured)) }
+        Timing {
+            begin: Span(begin),
+            end: Span(begin + whole(measured)),
+        }
     }
 }
 
@@ -204,7 +254,10 @@ impl Question {
 fn unknown(key: &str, name: &str, known: &[&str]) -> String {
     let hint = crate::spec::nearest::nearest(name, known.iter().copied())
         .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-    format!("{key}: found {name:?}, but nothing has this name; allowed are {}{hint}", known.join(", "))
+    format!(
+        "{key}: found {name:?}, but nothing has this name; allowed are {}{hint}",
+        known.join(", ")
+    )
 }
 
 #[cfg(test)]

@@ -68,7 +68,11 @@ const GUESSED: (usize, usize, usize) = (4, 2, 12);
 pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, AdviseError> {
     let controls = question.controls();
     let fewest = question.streams[0];
-    let unlimited = |control| Setting { control, streams: fewest, buffer: None };
+    let unlimited = |control| Setting {
+        control,
+        streams: fewest,
+        buffer: None,
+    };
     let references: Vec<Setting> = (0..controls.len()).map(unlimited).collect();
     let comparisons = GUESSED.0 * question.streams.len() + GUESSED.1 * controls.len();
     trials.expect(controls.len() * RANKING as usize + comparisons * GUESSED.2);
@@ -78,26 +82,44 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
         let values = trials.goodputs(unlimited(control));
         values.iter().sum::<f64>() / values.len().max(1) as f64
     };
-    let means: Vec<f64> = (0..controls.len()).map(|control| mean(trials, control)).collect();
-    let best = (0..controls.len()).fold(0, |best, control| if means[control] > means[best] { control } else { best });
-    let mut halving = Halving { question, grid: grid::buffers(question.least_buffer()), trials };
+    let means: Vec<f64> = (0..controls.len())
+        .map(|control| mean(trials, control))
+        .collect();
+    let best = (0..controls.len()).fold(0, |best, control| {
+        if means[control] > means[best] {
+            control
+        } else {
+            best
+        }
+    });
+    let mut halving = Halving {
+        question,
+        grid: grid::buffers(question.least_buffer()),
+        trials,
+    };
     let mut chosen: Option<(usize, Setting)> = None;
     let mut found = Vec::new();
     for control in 0..controls.len() {
         let reference = unlimited(best);
         let answer = match control == best {
             true => Answer::Holds,
-            false => halving.trials.test(unlimited(control), question.share, reference)?,
+            false => halving
+                .trials
+                .test(unlimited(control), question.share, reference)?,
         };
         let reaches = answer == Answer::Holds;
         let guess = halving.guess(means[if reaches { best } else { control }]);
         found.push(match (reaches, chosen) {
-            (true, Some((place, _))) if !halving.beats(control, place, reference)? => Found::NotSmaller,
+            (true, Some((place, _))) if !halving.beats(control, place, reference)? => {
+                Found::NotSmaller
+            }
             (true, before) => {
                 let guess = before.map_or(guess, |(place, _)| place.saturating_sub(1));
                 match halving.smallest(control, reference, guess)? {
                     Some((place, setting)) => {
-                        chosen = chosen.filter(|(other, _)| *other <= place).or(Some((place, setting)));
+                        chosen = chosen
+                            .filter(|(other, _)| *other <= place)
+                            .or(Some((place, setting)));
                         Found::OfBest(setting)
                     }
                     None => Found::Open,
@@ -113,16 +135,29 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
         });
     }
     let summary = |control| Summary::of(trials.goodputs(unlimited(control)));
-    let findings = controls.into_iter().zip(found).enumerate().filter_map(|(index, (control, found))| {
-        Some(Finding { control, unlimited: summary(index)?, found })
-    });
+    let findings =
+        controls
+            .into_iter()
+            .zip(found)
+            .enumerate()
+            .filter_map(|(index, (control, found))| {
+                Some(Finding {
+                    control,
+                    unlimited: summary(index)?,
+                    found,
+                })
+            });
     let chosen = chosen.map(|(_, setting)| setting);
     Ok(Search {
         findings: findings.collect(),
         best,
         chosen,
         margin: chosen.and_then(|setting| {
-            super::trials::margin(trials.goodputs(setting), question.share, trials.goodputs(unlimited(best)))
+            super::trials::margin(
+                trials.goodputs(setting),
+                question.share,
+                trials.goodputs(unlimited(best)),
+            )
         }),
         runs: trials.runs(),
         events: trials.events(),
@@ -135,13 +170,20 @@ fn rank(trials: &mut Trials<'_>, references: &[Setting]) -> Result<(), AdviseErr
     let mut near = references.to_vec();
     for round in 0..3 {
         trials.ensure(&near, RANKING << round)?;
-        let sum = |trials: &Trials<'_>, setting: &Setting| trials.goodputs(*setting).iter().sum::<f64>();
-        let Some(best) = near.iter().copied().max_by(|a, b| sum(trials, a).total_cmp(&sum(trials, b))) else {
+        let sum =
+            |trials: &Trials<'_>, setting: &Setting| trials.goodputs(*setting).iter().sum::<f64>();
+        let Some(best) = near
+            .iter()
+            .copied()
+            .max_by(|a, b| sum(trials, a).total_cmp(&sum(trials, b)))
+        else {
             break;
         };
         near.retain(|&setting| {
-            let margin = super::trials::margin(trials.goodputs(setting), 1.0, trials.goodputs(best));
-            setting == best || margin.is_some_and(|margin| super::trials::judge(&margin) == Answer::Open)
+            let margin =
+                super::trials::margin(trials.goodputs(setting), 1.0, trials.goodputs(best));
+            setting == best
+                || margin.is_some_and(|margin| super::trials::judge(&margin) == Answer::Open)
         });
         if near.len() < 2 || trials.spent(RANKING_SPENDS) {
             break;
@@ -162,37 +204,76 @@ impl Halving<'_, '_> {
         Ok(self.trials.test(setting, self.question.share, reference)? == Answer::Holds)
     }
 
-    fn holds_at(&mut self, control: usize, streams: u16, place: usize, reference: Setting) -> Result<bool, AdviseError> {
+    fn holds_at(
+        &mut self,
+        control: usize,
+        streams: u16,
+        place: usize,
+        reference: Setting,
+    ) -> Result<bool, AdviseError> {
         let buffer = Some(self.grid[place]);
-        self.holds(Setting { control, streams, buffer }, reference)
+        self.holds(
+            Setting {
+                control,
+                streams,
+                buffer,
+            },
+            reference,
+        )
     }
 
     /// Where to look first: a buffer for what flies in a round trip, and half as much again for what waits behind holes.
     fn guess(&self, goodput: f64) -> usize {
-        grid::place_of(&self.grid, (goodput / 8.0 * self.question.rtt.seconds() * 1.5) as u64)
+        grid::place_of(
+            &self.grid,
+            (goodput / 8.0 * self.question.rtt.seconds() * 1.5) as u64,
+        )
     }
 
     /// Whether a candidate, with as many streams as may be, does with less than the buffer at `place`.
-    fn beats(&mut self, control: usize, place: usize, reference: Setting) -> Result<bool, AdviseError> {
+    fn beats(
+        &mut self,
+        control: usize,
+        place: usize,
+        reference: Setting,
+    ) -> Result<bool, AdviseError> {
         let most = self.question.streams[self.question.streams.len() - 1];
         Ok(place > 0 && self.holds_at(control, most, place - 1, reference)?)
     }
 
     /// The smallest buffer of a candidate, with the fewest streams that do with it.
-    fn smallest(&mut self, control: usize, reference: Setting, guess: usize) -> Result<Option<(usize, Setting)>, AdviseError> {
+    fn smallest(
+        &mut self,
+        control: usize,
+        reference: Setting,
+        guess: usize,
+    ) -> Result<Option<(usize, Setting)>, AdviseError> {
         let mut best: Option<(usize, u16)> = None;
         for &streams in &self.question.streams.clone() {
             let guess = match best {
                 Some((0, _)) => break,
                 // More streams are worth their trouble only for a smaller buffer.
-                Some((place, _)) if !self.holds_at(control, streams, place - 1, reference)? => continue,
+                Some((place, _)) if !self.holds_at(control, streams, place - 1, reference)? => {
+                    continue;
+                }
                 Some((place, _)) => place - 1,
                 None => guess,
             };
-            let least = self.least(guess, |halving, place| halving.holds_at(control, streams, place, reference))?;
+            let least = self.least(guess, |halving, place| {
+                halving.holds_at(control, streams, place, reference)
+            })?;
             best = least.map(|place| (place, streams)).or(best);
         }
-        Ok(best.map(|(place, streams)| (place, Setting { control, streams, buffer: Some(self.grid[place]) })))
+        Ok(best.map(|(place, streams)| {
+            (
+                place,
+                Setting {
+                    control,
+                    streams,
+                    buffer: Some(self.grid[place]),
+                },
+            )
+        }))
     }
 
     /// The first place that holds: by octaves from a guess, then by halving.

@@ -153,7 +153,12 @@ pub fn evidence(wanted: &Evidence<'_>) -> String {
     let controls = question.controls();
     let control = &controls[wanted.chosen.control];
     let mut text = head(wanted);
-    text.push_str(&world(question, control, wanted.chosen.streams, wanted.chosen.buffer));
+    text.push_str(&world(
+        question,
+        control,
+        wanted.chosen.streams,
+        wanted.chosen.buffer,
+    ));
     candidates(&mut text, wanted, &controls);
     for &streams in &question.streams {
         buffers(&mut text, wanted, streams, control);
@@ -165,7 +170,14 @@ pub fn evidence(wanted: &Evidence<'_>) -> String {
 }
 
 fn head(wanted: &Evidence<'_>) -> String {
-    let Question { rtt, rate, loss, share, seed, .. } = wanted.question;
+    let Question {
+        rtt,
+        rate,
+        loss,
+        share,
+        seed,
+        ..
+    } = wanted.question;
     format!(
         r#"# The evidence of `anabranch advise --rtt "{rtt}" --rate "{rate}" --loss {loss}% --goodput {share}%`.
 #
@@ -224,8 +236,14 @@ points = [
         size_of(None)
     );
     for control in controls {
-        let Control { profile, congestion } = control;
-        let _ = writeln!(text, "    {{ x = \"{control}\", profile = \"{profile}\", congestion = \"{congestion}\" }},");
+        let Control {
+            profile,
+            congestion,
+        } = control;
+        let _ = writeln!(
+            text,
+            "    {{ x = \"{control}\", profile = \"{profile}\", congestion = \"{congestion}\" }},"
+        );
     }
     text.push_str("]\n");
 }
@@ -250,7 +268,12 @@ points = [
         wanted.replications
     );
     for buffer in wanted.buffers.iter().copied().map(Some).chain([None]) {
-        let _ = writeln!(text, "    {{ x = \"{}\", buffer = \"{}\" }},", x_of(buffer), size_of(buffer));
+        let _ = writeln!(
+            text,
+            "    {{ x = \"{}\", buffer = \"{}\" }},",
+            x_of(buffer),
+            size_of(buffer)
+        );
     }
     text.push_str("]\n");
 }
@@ -298,9 +321,15 @@ row = [
 "#
         );
     };
-    table(CANDIDATES, "Every candidate with a buffer without limit".to_owned());
+    table(
+        CANDIDATES,
+        "Every candidate with a buffer without limit".to_owned(),
+    );
     for &streams in &wanted.question.streams {
-        table(&experiment_of(streams), format!("{control}, {}", count(streams)));
+        table(
+            &experiment_of(streams),
+            format!("{control}, {}", count(streams)),
+        );
     }
 }
 

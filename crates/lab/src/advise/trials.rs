@@ -72,7 +72,15 @@ pub struct Trials<'a> {
 impl<'a> Trials<'a> {
     /// No run was made yet; `budget` events may be simulated.
     pub fn new(question: &'a Question, jobs: usize, budget: u64, watch: &'a dyn Watch) -> Self {
-        Self { question, jobs, watch, goodputs: BTreeMap::new(), events: 0, budget, runs: 0 }
+        Self {
+            question,
+            jobs,
+            watch,
+            goodputs: BTreeMap::new(),
+            events: 0,
+            budget,
+            runs: 0,
+        }
     }
 
     /// Goodput of each replication that was run, bit/s.
@@ -92,7 +100,8 @@ impl<'a> Trials<'a> {
 
     /// Tells whoever watches how many runs are still to be expected.
     pub fn expect(&self, runs: usize) {
-        self.watch.expect(runs as f64 * self.question.timing().end.seconds());
+        self.watch
+            .expect(runs as f64 * self.question.timing().end.seconds());
     }
 
     /// Whether such a part of what may be spent is spent.
@@ -122,15 +131,27 @@ impl<'a> Trials<'a> {
             text: spec::trials(self.question, &missing),
             seed: self.seed(),
             ..Request::default()
-        })?;
+        })
+        .map_err(Box::new)?;
         let experiment = &plan.experiments[0];
         let mut units = Vec::new();
         for (setting, point) in missing.iter().zip(&experiment.points) {
             let made = self.goodputs(*setting).len() as u32;
-            units.extend((made..replications).map(|replication| Unit { experiment, point, replication }));
+            units.extend((made..replications).map(|replication| Unit {
+                experiment,
+                point,
+                replication,
+            }));
         }
         let heard = |record: &RunRecord| self.watch.did(record.simulated);
-        let records = run::in_memory(&units, self.seed(), &Simulator::default(), self.jobs, &heard)?;
+        let records = run::in_memory(
+            &units,
+            self.seed(),
+            &Simulator::default(),
+            self.jobs,
+            &heard,
+        )
+        .map_err(Box::new)?;
         self.runs += records.len() as u64;
         let mut records = records.into_iter();
         for setting in missing {
@@ -157,13 +178,20 @@ impl<'a> Trials<'a> {
     ///
     /// # Errors
     /// Those of [`Trials::ensure`].
-    pub fn test(&mut self, setting: Setting, share: f64, reference: Setting) -> Result<Answer, AdviseError> {
+    pub fn test(
+        &mut self,
+        setting: Setting,
+        share: f64,
+        reference: Setting,
+    ) -> Result<Answer, AdviseError> {
         let mut replications = FIRST;
         loop {
             self.ensure(&[reference, setting], replications)?;
             let margin = margin(self.goodputs(setting), share, self.goodputs(reference));
             match margin.map_or(Answer::Open, |margin| judge(&margin)) {
-                Answer::Holds if replications < LEAST && margin.is_some_and(|margin| margin.deviation > 0.0) => {}
+                Answer::Holds
+                    if replications < LEAST
+                        && margin.is_some_and(|margin| margin.deviation > 0.0) => {}
                 Answer::Open => {}
                 sure => return Ok(sure),
             }
@@ -178,7 +206,10 @@ impl<'a> Trials<'a> {
 /// What a setting carries beyond a share of what the reference carries, over common replications.
 pub fn margin(goodputs: &[f64], share: f64, reference: &[f64]) -> Option<Summary> {
     let numbered = |values: &[f64], factor: f64| -> Vec<(u32, f64)> {
-        (0..).zip(values).map(|(replication, value)| (replication, value * factor)).collect()
+        (0..)
+            .zip(values)
+            .map(|(replication, value)| (replication, value * factor))
+            .collect()
     };
     paired_difference(&numbered(goodputs, 1.0), &numbered(reference, share))
 }
@@ -206,15 +237,32 @@ mod tests {
     #[test]
     fn a_judgement_needs_the_whole_interval() {
         // t(0.975, 3) = 3.182: the half width is 3.182 x 2 / 2 = 3.182.
-        let with = |mean| judge(&Summary { replications: 4, mean, deviation: 2.0 });
-        assert_eq!([with(3.2), with(3.1), with(0.0), with(-3.1), with(-3.2)], [
-            Answer::Holds,
+        let with = |mean| {
+            judge(&Summary {
+                replications: 4,
+                mean,
+                deviation: 2.0,
+            })
+        };
+        assert_eq!(
+            [with(3.2), with(3.1), with(0.0), with(-3.1), with(-3.2)],
+            [
+                Answer::Holds,
+                Answer::Open,
+                Answer::Open,
+                Answer::Open,
+                Answer::Fails
+            ]
+        );
+        let single = Summary {
+            replications: 1,
+            mean: 5.0,
+            deviation: 0.0,
+        };
+        assert_eq!(
+            judge(&single),
             Answer::Open,
-            Answer::Open,
-            Answer::Open,
-            Answer::Fails
-        ]);
-        let single = Summary { replications: 1, mean: 5.0, deviation: 0.0 };
-        assert_eq!(judge(&single), Answer::Open, "one run says nothing of the next");
+            "one run says nothing of the next"
+        );
     }
 }

@@ -13,7 +13,13 @@ use crate::statistics::Summary;
 /// Everything there is to say, but the figure.
 pub fn whole(advice: &Advice) -> String {
     let mut text = String::new();
-    for part in [path(advice), recommendation(advice), tried(advice), candidates(advice), doubts(advice)] {
+    for part in [
+        path(advice),
+        recommendation(advice),
+        tried(advice),
+        candidates(advice),
+        doubts(advice),
+    ] {
         if !part.is_empty() {
             if !text.is_empty() {
                 text.push('\n');
@@ -26,12 +32,19 @@ pub fn whole(advice: &Advice) -> String {
 
 /// The unit that suits a rate: what it is divided by, and its name.
 fn unit(rate: f64) -> (f64, &'static str) {
-    if rate >= 999_500.0 { (1e6, "Mbit/s") } else { (1e3, "kbit/s") }
+    if rate >= 999_500.0 {
+        (1e6, "Mbit/s")
+    } else {
+        (1e3, "kbit/s")
+    }
 }
 
 /// A mean with its interval: `0.262 ± 0.006`.
 fn with_interval(summary: &Summary, divisor: f64) -> String {
-    match table::readable(summary.mean / divisor, summary.confidence().map(|half| half / divisor)) {
+    match table::readable(
+        summary.mean / divisor,
+        summary.confidence().map(|half| half / divisor),
+    ) {
         (mean, Some(half)) => format!("{mean} ± {half}"),
         (mean, None) => mean,
     }
@@ -69,7 +82,10 @@ fn recommendation(advice: &Advice) -> String {
     let setting = advised.setting;
     let control = &advice.search.findings[setting.control].control;
     let best = &advice.search.findings[advice.search.best].control;
-    let reference = advice.unlimited.get(advice.search.best).map_or(String::new(), goodput);
+    let reference = advice
+        .unlimited
+        .get(advice.search.best)
+        .map_or(String::new(), goodput);
     let mut text = String::from("Advice\n");
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "  {name:20}{value}");
@@ -78,8 +94,21 @@ fn recommendation(advice: &Advice) -> String {
     line("streams", setting.streams.to_string());
     line("congestion control", control.congestion.clone());
     line("profile", control.profile.clone());
-    line("expected goodput", format!("{} (mean of {} runs with its 95 % interval)", goodput(&advised.goodput), advice.replications));
-    line("", format!("= {} of the {reference} of {best} without limit", share(&advised.share)));
+    line(
+        "expected goodput",
+        format!(
+            "{} (mean of {} runs with its 95 % interval)",
+            goodput(&advised.goodput),
+            advice.replications
+        ),
+    );
+    line(
+        "",
+        format!(
+            "= {} of the {reference} of {best} without limit",
+            share(&advised.share)
+        ),
+    );
     for (place, part) in limit(advised).iter().enumerate() {
         line(if place == 0 { "limited by" } else { "" }, part.clone());
     }
@@ -90,13 +119,24 @@ fn recommendation(advice: &Advice) -> String {
 fn limit(tried: &Tried) -> Vec<String> {
     let (cost, half) = (tried.cost.0 * 100.0, tried.cost.1 * 100.0);
     let decimals = if tried.utilization < 10.0 { 1 } else { 0 };
-    let used = format!("{:.decimals$} % of the link's rate is in use", tried.utilization);
-    let buffer = format!("a buffer without limit would change the goodput by {cost:+.1} ± {half:.1} %");
+    let used = format!(
+        "{:.decimals$} % of the link's rate is in use",
+        tried.utilization
+    );
+    let buffer =
+        format!("a buffer without limit would change the goodput by {cost:+.1} ± {half:.1} %");
     match tried.limit {
         Limit::Link => vec![format!("the link: {used}")],
-        Limit::Buffer => vec!["the buffer, within the share asked for".to_owned(), used, buffer],
+        Limit::Buffer => vec![
+            "the buffer, within the share asked for".to_owned(),
+            used,
+            buffer,
+        ],
         Limit::Congestion => {
-            let window = format!("congestion control: its window is {:.1} packets on average", tried.mean_cwnd);
+            let window = format!(
+                "congestion control: its window is {:.1} packets on average",
+                tried.mean_cwnd
+            );
             vec![window, used, buffer]
         }
     }
@@ -108,27 +148,47 @@ fn tried(advice: &Advice) -> String {
         return String::new();
     };
     let control = &advice.search.findings[first.setting.control].control;
-    let largest = advice.tried.iter().map(|tried| tried.goodput.mean).fold(0.0, f64::max);
+    let largest = advice
+        .tried
+        .iter()
+        .map(|tried| tried.goodput.mean)
+        .fold(0.0, f64::max);
     let (divisor, name) = unit(largest);
     let mut rows = vec![vec![String::from("receive buffer")]];
-    rows[0].extend(advice.question.streams.iter().map(|&streams| count(streams)));
-    let buffers = advice.tried.iter().filter(|tried| tried.setting.streams == first.setting.streams);
+    rows[0].extend(
+        advice
+            .question
+            .streams
+            .iter()
+            .map(|&streams| count(streams)),
+    );
+    let buffers = advice
+        .tried
+        .iter()
+        .filter(|tried| tried.setting.streams == first.setting.streams);
     for buffer in buffers.map(|tried| tried.setting.buffer) {
         let mut row = vec![x_of(buffer)];
-        row.extend(advice.tried.iter().enumerate().filter(|(_, tried)| tried.setting.buffer == buffer).map(|(place, tried)| {
-            let mark = match (advice.advised == Some(place), tried.answer) {
-                (true, _) => '*',
-                (false, Answer::Holds) => '+',
-                (false, Answer::Open) => '?',
-                (false, Answer::Fails) => ' ',
-            };
-            let limit = match tried.limit {
-                Limit::Link => 'l',
-                Limit::Buffer => 'b',
-                Limit::Congestion => 'c',
-            };
-            format!("{} {limit}{mark}", with_interval(&tried.goodput, divisor))
-        }));
+        row.extend(
+            advice
+                .tried
+                .iter()
+                .enumerate()
+                .filter(|(_, tried)| tried.setting.buffer == buffer)
+                .map(|(place, tried)| {
+                    let mark = match (advice.advised == Some(place), tried.answer) {
+                        (true, _) => '*',
+                        (false, Answer::Holds) => '+',
+                        (false, Answer::Open) => '?',
+                        (false, Answer::Fails) => ' ',
+                    };
+                    let limit = match tried.limit {
+                        Limit::Link => 'l',
+                        Limit::Buffer => 'b',
+                        Limit::Congestion => 'c',
+                    };
+                    format!("{} {limit}{mark}", with_interval(&tried.goodput, divisor))
+                }),
+        );
         rows.push(row);
     }
     format!(
@@ -141,12 +201,20 @@ fn tried(advice: &Advice) -> String {
 
 /// What each candidate gives without limit, and what it needs.
 fn candidates(advice: &Advice) -> String {
-    let mut rows = vec![vec!["profile, control".to_owned(), "without limit".to_owned(), "needs".to_owned()]];
+    let mut rows = vec![vec![
+        "profile, control".to_owned(),
+        "without limit".to_owned(),
+        "needs".to_owned(),
+    ]];
     let best = advice.unlimited.get(advice.search.best);
     for (finding, unlimited) in advice.search.findings.iter().zip(&advice.unlimited) {
         let divisor = unit(best.map_or(unlimited.mean, |best| best.mean));
         let without = format!("{} {}", with_interval(unlimited, divisor.0), divisor.1);
-        rows.push(vec![finding.control.to_string(), without, needs(finding, advice)]);
+        rows.push(vec![
+            finding.control.to_string(),
+            without,
+            needs(finding, advice),
+        ]);
     }
     format!("Candidates, with what the search found\n{}", columns(&rows))
 }

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, CloseReason, Config, Endpoint, Event, Message as SctpMessage};
+use anabranch_sctp::{
+    Association, AssociationId, CloseReason, Config, Endpoint, Event, Message as SctpMessage,
+};
 use anabranch_sim::Agent;
 use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Transmit, Transport};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -43,7 +45,9 @@ pub struct Source {
 impl Source {
     /// A source at an endpoint of its own.
     pub fn new(endpoint: Endpoint, config: SourceConfig, feed: Feed, tally: SharedTally) -> Self {
-        let zeros = Bytes::from(vec![0; 1 << 16]);
+        // Static bytes are cut without counting references.
+        static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+        let zeros = Bytes::from_static(&ZEROS);
         Self {
             endpoint,
             config,
@@ -56,12 +60,28 @@ impl Source {
         }
     }
 
+    /// Whether there is a message and room for it, or the end is to be told. Asks the feed even where there is no room,
+    /// so that a deadline of the feed never stays behind.
+    fn has_something(&mut self, id: AssociationId, now: Nanos) -> bool {
+        match self.feed.peek(now) {
+            Some(_) => self
+                .endpoint
+                .association(id)
+                .is_some_and(|association| association.buffered() < self.config.ahead),
+            None => self.feed.is_over() && !self.shut,
+        }
+    }
+
     /// Hands messages over while there is room, and closes after the last.
     fn top_up(&mut self, now: Nanos) {
-        let Some(association) = self
-            .association
-            .and_then(|id| self.endpoint.association_mut(id))
-        else {
+        let Some(id) = self.association else {
+            return;
+        };
+        // After most packets there is nothing to do, and to look does not wake the association.
+        if !self.has_something(id, now) {
+            return;
+        }
+        let Some(association) = self.endpoint.association_mut(id) else {
             return;
         };
         while association.buffered() < self.config.ahead {
@@ -100,8 +120,14 @@ impl Source {
                 self.tally.borrow_mut().failed = Some(format!("{reason:?}"));
             }
         }
+        // Few packets leave a sample.
         let Some(association) = self
             .association
+            .filter(|&id| {
+                self.endpoint
+                    .association(id)
+                    .is_some_and(Association::has_samples)
+            })
             .and_then(|id| self.endpoint.association_mut(id))
         else {
             return;

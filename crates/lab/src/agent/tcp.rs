@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use anabranch_sim::Agent;
-use anabranch_tcp::{Config, Connection, Event, Ports};
+use anabranch_tcp::{Config, Connection, Event, Ports, State};
 use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Trace, Transmit, Transport};
 use bytes::{Bytes, BytesMut};
 
@@ -70,10 +70,11 @@ impl Source {
         if self.config.endless && !self.feed.is_over() {
             return;
         }
-        while connection.unacknowledged() < self.config.ahead {
-            let Some(message) = self.feed.peek(now) else {
+        // The feed is asked even where there is no room, so that a deadline of it never stays behind.
+        while let Some(message) = self.feed.peek(now) {
+            if connection.unacknowledged() >= self.config.ahead {
                 break;
-            };
+            }
             if connection.write_zeros(message.size as u64).is_err() {
                 break;
             }
@@ -83,7 +84,8 @@ impl Source {
                 boundaries.borrow_mut().push_back((self.written, now));
             }
         }
-        if self.feed.is_over() && !self.shut {
+        // Before the handshake is done, CLOSE would throw away what was written (RFC 9293 §3.10.4).
+        if self.feed.is_over() && !self.shut && connection.state() != State::SynSent {
             self.shut = true;
             if self.config.endless {
                 connection.close_discarding_unsent();
@@ -211,7 +213,12 @@ impl Sink {
         }
         if let Some(boundaries) = &self.boundaries {
             let mut boundaries = boundaries.borrow_mut();
-            while let Some((_, offered)) = boundaries.pop_front_if(|(end, _)| *end <= delivered) {
+            while let Some((_, offered)) = boundaries
+                .front()
+                .copied()
+                .filter(|(end, _)| *end <= delivered)
+            {
+                boundaries.pop_front();
                 tally.message(Some(now.saturating_sub(offered)));
             }
         }

@@ -145,6 +145,9 @@ impl Page {
                 self.add(&format!("<dt>{name}</dt><dd>{}</dd>\n", escaped(&value)));
             }
         }
+        for failure in outputs.results.failures() {
+            self.add(&format!("<dt>failed</dt><dd>{}</dd>\n", escaped(&failure)));
+        }
         self.add("</dl>\n<table class=\"runs\">\n<thead><tr><th>Experiment</th><th>About</th><th>Points</th>");
         self.add("<th>Replications</th></tr></thead>\n<tbody>\n");
         for (id, replications) in &manifest.replications {

@@ -62,6 +62,13 @@ pub fn show(outputs: &Outputs<'_>, terminal: Terminal, out: &mut impl Write) -> 
             terminal.paint(FAINT, &format!("{}. {}", paper.authors, paper.venue))
         )?;
     }
+    for failure in outputs.results.failures() {
+        writeln!(
+            out,
+            "{}",
+            terminal.paint("33", &format!("failed: {failure}"))
+        )?;
+    }
     for table in outputs
         .tables
         .iter()

@@ -239,17 +239,26 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
             NodeValue::Integer(number) => visitor.visit_i64(*number),
             NodeValue::Float(number) => visitor.visit_f64(*number),
             NodeValue::Boolean(truth) => visitor.visit_bool(*truth),
-            NodeValue::Array(items) => visitor.visit_seq(Items {
-                items: items.iter().enumerate(),
-                path: path.clone(),
-                context,
-            }),
+            NodeValue::Array(items) => visitor
+                .visit_seq(Items {
+                    items: items.iter().enumerate(),
+                    path: path.clone(),
+                    context,
+                })
+                .and_then(|value| match array_length(&expected) {
+                    Some(length) if length != items.len() => {
+                        Err(de::Error::invalid_length(items.len(), &expected.as_str()))
+                    }
+                    _ => Ok(value),
+                }),
             NodeValue::Table(_) => visitor.visit_map(self.entries(None, None)),
         };
         result.map_err(|fault| {
             let mut fault = fault;
-            if fault.node.is_none() && fault.message.starts_with("invalid type") {
-                fault.message = format!("found {}; expected {expected}", node.describe());
+            let misfit = ["invalid type", "invalid value", "invalid length"];
+            if fault.node.is_none() && misfit.iter().any(|words| fault.message.starts_with(words)) {
+                fault.message =
+                    format!("found {}; expected {}", node.describe(), plainly(&expected));
             }
             fault.at(node, &path, context)
         })
@@ -356,6 +365,38 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
     serde::forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
         tuple_struct map identifier ignored_any
+    }
+}
+
+/// The words that serde has for Rust's types, as a spec's writer knows them.
+fn plainly(expected: &str) -> String {
+    match expected {
+        "f64" => "a number, such as 0.015".to_owned(),
+        "a sequence" => "a list in brackets".to_owned(),
+        "u8" | "u16" | "u32" | "u64" | "usize" => format!("a whole number{}", range(expected)),
+        "a string" => "text in quotes".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        other => match array_length(other) {
+            Some(length) => format!("a list of {length}"),
+            None if other.starts_with("struct ") => "a table".to_owned(),
+            None => other.to_owned(),
+        },
+    }
+}
+
+/// How many items an array must have, where its visitor says so: serde itself overlooks those that are too many.
+fn array_length(expected: &str) -> Option<usize> {
+    let words = ["an array of length ", "a tuple of size "];
+    words
+        .iter()
+        .find_map(|words| expected.strip_prefix(words)?.parse().ok())
+}
+
+fn range(kind: &str) -> &'static str {
+    match kind {
+        "u8" => " from 0 to 255",
+        "u16" => " from 0 to 65535",
+        _ => ", not negative",
     }
 }
 

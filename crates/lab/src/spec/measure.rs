@@ -174,18 +174,32 @@ impl Metric {
             Metric::ThroughputIncrease { of: ours, over, .. } => {
                 of(&format!("{ours} over {over}"), "throughput_increase")
             }
-            Metric::LinkUtilization { counting: Counting::Wire, .. } => of("all", "link_utilization_wire"),
+            Metric::LinkUtilization {
+                counting: Counting::Wire,
+                ..
+            } => of("all", "link_utilization_wire"),
             Metric::LinkUtilization { .. } => of("all", "link_utilization"),
             Metric::JainFairness { .. } => of("all", "jain_fairness"),
-            Metric::MeanCwnd { flow, weighting: Weighting::Time, .. } => of(flow, "mean_cwnd"),
-            Metric::MeanCwnd { flow, weighting: Weighting::Samples, .. } => of(flow, "mean_cwnd_samples"),
+            Metric::MeanCwnd {
+                flow,
+                weighting: Weighting::Time,
+                ..
+            } => of(flow, "mean_cwnd"),
+            Metric::MeanCwnd {
+                flow,
+                weighting: Weighting::Samples,
+                ..
+            } => of(flow, "mean_cwnd_samples"),
             Metric::SegmentsSent { flow, .. } => of(flow, "segments_sent"),
             Metric::Retransmissions { flow } => of(flow, "retransmissions"),
             Metric::FastRetransmits { flow } => of(flow, "fast_retransmits"),
             Metric::Timeouts { flow } => of(flow, "timeouts"),
             Metric::MeanOneWayDelay { flow } => of(flow, "mean_one_way_delay"),
             Metric::Drops { link, reason: None } => of(link, "drops"),
-            Metric::Drops { link, reason: Some(reason) } => of(link, &format!("drops_{}", reason.replace('-', "_"))),
+            Metric::Drops {
+                link,
+                reason: Some(reason),
+            } => of(link, &format!("drops_{}", reason.replace('-', "_"))),
         }
     }
 }

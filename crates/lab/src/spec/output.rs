@@ -10,7 +10,7 @@ use super::quantity::{Size, Span, Window};
 use crate::model::Value;
 
 /// A table: `tables/<id>.csv`, and a section of the report.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
     /// Short name; `tables/<id>.csv` is made of it.

@@ -243,7 +243,7 @@ pub fn points(experiment: &Node, path: &str) -> Result<Vec<SweptPoint>, Vec<Prob
         .enumerate()
     {
         let path = Node::item_path(&format!("{path}.sweep"), index, sweep);
-        match sweep_points(sweep, &path) {
+        match sweep_points(sweep, &path).and_then(|points| distinct(points, &path)) {
             Ok(points) => {
                 all = all
                     .iter()
@@ -258,6 +258,18 @@ pub fn points(experiment: &Node, path: &str) -> Result<Vec<SweptPoint>, Vec<Prob
     } else {
         Err(problems)
     }
+}
+
+/// Two points with one x would be one in every table.
+fn distinct(points: Vec<SweptPoint>, path: &str) -> Result<Vec<SweptPoint>, Problem> {
+    let xs = || points.iter().flat_map(|point| &point.point).map(|(_, x)| x);
+    for (index, x) in xs().enumerate() {
+        if xs().take(index).any(|before| before.value == x.value) {
+            let message = format!("found {} twice among the points of a sweep", x.describe());
+            return Err(Problem::new(x.place.clone(), path, message));
+        }
+    }
+    Ok(points)
 }
 
 impl SweptPoint {

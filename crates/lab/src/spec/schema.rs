@@ -42,7 +42,9 @@ fn allow_parameters(schema: &mut Value) {
 }
 
 fn or_parameter(property: &mut Value) {
-    let description = property.as_object_mut().and_then(|property| property.remove("description"));
+    let description = property
+        .as_object_mut()
+        .and_then(|property| property.remove("description"));
     let own = property.take();
     *property = json!({ "anyOf": [own, { "type": "string", "pattern": "^\\$" }] });
     if let (Some(description), Some(property)) = (description, property.as_object_mut()) {
@@ -57,8 +59,21 @@ mod tests {
     #[test]
     fn every_section_of_a_spec_is_in_the_schema() {
         let schema = json_schema();
-        let properties = schema.get("properties").and_then(Value::as_object).expect("an object");
-        for section in ["anabranch", "parameters", "world", "node", "link", "flow", "experiment", "table", "figure"] {
+        let properties = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .expect("an object");
+        for section in [
+            "anabranch",
+            "parameters",
+            "world",
+            "node",
+            "link",
+            "flow",
+            "experiment",
+            "table",
+            "figure",
+        ] {
             assert!(properties.contains_key(section), "{section}");
         }
     }
@@ -66,6 +81,9 @@ mod tests {
     #[test]
     fn a_parameter_may_stand_for_a_rate() {
         let text = json_schema().to_value().to_string();
-        assert!(text.contains(r#"{"pattern":"^\\$","type":"string"}"#) || text.contains(r#"{"type":"string","pattern":"^\\$"}"#));
+        assert!(
+            text.contains(r#"{"pattern":"^\\$","type":"string"}"#)
+                || text.contains(r#"{"type":"string","pattern":"^\\$"}"#)
+        );
     }
 }

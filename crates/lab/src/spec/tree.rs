@@ -183,7 +183,7 @@ impl Node {
             NodeValue::Integer(number) => number.to_string(),
             NodeValue::Float(number) => number.to_string(),
             NodeValue::Boolean(truth) => truth.to_string(),
-            NodeValue::Array(_) => "an array".to_owned(),
+            NodeValue::Array(items) => format!("a list of {}", items.len()),
             NodeValue::Table(_) => "a table".to_owned(),
         }
     }

@@ -6,12 +6,17 @@ use anabranch_sim::DropReason;
 use anabranch_transport::Probe;
 
 use super::problem::Problem;
-use super::quantity::Span;
+use super::quantity::{Amount, Size, Span};
 use super::tree::{Node, NodeValue, Place};
 use super::{Experiment, Flow, Link, Loss, Metric, Protocol, Spec, Workload};
 
 /// Probes of a link, beside those of a flow ([`Probe`]).
 pub const LINK_PROBES: &[&str] = &["throughput", "queue", "drop"];
+/// The most payload of a UDP datagram over IPv4: what is left of 65535 bytes by two headers.
+const UDP_LARGEST: u64 = 65_535 - 20 - 8;
+
+/// The most flows a world has, all members counted: each has two ports of its own.
+pub const MOST_FLOWS: u64 = 10_000;
 
 /// Collects problems and finds their places in the resolved tree.
 pub struct Checker<'a> {
@@ -90,15 +95,17 @@ impl<'a> Checker<'a> {
                     ),
                 );
             }
-            if name.is_empty()
-                || name.contains(['.', '[', ']', '/', '$', ' '])
-                || name.starts_with('-')
-            {
-                self.problem(
-                    &path,
-                    format!("found {name:?}; a name is made of letters, digits, `-` and `_`"),
-                );
-            }
+            self.name(&path, name);
+        }
+    }
+
+    fn name(&mut self, path: &str, name: &str) {
+        let good = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || !name.chars().all(good) || name.starts_with('-') {
+            self.problem(
+                path,
+                format!("found {name:?}; a name is made of letters, digits, `-` and `_`"),
+            );
         }
     }
 }
@@ -122,6 +129,7 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
             "found a duration of 0; nothing would happen",
         );
     }
+    c.name("name", &spec.name);
     c.distinct(
         "node",
         "name",
@@ -157,8 +165,17 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
     for (index, link) in spec.links.iter().enumerate() {
         check_link(c, spec, link, &format!("link.{index}"));
     }
+    let mut members = 0;
     for (index, flow) in spec.flows.iter().enumerate() {
         check_flow(c, spec, flow, &format!("flow.{index}"));
+        members += u64::from(flow.count.0);
+        if members > MOST_FLOWS {
+            let message = format!(
+                "found {members} members of flows up to here; a world holds at most {MOST_FLOWS}"
+            );
+            c.problem(&format!("flow.{index}.count"), message);
+            break;
+        }
     }
     check_measures(c, spec, &spec.measures, "measure");
     for (index, experiment) in spec.experiments.iter().enumerate() {
@@ -211,10 +228,28 @@ fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &str) {
         }
     }
     for (index, [from, to]) in link.down.iter().enumerate() {
+        let path = format!("{path}.down.{index}");
         if from >= to {
             c.problem(
-                &format!("{path}.down.{index}"),
-                "the begin lies before the end",
+                &path,
+                format!("found [\"{from}\", \"{to}\"]; it must begin before it ends"),
+            );
+        } else if index > 0 && *from < link.down[index - 1][1] {
+            c.problem(
+                &path,
+                format!("it begins at \"{from}\", before the one before it is over"),
+            );
+        }
+    }
+    for (side, queue) in [
+        ("forward", &link.queue.forward),
+        ("backward", &link.queue.backward),
+    ] {
+        if let Some(Amount::Packets(0) | Amount::Segments(0) | Amount::Bytes(0)) = queue {
+            let path = c.side(&format!("{path}.queue"), side);
+            c.problem(
+                &path,
+                "found a queue of 0; it holds the packet on the wire too, so at least 1 packet",
             );
         }
     }
@@ -223,23 +258,17 @@ fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &str) {
         ("backward", &link.loss.backward),
     ] {
         let Some(loss) = loss else { continue };
-        let both = c.root_has(&format!("{path}.loss.{side}"));
-        check_loss(
-            c,
-            spec,
-            loss,
-            &if both {
-                format!("{path}.loss.{side}")
-            } else {
-                format!("{path}.loss")
-            },
-        );
+        let path = c.side(&format!("{path}.loss"), side);
+        check_loss(c, spec, loss, &path);
     }
 }
 
 impl Checker<'_> {
-    fn root_has(&self, path: &str) -> bool {
-        self.locate(path).1.split('.').next_back() == path.split('.').next_back()
+    /// The path of one direction's value, or of the one value that stands for both.
+    fn side(&self, path: &str, side: &str) -> String {
+        let own = format!("{path}.{side}");
+        let there = self.locate(&own).1.split('.').next_back() == Some(side);
+        if there { own } else { path.to_owned() }
     }
 }
 
@@ -311,11 +340,56 @@ fn check_flow(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
         );
     }
     crate::agent::settings::check(c, &flow.transport, &format!("{path}.transport"));
+    check_largest_message(c, flow, path);
+    if let Workload::Trace { messages } = &flow.workload {
+        for (index, pair) in messages.windows(2).enumerate() {
+            if pair[1].at < pair[0].at {
+                let message = format!(
+                    "found \"{}\" after \"{}\"; messages stand in the order of time",
+                    pair[1].at, pair[0].at
+                );
+                c.problem(
+                    &format!("{path}.workload.messages.{}.at", index + 1),
+                    message,
+                );
+            }
+        }
+    }
     if let (Protocol::Udp {}, Workload::Bulk { .. }) = (&flow.transport, &flow.workload) {
         c.problem(
             &format!("{path}.workload"),
             "UDP has no window that could pace a bulk workload; use `cbr` or `on-off`",
         );
+    }
+}
+
+/// Checks that what a transport cannot carry in one piece is not asked of it.
+fn check_largest_message(c: &mut Checker<'_>, flow: &Flow, path: &str) {
+    let largest = match &flow.workload {
+        Workload::Bulk { message, .. } => *message,
+        Workload::Cbr { message, .. } | Workload::OnOff { message, .. } => Some(*message),
+        Workload::Trace { messages } => messages.iter().map(|message| message.size).max(),
+    };
+    let Some(largest) = largest else { return };
+    let path = format!("{path}.workload");
+    match &flow.transport {
+        Protocol::Sctp { .. } => {
+            let buffer = crate::agent::settings::sctp(&flow.transport).receive_buffer;
+            if largest.0 > buffer.into() {
+                let message = format!(
+                    "found a message of {largest}; the receive buffer of {} could never hold it (set transport.receive_buffer)",
+                    Size(buffer.into())
+                );
+                c.problem(&path, message);
+            }
+        }
+        Protocol::Udp {} if largest.0 > UDP_LARGEST => {
+            c.problem(
+                &path,
+                format!("found a message of {largest}; UDP carries at most {UDP_LARGEST} B in one"),
+            );
+        }
+        Protocol::Udp {} | Protocol::Tcp { .. } => {}
     }
 }
 
@@ -395,7 +469,10 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
         if let Some(link) = metric.link() {
             check_link_name(c, spec, link, &format!("{path}.link"));
         }
-        if let Metric::Drops { reason: Some(reason), .. } = metric
+        if let Metric::Drops {
+            reason: Some(reason),
+            ..
+        } = metric
             && DropReason::from_name(reason).is_none()
         {
             let known = DropReason::ALL.iter().map(|reason| reason.name());
@@ -404,7 +481,13 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
         }
         let names = metric.names();
         if measures[..index].iter().any(|other| other.names() == names) {
-            c.problem(&path, format!("a second measure {:?} of {:?}; results could not tell them apart", names.1, names.0));
+            c.problem(
+                &path,
+                format!(
+                    "a second measure {:?} of {:?}; results could not tell them apart",
+                    names.1, names.0
+                ),
+            );
         }
     }
 }

@@ -25,12 +25,10 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const SCTP: u8 = 132;
 
-/// Sources and sinks have a port each, counted up from here over all members of all flows.
-const SOURCE_PORTS: u16 = 10_000;
-const SINK_PORTS: u16 = 30_000;
-/// The most flows with ports of their own.
-const MOST_FLOWS: u32 = 20_000;
-
+/// Sources and sinks have a port each, counted up from here over all members of all flows. No protocol above SCTP or TCP
+/// is known at the first of them, so that a dissector shows what is sent as mere data.
+const SOURCE_PORTS: u16 = 42_000;
+const SINK_PORTS: u16 = 52_000;
 /// One member of a flow, with the number and the ports it has in the world.
 pub struct Members<'a> {
     /// The flow.
@@ -58,8 +56,8 @@ pub fn members(spec: &Spec) -> Vec<Members<'_>> {
 
 impl Members<'_> {
     fn ports(&self) -> [u16; 2] {
-        // More members than ports would share them; the spec's checks keep counts far below.
-        let offset = (self.number % MOST_FLOWS) as u16;
+        // The spec's checks keep the number below `validate::MOST_FLOWS`.
+        let offset = self.number as u16;
         [SOURCE_PORTS + offset, SINK_PORTS + offset]
     }
 
@@ -215,7 +213,12 @@ impl Place {
 
     /// From the source's first address to the sink's first.
     fn path(&self) -> Path {
-        let first = |addresses: &Vec<IpAddr>| addresses.first().copied().unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let first = |addresses: &Vec<IpAddr>| {
+            addresses
+                .first()
+                .copied()
+                .unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+        };
         Path::new(first(&self.addresses[0]), first(&self.addresses[1]))
     }
 }

@@ -71,12 +71,27 @@ pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<N
         .ok_or(BuildError::UnknownNode(member as usize))
 }
 
-fn add_link(topology: &mut Topology, spec: &Spec, link: &Link) -> Result<Vec<LinkId>, BuildError> {
-    let counts = link
+/// How many members a link has: as many as the larger group at its ends.
+fn members(spec: &Spec, link: &Link) -> u32 {
+    let ends = link
         .between
         .iter()
         .filter_map(|name| spec.nodes.iter().find(|node| node.name == *name));
-    let count = counts.map(|node| node.count.0).max().unwrap_or(1);
+    ends.map(|node| node.count.0).max().unwrap_or(1)
+}
+
+/// The names of all members of all links.
+pub fn link_names(spec: &Spec) -> Vec<String> {
+    let links = spec.links.iter().map(|link| (link, members(spec, link)));
+    links
+        .flat_map(|(link, count)| {
+            (0..count).map(move |index| member_name(&link.name, count, index))
+        })
+        .collect()
+}
+
+fn add_link(topology: &mut Topology, spec: &Spec, link: &Link) -> Result<Vec<LinkId>, BuildError> {
+    let count = members(spec, link);
     let mut ids = Vec::with_capacity(count as usize);
     for index in 0..count {
         let [first, second] = &link.between;

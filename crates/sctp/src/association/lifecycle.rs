@@ -62,6 +62,7 @@ impl Association {
         let wait = CookieWait {
             init: Retry::new(PathId(0)),
             cookie_preservative: None,
+            stale_cookies: 0,
             shutdown_when_open: false,
         };
         let mut association = Self::new(
@@ -154,11 +155,11 @@ impl Association {
         self.peer_initial_tsn = Some(terms.peer_initial_tsn);
         self.outbound_streams = terms.outbound_streams;
         self.inbound_streams = terms.inbound_streams;
-        self.tx.set_peer(terms.peer_a_rwnd, terms.outbound_streams);
-        if let Some(former) = &mut self.rx {
-            self.backlog
-                .extend(std::iter::from_fn(|| former.poll_message()));
+        let messages = self.tx.set_peer(terms.peer_a_rwnd, terms.outbound_streams);
+        if messages > 0 {
+            self.events.push_back(Event::SendFailed { messages });
         }
+        self.keep_unread();
         self.rx = Some(Receiver::new(
             &self.config,
             terms.peer_initial_tsn,
@@ -166,12 +167,26 @@ impl Association {
         ));
         let config = Arc::clone(&self.config);
         for &remote in &terms.addresses {
-            if let Some(local) = local_for(&config, local, remote) {
+            if let Some(local) = config.local_address_for(remote, Some(local)) {
                 self.paths
                     .add(&config, Path::new(local, remote), PathState::Unconfirmed);
             }
         }
         self.addresses_changed = true;
+    }
+
+    /// Keeps what the user has not read of the peer's former life, up to the size of the receive buffer: a peer that
+    /// restarts again and again does not fill the memory.
+    fn keep_unread(&mut self) {
+        let Some(former) = &mut self.rx else { return };
+        let mut kept: usize = self.backlog.iter().map(|unread| unread.payload.len()).sum();
+        for message in std::iter::from_fn(|| former.poll_message()) {
+            kept += message.payload.len();
+            if kept > self.config.receive_buffer as usize {
+                break;
+            }
+            self.backlog.push_back(message);
+        }
     }
 
     /// The handshake is done: enters ESTABLISHED, or SHUTDOWN-PENDING if the user asked to close meanwhile.
@@ -201,9 +216,10 @@ impl Association {
     }
 
     /// The peer lost the association and set it up anew (RFC 9260 §5.2.4.1, action A): all begins again but the user's
-    /// hold on it.
+    /// hold on it, and the wish to close it.
     pub(crate) fn restart(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr) {
         let data_lost = !self.tx.is_drained();
+        let closing = matches!(self.state, State::ShutdownPending | State::ShutdownSent(_));
         self.local_tag = cookie.local_tag;
         self.local_initial_tsn = cookie.local_initial_tsn;
         self.tie_tags = TieTags::draw(&mut self.random);
@@ -226,6 +242,10 @@ impl Association {
         self.state = State::Established;
         self.events.push_back(Event::Restarted { data_lost });
         self.start_heartbeats(now);
+        if closing {
+            self.state = State::ShutdownPending;
+            self.advance_shutdown(now);
+        }
     }
 
     /// Ends it. Messages received stay readable; all else is let go.
@@ -241,9 +261,11 @@ impl Association {
         self.tx = Sender::new(&self.config, self.local_initial_tsn);
     }
 
-    /// Puts an answer in the queue, if there is room.
+    /// Puts an answer in the queue, if there is room and the tag to answer with is known.
     pub(crate) fn reply(&mut self, reply: Reply, discards: &mut Discards) {
-        if self.replies.len() < MAX_REPLIES {
+        if self.peer_tag == 0 {
+            discards.count(Discard::Unexpected);
+        } else if self.replies.len() < MAX_REPLIES {
             self.replies.push_back(reply);
         } else {
             discards.count(Discard::Overload);
@@ -319,16 +341,5 @@ impl Association {
             address: entry.path.remote,
             state: entry.state,
         });
-    }
-}
-
-/// The local address to reach `remote` from: the one of the handshake if the family is the same, else one of the
-/// endpoint's; `None` if it has none of that family.
-fn local_for(config: &Config, local: IpAddr, remote: IpAddr) -> Option<IpAddr> {
-    let same_family = |address: &IpAddr| address.is_ipv4() == remote.is_ipv4();
-    if same_family(&local) {
-        Some(local)
-    } else {
-        config.addresses.iter().copied().find(same_family)
     }
 }

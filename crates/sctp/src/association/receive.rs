@@ -70,11 +70,18 @@ impl Association {
         discards: &mut Discards,
     ) {
         let mut data = false;
+        let mut is_first = true;
         for raw in std::iter::once(Ok(first)).chain(rest) {
             let Ok(raw) = raw else {
                 discards.count(Discard::ChunkLength);
                 break;
             };
+            // The tag is our own unless the first chunk says otherwise (RFC 9260 §8.5.1 B).
+            if !is_first && raw.kind == kind::ABORT && raw.flags & TAG_REFLECTED != 0 {
+                discards.count(Discard::BlindEnd);
+                break;
+            }
+            is_first = false;
             data |= raw.kind == kind::DATA;
             if !self.handle_chunk(now, path, raw, discards) || self.is_closed() {
                 break;
@@ -122,9 +129,10 @@ impl Association {
             Chunk::Abort(abort) => self.on_abort(&abort.causes),
             Chunk::Error(error) => self.on_error(now, &error.causes, discards),
             Chunk::Shutdown(shutdown) => {
-                self.on_shutdown(now, shutdown.cumulative_tsn_ack, discards)
+                let from = self.path_to(path.remote);
+                self.on_shutdown(now, from, shutdown.cumulative_tsn_ack, discards)
             }
-            Chunk::ShutdownAck => self.on_shutdown_ack(discards),
+            Chunk::ShutdownAck => self.on_shutdown_ack(self.path_to(path.remote), discards),
             Chunk::ShutdownComplete(_) => self.on_shutdown_complete(discards),
             // ECN was not offered here, so these mean nothing (RFC 9260 Appendix A leaves them to ECN).
             Chunk::Ecne(_) | Chunk::Cwr(_) => {}
@@ -153,6 +161,10 @@ impl Association {
             }
             DataOutcome::NoUserData => {
                 self.refuse(Cause::NoUserData { tsn }, Violation::NoUserData(tsn));
+            }
+            DataOutcome::Exhausted => {
+                discards.count(Discard::Data);
+                self.abort_with(Cause::OutOfResource, CloseReason::ReceiveBufferExhausted);
             }
             DataOutcome::ProtocolViolation => self.refuse_protocol(b"contradictory fragments"),
         }
@@ -294,7 +306,7 @@ impl Association {
             echo: Retry::new(to),
             cookie,
             unrecognized: offer.unrecognized,
-            asked_for_longer_life: wait.cookie_preservative.is_some(),
+            stale_cookies: wait.stale_cookies,
             shutdown_when_open: wait.shutdown_when_open,
         });
     }
@@ -339,13 +351,14 @@ impl Association {
         }
     }
 
-    /// Our COOKIE ECHO came too late: begins again and asks, once, for a cookie that lives as much longer
-    /// (RFC 9260 §5.2.6).
+    /// Our COOKIE ECHO came too late: begins again and asks for a cookie that lives as much longer (RFC 9260 §5.2.6). The
+    /// RFC does not say how often; each new beginning counts as a retransmission of the INIT here.
     fn on_stale_cookie(&mut self, now: Nanos, staleness_us: u32, discards: &mut Discards) {
         let State::CookieEchoed(echoed) = &self.state else {
             return discards.count(Discard::Unexpected);
         };
-        if echoed.asked_for_longer_life {
+        let stale_cookies = echoed.stale_cookies + 1;
+        if stale_cookies > self.config.max_init_retransmits {
             return self.close(CloseReason::StaleCookie);
         }
         let round_trip_ms = echoed
@@ -357,10 +370,12 @@ impl Association {
         self.state = State::CookieWait(CookieWait {
             init: Retry::new(echoed.echo.path),
             cookie_preservative: Some(u32::try_from(longer).unwrap_or(u32::MAX)),
+            stale_cookies,
             shutdown_when_open: echoed.shutdown_when_open,
         });
         self.peer_tag = 0;
         self.rx = None;
+        self.replies.clear();
     }
 
     /// Tells the user that messages wait, if that is news.

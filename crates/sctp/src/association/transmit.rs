@@ -22,14 +22,15 @@ impl Association {
             return Some(self.write_parting(&parting, out));
         }
         loop {
-            let Some(path) = self.next_destination(now) else {
+            let data = self.data_destination(now);
+            let Some(path) = self.next_control_destination().or(data) else {
                 let path = self.heartbeat_due()?;
                 return Some(self.write_heartbeat(now, path, out));
             };
             if matches!(self.state, State::CookieWait(_)) {
                 return Some(self.write_init(now, path, out));
             }
-            let len = self.write_packet(now, path, out);
+            let len = self.write_packet(now, path, data, out);
             if len > 0 {
                 return Some(self.transmit(path, len));
             }
@@ -55,22 +56,21 @@ impl Association {
         }
     }
 
-    /// Where the next packet goes, if there is one.
-    fn next_destination(&self, now: Nanos) -> Option<PathId> {
-        self.next_control_destination().or_else(|| {
-            if self.may_send_data() {
-                self.tx.wants_to_send(now, &self.paths)
-            } else {
-                None
-            }
-        })
+    /// Where the next packet with DATA goes, if any may go.
+    fn data_destination(&self, now: Nanos) -> Option<PathId> {
+        if self.may_send_data() {
+            self.tx.wants_to_send(now, &self.paths)
+        } else {
+            None
+        }
     }
 
     fn next_control_destination(&self) -> Option<PathId> {
         if let Some(retry) = self.state.retry().filter(|retry| retry.due) {
             return Some(retry.path);
         }
-        if self.is_closed() {
+        // In COOKIE-WAIT only the INIT goes: the peer's tag is not known.
+        if self.is_closed() || matches!(self.state, State::CookieWait(_)) {
             return None;
         }
         let reply = self.replies.front().map(|reply| match *reply {
@@ -89,8 +89,14 @@ impl Association {
         self.state.sends_data()
     }
 
-    /// One packet to `path`, of whatever is due there; 0 if nothing came together.
-    fn write_packet(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> usize {
+    /// One packet to `path`, of whatever is due there; 0 if nothing came together. `data` is where DATA goes next.
+    fn write_packet(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        data: Option<PathId>,
+        out: &mut BytesMut,
+    ) -> usize {
         let limit = self.paths.get(path).max_packet;
         let mut packet = PacketBuilder::new(out, self.header(self.peer_tag), limit);
         let echoed = self.push_cookie_echo(now, path, &mut packet);
@@ -98,10 +104,14 @@ impl Association {
             self.cookie_ack = None;
         }
         self.push_replies(path, &mut packet);
-        self.push_sack(now, path, &mut packet);
+        self.push_sack(now, path, data, &mut packet);
         self.push_shutdown(now, path, &mut packet);
-        let may_send_data = self.may_send_data() || (echoed && self.config.data_with_cookie_echo);
-        if may_send_data && self.tx.wants_to_send(now, &self.paths) == Some(path) {
+        let data = if echoed && self.config.data_with_cookie_echo {
+            self.tx.wants_to_send(now, &self.paths)
+        } else {
+            data
+        };
+        if data == Some(path) {
             self.tx
                 .fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
         }
@@ -164,16 +174,18 @@ impl Association {
     }
 
     /// The SACK that is due, or one that may ride along with DATA (RFC 9260 §6.2).
-    fn push_sack(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
+    fn push_sack(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        data: Option<PathId>,
+        packet: &mut PacketBuilder<'_>,
+    ) {
         if path != self.sack_path {
             return;
         }
-        let Some(rx) = &self.rx else { return };
-        let rides_along = rx.sack_useful()
-            && self.may_send_data()
-            && self.tx.wants_to_send(now, &self.paths) == Some(path);
-        if (rx.sack_due() || rides_along)
-            && let Some(rx) = &mut self.rx
+        if let Some(rx) = &mut self.rx
+            && (rx.sack_due() || (rx.sack_useful() && data == Some(path)))
         {
             // Without room it stays due, and goes in the next packet.
             let _ = rx.push_sack(now, packet, &mut self.trace);
@@ -234,7 +246,10 @@ impl Association {
     }
 
     fn write_parting(&self, parting: &Parting, out: &mut BytesMut) -> Transmit {
-        let path = self.paths.choose_for_new_data();
+        let path = match parting {
+            Parting::Abort(_) => self.paths.choose_for_new_data(),
+            Parting::ShutdownComplete(to) => *to,
+        };
         let mut packet = PacketBuilder::new(
             out,
             self.header(self.peer_tag),
@@ -252,7 +267,7 @@ impl Association {
                         causes: Causes::empty(),
                     })
                 }),
-            Parting::ShutdownComplete => packet.push(&ShutdownComplete {
+            Parting::ShutdownComplete(_) => packet.push(&ShutdownComplete {
                 tag_reflected: false,
             }),
         };

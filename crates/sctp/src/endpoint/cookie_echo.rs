@@ -15,7 +15,8 @@ use crate::state::State;
 /// What a cookie means to an association that exists: the rows of RFC 9260 §5.2.4's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
-    /// Neither tag fits, the Tie-Tags do: the peer restarted.
+    /// Neither tag fits, the Tie-Tags do: the peer restarted. Or only ours fits, but the association is up already: what
+    /// was exchanged under the peer's former tag means nothing to its new life.
     Restart,
     /// Only our tag fits: both ends began, and the peer's later INIT won.
     PeerBeganAnew,
@@ -33,7 +34,8 @@ impl Action {
         let peer = cookie.peer_tag == association.peer_tag;
         match (local, peer) {
             (true, true) => Action::Own,
-            (true, false) => Action::PeerBeganAnew,
+            (true, false) if association.is_being_set_up() => Action::PeerBeganAnew,
+            (true, false) => Action::Restart,
             (false, true) if cookie.tie_tags == TieTags::NONE => Action::Late,
             (false, false) if cookie.tie_tags == association.tie_tags => Action::Restart,
             _ => Action::None,
@@ -143,11 +145,13 @@ impl Endpoint {
                 return None;
             }
             Action::Restart => {
-                self.retired.retire(
-                    arrival.now,
-                    association.local_tag,
-                    self.config.valid_cookie_life,
-                );
+                if association.local_tag != cookie.local_tag {
+                    self.retired.retire(
+                        arrival.now,
+                        association.local_tag,
+                        self.config.valid_cookie_life,
+                    );
+                }
                 self.table.detach(slot);
                 let association = self.table.get_mut(slot)?;
                 association.restart(arrival.now, cookie, arrival.path.local);
@@ -180,9 +184,13 @@ impl Association {
         }
     }
 
+    fn is_being_set_up(&self) -> bool {
+        matches!(self.state, State::CookieWait(_) | State::CookieEchoed(_))
+    }
+
     /// Enters ESTABLISHED from COOKIE-WAIT or COOKIE-ECHOED; elsewhere nothing changes.
     fn establish_unless_up(&mut self, now: anabranch_transport::Nanos) {
-        if matches!(self.state, State::CookieWait(_) | State::CookieEchoed(_)) {
+        if self.is_being_set_up() {
             self.establish(now);
         }
     }

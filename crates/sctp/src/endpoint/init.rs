@@ -19,7 +19,8 @@ use crate::state::State;
 enum Collision {
     /// Both ends began: with what we said before, tags included (§5.2.1).
     SameTag(TieTags),
-    /// The peer may have lost its state: with a new tag, and ours tied into the cookie (§5.2.2).
+    /// The peer may have lost its state: with a new tag, and ours tied into the cookie (§5.2.2); or it is a stranger, and
+    /// nothing of ours is told.
     NewTag(TieTags),
     /// The association is at its end: the SHUTDOWN ACK again (§9.2).
     ShutdownAck,
@@ -59,7 +60,7 @@ impl Endpoint {
         let Some(association) = self.table.get_mut(slot) else {
             return;
         };
-        match collision(association, &offer) {
+        match collision(association, &offer, arrival.path.remote) {
             Collision::SameTag(tie_tags) => {
                 let own = Own {
                     tag: association.local_tag,
@@ -70,6 +71,7 @@ impl Endpoint {
                 self.send_init_ack(arrival, &offer, own, tie_tags);
             }
             Collision::NewTag(tie_tags) => {
+                // Beside an attempt of ours, or in place of a life that may have been lost.
                 let own = self.draw_own();
                 self.send_init_ack(arrival, &offer, own, tie_tags);
             }
@@ -151,6 +153,7 @@ impl Endpoint {
         let ack = InitAck(handshake::init_ack(
             &self.config,
             own,
+            arrival.path.remote,
             sealed,
             &offer.unrecognized,
         ));
@@ -158,11 +161,15 @@ impl Endpoint {
     }
 }
 
-fn collision(association: &Association, offer: &Offer) -> Collision {
+fn collision(association: &Association, offer: &Offer, source: IpAddr) -> Collision {
     let new = association.lacks_any(&offer.addresses);
     match association.state {
-        // The peer's addresses are not known yet, so none can be new.
-        State::CookieWait(_) => Collision::SameTag(TieTags::NONE),
+        // The peer's addresses are not all known yet, so none can be new (§5.2.1). But our tag is told to nobody but those
+        // whom we called: a stranger who merely lists the peer's address would hold the attempt in its hands.
+        State::CookieWait(_) if association.paths.find(source).is_some() => {
+            Collision::SameTag(TieTags::NONE)
+        }
+        State::CookieWait(_) => Collision::NewTag(TieTags::NONE),
         State::ShutdownAckSent(_) => Collision::ShutdownAck,
         _ if !new.is_empty() => Collision::NewAddresses(new),
         State::CookieEchoed(_) => Collision::SameTag(association.tie_tags),

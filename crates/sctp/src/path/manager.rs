@@ -172,6 +172,8 @@ impl PathEntry {
 pub struct Paths {
     entries: Vec<PathEntry>,
     primary: PathId,
+    /// The least that any path's packets hold.
+    max_user_data: usize,
     retransmission: RetransmissionPath,
 }
 
@@ -181,8 +183,10 @@ impl Paths {
 
     /// The paths of an association that begins with `first`, in state `state`, as its primary.
     pub fn new(config: &Config, first: Path, state: PathState) -> Self {
+        let entry = PathEntry::new(config, first, state);
         Self {
-            entries: vec![PathEntry::new(config, first, state)],
+            max_user_data: entry.max_user_data(),
+            entries: vec![entry],
             primary: PathId(0),
             retransmission: config.profile.retransmission_path,
         }
@@ -196,8 +200,16 @@ impl Paths {
         if self.entries.len() == Self::MOST {
             return None;
         }
-        self.entries.push(PathEntry::new(config, path, state));
+        let entry = PathEntry::new(config, path, state);
+        self.max_user_data = self.max_user_data.min(entry.max_user_data());
+        self.entries.push(entry);
         Some(PathId(self.entries.len() as u8 - 1))
+    }
+
+    /// Most user data of one DATA chunk that fits the packets of every path, so that it can be sent again on any
+    /// (AMDCS less the chunk's header, RFC 9260 §6.9).
+    pub fn max_user_data(&self) -> usize {
+        self.max_user_data
     }
 
     /// The primary path (RFC 9260 §6.4).

@@ -105,6 +105,6 @@ impl ReceiveWindow {
 
     /// The peer believes the window closed, and it is open.
     pub fn update_is_worth_a_sack(&self) -> bool {
-        self.told < self.least && self.left() >= self.least
+        self.told < self.least && u64::from(self.to_advertise()) >= self.least
     }
 }

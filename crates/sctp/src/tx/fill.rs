@@ -2,11 +2,10 @@
 //! (RFC 9260 §6.1, §6.10).
 
 use anabranch_transport::{Nanos, Probe, Trace};
-use anabranch_wire::chunk::Data;
 use anabranch_wire::{Encode, PacketBuilder, Tsn};
 
 use super::outstanding::{ChunkState, Outgoing};
-use super::{Probing, Sender, trace_window, window};
+use super::{MOST_OUTSTANDING, Probing, Sender, trace_window, window};
 use crate::path::mtu::DATA_HEADER;
 use crate::path::{PathId, Paths};
 use crate::profile::MaxBurst;
@@ -24,8 +23,8 @@ impl Sender {
     ) -> usize {
         self.decay_if_idle(now, id, paths, trace);
         let flight_before = paths.get(id).flightsize;
-        let again = if self.wants_to_send(now, paths) == Some(id)
-            && self.outstanding.first_marked().is_some()
+        let again = if self.outstanding.first_marked().is_some()
+            && self.wants_to_send(now, paths) == Some(id)
         {
             self.fill_retransmissions(now, id, packet, paths, trace)
         } else {
@@ -183,12 +182,13 @@ impl Sender {
         if paths.choose_for_new_data() != id || !self.may_send_new(now, id, paths) {
             return 0;
         }
-        let most = paths.get(id).max_user_data();
+        let most = paths.max_user_data();
         loop {
             let length = self.queue.next_len(most);
             let fits_window = self.profile.rwnd_counts.bytes(length) <= self.peer_rwnd;
             let probe = count == 0 && !shared; // allowed by may_send_new
             if length == 0
+                || self.outstanding.len() >= MOST_OUTSTANDING
                 || packet.room() < (length + DATA_HEADER).next_multiple_of(4)
                 || !(fits_window || probe)
             {
@@ -222,8 +222,8 @@ impl Sender {
         // Under ns-2.35's rule the limit is spent once it held something back.
         if self.burst.armed
             && full
-            && self.windows_allow_new(id, paths)
-            && self.fits_peer_window(id, paths)
+            && self.path_allows_new(id, paths)
+            && self.fits_peer_window(paths)
         {
             self.burst.stopped = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
             self.burst.armed = false;
@@ -255,7 +255,7 @@ impl Sender {
             missing_reports: 0,
             fast_retransmitted: false,
         };
-        let data: Data = chunk.to_data(tsn);
+        let data = chunk.to_data(tsn);
         debug_assert!(data.encoded_len() <= packet.room());
         let pushed = packet.push(&data);
         debug_assert!(pushed.is_ok(), "the room was asked for");

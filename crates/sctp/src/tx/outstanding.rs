@@ -57,8 +57,8 @@ impl Outgoing {
         }
     }
 
-    /// The chunk as it goes on the wire.
-    pub fn to_data(&self, tsn: Tsn) -> Data {
+    /// The chunk as it goes on the wire; its data is lent, which counts no reference.
+    pub fn to_data(&self, tsn: Tsn) -> Data<&[u8]> {
         Data {
             tsn,
             stream_id: self.fragment.stream,
@@ -68,7 +68,7 @@ impl Outgoing {
             beginning: self.fragment.beginning,
             ending: self.fragment.ending,
             immediate: false,
-            user_data: self.fragment.user_data.clone(),
+            user_data: &self.fragment.user_data,
         }
     }
 }

@@ -435,3 +435,56 @@ pub fn lose(chunks: &'static str, count: usize) -> Box<dyn FnMut(&Shot) -> Fate>
         Fate::Deliver
     })
 }
+
+/// A world in which A is in `state`, and the tag in packets to A.
+pub fn in_state(state: StateName) -> (World, u32) {
+    let mut world = World::new(Config::default());
+    match state {
+        StateName::CookieWait => world.fate = lose("INIT", 99),
+        StateName::CookieEchoed => world.fate = lose("COOKIE ECHO", 99),
+        _ => {}
+    }
+    let a = world.connect();
+    world.run_for(100 * MILLISECOND);
+    let tag = match chunks_of(&world.shot(A, "INIT")).remove(0) {
+        Chunk::Init(init) => init.initiate_tag,
+        other => panic!("{other:?}"),
+    };
+    match state {
+        StateName::ShutdownPending => {
+            world.fate = Box::new(|_| Fate::Drop);
+            world.send(A, a, 0, "unanswered");
+            world.shutdown(A, a);
+        }
+        StateName::ShutdownSent => {
+            world.fate = Box::new(|_| Fate::Drop);
+            world.shutdown(A, a);
+        }
+        StateName::ShutdownReceived | StateName::ShutdownAckSent => {
+            let z = world.only_association(Z);
+            if state == StateName::ShutdownReceived {
+                world.fate = lose("DATA", 99);
+                world.send(A, a, 0, "unanswered");
+            } else {
+                world.fate = lose("SHUTDOWN ACK", 99);
+            }
+            world.shutdown(Z, z);
+            world.run_for(100 * MILLISECOND);
+        }
+        _ => {}
+    }
+    assert_eq!(world.state(A, a), state);
+    world.narrate = false;
+    (world, tag)
+}
+
+/// The states that have a TCB.
+pub const STATES: [StateName; 7] = [
+    StateName::CookieWait,
+    StateName::CookieEchoed,
+    StateName::Established,
+    StateName::ShutdownPending,
+    StateName::ShutdownSent,
+    StateName::ShutdownReceived,
+    StateName::ShutdownAckSent,
+];

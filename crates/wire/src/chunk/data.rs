@@ -15,9 +15,9 @@ const IMMEDIATE: u8 = 0x08;
 /// Value bytes before the user data.
 const FIXED: usize = 12;
 
-/// A message or a fragment of one.
+/// A message or a fragment of one. What is received is a slice of its datagram; what is sent may be lent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Data {
+pub struct Data<B = Bytes> {
     /// Its Transmission Sequence Number.
     pub tsn: Tsn,
     /// The stream the message belongs to.
@@ -35,7 +35,7 @@ pub struct Data {
     /// The receiver shall not delay the SACK (I bit).
     pub immediate: bool,
     /// The fragment. Empty is not allowed on the wire, yet decoded: see [`Data::has_no_user_data`].
-    pub user_data: Bytes,
+    pub user_data: B,
 }
 
 impl Data {
@@ -67,7 +67,9 @@ impl Data {
             user_data,
         })
     }
+}
 
+impl<B> Data<B> {
     #[inline]
     fn flags(&self) -> u8 {
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
@@ -78,23 +80,24 @@ impl Data {
     }
 }
 
-impl Encode for Data {
+impl<B: AsRef<[u8]>> Encode for Data<B> {
     #[inline]
     fn encoded_len(&self) -> usize {
-        padded(Self::HEADER + self.user_data.len())
+        padded(Data::HEADER + self.user_data.as_ref().len())
     }
 
     #[inline]
     fn encode(&self, out: &mut BytesMut) {
-        let length = Self::HEADER + self.user_data.len();
-        let mut header = [0; Self::HEADER];
+        let user_data = self.user_data.as_ref();
+        let length = Data::HEADER + user_data.len();
+        let mut header = [0; Data::HEADER];
         header[0..4].copy_from_slice(&chunk_header(kind::DATA, self.flags(), length));
         header[4..8].copy_from_slice(&self.tsn.0.to_be_bytes());
         header[8..10].copy_from_slice(&self.stream_id.to_be_bytes());
         header[10..12].copy_from_slice(&self.ssn.0.to_be_bytes());
         header[12..16].copy_from_slice(&self.ppid.to_be_bytes());
         out.extend_from_slice(&header);
-        out.extend_from_slice(&self.user_data);
+        out.extend_from_slice(user_data);
         put_padding(out, length);
     }
 }

@@ -489,7 +489,7 @@ fn a_limit_holds_to_the_byte() {
         beginning: true,
         ending: true,
         immediate: false,
-        user_data: vec![7; size].into(),
+        user_data: Bytes::from(vec![7; size]),
     };
     for (limit, largest) in [
         (1_472, 1_444),

@@ -13,7 +13,11 @@ fn the_first_place_that_holds_is_found_from_any_guess() {
     let question = question();
     let mut trials = Trials::new(&question, 1, 0, &Unwatched);
     let grid: Vec<u64> = (1..=40).collect();
-    let mut halving = Halving { question: &question, grid, trials: &mut trials };
+    let mut halving = Halving {
+        question: &question,
+        grid,
+        trials: &mut trials,
+    };
     for first in 0..40 {
         for guess in 0..45 {
             let mut asked = 0;
@@ -25,5 +29,8 @@ fn the_first_place_that_holds_is_found_from_any_guess() {
             assert!(asked <= 14, "{asked} questions for {first} from {guess}");
         }
     }
-    assert_eq!(halving.least(3, |_, _| Ok(false)).expect("nothing is run"), None);
+    assert_eq!(
+        halving.least(3, |_, _| Ok(false)).expect("nothing is run"),
+        None
+    );
 }

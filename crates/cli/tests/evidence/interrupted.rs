@@ -1,0 +1,160 @@
+//! Runs that end before their time: nothing that was finished is lost, and the same command goes on.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::{SWEEP, anabranch, assert_same, command, results, succeeds, text, with};
+
+/// A sweep long enough to be caught in the middle.
+fn long() -> String {
+    SWEEP
+        .replace("replications = 4", "replications = 12")
+        .replace("duration = \"20 s\"", "duration = \"200 s\"")
+}
+
+fn finished(directory: &Path) -> usize {
+    let Ok(runs) = fs::read_dir(directory.join("runs")) else {
+        return 0;
+    };
+    let names = runs.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| name.ends_with(".json")).count()
+}
+
+#[test]
+fn a_killed_run_goes_on_and_ends_as_if_nothing_had_happened() {
+    let directory = with("long.toml", &long());
+    let here = directory.path();
+    succeeds(here, &["run", "long.toml", "--out", "whole"]);
+    let arguments = ["run", "long.toml", "--jobs", "2", "--out", "killed"];
+    let mut child = command(here, &arguments)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "another process is waited for, which no argument can time"
+    )]
+    let begin = Instant::now();
+    while finished(&here.join("killed")) < 3 && child.try_wait().expect("a child").is_none() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(300),
+            "no run is ever finished"
+        );
+        std::thread::yield_now();
+    }
+    child.kill().expect("it can be killed");
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), None, "it was killed, not finished");
+    let kept = finished(&here.join("killed"));
+    assert!((3..37).contains(&kept), "{kept} runs were finished");
+    assert!(!here.join("killed/report.html").exists());
+    let before = fs::metadata(first_record(&here.join("killed")))
+        .and_then(|file| file.modified())
+        .expect("a file");
+    succeeds(here, &arguments);
+    let after = fs::metadata(first_record(&here.join("killed")))
+        .and_then(|file| file.modified())
+        .expect("a file");
+    assert_eq!(before, after, "what was finished is not made again");
+    assert_same(
+        &results(&here.join("whole")),
+        &results(&here.join("killed")),
+    );
+}
+
+/// The oldest record of a finished run.
+fn first_record(directory: &Path) -> std::path::PathBuf {
+    let runs = fs::read_dir(directory.join("runs")).expect("a directory");
+    let records = runs
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "json"));
+    records
+        .min_by_key(|path| {
+            fs::metadata(path)
+                .and_then(|file| file.modified())
+                .expect("a time")
+        })
+        .expect("a record")
+}
+
+/// A file that may not grow beyond a limit is what a full disk looks like to the program: a write that fails.
+#[test]
+fn a_disk_that_is_full_in_the_middle_loses_nothing_that_was_finished() {
+    let directory = with("sweep.toml", SWEEP);
+    let here = directory.path();
+    succeeds(here, &["run", "sweep.toml", "--out", "whole"]);
+    // Records of runs are small; samples, and what is put together of them, are larger than 4 KiB.
+    let script = "ulimit -f 4; trap '' XFSZ; exec \"$0\" run sweep.toml --jobs 1 --out full";
+    let output = std::process::Command::new("bash")
+        .current_dir(here)
+        .args(["-c", script, env!("CARGO_BIN_EXE_anabranch")])
+        .output()
+        .expect("bash starts");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot") && said.contains("full"), "{said}");
+    assert!(
+        said.contains("the same command goes on from there"),
+        "{said}"
+    );
+    let kept = finished(&here.join("full"));
+    succeeds(here, &["run", "sweep.toml", "--jobs", "1", "--out", "full"]);
+    assert!(finished(&here.join("full")) >= kept);
+    assert_same(&results(&here.join("whole")), &results(&here.join("full")));
+}
+
+#[test]
+fn a_disk_that_is_full_at_the_end_keeps_the_runs() {
+    let directory = with(
+        "sweep.toml",
+        &SWEEP.replace("record = [{ flow = \"sctp\", probes = [\"cwnd\"] }]", ""),
+    );
+    let here = directory.path();
+    let spec = fs::read_to_string(here.join("sweep.toml")).expect("the spec");
+    fs::write(
+        here.join("sweep.toml"),
+        &spec[..spec.find("[[figure]]").expect("a figure")],
+    )
+    .expect("a file");
+    succeeds(here, &["run", "sweep.toml", "--out", "whole"]);
+    let script = "ulimit -f 3; trap '' XFSZ; exec \"$0\" run sweep.toml --out full";
+    let output = std::process::Command::new("bash")
+        .current_dir(here)
+        .args(["-c", script, env!("CARGO_BIN_EXE_anabranch")])
+        .output()
+        .expect("bash starts");
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert_eq!(
+        finished(&here.join("full")),
+        13,
+        "every run was finished and is kept: {}",
+        text(&output.stderr)
+    );
+    let parts: Vec<_> = crate::files(&here.join("full"))
+        .into_keys()
+        .filter(|name| name.ends_with(".part"))
+        .collect();
+    assert_eq!(parts, Vec::<String>::new(), "what was begun is removed");
+    succeeds(here, &["run", "sweep.toml", "--out", "full"]);
+    assert_same(&results(&here.join("whole")), &results(&here.join("full")));
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_says_so_before_anything_is_run() {
+    let directory = with("sweep.toml", SWEEP);
+    let here = directory.path();
+    fs::write(here.join("taken"), b"a file").expect("a file");
+    for out in ["taken", "taken/below", "/proc/anabranch"] {
+        let output = anabranch(here, &["run", "sweep.toml", "--out", out]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{out}: {said}");
+        assert!(
+            said.starts_with("error: cannot write ") && said.contains(out),
+            "{said}"
+        );
+        assert!(said.contains("--out"), "it says what to do: {said}");
+    }
+    assert_eq!(fs::read(here.join("taken")).expect("a file"), b"a file");
+}

@@ -1,0 +1,393 @@
+//! Applications that know what they sent and check what came: one message of each stream after the other, bytes intact.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use anabranch_sctp::{
+    Association, AssociationId, CloseReason, Endpoint, Event as SctpEvent, Message, SendError,
+};
+use anabranch_sim::{Agent, Rng};
+use anabranch_tcp::{Connection, Event as TcpEvent};
+use anabranch_transport::{Nanos, Path, Transmit, Transport};
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// A message that an application offers.
+#[derive(Clone, Copy)]
+pub struct Offer {
+    pub stream: u16,
+    pub unordered: bool,
+    pub size: usize,
+}
+
+/// What a flow offers, and what became of it; its two ends share it.
+pub struct Flow {
+    pub name: String,
+    pub offers: Vec<Offer>,
+    /// How many the transport took.
+    pub accepted: usize,
+    /// The sender was told that everything is over, as agreed with the peer.
+    pub finished: bool,
+    /// An end was told that it failed, and why.
+    pub failed: Option<String>,
+    /// What the receiver got: numbers of SCTP messages, each once.
+    received: Vec<bool>,
+    /// Bytes of a TCP stream that came so far.
+    pub bytes: usize,
+    last: BTreeMap<u16, usize>,
+}
+
+pub type Shared = Rc<RefCell<Flow>>;
+
+impl Flow {
+    pub fn new(name: String, offers: Vec<Offer>) -> Shared {
+        let received = vec![false; offers.len()];
+        Rc::new(RefCell::new(Self {
+            name,
+            offers,
+            accepted: 0,
+            finished: false,
+            failed: None,
+            received,
+            bytes: 0,
+            last: BTreeMap::new(),
+        }))
+    }
+
+    /// How many messages came.
+    pub fn received(&self) -> usize {
+        self.received.iter().filter(|&&came| came).count()
+    }
+
+    pub fn total_bytes(&self) -> usize {
+        self.offers.iter().map(|offer| offer.size).sum()
+    }
+
+    fn fail(&mut self, why: &impl std::fmt::Debug) {
+        self.failed.get_or_insert(format!("{why:?}"));
+    }
+
+    /// A message came: it is one that was sent, comes for the first time, in the order of its stream, with its bytes.
+    fn take(&mut self, stream: u16, unordered: bool, payload: &Bytes) {
+        let name = &self.name;
+        assert!(
+            payload.len() >= 4,
+            "{name}: a message of {} bytes",
+            payload.len()
+        );
+        let number = u32::from_be_bytes([payload[0], payload[1], payload[2], payload[3]]) as usize;
+        let offer = self
+            .offers
+            .get(number)
+            .unwrap_or_else(|| panic!("{name}: message {number} was never sent"));
+        assert!(
+            number < self.accepted,
+            "{name}: message {number} was never sent"
+        );
+        assert_eq!(
+            (offer.stream, offer.unordered),
+            (stream, unordered),
+            "{name}: message {number}"
+        );
+        assert_eq!(
+            payload,
+            &message(number, offer.size),
+            "{name}: message {number} was altered"
+        );
+        assert!(
+            !std::mem::replace(&mut self.received[number], true),
+            "{name}: message {number} came twice"
+        );
+        if !unordered && let Some(before) = self.last.insert(stream, number) {
+            assert!(
+                before < number,
+                "{name}: stream {stream}: {number} after {before}"
+            );
+        }
+    }
+}
+
+/// Bytes that say which message they belong to and where in it they stand.
+pub fn message(number: usize, size: usize) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(size);
+    bytes.put_u32(number as u32);
+    bytes.extend(
+        (4..size)
+            .map(|place| (place.wrapping_mul(31) ^ number.wrapping_mul(7) ^ (place >> 8)) as u8),
+    );
+    bytes.freeze()
+}
+
+/// The byte at a place of a TCP stream.
+fn stream_byte(place: usize) -> u8 {
+    (place.wrapping_mul(31) ^ (place >> 8).wrapping_mul(17) ^ (place >> 16)) as u8
+}
+
+pub fn secret(rng: &mut Rng) -> [u8; 32] {
+    let mut secret = [0; 32];
+    secret
+        .chunks_exact_mut(8)
+        .for_each(|word| word.copy_from_slice(&rng.bits().to_le_bytes()));
+    secret
+}
+
+/// An SCTP endpoint that sends a flow and shuts down after the last message.
+pub struct SctpSource {
+    pub endpoint: Endpoint,
+    pub remote: Vec<IpAddr>,
+    pub port: u16,
+    pub association: Option<AssociationId>,
+    pub flow: Shared,
+}
+
+impl SctpSource {
+    fn work(&mut self, now: Nanos) {
+        let mut flow = self.flow.borrow_mut();
+        if let Some(association) = self
+            .association
+            .and_then(|id| self.endpoint.association_mut(id))
+        {
+            offer(association, &mut flow);
+            if flow.accepted == flow.offers.len() && !association.is_closed() {
+                association.shutdown(now).expect("it is open");
+            }
+        }
+        while let Some((_, event)) = self.endpoint.poll_event() {
+            match event {
+                SctpEvent::Closed(CloseReason::Shutdown) => flow.finished = true,
+                SctpEvent::Closed(reason) => flow.fail(&reason),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn offer(association: &mut Association, flow: &mut Flow) {
+    while let Some(&Offer {
+        stream,
+        unordered,
+        size,
+    }) = flow.offers.get(flow.accepted)
+    {
+        let payload = message(flow.accepted, size);
+        match association.send(
+            stream,
+            Message {
+                ppid: 7,
+                unordered,
+                payload,
+            },
+        ) {
+            Ok(()) => flow.accepted += 1,
+            Err(SendError::BufferFull | SendError::Closing) => return,
+            Err(error) => panic!("{}: {error}", flow.name),
+        }
+    }
+}
+
+impl Agent for SctpSource {
+    fn start(&mut self, now: Nanos) {
+        let id = self
+            .endpoint
+            .connect(now, &self.remote, self.port)
+            .expect("a peer to connect to");
+        self.association = Some(id);
+        self.work(now);
+    }
+
+    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+        self.endpoint.handle_datagram(now, path, datagram);
+        self.work(now);
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.endpoint.handle_timeout(now);
+        self.work(now);
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        let transmit = self.endpoint.poll_transmit(now, out);
+        if transmit.is_none() {
+            self.work(now);
+            return self.endpoint.poll_transmit(now, out);
+        }
+        transmit
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.endpoint.poll_timeout()
+    }
+}
+
+/// An SCTP endpoint that listens and checks what comes.
+pub struct SctpSink {
+    pub endpoint: Endpoint,
+    pub flow: Shared,
+}
+
+impl SctpSink {
+    fn work(&mut self) {
+        let mut flow = self.flow.borrow_mut();
+        let ids: Vec<AssociationId> = self.endpoint.associations().collect();
+        for id in ids {
+            let association = self.endpoint.association_mut(id).expect("it is listed");
+            while let Some(message) = association.poll_message() {
+                flow.take(
+                    message.stream,
+                    message.unordered,
+                    &message.payload.into_bytes(),
+                );
+            }
+        }
+        while let Some((_, event)) = self.endpoint.poll_event() {
+            if let SctpEvent::Closed(reason) = event
+                && reason != CloseReason::Shutdown
+            {
+                flow.fail(&reason);
+            }
+        }
+    }
+}
+
+impl Agent for SctpSink {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+        self.endpoint.handle_datagram(now, path, datagram);
+        self.work();
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.endpoint.handle_timeout(now);
+        self.work();
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.endpoint.poll_transmit(now, out)
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.endpoint.poll_timeout()
+    }
+}
+
+/// A TCP connection that writes a flow's bytes and closes after the last.
+pub struct TcpSource {
+    /// The connection to begin.
+    pub connect: Option<Connection>,
+    pub connection: Option<Connection>,
+    /// Bytes written.
+    pub written: usize,
+    pub flow: Shared,
+}
+
+impl TcpSource {
+    fn work(&mut self) {
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        let mut flow = self.flow.borrow_mut();
+        let mut connected = false;
+        while let Some(event) = connection.poll_event() {
+            match event {
+                TcpEvent::Connected => connected = true,
+                TcpEvent::Closed => flow.finished = true,
+                TcpEvent::Failed(failure) => flow.fail(&failure),
+                TcpEvent::PeerClosed => {}
+            }
+        }
+        // Before the handshake is done, CLOSE throws away what was written (RFC 9293 §3.10.4).
+        let open = connected || flow.accepted > 0;
+        while open && let Some(offer) = flow.offers.get(flow.accepted) {
+            let bytes: BytesMut = (self.written..self.written + offer.size)
+                .map(stream_byte)
+                .collect();
+            if connection.write(bytes.freeze()).is_err() {
+                return;
+            }
+            self.written += offer.size;
+            flow.accepted += 1;
+        }
+        if open {
+            connection.close();
+        }
+    }
+}
+
+impl Agent for TcpSource {
+    fn start(&mut self, _: Nanos) {
+        self.connection = self.connect.take();
+    }
+
+    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+        if let Some(connection) = &mut self.connection {
+            connection.handle_datagram(now, path, datagram);
+        }
+        self.work();
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        if let Some(connection) = &mut self.connection {
+            connection.handle_timeout(now);
+        }
+        self.work();
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.connection.as_mut()?.poll_transmit(now, out)
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.connection.as_ref()?.poll_timeout()
+    }
+}
+
+/// A TCP connection that waits for its peer, checks every byte, and closes after it.
+pub struct TcpSink {
+    pub connection: Connection,
+    pub flow: Shared,
+}
+
+impl TcpSink {
+    fn work(&mut self) {
+        let mut flow = self.flow.borrow_mut();
+        while let Some(bytes) = self.connection.read() {
+            for byte in bytes {
+                assert_eq!(
+                    byte,
+                    stream_byte(flow.bytes),
+                    "{}: byte {} was altered",
+                    flow.name,
+                    flow.bytes
+                );
+                flow.bytes += 1;
+            }
+        }
+        while let Some(event) = self.connection.poll_event() {
+            match event {
+                TcpEvent::PeerClosed => self.connection.close(),
+                TcpEvent::Failed(failure) => flow.fail(&failure),
+                TcpEvent::Connected | TcpEvent::Closed => {}
+            }
+        }
+    }
+}
+
+impl Agent for TcpSink {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+        self.connection.handle_datagram(now, path, datagram);
+        self.work();
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.connection.handle_timeout(now);
+        self.work();
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.connection.poll_transmit(now, out)
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        self.connection.poll_timeout()
+    }
+}

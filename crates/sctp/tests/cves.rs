@@ -1,0 +1,289 @@
+//! Flaws of other stacks, each by its name: the same input meets this stack. Those about chunks that it does not have
+//! (ASCONF, AUTH, FORWARD-TSN) are unknown chunks here.
+
+mod common;
+
+use anabranch_sctp::{AssociationId, Config, Discard, Message, StateName};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_wire::chunk::{Chunk, CookieEcho, Data, Init, kind};
+use anabranch_wire::parameter::{Parameter, Parameters};
+use anabranch_wire::serial::{Ssn, Tsn};
+use bytes::Bytes;
+use common::*;
+
+/// An established pair, and the tags in packets to A and to Z.
+fn pair(config: Config) -> (World, AssociationId, AssociationId, u32, u32) {
+    let mut world = World::new(config);
+    let a = world.connect();
+    world.run_for(SECOND);
+    let z = world.only_association(Z);
+    let tags = (world.tag_sent_by(Z), world.tag_sent_by(A));
+    world.forget();
+    (world, a, z, tags.0, tags.1)
+}
+
+fn chunk(kind: u8, length: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![kind, 0];
+    bytes.extend_from_slice(&length.to_be_bytes());
+    bytes.extend_from_slice(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+fn sent_by(world: &World, host: usize) -> Vec<&Shot> {
+    world
+        .shots
+        .iter()
+        .filter(|shot| shot.from == host)
+        .collect()
+}
+
+fn init_from(remote: u8) -> Chunk {
+    Chunk::Init(Init {
+        initiate_tag: 0xAAAA,
+        a_rwnd: 65_536,
+        outbound_streams: 1,
+        inbound_streams: 1,
+        initial_tsn: Tsn(u32::from(remote)),
+        parameters: Parameters::empty(),
+    })
+}
+
+#[test]
+fn cve_2016_9555_and_2010_0008_lengths_out_of_the_blue() {
+    let mut world = World::new(Config::default());
+    for kind in 0..=255 {
+        for length in [0, 1, 3, 5, 8, 17, 65_535] {
+            world.inject(Z, raw_packet(A, 9, &chunk(kind, length, &[])));
+        }
+    }
+    assert_eq!(sent_by(&world, Z).len(), 0, "none is answered");
+    assert_eq!(discarded(&world, Z, Discard::ChunkLength), 256 * 7);
+}
+
+#[test]
+fn cve_2006_2934_a_packet_without_chunks() {
+    let (mut world, a, _, to_a, _) = pair(Config::default());
+    for len in 0..4 {
+        world.inject(A, raw_packet(Z, to_a, &[0; 3][..len.min(3)]));
+    }
+    assert_eq!(sent_by(&world, A).len(), 0);
+    assert_eq!(world.state(A, a), StateName::Established);
+}
+
+#[test]
+fn cve_2018_5803_an_answer_made_of_the_peers_input_outgrows_no_packet() {
+    let (mut world, a, _, to_a, _) = pair(Config::default());
+    for kind in [kind::HEARTBEAT, 0x7F, 0xFF, kind::ERROR] {
+        for len in [1_400, 1_484, 1_485, 60_000, 65_400] {
+            let mut value = vec![0, 1];
+            value.extend_from_slice(&(len as u16).to_be_bytes());
+            value.resize(len, 0xEE);
+            world.inject(A, raw_packet(Z, to_a, &chunk(kind, 4 + len as u16, &value)));
+        }
+    }
+    assert!(
+        sent_by(&world, A)
+            .iter()
+            .all(|shot| shot.bytes.len() <= 1_480)
+    );
+    assert_eq!(world.state(A, a), StateName::Established);
+}
+
+#[test]
+fn cve_2014_4667_duplicate_cookie_echoes_use_up_no_place() {
+    let mut world = World::new(Config::default());
+    world.endpoints[Z].set_max_associations(2);
+    let _ = world.connect();
+    world.run_for(SECOND);
+    let echo = world.shot(A, "COOKIE ECHO");
+    for _ in 0..100 {
+        world.inject(Z, echo.clone());
+    }
+    assert_eq!(world.endpoints[Z].associations().count(), 1);
+    let path = anabranch_transport::Path::new(address(Z, 0), [10, 0, 9, 9].into());
+    world.inject_from(Z, path, packet(A, 0, &[&init_from(9)]));
+    let acks = sent_by(&world, Z)
+        .iter()
+        .filter(|shot| shot.chunks == "INIT ACK" && shot.path.remote == path.remote)
+        .count();
+    assert_eq!(acks, 1, "the second place is free");
+}
+
+#[test]
+fn cve_2014_0101_auth_before_the_cookie() {
+    let mut world = World::new(Config::default());
+    world.fate = lose("COOKIE ECHO", 1);
+    let _ = world.connect();
+    world.run_for(100 * MILLISECOND);
+    let echo = world.shot(A, "COOKIE ECHO");
+    let mut chunks = chunk(15, 8, &[0, 0, 0, 1]);
+    chunks.extend_from_slice(&echo[12..]);
+    let tag = header_of(&echo).verification_tag;
+    world.inject(Z, raw_packet(A, tag, &chunks));
+    assert_eq!(
+        world.endpoints[Z].associations().count(),
+        0,
+        "a COOKIE ECHO comes first in its packet or not at all"
+    );
+}
+
+#[test]
+fn cve_2021_3772_a_bad_chunk_under_a_wrong_tag_ends_nothing() {
+    let (mut world, a, _, to_a, to_z) = pair(Config::default());
+    let bad = [
+        chunk(kind::INIT, 20, &[0; 16]),
+        chunk(kind::INIT, 8, &[0; 4]),
+        chunk(kind::INIT_ACK, 20, &[0; 16]),
+        chunk(kind::DATA, 16, &[0; 12]),
+        chunk(kind::ABORT, 4, &[]),
+        chunk(kind::SHUTDOWN, 4, &[]),
+        chunk(kind::SACK, 8, &[0; 4]),
+        chunk(kind::SHUTDOWN_COMPLETE, 4, &[]),
+    ];
+    for chunks in &bad {
+        for tag in [0, to_z, to_a ^ 1, 1] {
+            world.inject(A, raw_packet(Z, tag, chunks));
+        }
+    }
+    assert_eq!(world.state(A, a), StateName::Established);
+}
+
+/// A packet full of one-byte fragments, the last first: no recursion, and little work.
+#[test]
+fn cve_2006_2274_many_small_fragments() {
+    let (mut world, a, z, _, to_z) = pair(Config::default());
+    let first = initial_tsn_of_a(&mut world, a, z);
+    let fragments: Vec<Chunk> = (0..2_000)
+        .rev()
+        .map(|index: u32| {
+            Chunk::Data(Data {
+                tsn: first.add(index),
+                stream_id: 0,
+                ssn: Ssn(1),
+                ppid: 0,
+                unordered: false,
+                beginning: index == 0,
+                ending: index == 1_999,
+                immediate: false,
+                user_data: Bytes::from_static(b"x"),
+            })
+        })
+        .collect();
+    for some in fragments.chunks(1_000) {
+        let some: Vec<&Chunk> = some.iter().collect();
+        world.inject(Z, packet(A, to_z, &some));
+    }
+    let got = world.receive_all(Z, z);
+    assert_eq!(got.len(), 1);
+    assert_eq!(got[0].payload.len(), 2_000);
+}
+
+/// Lets A send one message, and gives the TSN after it.
+fn initial_tsn_of_a(world: &mut World, a: AssociationId, z: AssociationId) -> Tsn {
+    world.send(A, a, 0, "first");
+    world.run_for(SECOND);
+    assert_eq!(world.receive_all(Z, z).len(), 1);
+    let sent = world
+        .shots
+        .iter()
+        .flat_map(|shot| chunks_of(&shot.bytes))
+        .find_map(|chunk| match chunk {
+            Chunk::Data(data) => Some(data.tsn),
+            _ => None,
+        });
+    sent.expect("DATA").next()
+}
+
+/// Tiny messages fill a buffer by their number before their bytes do: the window closes, opens when they are read, and
+/// all arrive.
+#[test]
+fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
+    let config = Config {
+        receive_buffer: 4_000,
+        ..Config::default()
+    };
+    let (mut world, a, z, _, _) = pair(config);
+    world.narrate = false;
+    let mut sent = 0_u32;
+    let mut got = Vec::new();
+    for round in 0..400 {
+        while sent < 3_000 {
+            let message = Message {
+                ppid: 0,
+                unordered: false,
+                payload: Bytes::from(vec![sent as u8; 1]),
+            };
+            let association = world.endpoints[A].association_mut(a).unwrap();
+            if association.buffered() > 200 || association.send(0, message).is_err() {
+                break;
+            }
+            sent += 1;
+        }
+        world.drain(A);
+        world.run_for(100 * MILLISECOND);
+        // For the first second nobody reads.
+        if round >= 10 {
+            got.extend(world.receive_all(Z, z));
+        }
+        if got.len() == 3_000 {
+            break;
+        }
+    }
+    assert_eq!(got.len(), 3_000, "all of them within 40 s");
+    for (number, message) in got.into_iter().enumerate() {
+        assert_eq!(message.payload.into_bytes()[..], [number as u8]);
+    }
+}
+
+/// RFC 5062 §2.3: an INIT that lists many addresses is answered once, to its source; and nobody but the source is probed
+/// before the cookie has come back from there.
+#[test]
+fn rfc_5062_listed_addresses_draw_nothing_before_the_cookie() {
+    let mut world = World::new(Config::default());
+    let listed: Vec<Parameter> = (0..200)
+        .map(|last| Parameter::Ipv4Address([10, 7, 0, last].into()))
+        .collect();
+    let Chunk::Init(init) = init_from(1) else {
+        panic!()
+    };
+    let init = Chunk::Init(Init {
+        parameters: Parameters::of(&listed),
+        ..init
+    });
+    world.fate = Box::new(|_| Fate::Drop);
+    world.inject(Z, packet(A, 0, &[&init]));
+    let answers = sent_by(&world, Z);
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].path.remote, address(A, 0));
+    // The cookie comes back: at most one HEARTBEAT goes to each of the few addresses that are kept, until one is answered.
+    let Chunk::InitAck(ack) = chunks_of(&world.shot(Z, "INIT ACK")).remove(0) else {
+        panic!()
+    };
+    let cookie = ack
+        .parameters
+        .iter()
+        .flatten()
+        .find_map(|parameter| match parameter {
+            Parameter::StateCookie(cookie) => Some(cookie),
+            _ => None,
+        });
+    let echo = Chunk::CookieEcho(CookieEcho {
+        cookie: cookie.expect("a cookie"),
+    });
+    world.forget();
+    world.inject(Z, packet(A, ack.initiate_tag, &[&echo]));
+    let mut probed: Vec<_> = sent_by(&world, Z)
+        .iter()
+        .filter(|shot| shot.chunks == "HEARTBEAT")
+        .map(|shot| shot.path.remote)
+        .collect();
+    let probes = probed.len();
+    probed.dedup();
+    assert_eq!(probes, probed.len(), "each once");
+    assert!(probes <= 8, "{probes}");
+}
+
+fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
+    world.endpoints[host].discards().of(reason)
+}

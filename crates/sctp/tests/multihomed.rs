@@ -1,0 +1,335 @@
+//! Two hosts with two addresses each, on networks 0 and 1: what dies, what takes over, and what is counted.
+
+mod common;
+
+use anabranch_sctp::{
+    AssociationId, CloseReason, Config, Event, Message, PathId, PathState, Profile, StateName,
+};
+use anabranch_transport::Nanos;
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_wire::chunk::Chunk;
+use bytes::{BufMut, Bytes, BytesMut};
+use common::*;
+use std::net::IpAddr;
+
+fn homes(host: usize, config: &Config) -> Config {
+    Config {
+        addresses: vec![address(host, 0), address(host, 1)],
+        ..config.clone()
+    }
+}
+
+fn two_homes(config: Config) -> World {
+    World::with_configs(homes(A, &config), homes(Z, &config))
+}
+
+/// The network a packet travels on.
+fn network(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(address) => address.octets()[2],
+        IpAddr::V6(_) => 1,
+    }
+}
+
+/// Drops all that goes over `dead` from `from` on.
+fn dies(dead: u8, from: Nanos) -> Box<dyn FnMut(&Shot) -> Fate> {
+    Box::new(move |shot| {
+        if shot.at >= from && network(shot.path.remote) == dead {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    })
+}
+
+fn networks_of(world: &World, chunks: &str) -> Vec<u8> {
+    world
+        .shots
+        .iter()
+        .filter(|shot| shot.chunks.split(", ").any(|chunk| chunk == chunks))
+        .map(|shot| network(shot.path.remote))
+        .collect()
+}
+
+/// `count` numbered messages from A to Z.
+fn transfer(world: &mut World, a: AssociationId, z: AssociationId, count: u32, len: usize) {
+    let mut got = Vec::new();
+    let mut sent = 0;
+    for _ in 0..4_000 {
+        while sent < count {
+            let mut payload = BytesMut::new();
+            payload.put_u32(sent);
+            payload.resize(len, 1);
+            let message = Message {
+                ppid: 0,
+                unordered: false,
+                payload: payload.freeze(),
+            };
+            let association = world.endpoints[A].association_mut(a).unwrap();
+            match association.send(0, message) {
+                Ok(()) => sent += 1,
+                Err(_) => break,
+            }
+        }
+        world.drain(A);
+        world.run_for(100 * MILLISECOND);
+        got.extend(world.receive_all(Z, z));
+        if got.len() == count as usize {
+            break;
+        }
+    }
+    let numbers: Vec<u32> = got
+        .iter()
+        .map(|message| {
+            let bytes: Bytes = message.payload.clone().into_bytes();
+            u32::from_be_bytes(bytes[..4].try_into().unwrap())
+        })
+        .collect();
+    assert_eq!(
+        numbers,
+        (0..count).collect::<Vec<_>>(),
+        "each once, in order"
+    );
+}
+
+fn path_events(world: &World, host: usize) -> Vec<(u8, PathState)> {
+    world
+        .told(host)
+        .into_iter()
+        .filter_map(|event| match event {
+            Event::PathChanged { path, state, .. } => Some((path.0, state)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn t1_init_alternates_over_the_addresses_the_user_gave() {
+    let mut world = two_homes(Config::default());
+    world.fate = dies(0, 0);
+    let remote = [address(Z, 0), address(Z, 1)];
+    let a = world.endpoints[A]
+        .connect(world.now, &remote, PORT_Z)
+        .unwrap();
+    world.drain(A);
+    world.run_for(30 * SECOND);
+    assert_eq!(networks_of(&world, "INIT"), [0, 1], "{:#?}", world.story);
+    assert_eq!(world.state(A, a), StateName::Established);
+}
+
+#[test]
+fn t1_cookie_alternates_once_the_peer_has_told_its_addresses() {
+    let mut world = two_homes(Config::default());
+    let remote = [address(Z, 0), address(Z, 1)];
+    let a = world.endpoints[A]
+        .connect(world.now, &remote, PORT_Z)
+        .unwrap();
+    // Network 0 dies between INIT ACK and COOKIE ECHO.
+    world.fate = dies(0, world.now + 15 * MILLISECOND);
+    world.drain(A);
+    world.run_for(30 * SECOND);
+    assert_eq!(networks_of(&world, "COOKIE ECHO"), [0, 1]);
+    assert_eq!(world.state(A, a), StateName::Established);
+}
+
+#[test]
+fn t2_shutdown_alternates() {
+    let mut world = two_homes(Config::default());
+    let (a, z) = world.established();
+    world.run_for(5 * SECOND);
+    world.forget();
+    world.fate = dies(0, 0);
+    world.shutdown(A, a);
+    world.run_for(60 * SECOND);
+    assert_eq!(
+        networks_of(&world, "SHUTDOWN"),
+        [0, 1],
+        "{:#?}",
+        world.story
+    );
+    for (host, id) in [(A, a), (Z, z)] {
+        assert_eq!(world.close_reason(host, id), Some(CloseReason::Shutdown));
+    }
+}
+
+/// The primary dies in the middle of a transfer and comes back: all arrives once, the path goes down and up again, and
+/// so does the data.
+#[test]
+fn the_primary_dies_in_mid_transfer_and_comes_back() {
+    for name in ["rfc9260", "rfc4960", "rfc2960"] {
+        let config = Config {
+            path_max_retrans: 2,
+            hb_interval: Some(5 * SECOND),
+            rto_max: 4 * SECOND,
+            ..Config::new(Profile::by_name(name).unwrap())
+        };
+        let mut world = two_homes(config);
+        let (a, z) = world.established();
+        world.run_for(3 * SECOND);
+        world.forget();
+        world.fate = dies(0, world.now + 150 * MILLISECOND);
+        transfer(&mut world, a, z, 2_000, 1_000);
+        assert_eq!(path_events(&world, A), [(0, PathState::Inactive)], "{name}");
+        world.run_for(30 * SECOND);
+        assert_eq!(
+            world.state(A, a),
+            StateName::Established,
+            "{name}: idle on the other path"
+        );
+        world.forget();
+        world.fate = Box::new(|_| Fate::Deliver);
+        world.run_for(30 * SECOND);
+        assert_eq!(path_events(&world, A), [(0, PathState::Active)], "{name}");
+        world.forget();
+        transfer(&mut world, a, z, 20, 1_000);
+        assert!(
+            networks_of(&world, "DATA")
+                .iter()
+                .all(|&network| network == 0),
+            "{name}: the primary again"
+        );
+    }
+}
+
+/// What was cut into chunks for one path must fit the other too (RFC 9260 §6.9, AMDCS): IPv6 leaves 20 bytes less.
+#[test]
+fn chunks_cut_for_ipv4_fail_over_to_ipv6() {
+    let v6 = |host: usize| -> IpAddr { format!("2001:db8::{}", 1 + host).parse().unwrap() };
+    let config = |host| Config {
+        addresses: vec![address(host, 0), v6(host)],
+        path_max_retrans: 1,
+        ..Config::default()
+    };
+    let mut world = World::with_configs(config(A), config(Z));
+    let (a, z) = world.established();
+    world.run_for(3 * SECOND);
+    world.forget();
+    world.fate = dies(0, world.now + 50 * MILLISECOND);
+    transfer(&mut world, a, z, 50, 10_000);
+    let longest = world.shots.iter().map(|shot| shot.bytes.len()).max();
+    assert_eq!(longest, Some(1_500 - 40), "the smaller path's packets");
+}
+
+/// An idle association whose primary is dead lives on: HEARTBEATs lost where no data goes are no errors of the
+/// association (RFC 9260 §8.1), and those on the path in use are.
+#[test]
+fn only_heartbeats_of_the_path_in_use_count_for_the_association() {
+    let config = Config {
+        hb_interval: Some(2 * SECOND),
+        path_max_retrans: 3,
+        association_max_retrans: 3,
+        rto_max: 2 * SECOND,
+        ..Config::default()
+    };
+    // The primary dies for good, then the other answers only every fourth HEARTBEAT.
+    let mut world = two_homes(config);
+    let (a, _) = world.established();
+    world.run_for(3 * SECOND);
+    world.fate = dies(0, 0);
+    world.run_for(30 * SECOND);
+    assert_eq!(path_events(&world, A), [(0, PathState::Inactive)]);
+    let mut beats = 0;
+    world.fate = Box::new(move |shot| {
+        if network(shot.path.remote) == 0 {
+            return Fate::Drop;
+        }
+        if shot.from == A && shot.chunks == "HEARTBEAT" {
+            beats += 1;
+            if beats % 4 != 0 {
+                return Fate::Drop;
+            }
+        }
+        Fate::Deliver
+    });
+    world.run_for(300 * SECOND);
+    assert_eq!(world.state(A, a), StateName::Established);
+    // Now the other dies as well.
+    world.fate = Box::new(|_| Fate::Drop);
+    world.run_for(100 * SECOND);
+    assert_eq!(world.close_reason(A, a), Some(CloseReason::PeerUnreachable));
+}
+
+/// Association.Max.Retrans ends the association although no path has had more errors than Path.Max.Retrans.
+#[test]
+fn association_max_retrans_counts_over_all_paths() {
+    let config = Config {
+        hb_interval: None,
+        path_max_retrans: 5,
+        association_max_retrans: 4,
+        rto_max: 2 * SECOND,
+        ..Config::default()
+    };
+    let mut world = two_homes(config);
+    let (a, _) = world.established();
+    world.run_for(3 * SECOND);
+    world.forget();
+    world.fate = Box::new(|_| Fate::Drop);
+    world.send(A, a, 0, "anyone?");
+    world.run_for(100 * SECOND);
+    assert_eq!(world.close_reason(A, a), Some(CloseReason::PeerUnreachable));
+    assert!(path_events(&world, A).is_empty(), "{:?}", world.told(A));
+    let networks = networks_of(&world, "DATA");
+    assert_eq!(networks, [0, 1, 0, 1, 0], "1 + 4 times, in turn");
+}
+
+/// After a failover the SHUTDOWN goes where data goes, not to the dead primary first.
+#[test]
+fn a_shutdown_takes_the_path_that_works() {
+    let config = Config {
+        path_max_retrans: 0,
+        hb_interval: None,
+        ..Config::default()
+    };
+    let mut world = two_homes(config);
+    let (a, z) = world.established();
+    world.run_for(3 * SECOND);
+    world.fate = dies(0, 0);
+    world.send(A, a, 0, "first");
+    world.run_for(10 * SECOND);
+    assert_eq!(world.receive_all(Z, z).len(), 1);
+    world.forget();
+    world.shutdown(A, a);
+    world.run_for(SECOND);
+    assert_eq!(networks_of(&world, "SHUTDOWN"), [1]);
+    assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
+}
+
+/// Whoever has not seen the nonce confirms no path, and an answer says nothing of another path than its own
+/// (RFC 9260 §5.4).
+#[test]
+fn a_forged_heartbeat_ack_confirms_nothing() {
+    let mut world = two_homes(Config::default());
+    // Network 1 carries nothing to Z, so A's second path stays unconfirmed.
+    world.fate = dies(1, 0);
+    let a = world.connect();
+    world.run_for(SECOND);
+    let heartbeat = world
+        .shots
+        .iter()
+        .find(|shot| shot.from == A && shot.chunks == "HEARTBEAT")
+        .expect("the unconfirmed path is probed")
+        .bytes
+        .clone();
+    let Chunk::Heartbeat(heartbeat) = chunks_of(&heartbeat).remove(0) else {
+        panic!()
+    };
+    let to_a = world.tag_sent_by(Z);
+    let forge = |change: fn(&mut Vec<u8>)| {
+        let mut info = heartbeat.info.to_vec();
+        change(&mut info);
+        let ack = anabranch_wire::chunk::HeartbeatAck { info: info.into() };
+        packet(Z, to_a, &[&Chunk::HeartbeatAck(ack)])
+    };
+    let forged = [
+        forge(|info| *info.last_mut().unwrap() ^= 1),
+        forge(|info| info[0] = 0),
+        forge(|info| info[0] = 200),
+        forge(|info| info.truncate(8)),
+        forge(|info| info.push(0)),
+    ];
+    for bytes in forged {
+        world.inject(A, bytes);
+        let entry = world.endpoints[A].association(a).unwrap().paths();
+        assert_eq!(entry.get(PathId(1)).state, PathState::Unconfirmed);
+    }
+}

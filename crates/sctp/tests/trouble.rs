@@ -1,0 +1,477 @@
+//! Handshakes and transfers that go wrong in ways an honest network or a dishonest peer can bring about, and must end well.
+
+mod common;
+
+use anabranch_sctp::{CloseReason, Config, Event, Message, StateName};
+use anabranch_transport::Transport;
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_wire::chunk::{Chunk, ErrorChunk, Init};
+use anabranch_wire::parameter::Parameters;
+use anabranch_wire::serial::Tsn;
+use anabranch_wire::{Cause, Causes};
+use bytes::{Bytes, BytesMut};
+use common::*;
+
+/// Drains `host` as a driver would, and stops where a driver would hang.
+fn packets_until_quiet(world: &mut World, host: usize) -> usize {
+    let mut out = BytesMut::new();
+    for packets in 0..1_000 {
+        out.clear();
+        if world.endpoints[host]
+            .poll_transmit(world.now, &mut out)
+            .is_none()
+        {
+            return packets;
+        }
+    }
+    panic!("{} never falls silent", name(host));
+}
+
+/// The tag that `host` chose in its first INIT.
+fn tag_in_init(world: &World, host: usize) -> u32 {
+    match chunks_of(&world.shot(host, "INIT")).remove(0) {
+        Chunk::Init(init) => init.initiate_tag,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_unknown_chunk_in_cookie_wait_draws_no_storm_of_inits() {
+    for kind in [0x7F, 0xFF] {
+        let mut world = World::new(Config::default());
+        world.fate = Box::new(|_| Fate::Drop);
+        let a = world.connect();
+        let tag = tag_in_init(&world, A);
+        let unknown = raw_packet(Z, tag, &[kind, 0, 0, 8, 1, 2, 3, 4]);
+        let path = anabranch_transport::Path::new(address(A, 0), address(Z, 0));
+        world.endpoints[A].handle_datagram(world.now, path, unknown);
+        assert_eq!(
+            packets_until_quiet(&mut world, A),
+            0,
+            "the peer's tag is not known yet"
+        );
+        // And the attempt goes on.
+        world.fate = Box::new(|_| Fate::Deliver);
+        world.run_for(10 * SECOND);
+        assert_eq!(world.state(A, a), StateName::Established);
+    }
+}
+
+#[test]
+fn an_answer_owed_when_the_cookie_turns_stale_draws_no_storm_of_inits() {
+    let mut world = World::new(Config::default());
+    world.fate = lose("COOKIE ECHO", 1);
+    let a = world.connect();
+    world.run_for(100 * MILLISECOND);
+    assert_eq!(world.state(A, a), StateName::CookieEchoed);
+    let tag = tag_in_init(&world, A);
+    let stale = Chunk::Error(ErrorChunk {
+        causes: Causes::of(&[Cause::StaleCookie {
+            measure_of_staleness: 1,
+        }]),
+    });
+    let mut bytes = vec![0xFF, 0, 0, 8, 1, 2, 3, 4];
+    bytes.extend_from_slice(&packet(Z, tag, &[&stale])[12..]);
+    let path = anabranch_transport::Path::new(address(A, 0), address(Z, 0));
+    world.endpoints[A].handle_datagram(world.now, path, raw_packet(Z, tag, &bytes));
+    assert!(packets_until_quiet(&mut world, A) <= 1, "the new INIT");
+}
+
+/// A cookie that expires while COOKIE ECHOs are lost is asked for anew as often as Max.Init.Retransmits allows: each
+/// asking is one more of its retransmissions (RFC 9260 §5.2.6 puts no bound of its own).
+#[test]
+fn several_stale_cookies_in_a_row_do_not_end_the_attempt() {
+    let z = Config {
+        valid_cookie_life: 500 * MILLISECOND,
+        ..Config::default()
+    };
+    let mut world = World::with_configs(Config::default(), z);
+    // T1-cookie repeats the echo after 1 s or more: each time too late. The fourth cookie's echo gets through.
+    let mut echoes = 0;
+    world.fate = Box::new(move |shot| {
+        if shot.chunks.starts_with("COOKIE ECHO") {
+            echoes += 1;
+            if echoes % 2 == 1 && echoes < 7 {
+                return Fate::Drop;
+            }
+        }
+        Fate::Deliver
+    });
+    let a = world.connect();
+    world.run_for(60 * SECOND);
+    assert_eq!(
+        world.state(A, a),
+        StateName::Established,
+        "{:#?}",
+        world.story
+    );
+    let stale = world.story.iter().filter(|line| *line == "Z -> ERROR -> A");
+    assert_eq!(stale.count(), 3);
+}
+
+#[test]
+fn a_peer_whose_cookies_are_always_stale_is_given_up() {
+    let z = Config {
+        valid_cookie_life: 20 * MILLISECOND,
+        ..Config::default()
+    };
+    let mut world = World::with_configs(Config::default(), z);
+    world.delay = 60 * MILLISECOND;
+    let a = world.connect();
+    world.run_for(200 * SECOND);
+    assert_eq!(world.close_reason(A, a), Some(CloseReason::StaleCookie));
+    let inits = world.story.iter().filter(|line| *line == "A -> INIT -> Z");
+    assert_eq!(inits.count(), 9, "1 + Max.Init.Retransmits");
+    assert_eq!(world.endpoints[Z].associations().count(), 0);
+}
+
+/// Z answers a second life of A's while it is itself still in COOKIE-WAIT; its own handshake with the first life then
+/// finishes, data flows, and only now the second life's COOKIE ECHO arrives (RFC 9260 §5.2.4, action B, in ESTABLISHED).
+#[test]
+fn action_b_in_established_begins_both_directions_anew() {
+    let mut world = World::new(Config::default());
+    world.endpoints[A].listen(true);
+    let z = world.endpoints[Z]
+        .connect(world.now, &[address(A, 0)], PORT_A)
+        .unwrap();
+    world.fate = Box::new(|shot| match shot.from {
+        A => Fate::Late(500 * MILLISECOND),
+        _ => Fate::Deliver,
+    });
+    world.drain(Z);
+    // The second life of A, played by hand: its INIT finds Z in COOKIE-WAIT.
+    let second = Chunk::Init(Init {
+        initiate_tag: 0x0BAD_CAFE,
+        a_rwnd: 65_536,
+        outbound_streams: 1,
+        inbound_streams: 10,
+        initial_tsn: Tsn(77),
+        parameters: Parameters::empty(),
+    });
+    let first_drop = std::mem::replace(&mut world.fate, Box::new(|_| Fate::Drop));
+    world.inject(Z, packet(A, 0, &[&second]));
+    world.fate = first_drop;
+    let Chunk::InitAck(ack) = chunks_of(&world.shot(Z, "INIT ACK")).remove(0) else {
+        panic!()
+    };
+    let cookie = ack
+        .parameters
+        .iter()
+        .flatten()
+        .find_map(|parameter| match parameter {
+            anabranch_wire::parameter::Parameter::StateCookie(cookie) => Some(cookie),
+            _ => None,
+        })
+        .expect("a cookie");
+    world.run_for(3 * SECOND);
+    assert_eq!(world.state(Z, z), StateName::Established);
+    for _ in 0..3 {
+        world.send(Z, z, 0, "for the first life");
+    }
+    world.run_for(3 * SECOND);
+    world.forget();
+    let echo = Chunk::CookieEcho(anabranch_wire::chunk::CookieEcho { cookie });
+    world.fate = Box::new(|_| Fate::Drop);
+    world.inject(Z, packet(A, ack.initiate_tag, &[&echo]));
+    assert_eq!(world.told(Z), [Event::Restarted { data_lost: false }]);
+    world.send(Z, z, 0, "for the second life");
+    let data = world
+        .shots
+        .iter()
+        .flat_map(|shot| chunks_of(&shot.bytes))
+        .find_map(|chunk| match chunk {
+            Chunk::Data(data) => Some(data),
+            _ => None,
+        })
+        .expect("DATA");
+    assert_eq!(data.tsn, ack.initial_tsn, "as the INIT ACK promised");
+    assert_eq!(data.ssn.0, 0);
+}
+
+/// A message larger than the peer's whole receive buffer can never be delivered there: the peer says so and ends the
+/// association, rather than closing its window for ever (RFC 9260 §6.9 would have it delivered in part).
+#[test]
+fn a_message_larger_than_the_receive_buffer_ends_in_an_abort_that_says_why() {
+    let mut world = World::new(Config::default());
+    world.narrate = false;
+    let (a, z) = world.established();
+    let message = Message {
+        ppid: 0,
+        unordered: false,
+        payload: Bytes::from(vec![7; 200_000]),
+    };
+    world.endpoints[A]
+        .association_mut(a)
+        .unwrap()
+        .send(0, message)
+        .unwrap();
+    world.drain(A);
+    world.run_for(600 * SECOND);
+    let code = anabranch_wire::cause::code::OUT_OF_RESOURCE;
+    assert_eq!(
+        world.close_reason(A, a),
+        Some(CloseReason::AbortedByPeer { cause: Some(code) })
+    );
+    assert_eq!(
+        world.close_reason(Z, z),
+        Some(CloseReason::ReceiveBufferExhausted)
+    );
+}
+
+#[test]
+fn messages_on_streams_that_the_peer_does_not_grant_fail_with_a_word() {
+    let z = Config {
+        inbound_streams: 2,
+        ..Config::default()
+    };
+    let mut world = World::with_configs(Config::default(), z);
+    let a = world.connect();
+    for stream in [0, 5, 1, 7] {
+        world.send(A, a, stream, "hello");
+    }
+    world.run_for(5 * SECOND);
+    assert_eq!(
+        world.told(A),
+        [
+            Event::SendFailed { messages: 2 },
+            Event::Established {
+                outbound_streams: 2,
+                inbound_streams: 10
+            }
+        ]
+    );
+    let z = world.only_association(Z);
+    assert_eq!(world.receive_all(Z, z).len(), 2);
+}
+
+/// A peer that reads nothing for a day but answers each probe of its closed window has not failed (RFC 9260 §6.1 A).
+#[test]
+fn a_closed_window_is_probed_for_ever() {
+    let mut world = World::new(Config {
+        receive_buffer: 4_000,
+        ..Config::default()
+    });
+    world.narrate = false;
+    let (a, z) = world.established();
+    for _ in 0..10 {
+        world.send(A, a, 0, vec![1; 1_000]);
+    }
+    world.run_for(86_400 * SECOND);
+    assert_eq!(world.state(A, a), StateName::Established);
+    let probes = world.endpoints[A]
+        .association(a)
+        .unwrap()
+        .stats()
+        .sender
+        .window_probes;
+    assert!(probes >= 1);
+    let mut got = world.receive_all(Z, z).len();
+    for _ in 0..100 {
+        world.run_for(SECOND);
+        got += world.receive_all(Z, z).len();
+    }
+    assert_eq!(got, 10);
+}
+
+/// A peer that is silent behind a closed window has failed, as any other.
+#[test]
+fn a_closed_window_whose_probes_go_unanswered_is_a_failure() {
+    let mut world = World::new(Config {
+        receive_buffer: 4_000,
+        ..Config::default()
+    });
+    world.narrate = false;
+    let (a, _) = world.established();
+    for _ in 0..10 {
+        world.send(A, a, 0, vec![1; 1_000]);
+    }
+    world.run_for(100 * SECOND);
+    world.fate = Box::new(|_| Fate::Drop);
+    world.run_for(3_600 * SECOND);
+    assert_eq!(world.close_reason(A, a), Some(CloseReason::PeerUnreachable));
+}
+
+/// One message is lost again and again while 70,000 of one byte follow it on its stream: more than a 16-bit sequence
+/// number tells apart. All arrive in order.
+#[test]
+fn a_stream_never_runs_further_ahead_than_its_numbers_reach() {
+    let config = Config {
+        receive_buffer: 4_000_000,
+        send_buffer: 4_000_000,
+        ..Config::default()
+    };
+    let mut world = World::new(config);
+    world.narrate = false;
+    let (a, z) = world.established();
+    // cwnd grows to where 70,000 chunks of one byte could fly.
+    for _ in 0..30 {
+        world.send(A, a, 1, vec![1; 100_000]);
+    }
+    let mut bulk = 0;
+    while bulk < 30 {
+        world.run_for(SECOND);
+        bulk += world.receive_all(Z, z).len();
+    }
+    let paths = world.endpoints[A].association(a).unwrap().paths();
+    let cwnd = paths.get(anabranch_sctp::PathId(0)).cc.cwnd();
+    assert!(cwnd > 70_000, "{cwnd}");
+    let until = world.now + 20 * SECOND;
+    world.fate = Box::new(move |shot| {
+        let lost = shot.at < until
+            && chunks_of(&shot.bytes).iter().any(
+                |chunk| matches!(chunk, Chunk::Data(data) if data.stream_id == 0 && data.ssn.0 == 0),
+            );
+        if lost { Fate::Drop } else { Fate::Deliver }
+    });
+    for number in 0..70_000_u32 {
+        let message = Message {
+            ppid: number,
+            unordered: false,
+            payload: Bytes::from_static(b"x"),
+        };
+        let association = world.endpoints[A].association_mut(a).unwrap();
+        association.send(0, message).unwrap();
+    }
+    world.drain(A);
+    let mut got = Vec::new();
+    for _ in 0..200 {
+        world.run_for(SECOND);
+        got.extend(world.receive_all(Z, z));
+        if got.len() == 70_000 {
+            break;
+        }
+    }
+    assert_eq!(
+        world.close_reason(A, a),
+        None,
+        "{:?} {}",
+        world.close_reason(Z, z),
+        got.len()
+    );
+    assert_eq!(got.len(), 70_000);
+    let in_order = got.iter().enumerate().all(|(at, it)| it.ppid == at as u32);
+    assert!(in_order);
+}
+
+/// RFC 9260 §3.2: all four classes of unknown chunks in every state. Whatever the state, at most one ERROR goes out, where
+/// the class asks for one and the peer's tag is known; what follows in the packet is read where the class says so.
+#[test]
+fn unknown_chunks_of_all_classes_in_every_state() {
+    for state in STATES {
+        for (kind, report, goes_on) in [
+            (0x3F, false, false),
+            (0x7F, true, false),
+            (0xBF, false, true),
+            (0xFF, true, true),
+        ] {
+            let (mut world, tag) = in_state(state);
+            world.narrate = true;
+            world.forget();
+            world.fate = Box::new(|_| Fate::Drop);
+            let mut chunks = vec![kind, 0, 0, 8, 1, 2, 3, 4];
+            chunks.extend_from_slice(&[4, 0, 0, 12, 0, 1, 0, 8, 9, 9, 9, 9]);
+            world.inject(A, raw_packet(Z, tag, &chunks));
+            let all: Vec<&str> = world
+                .shots
+                .iter()
+                .flat_map(|shot| shot.chunks.split(", "))
+                .collect();
+            let count = |name: &str| all.iter().filter(|&&chunk| chunk == name).count();
+            let waiting = state == StateName::CookieWait;
+            let context = format!("{state:?} {kind:#x}: {all:?}");
+            assert_eq!(count("ERROR"), usize::from(report && !waiting), "{context}");
+            let answered = usize::from(goes_on && !waiting);
+            assert_eq!(count("HEARTBEAT ACK"), answered, "{context}");
+            assert_eq!(count("INIT"), 0, "{context}");
+            let a = world.only_association(A);
+            assert_eq!(world.state(A, a), state);
+        }
+    }
+}
+
+/// SACKs that contradict what is known, or themselves: the sender keeps its head, and all arrives.
+#[test]
+fn sacks_that_go_backwards_or_make_no_sense_do_no_harm() {
+    use anabranch_wire::chunk::Sack;
+    let mut world = World::new(Config::default());
+    let a = world.connect();
+    world.run_for(SECOND);
+    let z = world.only_association(Z);
+    let to_a = world.tag_sent_by(Z);
+    world.forget();
+    world.send(A, a, 0, vec![1; 20_000]);
+    world.run_for(300 * MILLISECOND);
+    let highest = world
+        .shots
+        .iter()
+        .flat_map(|shot| chunks_of(&shot.bytes))
+        .filter_map(|chunk| match chunk {
+            Chunk::Data(data) => Some(data.tsn),
+            _ => None,
+        })
+        .last()
+        .expect("DATA");
+    // A window of 0, of everything; blocks upside down, overlapping, at 0 and 1; all of it before the cumulative point.
+    let gaps: [&[(u16, u16)]; 5] = [
+        &[],
+        &[(5, 2)],
+        &[(2, 4), (3, 9)],
+        &[(0, 0), (1, 1)],
+        &[(1, 65_535)],
+    ];
+    for back in [1, 2, 100, 0x7FFF_FFFF] {
+        for blocks in gaps {
+            for a_rwnd in [0, 1, u32::MAX] {
+                let mut value = Vec::new();
+                value.extend_from_slice(&highest.0.wrapping_sub(back).to_be_bytes());
+                value.extend_from_slice(&a_rwnd.to_be_bytes());
+                value.extend_from_slice(&(blocks.len() as u16).to_be_bytes());
+                value.extend_from_slice(&[0, 0]);
+                for &(start, end) in blocks {
+                    value.extend_from_slice(&start.to_be_bytes());
+                    value.extend_from_slice(&end.to_be_bytes());
+                }
+                let mut chunk = vec![3, 0];
+                chunk.extend_from_slice(&(4 + value.len() as u16).to_be_bytes());
+                chunk.extend_from_slice(&value);
+                let bytes = raw_packet(Z, to_a, &chunk);
+                assert!(matches!(chunks_of(&bytes)[0], Chunk::Sack(Sack { .. })));
+                world.inject(A, bytes);
+            }
+        }
+    }
+    world.send(A, a, 0, vec![2; 20_000]);
+    world.run_for(60 * SECOND);
+    assert_eq!(world.receive_all(Z, z).len(), 2);
+    assert_eq!(world.state(A, a), StateName::Established);
+}
+
+/// Addresses that find no room in an INIT or INIT ACK go unsaid; the packets go.
+#[test]
+fn more_addresses_than_a_packet_holds() {
+    let many = |host| Config {
+        mtu: 400,
+        addresses: (0..100).map(|network| address(host, network)).collect(),
+        ..Config::default()
+    };
+    let mut world = World::with_configs(many(A), many(Z));
+    let (a, _) = world.established();
+    let association = world.endpoints[A].association(a).unwrap();
+    assert!(association.remote_addresses().count() > 1);
+}
+
+/// A cookie that no packet to the peer holds cannot go back: the attempt fails as if there were no answer, and nothing
+/// is sent in vain.
+#[test]
+fn a_path_too_narrow_for_the_cookie() {
+    let narrow = Config {
+        mtu: 128,
+        ..Config::default()
+    };
+    let mut world = World::with_configs(narrow, Config::default());
+    let a = world.connect();
+    world.run_for(1_000 * SECOND);
+    assert_eq!(world.close_reason(A, a), Some(CloseReason::NoAnswer));
+    assert_eq!(world.story, ["A -> INIT -> Z", "Z -> INIT ACK -> A"]);
+    assert_eq!(world.endpoints[Z].associations().count(), 0);
+}
