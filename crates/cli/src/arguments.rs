@@ -1,7 +1,9 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
+use anabranch_lab::spec::quantity::{Amount, Probability, Rate, Size, Span};
 use clap::{Args, Parser, Subcommand};
 
 /// Reproduces published comparisons of SCTP and TCP, and runs experiments of your own.
@@ -14,7 +16,9 @@ use clap::{Args, Parser, Subcommand};
   anabranch reproduce alamgir2002 --quick     a first look, in about ten seconds
   anabranch reproduce alamgir2002             the whole of it, with confidence intervals
   anabranch show alamgir2002                  its tables in the terminal
-  anabranch run my.toml --set rate='4 Mbit/s' an experiment of your own"
+  anabranch run my.toml --set rate='4 Mbit/s' an experiment of your own
+  anabranch advise --rtt 560ms --rate 10Mbit --loss 1%
+                                              which buffer, how many streams, which congestion control"
 )]
 pub struct Arguments {
     /// What to do.
@@ -45,6 +49,21 @@ A run that was interrupted goes on where it stopped when it is started again.")]
 `--set` names a parameter of the spec, or a key by its path, where nodes, links, flows and experiments go by
 their names. Without a unit in quotes the shell would cut a value in two.")]
     Run(Run),
+    /// Say which receive buffer, streams, congestion control and profile a path needs, by simulating it.
+    #[command(after_help = "Examples:
+  anabranch advise --rtt 560ms --rate 10Mbit --loss 1%
+                        a GEO satellite: what carries 95 % of what a buffer without limit would carry?
+  anabranch advise --rtt 60ms --rate 10Mbit --loss 2% --goodput 90% --out leo
+                        less is enough; the evidence goes into a directory with a report and a spec to change
+  anabranch advise --rtt 560ms --rate 10Mbit --loss 1% --congestion sctp --profile rfc9260
+                        the peer is a kernel and has nothing else
+  anabranch advise --rtt 1ms --rate 100Mbit --loss 0.1% --message 8KiB --streams 1,16
+
+Every candidate is simulated on one link with these properties, with equal random losses. The answer is the smallest
+buffer, then the fewest streams, that surely (with 95 % confidence) carry the share; fresh losses confirm it.
+DIR then holds advice.txt, report.html, tables/*.csv, figures/*.svg, manifest.json, and spec.toml to change and rerun.
+docs/ADVISE.md tells how it is found, and what it does not know.")]
+    Advise(Box<Advise>),
     /// Show the tables and key figures of a finished run in the terminal.
     Show {
         /// The directory that a run has written.
@@ -82,6 +101,89 @@ pub struct Run {
     /// What both kinds of run have.
     #[command(flatten)]
     pub common: Common,
+}
+
+/// `advise`.
+#[derive(Debug, Args)]
+pub struct Advise {
+    /// Round-trip time of the empty path: 560ms.
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
+    pub rtt: Span,
+    /// Rate of the link: 10Mbit.
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub rate: Rate,
+    /// Share of the data packets that is lost: 1%.
+    #[arg(long, value_name = "SHARE", value_parser = loss)]
+    pub loss: Probability,
+    /// Share wanted of the goodput that a buffer without limit gives.
+    #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = share)]
+    pub goodput: f64,
+    /// Largest IP packet.
+    #[arg(long, value_name = "SIZE", default_value = "1500 B", value_parser = quantity::<Size>)]
+    pub mtu: Size,
+    /// Size of a message [default: what fills a packet].
+    #[arg(long, value_name = "SIZE", value_parser = quantity::<Size>)]
+    pub message: Option<Size>,
+    /// What the link's queue holds, as '50 packets' or 64KiB [default: a round trip's worth of packets].
+    #[arg(long, value_name = "AMOUNT", value_parser = quantity::<Amount>)]
+    pub queue: Option<Amount>,
+    /// Numbers of streams to try [default: 1,2,4,8].
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    pub streams: Vec<u16>,
+    /// Congestion controls to try, the preferred one first [default: all].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub congestion: Vec<String>,
+    /// Profiles to try, the preferred one first [default: rfc9260,rfc4960,rfc2960].
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub profile: Vec<String>,
+    /// How long each run is measured, in simulated time [default: by the path].
+    #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
+    pub duration: Option<Span>,
+    /// The seed that all randomness comes from.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// How many runs to make at a time; one for each core if left out.
+    #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..))]
+    pub jobs: Option<u32>,
+    /// Where the evidence goes [default: it is only shown].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// No progress bar.
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// Reads a value with its unit, as in a spec; the space between may be missing.
+fn quantity<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
+    text.parse()
+}
+
+/// Reads a rate; `10Mbit` stands for `10 Mbit/s`.
+fn rate(text: &str) -> Result<Rate, String> {
+    if text.trim_end().ends_with("bit") {
+        format!("{}/s", text.trim_end()).parse()
+    } else {
+        text.parse()
+    }
+}
+
+/// Reads a share: `1%`, or `0.01`.
+fn share(text: &str) -> Result<f64, String> {
+    let wrong = || format!("found {text:?}; write a share of 0 % to 100 % as 1% or 0.01");
+    let trimmed = text.trim();
+    let (number, divisor) = trimmed
+        .strip_suffix('%')
+        .map_or((trimmed, 1.0), |number| (number.trim_end(), 100.0));
+    let share = number.parse::<f64>().map_err(|_| wrong())? / divisor;
+    if (0.0..=1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err(wrong())
+    }
+}
+
+fn loss(text: &str) -> Result<Probability, String> {
+    share(text).map(Probability)
 }
 
 /// What both kinds of run have.
@@ -130,6 +232,23 @@ mod tests {
     fn the_command_line_is_consistent() {
         use clap::CommandFactory;
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn quantities_of_a_path_are_read_with_and_without_spaces() {
+        assert_eq!(quantity::<Span>("560ms"), Ok(Span(560_000_000)));
+        assert_eq!(
+            [rate("10Mbit"), rate("10 Mbit/s")],
+            [Ok(Rate(10_000_000)), Ok(Rate(10_000_000))]
+        );
+        assert_eq!(
+            [share("1%"), share("1 %"), share("0.01"), share("0")],
+            [Ok(0.01), Ok(0.01), Ok(0.01), Ok(0.0)]
+        );
+        for wrong in ["", "%", "101%", "-1%", "nan", "1.5", "1 percent"] {
+            assert!(share(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(rate("10 Mbits").is_err_and(|message| message.contains("did you mean")));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! or the spec is wrong and nothing was run.
 #![forbid(unsafe_code)]
 
+mod advise;
 mod arguments;
 mod progress;
 mod work;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
         Command::Papers => work::papers(),
         Command::Reproduce(arguments) => work::reproduce(&arguments),
         Command::Run(arguments) => work::run(&arguments),
+        Command::Advise(arguments) => advise::advise(&arguments),
         Command::Show { directory } => work::show(&directory),
         Command::Schema => work::schema(),
     };

@@ -30,6 +30,8 @@ pub enum Failure {
     Spec(Box<SpecError>),
     /// The runs, or their keeping, failed; what was finished is in the directory.
     Run(Box<RunError>, PathBuf),
+    /// A run failed whose results are kept nowhere.
+    Search(Box<RunError>),
     /// The results directory cannot be used; nothing was run.
     Directory(Box<StoreError>),
     /// Results could not be read.
@@ -57,6 +59,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Asked(message) => write!(f, "error: {message}"),
             Failure::Spec(error) => error.fmt(f),
+            Failure::Search(error) => write!(f, "error: {error}"),
             Failure::Directory(error) => {
                 write!(
                     f,
@@ -185,10 +188,7 @@ fn work(
             .map(|experiment| experiment.id.clone()),
     };
     let store = Store::create(&directory).map_err(|error| Failure::Directory(Box::new(error)))?;
-    let jobs = common.jobs.map_or_else(
-        || thread::available_parallelism().map_or(1, usize::from),
-        |jobs| jobs as usize,
-    );
+    let jobs = jobs(common.jobs);
     let bar = Bar::new();
     let results = run::run(&plan, &store, &runner, jobs, &bar);
     bar.clear();
@@ -197,6 +197,14 @@ fn work(
     let outputs = Outputs::make(&results, Reference::embedded()).map_err(outputs_failed)?;
     outputs.write(&directory).map_err(outputs_failed)?;
     summary(&outputs, &directory, common.only.is_empty())
+}
+
+/// How many runs to make at a time: as asked, or one for each core.
+pub fn jobs(asked: Option<u32>) -> usize {
+    asked.map_or_else(
+        || thread::available_parallelism().map_or(1, usize::from),
+        |jobs| jobs as usize,
+    )
 }
 
 /// Refuses captures of links that the world of the first run does not have.

@@ -192,3 +192,126 @@ fn a_part_of_a_paper_is_reproduced() {
         "{table}"
     );
 }
+
+/// Numbers of simulations as `#`, and runs of blanks as one: what stays is the shape of the answer.
+fn masked(text: &str) -> String {
+    let mut masked = String::new();
+    for line in text.lines() {
+        let words = line.split_whitespace().map(|word| {
+            if word.parse::<f64>().is_ok() {
+                "#"
+            } else {
+                word
+            }
+        });
+        masked.push_str(&words.collect::<Vec<_>>().join(" "));
+        masked.push('\n');
+    }
+    masked
+}
+
+const SMALL_PATH: [&str; 15] = [
+    "advise",
+    "--rtt",
+    "100ms",
+    "--rate",
+    "1Mbit",
+    "--loss",
+    "0%",
+    "--profile",
+    "rfc9260",
+    "--congestion",
+    "sctp",
+    "--streams",
+    "1,2",
+    "--duration",
+    "5s",
+];
+
+#[test]
+fn advice_is_shown_and_its_evidence_is_kept() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let kept: Vec<&str> = SMALL_PATH
+        .iter()
+        .copied()
+        .chain(["--out", "kept"])
+        .collect();
+    let advised = anabranch(directory.path(), &kept);
+    assert_eq!(
+        (status(&advised), text(&advised.stderr)),
+        (0, String::new())
+    );
+    let words = text(&advised.stdout);
+    let advice: Vec<&str> = words
+        .lines()
+        .take_while(|line| !line.starts_with("Goodput by receive buffer"))
+        .collect();
+    insta::assert_snapshot!("advice", masked(&advice.join("\n")));
+    for file in [
+        "advice.txt",
+        "spec.toml",
+        "report.html",
+        "manifest.json",
+        "figures/goodput.svg",
+        "tables/streams-2.csv",
+    ] {
+        assert!(directory.path().join("kept").join(file).exists(), "{file}");
+    }
+    // The spec alone gives the same tables.
+    let table = |name: &str| {
+        fs::read(directory.path().join(name).join("tables/streams-1.csv")).expect("a table")
+    };
+    let again = anabranch(
+        directory.path(),
+        &["run", "kept/spec.toml", "--out", "again"],
+    );
+    assert_eq!(status(&again), 0, "{}", text(&again.stderr));
+    assert_eq!(table("kept"), table("again"));
+    // Without a directory the answer is the same, and nothing is written.
+    let shown = anabranch(directory.path(), &SMALL_PATH);
+    assert!(
+        text(&shown.stdout).starts_with(&advice.join("\n")),
+        "{}",
+        text(&shown.stdout)
+    );
+    assert_eq!(
+        fs::read_dir(directory.path()).expect("a directory").count(),
+        2
+    );
+}
+
+#[test]
+fn a_path_that_makes_no_sense_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let refused = |arguments: &[&str]| {
+        let all: Vec<&str> = ["advise", "--rate", "10Mbit"]
+            .iter()
+            .chain(arguments)
+            .copied()
+            .collect();
+        let output = anabranch(directory.path(), &all);
+        assert_eq!(
+            (status(&output), text(&output.stdout)),
+            (2, String::new()),
+            "{arguments:?}"
+        );
+        text(&output.stderr)
+    };
+    let unit = refused(&["--rtt", "560", "--loss", "1%"]);
+    assert!(unit.contains("allowed units: s, ms, us"), "{unit}");
+    let name = refused(&["--rtt", "560ms", "--loss", "1%", "--congestion", "westwod"]);
+    assert!(
+        name.contains("allowed are sctp, westwood, binomial; did you mean `westwood`?"),
+        "{name}"
+    );
+    let share = refused(&["--rtt", "560ms", "--loss", "1%", "--goodput", "100%"]);
+    assert!(
+        share.contains("found 100 %; allowed is 1 % to 99 %"),
+        "{share}"
+    );
+    let loss = refused(&["--rtt", "560ms", "--loss", "-1%"]);
+    assert!(
+        loss.contains("write a share of 0 % to 100 %") || loss.contains("unexpected argument"),
+        "{loss}"
+    );
+}

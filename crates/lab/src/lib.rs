@@ -1,6 +1,7 @@
 //! Experiments as data: spec, sweep, run, statistics, comparison, tables, figures, report
 #![forbid(unsafe_code)]
 
+pub mod advise;
 pub mod agent;
 pub mod compare;
 pub mod derive;

@@ -126,18 +126,60 @@ pub fn run(
         .map(|unit| unit.point.spec.world.duration.seconds())
         .sum();
     progress.begin(units.len(), units.len() - open.len(), seconds);
+    each(&open, jobs, |unit| {
+        run_unit(unit, plan.request.seed, store, runner)?;
+        progress.finished(unit.point.spec.world.duration.seconds());
+        Ok(())
+    })?;
+    Ok(store.assemble(plan)?)
+}
+
+/// Runs units on `jobs` threads and gives their records in the order of the units. Nothing is kept on a disk, and samples
+/// that a unit records are dropped.
+///
+/// # Errors
+/// The first failure.
+pub fn in_memory(
+    units: &[Unit<'_>],
+    seed: u64,
+    runner: &impl Runner,
+    jobs: usize,
+    heard: &(impl Fn(&RunRecord) + Sync),
+) -> Result<Vec<RunRecord>, RunError> {
+    let units: Vec<&Unit<'_>> = units.iter().collect();
+    each(&units, jobs, |unit| {
+        let record = runner
+            .run(unit, seed, None)
+            .map_err(|source| failed(unit, source))?;
+        heard(&record);
+        Ok(record)
+    })
+}
+
+/// Does the work of each unit on `jobs` threads; the results stand in the order of the units. After the first failure no
+/// other unit is begun.
+fn each<T: Send>(
+    units: &[&Unit<'_>],
+    jobs: usize,
+    work: impl Fn(&Unit<'_>) -> Result<T, RunError> + Sync,
+) -> Result<Vec<T>, RunError> {
     let next = AtomicUsize::new(0);
     let stop = AtomicBool::new(false);
+    let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(units.len()));
     let failure = Mutex::new(None);
     thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, open.len().max(1)) {
+        for _ in 0..jobs.clamp(1, units.len().max(1)) {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
-                    let Some(unit) = open.get(next.fetch_add(1, Ordering::Relaxed)) else {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(unit) = units.get(index) else {
                         break;
                     };
-                    match run_unit(unit, plan.request.seed, store, runner) {
-                        Ok(()) => progress.finished(unit.point.spec.world.duration.seconds()),
+                    match work(unit) {
+                        Ok(result) => done
+                            .lock()
+                            .unwrap_or_else(|poisoned| poisoned.into_inner())
+                            .push((index, result)),
                         Err(error) => {
                             stop.store(true, Ordering::Relaxed);
                             failure
@@ -150,12 +192,24 @@ pub fn run(
             });
         }
     });
-    match failure
+    if let Some(error) = failure
         .into_inner()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
     {
-        Some(error) => Err(error),
-        None => Ok(store.assemble(plan)?),
+        return Err(error);
+    }
+    let mut done = done
+        .into_inner()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    done.sort_by_key(|(index, _)| *index);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
+}
+
+fn failed(unit: &Unit<'_>, source: WorldError) -> RunError {
+    RunError::World {
+        experiment: unit.experiment.id.clone(),
+        replication: unit.replication,
+        source,
     }
 }
 
@@ -166,22 +220,19 @@ fn run_unit(
     runner: &impl Runner,
 ) -> Result<(), RunError> {
     let key = unit.key();
-    let failed = |source| RunError::World {
-        experiment: unit.experiment.id.clone(),
-        replication: unit.replication,
-        source,
-    };
     let record = if unit.records() {
         let path = store.series_path(&key);
         let part = store::part_path(&path);
-        let recorded = run_recorded(unit, seed, &part, &path, runner, failed);
+        let recorded = run_recorded(unit, seed, &part, &path, runner);
         if recorded.is_err() {
             // What was begun would only take room.
             let _ = std::fs::remove_file(&part);
         }
         recorded?
     } else {
-        runner.run(unit, seed, None).map_err(failed)?
+        runner
+            .run(unit, seed, None)
+            .map_err(|source| failed(unit, source))?
     };
     Ok(store.keep(&key, &record)?)
 }
@@ -193,7 +244,6 @@ fn run_recorded(
     part: &Path,
     path: &Path,
     runner: &impl Runner,
-    failed: impl Fn(WorldError) -> RunError,
 ) -> Result<RunRecord, RunError> {
     let series_failed = |source| {
         StoreError::Series(SeriesError::Parquet {
@@ -208,7 +258,9 @@ fn run_recorded(
     let axes = store::axes(unit.experiment);
     let mut sink = SeriesWriter::new(BufWriter::new(file), &unit.experiment.id, axes)
         .map_err(series_failed)?;
-    let record = runner.run(unit, seed, Some(&mut sink)).map_err(failed)?;
+    let record = runner
+        .run(unit, seed, Some(&mut sink))
+        .map_err(|source| failed(unit, source))?;
     store::finish_series(sink, part, path, Keep::Durably)?;
     Ok(record)
 }

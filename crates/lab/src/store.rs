@@ -436,7 +436,8 @@ fn write_measures(path: &Path, records: &[RunRecord]) -> Result<(), StoreError> 
     })
 }
 
-fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
+/// What a plan says of itself once these of its runs were made.
+pub fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
     let request = &plan.request;
     Manifest {
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -104,6 +104,7 @@ wrong! {
     unknown_model: [("\"bernoulli\"", "\"bernuolli\"")];
     unknown_protocol: [("protocol = \"sctp\"", "protocol = \"stcp\"")];
     unknown_profile: [("rfc9260", "rfc9620")];
+    unknown_congestion: [("profile = \"rfc9260\"", "profile = \"rfc9260\", congestion = \"westwod\"")];
     unknown_switch: [("missing_reports", "mising_reports")];
     wrong_switch_value: [("missing_reports = 3", "missing_reports = \"many\"")];
     unknown_parameter: [("delay = \"5 ms\"", "delay = \"$dealy\"")];

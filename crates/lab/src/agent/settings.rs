@@ -1,5 +1,6 @@
 //! A spec's transport as the transports' own configuration, and what is wrong with it.
 
+use anabranch_congestion::sctp_algorithms;
 use anabranch_sctp::{Config as SctpConfig, Profile as SctpProfile};
 use anabranch_tcp::{Config as TcpConfig, Profile as TcpProfile};
 
@@ -172,6 +173,7 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
     let Protocol::Sctp {
         profile: name,
         switches: named,
+        congestion,
         mtu,
         streams,
         receive_buffer,
@@ -205,6 +207,23 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
         |name, text| config.profile.set(name, text).map_err(|e| e.to_string()),
         complain,
     );
+    if let Some(name) = congestion {
+        match sctp_algorithms::by_name(name) {
+            Some(algorithm) => config.congestion = algorithm,
+            None => {
+                let known: Vec<&str> = sctp_algorithms::ALGORITHMS
+                    .iter()
+                    .map(|algorithm| algorithm.name)
+                    .collect();
+                complain(
+                    "congestion",
+                    format!("found {name:?}, but no congestion control of SCTP has this name"),
+                    name,
+                    &known,
+                );
+            }
+        }
+    }
     if let Some(mtu) = mtu {
         match usize::try_from(mtu.0) {
             Ok(bytes @ 512..=65_535) => config.mtu = bytes,

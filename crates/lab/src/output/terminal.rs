@@ -238,8 +238,12 @@ fn cells(line: &Line, columns: &Columns) -> Vec<Cell> {
     row
 }
 
-/// Clouds of sequence numbers and ladders say nothing in characters; they are left to the SVG.
-fn show_figure(figure: &Figure, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
+/// Writes one figure, if its shape is seen in characters: clouds of sequence numbers and ladders say nothing in them and
+/// are left to the SVG.
+///
+/// # Errors
+/// What the writer says.
+pub fn show_figure(figure: &Figure, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
     let Some(Content::Plot(plot)) = &figure.content else {
         return Ok(());
     };

@@ -158,6 +158,9 @@ pub enum Protocol {
         /// Switches of the profile, by name.
         #[serde(default)]
         switches: Switches,
+        /// Congestion control: `sctp` (RFC 9260 §7.2; this if left out), `westwood`, `binomial`.
+        #[serde(default)]
+        congestion: Option<String>,
         /// Largest IP packet.
         #[serde(default)]
         mtu: Option<Size>,

@@ -1,0 +1,48 @@
+//! What a user comes for: the smallest receive buffer, the number of streams, the congestion control and the profile that
+//! carry a wanted share of what the path could give, found by simulation.
+//!
+//! ```text
+//! Question -> search (rounds of runs that are thrown away) -> a setting
+//!          -> evidence (a spec, run by the ordinary engine with other losses) -> Advice
+//! ```
+//! The search may be lucky, so what it finds is not believed before the evidence, which met none of the search's losses,
+//! shows it again with its 95 % interval. `docs/ADVISE.md` tells the reasons.
+
+pub mod evidence;
+pub mod grid;
+pub mod question;
+pub mod search;
+pub mod spec;
+pub mod trials;
+pub mod words;
+
+use crate::run::RunError;
+use crate::spec::problem::SpecError;
+
+pub use evidence::{Advice, Evidence};
+pub use question::{Control, Question};
+pub use search::{Finding, Found, Search};
+pub use trials::{Setting, Trials, Watch};
+
+/// Searches for the setting that a question asks for, on `jobs` threads. The answer does not depend on their number.
+///
+/// # Errors
+/// [`AdviseError`].
+pub fn find(question: &Question, jobs: usize, watch: &dyn Watch) -> Result<Search, AdviseError> {
+    let mut trials = Trials::new(question, jobs, evidence::SEARCH_EVENTS, watch);
+    search::search(question, &mut trials)
+}
+
+/// Advice that could not be found.
+#[derive(Debug, thiserror::Error)]
+pub enum AdviseError {
+    /// What is asked makes no sense; the message says what is allowed.
+    #[error("{0}")]
+    Question(String),
+    /// The spec made of the question is refused.
+    #[error(transparent)]
+    Spec(#[from] Box<SpecError>),
+    /// A run failed.
+    #[error(transparent)]
+    Run(#[from] Box<RunError>),
+}

@@ -1,0 +1,82 @@
+//! The buffers that are tried: four to an octave, 2 KiB, 2.5 KiB, 3 KiB, 3.5 KiB, 4 KiB, 5 KiB, ... 256 MiB.
+//!
+//! Each is 14 to 25 % larger than the one before. A finer grid would cost runs and say no more: from one run to the next
+//! goodput strays by more than such a step changes it.
+
+/// Steps from a buffer to its double.
+pub const OCTAVE: usize = 4;
+
+/// The largest buffer tried, bytes.
+pub const LARGEST: u64 = 256 << 20;
+
+/// What stands for a buffer without limit, bytes: nothing that is simulated fills it.
+pub const UNLIMITED: u64 = 1 << 30;
+
+/// The buffers from `least` bytes up, in rising order; never empty.
+pub fn buffers(least: u64) -> Vec<u64> {
+    let octaves = (0..)
+        .map(|octave| 512_u64 << octave)
+        .take_while(|unit| unit * 4 <= LARGEST);
+    let all = octaves.flat_map(|unit| (4..8).map(move |part| part * unit));
+    all.filter(|&buffer| buffer <= LARGEST && (buffer >= least || buffer == LARGEST))
+        .collect()
+}
+
+/// The place of the first buffer that holds `bytes`; the last place where none does.
+pub fn place_of(grid: &[u64], bytes: u64) -> usize {
+    grid.partition_point(|&buffer| buffer < bytes)
+        .min(grid.len().saturating_sub(1))
+}
+
+/// A buffer in words: `2.5 KiB`, `96 KiB`, `1.25 MiB`.
+pub fn readable(bytes: u64) -> String {
+    let (unit, name) = if bytes >= 1 << 20 {
+        (1 << 20, "MiB")
+    } else {
+        (1 << 10, "KiB")
+    };
+    let number = format!("{:.2}", bytes as f64 / unit as f64);
+    format!(
+        "{} {name}",
+        number.trim_end_matches('0').trim_end_matches('.')
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_to_an_octave_and_no_step_above_a_quarter() {
+        let grid = buffers(1500);
+        assert_eq!(grid[..6], [2048, 2560, 3072, 3584, 4096, 5120]);
+        assert_eq!(grid.last(), Some(&LARGEST));
+        assert!(
+            grid.windows(2)
+                .all(|pair| pair[0] < pair[1] && pair[1] * 4 <= pair[0] * 5)
+        );
+        assert!((OCTAVE..grid.len()).all(|place| grid[place] == 2 * grid[place - OCTAVE]));
+    }
+
+    #[test]
+    fn a_least_buffer_cuts_the_grid() {
+        assert_eq!(buffers(10_000)[0], 10_240);
+        assert_eq!(buffers(LARGEST + 1), [LARGEST]);
+    }
+
+    #[test]
+    fn a_place_holds_the_bytes() {
+        let grid = buffers(1500);
+        assert_eq!(grid[place_of(&grid, 5000)], 5120);
+        assert_eq!(place_of(&grid, 1), 0);
+        assert_eq!(place_of(&grid, u64::MAX), grid.len() - 1);
+    }
+
+    #[test]
+    fn buffers_read_well() {
+        assert_eq!(
+            [2560, 98_304, 1_310_720].map(readable),
+            ["2.5 KiB", "96 KiB", "1.25 MiB"]
+        );
+    }
+}

@@ -1,0 +1,36 @@
+use anabranch_transport::time::MILLISECOND;
+
+use super::*;
+use crate::advise::trials::Unwatched;
+use crate::spec::quantity::{Probability, Rate, Span};
+
+fn question() -> Question {
+    Question::new(Span(100 * MILLISECOND), Rate(1_000_000), Probability(0.0))
+}
+
+#[test]
+fn the_first_place_that_holds_is_found_from_any_guess() {
+    let question = question();
+    let mut trials = Trials::new(&question, 1, 0, &Unwatched);
+    let grid: Vec<u64> = (1..=40).collect();
+    let mut halving = Halving {
+        question: &question,
+        grid,
+        trials: &mut trials,
+    };
+    for first in 0..40 {
+        for guess in 0..45 {
+            let mut asked = 0;
+            let found = halving.least(guess, |_, place| {
+                asked += 1;
+                Ok(place >= first)
+            });
+            assert_eq!(found.expect("nothing is run"), Some(first), "guess {guess}");
+            assert!(asked <= 14, "{asked} questions for {first} from {guess}");
+        }
+    }
+    assert_eq!(
+        halving.least(3, |_, _| Ok(false)).expect("nothing is run"),
+        None
+    );
+}
