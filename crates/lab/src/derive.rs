@@ -52,6 +52,7 @@ fn record(derived: &Derived, point: Point, replication: u32, value: f64, unit: &
         events: 0,
         simulated: 0.0,
         packet_hops: 0,
+        failures: Vec::new(),
     }
 }
 
@@ -163,6 +164,7 @@ mod tests {
             events: 7,
             simulated: 1.0,
             packet_hops: 3,
+            failures: Vec::new(),
         }
     }
 
