@@ -101,6 +101,11 @@ pub trait CongestionControl: Debug + Send {
     /// recovery profile defines the event.
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64);
 
+    /// A packet that only measures the path was lost (RSCTP's HEARTBEAT).
+    fn on_heartbeat_lost(&mut self, now: Nanos) {
+        let _ = now;
+    }
+
     /// The receiver reported what it sees.
     fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
         let _ = (now, feedback);

@@ -191,6 +191,15 @@ impl<Base: Adjustable> CongestionControl for Rsctp<Base> {
         }
     }
 
+    fn on_heartbeat_lost(&mut self, _: Nanos) {
+        self.lost_since_report = true;
+        // Fig. 3-7 has no branch for it under congestion.
+        let verdict = Verdict::of(self.base.cwnd_exact(), self.srtt, self.bandwidth);
+        if verdict == Some(Verdict::Wireless) {
+            self.decrease_for_wireless();
+        }
+    }
+
     fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
         self.base.on_feedback(now, feedback);
         self.srtt = feedback.srtt.or(self.srtt);
