@@ -92,11 +92,11 @@ fn read_own_info(mut info: Bytes) -> Option<(PathId, u64)> {
 }
 
 impl Association {
-    /// Begins to probe: unconfirmed paths at once, the others when they have been idle, or when RSCTP wants to measure.
+    /// Begins to probe: unconfirmed paths at once, the others when they have been idle.
     pub(crate) fn start_heartbeats(&mut self, now: Nanos) {
         for path in self.path_ids() {
             *self.heartbeat_mut(path) = Heartbeat::default();
-            if self.paths.get(path).state == PathState::Unconfirmed || self.rsctp.is_some() {
+            if self.paths.get(path).state == PathState::Unconfirmed {
                 self.heartbeat_mut(path).due = true;
             } else {
                 self.schedule_heartbeat(now, path);
@@ -240,7 +240,7 @@ impl Association {
             let entry = self.paths.get(path);
             if entry.heartbeat.next.is_some_and(|at| at <= now) {
                 let idle = entry.last_sent <= entry.heartbeat.scheduled_at;
-                if idle || self.rsctp.is_some() {
+                if idle || self.rsctp_interval(path).is_some() {
                     self.heartbeat_mut(path).send_now();
                 } else {
                     self.schedule_heartbeat(now, path);
