@@ -259,6 +259,7 @@ impl Association {
             // It only measures: that the path lives is what T3-rtx watches, with data more often than this.
             return self.judge_lost_heartbeat(now, path);
         }
+        let active = self.is_active_or_none_is(path);
         self.back_off(now, path);
         self.count_path_error(now, path);
         let profile = &self.config.profile;
@@ -267,7 +268,7 @@ impl Association {
                 carries_data
                     && (before != PathState::Unconfirmed || profile.confirm_paths_before_data)
             }
-            AssociationErrors::ActivePaths => before == PathState::Active,
+            AssociationErrors::ActivePaths => active,
         };
         if counts {
             self.count_association_error();
