@@ -141,7 +141,7 @@ switches! {
     /// header in ns-2.35.
     rwnd_counts: Counts, "RFC 9260 §6.2.1";
     /// Chunks marked for retransmission still count as in flight when a window is judged full and when the peer's
-    /// window is computed (ns-2.35); by the texts they are not outstanding.
+    /// window is computed, and T3-rtx watches them (ns-2.35); by the texts they are not outstanding.
     flight_counts_marked: bool, "RFC 9260 §6.2.1";
     /// A timeout at a window of one unit leaves ssthresh alone (ns-2.35); by the texts ssthresh falls to its floor.
     repeated_timeout_keeps_ssthresh: bool, "RFC 9260 §7.2.3";
