@@ -113,6 +113,10 @@ struct Burst {
     began: Nanos,
     /// The user gave a message, which is an occasion of its own at a later time.
     message_given: bool,
+    /// Under [`MaxBurst::AfterFastRetransmit`]: the packet of a timeout counts towards what the next SACK lets go.
+    carried: bool,
+    /// Retransmissions have begun on this occasion.
+    retransmitting: bool,
 }
 
 impl Burst {
@@ -121,6 +125,7 @@ impl Burst {
         *self = Burst {
             began: now,
             armed: self.armed,
+            packets: if self.carried { self.packets } else { 0 },
             ..Burst::default()
         };
     }
@@ -233,6 +238,11 @@ impl Sender {
     /// What is believed to be left of the peer's window, bytes as the profile counts them.
     pub fn peer_rwnd(&self) -> u64 {
         self.peer_rwnd
+    }
+
+    /// The window that the peer advertised last, bytes as the profile counts them.
+    pub fn advertised_rwnd(&self) -> u64 {
+        self.a_rwnd
     }
 
     /// What was done so far.

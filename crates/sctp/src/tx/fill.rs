@@ -143,6 +143,7 @@ impl Sender {
             }
         }
         let new = paths.get_mut(id);
+        new.carried.count(length);
         let before_all = new.earliest.is_none_or(|earliest| tsn.lt(earliest));
         if from != id && before_all {
             new.start_t3(now);
@@ -159,6 +160,9 @@ impl Sender {
             MaxBurst::Off => {}
             MaxBurst::EachSack => self.burst.packets += 1,
             MaxBurst::AfterFastRetransmit if self.burst.armed => {
+                if !std::mem::replace(&mut self.burst.retransmitting, true) {
+                    self.burst.packets = 0;
+                }
                 if self.burst.packets >= self.profile.max_burst {
                     self.burst.armed = false;
                     self.gate_closed = self.outstanding.first_marked().is_some();
@@ -267,6 +271,7 @@ impl Sender {
         self.rwnd_in_flight += rwnd;
         self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
         let entry = paths.get_mut(id);
+        entry.carried.count(length);
         entry.flightsize += bytes;
         entry.earliest.get_or_insert(tsn);
         entry.timed.get_or_insert(tsn); // RFC 9260 §6.3.1 C4
