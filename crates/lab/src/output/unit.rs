@@ -23,7 +23,7 @@ pub fn of_probe(probe: &str) -> &'static str {
             "bytes"
         }
         "rto" | "srtt" | "head_of_line_wait" => "s",
-        "throughput" => "bit/s",
+        "throughput" | "goodput" => "bit/s",
         "queue" => "packets",
         "rate_estimate" => "B/s",
         "streams_in_use" => "streams",
