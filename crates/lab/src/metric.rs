@@ -148,7 +148,10 @@ fn metered(metric: &Metric) -> Option<(MeterKind, &str)> {
             truth,
             ..
         } => {
-            let truth = truth.iter().map(|(from, rate)| (from.0, rate.0 as f64));
+            let per_unit = if of_probe(probe) == "B/s" { 8.0 } else { 1.0 };
+            let truth = truth
+                .iter()
+                .map(|(from, rate)| (from.0, rate.0 as f64 / per_unit));
             let kind = MeterKind::Error {
                 probe: Probe::from_name(probe)?,
                 index: *index,

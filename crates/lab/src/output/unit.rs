@@ -40,6 +40,9 @@ pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) ->
     let divisor = match name {
         _ if name == own => 1.0,
         "segments" => segment.map_or(1.0, |size| size.0.max(1) as f64),
+        "bit/s" if own == "B/s" => 0.125,
+        "kbit/s" if own == "B/s" => 125.0,
+        "Mbit/s" if own == "B/s" => 125e3,
         "KiB" => 1024.0,
         "kbit/s" => 1e3,
         "Mbit/s" => 1e6,
