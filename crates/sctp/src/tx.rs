@@ -235,6 +235,11 @@ impl Sender {
         self.peer_rwnd
     }
 
+    /// The window that the peer advertised last, bytes as the profile counts them.
+    pub fn advertised_rwnd(&self) -> u64 {
+        self.a_rwnd
+    }
+
     /// What was done so far.
     pub fn statistics(&self) -> &SenderStatistics {
         &self.statistics

@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use super::Association;
 use crate::event::CloseReason;
-use crate::path::PathId;
+use crate::path::{PathId, PathState};
+use crate::profile::AssociationErrors;
 use crate::state::State;
 use crate::tx::T3Outcome;
 
@@ -79,6 +80,7 @@ impl Association {
         {
             self.handle_heartbeat_timeout(now);
         }
+        self.note_data_path(now);
     }
 
     /// T1-init, T1-cookie (RFC 9260 §5.1), T2-shutdown and T5-shutdown-guard (§9.2).
@@ -144,8 +146,11 @@ impl Association {
             if outcome != (T3Outcome::Marked { count_error: true }) {
                 continue;
             }
+            let active = self.paths.get(path).state == PathState::Active;
             self.count_path_error(now, path);
-            self.count_association_error();
+            if active || self.config.profile.association_errors == AssociationErrors::PathInUse {
+                self.count_association_error();
+            }
             if self.is_closed() {
                 return;
             }

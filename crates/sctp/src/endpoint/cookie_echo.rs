@@ -125,7 +125,7 @@ impl Endpoint {
         let mut association =
             Association::accepted(Arc::clone(&self.config), cookie, arrival.path, random);
         association.establish(arrival.now);
-        association.cookie_ack = Some(association.path_to(arrival.path.remote));
+        association.acknowledge_cookie(arrival.path.remote);
         Some(self.table.insert(Box::new(association)).slot)
     }
 
@@ -167,7 +167,7 @@ impl Endpoint {
             }
         }
         let association = self.table.get_mut(slot)?;
-        association.cookie_ack = Some(association.path_to(arrival.path.remote));
+        association.acknowledge_cookie(arrival.path.remote);
         Some(slot)
     }
 }
@@ -182,6 +182,12 @@ impl Association {
             let causes = Causes::of(&[Cause::CookieReceivedWhileShuttingDown]);
             self.reply(Reply::Error { to, causes }, discards);
         }
+    }
+
+    /// COOKIE ACK to where the COOKIE ECHO came from, verified or not: the path it would take else may be the one that lost
+    /// the COOKIE ECHO before. It then shares its packet with a HEARTBEAT (RFC 9260 §5.4).
+    fn acknowledge_cookie(&mut self, source: std::net::IpAddr) {
+        self.cookie_ack = self.paths.find(source).or(Some(self.paths.primary()));
     }
 
     fn is_being_set_up(&self) -> bool {

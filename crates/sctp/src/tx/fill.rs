@@ -145,6 +145,7 @@ impl Sender {
             }
         }
         let new = paths.get_mut(id);
+        new.carried.count(length);
         let before_all = new.earliest.is_none_or(|earliest| tsn.lt(earliest));
         if from != id && before_all {
             new.start_t3(now);
@@ -269,6 +270,7 @@ impl Sender {
         self.rwnd_in_flight += rwnd;
         self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
         let entry = paths.get_mut(id);
+        entry.carried.count(length);
         entry.flightsize += bytes;
         entry.earliest.get_or_insert(tsn);
         entry.timed.get_or_insert(tsn); // RFC 9260 §6.3.1 C4

@@ -260,6 +260,7 @@ impl Sender {
         if self.in_use.loss_events() == LossEvents::PerCut {
             self.judge_loss(now, id, LossCause::FastRetransmit, paths, trace);
         }
+        paths.switch_if_lossy(id);
         let entry = paths.get_mut(id);
         let before = window(entry);
         entry.cc.on_loss(
@@ -270,6 +271,20 @@ impl Sender {
         if self.profile.loss_cancels_rtt {
             entry.timed = None;
         }
+        trace_window(now, id, entry, before, trace);
+    }
+
+    /// A HEARTBEAT of the path that carries data was not answered, and that counts as a loss.
+    pub(crate) fn on_heartbeat_lost(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        let entry = paths.get_mut(id);
+        let before = window(entry);
+        entry.cc.on_heartbeat_lost(now);
         trace_window(now, id, entry, before, trace);
     }
 
@@ -293,6 +308,7 @@ impl Sender {
             return T3Outcome::Nothing;
         };
         self.judge_loss(now, id, LossCause::Timeout, paths, trace);
+        paths.switch_if_lossy(id);
         let entry = paths.get_mut(id);
         let before = window(entry);
         entry.cc.on_loss(

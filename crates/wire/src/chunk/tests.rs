@@ -101,6 +101,20 @@ fn init_and_init_ack() {
     is(Chunk::InitAck(InitAck(init)), &expected);
 }
 
+/// With another value the type is somebody else's, and asks to be skipped in silence.
+#[test]
+fn rsctp_is_told_by_its_value() {
+    let list = Parameters::of(&[Parameter::Rsctp]);
+    assert_eq!(list.as_bytes()[..], *b"\xbf\x52\0\x08RBE1");
+    assert_eq!(list.iter().next(), Some(Ok(Parameter::Rsctp)));
+    let other = Parameters::from_bytes(bytes(b"\xbf\x52\0\x08RBE2"));
+    let Some(Ok(other)) = other.iter().next() else {
+        panic!("a parameter of unknown type is no error")
+    };
+    assert!(matches!(other, Parameter::Unknown(_)));
+    assert!(!other.action().report && !other.action().stop);
+}
+
 #[test]
 fn parameters_of_an_init_ack() {
     let list = Parameters::of(&[
