@@ -141,6 +141,15 @@ fn metered(metric: &Metric) -> Option<(MeterKind, &str)> {
         Metric::TimeToResume { flow, .. } | Metric::LongestSilence { flow, .. } => {
             (MeterKind::Silence, flow)
         }
+        Metric::HeartbeatOverhead { flow, path } => {
+            let kind = MeterKind::Probe {
+                probe: Probe::HeartbeatBytes,
+                index: *path,
+                take: Take::Sum,
+                threshold: 0.0,
+            };
+            (kind, flow)
+        }
         Metric::EstimateError {
             flow,
             probe,
@@ -371,6 +380,10 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
         Metric::LongestSilence { flow, .. } => (outcome.mean(flow, meter, |m| m.weight / 1e9), "s"),
         Metric::RepeatedMessages { flow } => (outcome.once(flow, Once::repeated), "messages"),
         Metric::MissingMessages { flow } => (outcome.once(flow, Once::missing), "messages"),
+        Metric::HeartbeatOverhead { flow, .. } => {
+            let payload = outcome.sum(flow, |t| t.delivered);
+            (metered_sum(flow) / payload * 100.0, "%")
+        }
         Metric::EstimateError { flow, .. } => {
             let seen = metered(flow).into_iter().filter(|meter| meter.weight > 0.0);
             let means: Vec<f64> = seen.map(|meter| meter.sum / meter.weight * 100.0).collect();

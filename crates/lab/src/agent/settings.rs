@@ -186,6 +186,8 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
         rto_min,
         rto_max,
         path_max_retrans,
+        pf_max_retrans,
+        primary_switch_max_retrans,
         association_max_retrans,
         allocation,
         rate_estimate,
@@ -287,6 +289,9 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
     let timeouts = [rto_initial, rto_min, rto_max].map(|span| span.map(|span| span.0));
     homes::set_timeouts(&mut config, timeouts, complain);
     config.path_max_retrans = path_max_retrans.unwrap_or(config.path_max_retrans);
+    config.pf_max_retrans = pf_max_retrans.unwrap_or(config.pf_max_retrans);
+    config.primary_switch_max_retrans =
+        primary_switch_max_retrans.or(config.primary_switch_max_retrans);
     config.association_max_retrans =
         association_max_retrans.unwrap_or(config.association_max_retrans);
     config

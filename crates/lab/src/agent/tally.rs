@@ -72,6 +72,9 @@ const RECEIVING: [Probe; 5] = [
     Probe::Delivered,
 ];
 
+/// Probes that both ends record.
+const MUTUAL: [Probe; 1] = [Probe::HeartbeatBytes];
+
 /// Probes that are counted always: all are rare.
 const COUNTED: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
@@ -102,6 +105,7 @@ impl Tally {
         let wanted = self.metered_probes().union(self.recorded_probes());
         RECEIVING
             .into_iter()
+            .chain(MUTUAL)
             .filter(|probe| wanted.contains(*probe))
             .fold(ProbeSet::NONE, ProbeSet::with)
     }

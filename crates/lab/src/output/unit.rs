@@ -19,11 +19,10 @@ pub const UNITS: &[&str] = &[
 /// The unit in which a probe is recorded.
 pub fn of_probe(probe: &str) -> &'static str {
     match probe {
-        "cwnd" | "ssthresh" | "flightsize" | "peer_rwnd" | "a_rwnd" | "delivered" | "buffered" => {
-            "bytes"
-        }
+        "cwnd" | "ssthresh" | "flightsize" | "peer_rwnd" | "a_rwnd" | "delivered" | "buffered"
+        | "heartbeat_bytes" => "bytes",
         "rto" | "srtt" | "head_of_line_wait" => "s",
-        "throughput" | "goodput" => "bit/s",
+        "throughput" | "goodput" | "available_bandwidth" => "bit/s",
         "queue" => "packets",
         "rate_estimate" => "B/s",
         "streams_in_use" => "streams",

@@ -163,7 +163,8 @@ pub enum Protocol {
         /// Switches of the profile, by name.
         #[serde(default)]
         switches: Switches,
-        /// Congestion control: `sctp` (RFC 9260 §7.2; this if left out), `westwood`, `binomial`.
+        /// Congestion control: `sctp` (RFC 9260 §7.2; this if left out), `westwood`, `binomial`, `rsctp` (with the switch
+        /// `rsctp`).
         #[serde(default)]
         congestion: Option<String>,
         /// Largest IP packet.
@@ -212,6 +213,12 @@ pub enum Protocol {
         /// A path with more errors in a row is inactive; 5 if left out.
         #[serde(default)]
         path_max_retrans: Option<u32>,
+        /// With the switch `potentially_failed`: a path with more errors in a row is potentially failed; 0 if left out.
+        #[serde(default)]
+        pf_max_retrans: Option<u32>,
+        /// With more errors in a row the primary path gives its office to another for good; never if left out.
+        #[serde(default)]
+        primary_switch_max_retrans: Option<u32>,
         /// With more errors in a row on all paths together the association has failed; 10 if left out.
         #[serde(default)]
         association_max_retrans: Option<u32>,

@@ -207,6 +207,14 @@ pub enum Metric {
         #[serde(default)]
         window: Option<Window>,
     },
+    /// Bytes of HEARTBEATs and their answers, as IP packets, % of the unique payload that reached the receiving application.
+    HeartbeatOverhead {
+        /// The flow.
+        flow: String,
+        /// Only on this path, 0 for the primary; on all if left out.
+        #[serde(default)]
+        path: Option<u16>,
+    },
     /// Mean time of a message from the sending application to the receiving one, s.
     MeanOneWayDelay {
         /// The flow.
@@ -305,6 +313,7 @@ impl Metric {
             | Metric::LongestSilence { flow, .. }
             | Metric::RepeatedMessages { flow }
             | Metric::MissingMessages { flow }
+            | Metric::HeartbeatOverhead { flow, .. }
             | Metric::EstimateError { flow, .. }
             | Metric::SegmentsSent { flow, .. }
             | Metric::Retransmissions { flow }
@@ -392,6 +401,7 @@ impl Metric {
             Metric::RepeatedMessages { flow } => of(flow, "repeated_messages"),
             Metric::MissingMessages { flow } => of(flow, "missing_messages"),
             Metric::EstimateError { flow, name, .. } => of(flow, name),
+            Metric::HeartbeatOverhead { flow, .. } => of(flow, "overhead"),
             Metric::Retransmissions { flow } => of(flow, "retransmissions"),
             Metric::FastRetransmits { flow } => of(flow, "fast_retransmits"),
             Metric::Timeouts { flow } => of(flow, "timeouts"),
