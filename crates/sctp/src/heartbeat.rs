@@ -92,11 +92,11 @@ fn read_own_info(mut info: Bytes) -> Option<(PathId, u64)> {
 }
 
 impl Association {
-    /// Begins to probe: unconfirmed paths at once, the others when they have been idle, or when RSCTP wants to measure.
+    /// Begins to probe: unconfirmed paths at once, the others when they have been idle.
     pub(crate) fn start_heartbeats(&mut self, now: Nanos) {
         for path in self.path_ids() {
             *self.heartbeat_mut(path) = Heartbeat::default();
-            if self.paths.get(path).state == PathState::Unconfirmed || self.rsctp.is_some() {
+            if self.paths.get(path).state == PathState::Unconfirmed {
                 self.heartbeat_mut(path).due = true;
             } else {
                 self.schedule_heartbeat(now, path);
@@ -240,7 +240,7 @@ impl Association {
             let entry = self.paths.get(path);
             if entry.heartbeat.next.is_some_and(|at| at <= now) {
                 let idle = entry.last_sent <= entry.heartbeat.scheduled_at;
-                if idle || self.rsctp.is_some() {
+                if idle || self.rsctp_interval(path).is_some() {
                     self.heartbeat_mut(path).send_now();
                 } else {
                     self.schedule_heartbeat(now, path);
@@ -259,6 +259,7 @@ impl Association {
             // It only measures: that the path lives is what T3-rtx watches, with data more often than this.
             return self.judge_lost_heartbeat(now, path);
         }
+        let active = self.is_active_or_none_is(path);
         self.back_off(now, path);
         self.count_path_error(now, path);
         let profile = &self.config.profile;
@@ -267,7 +268,7 @@ impl Association {
                 carries_data
                     && (before != PathState::Unconfirmed || profile.confirm_paths_before_data)
             }
-            AssociationErrors::ActivePaths => before == PathState::Active,
+            AssociationErrors::ActivePaths => active,
         };
         if counts {
             self.count_association_error();

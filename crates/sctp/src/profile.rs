@@ -106,7 +106,8 @@ switches! {
     /// `at_once` when it fails and whenever an answer is missing (ns-2.35: after 1, 2, 4, ... seconds).
     failed_path_probing: FailedPathProbing, "RFC 9260 §8.3";
     /// What counts towards Association.Max.Retrans: HEARTBEATs only on the `path_in_use`; or every timeout, of
-    /// HEARTBEAT or T3-rtx, on `active_paths`, and none on a path once it is inactive (ns-2.35).
+    /// HEARTBEAT or T3-rtx, on `active_paths`, and none on a path once it is inactive (ns-2.35; here those count again
+    /// when every path is, since the association would outlive its peer for ever).
     association_errors: AssociationErrors, "RFC 9260 §8.1";
     /// So many HEARTBEATs at most are sent per RTO to verify addresses. ns-2.35 knows no limit.
     hb_max_burst: u32, "RFC 9260 §5.4";

@@ -3,8 +3,8 @@
 //!
 //! - Spoken only where both ends offer it ([`Parameter::Rsctp`](anabranch_wire::Parameter::Rsctp)); else none of this
 //!   exists, and the association is plain SCTP.
-//! - The path that carries new data gets a HEARTBEAT every `rsctp_primary_interval`, every other path two at once every
-//!   `rsctp_secondary_interval`.
+//! - From the first DATA on, the path that carries new data gets a HEARTBEAT every `rsctp_primary_interval`, every other
+//!   path two at once every `rsctp_secondary_interval`. An end that sends no data measures nothing.
 //! - The receiver measures between HEARTBEATs ([`meter`]) and reports in each answer.
 //! - The sender hands a report that can be true to the path's estimate, to its congestion control, and to the rule that
 //!   changes the primary path ([`crate::path`]).
@@ -38,6 +38,8 @@ const MOST_COMPRESSION: u64 = 8;
 #[derive(Debug, Default)]
 pub(crate) struct Rsctp {
     meter: Meter,
+    /// DATA went out from here: there is something to measure.
+    sending: bool,
     /// A HEARTBEAT went to the path that carries new data since it does: the next one measures.
     marked: bool,
 }
@@ -97,9 +99,20 @@ impl Association {
         self.paths.switch_rules = SwitchRules::of(&self.config.profile).filter(|_| spoken);
     }
 
-    /// The interval of HEARTBEATs to `path`; `None` where RSCTP is not spoken.
+    /// DATA went out: from the first on, every path is measured.
+    pub(crate) fn note_data_sent(&mut self) {
+        match &mut self.rsctp {
+            Some(rsctp) if !rsctp.sending => rsctp.sending = true,
+            _ => return,
+        }
+        for path in self.path_ids() {
+            self.heartbeat_mut(path).send_now();
+        }
+    }
+
+    /// The interval of HEARTBEATs to `path`; `None` where RSCTP does not measure.
     pub(crate) fn rsctp_interval(&self, path: PathId) -> Option<Nanos> {
-        self.rsctp.as_ref()?;
+        self.rsctp.as_ref().filter(|rsctp| rsctp.sending)?;
         let profile = &self.config.profile;
         Some(if path == self.data_path {
             profile.rsctp_primary_interval.0
@@ -116,7 +129,7 @@ impl Association {
         match &mut self.rsctp {
             Some(_) if second => Role::PairSecond,
             None => Role::Alive,
-            Some(_) if unconfirmed => Role::Alive,
+            Some(rsctp) if unconfirmed || !rsctp.sending => Role::Alive,
             Some(rsctp) if carries_data => {
                 if std::mem::replace(&mut rsctp.marked, true) {
                     Role::Measure

@@ -342,6 +342,13 @@ impl Association {
         }
     }
 
+    /// Whether `path` is active, or no path is: where errors of active paths alone count for the association, those of
+    /// the last resort do, too, lest it outlive its peer.
+    pub(crate) fn is_active_or_none_is(&self, path: PathId) -> bool {
+        let active = |state| state == PathState::Active;
+        active(self.paths.get(path).state) || !self.paths.iter().any(|(_, it)| active(it.state))
+    }
+
     /// The timeout of `path` doubles (RFC 9260 §6.3.3 E2).
     pub(crate) fn back_off(&mut self, now: Nanos, path: PathId) {
         let rto = &mut self.paths.get_mut(path).rto;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::Association;
 use crate::event::CloseReason;
-use crate::path::{PathId, PathState};
+use crate::path::PathId;
 use crate::profile::AssociationErrors;
 use crate::state::State;
 use crate::tx::T3Outcome;
@@ -146,9 +146,10 @@ impl Association {
             if outcome != (T3Outcome::Marked { count_error: true }) {
                 continue;
             }
-            let active = self.paths.get(path).state == PathState::Active;
+            let counts = self.config.profile.association_errors == AssociationErrors::PathInUse
+                || self.is_active_or_none_is(path);
             self.count_path_error(now, path);
-            if active || self.config.profile.association_errors == AssociationErrors::PathInUse {
+            if counts {
                 self.count_association_error();
             }
             if self.is_closed() {

@@ -111,8 +111,12 @@ impl Association {
             data
         };
         if data == Some(path) {
-            self.tx
+            let chunks = self
+                .tx
                 .fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
+            if chunks > 0 {
+                self.note_data_sent();
+            }
         }
         if packet.is_empty() {
             0
