@@ -42,8 +42,8 @@ pub const PAPERS: &[KnownPaper] = &[
     KnownPaper {
         name: "ho2008",
         title: "RSCTP: congestion control by the receiver's estimate of the available bandwidth",
-        spec: None,
-        missing: "RSCTP",
+        spec: Some(include_str!("../../../papers/ho2008.toml")),
+        missing: "",
     },
 ];
 

@@ -69,6 +69,16 @@ pub struct Ns2 {
     pub replications: u32,
 }
 
+impl Ns2 {
+    /// The same in a unit of which one of its own holds `factor`.
+    #[must_use]
+    pub fn in_unit(mut self, factor: f64) -> Self {
+        self.mean *= factor;
+        self.confidence = self.confidence.map(|half| half * factor);
+        self
+    }
+}
+
 /// Reference data, ready to be asked.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
@@ -86,11 +96,15 @@ pub struct ReferenceError {
 }
 
 /// The embedded files: one pair for each paper.
-const PUBLISHED: &[&str] = &[include_str!("../../../reference/alamgir2002/published.csv")];
+const PUBLISHED: &[&str] = &[
+    include_str!("../../../reference/alamgir2002/published.csv"),
+    include_str!("../../../reference/ho2008/published.csv"),
+];
 const NS2: &[&str] = &[
     include_str!("../../../reference/alamgir2002/ns2.csv"),
     include_str!("../../../reference/atiquzzaman2002/ns2.csv"),
     include_str!("../../../reference/tsunoda2007/ns2.csv"),
+    include_str!("../../../reference/ho2008/ns2.csv"),
 ];
 
 impl Reference {

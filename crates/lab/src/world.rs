@@ -1,6 +1,7 @@
 //! From a spec to a world of the simulator, and from its run to a record.
 
 mod flows;
+pub mod homes;
 mod record;
 mod topology;
 
@@ -32,6 +33,9 @@ pub enum WorldError {
     /// The simulator refused the world.
     #[error("the world cannot be built: {0}")]
     Build(#[from] BuildError),
+    /// Paths without addresses.
+    #[error("the world cannot be built: {0}")]
+    Homes(#[from] homes::Refused),
     /// The simulation cannot go on.
     #[error("the simulation stopped: {0}")]
     Run(#[from] SimError),
@@ -94,12 +98,14 @@ pub fn run(
     let duration = spec.world.duration.0;
     let wanted = metric::wanted(spec, experiment);
     let mut recording = Recording::new(experiment, unit.replication);
-    let built = topology::build(spec)?;
+    let mut built = topology::build(spec)?;
+    homes::assign(&mut built, spec)?;
     let checksum = spec.world.checksum || !captures.is_empty() || topology::corrupts(spec);
     let mut world = World::new(built.topology, seed)?;
     let context = flows::Context {
         spec,
         wanted: &wanted,
+        links: &built.links,
         seed,
         checksum,
     };
@@ -108,7 +114,7 @@ pub fn run(
     for capture in captures {
         start_capture(&mut world, capture)?;
     }
-    run_world(&mut world, captures, unit, &mut recording, sink)?;
+    run_world(&mut world, captures, unit, &flows, &mut recording, sink)?;
     world.ledger().check()?;
     let links = spec
         .links
@@ -163,6 +169,7 @@ fn run_world(
     world: &mut World,
     captures: &[CaptureRequest],
     unit: &Unit<'_>,
+    flows: &[flows::AttachedFlow],
     recording: &mut Recording,
     mut sink: Option<&mut Sink>,
 ) -> Result<(), WorldError> {
@@ -183,6 +190,8 @@ fn run_world(
                     .unwrap_or_default(),
                 source,
             })?;
+            let tallies = flows.iter().flat_map(|flow| &flow.tallies);
+            tallies.for_each(|tally| tally.borrow_mut().settle(now));
         }
         recording.drain(|key, sample| match sink.as_deref_mut() {
             Some(sink) => sink.push(key, sample),

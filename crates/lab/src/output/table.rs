@@ -375,6 +375,7 @@ impl<'a> Maker<'a> {
     fn ns2(
         &self,
         name: Option<&str>,
+        unit: f64,
         point: &Point,
         measured: Option<&Summary>,
     ) -> Option<Ns2Comparison> {
@@ -386,7 +387,8 @@ impl<'a> Maker<'a> {
             .map(|(name, x)| (format!("{{{name}}}"), x.to_string()));
         let condition = named.fold(whole, |text, (name, x)| text.replace(&name, &x));
         let mean = self.reference.ns2(self.paper(), place, &condition, name?)?;
-        Some(compare::beside_ns2(measured, mean))
+        let mean = mean.clone().in_unit(unit);
+        Some(compare::beside_ns2(measured, &mean))
     }
 
     fn metrics(&self) -> Vec<Line> {
@@ -394,7 +396,8 @@ impl<'a> Maker<'a> {
         for row in &self.spec.rows {
             let points = self.points(self.experiment, row);
             let (series, metric) = names(row);
-            let mut printed: Vec<&Published> = self.printed(series, metric).collect();
+            let printed_as = row.printed.as_deref().unwrap_or(series);
+            let mut printed: Vec<&Published> = self.printed(printed_as, metric).collect();
             for (point, records) in &points {
                 let (x_name, x) = self.axis(row, point);
                 let (values, unit) = values(records, series, metric);
@@ -414,6 +417,7 @@ impl<'a> Maker<'a> {
                         .map(|p| compare::judge(measured.as_ref(), p, Rule::OneMoreRun)),
                     ns2: self.ns2(
                         row.ns2.as_ref().and_then(|names| names.get(0)),
+                        row.ns2_unit.unwrap_or(1.0),
                         &records
                             .first()
                             .map_or(Point::new(), |record| record.point.clone()),

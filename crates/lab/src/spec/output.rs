@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quantity::{Size, Span, Window};
+use super::quantity::{Rate, Size, Span, Window};
 use crate::model::Value;
 
 /// A table: `tables/<id>.csv`, and a section of the report.
@@ -104,6 +104,12 @@ pub struct Row {
     /// See `x_name`.
     #[serde(default)]
     pub x: Option<Value>,
+    /// The name of its series in the reference data, where that is another.
+    #[serde(default)]
+    pub printed: Option<String>,
+    /// One of the units of the ns-2.35 file is so many of the measure's: 1e6 where that file has Mbit/s; 1 if left out.
+    #[serde(default)]
+    pub ns2_unit: Option<f64>,
     /// The name of its mean in the ns-2.35 file. For steps, the names of the times, in order.
     #[serde(default)]
     pub ns2: Option<Names>,
@@ -273,6 +279,10 @@ pub struct Curve {
     /// How its points are joined.
     #[serde(default)]
     pub style: Style,
+    /// Kind `time`: not recorded but given, each value until the next: `[["0 s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`, what
+    /// the world offers and the recorded curves are held against.
+    #[serde(default)]
+    pub given: Vec<(Span, Rate)>,
     /// Printed values to draw with it: their series in the reference data, where `published` names the place.
     #[serde(default)]
     pub printed: Option<String>,

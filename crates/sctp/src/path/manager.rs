@@ -75,7 +75,8 @@ pub struct PathEntry {
     pub max_packet: usize,
     /// When T3-rtx expires; `None` while stopped.
     pub t3_deadline: Option<Nanos>,
-    /// When DATA was last sent here.
+    /// When DATA was last sent here for the first time: what a round trip can be measured by. A path that carries
+    /// retransmissions only is idle (RFC 9260 §8.3).
     pub last_sent: Nanos,
     /// HEARTBEAT's bookkeeping.
     pub(crate) heartbeat: Heartbeat,

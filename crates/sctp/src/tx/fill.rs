@@ -43,7 +43,9 @@ impl Sender {
             if entry.t3_deadline.is_none() {
                 entry.start_t3(now); // RFC 9260 §6.3.2 R1
             }
-            entry.last_sent = now;
+            if new > 0 {
+                entry.last_sent = now;
+            }
             entry.decay_at = Some(now + entry.rto.rto());
             entry
                 .cc
