@@ -5,6 +5,7 @@
 
 pub mod inspect;
 pub mod meter;
+pub mod packets;
 pub mod sctp;
 pub mod settings;
 pub mod tally;

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use anabranch_transport::Nanos;
 use bytes::Bytes;
 
 /// Size of an IPv4 header without options, bytes.
@@ -31,6 +32,11 @@ pub struct Packet {
     pub destination: IpAddr,
     /// The interface that has the destination address, by its index in the topology.
     pub(crate) target: u32,
+    /// When its sender handed it to the network.
+    pub sent: Nanos,
+    /// When the first link that takes its time over it began to send it; a wireless one, when its interface took it. Before
+    /// that [`Nanos::MAX`].
+    pub departed: Nanos,
     /// IP protocol number.
     pub protocol: u8,
     /// Links it may still cross.
@@ -144,6 +150,10 @@ drop_reasons! {
     HopLimit = "hop-limit",
     /// No agent at the destination wants it, or the one that does has not started.
     NoAgent = "no-agent",
+    /// A wireless station announced it, or sent it unannounced, and nobody answered, `short_retry_limit` times.
+    ShortRetryLimit = "short-retry-limit",
+    /// A wireless station sent it `long_retry_limit` times after an announcement, and it was never acknowledged.
+    LongRetryLimit = "long-retry-limit",
 }
 
 /// How many packets ended for each reason.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample, time};
 
 use super::meter::Meter;
+use super::packets::PacketAccount;
 use crate::model::SeriesSample;
 use crate::spec::quantity::Window;
 
@@ -55,6 +56,8 @@ pub struct Tally {
     pub buffer: SampleBuffer,
     /// Times that an allocation met the limit of the negotiated streams.
     pub stream_limits_met: u64,
+    /// Its packets with data, where a measure wants them.
+    pub packets: PacketAccount,
 }
 
 /// Probes that a receiver records; a sender records the others.
