@@ -110,6 +110,7 @@ mod tests {
             target: 0,
             sent: 0,
             departed: 0,
+            added: 0,
             protocol,
             hops_left: HOP_LIMIT,
         }

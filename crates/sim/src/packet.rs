@@ -37,6 +37,9 @@ pub struct Packet {
     /// When the first link that takes its time over it began to send it; a wireless one, when its interface took it. Before
     /// that [`Nanos::MAX`].
     pub departed: Nanos,
+    /// Bytes that a routing protocol of the world put on it, and that count on every link from there on; there is nothing
+    /// in them.
+    pub added: u16,
     /// IP protocol number.
     pub protocol: u8,
     /// Links it may still cross.
@@ -44,10 +47,10 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Bytes on the wire: payload and IP header (20 bytes for IPv4, 40 for IPv6).
+    /// Bytes on the wire: payload and IP header (20 bytes for IPv4, 40 for IPv6), and what was added.
     #[inline]
     pub fn wire_size(&self) -> usize {
-        self.bytes.len() + header_size(self.destination)
+        self.bytes.len() + header_size(self.destination) + usize::from(self.added)
     }
 }
 

@@ -507,6 +507,7 @@ fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, 
                     target,
                     sent: now,
                     departed: Nanos::MAX,
+                    added: 0,
                     protocol: slot.protocol,
                     hops_left: HOP_LIMIT,
                 };

@@ -171,6 +171,8 @@ overrides! {
     queue: Amount;
     /// What the layer above takes with each packet, on either side.
     link_layer_delay: Span;
+    /// What a station's routing adds to every packet of its own, all the way.
+    routing_header: Size;
     /// Power fed to the antenna: `"100 mW"`.
     transmit_power: Power;
     /// The carrier: `"2.437 GHz"`.
@@ -227,6 +229,7 @@ impl Wifi {
             cts_size as cts_bytes: size, ack_size as ack_bytes: size, rts_threshold as rts_threshold: size,
             short_retry_limit as short_retry_limit, long_retry_limit as long_retry_limit,
             longest_packet as longest_packet: size, link_layer_delay as link_layer_delay: span,
+            routing_header as routing_header: size,
         );
         put!(own, all.radio;
             transmit_power as transmit_power: watts,

@@ -68,6 +68,7 @@ mod tests {
             target: 0,
             sent: 0,
             departed: 0,
+            added: 0,
             protocol: 17,
             hops_left: 64,
         };

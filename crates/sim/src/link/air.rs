@@ -180,6 +180,12 @@ impl Cell {
         &self.medium
     }
 
+    /// Bytes that a station's routing adds to its own packets.
+    pub fn routing_header(&self) -> u16 {
+        // Valid parameters are below 65536.
+        self.medium.parameters().routing_header as u16
+    }
+
     /// When something next happens here; not before `now`, the present.
     pub fn next(&self, now: Nanos) -> Option<Nanos> {
         let waiting = |queue: &VecDeque<(Nanos, Aloft)>| queue.front().map(|(at, _)| *at);

@@ -6,7 +6,7 @@ use super::Network;
 use crate::agenda::Key;
 use crate::error::BuildError;
 use crate::link::{AirLane, Aloft, Cell, Direction, Landing, Lane};
-use crate::packet::Parcel;
+use crate::packet::{HOP_LIMIT, Parcel};
 use crate::rng::Seed;
 use crate::topology::{LinkId, NodeId, Topology, opposite};
 use crate::wifi::{MacAddress, Medium, StationId, StationStats};
@@ -68,8 +68,11 @@ impl Network {
         let Some(lane) = self.lanes[via as usize].air() else {
             return;
         };
-        lane.offered(packet.wire_size());
         let cell = lane.cell;
+        if packet.hops_left == HOP_LIMIT {
+            packet.added = self.cells[cell].routing_header();
+        }
+        lane.offered(packet.wire_size());
         self.cells[cell].enter(now, Aloft::new(packet, via));
         self.take_entering(now, cell);
         self.schedule(now, cell);

@@ -100,6 +100,9 @@ pub struct Parameters {
     /// What the layer above takes with each packet, before it joins the interface queue and again after it arrived; the
     /// [`Medium`](super::Medium) itself knows nothing of it, a world's link does.
     pub link_layer_delay: Nanos,
+    /// Bytes that a station's routing adds to every packet which it sends as the first, and which stay on it to its
+    /// destination. As `link_layer_delay` this is for a world's link.
+    pub routing_header: u32,
     /// Antennas and thresholds.
     pub radio: Radio,
 }
@@ -140,6 +143,7 @@ impl Parameters {
             longest_packet: 2296,
             queue_limit: 50,
             link_layer_delay: 0,
+            routing_header: 0,
             radio: Radio {
                 transmit_power: 0.1,
                 frequency: 2.437e9,
@@ -177,6 +181,7 @@ impl Parameters {
     /// | air time exact | rounded up to a microsecond |
     /// | carrier sensed from the power at which 11 Mb/s is decoded, -82 dBm | the slower preamble is heard further than the data |
     /// | the link layer takes 25 us with each packet on either side (`LL delay_`) | nothing |
+    /// | a station's own packets are 20 bytes longer all the way: DSDV adds an IP header to the one that they have | as long as they are |
     /// | 2.4 GHz, the lower edge of the band | channels centred from 2.412 GHz |
     ///
     /// Not taken over from ns-2: a captured frame sets the NAV of whoever captures it; a station that sent a CTS waits for the
@@ -197,6 +202,7 @@ impl Parameters {
             rts_threshold: 0,
             longest_packet: 2304,
             link_layer_delay: 25 * MICROSECOND,
+            routing_header: 20,
             radio: Radio {
                 transmit_power: 3.396_252_7e-2,
                 frequency: 2.4e9,
@@ -262,8 +268,10 @@ impl Parameters {
             (self.cw_max < LARGE, "cw_max is below 65536"),
             (self.cca_time < self.slot, "cca_time is less than slot"),
             (
-                self.longest_packet < LARGE && self.data_overhead < LARGE,
-                "longest_packet and data_overhead are below 65536",
+                self.longest_packet < LARGE
+                    && self.data_overhead < LARGE
+                    && self.routing_header < LARGE,
+                "longest_packet, data_overhead and routing_header are below 65536",
             ),
             (
                 control < LARGE,
