@@ -375,6 +375,7 @@ const RUN_SECTIONS: &[&str] = &[
     "world",
     "node",
     "link",
+    "wifi",
     "flow",
     "measure",
 ];

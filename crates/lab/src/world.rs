@@ -4,6 +4,7 @@ mod flows;
 pub mod homes;
 mod record;
 mod topology;
+mod wifi;
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -18,7 +19,7 @@ use sha2::{Digest, Sha256};
 use crate::metric::{self, FlowOutcome, LinkOutcome, Outcome};
 use crate::model::RunRecord;
 use crate::series::SeriesWriter;
-use crate::spec::Spec;
+use crate::spec::{Metric, Spec};
 use crate::store::Unit;
 
 use record::Recording;
@@ -110,6 +111,12 @@ pub fn run(
         checksum,
     };
     let flows = flows::attach(&mut world, &context, &mut recording)?;
+    if wanted
+        .iter()
+        .any(|metric| matches!(metric, Metric::Packets { .. }))
+    {
+        world.set_watch(Box::new(flows::packet_counter(&flows)));
+    }
     recording.attach_links(&mut world, spec, &built.links)?;
     for capture in captures {
         start_capture(&mut world, capture)?;
@@ -117,12 +124,11 @@ pub fn run(
     run_world(&mut world, captures, unit, &flows, &mut recording, sink)?;
     world.ledger().check()?;
     let links = spec
-        .links
-        .iter()
+        .carriers()
         .zip(&built.links)
         .map(|(link, members)| LinkOutcome {
-            name: link.name.clone(),
-            rate: link.rate.0,
+            name: link.name().to_owned(),
+            rate: link.rate(),
             members: members
                 .iter()
                 .filter_map(|&id| {

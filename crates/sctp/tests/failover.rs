@@ -324,7 +324,10 @@ fn the_user_names_the_primary_and_asks_for_a_heartbeat() {
     let now = world.now;
     let association = world.endpoints[A].association_mut(a).expect("known");
     let second = association.paths().get(PathId(1)).path;
-    assert!(!association.set_primary(now, second.local), "not the peer's");
+    assert!(
+        !association.set_primary(now, second.local),
+        "not the peer's"
+    );
     assert!(association.set_primary(now, second.remote));
     association.request_heartbeat(PathId(0));
     association.request_heartbeat(PathId(9));

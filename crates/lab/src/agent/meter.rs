@@ -134,20 +134,16 @@ impl Meter {
             }
             MeterKind::Probe {
                 probe, index, take, ..
-            } if probe == sample.probe && of_path(index) => {
-                match take {
-                    Take::FirstTime if self.weight == 0.0 => {
-                        self.count(sample.at, sample.at as f64 / 1e9);
-                    }
-                    Take::FirstTime => {}
-                    Take::SampleMean | Take::Count | Take::Sum => {
-                        self.count(sample.at, sample.value)
-                    }
-                    Take::Mean | Take::Below | Take::Least | Take::Most => {
-                        self.stands(sample.at, sample.value)
-                    }
+            } if probe == sample.probe && of_path(index) => match take {
+                Take::FirstTime if self.weight == 0.0 => {
+                    self.count(sample.at, sample.at as f64 / 1e9);
                 }
-            }
+                Take::FirstTime => {}
+                Take::SampleMean | Take::Count | Take::Sum => self.count(sample.at, sample.value),
+                Take::Mean | Take::Below | Take::Least | Take::Most => {
+                    self.stands(sample.at, sample.value)
+                }
+            },
             MeterKind::Blocked { threshold } => {
                 let Some(which) = WINDOWS.iter().position(|probe| *probe == sample.probe) else {
                     return;

@@ -66,6 +66,9 @@ mod tests {
             source: IpAddr::V4(Ipv4Addr::new(192, 168, 0, 1)),
             destination: IpAddr::V4(Ipv4Addr::new(192, 168, 0, 199)),
             target: 0,
+            sent: 0,
+            departed: 0,
+            added: 0,
             protocol: 17,
             hops_left: 64,
         };
