@@ -4,6 +4,7 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use anabranch_interop::programs::receive_room;
 use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received};
 use dcsctp::api::{
     DcSctpSocket, ErrorKind, Message, Options, PpId, SendError, SendOptions, SocketEvent, SocketTime, StreamId,
@@ -38,6 +39,7 @@ impl Peer {
             return Err("this peer has transport=plain".into());
         }
         let udp = UdpSocket::bind(address("local")?).map_err(|e| e.to_string())?;
+        receive_room(&udp);
         let port = arguments.number("port")?;
         let mut options = Options {
             local_port: port,
