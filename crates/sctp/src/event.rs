@@ -28,6 +28,14 @@ pub enum Event {
         /// What it is now.
         state: PathState,
     },
+    /// New data goes to another address of the peer's from now on, by
+    /// [`Association::set_primary`](crate::Association::set_primary).
+    PrimaryChanged {
+        /// Its number in this association.
+        path: PathId,
+        /// The peer's address.
+        address: IpAddr,
+    },
     /// The peer lost its state and set the association up anew (RFC 9260 §11.2 G, §5.2.4.1). What was unacknowledged is
     /// not delivered any more; streams start again from 0. What was received and not read stays readable, up to the
     /// size of the receive buffer.

@@ -334,6 +334,10 @@ fn causes() {
             &[0, 12, 0, 7, b'w', b'h', b'y', 0],
         ),
         (
+            Cause::RestartWithNewUdpPort {
+                current: 9899,
+                new: 40000,
+            },
             Cause::ProtocolViolation {
                 information: bytes(b""),
             },
