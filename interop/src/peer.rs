@@ -180,7 +180,7 @@ impl Peer {
     ///
     /// # Errors
     ///
-    /// The peer's own error; it ended; the time is over. With everything it said.
+    /// The peer's own error; it ended; the time is over.
     pub fn wait(&mut self, begin: &str, until: Instant) -> Result<String, String> {
         if let Some(line) = self.said.iter().find(|line| line.starts_with(begin)) {
             return Ok(line.clone());
@@ -205,7 +205,17 @@ impl Peer {
     }
 
     fn waited_for(&self, begin: &str, why: &str) -> String {
-        format!("{}: waited for {begin:?}: {why}; it said {:?}", self.name, self.said)
+        format!("{}: waited for {begin:?}: {why}", self.name)
+    }
+}
+
+impl fmt::Display for Peer {
+    /// Everything it has said that has been waited for or passed over.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} said:", self.name)?;
+        let rest: Vec<_> = self.lines.try_iter().collect();
+        let mut all = self.said.iter().chain(&rest);
+        all.try_for_each(|line| write!(f, " {line};"))
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! | offset | |
 //! |---|---|
-//! | 0 | u32 index: place in the order of sending; also the payload protocol identifier |
+//! | 0 | u32 index: place in the order of sending; the payload protocol identifier is 65,536 more |
 //! | 4 | u16 stream |
 //! | 6 | u16 flags; bit 0: sent unordered |
 //! | 8 | u32 ordinal: place among the ordered messages of its stream |
@@ -18,6 +18,9 @@ pub const STREAMS: u16 = 10;
 pub const HEADER: u32 = 24;
 /// Bytes of the largest message.
 pub const LARGEST: u32 = 256 * 1024;
+/// The payload protocol identifier of message 0: beyond those of WebRTC, some of which pion sends in order, whatever it is
+/// told.
+const PPID: u32 = 0x1_0000;
 
 /// One message: where it goes and what it is made of.
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +116,11 @@ fn hash(body: &[u8]) -> u64 {
 }
 
 impl Message {
+    /// Its payload protocol identifier.
+    pub fn ppid(&self) -> u32 {
+        self.index + PPID
+    }
+
     /// The bytes to send.
     pub fn compose(mut self) -> Vec<u8> {
         let mut out = vec![0; self.length as usize];
@@ -197,7 +205,7 @@ impl Checker {
         if stream != message.stream || stream >= STREAMS {
             return wrong(format!("on stream {}, sent on {stream}", message.stream));
         }
-        if message.ppid != index {
+        if message.ppid != index + PPID {
             return wrong(format!("payload protocol identifier {}", message.ppid));
         }
         if message.unordered.is_some_and(|flag| flag != unordered) {
@@ -313,7 +321,7 @@ mod tests {
         let mut checker = Checker::new(500);
         let mut take = |m: &Message, change: &dyn Fn(&mut Received<'_>, &mut Vec<u8>)| {
             let mut bytes = m.compose();
-            let mut received = Received { stream: m.stream, ppid: m.index, unordered: Some(m.unordered), data: &[] };
+            let mut received = Received { stream: m.stream, ppid: m.ppid(), unordered: Some(m.unordered), data: &[] };
             change(&mut received, &mut bytes);
             checker.check(Received { data: &bytes, ..received })
         };

@@ -1,7 +1,7 @@
 /* What every peer sends and checks, as interop/src/workload.rs says it: message `index` of a seed is the same bytes in
  * every language. A message carries its own proof: its place, its stream, its length and a hash of its body.
  *
- *   0  u32 index      place in the order of sending; also the payload protocol identifier
+ *   0  u32 index      place in the order of sending; the payload protocol identifier is PPID more
  *   4  u16 stream
  *   6  u16 flags      bit 0: sent unordered
  *   8  u32 ordinal    place among the ordered messages of its stream
@@ -18,7 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STREAMS = 10, HEADER = 24, LARGEST = 262144 };
+/* Payload protocol identifiers begin where WebRTC has none of its own: pion sends those of DCEP in order. */
+enum { STREAMS = 10, HEADER = 24, LARGEST = 262144, PPID = 0x10000 };
 
 struct message {
     uint32_t index, ordinal, length;
@@ -204,7 +205,7 @@ static inline void check(struct checker *c, uint16_t stream, uint32_t ppid, bool
         fail("message %u: %zu bytes, sent %u", index, length, (unsigned)take(data + 12, 4));
     if (take(data + 4, 2) != stream)
         fail("message %u: on stream %u, sent on %u", index, stream, (unsigned)take(data + 4, 2));
-    if (ppid != index)
+    if (ppid != index + PPID)
         fail("message %u: payload protocol identifier %u", index, ppid);
     if ((flags & 1) != unordered)
         fail("message %u: unordered %d, sent with %u", index, unordered, flags & 1);

@@ -120,7 +120,7 @@ impl Peer {
     fn next(&mut self) -> Option<Message> {
         let message = self.plan.next()?;
         self.waiting_options.unordered = message.unordered;
-        let (stream, ppid) = (StreamId(message.stream), PpId(message.index));
+        let (stream, ppid) = (StreamId(message.stream), PpId(message.ppid()));
         Some(Message::new(stream, ppid, message.compose()))
     }
 
@@ -142,6 +142,8 @@ impl Peer {
                 SocketEvent::OnAborted(kind, text) => return Err(format!("aborted: {kind:?}: {text}")),
                 // Said a second time: `send` has returned it.
                 SocketEvent::OnError(ErrorKind::ResourceExhaustion, _) => (),
+                // A stack without RFC 3758 may say so in an ERROR (RFC 9260 §3.2.1), and all goes on.
+                SocketEvent::OnError(ErrorKind::PeerReported, text) => println!("event: {text}"),
                 SocketEvent::OnError(kind, text) => return Err(format!("{kind:?}: {text}")),
                 SocketEvent::OnConnectionRestarted() => return Err("restarted".into()),
                 _ => (),

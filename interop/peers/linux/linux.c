@@ -82,7 +82,7 @@ static void *send_all(void *association)
         struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
         struct cmsghdr *c = CMSG_FIRSTHDR(&header);
         *c = (struct cmsghdr){ .cmsg_level = IPPROTO_SCTP, .cmsg_type = SCTP_SNDINFO, .cmsg_len = CMSG_LEN(sizeof(struct sctp_sndinfo)) };
-        struct sctp_sndinfo info = { .snd_sid = m.stream, .snd_ppid = htonl(m.index), .snd_flags = m.unordered ? SCTP_UNORDERED : 0 };
+        struct sctp_sndinfo info = { .snd_sid = m.stream, .snd_ppid = htonl(m.index + PPID), .snd_flags = m.unordered ? SCTP_UNORDERED : 0 };
         memcpy(CMSG_DATA(c), &info, sizeof info);
         compose(m, data);
         ssize_t n = sendmsg(*(int *)association, &header, 0);

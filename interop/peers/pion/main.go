@@ -21,6 +21,8 @@ const (
 	streams = 10
 	header  = 24
 	largest = 262144
+	// Beyond those of WebRTC: pion sends messages of DCEP in order, whatever it is told.
+	ppidBase = 0x10000
 )
 
 func fail(format string, values ...any) {
@@ -160,7 +162,7 @@ func (c *checker) check(stream uint16, ppid uint32, data []byte) {
 		fail("message %d: %d bytes, sent %d", index, len(data), sent)
 	case binary.BigEndian.Uint16(data[4:]) != stream:
 		fail("message %d: on stream %d", index, stream)
-	case ppid != index:
+	case ppid != index+ppidBase:
 		fail("message %d: payload protocol identifier %d", index, ppid)
 	case binary.BigEndian.Uint64(data[16:]) != hash(data[header:]):
 		fail("message %d: another hash", index)
@@ -259,7 +261,7 @@ func send(a arguments, association *sctp.Association, out []*sctp.Stream) {
 		m := plan(a.number("seed"), i, &ordinals)
 		s := out[m.stream]
 		s.SetReliabilityParams(m.unordered, sctp.ReliabilityTypeReliable, 0)
-		if _, err := s.WriteSCTP(m.compose(), sctp.PayloadProtocolIdentifier(m.index)); err != nil {
+		if _, err := s.WriteSCTP(m.compose(), sctp.PayloadProtocolIdentifier(m.index+ppidBase)); err != nil {
 			fail("send of message %d: %v", i, err)
 		}
 	}

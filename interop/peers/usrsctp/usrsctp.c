@@ -129,7 +129,7 @@ static void *send_all(void *socket)
     for (int i = 0; i < arguments.messages; i++) {
         struct message m = plan(arguments.seed, (uint32_t)i, ordinals);
         compose(m, data);
-        struct sctp_sndinfo info = { .snd_sid = m.stream, .snd_ppid = htonl(m.index), .snd_flags = m.unordered ? SCTP_UNORDERED : 0 };
+        struct sctp_sndinfo info = { .snd_sid = m.stream, .snd_ppid = htonl(m.index + PPID), .snd_flags = m.unordered ? SCTP_UNORDERED : 0 };
         ssize_t n = usrsctp_sendv(socket, data, m.length, NULL, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0);
         if (n != (ssize_t)m.length)
             fail("send of message %d: %s", i, n < 0 ? strerror(errno) : "in part");
