@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::capture::Capture;
 use crate::namespace;
-use crate::peer::{Peer, Setup, Stack, Transport, left};
+use crate::peer::{Peer, Setup, Stack, Transport};
 use crate::programs::Programs;
 use crate::relay::{Relay, Side};
 use crate::workload::Plan;
@@ -58,7 +58,7 @@ impl fmt::Display for Case {
 /// How a case went.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Seconds from the start of the connecting peer to the end of both.
+    /// Seconds from the connecting peer's knowing that the association is up to the end of both.
     pub seconds: f64,
     /// Bytes of messages, both directions together.
     pub bytes: u64,
@@ -147,11 +147,12 @@ impl Case {
         let until = Instant::now() + PATIENCE;
         let mut accepting = Peer::start(&self.setup(false), programs)?;
         accepting.wait("ready", until)?;
-        let begin = Instant::now();
         let mut connecting = Peer::start(&self.setup(true), programs)?;
+        connecting.wait("established", until)?;
+        let begin = Instant::now();
         let outcome = self.attend(&mut connecting, &mut accepting, until);
         let bytes = outcome.map_err(|error| format!("{error}\n{connecting}\n{accepting}"))?;
-        let seconds = (PATIENCE - left(until)).as_secs_f64() - (begin + PATIENCE - until).as_secs_f64();
+        let seconds = begin.elapsed().as_secs_f64();
         Ok(Outcome { seconds, bytes, remark: String::new() })
     }
 
@@ -161,6 +162,8 @@ impl Case {
             connecting.wait("quarter", until)?;
             accepting.wait("quarter", until)?;
             namespace::ip(&["link", "set", "tap0", "down"])?;
+            let ours = if self.connecting == Stack::Anabranch { &mut *connecting } else { &mut *accepting };
+            ours.wait("event: PathDown(10.9.1.2)", until)?;
         }
         let mut bytes = 0;
         for (peer, seed) in [(&mut *connecting, SEEDS[1]), (&mut *accepting, SEEDS[0])] {

@@ -221,7 +221,7 @@ impl fmt::Display for Peer {
 
 /// Time that is left until then.
 #[allow(clippy::disallowed_methods)] // real peers take real time
-pub fn left(until: Instant) -> Duration {
+fn left(until: Instant) -> Duration {
     until.saturating_duration_since(Instant::now())
 }
 
