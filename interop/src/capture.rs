@@ -18,8 +18,14 @@ pub struct Capture {
 
 /// Remarks of tshark's that a faultless transfer brings about, and why. Whatever else it says is a complaint.
 const EXPECTED: [(&str, &str); 2] = [
-    ("Retransmitted TSN", "a burst overran a socket's room, and what was lost is sent again"),
-    ("More than 100 TSNs were gap-acknowledged in this SACK.", "the same, in SACKs until it is mended"),
+    (
+        "Retransmitted TSN",
+        "a burst overran a socket's room, and what was lost is sent again",
+    ),
+    (
+        "More than 100 TSNs were gap-acknowledged in this SACK.",
+        "the same, in SACKs until it is mended",
+    ),
 ];
 
 impl Capture {
@@ -34,15 +40,23 @@ impl Capture {
         for interface in interfaces {
             command.args(["-i", interface]);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut dumpcap = command.spawn().map_err(|error| format!("dumpcap: {error}"))?;
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut dumpcap = command
+            .spawn()
+            .map_err(|error| format!("dumpcap: {error}"))?;
         let said = dumpcap.stderr.take().ok_or("dumpcap: no standard error")?;
         let mut lines = BufReader::new(said).lines().map_while(Result::ok);
         // It says the file's name when it has begun.
         match lines.any(|line| line.starts_with("File:")) {
             true => {
                 std::thread::spawn(move || lines.for_each(drop));
-                Ok(Self { dumpcap, file: file.to_owned() })
+                Ok(Self {
+                    dumpcap,
+                    file: file.to_owned(),
+                })
             }
             false => Err("dumpcap: it does not capture".into()),
         }
@@ -56,19 +70,49 @@ impl Capture {
     pub fn judge(mut self) -> Result<BTreeMap<String, usize>, String> {
         self.wait_for_the_end();
         let _ = kill(Pid::from_raw(self.dumpcap.id() as i32), Signal::SIGINT);
-        self.dumpcap.wait().map_err(|error| format!("dumpcap: {error}"))?;
+        self.dumpcap
+            .wait()
+            .map_err(|error| format!("dumpcap: {error}"))?;
         let mut tshark = Command::new("tshark");
         tshark.arg("-r").arg(&self.file);
-        tshark.args(["-d", "udp.port==9900,sctp", "-o", "sctp.checksum:CRC 32c", "-o", "sctp.reassembly:TRUE"]);
-        tshark.args(["-Y", "sctp || icmp || _ws.malformed", "-T", "fields", "-E", "separator=|", "-E", "aggregator=;"]);
-        for field in ["frame.number", "sctp.chunk_type", "sctp.checksum.status", "_ws.malformed", "_ws.expert.message"] {
+        tshark.args([
+            "-d",
+            "udp.port==9900,sctp",
+            "-o",
+            "sctp.checksum:CRC 32c",
+            "-o",
+            "sctp.reassembly:TRUE",
+        ]);
+        tshark.args([
+            "-Y",
+            "sctp || icmp || _ws.malformed",
+            "-T",
+            "fields",
+            "-E",
+            "separator=|",
+            "-E",
+            "aggregator=;",
+        ]);
+        for field in [
+            "frame.number",
+            "sctp.chunk_type",
+            "sctp.checksum.status",
+            "_ws.malformed",
+            "_ws.expert.message",
+        ] {
             tshark.args(["-e", field]);
         }
-        let output = tshark.output().map_err(|error| format!("tshark: {error}"))?;
+        let output = tshark
+            .output()
+            .map_err(|error| format!("tshark: {error}"))?;
         if !output.status.success() {
-            return Err(format!("tshark: {}", String::from_utf8_lossy(&output.stderr)));
+            return Err(format!(
+                "tshark: {}",
+                String::from_utf8_lossy(&output.stderr)
+            ));
         }
-        remarks(&String::from_utf8_lossy(&output.stdout)).map_err(|error| format!("{error} ({})", self.file.display()))
+        remarks(&String::from_utf8_lossy(&output.stdout))
+            .map_err(|error| format!("{error} ({})", self.file.display()))
     }
 }
 
@@ -103,10 +147,17 @@ fn remarks(text: &str) -> Result<BTreeMap<String, usize>, String> {
     for line in text.lines() {
         let mut fields = line.splitn(5, '|');
         let mut field = || fields.next().unwrap_or_default();
-        let (_number, chunks, checksum, malformed, expert) = (field(), field(), field(), field(), field());
-        kinds.extend(chunks.split([';', ',']).filter_map(|kind| kind.parse::<u8>().ok()));
+        let (_number, chunks, checksum, malformed, expert) =
+            (field(), field(), field(), field(), field());
+        kinds.extend(
+            chunks
+                .split([';', ','])
+                .filter_map(|kind| kind.parse::<u8>().ok()),
+        );
         // 1 is good.
-        let checked = checksum.split([';', ',']).all(|status| status == "1" || status == "Good");
+        let checked = checksum
+            .split([';', ','])
+            .all(|status| status == "1" || status == "Good");
         let mut bad = !checked || !malformed.is_empty();
         for remark in expert.split(';').filter(|remark| !remark.is_empty()) {
             match EXPECTED.iter().any(|(known, _)| remark.contains(known)) {
@@ -125,6 +176,8 @@ fn remarks(text: &str) -> Result<BTreeMap<String, usize>, String> {
     let whole = [0, 1, 2, 3, 7, 8, 10, 11, 14];
     match whole.iter().find(|kind| !kinds.contains(kind)) {
         None => Ok(found),
-        Some(kind) => Err(format!("the capture holds no chunk of type {kind}, but {kinds:?}")),
+        Some(kind) => Err(format!(
+            "the capture holds no chunk of type {kind}, but {kinds:?}"
+        )),
     }
 }

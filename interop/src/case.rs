@@ -50,7 +50,12 @@ pub struct Case {
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { connecting, accepting, transport, condition } = self;
+        let Self {
+            connecting,
+            accepting,
+            transport,
+            condition,
+        } = self;
         write!(f, "{connecting}-to-{accepting}/{transport}/{condition}")
     }
 }
@@ -113,7 +118,8 @@ impl Case {
     ///
     /// What went wrong, with the seeds.
     pub fn run(&self, programs: &Programs) -> Result<Outcome, String> {
-        namespace::inside(|| self.run_here(programs)).map_err(|error| format!("{error} (seeds {SEEDS:?})"))
+        namespace::inside(|| self.run_here(programs))
+            .map_err(|error| format!("{error} (seeds {SEEDS:?})"))
     }
 
     fn run_here(&self, programs: &Programs) -> Result<Outcome, String> {
@@ -125,6 +131,8 @@ impl Case {
         };
         let capture = match self.condition {
             Condition::Captured => Some(self.capture(programs)?),
+            // For whoever wants to see what passes.
+            _ if std::env::var_os("INTEROP_CAPTURE").is_some() => Some(self.capture(programs)?),
             _ => None,
         };
         let mut outcome = self.transfer(programs)?;
@@ -135,9 +143,13 @@ impl Case {
                 return Err(format!("the relay did too little: {}", outcome.remark));
             }
         }
-        if let Some(capture) = capture {
+        if let Some(capture) = capture.filter(|_| self.condition == Condition::Captured) {
             let remarks = capture.judge()?;
-            outcome.remark = remarks.iter().map(|(text, count)| format!("{count} x {text}")).collect::<Vec<_>>().join("; ");
+            outcome.remark = remarks
+                .iter()
+                .map(|(text, count)| format!("{count} x {text}"))
+                .collect::<Vec<_>>()
+                .join("; ");
         }
         Ok(outcome)
     }
@@ -153,21 +165,36 @@ impl Case {
         let outcome = self.attend(&mut connecting, &mut accepting, until);
         let bytes = outcome.map_err(|error| format!("{error}\n{connecting}\n{accepting}"))?;
         let seconds = begin.elapsed().as_secs_f64();
-        Ok(Outcome { seconds, bytes, remark: String::new() })
+        Ok(Outcome {
+            seconds,
+            bytes,
+            remark: String::new(),
+        })
     }
 
     /// Waits until both have received everything, and have ended well. Returns the bytes received by both.
-    fn attend(&self, connecting: &mut Peer, accepting: &mut Peer, until: Instant) -> Result<u64, String> {
+    fn attend(
+        &self,
+        connecting: &mut Peer,
+        accepting: &mut Peer,
+        until: Instant,
+    ) -> Result<u64, String> {
         if self.condition == Condition::PathDown {
             connecting.wait("quarter", until)?;
             accepting.wait("quarter", until)?;
             namespace::ip(&["link", "set", "tap0", "down"])?;
-            let ours = if self.connecting == Stack::Anabranch { &mut *connecting } else { &mut *accepting };
+            let ours = if self.connecting == Stack::Anabranch {
+                &mut *connecting
+            } else {
+                &mut *accepting
+            };
             ours.wait("event: PathDown(10.9.1.2)", until)?;
         }
         let mut bytes = 0;
         for (peer, seed) in [(&mut *connecting, SEEDS[1]), (&mut *accepting, SEEDS[0])] {
-            let sum: u64 = Plan::new(seed, self.messages()).map(|m| u64::from(m.length)).sum();
+            let sum: u64 = Plan::new(seed, self.messages())
+                .map(|m| u64::from(m.length))
+                .sum();
             let line = peer.wait("received", until)?;
             let expected = format!("received messages={} bytes={sum}", self.messages());
             if line != expected {
@@ -185,20 +212,34 @@ impl Case {
     /// The relay's two sides face the ports 9899 and 9900 of the two peers.
     fn relay(&self) -> Result<Relay, String> {
         let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let left = Side { local: at(9901), peer: at(9899) };
-        let right = Side { local: at(9902), peer: at(9900) };
+        let left = Side {
+            local: at(9901),
+            peer: at(9899),
+        };
+        let right = Side {
+            local: at(9902),
+            peer: at(9900),
+        };
         Relay::start(left, right, SEEDS[0]).map_err(|error| format!("relay: {error}"))
     }
 
     fn capture(&self, programs: &Programs) -> Result<Capture, String> {
         let name = self.to_string().replace('/', "-");
         let file = programs.directory().join(format!("{name}.pcapng"));
-        let interfaces: &[&str] = if self.linux() { &["tap0", "tap1"] } else { &["lo"] };
+        let interfaces: &[&str] = if self.linux() {
+            &["tap0", "tap1"]
+        } else {
+            &["lo"]
+        };
         Capture::start(interfaces, &file)
     }
 
     fn setup(&self, connects: bool) -> Setup {
-        let stack = if connects { self.connecting } else { self.accepting };
+        let stack = if connects {
+            self.connecting
+        } else {
+            self.accepting
+        };
         let (local, remote) = self.addresses(stack);
         let ports = match (self.linux(), self.condition, connects) {
             (true, ..) => (9899, 9899),
@@ -219,7 +260,11 @@ impl Case {
             seed: SEEDS[usize::from(!connects)],
             messages: self.messages(),
             rto_min: if hurried { 100 } else { 0 },
-            max_retrans: if self.condition == Condition::PathDown { 2 } else { 0 },
+            max_retrans: if self.condition == Condition::PathDown {
+                2
+            } else {
+                0
+            },
             impaired: self.condition == Condition::Impaired,
         }
     }
@@ -231,7 +276,11 @@ impl Case {
             return (one.clone(), one);
         }
         let paths = if self.multihomed() { 2 } else { 1 };
-        let side = |host| (1..=paths).map(|path| format!("10.9.{path}.{host}")).collect();
+        let side = |host| {
+            (1..=paths)
+                .map(|path| format!("10.9.{path}.{host}"))
+                .collect()
+        };
         match stack {
             Stack::Linux => (side(2), side(1)),
             _ => (side(1), side(2)),

@@ -42,10 +42,17 @@ pub fn inside<R: Send>(body: impl FnOnce() -> Result<R, String> + Send) -> Resul
 ///
 /// What it says when it fails.
 pub fn ip(arguments: &[&str]) -> Result<(), String> {
-    let output = Command::new("ip").args(arguments).output().map_err(|error| format!("ip: {error}"))?;
+    let output = Command::new("ip")
+        .args(arguments)
+        .output()
+        .map_err(|error| format!("ip: {error}"))?;
     match output.status.success() {
         true => Ok(()),
-        false => Err(format!("ip {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim())),
+        false => Err(format!(
+            "ip {}: {}",
+            arguments.join(" "),
+            String::from_utf8_lossy(&output.stderr).trim()
+        )),
     }
 }
 

@@ -128,7 +128,13 @@ impl Setup {
             Stack::Linux => {
                 let linux = programs.linux()?;
                 let mut command = with(&linux.kernel);
-                guest::prepare(&mut command, linux, self.local.len(), self.impaired, programs.directory());
+                guest::prepare(
+                    &mut command,
+                    linux,
+                    self.local.len(),
+                    self.impaired,
+                    programs.directory(),
+                );
                 command
             }
         };
@@ -154,9 +160,14 @@ impl Peer {
     /// Its program is missing or cannot be started.
     pub fn start(setup: &Setup, programs: &Programs) -> Result<Self, String> {
         let mut command = setup.command(programs)?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
         command.process_group(0);
-        let mut child = command.spawn().map_err(|error| format!("{}: {error}", setup.stack))?;
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("{}: {error}", setup.stack))?;
         let out = child.stdout.take().ok_or("no standard output")?;
         let (sender, lines) = channel();
         std::thread::spawn(move || {
@@ -167,7 +178,11 @@ impl Peer {
                 }
             }
         });
-        let side = if setup.connects { "connecting" } else { "accepting" };
+        let side = if setup.connects {
+            "connecting"
+        } else {
+            "accepting"
+        };
         Ok(Self {
             name: format!("{} ({side})", setup.stack),
             child,
@@ -198,8 +213,12 @@ impl Peer {
                         return Ok(line);
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => return Err(self.waited_for(begin, "the time is over")),
-                Err(RecvTimeoutError::Disconnected) => return Err(self.waited_for(begin, "it ended")),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(self.waited_for(begin, "the time is over"));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(self.waited_for(begin, "it ended"));
+                }
             }
         }
     }

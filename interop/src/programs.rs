@@ -87,7 +87,8 @@ impl Programs {
         let built = self.pion.get_or_init(|| {
             let out = self.directory.join("pion-peer");
             let mut go = Command::new(if Path::new(GO).exists() { GO } else { "go" });
-            go.current_dir(root().join("peers/pion")).args(["build", "-o"]);
+            go.current_dir(root().join("peers/pion"))
+                .args(["build", "-o"]);
             run(go.arg(&out).arg(".")).map(|()| out)
         });
         built.as_deref().map_err(Clone::clone)
@@ -107,7 +108,12 @@ impl Programs {
             if !kernel.exists() {
                 return Err(format!("there is no {}", kernel.display()));
             }
-            Ok(Linux { kernel, preload, init, modules: modules()? })
+            Ok(Linux {
+                kernel,
+                preload,
+                init,
+                modules: modules()?,
+            })
         });
         built.as_ref().map_err(Clone::clone)
     }
@@ -116,7 +122,8 @@ impl Programs {
         let out = self.directory.join(name);
         let mut cc = Command::new("cc");
         cc.current_dir(root().join("peers"));
-        cc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&out);
+        cc.args(["-O2", "-Wall", "-Wextra", "-Werror", "-o"])
+            .arg(&out);
         run(cc.args(sources).args(arguments)).map(|()| out)
     }
 }
@@ -126,10 +133,15 @@ const GO: &str = "/usr/local/go/bin/go";
 
 fn run(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| format!("{name}: {error}"))?;
+    let output = command
+        .output()
+        .map_err(|error| format!("{name}: {error}"))?;
     match output.status.success() {
         true => Ok(()),
-        false => Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        false => Err(format!(
+            "{name}: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        )),
     }
 }
 
@@ -149,7 +161,8 @@ fn modules() -> Result<Vec<PathBuf>, String> {
         "net/sched/cls_matchall",
     ];
     let place = Path::new("/usr/lib/uml/modules");
-    let versions = std::fs::read_dir(place).map_err(|error| format!("{}: {error}", place.display()))?;
+    let versions =
+        std::fs::read_dir(place).map_err(|error| format!("{}: {error}", place.display()))?;
     let version = versions.flatten().map(|entry| entry.path()).max();
     let version = version.ok_or_else(|| format!("{} is empty", place.display()))?;
     // What a later kernel has built in is no file.

@@ -83,7 +83,10 @@ impl Relay {
 
     /// Datagrams lost and late until now.
     pub fn counts(&self) -> (u64, u64) {
-        (self.lost.load(Ordering::Relaxed), self.late.load(Ordering::Relaxed))
+        (
+            self.lost.load(Ordering::Relaxed),
+            self.late.load(Ordering::Relaxed),
+        )
     }
 }
 

@@ -60,7 +60,9 @@ impl Skips {
         match (self.reason(case), outcome) {
             (None, outcome) => outcome.map(Some),
             (Some(_), Err(_)) => Ok(None),
-            (Some(reason), Ok(_)) => Err(format!("the skip is stale, the case passes; it says: {reason}")),
+            (Some(reason), Ok(_)) => Err(format!(
+                "the skip is stale, the case passes; it says: {reason}"
+            )),
         }
     }
 }
@@ -87,7 +89,11 @@ mod tests {
         let twice = format!("{ONE}{ONE}");
         assert!(Skips::read(&twice, &known).unwrap_err().contains("twice"));
         let empty = ONE.replace("the peer does not know the chunk", "later");
-        assert!(Skips::read(&empty, &known).unwrap_err().contains("says nothing"));
+        assert!(
+            Skips::read(&empty, &known)
+                .unwrap_err()
+                .contains("says nothing")
+        );
         assert!(Skips::read(&ONE.replace("reason", "why"), &known).is_err());
     }
 }

@@ -189,7 +189,10 @@ impl Checker {
     pub fn check(&mut self, message: Received<'_>) -> Result<(), String> {
         let data = message.data;
         if data.len() < HEADER as usize {
-            return Err(format!("message of {} bytes, shorter than its header", data.len()));
+            return Err(format!(
+                "message of {} bytes, shorter than its header",
+                data.len()
+            ));
         }
         let word = |at: usize| u32::from_be_bytes(data[at..at + 4].try_into().expect("four bytes"));
         let (index, ordinal, length) = (word(0), word(8), word(12));
@@ -209,7 +212,9 @@ impl Checker {
             return wrong(format!("payload protocol identifier {}", message.ppid));
         }
         if message.unordered.is_some_and(|flag| flag != unordered) {
-            return wrong(format!("sent with unordered {unordered}, came with the other"));
+            return wrong(format!(
+                "sent with unordered {unordered}, came with the other"
+            ));
         }
         if sent_hash != hash(&data[HEADER as usize..]) {
             return wrong("another hash".into());
@@ -220,7 +225,9 @@ impl Checker {
         let next = &mut self.next[usize::from(stream)];
         if !unordered {
             if ordinal != *next {
-                return wrong(format!("ordinal {ordinal} on stream {stream}, expected {next}"));
+                return wrong(format!(
+                    "ordinal {ordinal} on stream {stream}, expected {next}"
+                ));
             }
             *next += 1;
         }
@@ -305,7 +312,11 @@ mod tests {
     /// The same figures come out of the peers in C and Go: a case between two languages fails if they do not.
     #[test]
     fn a_seed_is_always_the_same_messages() {
-        let bytes = |seed| Plan::new(seed, 10_000).map(|m| u64::from(m.length)).sum::<u64>();
+        let bytes = |seed| {
+            Plan::new(seed, 10_000)
+                .map(|m| u64::from(m.length))
+                .sum::<u64>()
+        };
         assert_eq!((bytes(1), bytes(2)), (29_946_329, 27_745_960));
         let mut lengths = Plan::new(1, 402).map(|m| m.length);
         assert_eq!(lengths.next(), Some(LARGEST));
@@ -321,9 +332,17 @@ mod tests {
         let mut checker = Checker::new(500);
         let mut take = |m: &Message, change: &dyn Fn(&mut Received<'_>, &mut Vec<u8>)| {
             let mut bytes = m.compose();
-            let mut received = Received { stream: m.stream, ppid: m.ppid(), unordered: Some(m.unordered), data: &[] };
+            let mut received = Received {
+                stream: m.stream,
+                ppid: m.ppid(),
+                unordered: Some(m.unordered),
+                data: &[],
+            };
             change(&mut received, &mut bytes);
-            checker.check(Received { data: &bytes, ..received })
+            checker.check(Received {
+                data: &bytes,
+                ..received
+            })
         };
         let m = &messages[5];
         let wrong = [

@@ -17,22 +17,53 @@ fn cases() -> Vec<Case> {
     use Stack::{Anabranch, Dcsctp, Linux, Pion, Usrsctp};
     use Transport::{Encap, Plain, Raw};
     let mut all = Vec::new();
-    let peers = [(Linux, Encap), (Linux, Raw), (Usrsctp, Encap), (Usrsctp, Plain), (Pion, Plain), (Dcsctp, Plain)];
+    let peers = [
+        (Linux, Encap),
+        (Linux, Raw),
+        (Usrsctp, Encap),
+        (Usrsctp, Plain),
+        (Pion, Plain),
+        (Dcsctp, Plain),
+    ];
     for (stack, transport) in peers {
-        for condition in [Condition::Clean, Condition::Impaired, Condition::PathDown, Condition::Captured] {
+        for condition in [
+            Condition::Clean,
+            Condition::Impaired,
+            Condition::PathDown,
+            Condition::Captured,
+        ] {
             if condition == Condition::PathDown && stack != Linux {
                 continue;
             }
             for (connecting, accepting) in [(Anabranch, stack), (stack, Anabranch)] {
-                all.push(Case { connecting, accepting, transport, condition });
+                all.push(Case {
+                    connecting,
+                    accepting,
+                    transport,
+                    condition,
+                });
             }
         }
     }
     // The peers among themselves: what fails here as well is not this stack's.
-    for (connecting, accepting, transport) in [(Usrsctp, Linux, Encap), (Pion, Dcsctp, Plain), (Dcsctp, Usrsctp, Plain)] {
+    for (connecting, accepting, transport) in [
+        (Usrsctp, Linux, Encap),
+        (Pion, Dcsctp, Plain),
+        (Dcsctp, Usrsctp, Plain),
+    ] {
         for condition in [Condition::Clean, Condition::Impaired] {
-            all.push(Case { connecting, accepting, transport, condition });
-            all.push(Case { connecting: accepting, accepting: connecting, transport, condition });
+            all.push(Case {
+                connecting,
+                accepting,
+                transport,
+                condition,
+            });
+            all.push(Case {
+                connecting: accepting,
+                accepting: connecting,
+                transport,
+                condition,
+            });
         }
     }
     all
@@ -69,8 +100,13 @@ fn main() {
                 let outcome = case.run(programs);
                 results.lock().unwrap()[place] = Some(outcome.clone());
                 match skips.judge(&name, outcome)? {
-                    Some(outcome) => println!("{name}: {:.1} s {}", outcome.seconds, outcome.remark),
-                    None => println!("{name}: skipped: {}", skips.reason(&name).unwrap_or_default()),
+                    Some(outcome) => {
+                        println!("{name}: {:.1} s {}", outcome.seconds, outcome.remark)
+                    }
+                    None => println!(
+                        "{name}: skipped: {}",
+                        skips.reason(&name).unwrap_or_default()
+                    ),
                 }
                 Ok(())
             }),
@@ -94,7 +130,10 @@ fn report(cases: &[Case], results: &[Option<Result<Outcome, String>>], skips: &S
             (None, _) => format!("| {name} | not run | | | |\n"),
             (Some(Ok(o)), _) => {
                 let megabytes = o.bytes as f64 / 1e6;
-                format!("| {name} | passed | {:.1} | {megabytes:.1} | {} |\n", o.seconds, o.remark)
+                format!(
+                    "| {name} | passed | {:.1} | {megabytes:.1} | {} |\n",
+                    o.seconds, o.remark
+                )
             }
             (Some(Err(_)), Some(reason)) => format!("| {name} | skipped | | | {reason} |\n"),
             (Some(Err(error)), None) => format!("| {name} | **failed** | | | {error} |\n"),

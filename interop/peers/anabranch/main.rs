@@ -7,17 +7,27 @@ use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received, S
 use anabranch_net::{Association, AssociationEvent, Carrier, Config, Endpoint, Peer, SendOptions};
 
 fn addresses(text: &str) -> Result<Vec<IpAddr>, String> {
-    let one = |part: &str| part.parse().map_err(|_| format!("not an IP address: {part}"));
+    let one = |part: &str| {
+        part.parse()
+            .map_err(|_| format!("not an IP address: {part}"))
+    };
     text.split(',').map(one).collect()
 }
 
 fn config(arguments: &Arguments) -> Result<Config, String> {
-    let (port, peer_port) = (arguments.number("local-udp")?, arguments.number("remote-udp")?);
+    let (port, peer_port) = (
+        arguments.number("local-udp")?,
+        arguments.number("remote-udp")?,
+    );
     let carrier = match arguments.text("transport") {
         "encap" => Carrier::Encapsulated { port, peer_port },
         "plain" => Carrier::Udp { port, peer_port },
         "raw" => Carrier::Ip,
-        other => return Err(format!("transport {other}: this peer has encap, plain and raw")),
+        other => {
+            return Err(format!(
+                "transport {other}: this peer has encap, plain and raw"
+            ));
+        }
     };
     let mut config = Config {
         port: arguments.number("port")?,
@@ -49,8 +59,14 @@ async fn associate(arguments: &Arguments) -> Result<Association, String> {
     println!("ready");
     let association = match arguments.connects {
         true => {
-            let peer = Peer::new(addresses(arguments.text("remote"))?, arguments.number("port")?);
-            endpoint.connect(peer).await.map_err(|error| error.to_string())?
+            let peer = Peer::new(
+                addresses(arguments.text("remote"))?,
+                arguments.number("port")?,
+            );
+            endpoint
+                .connect(peer)
+                .await
+                .map_err(|error| error.to_string())?
         }
         false => endpoint.accept().await.map_err(|error| error.to_string())?,
     };
@@ -60,8 +76,13 @@ async fn associate(arguments: &Arguments) -> Result<Association, String> {
 
 async fn send(association: Arc<Association>, seed: u64, count: u32) -> Result<(), String> {
     for message in Plan::new(seed, count) {
-        let options = SendOptions { ppid: message.ppid(), unordered: message.unordered };
-        let sent = association.send(message.stream, message.compose(), options).await;
+        let options = SendOptions {
+            ppid: message.ppid(),
+            unordered: message.unordered,
+        };
+        let sent = association
+            .send(message.stream, message.compose(), options)
+            .await;
         sent.map_err(|error| format!("send of message {}: {error}", message.index))?;
     }
     println!("sent messages={count}");
@@ -89,11 +110,16 @@ async fn run(arguments: Arguments) -> Result<(), String> {
         if arguments.connects && checker.complete() {
             let sender = sender.take().ok_or("nothing left to send")?;
             sender.await.map_err(|error| error.to_string())??;
-            association.shutdown().await.map_err(|error| error.to_string())?;
+            association
+                .shutdown()
+                .await
+                .map_err(|error| error.to_string())?;
             return Ok(());
         }
         let received = association.recv().await;
-        let after = |error: &dyn std::fmt::Display| format!("after {} messages: {error}", checker.total().0);
+        let after = |error: &dyn std::fmt::Display| {
+            format!("after {} messages: {error}", checker.total().0)
+        };
         let Some(message) = received.map_err(|error| after(&error))? else {
             break;
         };
@@ -106,7 +132,10 @@ async fn run(arguments: Arguments) -> Result<(), String> {
     }
     match checker.complete() {
         true => Ok(()),
-        false => Err(format!("over after {} messages of {count}", checker.total().0)),
+        false => Err(format!(
+            "over after {} messages of {count}",
+            checker.total().0
+        )),
     }
 }
 

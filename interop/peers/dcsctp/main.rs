@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use anabranch_interop::programs::receive_room;
 use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received};
 use dcsctp::api::{
-    DcSctpSocket, ErrorKind, Message, Options, PpId, SendError, SendOptions, SocketEvent, SocketTime, StreamId,
+    DcSctpSocket, ErrorKind, Message, Options, PpId, SendError, SendOptions, SocketEvent,
+    SocketTime, StreamId,
 };
 
 /// The longest wait, so that a queue that has emptied is refilled.
@@ -32,8 +33,13 @@ struct Peer {
 impl Peer {
     fn new(arguments: Arguments) -> Result<Self, String> {
         let address = |end: &str| {
-            let text = format!("{}:{}", arguments.text(end), arguments.text(&format!("{end}-udp")));
-            text.parse::<SocketAddr>().map_err(|_| format!("not an address: {text}"))
+            let text = format!(
+                "{}:{}",
+                arguments.text(end),
+                arguments.text(&format!("{end}-udp"))
+            );
+            text.parse::<SocketAddr>()
+                .map_err(|_| format!("not an address: {text}"))
         };
         if arguments.text("transport") != "plain" {
             return Err("this peer has transport=plain".into());
@@ -79,7 +85,8 @@ impl Peer {
         }
         let mut shut = false;
         while !self.closed {
-            self.sctp.advance_time(SocketTime::zero() + self.begin.elapsed());
+            self.sctp
+                .advance_time(SocketTime::zero() + self.begin.elapsed());
             if self.established && !self.sent {
                 self.send()?;
             }
@@ -139,7 +146,9 @@ impl Peer {
                     println!("established");
                 }
                 SocketEvent::OnClosed() => self.closed = true,
-                SocketEvent::OnAborted(kind, text) => return Err(format!("aborted: {kind:?}: {text}")),
+                SocketEvent::OnAborted(kind, text) => {
+                    return Err(format!("aborted: {kind:?}: {text}"));
+                }
                 // Said a second time: `send` has returned it.
                 SocketEvent::OnError(ErrorKind::ResourceExhaustion, _) => (),
                 // A stack without RFC 3758 may say so in an ERROR (RFC 9260 §3.2.1), and all goes on.
@@ -170,9 +179,13 @@ impl Peer {
         let until = self.sctp.poll_timeout() - SocketTime::zero();
         let wait = until.saturating_sub(self.begin.elapsed()).min(PATIENCE);
         let wait = wait.max(Duration::from_micros(100));
-        self.udp.set_read_timeout(Some(wait)).map_err(|e| e.to_string())?;
+        self.udp
+            .set_read_timeout(Some(wait))
+            .map_err(|e| e.to_string())?;
         match self.udp.recv_from(&mut datagram) {
-            Ok((length, from)) if from == self.remote => self.sctp.handle_input(&datagram[..length]),
+            Ok((length, from)) if from == self.remote => {
+                self.sctp.handle_input(&datagram[..length])
+            }
             Ok(_) => (),
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock

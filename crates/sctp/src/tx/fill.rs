@@ -109,6 +109,7 @@ impl Sender {
         chunk.transmissions += 1;
         chunk.sent_at = now;
         chunk.path = id;
+        chunk.moved |= from != id;
         self.outstanding.set_state(tsn, ChunkState::InFlight);
         let (bytes, rwnd) = (
             self.profile.cwnd_counts.bytes(length),
@@ -250,6 +251,7 @@ impl Sender {
             fragment,
             state: ChunkState::InFlight,
             path: id,
+            moved: false,
             sent_at: now,
             transmissions: 1,
             missing_reports: 0,
