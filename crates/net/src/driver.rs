@@ -133,13 +133,13 @@ impl Driver {
             if arrival.packets.is_empty() {
                 self.arrivals.pop_front();
             }
-            state.statistics.packets_received += 1;
             if let Carrier::Udp { peer_port, .. } = self.shared.carrier
                 && from.port() != peer_port
             {
                 self.foreign += 1;
                 continue;
             }
+            state.statistics.packets_received += 1;
             if let Some(observer) = &mut state.observer {
                 observer.packet(&Seen {
                     at: now,

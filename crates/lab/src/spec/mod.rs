@@ -13,6 +13,7 @@ pub mod problem;
 pub mod quantity;
 pub mod resolve;
 pub mod schema;
+pub mod transport;
 pub mod tree;
 pub mod validate;
 mod validate_output;

@@ -58,8 +58,8 @@ impl Socket {
             (Type::DGRAM, Protocol::UDP)
         };
         let socket = RawSocket::new(domain, kind, Some(protocol)).map_err(failed)?;
-        // Both families have sockets of their own, so that an address always is what it looks like.
-        if address.is_ipv6() {
+        // Both families have sockets of their own, so that an address always is what it looks like. Raw ones have anyway.
+        if address.is_ipv6() && !raw {
             socket.set_only_v6(true).map_err(failed)?;
         }
         // What the system does not grant is done without.
