@@ -111,6 +111,7 @@ impl Sender {
         chunk.transmissions += 1;
         chunk.sent_at = now;
         chunk.path = id;
+        chunk.moved |= from != id;
         self.outstanding.set_state(tsn, ChunkState::InFlight);
         let (bytes, rwnd) = (
             self.profile.cwnd_counts.bytes(length),
@@ -256,6 +257,7 @@ impl Sender {
             fragment,
             state: ChunkState::InFlight,
             path: id,
+            moved: false,
             sent_at: now,
             transmissions: 1,
             missing_reports: 0,
