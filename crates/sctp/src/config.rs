@@ -43,7 +43,8 @@ pub struct Config {
     pub profile: Profile,
     /// The congestion control algorithm of every path; see [`sctp_algorithms::ALGORITHMS`].
     pub congestion: &'static Algorithm,
-    /// The numbers of algorithms that have their own, but those of `rsctp`, which are switches of the profile.
+    /// The numbers of algorithms that have their own, but those of `binomial` and `rsctp`, which are switches
+    /// of the profile.
     pub tuning: Tuning,
     /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
     pub addresses: Vec<IpAddr>,
@@ -202,6 +203,7 @@ impl Config {
     /// A congestion controller for a new path to `remote`.
     pub(crate) fn new_congestion_control(&self, remote: IpAddr) -> Box<dyn CongestionControl> {
         let tuning = Tuning {
+            binomial: self.profile.binomial_parameters(),
             rsctp: self.profile.rsctp_parameters(),
             ..self.tuning
         };

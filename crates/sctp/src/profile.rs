@@ -5,15 +5,17 @@
 mod switch;
 mod values;
 
+pub use anabranch_congestion::binomial::Exponent;
 pub use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
 pub use switch::{Switch, SwitchError};
 pub use values::{
-    AssociationErrors, Counts, DormantPath, FailedPathProbing, FastRecovery, Fraction,
+    AssociationErrors, Counts, DormantPath, Factor, FailedPathProbing, FastRecovery, Fraction,
     HeartbeatLoss, Htna, IdleDecay, InitialCwnd, MaxBurst, ProbeSize, RetransmissionPath, Span,
     WhenFull, WindowUnit,
 };
 
+use anabranch_congestion::binomial::BinomialParameters;
 use anabranch_congestion::rsctp::RsctpParameters;
 use anabranch_transport::time::SECOND;
 use switch::SwitchValue;
@@ -172,6 +174,14 @@ switches! {
     /// The SACK that answers a duplicate starts the count to every second packet anew, as any SACK does; in ns-2.35 the
     /// packet still counts, so that the next one is acknowledged too.
     duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2";
+    /// The exponent k of the congestion control `binomial`, whose window grows by `alpha / cwnd^k` in a round trip.
+    binomial_k: Exponent, "ho2008 §2.2";
+    /// The exponent l of `binomial`, whose window falls by `beta cwnd^l` at a loss; `k + l = 1` shares fairly with TCP.
+    binomial_l: Exponent, "ho2008 §2.2";
+    /// Alpha of `binomial`, in segments.
+    binomial_alpha: Factor, "ho2008 §2.2";
+    /// Beta of `binomial`, in segments.
+    binomial_beta: Fraction, "ho2008 §2.2";
     /// Offer RSCTP in INIT and INIT ACK. Where both ends do, HEARTBEATs carry time and chunk count, and their answers what
     /// the receiver measured; otherwise the association is plain SCTP. What a sender makes of it is the business of
     /// the congestion control `rsctp` and of `rsctp_path_switch`.
@@ -270,6 +280,10 @@ impl Profile {
             failed_path_probing: FailedPathProbing::Interval,
             association_errors: AssociationErrors::PathInUse,
             hb_max_burst: 1,
+            binomial_k: Exponent::HALF,
+            binomial_l: Exponent::HALF,
+            binomial_alpha: Factor(1.0),
+            binomial_beta: Fraction(0.5),
             rsctp: false,
             rsctp_primary_interval: Span(SECOND),
             rsctp_secondary_interval: Span(4 * SECOND),
@@ -285,6 +299,12 @@ impl Profile {
             rsctp_heartbeat_loss: HeartbeatLoss::Ignored,
             rsctp_loss_gain: Fraction(1.0),
         }
+    }
+
+    /// The numbers of the congestion control `binomial`; SQRT at first.
+    pub fn binomial_parameters(&self) -> BinomialParameters {
+        let (alpha, beta) = (self.binomial_alpha.0, self.binomial_beta.0);
+        BinomialParameters::of(self.binomial_k, self.binomial_l, alpha, beta)
     }
 
     /// The numbers of the congestion control `rsctp`.

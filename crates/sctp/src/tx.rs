@@ -113,6 +113,10 @@ struct Burst {
     began: Nanos,
     /// The user gave a message, which is an occasion of its own at a later time.
     message_given: bool,
+    /// Under [`MaxBurst::AfterFastRetransmit`]: the packet of a timeout counts towards what the next SACK lets go.
+    carried: bool,
+    /// Retransmissions have begun on this occasion.
+    retransmitting: bool,
 }
 
 impl Burst {
@@ -121,6 +125,7 @@ impl Burst {
         *self = Burst {
             began: now,
             armed: self.armed,
+            packets: if self.carried { self.packets } else { 0 },
             ..Burst::default()
         };
     }

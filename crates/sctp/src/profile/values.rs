@@ -1,5 +1,6 @@
 //! What a switch can be set to.
 
+use anabranch_congestion::binomial::Exponent;
 use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
 use anabranch_congestion::sctp_newreno::UnfilledCredit;
 use anabranch_transport::{Nanos, time};
@@ -264,6 +265,38 @@ impl SwitchValue for Span {
 
     fn show(&self) -> String {
         format!("{} s", time::seconds(self.0))
+    }
+}
+
+/// A factor: a number above 0 and at most 1000.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Factor(
+    /// The number.
+    pub f64,
+);
+
+impl SwitchValue for Factor {
+    const ALLOWED: &'static str = "a number above 0 and at most 1000";
+
+    fn parse(text: &str) -> Option<Self> {
+        let number = text.parse().ok()?;
+        (number > 0.0 && number <= 1_000.0).then_some(Factor(number))
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+impl SwitchValue for Exponent {
+    const ALLOWED: &'static str = Exponent::ALLOWED;
+
+    fn parse(text: &str) -> Option<Self> {
+        Exponent::from_value(text.parse().ok()?)
+    }
+
+    fn show(&self) -> String {
+        self.value().to_string()
     }
 }
 

@@ -162,6 +162,9 @@ impl Sender {
             MaxBurst::Off => {}
             MaxBurst::EachSack => self.burst.packets += 1,
             MaxBurst::AfterFastRetransmit if self.burst.armed => {
+                if !std::mem::replace(&mut self.burst.retransmitting, true) {
+                    self.burst.packets = 0;
+                }
                 if self.burst.packets >= self.profile.max_burst {
                     self.burst.armed = false;
                     self.gate_closed = self.outstanding.first_marked().is_some();

@@ -10,7 +10,7 @@ use super::gaps::Run;
 use super::outstanding::ChunkState;
 use super::{Sender, trace_window, window};
 use crate::path::{PathId, Paths};
-use crate::profile::{FastRecovery, Htna};
+use crate::profile::{FastRecovery, Htna, MaxBurst};
 
 /// What an expiry of T3-rtx meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,12 @@ impl Sender {
         };
         let mut marked = 0;
         let mut hole_start = cumulative.next();
-        for run in blocks {
+        // A limit that is remembered can lie beyond the blocks of a SACK that was overtaken on another path.
+        let beyond = Run {
+            start: limit.distance_from(cumulative),
+            end: limit.distance_from(cumulative),
+        };
+        for run in blocks.iter().chain(std::iter::once(&beyond)) {
             let hole_end = cumulative.add(run.start);
             let end = if hole_end.lt(limit) { hole_end } else { limit };
             let mut tsn = if hole_start.lt(self.reportable_from) {
@@ -332,7 +337,9 @@ impl Sender {
         }
         self.one_packet = true;
         self.gate_closed = false;
+        self.burst.carried = false;
         self.burst.restart(now);
+        self.burst.carried = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
         self.trace_flight(now, id, paths.get(id), trace);
         let answered = self.probe.is_some_and(|probe| probe.answered);
         if let Some(probe) = &mut self.probe {
