@@ -45,6 +45,7 @@ A run that was interrupted goes on where it stopped when it is started again.")]
   anabranch run my.toml
   anabranch run my.toml --set rate='4 Mbit/s' --set link.satellite.delay='270 ms' --out fast
   anabranch run my.toml --capture satellite=satellite.pcapng
+  anabranch run failover                      an example that needs no file: a path dies in mid transfer
 
 `--set` names a parameter of the spec, or a key by its path, where nodes, links, flows and experiments go by
 their names. Without a unit in quotes the shell would cut a value in two.")]
@@ -92,7 +93,7 @@ pub struct Reproduce {
 /// `run`.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The spec, a TOML file.
+    /// The spec, a TOML file; or the name of an example: `own`, `failover`.
     #[arg(value_name = "SPEC.toml")]
     pub spec: PathBuf,
     /// Write the packets of a link, in the first run, to a file that Wireshark opens (repeatable).
