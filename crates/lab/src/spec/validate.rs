@@ -272,7 +272,7 @@ pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> O
         c.not_among(
             path,
             &format!("found {name:?}, but no node has this name"),
-            name,
+            group,
             node_names(spec),
         );
     }
