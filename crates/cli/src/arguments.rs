@@ -6,7 +6,9 @@ use std::str::FromStr;
 use anabranch_lab::spec::quantity::{Amount, Probability, Rate, Size, Span};
 use clap::{Args, Parser, Subcommand};
 
-/// Reproduces published comparisons of SCTP and TCP, and runs experiments of your own.
+use crate::wire::arguments::WireCommand;
+
+/// Reproduces published comparisons of SCTP and TCP, runs experiments of your own, and speaks SCTP on real sockets.
 #[derive(Debug, Parser)]
 #[command(
     name = "anabranch",
@@ -18,7 +20,9 @@ use clap::{Args, Parser, Subcommand};
   anabranch show alamgir2002                  its tables in the terminal
   anabranch run my.toml --set rate='4 Mbit/s' an experiment of your own
   anabranch advise --rtt 560ms --rate 10Mbit --loss 1%
-                                              which buffer, how many streams, which congestion control"
+                                              which buffer, how many streams, which congestion control
+  anabranch serve sink                        the same SCTP on real sockets: a server ...
+  anabranch perf 127.0.0.1                    ... and what reaches it"
 )]
 pub struct Arguments {
     /// What to do.
@@ -71,6 +75,9 @@ docs/ADVISE.md tells how it is found, and what it does not know.")]
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+    /// Commands on real sockets.
+    #[command(flatten)]
+    Wire(WireCommand),
     /// Print the JSON Schema of a spec, for editors.
     #[command(after_help = "Examples:
   anabranch schema > anabranch.schema.json

@@ -40,6 +40,8 @@ pub enum Failure {
     Show(Box<OutputError>),
     /// Tables, figures or the report could not be written; the runs are in the directory.
     Outputs(Box<OutputError>, PathBuf),
+    /// Something failed on real sockets.
+    Wire(String),
     /// Standard output does not take more.
     Output(io::Error),
 }
@@ -57,7 +59,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Asked(message) => write!(f, "error: {message}"),
+            Failure::Asked(message) | Failure::Wire(message) => write!(f, "error: {message}"),
             Failure::Spec(error) => error.fmt(f),
             Failure::Search(error) => write!(f, "error: {error}"),
             Failure::Directory(error) => {
@@ -163,10 +165,7 @@ fn read_spec(path: &Path) -> Result<String, Failure> {
     }
     let known: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
     let hint = if missing {
-        format!(
-            "; examples that need no file are: {}",
-            known.join(", ")
-        )
+        format!("; examples that need no file are: {}", known.join(", "))
     } else {
         String::new()
     };

@@ -352,6 +352,9 @@ fn causes() {
                 current: 9899,
                 new: 40000,
             },
+            &[0, 14, 0, 8, 0x26, 0xab, 0x9c, 0x40],
+        ),
+        (
             Cause::ProtocolViolation {
                 information: bytes(b""),
             },
