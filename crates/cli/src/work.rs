@@ -163,10 +163,7 @@ fn read_spec(path: &Path) -> Result<String, Failure> {
     }
     let known: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
     let hint = if missing {
-        format!(
-            "; examples that need no file are: {}",
-            known.join(", ")
-        )
+        format!("; examples that need no file are: {}", known.join(", "))
     } else {
         String::new()
     };

@@ -211,11 +211,31 @@ mod tests {
     #[test]
     fn the_greatest_mean_names_the_x_whose_values_are_kept() {
         let runs = [
-            run(&[("loss", Value::Integer(0)), ("k", Value::Integer(1))], 0, 9.0),
-            run(&[("loss", Value::Integer(0)), ("k", Value::Integer(1))], 1, 1.0),
-            run(&[("loss", Value::Integer(5)), ("k", Value::Integer(1))], 0, 6.0),
-            run(&[("loss", Value::Integer(5)), ("k", Value::Integer(1))], 1, 5.0),
-            run(&[("loss", Value::Integer(5)), ("k", Value::Integer(2))], 0, -1.0),
+            run(
+                &[("loss", Value::Integer(0)), ("k", Value::Integer(1))],
+                0,
+                9.0,
+            ),
+            run(
+                &[("loss", Value::Integer(0)), ("k", Value::Integer(1))],
+                1,
+                1.0,
+            ),
+            run(
+                &[("loss", Value::Integer(5)), ("k", Value::Integer(1))],
+                0,
+                6.0,
+            ),
+            run(
+                &[("loss", Value::Integer(5)), ("k", Value::Integer(1))],
+                1,
+                5.0,
+            ),
+            run(
+                &[("loss", Value::Integer(5)), ("k", Value::Integer(2))],
+                0,
+                -1.0,
+            ),
         ];
         let derived = Derived::Greatest {
             id: "g".into(),
@@ -230,11 +250,19 @@ mod tests {
             .iter()
             .map(|run| {
                 let k = run.point[0].1.to_string();
-                (k, run.replication, run.value("s", "most").unwrap_or(f64::NAN))
+                (
+                    k,
+                    run.replication,
+                    run.value("s", "most").unwrap_or(f64::NAN),
+                )
             })
             .collect();
         // The greatest single value, 9, belongs to a mean of 5.
-        let expected = [("1".to_owned(), 0, 6.0), ("1".to_owned(), 1, 5.0), ("2".to_owned(), 0, -1.0)];
+        let expected = [
+            ("1".to_owned(), 0, 6.0),
+            ("1".to_owned(), 1, 5.0),
+            ("2".to_owned(), 0, -1.0),
+        ];
         assert_eq!(found, expected);
     }
 

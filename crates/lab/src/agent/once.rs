@@ -63,7 +63,11 @@ mod tests {
         for number in [1, 0, 4, 1, 4, 0] {
             once.deliver(number);
         }
-        assert_eq!((once.repeated(), once.missing()), (3, 2), "2 and 3 are missing");
+        assert_eq!(
+            (once.repeated(), once.missing()),
+            (3, 2),
+            "2 and 3 are missing"
+        );
         once.deliver(3);
         once.deliver(2);
         assert_eq!((once.repeated(), once.missing()), (3, 0));

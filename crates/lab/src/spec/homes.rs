@@ -46,9 +46,7 @@ pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
         let path = format!("{path}.paths.{index}");
         check_end(c, spec, &one.from, &flow.from, &format!("{path}.from"));
         check_end(c, spec, &one.to, &flow.to, &format!("{path}.to"));
-        let again = flow.paths[..index]
-            .iter()
-            .any(|other| other.to == one.to);
+        let again = flow.paths[..index].iter().any(|other| other.to == one.to);
         if again {
             let message = format!(
                 "a second path arrives at {:?}; SCTP has one path to each address of the peer",

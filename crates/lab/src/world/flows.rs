@@ -12,8 +12,8 @@ use anabranch_sim::{Attachment, BuildError, LinkId, NodeId, Seed, World, start_t
 use anabranch_tcp::Ports;
 use anabranch_transport::{Nanos, Path};
 
-use super::record::Recording;
 use super::homes;
+use super::record::Recording;
 use super::topology::{end, member_name};
 use crate::agent::inspect::Watched;
 use crate::agent::once::Once;

@@ -38,7 +38,9 @@ pub enum AddressError {
         second: String,
     },
     /// More networks, or larger ones, than the range of addresses holds.
-    #[error("the paths need {networks} networks of up to {hosts} hosts, more than 172.16.0.0/12 holds")]
+    #[error(
+        "the paths need {networks} networks of up to {hosts} hosts, more than 172.16.0.0/12 holds"
+    )]
     TooMany {
         /// Networks.
         networks: usize,

@@ -15,11 +15,7 @@ pub fn set_timeouts(
     config.rto_initial = initial.or(config.rto_initial);
     config.rto_min = min.unwrap_or(config.rto_min);
     config.rto_max = max.unwrap_or(config.rto_max);
-    let keys = [
-        ("rto_initial", initial),
-        ("rto_min", min),
-        ("rto_max", max),
-    ];
+    let keys = [("rto_initial", initial), ("rto_min", min), ("rto_max", max)];
     for (key, _) in keys.iter().filter(|(_, value)| *value == Some(0)) {
         let message = "found a timeout of 0; everything would be lost at once".to_owned();
         complain(key, message, "", &[]);

@@ -64,11 +64,15 @@ workload = {{ kind = "bulk" }}
     )
 }
 
-const CROSSWISE: &str = r#"paths = [{ from = "near-2", to = "far-2" }, { from = "near-1", to = "far-1" }]"#;
+const CROSSWISE: &str =
+    r#"paths = [{ from = "near-2", to = "far-2" }, { from = "near-1", to = "far-1" }]"#;
 const SCTP: &str = r#"transport = { protocol = "sctp" }"#;
 
 fn both(paths: &str) -> String {
-    flow("both", &format!("from = \"sender\"\ncount = 2\n{paths}\n{SCTP}"))
+    flow(
+        "both",
+        &format!("from = \"sender\"\ncount = 2\n{paths}\n{SCTP}"),
+    )
 }
 
 /// The pairs of addresses of each member of each flow.
@@ -130,17 +134,21 @@ fn the_first_path_named_is_the_first() {
             .address(node, link, Family::V4)
             .expect("an address")
     };
-    assert_eq!(built(&spec(&both(CROSSWISE)).expect("a spec")), named[0][0][0]);
+    assert_eq!(
+        built(&spec(&both(CROSSWISE)).expect("a spec")),
+        named[0][0][0]
+    );
 }
 
 #[test]
 fn a_host_has_each_network_once() {
     // One flow pairs near-1 with far-1, the other near-2 with it: both of the sender's would be in one network.
-    let straight = r#"paths = [{ from = "near-1", to = "far-1" }, { from = "near-2", to = "far-2" }]"#;
-    let crossed = r#"paths = [{ from = "near-2", to = "far-1" }, { from = "near-1", to = "far-2" }]"#;
-    let one = |name: &str, paths: &str| {
-        flow(name, &format!("from = \"sender[0]\"\n{paths}\n{SCTP}"))
-    };
+    let straight =
+        r#"paths = [{ from = "near-1", to = "far-1" }, { from = "near-2", to = "far-2" }]"#;
+    let crossed =
+        r#"paths = [{ from = "near-2", to = "far-1" }, { from = "near-1", to = "far-2" }]"#;
+    let one =
+        |name: &str, paths: &str| flow(name, &format!("from = \"sender[0]\"\n{paths}\n{SCTP}"));
     let flows = one("a", straight) + &one("b", crossed);
     let error = spec(&flows).expect_err("no addresses");
     assert!(error.contains("two interfaces of \"sender[0]\""), "{error}");
