@@ -95,6 +95,9 @@ switches! {
     /// Fast retransmit of the earliest outstanding chunk restarts T3-rtx only if other data is in flight (ns-2.35);
     /// the texts restart it always.
     fast_retransmit_restarts_idle_t3: bool, "RFC 9260 §7.2.4 (4)";
+    /// T3-rtx of a path starts again when the cumulative point passes any chunk last sent there (ns-2.35); by the texts
+    /// when the earliest outstanding one there is acknowledged, which over one path is the same.
+    cumulative_restarts_t3: bool, "RFC 9260 §6.3.2 R3";
     /// Where a retransmission goes when the peer has several addresses: `alternate_after_timeout`, and after missing
     /// reports where it was sent (RFC 4960 and 9260); always an `alternate_path` (RFC 2960, ns-2.35's rtxToAlt_ 1); or
     /// the `same_path` while that is active.
@@ -250,6 +253,7 @@ impl Profile {
             retransmissions_wait_for_sack: false,
             bundle_new_with_retransmissions: true,
             fast_retransmit_restarts_idle_t3: true,
+            cumulative_restarts_t3: false,
             retransmission_path: RetransmissionPath::AlternateOnTimeout,
             initial_cwnd: InitialCwnd::Rfc9260,
             initial_ssthresh: 1 << 30,
@@ -364,6 +368,7 @@ impl Profile {
             retransmissions_wait_for_sack: true,
             bundle_new_with_retransmissions: false,
             fast_retransmit_restarts_idle_t3: false,
+            cumulative_restarts_t3: true,
             retransmission_path: RetransmissionPath::Alternate,
             initial_cwnd: InitialCwnd::Rfc4960,
             initial_ssthresh: 65536,

@@ -86,6 +86,8 @@ pub struct Sender {
     one_packet: bool,
     /// Retransmissions wait for the next SACK.
     gate_closed: bool,
+    /// New data waits for the next SACK: a timeout was no occasion to send it.
+    timed_out: bool,
     probe: Option<Probing>,
     statistics: SenderStatistics,
     burst: Burst,
@@ -153,6 +155,7 @@ impl Sender {
             reportable_from: initial_tsn,
             one_packet: false,
             gate_closed: false,
+            timed_out: false,
             probe: None,
             statistics: SenderStatistics::default(),
             burst: Burst::default(),
@@ -347,6 +350,7 @@ impl Sender {
     /// Whether there is a new chunk, and the path and its cwnd let it go.
     fn path_allows_new(&self, path: PathId, paths: &Paths) -> bool {
         !self.queue.is_empty()
+            && !self.timed_out
             && self.outstanding.len() < MOST_OUTSTANDING
             && paths.get(path).has_room()
             && self.may_use(path, paths)

@@ -1,6 +1,6 @@
 //! The profile `ns2` over two paths, against traces of ns-2.35's SCTP module with the same packets dropped.
 //!
-//! `ns2/*_paths_*.txt` say how the module was set, which packets of DATA were dropped on which path, and when which TSN
+//! `ns2/two_paths_*.txt` say how the module was set, which packets of DATA were dropped on which path, and when which TSN
 //! went over which path; `ns2/paths.tcl` and `ns2/paths.awk` make them. Sends must come in the same order over the same
 //! paths, at the same times.
 
@@ -291,6 +291,8 @@ macro_rules! traces {
 
 traces! {
     two_paths_alternate
+    two_paths_alternate_heavy
+    two_paths_after_timeout_heavy_delayed
     two_paths_both_lossy_delayed
     two_paths_after_timeout
     two_paths_same

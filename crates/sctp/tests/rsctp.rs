@@ -6,7 +6,8 @@ mod common;
 use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::sctp_algorithms;
 use anabranch_sctp::{
-    Association, AssociationId, Config, Discard, Event, Message, PathId, Profile, StateName,
+    Association, AssociationId, Config, Discard, Event, Message, PathId, PathState, Profile,
+    StateName,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Sample};
@@ -396,6 +397,32 @@ fn the_primary_stays_where_it_should() {
         let (mut next, mut got) = (0, Vec::new());
         transfer(&mut world, (a, z), &mut next, &mut got, 15);
         assert_eq!(of(&world, A, a).paths().primary(), PathId(0));
+        all_arrived(&mut world, z, &mut got, next);
+    }
+}
+
+/// HEARTBEATs that only measure are no errors of a path that carries data: T3-rtx watches it.
+#[test]
+fn lost_heartbeats_of_a_busy_path_are_no_failure() {
+    for loss in ["ignored", "judged"] {
+        let mut world = world(config(|profile| {
+            profile.set("rsctp_heartbeat_loss", loss).expect("a value");
+        }));
+        let (a, z) = world.established();
+        let mut link = links([125_000, 125_000], |_, _| false);
+        let from = world.now + 4 * SECOND;
+        world.fate = Box::new(move |shot| {
+            if shot.at > from && shot.chunks == "HEARTBEAT" {
+                return Fate::Drop;
+            }
+            link(shot)
+        });
+        let (mut next, mut got) = (0, Vec::new());
+        transfer(&mut world, (a, z), &mut next, &mut got, 20);
+        let entry = of(&world, A, a).paths().get(PathId(0));
+        assert_eq!(entry.error_count, 0);
+        assert_eq!(entry.state, PathState::Active);
+        assert_eq!(world.state(A, a), StateName::Established);
         all_arrived(&mut world, z, &mut got, next);
     }
 }

@@ -166,3 +166,17 @@ fn a_path_without_data_gets_the_window_it_could_fill() {
     off.on_feedback(SECOND, &report(Some(BANDWIDTH), false));
     assert_eq!(off.cwnd(), 3_000);
 }
+
+/// Fig. 3-7: "or Heartbeat Ack loss" has a branch under the radio's losses only.
+#[test]
+fn a_lost_heartbeat_shrinks_the_window_only_below_the_estimate() {
+    let mut cc = measured(RsctpParameters::default(), 16);
+    cc.on_heartbeat_lost(SECOND);
+    assert_eq!((cc.cwnd(), cc.ssthresh()), (15_200, 20_000));
+    let mut cc = measured(RsctpParameters::default(), 30);
+    cc.on_heartbeat_lost(SECOND);
+    assert_eq!((cc.cwnd(), cc.ssthresh()), (30_000, 20_000));
+    let mut cc = with(RsctpParameters::default(), 16);
+    cc.on_heartbeat_lost(SECOND);
+    assert_eq!(cc.cwnd(), 16_000, "nothing is known yet");
+}

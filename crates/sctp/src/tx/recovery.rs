@@ -337,6 +337,7 @@ impl Sender {
         }
         self.one_packet = true;
         self.gate_closed = false;
+        self.timed_out = self.profile.retransmissions_wait_for_sack;
         self.burst.carried = false;
         self.burst.restart(now);
         self.burst.carried = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
