@@ -32,8 +32,8 @@ pub enum MeterKind {
         /// Only those sent on this path.
         path: Option<u16>,
     },
-    /// The longest time without a delivery (`weight`, nanoseconds) and when it was over (`sum`, nanoseconds from the
-    /// window's begin; infinite if it was not).
+    /// The longest time without a delivery (`weight`, nanoseconds), and when the last was over that took at least half as
+    /// long (`sum`, nanoseconds from the window's begin; infinite if it was not).
     Silence,
     /// Samples of a probe against what they should be: the mean of |sample - truth| / truth.
     Error {
@@ -188,8 +188,8 @@ impl Meter {
         }
         let since = self.standing.map_or(begin, |(_, last)| last);
         let silence = at.min(end).saturating_sub(since) as f64;
-        if silence > self.weight {
-            self.weight = silence;
+        if silence > 0.0 && silence >= self.weight / 2.0 {
+            self.weight = self.weight.max(silence);
             self.sum = if delivered && at < end {
                 (at - begin) as f64
             } else {
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_ends_with_the_delivery_that_breaks_the_longest() {
+    fn the_last_long_silence_ends_with_the_delivery_that_breaks_it() {
         let window = || Window([Span(2 * SECOND), Span(20 * SECOND)]);
         let heard = |seconds: &[Nanos], end: Nanos| {
             let mut meter = Meter::new(MeterKind::Silence, window());
@@ -323,8 +323,11 @@ mod tests {
             meter.close(end * SECOND);
             (meter.weight / 1e9, meter.sum / 1e9)
         };
-        // 1 s is before the window; silent from 3 to 4, 4 to 9 and 10 to 12 s.
-        assert_eq!(heard(&[1, 3, 4, 9, 10, 12, 13, 16], 20), (5.0, 7.0));
+        // 1 s is before the window; silent for 1, 5, 1 and then for 2 s, and that to the end.
+        let ends = [1, 3, 4, 9, 10, 12, 14, 16, 18];
+        assert_eq!(heard(&ends, 20), (5.0, 7.0));
+        // Silences of 1, 2, 2 and 2 s, as timeouts under a ceiling of 2 s leave them: the last of them counts.
+        assert_eq!(heard(&[3, 5, 7, 9], 9), (2.0, 7.0));
         // What comes after the window's end broke the silence too late.
         assert_eq!(heard(&[3, 25], 30), (17.0, f64::INFINITY));
         assert_eq!(heard(&[], 30), (18.0, f64::INFINITY));

@@ -160,9 +160,9 @@ pub enum Metric {
         /// The flow.
         flow: String,
     },
-    /// When the longest silence of the window was over, in which nothing reached the receiving application, counted from
-    /// the window's begin, s: with a window that begins where a path fails, the time to resume. No value where nothing
-    /// came after it. Mean over the members.
+    /// When the last long silence of the window was over, in which nothing reached the receiving application, counted from
+    /// the window's begin, s: with a window that begins where a path fails, the time to resume. Long is what takes at
+    /// least half the time of the longest. No value where nothing came after it. Mean over the members.
     TimeToResume {
         /// The flow.
         flow: String,
