@@ -50,6 +50,8 @@ A run that was interrupted goes on where it stopped when it is started again.")]
   anabranch run my.toml --set rate='4 Mbit/s' --set link.satellite.delay='270 ms' --out fast
   anabranch run my.toml --capture satellite=satellite.pcapng
   anabranch run failover                      an example that needs no file: a path dies in mid transfer
+  anabranch run examples/geo-real.toml --live real
+                          one experiment simulated, the same one on real sockets
 
 `--set` names a parameter of the spec, or a key by its path, where nodes, links, flows and experiments go by
 their names. Without a unit in quotes the shell would cut a value in two.")]
@@ -106,6 +108,9 @@ pub struct Run {
     /// Write the packets of a link, in the first run, to a file that Wireshark opens (repeatable).
     #[arg(long, value_name = "LINK=FILE.pcapng", value_parser = capture)]
     pub capture: Vec<(String, PathBuf)>,
+    /// Run this experiment on real sockets over the emulated network, in real time (repeatable).
+    #[arg(long, value_name = "EXPERIMENT")]
+    pub live: Vec<String>,
     /// What both kinds of run have.
     #[command(flatten)]
     pub common: Common,

@@ -92,15 +92,14 @@ pub struct CaptureRequest {
 pub type Sink = SeriesWriter<BufWriter<File>>;
 
 /// The network of a spec without its flows, and the two of its nodes that packets from outside enter and leave by: the ones
-/// named `ends`, or else the first node and the last. `replication` tells the random streams of repeated runs apart.
+/// named `ends`, or else the first node and the last.
 ///
 /// # Errors
 /// The simulator refuses it, or there is no such node.
 pub fn network(
     spec: &Spec,
     ends: Option<[&str; 2]>,
-    seed: u64,
-    replication: u64,
+    seed: Seed,
 ) -> Result<(World, [NodeId; 2]), WorldError> {
     let topology = topology::build(spec)?.topology;
     let all: Vec<NodeId> = topology.nodes().collect();
@@ -116,7 +115,7 @@ pub fn network(
         (None, Some(&first), Some(&last)) => [first, last],
         _ => return Err(BuildError::UnknownNode(0).into()),
     };
-    Ok((World::new(topology, Seed::new(seed, replication))?, ends))
+    Ok((World::new(topology, seed)?, ends))
 }
 
 /// The names of all links of a spec's world, members of groups each: what a capture may name.
@@ -249,7 +248,7 @@ fn run_world(
 
 /// The seed of a unit. With `common_losses` the same replication meets the same randomness in every such experiment and
 /// at every point; without, each experiment and point has its own.
-fn seed_of(unit: &Unit<'_>, seed: u64) -> Seed {
+pub fn seed_of(unit: &Unit<'_>, seed: u64) -> Seed {
     let replication = u64::from(unit.replication);
     if unit.point.experiment.common_losses {
         return Seed::new(seed, replication);

@@ -8,7 +8,7 @@ use anabranch_emulate::{Config, Emulator, Framing, Path, Report, StartError};
 use anabranch_lab::plan;
 use anabranch_lab::spec::Spec;
 use anabranch_lab::world::{self, WorldError};
-use anabranch_sim::{BuildError, DropReason};
+use anabranch_sim::{BuildError, DropReason, Seed};
 
 use super::arguments::Emulate;
 use super::interrupted;
@@ -86,7 +86,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
 
 fn build(spec: &Spec, ends: Option<&[String; 2]>, seed: u64) -> Result<Path, WorldError> {
     let ends = ends.map(|[near, far]| [near.as_str(), far.as_str()]);
-    let (world, [near, far]) = world::network(spec, ends, seed, 0)?;
+    let (world, [near, far]) = world::network(spec, ends, Seed::new(seed, 0))?;
     Ok(Path { world, near, far })
 }
 

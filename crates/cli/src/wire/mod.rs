@@ -3,6 +3,7 @@
 pub mod arguments;
 mod cat;
 mod emulate;
+pub mod live;
 mod perf;
 mod serve;
 mod trace;

@@ -293,7 +293,7 @@ fn small_ones() {
 #[test]
 fn causes() {
     let addresses = Parameters::of(&[Parameter::address("192.0.2.1".parse().unwrap())]);
-    let causes: [(Cause, &[u8]); 14] = [
+    let causes: [(Cause, &[u8]); 15] = [
         (
             Cause::InvalidStreamIdentifier { stream_id: 0x0102 },
             &[0, 1, 0, 8, 1, 2, 0, 0],
