@@ -36,7 +36,7 @@ pub struct SackOutcome {
 pub(super) struct PathAck {
     bytes: u64,
     chunks: u32,
-    /// A chunk was acknowledged that no timeout had put in doubt.
+    /// A chunk was acknowledged that no timeout had put in doubt, and that (if the profile minds) was on this path alone.
     alive: bool,
     /// The cumulative point passed a chunk, where that restarts T3-rtx.
     passed: bool,
@@ -278,7 +278,8 @@ impl Sender {
         let in_doubt = chunk.state == ChunkState::Marked { timed_out: true };
         ack.bytes += bytes;
         ack.chunks += 1;
-        ack.alive |= !in_doubt;
+        let ambiguous = chunk.moved && !self.profile.ambiguous_answer_clears_errors;
+        ack.alive |= !in_doubt && !ambiguous;
         // Karn's rule: only a chunk sent once measures (RFC 9260 §6.3.1 C5).
         let timed = entry.timed == Some(tsn);
         if chunk.transmissions == 1 && !in_doubt && (timed || !self.profile.rtt_once_per_round_trip)

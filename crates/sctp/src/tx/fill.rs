@@ -43,7 +43,9 @@ impl Sender {
             if entry.t3_deadline.is_none() {
                 entry.start_t3(now); // RFC 9260 §6.3.2 R1
             }
-            entry.last_sent = now;
+            if new > 0 {
+                entry.last_sent = now;
+            }
             entry.decay_at = Some(now + entry.rto.rto());
             entry
                 .cc
@@ -109,6 +111,7 @@ impl Sender {
         chunk.transmissions += 1;
         chunk.sent_at = now;
         chunk.path = id;
+        chunk.moved |= from != id;
         self.outstanding.set_state(tsn, ChunkState::InFlight);
         let (bytes, rwnd) = (
             self.profile.cwnd_counts.bytes(length),
@@ -256,6 +259,7 @@ impl Sender {
             fragment,
             state: ChunkState::InFlight,
             path: id,
+            moved: false,
             sent_at: now,
             transmissions: 1,
             missing_reports: 0,
