@@ -155,6 +155,7 @@ fn metered(metric: &Metric) -> Option<(MeterKind, &str)> {
             probe,
             index,
             truth,
+            weighting,
             ..
         } => {
             let per_unit = if of_probe(probe) == "B/s" { 8.0 } else { 1.0 };
@@ -165,6 +166,7 @@ fn metered(metric: &Metric) -> Option<(MeterKind, &str)> {
                 probe: Probe::from_name(probe)?,
                 index: *index,
                 truth: truth.collect(),
+                weighting: *weighting,
             };
             (kind, flow)
         }
