@@ -156,6 +156,7 @@ fn metered(metric: &Metric) -> Option<(MeterKind, &str)> {
             probe,
             index,
             truth,
+            weighting,
             ..
         } => {
             let per_unit = if of_probe(probe) == "B/s" { 8.0 } else { 1.0 };
@@ -166,6 +167,7 @@ fn metered(metric: &Metric) -> Option<(MeterKind, &str)> {
                 probe: Probe::from_name(probe)?,
                 index: *index,
                 truth: truth.collect(),
+                weighting: *weighting,
             };
             (kind, flow)
         }

@@ -2,7 +2,7 @@
 
 use anabranch_transport::{Nanos, Probe, Sample};
 
-use crate::spec::measure::Take;
+use crate::spec::measure::{Take, Weighting};
 use crate::spec::quantity::{Span, Window};
 
 /// A quantity over a window of the run, for one measure.
@@ -43,6 +43,8 @@ pub enum MeterKind {
         index: Option<u16>,
         /// From each time on, the true value, in the probe's unit.
         truth: Vec<(Nanos, f64)>,
+        /// How samples weigh.
+        weighting: Weighting,
     },
     /// Samples of a probe.
     Probe {
@@ -124,7 +126,14 @@ impl Meter {
             MeterKind::Error {
                 probe,
                 index,
+                weighting: Weighting::Time,
+                ..
+            } if probe == sample.probe && of_path(index) => self.stands(sample.at, sample.value),
+            MeterKind::Error {
+                probe,
+                index,
                 ref truth,
+                ..
             } if probe == sample.probe && of_path(index) => {
                 let begun = truth.partition_point(|(from, _)| *from <= sample.at);
                 if let Some((_, truth)) = begun.checked_sub(1).and_then(|last| truth.get(last)) {
@@ -227,13 +236,22 @@ impl Meter {
         let span = (to - from) as f64;
         let first = self.weight == 0.0;
         self.weight += span;
-        match self.kind {
+        match &self.kind {
+            MeterKind::Error { truth, .. } => {
+                let until = truth.iter().skip(1).map(|(from, _)| *from);
+                let steps = truth.iter().zip(until.chain([Nanos::MAX]));
+                // Before the first step nothing is true, and nothing is wrong.
+                for (&(since, truth), until) in steps {
+                    let stood = to.min(until).saturating_sub(from.max(since));
+                    self.sum += (value - truth).abs() / truth * stood as f64;
+                }
+            }
             MeterKind::Probe {
                 take: Take::Below,
                 threshold,
                 ..
             } => {
-                self.sum += if value < threshold { span } else { 0.0 };
+                self.sum += if value < *threshold { span } else { 0.0 };
             }
             MeterKind::Probe {
                 take: Take::Least, ..
@@ -339,6 +357,7 @@ mod tests {
             probe: Probe::RateEstimate,
             index: Some(0),
             truth: vec![(SECOND, 100.0), (3 * SECOND, 50.0)],
+            weighting: Weighting::Samples,
         };
         let mut meter = Meter::new(kind, Window([Span(0), Span(10 * SECOND)]));
         // Before there is a truth; exact; 20 over 100; 25 under 50.
@@ -352,6 +371,23 @@ mod tests {
         meter.sample(&elsewhere);
         assert_eq!(meter.weight, 3.0);
         assert!((meter.sum - 0.7).abs() < 1e-12, "{}", meter.sum);
+    }
+
+    #[test]
+    fn an_error_by_time_counts_from_step_to_step() {
+        let kind = MeterKind::Error {
+            probe: Probe::RateEstimate,
+            index: None,
+            truth: vec![(0, 100.0), (4 * SECOND, 50.0)],
+            weighting: Weighting::Time,
+        };
+        let mut meter = Meter::new(kind, Window([Span(0), Span(10 * SECOND)]));
+        // Right for 2 s from 2 s on, twice too much for 1 s, then right again.
+        for (second, value) in [(2, 100.0), (5, 50.0)] {
+            meter.sample(&sample(second, Probe::RateEstimate, value));
+        }
+        meter.close(10 * SECOND);
+        assert!((meter.sum / meter.weight - 1.0 / 8.0).abs() < 1e-12);
     }
 
     #[test]

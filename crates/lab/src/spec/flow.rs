@@ -121,6 +121,10 @@ pub type Switches = BTreeMap<String, serde_json::Value>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schemars(tag = "protocol")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a spec has few flows, and each is decoded once"
+)]
 pub enum Protocol {
     /// TCP.
     Tcp {

@@ -203,6 +203,9 @@ pub enum Metric {
         index: Option<u16>,
         /// From each time on, the true rate: `[["0 s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`.
         truth: Vec<(Span, Rate)>,
+        /// How samples weigh: each alike, or by the time for which it is the last that the sender has.
+        #[serde(default = "Weighting::samples")]
+        weighting: Weighting,
         /// The run if left out.
         #[serde(default)]
         window: Option<Window>,
@@ -340,6 +343,12 @@ pub enum Weighting {
     Time,
     /// Each change alike, as a mean over lines of a trace.
     Samples,
+}
+
+impl Weighting {
+    fn samples() -> Self {
+        Weighting::Samples
+    }
 }
 
 impl Metric {
