@@ -4,6 +4,7 @@
 use std::env;
 use std::error::Error;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -27,13 +28,18 @@ pub struct Cost {
 /// It cannot be started, or fails.
 pub fn measure(command: &mut Command) -> Result<Cost, Box<dyn Error>> {
     let begin = Instant::now();
+    // ns-2 talks there, but less than a pipe holds.
     let mut child = command
         .stdout(Stdio::null())
-        .stderr(Stdio::inherit())
+        .stderr(Stdio::piped())
         .spawn()?;
     let end = child.wait4()?;
     if !end.status.success() {
-        return Err(format!("{command:?} ended with {}", end.status).into());
+        let mut said = String::new();
+        if let Some(mut stderr) = child.stderr.take() {
+            stderr.read_to_string(&mut said)?;
+        }
+        return Err(format!("{command:?} ended with {}: {said}", end.status).into());
     }
     Ok(Cost {
         wall: begin.elapsed().as_secs_f64(),

@@ -6,7 +6,6 @@
 # from 2 s to 10 s before the end. Prints the acknowledged segments of TCP; TRACE is a file for the packet trace, none if left out.
 lassign $argv scenario protocol loss seed seconds trace
 if {$seconds eq ""} { puts stderr "usage: ns rafiq.tcl SCENARIO PROTOCOL LOSS SEED SECONDS \[TRACE\]"; exit 2 }
-if {$trace eq ""} { set trace /dev/null }
 
 $defaultRNG seed $seed
 foreach {name value} {dataRate_ 11Mb basicRate_ 1Mb SlotTime_ 0.000020 SIFS_ 0.000010 PreambleLength_ 144 PLCPHeaderLength_ 48 PLCPDataRate_ 1.0e6} {
@@ -26,7 +25,8 @@ $ns node-config -addressType hierarchical
 AddrParams set domain_num_ 2
 AddrParams set cluster_num_ {1 1}
 AddrParams set nodes_num_ {3 3}
-$ns trace-all [open $trace w]
+# A wireless node must have a trace file, though nothing is written to it with its traces off; a wire need not.
+$ns trace-all [open [expr {$trace eq "" ? "/dev/null" : $trace}] w]
 set ground [new Topography]
 $ground load_flatgrid 270 270
 create-god 3
@@ -34,7 +34,7 @@ foreach i {0 1 2} { set wired($i) [$ns node 0.0.$i] }
 $ns node-config -adhocRouting DSDV -llType LL -macType Mac/802_11 -ifqType Queue/DropTail/PriQueue -ifqLen 50 \
     -antType Antenna/OmniAntenna -propInstance [new Propagation/TwoRayGround] -phyType Phy/WirelessPhy \
     -channel [new Channel/WirelessChannel] -topoInstance $ground -wiredRouting ON \
-    -agentTrace [expr {$trace eq "/dev/null" ? "OFF" : "ON"}] -routerTrace OFF -macTrace OFF
+    -agentTrace [expr {$trace eq "" ? "OFF" : "ON"}] -routerTrace OFF -macTrace OFF
 set access [$ns node 1.0.0]
 $access random-motion 0
 $ns node-config -wiredRouting OFF
@@ -47,6 +47,7 @@ foreach {node x y} [list $access 1.0 2.0 $station(0) 80.0 30.0 $station(1) 190.0
     $node set Y_ $y
     $node set Z_ 0.0
 }
+if {$trace eq ""} { $ns unset traceAllFile_ }
 $ns duplex-link $wired(1) $wired(0) 5Mb 2ms DropTail
 $ns duplex-link $wired(2) $wired(0) 5Mb 2ms DropTail
 $ns duplex-link $wired(0) $access 2Mb 2ms DropTail
@@ -88,7 +89,8 @@ if {$protocol eq "both"} {
 }
 proc finish {} {
     global ns source
-    $ns flush-trace
+    global trace
+    if {$trace ne ""} { $ns flush-trace }
     foreach name [array names source] {
         puts "$name [expr {$name eq "tcp" ? [$source(tcp) set ack_] : [$source(sctp) set cwnd_]}]"
     }

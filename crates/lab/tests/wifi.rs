@@ -116,26 +116,28 @@ fn with_losses_all_means_overlap_those_of_ns2_and_delay_falls() {
     }
 }
 
+/// With 0.1 % of loss. Without, who gets more hangs on one place in the queue, in ns-2.35 too (docs/FINDINGS.md).
 #[test]
 fn competing_transfers_share_the_link() {
-    let runs = run("competing", 2, |x| x == ["0"]);
-    let jain = summary(&runs, &["0"], "all", "jain_fairness").mean;
-    assert!(jain >= 0.99, "{jain}");
+    let runs = run("competing", 2, |x| x == ["0.1"]);
+    for run in &runs {
+        let jain = run.value("all", "jain_fairness").expect("an index");
+        assert!(jain >= 0.99, "{jain}");
+    }
+    let of = |flow, metric| summary(&runs, &["0.1"], flow, metric).mean;
     // 488 s at 2 Mbit/s are 81,333 packets of 1500 bytes, and both windows together keep the link busy.
-    let received = ["transfer", "rival"]
-        .map(|flow| summary(&runs, &["0"], flow, "packets_received").mean)
-        .iter()
-        .sum::<f64>();
-    assert!((81_100.0..81_600.0).contains(&received), "{received}");
+    let received = of("transfer", "packets_received") + of("rival", "packets_received");
+    assert!((81_000.0..81_600.0).contains(&received), "{received}");
     for (flow, protocol) in [("transfer", "tcp"), ("rival", "sctp")] {
-        for (ours, theirs) in [METRICS[0], METRICS[3], METRICS[5]] {
-            let mean = summary(&runs, &["0"], flow, ours).mean;
-            let expected = ns2(
-                "compete e2w streams=1 loss=0%",
-                &format!("{protocol} {theirs}"),
+        let condition = "compete e2w streams=1 loss=0.1%";
+        // Two runs have no interval to speak of: single ones stray by 1.5 % in delay and by 10 % in cwnd.
+        for ((ours, theirs), allowed) in
+            [(METRICS[0], 0.03), (METRICS[3], 0.002), (METRICS[5], 0.2)]
+        {
+            let (mean, expected) = (
+                of(flow, ours),
+                ns2(condition, &format!("{protocol} {theirs}")),
             );
-            // Two runs have no interval to speak of; single runs of either stray by some 5 %, the cwnd by 15 %.
-            let allowed = if ours == "mean_cwnd" { 0.25 } else { 0.05 };
             assert!(
                 (mean / expected.mean - 1.0).abs() < allowed,
                 "{protocol} {ours}: {mean} against {expected:?}"

@@ -320,16 +320,19 @@ pub(super) fn values(
     (found, unit)
 }
 
-/// Values in the unit that a row asks for, where it asks for one that theirs can be turned into.
-fn in_unit((mut values, own): (Vec<(u32, f64)>, String), row: &Row) -> (Vec<(u32, f64)>, String) {
-    let divisor = match (own.as_str(), row.unit.as_deref()) {
+/// Values in the unit that a row or a curve asks for, where it asks for one that theirs can be turned into.
+pub(super) fn in_unit(
+    (mut values, own): (Vec<(u32, f64)>, String),
+    wanted: Option<&str>,
+) -> (Vec<(u32, f64)>, String) {
+    let divisor = match (own.as_str(), wanted) {
         ("bit/s", Some("kbit/s")) => 1e3,
         ("bit/s", Some("Mbit/s")) => 1e6,
         ("s", Some("ms")) => 1e-3,
         _ => return (values, own),
     };
     values.iter_mut().for_each(|(_, value)| *value /= divisor);
-    (values, row.unit.clone().unwrap_or(own))
+    (values, wanted.map_or(own, str::to_owned))
 }
 
 fn summary(values: &[(u32, f64)]) -> Option<Summary> {
@@ -410,7 +413,7 @@ impl<'a> Maker<'a> {
             let mut printed: Vec<&Published> = self.printed(printed_as, metric).collect();
             for (point, records) in &points {
                 let (x_name, x) = self.axis(row, point);
-                let (values, unit) = in_unit(values(records, series, metric), row);
+                let (values, unit) = in_unit(values(records, series, metric), row.unit.as_deref());
                 let measured = summary(&values);
                 let place = printed
                     .iter()
