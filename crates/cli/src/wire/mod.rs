@@ -94,6 +94,8 @@ impl Wire {
         let mut sctp = transport::sctp(&settings)?;
         sctp.config.send_buffer = sctp.config.send_buffer.max(BUFFER as usize);
         sctp.config.bare_init = self.bare_init;
+        // Somebody waits at a terminal: a quarter of a minute, not four.
+        sctp.config.max_init_retransmits = 3;
         Ok(sctp)
     }
 
