@@ -135,7 +135,7 @@ impl Case {
             _ if std::env::var_os("INTEROP_CAPTURE").is_some() => Some(self.capture(programs)?),
             _ => None,
         };
-        let mut outcome = self.transfer(programs)?;
+        let mut outcome = self.transfer(programs, relay.as_ref())?;
         if let Some(relay) = relay {
             let (lost, late) = relay.counts();
             outcome.remark = format!("{lost} datagrams lost, {late} late");
@@ -155,14 +155,14 @@ impl Case {
     }
 
     #[allow(clippy::disallowed_methods)] // real peers take real time
-    fn transfer(&self, programs: &Programs) -> Result<Outcome, String> {
+    fn transfer(&self, programs: &Programs, relay: Option<&Relay>) -> Result<Outcome, String> {
         let until = Instant::now() + PATIENCE;
         let mut accepting = Peer::start(&self.setup(false), programs)?;
         accepting.wait("ready", until)?;
         let mut connecting = Peer::start(&self.setup(true), programs)?;
         connecting.wait("established", until)?;
         let begin = Instant::now();
-        let outcome = self.attend(&mut connecting, &mut accepting, until);
+        let outcome = self.attend(&mut connecting, &mut accepting, relay, until);
         let bytes = outcome.map_err(|error| format!("{error}\n{connecting}\n{accepting}"))?;
         let seconds = begin.elapsed().as_secs_f64();
         Ok(Outcome {
@@ -177,6 +177,7 @@ impl Case {
         &self,
         connecting: &mut Peer,
         accepting: &mut Peer,
+        relay: Option<&Relay>,
         until: Instant,
     ) -> Result<u64, String> {
         if self.condition == Condition::PathDown {
@@ -201,6 +202,9 @@ impl Case {
                 return Err(format!("{line}; expected: {expected}"));
             }
             bytes += sum;
+        }
+        if let Some(relay) = relay.filter(|_| !self.connecting.answers_when_closed()) {
+            relay.calm();
         }
         for peer in [connecting, accepting] {
             peer.wait("sent", until)?;

@@ -1,5 +1,5 @@
 //! A running peer: a program that prints `ready`, `established`, `quarter` (of its messages received), `sent messages=N`,
-//! `received messages=N bytes=B` and `closed`, or `error: ...`.
+//! `received messages=N bytes=B` and `closed`, or `error: ...`, and that stays until it is ended.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
@@ -28,6 +28,14 @@ pub enum Stack {
     Pion,
     /// dcsctp, in Rust.
     Dcsctp,
+}
+
+impl Stack {
+    /// Whether it answers for an association that it has shut down. One that does not leaves its peer to its timers if
+    /// the last packet is lost.
+    pub fn answers_when_closed(self) -> bool {
+        !matches!(self, Self::Pion | Self::Dcsctp)
+    }
 }
 
 impl fmt::Display for Stack {

@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct Relay {
     stop: Arc<AtomicBool>,
+    calm: Arc<AtomicBool>,
     lost: Arc<AtomicU64>,
     late: Arc<AtomicU64>,
     threads: Vec<JoinHandle<io::Result<()>>>,
@@ -43,6 +44,7 @@ struct Direction {
     state: u64,
     kept: Option<(Vec<u8>, u32)>,
     stop: Arc<AtomicBool>,
+    calm: Arc<AtomicBool>,
     lost: Arc<AtomicU64>,
     late: Arc<AtomicU64>,
 }
@@ -56,6 +58,7 @@ impl Relay {
     pub fn start(left: Side, right: Side, seed: u64) -> io::Result<Self> {
         let mut relay = Self {
             stop: Arc::default(),
+            calm: Arc::default(),
             lost: Arc::default(),
             late: Arc::default(),
             threads: Vec::new(),
@@ -73,12 +76,18 @@ impl Relay {
                 state: seed.wrapping_mul(2).wrapping_add(from as u64),
                 kept: None,
                 stop: relay.stop.clone(),
+                calm: relay.calm.clone(),
                 lost: relay.lost.clone(),
                 late: relay.late.clone(),
             };
             relay.threads.push(std::thread::spawn(|| direction.run()));
         }
         Ok(relay)
+    }
+
+    /// Loses and delays nothing any more.
+    pub fn calm(&self) {
+        self.calm.store(true, Ordering::Relaxed);
     }
 
     /// Datagrams lost and late until now.
@@ -116,7 +125,10 @@ impl Direction {
     }
 
     fn relay(&mut self, datagram: &[u8]) -> io::Result<()> {
-        let fate = self.draw() % 1000;
+        let fate = match self.calm.load(Ordering::Relaxed) {
+            true => 1000,
+            false => self.draw() % 1000,
+        };
         if fate < LOST {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return Ok(());
