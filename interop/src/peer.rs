@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ impl Setup {
         all
     }
 
-    fn command(&self, programs: &Programs) -> Result<Command, String> {
+    fn command(&self, programs: &Programs, scratch: &Path) -> Result<Command, String> {
         // The peer ends when the thread that started it does, however that ends.
         let with = |program: &Path| {
             let mut command = Command::new("setpriv");
@@ -141,7 +141,7 @@ impl Setup {
                     linux,
                     self.local.len(),
                     self.impaired,
-                    programs.directory(),
+                    scratch,
                 );
                 command
             }
@@ -158,6 +158,7 @@ pub struct Peer {
     child: Child,
     lines: Receiver<String>,
     said: Vec<String>,
+    scratch: PathBuf,
 }
 
 impl Peer {
@@ -167,7 +168,8 @@ impl Peer {
     ///
     /// Its program is missing or cannot be started.
     pub fn start(setup: &Setup, programs: &Programs) -> Result<Self, String> {
-        let mut command = setup.command(programs)?;
+        let scratch = programs.new_scratch();
+        let mut command = setup.command(programs, &scratch)?;
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -196,6 +198,7 @@ impl Peer {
             child,
             lines,
             said: Vec::new(),
+            scratch,
         })
     }
 
@@ -257,5 +260,7 @@ impl Drop for Peer {
         // A User Mode Linux is many processes; all are of the peer's group.
         let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
         let _ = self.child.wait();
+        // Most peers make none.
+        let _ = std::fs::remove_dir_all(&self.scratch);
     }
 }
