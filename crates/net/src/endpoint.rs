@@ -112,8 +112,8 @@ impl Endpoint {
     /// Cancel-safe: if the future is dropped, the attempt is aborted.
     ///
     /// # Errors
-    /// The peer cannot be addressed, does not answer (after RFC 9260's retransmissions, about half a minute with the
-    /// defaults), or refuses.
+    /// The peer cannot be addressed, refuses, or does not answer: after RFC 9260's eight retransmissions, some four minutes;
+    /// `sctp.max_init_retransmits` makes it fewer.
     pub async fn connect(&self, peer: impl Into<Peer>) -> Result<Association, ConnectError> {
         let association = self.begin(&peer.into())?;
         match association.established().await {

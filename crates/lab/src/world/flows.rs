@@ -155,7 +155,7 @@ pub fn attach(
 }
 
 /// Bytes of a full segment as the flow's window counts them.
-fn segment(flow: &Flow) -> u64 {
+pub fn segment(flow: &Flow) -> u64 {
     match &flow.transport {
         Protocol::Tcp { .. } => settings::tcp(&flow.transport).mss.into(),
         Protocol::Sctp { .. } => settings::sctp_chunk(&settings::sctp(&flow.transport)),
