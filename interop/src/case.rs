@@ -261,6 +261,8 @@ impl Case {
             } else {
                 0
             },
+            // pion does not answer an INIT with a parameter that it does not know.
+            bare_init: self.accepting == Stack::Pion,
             impaired: self.condition == Condition::Impaired,
         }
     }

@@ -96,6 +96,8 @@ pub struct Setup {
     pub rto_min: u32,
     /// Path.Max.Retrans; 0 for the stack's own.
     pub max_retrans: u32,
+    /// Whether this stack sends an INIT without optional parameters.
+    pub bare_init: bool,
     /// Whether a guest loses and reorders what passes its interfaces.
     pub impaired: bool,
 }
@@ -117,6 +119,9 @@ impl Setup {
         }
         if self.max_retrans > 0 {
             all.push(format!("max-retrans={}", self.max_retrans));
+        }
+        if self.bare_init && self.stack == Stack::Anabranch {
+            all.push("bare-init=1".to_owned());
         }
         all
     }

@@ -252,8 +252,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The keys that all peers know, with what they are unless told.
-    const DEFAULTS: [(&str, &str); 10] = [
+    /// The keys that all peers know, with what they are unless told; `bare-init` is this stack's alone.
+    const DEFAULTS: [(&str, &str); 11] = [
         ("local", "127.0.0.1"),
         ("remote", "127.0.0.1"),
         ("transport", "plain"),
@@ -264,6 +264,7 @@ impl Arguments {
         ("rto-min", "0"),
         ("max-retrans", "0"),
         ("seed", "1"),
+        ("bare-init", "0"),
     ];
 
     /// Reads the command line of this process.

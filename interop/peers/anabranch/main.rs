@@ -38,8 +38,7 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         ..Config::default()
     };
     config.sctp.outbound_streams = STREAMS;
-    // pion refuses an INIT with a parameter that it does not know.
-    config.sctp.bare_init = matches!(carrier, Carrier::Udp { .. });
+    config.sctp.bare_init = arguments.number::<u8>("bare-init")? == 1;
     match arguments.number::<u64>("rto-min")? {
         0 => (),
         ms => {
