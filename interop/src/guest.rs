@@ -29,6 +29,7 @@ pub fn prepare(
         "loglevel=3",
     ]);
     command.arg(format!("uml_dir={}", directory.display()));
+    command.arg("umid=guest");
     command.arg(format!("init={}", linux.init.display()));
     command.args((0..interfaces).map(|n| format!("eth{n}=tuntap,tap{n}")));
     command.args(["--", &format!("modules={}", modules.join(","))]);

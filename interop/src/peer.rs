@@ -1,10 +1,10 @@
 //! A running peer: a program that prints `ready`, `established`, `quarter` (of its messages received), `sent messages=N`,
-//! `received messages=N bytes=B` and `closed`, or `error: ...`.
+//! `received messages=N bytes=B` and `closed`, or `error: ...`, and that stays until it is ended.
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -28,6 +28,14 @@ pub enum Stack {
     Pion,
     /// dcsctp, in Rust.
     Dcsctp,
+}
+
+impl Stack {
+    /// Whether it answers for an association that it has shut down. One that does not leaves its peer to its timers if
+    /// the last packet is lost.
+    pub fn answers_when_closed(self) -> bool {
+        !matches!(self, Self::Pion | Self::Dcsctp)
+    }
 }
 
 impl fmt::Display for Stack {
@@ -88,6 +96,8 @@ pub struct Setup {
     pub rto_min: u32,
     /// Path.Max.Retrans; 0 for the stack's own.
     pub max_retrans: u32,
+    /// Whether this stack sends an INIT without optional parameters.
+    pub bare_init: bool,
     /// Whether a guest loses and reorders what passes its interfaces.
     pub impaired: bool,
 }
@@ -110,10 +120,13 @@ impl Setup {
         if self.max_retrans > 0 {
             all.push(format!("max-retrans={}", self.max_retrans));
         }
+        if self.bare_init && self.stack == Stack::Anabranch {
+            all.push("bare-init=1".to_owned());
+        }
         all
     }
 
-    fn command(&self, programs: &Programs) -> Result<Command, String> {
+    fn command(&self, programs: &Programs, scratch: &Path) -> Result<Command, String> {
         // The peer ends when the thread that started it does, however that ends.
         let with = |program: &Path| {
             let mut command = Command::new("setpriv");
@@ -133,7 +146,7 @@ impl Setup {
                     linux,
                     self.local.len(),
                     self.impaired,
-                    programs.directory(),
+                    scratch,
                 );
                 command
             }
@@ -150,6 +163,7 @@ pub struct Peer {
     child: Child,
     lines: Receiver<String>,
     said: Vec<String>,
+    scratch: PathBuf,
 }
 
 impl Peer {
@@ -159,7 +173,8 @@ impl Peer {
     ///
     /// Its program is missing or cannot be started.
     pub fn start(setup: &Setup, programs: &Programs) -> Result<Self, String> {
-        let mut command = setup.command(programs)?;
+        let scratch = programs.new_scratch();
+        let mut command = setup.command(programs, &scratch)?;
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -188,6 +203,7 @@ impl Peer {
             child,
             lines,
             said: Vec::new(),
+            scratch,
         })
     }
 
@@ -249,5 +265,7 @@ impl Drop for Peer {
         // A User Mode Linux is many processes; all are of the peer's group.
         let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
         let _ = self.child.wait();
+        // Most peers make none.
+        let _ = std::fs::remove_dir_all(&self.scratch);
     }
 }

@@ -4,6 +4,7 @@ use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sys::socket::{setsockopt, sockopt};
 
@@ -63,6 +64,13 @@ impl Programs {
     /// Where files may be left.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// A directory of its own for a process; it does not exist yet.
+    pub fn new_scratch(&self) -> PathBuf {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (process, number) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        self.directory.join(format!("{process}-{number}"))
     }
 
     /// The usrsctp peer.

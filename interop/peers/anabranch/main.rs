@@ -38,8 +38,7 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         ..Config::default()
     };
     config.sctp.outbound_streams = STREAMS;
-    // pion refuses an INIT with a parameter that it does not know.
-    config.sctp.bare_init = matches!(carrier, Carrier::Udp { .. });
+    config.sctp.bare_init = arguments.number::<u8>("bare-init")? == 1;
     match arguments.number::<u64>("rto-min")? {
         0 => (),
         ms => {
@@ -54,8 +53,7 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
     Ok(config)
 }
 
-async fn associate(arguments: &Arguments) -> Result<Association, String> {
-    let endpoint = Endpoint::bind(config(arguments)?).map_err(|error| error.to_string())?;
+async fn associate(arguments: &Arguments, endpoint: &Endpoint) -> Result<Association, String> {
     println!("ready");
     let association = match arguments.connects {
         true => {
@@ -99,9 +97,9 @@ async fn watch(association: Arc<Association>) {
     }
 }
 
-async fn run(arguments: Arguments) -> Result<(), String> {
+async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
     let (seed, count) = (arguments.number("seed")?, arguments.number("messages")?);
-    let association = Arc::new(associate(&arguments).await?);
+    let association = Arc::new(associate(arguments, endpoint).await?);
     tokio::spawn(watch(association.clone()));
     let sender = tokio::spawn(send(association.clone(), seed, count));
     let mut checker = Checker::new(count);
@@ -139,17 +137,19 @@ async fn run(arguments: Arguments) -> Result<(), String> {
     }
 }
 
+/// All of it; does not return if all is well, since the stack may have to answer for what is closed.
+async fn whole() -> Result<(), String> {
+    let arguments = Arguments::from_command_line()?;
+    let endpoint = Endpoint::bind(config(&arguments)?).map_err(|error| error.to_string())?;
+    run(&arguments, &endpoint).await?;
+    println!("closed");
+    std::future::pending().await
+}
+
 #[tokio::main]
 async fn main() {
-    let outcome = match Arguments::from_command_line() {
-        Ok(arguments) => run(arguments).await,
-        Err(error) => Err(error),
-    };
-    match outcome {
-        Ok(()) => println!("closed"),
-        Err(error) => {
-            println!("error: {error}");
-            std::process::exit(1);
-        }
+    if let Err(error) = whole().await {
+        println!("error: {error}");
+        std::process::exit(1);
     }
 }

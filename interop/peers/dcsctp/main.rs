@@ -208,7 +208,12 @@ fn main() {
         .and_then(Peer::new)
         .and_then(|mut peer| peer.run());
     match outcome {
-        Ok(()) => println!("closed"),
+        Ok(()) => {
+            println!("closed");
+            loop {
+                std::thread::park(); // until it is ended
+            }
+        }
         Err(error) => {
             println!("error: {error}");
             std::process::exit(1);

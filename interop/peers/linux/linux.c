@@ -141,6 +141,8 @@ static void run(void)
     while (open)
         open = receive_one(s, &checker);
     say("closed");
+    for (;;) /* until it is ended: the kernel may have to answer for what is closed */
+        pause();
 }
 
 int main(int count, char **given)

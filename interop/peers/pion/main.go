@@ -187,16 +187,13 @@ func (c *checker) check(stream uint16, ppid uint32, data []byte) {
 	}
 }
 
-func (c *checker) read(s *sctp.Stream) {
+// read takes the messages of one stream until it ends, which is no error where the association has been shut down.
+func (c *checker) read(s *sctp.Stream, ended *sync.WaitGroup) {
+	defer ended.Done()
 	buffer := make([]byte, largest)
 	for {
 		n, ppid, err := s.ReadSCTP(buffer)
 		if err != nil {
-			c.Lock()
-			defer c.Unlock()
-			if c.count < c.expected {
-				fail("stream %d after %d messages: %v", s.StreamIdentifier(), c.count, err)
-			}
 			return
 		}
 		c.check(s.StreamIdentifier(), uint32(ppid), buffer[:n])
@@ -274,13 +271,23 @@ func main() {
 	count := uint32(a.number("messages"))
 	c := &checker{expected: count, seen: make([]bool, count), all: make(chan struct{})}
 	out := make([]*sctp.Stream, streams)
+	var ended sync.WaitGroup
+	ended.Add(streams)
 	for i := range out {
 		var err error
 		if out[i], err = association.OpenStream(uint16(i), 0); err != nil {
 			fail("stream %d: %v", i, err)
 		}
-		go c.read(out[i])
+		go c.read(out[i], &ended)
 	}
+	go func() {
+		ended.Wait()
+		c.Lock()
+		defer c.Unlock()
+		if c.count < c.expected {
+			fail("over after %d messages of %d", c.count, c.expected)
+		}
+	}()
 	send(a, association, out)
 	<-c.all
 	if a.connects {
@@ -293,4 +300,5 @@ func main() {
 		fail("a stream that nobody opened")
 	}
 	fmt.Println("closed")
+	select {} // until it is ended
 }

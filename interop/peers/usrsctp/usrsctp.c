@@ -195,5 +195,6 @@ int main(int count, char **given)
     receive(s, &checker, true);
     pthread_join(sender, NULL);
     say("closed");
-    _exit(0);
+    for (;;) /* until it is ended: the stack may have to answer for what is closed */
+        pause();
 }
