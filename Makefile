@@ -25,6 +25,7 @@ lint:
 bench: setup ## speed beside ns-2.35, in one run
 	$(CARGO) build --release --locked --quiet -p anabranch
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin geo
+	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin wifi
 
 fuzz: ## ten minutes a target, from the corpus in fuzz/corpus
 	scripts/fuzz
