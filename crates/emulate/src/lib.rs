@@ -83,6 +83,7 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Emulator {
     address: SocketAddr,
+    far_port: u16,
     stop: Arc<AtomicBool>,
     report: Arc<Mutex<Report>>,
     thread: Option<JoinHandle<()>>,
@@ -99,6 +100,7 @@ impl Emulator {
     ) -> Result<Self, StartError> {
         let sockets = run::Sockets::open(&config)?;
         let address = sockets.near_address(&config)?;
+        let far_port = sockets.far_port(&config)?;
         let stop = Arc::new(AtomicBool::new(false));
         let report = Arc::new(Mutex::new(Report::default()));
         let (built, is_built) = std::sync::mpsc::channel();
@@ -122,6 +124,7 @@ impl Emulator {
             .map_err(StartError::Thread)?;
         let emulator = Self {
             address,
+            far_port,
             stop,
             report,
             thread: Some(thread),
@@ -136,6 +139,11 @@ impl Emulator {
     /// Where the near side listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The UDP port from which the far side is sent to, and to which it answers.
+    pub fn far_port(&self) -> u16 {
+        self.far_port
     }
 
     /// What it did so far.

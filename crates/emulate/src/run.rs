@@ -57,6 +57,14 @@ impl Sockets {
         Ok(Self([open(config.listen)?, open(any)?]))
     }
 
+    pub fn far_port(&self, config: &Config) -> Result<u16, StartError> {
+        let address = config.to;
+        let bound = self.0[FAR].local_addr();
+        bound
+            .map(|bound| bound.port())
+            .map_err(|source| StartError::Socket { address, source })
+    }
+
     pub fn near_address(&self, config: &Config) -> Result<SocketAddr, StartError> {
         let address = config.listen;
         self.0[NEAR]

@@ -407,6 +407,7 @@ fn translate(event: Event) -> Option<AssociationEvent> {
         Event::PathChanged { address, state, .. } => match state {
             PathState::Active => AssociationEvent::PathUp(address),
             PathState::Inactive => AssociationEvent::PathDown(address),
+            PathState::PotentiallyFailed => AssociationEvent::PathPotentiallyFailed(address),
             PathState::Unconfirmed => return None,
         },
         Event::PrimaryChanged { address, .. } => AssociationEvent::PrimaryChanged(address),
