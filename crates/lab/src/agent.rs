@@ -7,6 +7,7 @@ pub mod bins;
 pub mod inspect;
 pub mod meter;
 pub mod once;
+pub mod packets;
 pub mod sctp;
 pub mod settings;
 pub mod tally;

@@ -5,10 +5,11 @@ use anabranch_transport::{Nanos, Probe, time};
 
 use crate::agent::meter::{Meter, MeterKind};
 use crate::agent::once::Once;
+use crate::agent::packets::PacketAccount;
 use crate::agent::tally::Tally;
 use crate::model::Measure;
 use crate::output::unit::of_probe;
-use crate::spec::measure::{Clock, Counting, Take, Weighting};
+use crate::spec::measure::{Clock, Counting, PacketTake, Since, Take, Weighting};
 use crate::spec::quantity::{Span, Window};
 use crate::spec::{Experiment, Metric, Spec, validate};
 use crate::world::member_name;
@@ -88,9 +89,9 @@ fn plain(spec: &Spec) -> Vec<Metric> {
         all.push(Metric::Retransmissions { flow: name() });
         all.push(Metric::Timeouts { flow: name() });
     }
-    for link in &spec.links {
+    for link in spec.carriers() {
         all.push(Metric::Drops {
-            link: link.name.clone(),
+            link: link.name().to_owned(),
             reason: None,
         });
     }
@@ -435,6 +436,9 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
             });
             (sum as f64 / count as f64 / 1e9, "s")
         }
+        Metric::Packets { flow, take, from } => {
+            (packets(outcome, flow, *take, *from), take.names().1)
+        }
         Metric::Drops { link, reason } => {
             let drops = |stats: &LinkStats| match reason.as_deref().and_then(DropReason::from_name)
             {
@@ -452,6 +456,35 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
                 "packets",
             )
         }
+    }
+}
+
+/// A number made of the packets of all members of a flow.
+fn packets(outcome: &Outcome, flow: &str, take: PacketTake, from: Since) -> f64 {
+    let members = outcome.members(flow).0;
+    let sum = |of: fn(&PacketAccount) -> u64| members.iter().map(|t| of(&t.packets)).sum::<u64>();
+    let (sent, received) = (sum(|p| p.sent) as f64, sum(|p| p.received) as f64);
+    // Every packet weighs alike, whichever member it belongs to.
+    let [mean, square] = members.iter().fold([0.0; 2], |[mean, square], tally| {
+        let packets = &tally.packets;
+        let delays = match from {
+            Since::Host => &packets.from_host,
+            Since::Wire => &packets.from_wire,
+        };
+        let share = packets.received as f64 / received;
+        let [m, s] = match packets.received {
+            0 => [0.0; 2],
+            _ => packets.moments(delays),
+        };
+        [mean + share * m, square + share * s]
+    });
+    match take {
+        PacketTake::Sent => sent,
+        PacketTake::Received => received,
+        PacketTake::ReceivedOverSent => received / sent * 100.0,
+        PacketTake::MeanDelay => mean,
+        PacketTake::DelaySpread => square / 1000.0,
+        PacketTake::DelayVariance => square - mean * mean,
     }
 }
 

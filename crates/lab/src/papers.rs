@@ -30,8 +30,8 @@ pub const PAPERS: &[KnownPaper] = &[
     KnownPaper {
         name: "rafiq2007",
         title: "SCTP and TCP SACK in heterogeneous networks",
-        spec: None,
-        missing: "its spec",
+        spec: Some(include_str!("../../../papers/rafiq2007.toml")),
+        missing: "",
     },
     KnownPaper {
         name: "tsunoda2007",

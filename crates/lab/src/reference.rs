@@ -69,16 +69,6 @@ pub struct Ns2 {
     pub replications: u32,
 }
 
-impl Ns2 {
-    /// The same in a unit of which one of its own holds `factor`.
-    #[must_use]
-    pub fn in_unit(mut self, factor: f64) -> Self {
-        self.mean *= factor;
-        self.confidence = self.confidence.map(|half| half * factor);
-        self
-    }
-}
-
 /// Reference data, ready to be asked.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
@@ -99,10 +89,12 @@ pub struct ReferenceError {
 const PUBLISHED: &[&str] = &[
     include_str!("../../../reference/alamgir2002/published.csv"),
     include_str!("../../../reference/ho2008/published.csv"),
+    include_str!("../../../reference/rafiq2007/published.csv"),
 ];
 const NS2: &[&str] = &[
     include_str!("../../../reference/alamgir2002/ns2.csv"),
     include_str!("../../../reference/atiquzzaman2002/ns2.csv"),
+    include_str!("../../../reference/rafiq2007/ns2.csv"),
     include_str!("../../../reference/tsunoda2007/ns2.csv"),
     include_str!("../../../reference/ho2008/ns2.csv"),
 ];

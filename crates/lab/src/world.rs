@@ -2,8 +2,10 @@
 
 mod flows;
 pub mod homes;
+pub mod live;
 mod record;
 mod topology;
+mod wifi;
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -18,7 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::metric::{self, FlowOutcome, LinkOutcome, Outcome};
 use crate::model::RunRecord;
 use crate::series::SeriesWriter;
-use crate::spec::Spec;
+use crate::spec::{Metric, Spec};
 use crate::store::Unit;
 
 use record::Recording;
@@ -61,6 +63,17 @@ pub enum WorldError {
         /// Those there are.
         known: String,
     },
+    /// A run on real sockets failed.
+    #[error("the run on real sockets failed: {0}")]
+    Live(String),
+    /// A node that the world does not have.
+    #[error("there is no node {name}; the nodes are: {known}")]
+    NoSuchNode {
+        /// The node asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
     /// A capture that the simulator refused.
     #[error(transparent)]
     Refused(#[from] CaptureError),
@@ -77,6 +90,33 @@ pub struct CaptureRequest {
 
 /// The writer that a run's samples go to.
 pub type Sink = SeriesWriter<BufWriter<File>>;
+
+/// The network of a spec without its flows, and the two of its nodes that packets from outside enter and leave by: the ones
+/// named `ends`, or else the first node and the last.
+///
+/// # Errors
+/// The simulator refuses it, or there is no such node.
+pub fn network(
+    spec: &Spec,
+    ends: Option<[&str; 2]>,
+    seed: Seed,
+) -> Result<(World, [NodeId; 2]), WorldError> {
+    let topology = topology::build(spec)?.topology;
+    let all: Vec<NodeId> = topology.nodes().collect();
+    let named = |name: &str| {
+        let names = topology.nodes().map(|node| topology.node_name(node));
+        topology.node(name).ok_or_else(|| WorldError::NoSuchNode {
+            name: name.to_owned(),
+            known: names.collect::<Vec<_>>().join(", "),
+        })
+    };
+    let ends = match (ends, all.first(), all.last()) {
+        (Some([near, far]), _, _) => [named(near)?, named(far)?],
+        (None, Some(&first), Some(&last)) => [first, last],
+        _ => return Err(BuildError::UnknownNode(0).into()),
+    };
+    Ok((World::new(topology, seed)?, ends))
+}
 
 /// The names of all links of a spec's world, members of groups each: what a capture may name.
 pub fn link_names(spec: &Spec) -> Vec<String> {
@@ -110,6 +150,12 @@ pub fn run(
         checksum,
     };
     let flows = flows::attach(&mut world, &context, &mut recording)?;
+    if wanted
+        .iter()
+        .any(|metric| matches!(metric, Metric::Packets { .. }))
+    {
+        world.set_watch(Box::new(flows::packet_counter(&flows)));
+    }
     recording.attach_links(&mut world, spec, &built.links)?;
     for capture in captures {
         start_capture(&mut world, capture)?;
@@ -117,12 +163,11 @@ pub fn run(
     run_world(&mut world, captures, unit, &flows, &mut recording, sink)?;
     world.ledger().check()?;
     let links = spec
-        .links
-        .iter()
+        .carriers()
         .zip(&built.links)
         .map(|(link, members)| LinkOutcome {
-            name: link.name.clone(),
-            rate: link.rate.0,
+            name: link.name().to_owned(),
+            rate: link.rate(),
             members: members
                 .iter()
                 .filter_map(|&id| {
@@ -203,7 +248,7 @@ fn run_world(
 
 /// The seed of a unit. With `common_losses` the same replication meets the same randomness in every such experiment and
 /// at every point; without, each experiment and point has its own.
-fn seed_of(unit: &Unit<'_>, seed: u64) -> Seed {
+pub fn seed_of(unit: &Unit<'_>, seed: u64) -> Seed {
     let replication = u64::from(unit.replication);
     if unit.point.experiment.common_losses {
         return Seed::new(seed, replication);

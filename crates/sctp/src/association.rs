@@ -141,16 +141,41 @@ impl Association {
         &self.paths
     }
 
-    /// Makes `path` the primary, where new data goes while it is active (RFC 9260 §6.4, §11.1.5). `false`: there is no such
-    /// path.
-    pub fn set_primary(&mut self, now: Nanos, path: PathId) -> bool {
-        if usize::from(path.0) >= self.paths.len() {
+    /// Makes the peer's address `address` the one that new data goes to while it is active (RFC 9260 §6.4, §11.1.5;
+    /// RFC 6458 §8.1.9). `false` if the peer has no such address; then nothing changes.
+    pub fn set_primary(&mut self, now: Nanos, address: IpAddr) -> bool {
+        let Some(path) = self.paths.find(address) else {
             return false;
+        };
+        if path != self.paths.primary() {
+            self.paths.set_primary(path);
+            self.known_primary = path;
+            self.events
+                .push_back(Event::PrimaryChanged { path, address });
+            self.note_data_path(now);
         }
-        self.paths.set_primary(path);
-        self.known_primary = path;
-        self.note_data_path(now);
         true
+    }
+
+    /// Bytes of the largest message that goes out in one DATA chunk (SCTP_STATUS, RFC 6458 §8.2.1, names it
+    /// sstat_fragmentation_point).
+    pub fn fragmentation_point(&self) -> usize {
+        self.paths.max_user_data()
+    }
+
+    /// What is believed to be left of the peer's receive window, bytes.
+    pub fn peer_rwnd(&self) -> u64 {
+        self.tx.peer_rwnd()
+    }
+
+    /// DATA chunks sent and not yet cumulatively acknowledged.
+    pub fn outstanding_chunks(&self) -> usize {
+        self.tx.outstanding_chunks()
+    }
+
+    /// Whether a SACK must go now. Reading messages may bring this about: the window had been closed and is open again.
+    pub fn sack_due(&self) -> bool {
+        self.rx.as_ref().is_some_and(Receiver::sack_due)
     }
 
     /// Streams this side may send on: what was asked for, until the handshake has settled it.
@@ -198,7 +223,7 @@ impl Association {
         self.tx.buffered()
     }
 
-    /// The next message (RFC 9260 §11.1.6), also after the association closed. Taking it opens the receive window.
+    /// The next message (RFC 9260 §11.1.7), also after the association closed. Taking it opens the receive window.
     pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
         let message = self
             .backlog

@@ -100,6 +100,9 @@ pub struct Config {
     /// The rate estimate each path keeps; `None`: none, unless [`Config::allocation`] needs one, which then is
     /// [`RateParameters::RE`].
     pub rate_estimate: Option<RateParameters>,
+    /// The INIT has no optional parameter, for peers that refuse or misread one they do not know (pion/sctp, sctp-proto).
+    /// Addresses beside the first are then not told.
+    pub bare_init: bool,
     /// Compute and verify CRC32c; a simulator may save the time.
     pub checksum: bool,
 }
@@ -136,6 +139,7 @@ impl Config {
             scheduler: SchedulerKind::RoundRobin,
             allocation: AllocationKind::Negotiated,
             rate_estimate: None,
+            bare_init: false,
             checksum: true,
         }
     }

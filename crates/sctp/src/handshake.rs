@@ -49,6 +49,9 @@ pub(crate) fn init(
     cookie_preservative: Option<u32>,
 ) -> Init {
     let mut parameters = TlvWriter::new(room_for_parameters(config, remote));
+    if config.bare_init {
+        return assemble(config, own, parameters.finish());
+    }
     let mut families = Vec::with_capacity(2);
     for (family, is_of) in [
         (kind::IPV4_ADDRESS, IpAddr::is_ipv4 as fn(&IpAddr) -> bool),

@@ -32,7 +32,7 @@ pub mod tx;
 pub use association::Association;
 pub use config::Config;
 pub use discard::{Discard, Discards};
-pub use endpoint::{AssociationId, Endpoint};
+pub use endpoint::{AssociationId, Endpoint, Outgoing};
 pub use error::{CloseError, ConnectError};
 pub use event::{CloseReason, Event, Violation};
 pub use path::{PathId, PathState};

@@ -116,6 +116,11 @@ switches! {
     association_errors: AssociationErrors, "RFC 9260 §8.1";
     /// So many HEARTBEATs at most are sent per RTO to verify addresses. ns-2.35 knows no limit.
     hb_max_burst: u32, "RFC 9260 §5.4";
+    /// The acknowledgement of a chunk that was sent on several paths clears the errors of the last of them, although the
+    /// answer may be to another. The texts allow either. With it, a timeout on the alternate path just before the peer's
+    /// delayed SACK makes the failed primary look alive, again and again: a failover to Linux took six timeouts instead
+    /// of three.
+    ambiguous_answer_clears_errors: bool, "RFC 9260 §8.2";
     /// The first window: 2 units in RFC 2960, min(4, max(2, 4380 bytes)) since RFC 4960, 4404 bytes in RFC 9260.
     initial_cwnd: InitialCwnd, "RFC 9260 §7.2.1";
     /// ssthresh before the first loss, bytes: arbitrarily high by the texts; the papers and ns-2.35 set the size of
@@ -141,7 +146,7 @@ switches! {
     /// header in ns-2.35.
     rwnd_counts: Counts, "RFC 9260 §6.2.1";
     /// Chunks marked for retransmission still count as in flight when a window is judged full and when the peer's
-    /// window is computed (ns-2.35); by the texts they are not outstanding.
+    /// window is computed, and T3-rtx watches them (ns-2.35); by the texts they are not outstanding.
     flight_counts_marked: bool, "RFC 9260 §6.2.1";
     /// A timeout at a window of one unit leaves ssthresh alone (ns-2.35); by the texts ssthresh falls to its floor.
     repeated_timeout_keeps_ssthresh: bool, "RFC 9260 §7.2.3";
@@ -255,6 +260,7 @@ impl Profile {
             fast_retransmit_restarts_idle_t3: true,
             cumulative_restarts_t3: false,
             retransmission_path: RetransmissionPath::AlternateOnTimeout,
+            ambiguous_answer_clears_errors: false,
             initial_cwnd: InitialCwnd::Rfc9260,
             initial_ssthresh: 1 << 30,
             ssthresh_floor: 4,
@@ -326,6 +332,7 @@ impl Profile {
     pub fn rfc4960() -> Self {
         Self {
             name: "rfc4960",
+            ambiguous_answer_clears_errors: true,
             initial_cwnd: InitialCwnd::Rfc4960,
             unfilled_credit: UnfilledCredit::Keep,
             window_unit: WindowUnit::Mtu,
@@ -370,6 +377,7 @@ impl Profile {
             fast_retransmit_restarts_idle_t3: false,
             cumulative_restarts_t3: true,
             retransmission_path: RetransmissionPath::Alternate,
+            ambiguous_answer_clears_errors: true,
             initial_cwnd: InitialCwnd::Rfc4960,
             initial_ssthresh: 65536,
             ssthresh_floor: 4,

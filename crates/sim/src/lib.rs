@@ -36,11 +36,14 @@ pub mod rng;
 mod routing;
 mod topology;
 pub mod udp;
+mod watch;
 pub mod wifi;
+mod wireless;
 pub mod workload;
 mod world;
 
 pub use agent::{Agent, AgentId, Attachment, Binding};
+pub use capture::{Frame, PacketFile, Way};
 pub use error::{BuildError, RunError};
 pub use ledger::{Imbalance, Ledger, Progress};
 pub use link::{
@@ -53,4 +56,6 @@ pub use probe::{LinkProbe, LinkProbes, LinkSample, Recorder};
 pub use queue::{DropTail, Limit, Queue};
 pub use rng::{Probability, Rng, Seed, start_time};
 pub use topology::{Family, LinkId, NodeId, Topology};
+pub use watch::PacketWatch;
+pub use wireless::{MediumConfig, MediumId};
 pub use world::{CaptureError, World};

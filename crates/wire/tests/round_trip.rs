@@ -73,6 +73,8 @@ fn any_cause() -> impl Strategy<Value = Cause> {
         }),
         some_bytes(20).prop_map(|reason| Cause::UserInitiatedAbort { reason }),
         some_bytes(20).prop_map(|information| Cause::ProtocolViolation { information }),
+        (any::<u16>(), any::<u16>())
+            .prop_map(|(current, new)| Cause::RestartWithNewUdpPort { current, new }),
         unknown,
     ]
 }

@@ -8,6 +8,7 @@ use anabranch_transport::{Nanos, Probe, ProbeSet, Sample, time};
 use super::bins::Bins;
 use super::meter::Meter;
 use super::once::Once;
+use super::packets::PacketAccount;
 use crate::model::SeriesSample;
 use crate::spec::quantity::Window;
 
@@ -61,6 +62,8 @@ pub struct Tally {
     pub buffer: SampleBuffer,
     /// Times that an allocation met the limit of the negotiated streams.
     pub stream_limits_met: u64,
+    /// Its packets with data, where a measure wants them.
+    pub packets: PacketAccount,
 }
 
 /// Probes that a receiver records; a sender records the others.

@@ -320,6 +320,21 @@ pub(super) fn values(
     (found, unit)
 }
 
+/// Values in the unit that a row or a curve asks for, where it asks for one that theirs can be turned into.
+pub(super) fn in_unit(
+    (mut values, own): (Vec<(u32, f64)>, String),
+    wanted: Option<&str>,
+) -> (Vec<(u32, f64)>, String) {
+    let divisor = match (own.as_str(), wanted) {
+        ("bit/s", Some("kbit/s")) => 1e3,
+        ("bit/s", Some("Mbit/s")) => 1e6,
+        ("s", Some("ms")) => 1e-3,
+        _ => return (values, own),
+    };
+    values.iter_mut().for_each(|(_, value)| *value /= divisor);
+    (values, wanted.map_or(own, str::to_owned))
+}
+
 fn summary(values: &[(u32, f64)]) -> Option<Summary> {
     Summary::of(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
 }
@@ -375,7 +390,6 @@ impl<'a> Maker<'a> {
     fn ns2(
         &self,
         name: Option<&str>,
-        unit: f64,
         point: &Point,
         measured: Option<&Summary>,
     ) -> Option<Ns2Comparison> {
@@ -387,8 +401,7 @@ impl<'a> Maker<'a> {
             .map(|(name, x)| (format!("{{{name}}}"), x.to_string()));
         let condition = named.fold(whole, |text, (name, x)| text.replace(&name, &x));
         let mean = self.reference.ns2(self.paper(), place, &condition, name?)?;
-        let mean = mean.clone().in_unit(unit);
-        Some(compare::beside_ns2(measured, &mean))
+        Some(compare::beside_ns2(measured, mean))
     }
 
     fn metrics(&self) -> Vec<Line> {
@@ -400,7 +413,7 @@ impl<'a> Maker<'a> {
             let mut printed: Vec<&Published> = self.printed(printed_as, metric).collect();
             for (point, records) in &points {
                 let (x_name, x) = self.axis(row, point);
-                let (values, unit) = values(records, series, metric);
+                let (values, unit) = in_unit(values(records, series, metric), row.unit.as_deref());
                 let measured = summary(&values);
                 let place = printed
                     .iter()
@@ -417,7 +430,6 @@ impl<'a> Maker<'a> {
                         .map(|p| compare::judge(measured.as_ref(), p, Rule::OneMoreRun)),
                     ns2: self.ns2(
                         row.ns2.as_ref().and_then(|names| names.get(0)),
-                        row.ns2_unit.unwrap_or(1.0),
                         &records
                             .first()
                             .map_or(Point::new(), |record| record.point.clone()),

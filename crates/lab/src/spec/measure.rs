@@ -223,6 +223,17 @@ pub enum Metric {
         /// The flow.
         flow: String,
     },
+    /// Packets that carried data of a flow, repetitions included, as a trace of the network shows them. A delay is that of
+    /// one packet that arrived, whichever time it was sent.
+    Packets {
+        /// The flow.
+        flow: String,
+        /// What is made of them.
+        take: PacketTake,
+        /// From when a delay counts.
+        #[serde(default)]
+        from: Since,
+    },
     /// Packets that a link dropped, both directions, all members.
     Drops {
         /// The link.
@@ -264,6 +275,49 @@ pub enum Take {
     Sum,
     /// When the first sample was, seconds from the run's begin; no value where there was none.
     FirstTime,
+}
+
+/// What is made of a flow's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PacketTake {
+    /// How many the source sent.
+    Sent,
+    /// How many the sink was given.
+    Received,
+    /// The one over the other, %.
+    ReceivedOverSent,
+    /// Mean delay of those received, ms.
+    MeanDelay,
+    /// What Rafiq's thesis (2007) calls the delay's variance, in ms: the mean of the squared delay in ms^2, over 1000 ms.
+    DelaySpread,
+    /// The delay's variance, ms^2.
+    DelayVariance,
+}
+
+impl PacketTake {
+    /// The metric's name and unit.
+    pub const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            PacketTake::Sent => ("packets_sent", "packets"),
+            PacketTake::Received => ("packets_received", "packets"),
+            PacketTake::ReceivedOverSent => ("received_over_sent", "%"),
+            PacketTake::MeanDelay => ("mean_delay", "ms"),
+            PacketTake::DelaySpread => ("delay_spread", "ms"),
+            PacketTake::DelayVariance => ("delay_variance", "ms^2"),
+        }
+    }
+}
+
+/// From when a packet's delay counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Since {
+    /// From when the sending host handed it to its interface: what waits there counts.
+    #[default]
+    Host,
+    /// From when the host's wire began to carry it. On a wireless link the same as `host`.
+    Wire,
 }
 
 /// What counts as carried.
@@ -328,6 +382,7 @@ impl Metric {
             | Metric::Retransmissions { flow }
             | Metric::FastRetransmits { flow }
             | Metric::Timeouts { flow }
+            | Metric::Packets { flow, .. }
             | Metric::MeanOneWayDelay { flow } => vec![("flow".into(), flow)],
         }
     }
@@ -415,6 +470,7 @@ impl Metric {
             Metric::FastRetransmits { flow } => of(flow, "fast_retransmits"),
             Metric::Timeouts { flow } => of(flow, "timeouts"),
             Metric::MeanOneWayDelay { flow } => of(flow, "mean_one_way_delay"),
+            Metric::Packets { flow, take, .. } => of(flow, take.names().0),
             Metric::Drops { link, reason: None } => of(link, "drops"),
             Metric::Drops {
                 link,

@@ -14,10 +14,12 @@ pub mod problem;
 pub mod quantity;
 pub mod resolve;
 pub mod schema;
+pub mod transport;
 pub mod tree;
 pub mod validate;
 mod validate_output;
 pub mod wanted;
+pub mod wifi;
 pub mod world;
 
 use std::collections::BTreeMap;
@@ -57,9 +59,12 @@ pub struct Spec {
     /// Hosts and routers.
     #[serde(rename = "node")]
     pub nodes: Vec<Node>,
-    /// What joins them.
-    #[serde(rename = "link")]
+    /// What joins them by wires.
+    #[serde(default, rename = "link")]
     pub links: Vec<Link>,
+    /// What joins them by radio.
+    #[serde(default, rename = "wifi")]
+    pub cells: Vec<wifi::Wifi>,
     /// Who talks to whom.
     #[serde(rename = "flow")]
     pub flows: Vec<Flow>,

@@ -91,6 +91,9 @@ pub struct Row {
     /// The name for it in the table instead (kinds `metrics` and `difference`).
     #[serde(default)]
     pub label: Option<String>,
+    /// The series under which the paper's numbers stand in the reference data, where it is not `series` (kind `metrics`).
+    #[serde(default)]
+    pub printed: Option<String>,
     /// Only at these x of some of the sweeps, beside the table's.
     #[serde(default, rename = "where")]
     pub at_point: BTreeMap<String, Value>,
@@ -104,12 +107,6 @@ pub struct Row {
     /// See `x_name`.
     #[serde(default)]
     pub x: Option<Value>,
-    /// The name of its series in the reference data, where that is another.
-    #[serde(default)]
-    pub printed: Option<String>,
-    /// One of the units of the ns-2.35 file is so many of the measure's: 1e6 where that file has Mbit/s; 1 if left out.
-    #[serde(default)]
-    pub ns2_unit: Option<f64>,
     /// The name of its mean in the ns-2.35 file. For steps, the names of the times, in order.
     #[serde(default)]
     pub ns2: Option<Names>,
@@ -135,7 +132,8 @@ pub struct Row {
     /// Kind `steps`: how many values.
     #[serde(default)]
     pub count: Option<u32>,
-    /// Kind `steps`: the unit to show: `bytes` or `segments`.
+    /// Kind `steps`: the unit to show: `bytes` or `segments`. Kind `metrics`: `kbit/s` or `Mbit/s` instead of `bit/s`, `ms`
+    /// instead of `s`.
     #[serde(default)]
     pub unit: Option<String>,
     /// How many bytes a segment has, where the unit is `segments`.

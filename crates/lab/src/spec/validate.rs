@@ -175,9 +175,15 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
         "id",
         spec.figures.iter().map(|figure| figure.id.as_str()),
     );
+    c.distinct(
+        "wifi",
+        "name",
+        spec.cells.iter().map(|cell| cell.name.as_str()),
+    );
     for (index, link) in spec.links.iter().enumerate() {
         check_link(c, spec, link, &format!("link.{index}"));
     }
+    super::wifi::check(c, spec);
     let mut members = 0;
     for (index, flow) in spec.flows.iter().enumerate() {
         check_flow(c, spec, flow, &format!("flow.{index}"));
@@ -250,7 +256,7 @@ fn count_of(spec: &Spec, node: &str) -> Option<u32> {
 }
 
 /// Checks that a node exists, and tells its count.
-fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Option<u32> {
+pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Option<u32> {
     let (group, member) = NodeName::split(name);
     let members = count_of(spec, group);
     if let (Some(NodeName::Number(index)), Some(members)) = (member, members)
@@ -266,7 +272,7 @@ fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Optio
         c.not_among(
             path,
             &format!("found {name:?}, but no node has this name"),
-            name,
+            group,
             node_names(spec),
         );
     }
@@ -490,6 +496,15 @@ fn joined(spec: &Spec, from: &str, to: &str) -> bool {
                 }
             }
         }
+        for cell in &spec.cells {
+            if cell.nodes().any(|name| group(name) == node) {
+                for other in cell.nodes().map(group) {
+                    if !reached.contains(&other) {
+                        reached.push(other);
+                    }
+                }
+            }
+        }
     }
     reached.contains(&to)
 }
@@ -532,8 +547,8 @@ fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
 
 fn check_link_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
     let (group, _) = member(name);
-    if !spec.links.iter().any(|link| link.name == group) {
-        let known = spec.links.iter().map(|link| link.name.as_str());
+    if !spec.carriers().any(|link| link.name() == group) {
+        let known = spec.carriers().map(|link| link.name());
         c.not_among(
             path,
             &format!("found {name:?}, but no link has this name"),

@@ -17,6 +17,7 @@ use super::record::Recording;
 use super::topology::{end, member_name};
 use crate::agent::inspect::Watched;
 use crate::agent::once::Once;
+use crate::agent::packets::PacketCounter;
 use crate::agent::tally::{SharedTally, Tally};
 use crate::agent::{Feed, sctp, settings, tcp, udp, workload};
 use crate::metric;
@@ -31,6 +32,15 @@ const SCTP: u8 = 132;
 /// is known at the first of them, so that a dissector shows what is sent as mere data.
 const SOURCE_PORTS: u16 = 42_000;
 const SINK_PORTS: u16 = 52_000;
+
+/// Who counts the packets of all members of the flows, by their tallies.
+pub fn packet_counter(flows: &[AttachedFlow]) -> PacketCounter {
+    let tallies = flows
+        .iter()
+        .flat_map(|flow| flow.tallies.iter().map(Rc::clone));
+    PacketCounter::new([SOURCE_PORTS, SINK_PORTS], tallies)
+}
+
 /// One member of a flow, with the number and the ports it has in the world.
 pub struct Members<'a> {
     /// The flow.
@@ -161,7 +171,7 @@ pub fn attach(
 }
 
 /// Bytes of a full segment as the flow's window counts them.
-fn segment(flow: &Flow) -> u64 {
+pub fn segment(flow: &Flow) -> u64 {
     match &flow.transport {
         Protocol::Tcp { .. } => settings::tcp(&flow.transport).mss.into(),
         Protocol::Sctp { .. } => settings::sctp_chunk(&settings::sctp(&flow.transport)),

@@ -113,9 +113,9 @@ impl Recording {
         links: &[Vec<LinkId>],
     ) -> Result<(), BuildError> {
         let mut series = Vec::new();
-        for (link, members) in spec.links.iter().zip(links) {
+        for (link, members) in spec.carriers().zip(links) {
             for (&id, member) in members.iter().zip(0..) {
-                let probes = self.of_link(&link.name, member, id, &mut series);
+                let probes = self.of_link(link.name(), member, id, &mut series);
                 if let Some(probes) = probes {
                     world.probe(id, Direction::Forward, probes)?;
                 }

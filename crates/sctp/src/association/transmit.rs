@@ -82,10 +82,6 @@ impl Association {
             .or_else(|| self.sack_due().then_some(self.sack_path))
     }
 
-    fn sack_due(&self) -> bool {
-        self.rx.as_ref().is_some_and(|rx| rx.sack_due())
-    }
-
     fn may_send_data(&self) -> bool {
         self.state.sends_data()
     }

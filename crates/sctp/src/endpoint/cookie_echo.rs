@@ -124,6 +124,7 @@ impl Endpoint {
         let random = self.random.fork();
         let mut association =
             Association::accepted(Arc::clone(&self.config), cookie, arrival.path, random);
+        association.paths.set_udp_port(arrival.udp_port);
         association.establish(arrival.now);
         association.acknowledge_cookie(arrival.path.remote);
         Some(self.table.insert(Box::new(association)).slot)
@@ -155,6 +156,7 @@ impl Endpoint {
                 self.table.detach(slot);
                 let association = self.table.get_mut(slot)?;
                 association.restart(arrival.now, cookie, arrival.path.local);
+                association.paths.set_udp_port(arrival.udp_port);
             }
             Action::PeerBeganAnew => {
                 association.adopt(arrival.path.local, &Terms::of_cookie(cookie));
@@ -167,6 +169,9 @@ impl Endpoint {
             }
         }
         let association = self.table.get_mut(slot)?;
+        association
+            .paths
+            .follow_udp_port(arrival.path.remote, arrival.udp_port);
         association.acknowledge_cookie(arrival.path.remote);
         Some(slot)
     }

@@ -51,6 +51,8 @@ impl PathState {
 pub struct PathEntry {
     /// The pair of addresses.
     pub path: Path,
+    /// The peer's UDP port, where packets go inside UDP (RFC 6951 §5.1); 0: right above IP.
+    pub udp_port: u16,
     /// Whether it may carry data.
     pub state: PathState,
     /// Errors in a row (RFC 9260 §8.2).
@@ -112,6 +114,7 @@ impl PathEntry {
     fn new(config: &Config, path: Path, state: PathState) -> Self {
         Self {
             path,
+            udp_port: 0,
             state,
             error_count: 0,
             rto: RtoEstimator::new(config.rto_initial(), config.rto_min, config.rto_max),
@@ -228,6 +231,8 @@ pub struct Paths {
     pf_max_retrans: Option<u32>,
     /// RSCTP's rules, once it is spoken.
     pub(crate) switch_rules: Option<SwitchRules>,
+    /// The UDP port of paths whose own was not seen yet.
+    udp_port: u16,
 }
 
 impl Paths {
@@ -248,6 +253,7 @@ impl Paths {
                 .potentially_failed
                 .then_some(config.pf_max_retrans),
             switch_rules: None,
+            udp_port: 0,
         }
     }
 
@@ -259,7 +265,8 @@ impl Paths {
         if self.entries.len() == Self::MOST {
             return None;
         }
-        let entry = PathEntry::new(config, path, state);
+        let mut entry = PathEntry::new(config, path, state);
+        entry.udp_port = self.udp_port;
         self.max_user_data = self.max_user_data.min(entry.max_user_data());
         self.entries.push(entry);
         Some(PathId(self.entries.len() as u8 - 1))
@@ -299,6 +306,32 @@ impl Paths {
             .iter()
             .position(|entry| entry.path.remote == remote)
             .map(|index| PathId(index as u8))
+    }
+
+    /// Packets go inside UDP to this port of the peer's, on every path; 0: right above IP (RFC 6951 §5.1).
+    pub fn set_udp_port(&mut self, udp_port: u16) {
+        self.udp_port = udp_port;
+        for entry in &mut self.entries {
+            entry.udp_port = udp_port;
+        }
+    }
+
+    /// A packet whose verification tag fits came from `remote` and this UDP port: answers go there from now on
+    /// (RFC 6951 §5.4).
+    pub fn follow_udp_port(&mut self, remote: IpAddr, udp_port: u16) {
+        if let Some(entry) = self
+            .entries
+            .iter_mut()
+            .find(|entry| entry.path.remote == remote)
+        {
+            entry.udp_port = udp_port;
+        }
+    }
+
+    /// The peer's UDP port at `remote`; 0: right above IP.
+    pub fn udp_port_to(&self, remote: IpAddr) -> u16 {
+        self.find(remote)
+            .map_or(self.udp_port, |id| self.get(id).udp_port)
     }
 
     /// Number of paths.

@@ -8,7 +8,7 @@ use anabranch_wire::chunk::Sack;
 use super::gaps::{self, Run};
 use super::outstanding::{ChunkState, Standing};
 use super::{Sender, trace_window, window};
-use crate::path::{PathId, Paths};
+use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, IdleDecay, MaxBurst};
 
 /// What a SACK (or the cumulative TSN of a SHUTDOWN) changed.
@@ -36,7 +36,7 @@ pub struct SackOutcome {
 pub(super) struct PathAck {
     bytes: u64,
     chunks: u32,
-    /// A chunk was acknowledged that no timeout had put in doubt.
+    /// A chunk was acknowledged that no timeout had put in doubt, and that (if the profile minds) was on this path alone.
     alive: bool,
     /// The cumulative point passed a chunk, where that restarts T3-rtx.
     passed: bool,
@@ -278,7 +278,8 @@ impl Sender {
         let in_doubt = chunk.state == ChunkState::Marked { timed_out: true };
         ack.bytes += bytes;
         ack.chunks += 1;
-        ack.alive |= !in_doubt;
+        let ambiguous = chunk.moved && !self.profile.ambiguous_answer_clears_errors;
+        ack.alive |= !in_doubt && !ambiguous;
         // Karn's rule: only a chunk sent once measures (RFC 9260 §6.3.1 C5).
         let timed = entry.timed == Some(tsn);
         if chunk.transmissions == 1 && !in_doubt && (timed || !self.profile.rtt_once_per_round_trip)
@@ -311,10 +312,18 @@ impl Sender {
                 outcome.paths_restored |= 1 << index;
             }
             outcome.newly_acked_bytes += ack.bytes;
-            if ack.chunks > 0 || ack.reneged || ack.passed {
+            if self.is_watched_wrongly(paths.get(id)) || ack.chunks > 0 || ack.reneged || ack.passed
+            {
                 self.settle_path(now, id, &ack, advanced, in_recovery, paths, trace);
             }
         }
+    }
+
+    /// Where marked chunks count as in flight, T3-rtx watches them too, and stops only when an acknowledgement finds
+    /// nothing there any more, not when the last of them went to another path.
+    fn is_watched_wrongly(&self, entry: &PathEntry) -> bool {
+        let is_empty = entry.flightsize + entry.marked_bytes == 0;
+        self.profile.flight_counts_marked && entry.t3_deadline.is_some() == is_empty
     }
 
     #[expect(clippy::too_many_arguments, reason = "one step of settle_paths")]

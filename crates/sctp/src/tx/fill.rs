@@ -111,6 +111,7 @@ impl Sender {
         chunk.transmissions += 1;
         chunk.sent_at = now;
         chunk.path = id;
+        chunk.moved |= from != id;
         self.outstanding.set_state(tsn, ChunkState::InFlight);
         let (bytes, rwnd) = (
             self.profile.cwnd_counts.bytes(length),
@@ -138,8 +139,10 @@ impl Sender {
         if was_earliest && old.t3_deadline.is_some() {
             // RFC 9260 §7.2.4 (4), §6.3.2: the timer follows the earliest chunk.
             if from != id && old.flightsize + old.marked_bytes == 0 {
-                old.t3_deadline = None;
-                old.earliest = None;
+                if !self.profile.flight_counts_marked {
+                    old.t3_deadline = None;
+                    old.earliest = None;
+                }
             } else if old.flightsize > 0 || self.profile.fast_retransmit_restarts_idle_t3 {
                 old.start_t3(now);
             }
@@ -256,6 +259,7 @@ impl Sender {
             fragment,
             state: ChunkState::InFlight,
             path: id,
+            moved: false,
             sent_at: now,
             transmissions: 1,
             missing_reports: 0,

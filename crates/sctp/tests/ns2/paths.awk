@@ -3,7 +3,7 @@
 ($1 == "+" || $1 == "d") && $7 ~ /D$/ && ($3 == 1 || $3 == 2) {
     path = $3 - 1
     if (began == "") began = $2
-    if ($1 == "d") print "drop", path, sent[path]
+    if ($1 == "d") print "drop", path, sent[path] + 0
     sent[path]++
     printf "%.6f send %d %d\n", $2 - began, path, $12 - 1
 }

@@ -1,11 +1,11 @@
 # Makes a trace for ../ns2_paths.rs: one association over two paths, 2 Mb/s 50 ms and 1 Mb/s 80 ms, with losses on both
 # from 1 s on.
 #
-#   ns paths.tcl OUT SECONDS LOSS_RATE_0 LOSS_RATE_1 SEED DELAYED_SACK RTX_TO_ALT
+#   ns paths.tcl OUT SECONDS LOSS_RATE_0 LOSS_RATE_1 SEED DELAYED_SACK RTX_TO_ALT PATH_MAX_RETRANS
 #   awk -f paths.awk OUT.tr > OUT.txt
 #
 # HEARTBEAT is set beyond the end: those that confirm the paths remain.
-lassign $argv out seconds rate0 rate1 seed delayed alternate
+lassign $argv out seconds rate0 rate1 seed delayed alternate retrans
 Trace set show_sctphdr_ 1
 set ns [new Simulator]
 Agent/SCTP set mtu_ 1480
@@ -15,6 +15,7 @@ Agent/SCTP set initialRwnd_ 65536
 Agent/SCTP set initialSsthresh_ 65536
 Agent/SCTP set useDelayedSacks_ $delayed
 Agent/SCTP set rtxToAlt_ $alternate
+Agent/SCTP set pathMaxRetrans_ $retrans
 set trace [open $out.tr w]
 $ns trace-all $trace
 foreach host {a z} {

@@ -293,7 +293,7 @@ fn small_ones() {
 #[test]
 fn causes() {
     let addresses = Parameters::of(&[Parameter::address("192.0.2.1".parse().unwrap())]);
-    let causes: [(Cause, &[u8]); 14] = [
+    let causes: [(Cause, &[u8]); 15] = [
         (
             Cause::InvalidStreamIdentifier { stream_id: 0x0102 },
             &[0, 1, 0, 8, 1, 2, 0, 0],
@@ -346,6 +346,13 @@ fn causes() {
                 reason: bytes(b"why"),
             },
             &[0, 12, 0, 7, b'w', b'h', b'y', 0],
+        ),
+        (
+            Cause::RestartWithNewUdpPort {
+                current: 9899,
+                new: 40000,
+            },
+            &[0, 14, 0, 8, 0x26, 0xab, 0x9c, 0x40],
         ),
         (
             Cause::ProtocolViolation {

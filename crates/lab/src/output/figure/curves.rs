@@ -3,7 +3,7 @@
 use super::Maker;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 use crate::model::{Point, RunRecord, Series, SeriesSample};
-use crate::output::table::{axis, by_point, joined, same_x, values, within};
+use crate::output::table::{axis, by_point, in_unit, joined, same_x, values, within};
 use crate::output::unit;
 use crate::series::SeriesError;
 use crate::spec::output::{Curve, Style};
@@ -168,7 +168,7 @@ impl Maker<'_> {
         };
         let mut points = Vec::new();
         for (point, records) in self.curve_points(curve) {
-            let (values, unit) = values(&records, series, metric);
+            let (values, unit) = in_unit(values(&records, series, metric), curve.unit.as_deref());
             let summary = Summary::of(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>());
             if let (Some(summary), Some(x)) = (summary, place_of(&axis(&point).1)) {
                 points.push(PlotPoint {

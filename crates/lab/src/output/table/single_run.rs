@@ -184,7 +184,7 @@ impl Maker<'_> {
             ns2: None,
             measured,
         };
-        let beside = self.ns2(ns2, 1.0, &single_point(&x), time.as_ref());
+        let beside = self.ns2(ns2, &single_point(&x), time.as_ref());
         [
             line(
                 named.metric,
@@ -231,7 +231,6 @@ impl Maker<'_> {
                     .map(|p| compare::judge(measured.as_ref(), p, self.tolerance())),
                 ns2: self.ns2(
                     row.ns2.as_ref().and_then(|names| names.get(0)),
-                    row.ns2_unit.unwrap_or(1.0),
                     &single_point(&x),
                     measured.as_ref(),
                 ),
