@@ -49,6 +49,7 @@ A run that was interrupted goes on where it stopped when it is started again.")]
   anabranch run my.toml
   anabranch run my.toml --set rate='4 Mbit/s' --set link.satellite.delay='270 ms' --out fast
   anabranch run my.toml --capture satellite=satellite.pcapng
+  anabranch run failover                      an example that needs no file: a path dies in mid transfer
   anabranch run examples/geo-real.toml --live real
                           one experiment simulated, the same one on real sockets
 
@@ -101,7 +102,7 @@ pub struct Reproduce {
 /// `run`.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The spec, a TOML file.
+    /// The spec, a TOML file; or the name of an example: `own`, `failover`.
     #[arg(value_name = "SPEC.toml")]
     pub spec: PathBuf,
     /// Write the packets of a link, in the first run, to a file that Wireshark opens (repeatable).

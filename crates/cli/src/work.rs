@@ -8,7 +8,7 @@ use std::thread;
 
 use anabranch_lab::output::terminal::{self, Terminal};
 use anabranch_lab::output::{OutputError, Outputs, Tally};
-use anabranch_lab::papers::{PAPERS, paper};
+use anabranch_lab::papers::{EXAMPLES, PAPERS, example, paper};
 use anabranch_lab::plan::{Plan, Request};
 use anabranch_lab::reference::Reference;
 use anabranch_lab::run::{self, RunError, Simulator};
@@ -146,9 +146,7 @@ fn unknown_paper(name: &str) -> String {
 /// Runs a spec of the user's own.
 pub fn run(arguments: &Run) -> Result<(), Failure> {
     let path = &arguments.spec;
-    let text = fs::read_to_string(path).map_err(|error| {
-        Failure::Asked(format!("cannot read the spec {}: {error}", path.display()))
-    })?;
+    let text = read_spec(path)?;
     work(
         &path.display().to_string(),
         text,
@@ -156,6 +154,28 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
         &arguments.capture,
         &arguments.live,
     )
+}
+
+/// A spec from its file, or the example of that name where there is no such file.
+fn read_spec(path: &Path) -> Result<String, Failure> {
+    let error = match fs::read_to_string(path) {
+        Ok(text) => return Ok(text),
+        Err(error) => error,
+    };
+    let missing = error.kind() == io::ErrorKind::NotFound;
+    if let Some(text) = path.to_str().filter(|_| missing).and_then(example) {
+        return Ok(text.to_owned());
+    }
+    let known: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
+    let hint = if missing {
+        format!("; examples that need no file are: {}", known.join(", "))
+    } else {
+        String::new()
+    };
+    let path = path.display();
+    Err(Failure::Asked(format!(
+        "cannot read the spec {path}: {error}{hint}"
+    )))
 }
 
 /// Plans, runs, and writes everything that a spec asks for.

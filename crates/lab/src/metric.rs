@@ -4,10 +4,12 @@ use anabranch_sim::{DropReason, LinkStats};
 use anabranch_transport::{Nanos, Probe, time};
 
 use crate::agent::meter::{Meter, MeterKind};
+use crate::agent::once::Once;
+use crate::agent::packets::PacketAccount;
 use crate::agent::tally::Tally;
 use crate::model::Measure;
 use crate::output::unit::of_probe;
-use crate::spec::measure::{Clock, Counting, Take, Weighting};
+use crate::spec::measure::{Clock, Counting, PacketTake, Since, Take, Weighting};
 use crate::spec::quantity::{Span, Window};
 use crate::spec::{Experiment, Metric, Spec, validate};
 use crate::world::member_name;
@@ -87,13 +89,23 @@ fn plain(spec: &Spec) -> Vec<Metric> {
         all.push(Metric::Retransmissions { flow: name() });
         all.push(Metric::Timeouts { flow: name() });
     }
-    for link in &spec.links {
+    for link in spec.carriers() {
         all.push(Metric::Drops {
-            link: link.name.clone(),
+            link: link.name().to_owned(),
             reason: None,
         });
     }
     all
+}
+
+/// Whether a measure asks which messages of a flow were delivered.
+pub fn wants_once(wanted: &[Metric], flow: &str) -> bool {
+    wanted.iter().any(|metric| match metric {
+        Metric::RepeatedMessages { flow: name } | Metric::MissingMessages { flow: name } => {
+            validate::member(name).0 == flow
+        }
+        _ => false,
+    })
 }
 
 /// The meters that a flow's member needs, which starts at `start`: one for each measure that has one, in the order of
@@ -126,7 +138,39 @@ fn metered(metric: &Metric) -> Option<(MeterKind, &str)> {
         }
         | Metric::SegmentsDelivered { flow, .. }
         | Metric::SegmentRate { flow, .. } => (MeterKind::Delivered, flow),
-        Metric::SegmentsSent { flow, .. } => (MeterKind::Segments, flow),
+        Metric::SegmentsSent { flow, path, .. } => (MeterKind::Segments { path: *path }, flow),
+        Metric::TimeToResume { flow, .. } | Metric::LongestSilence { flow, .. } => {
+            (MeterKind::Silence, flow)
+        }
+        Metric::HeartbeatOverhead { flow, path } => {
+            let kind = MeterKind::Probe {
+                probe: Probe::HeartbeatBytes,
+                index: *path,
+                take: Take::Sum,
+                threshold: 0.0,
+            };
+            (kind, flow)
+        }
+        Metric::EstimateError {
+            flow,
+            probe,
+            index,
+            truth,
+            weighting,
+            ..
+        } => {
+            let per_unit = if of_probe(probe) == "B/s" { 8.0 } else { 1.0 };
+            let truth = truth
+                .iter()
+                .map(|(from, rate)| (from.0, rate.0 as f64 / per_unit));
+            let kind = MeterKind::Error {
+                probe: Probe::from_name(probe)?,
+                index: *index,
+                truth: truth.collect(),
+                weighting: *weighting,
+            };
+            (kind, flow)
+        }
         Metric::MeanCwnd {
             flow,
             weighting: Weighting::Time,
@@ -242,6 +286,20 @@ impl Outcome {
         (members, link.rate)
     }
 
+    /// The sum over the members of what `of` makes of their messages' account; NaN where none was kept.
+    fn once(&self, name: &str, of: impl Fn(&Once) -> u64) -> f64 {
+        let kept: Vec<u64> = self
+            .members(name)
+            .0
+            .iter()
+            .filter_map(|tally| tally.once.as_ref().map(&of))
+            .collect();
+        if kept.is_empty() {
+            return f64::NAN;
+        }
+        kept.iter().sum::<u64>() as f64
+    }
+
     fn sum(&self, name: &str, of: impl Fn(&Tally) -> u64) -> f64 {
         self.members(name).0.iter().map(of).sum::<u64>() as f64
     }
@@ -270,7 +328,7 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
     let metered = |flow: &str| -> Vec<Meter> {
         let members = outcome.members(flow).0.iter();
         members
-            .filter_map(|tally| tally.meters.get(meter?).copied())
+            .filter_map(|tally| tally.meters.get(meter?).cloned())
             .collect()
     };
     let segment = |flow: &str| outcome.members(flow).1 as f64;
@@ -296,7 +354,11 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
             (outcome.mean(flow, meter, rate), "segments/s")
         }
         Metric::Probe {
-            flow, probe, take, ..
+            flow,
+            probe,
+            take,
+            per,
+            ..
         } => {
             let seen = metered(flow).into_iter().filter(|meter| meter.weight > 0.0);
             let mean = |of: fn(&Meter) -> f64| {
@@ -304,16 +366,31 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
                 values.iter().sum::<f64>() / values.len() as f64
             };
             let unit = of_probe(probe);
-            match take {
+            let (value, unit) = match take {
                 Take::Mean | Take::SampleMean => (mean(|m| m.sum / m.weight), unit),
                 Take::Least | Take::Most => (mean(|m| m.sum), unit),
+                Take::FirstTime => (mean(|m| m.sum), "s"),
                 Take::Below => (mean(|m| m.sum / m.weight), "1"),
                 Take::Count => (
                     metered(flow).iter().map(|meter| meter.weight).sum(),
                     "samples",
                 ),
                 Take::Sum => (metered_sum(flow), unit),
-            }
+            };
+            per.map_or((value, unit), |per| (value / per, "1"))
+        }
+        Metric::TimeToResume { flow, .. } => (outcome.mean(flow, meter, |m| m.sum / 1e9), "s"),
+        Metric::LongestSilence { flow, .. } => (outcome.mean(flow, meter, |m| m.weight / 1e9), "s"),
+        Metric::RepeatedMessages { flow } => (outcome.once(flow, Once::repeated), "messages"),
+        Metric::MissingMessages { flow } => (outcome.once(flow, Once::missing), "messages"),
+        Metric::HeartbeatOverhead { flow, .. } => {
+            let payload = outcome.sum(flow, |t| t.delivered);
+            (metered_sum(flow) / payload * 100.0, "%")
+        }
+        Metric::EstimateError { flow, .. } => {
+            let seen = metered(flow).into_iter().filter(|meter| meter.weight > 0.0);
+            let means: Vec<f64> = seen.map(|meter| meter.sum / meter.weight * 100.0).collect();
+            (means.iter().sum::<f64>() / means.len() as f64, "%")
         }
         Metric::BlockedByRwnd { flow, .. } => {
             (outcome.mean(flow, meter, |m| m.sum / m.weight), "1")
@@ -359,6 +436,9 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
             });
             (sum as f64 / count as f64 / 1e9, "s")
         }
+        Metric::Packets { flow, take, from } => {
+            (packets(outcome, flow, *take, *from), take.names().1)
+        }
         Metric::Drops { link, reason } => {
             let drops = |stats: &LinkStats| match reason.as_deref().and_then(DropReason::from_name)
             {
@@ -376,6 +456,35 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
                 "packets",
             )
         }
+    }
+}
+
+/// A number made of the packets of all members of a flow.
+fn packets(outcome: &Outcome, flow: &str, take: PacketTake, from: Since) -> f64 {
+    let members = outcome.members(flow).0;
+    let sum = |of: fn(&PacketAccount) -> u64| members.iter().map(|t| of(&t.packets)).sum::<u64>();
+    let (sent, received) = (sum(|p| p.sent) as f64, sum(|p| p.received) as f64);
+    // Every packet weighs alike, whichever member it belongs to.
+    let [mean, square] = members.iter().fold([0.0; 2], |[mean, square], tally| {
+        let packets = &tally.packets;
+        let delays = match from {
+            Since::Host => &packets.from_host,
+            Since::Wire => &packets.from_wire,
+        };
+        let share = packets.received as f64 / received;
+        let [m, s] = match packets.received {
+            0 => [0.0; 2],
+            _ => packets.moments(delays),
+        };
+        [mean + share * m, square + share * s]
+    });
+    match take {
+        PacketTake::Sent => sent,
+        PacketTake::Received => received,
+        PacketTake::ReceivedOverSent => received / sent * 100.0,
+        PacketTake::MeanDelay => mean,
+        PacketTake::DelaySpread => square / 1000.0,
+        PacketTake::DelayVariance => square - mean * mean,
     }
 }
 

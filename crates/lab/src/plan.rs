@@ -433,6 +433,7 @@ const RUN_SECTIONS: &[&str] = &[
     "world",
     "node",
     "link",
+    "wifi",
     "flow",
     "measure",
 ];

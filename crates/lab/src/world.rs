@@ -1,9 +1,11 @@
 //! From a spec to a world of the simulator, and from its run to a record.
 
 mod flows;
+pub mod homes;
 pub mod live;
 mod record;
 mod topology;
+mod wifi;
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -18,7 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::metric::{self, FlowOutcome, LinkOutcome, Outcome};
 use crate::model::RunRecord;
 use crate::series::SeriesWriter;
-use crate::spec::Spec;
+use crate::spec::{Metric, Spec};
 use crate::store::Unit;
 
 use record::Recording;
@@ -33,6 +35,9 @@ pub enum WorldError {
     /// The simulator refused the world.
     #[error("the world cannot be built: {0}")]
     Build(#[from] BuildError),
+    /// Paths without addresses.
+    #[error("the world cannot be built: {0}")]
+    Homes(#[from] homes::Refused),
     /// The simulation cannot go on.
     #[error("the simulation stopped: {0}")]
     Run(#[from] SimError),
@@ -133,29 +138,36 @@ pub fn run(
     let duration = spec.world.duration.0;
     let wanted = metric::wanted(spec, experiment);
     let mut recording = Recording::new(experiment, unit.replication);
-    let built = topology::build(spec)?;
+    let mut built = topology::build(spec)?;
+    homes::assign(&mut built, spec)?;
     let checksum = spec.world.checksum || !captures.is_empty() || topology::corrupts(spec);
     let mut world = World::new(built.topology, seed)?;
     let context = flows::Context {
         spec,
         wanted: &wanted,
+        links: &built.links,
         seed,
         checksum,
     };
     let flows = flows::attach(&mut world, &context, &mut recording)?;
+    if wanted
+        .iter()
+        .any(|metric| matches!(metric, Metric::Packets { .. }))
+    {
+        world.set_watch(Box::new(flows::packet_counter(&flows)));
+    }
     recording.attach_links(&mut world, spec, &built.links)?;
     for capture in captures {
         start_capture(&mut world, capture)?;
     }
-    run_world(&mut world, captures, unit, &mut recording, sink)?;
+    run_world(&mut world, captures, unit, &flows, &mut recording, sink)?;
     world.ledger().check()?;
     let links = spec
-        .links
-        .iter()
+        .carriers()
         .zip(&built.links)
         .map(|(link, members)| LinkOutcome {
-            name: link.name.clone(),
-            rate: link.rate.0,
+            name: link.name().to_owned(),
+            rate: link.rate(),
             members: members
                 .iter()
                 .filter_map(|&id| {
@@ -202,6 +214,7 @@ fn run_world(
     world: &mut World,
     captures: &[CaptureRequest],
     unit: &Unit<'_>,
+    flows: &[flows::AttachedFlow],
     recording: &mut Recording,
     mut sink: Option<&mut Sink>,
 ) -> Result<(), WorldError> {
@@ -222,6 +235,8 @@ fn run_world(
                     .unwrap_or_default(),
                 source,
             })?;
+            let tallies = flows.iter().flat_map(|flow| &flow.tallies);
+            tallies.for_each(|tally| tally.borrow_mut().settle(now));
         }
         recording.drain(|key, sample| match sink.as_deref_mut() {
             Some(sink) => sink.push(key, sample),

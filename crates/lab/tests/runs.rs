@@ -365,3 +365,57 @@ fn common_losses_make_points_meet_the_same_randomness() {
     let own = records("false");
     assert_ne!(own[0].metrics, own[1].metrics);
 }
+
+/// 1 Mbit/s without losses: READING is all that can hold the flow back.
+const READER: &str = r#"
+anabranch = 1
+name = "reader"
+[world]
+duration = "20 s"
+[[node]]
+name = "source"
+[[node]]
+name = "sink"
+[[link]]
+name = "wire"
+between = ["source", "sink"]
+rate = "1 Mbit/s"
+delay = "40 ms"
+queue = "100 packets"
+[[flow]]
+name = "sctp"
+from = "source"
+to = "sink"
+workload = { kind = "bulk" }
+transport = { protocol = "sctp", receive_buffer = "32 KiB" READING }
+[[measure]]
+metric = "goodput"
+flow = "sctp"
+[[measure]]
+metric = "probe"
+name = "window"
+flow = "sctp"
+probe = "a_rwnd"
+take = "mean"
+window = ["5 s", "20 s"]
+[[experiment]]
+id = "reading"
+replications = 1
+"#;
+
+#[test]
+fn a_slow_reader_sets_the_rate_and_its_buffer_fills() {
+    let measured = |reading: &str| {
+        let plan = plan(&READER.replace("READING", reading));
+        let run = anabranch_lab::world::run(&Unit::all(&plan)[0], 1, None, &[]).expect("a run");
+        let value = |metric| run.value("sctp", metric).expect("a value");
+        (value("goodput"), value("window"))
+    };
+    let (slow, slow_window) = measured(r#", reading_rate = "400 kbit/s""#);
+    let (fast, fast_window) = measured("");
+    // The start takes a part of the 20 s; what waits in the buffer does not count before it is read.
+    assert!((0.93 * 400e3..=400e3).contains(&slow), "{slow}");
+    assert!(fast > 800e3, "{fast}");
+    assert!(slow_window < 8192.0, "{slow_window}");
+    assert!(fast_window > 28.0 * 1024.0, "{fast_window}");
+}

@@ -330,10 +330,11 @@ impl Association {
 
     /// Makes the peer's address `address` the one that new data goes to; `false` if the peer has no such address.
     pub fn set_primary(&self, address: IpAddr) -> bool {
+        let now = self.shared.now();
         let mut state = self.shared.lock();
         let done = state
             .association(self.id)
-            .is_some_and(|association| association.set_primary(address));
+            .is_some_and(|association| association.set_primary(now, address));
         state.wake_driver();
         done
     }

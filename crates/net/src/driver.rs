@@ -344,7 +344,8 @@ impl Future for Driver {
             {
                 return Poll::Pending;
             }
-            let came = this.arrivals.is_empty() && this.receive(cx);
+            // Only a socket that had nothing wakes this task when something comes.
+            let came = !this.arrivals.is_empty() || this.receive(cx);
             let round = this.run_protocol(cx.waker());
             let flushed = this
                 .outbox
@@ -406,6 +407,7 @@ fn translate(event: Event) -> Option<AssociationEvent> {
         Event::PathChanged { address, state, .. } => match state {
             PathState::Active => AssociationEvent::PathUp(address),
             PathState::Inactive => AssociationEvent::PathDown(address),
+            PathState::PotentiallyFailed => AssociationEvent::PathPotentiallyFailed(address),
             PathState::Unconfirmed => return None,
         },
         Event::PrimaryChanged { address, .. } => AssociationEvent::PrimaryChanged(address),

@@ -10,6 +10,8 @@ pub enum AssociationEvent {
     PathUp(IpAddr),
     /// The peer's address does not answer any more (SCTP_ADDR_UNREACHABLE).
     PathDown(IpAddr),
+    /// The peer's address missed so many answers that new data goes elsewhere while it is asked on (RFC 7829 §4).
+    PathPotentiallyFailed(IpAddr),
     /// New data goes to this address from now on (SCTP_ADDR_MADE_PRIM).
     PrimaryChanged(IpAddr),
     /// The peer lost its state and set the association up anew (SCTP_RESTART). What it had not acknowledged is lost.

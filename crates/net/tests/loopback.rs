@@ -367,3 +367,27 @@ fn a_bind_that_cannot_be_says_why() {
     let outside = Endpoint::bind(Config::default()).map(drop);
     assert!(matches!(outside, Err(BindError::NoRuntime)), "{outside:?}");
 }
+
+/// A driver that forgets to listen goes on only when a timer wakes it, at some 2 MB/s: this would take half a minute.
+#[test]
+fn bulk_waits_for_no_timer() {
+    bounded(async {
+        let (client, server) = pair(Config::default()).await;
+        let taking = tokio::spawn(async move {
+            let mut bytes = 0;
+            while let Some(message) = server.recv().await.expect("a graceful end") {
+                bytes += message.bytes.len();
+            }
+            bytes
+        });
+        let message = Bytes::from(vec![1; 1_024]);
+        for _ in 0..60_000 {
+            client
+                .send_spread(message.clone(), SendOptions::default())
+                .await
+                .expect("up");
+        }
+        client.shutdown().await.expect("graceful");
+        assert_eq!(taking.await.expect("no panic"), 60_000 * 1_024);
+    });
+}

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_transport::{ProbeSet, Sample, Trace};
+use anabranch_transport::{Nanos, ProbeSet, Sample, Trace};
 use anabranch_wire::cause::Causes;
 use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
@@ -24,11 +24,13 @@ pub(crate) use receive::Admission;
 use crate::config::Config;
 use crate::cookie::TieTags;
 use crate::event::{CloseReason, Event};
+use crate::heartbeat::Verifying;
 use crate::path::{PathId, Paths};
 use crate::random::Random;
+use crate::rsctp::Rsctp;
 use crate::rx::{ReceivedMessage, Receiver};
 use crate::state::{State, StateName};
-use crate::stats::{AssociationStatistics, SenderStatistics};
+use crate::stats::{AssociationStatistics, ControlStatistics, SenderStatistics};
 use crate::tx::{Message, SendError, Sender};
 
 /// Answers that wait to be sent; a peer that asks for more than this at a time is not answered.
@@ -66,6 +68,13 @@ pub struct Association {
     pub(crate) parting: Option<Parting>,
     /// Retransmissions in a row without an answer, on all paths (RFC 9260 §8.1).
     pub(crate) error_count: u32,
+    /// Where new data went when last looked at, and the primary that the user knows of.
+    pub(crate) data_path: PathId,
+    pub(crate) known_primary: PathId,
+    /// Present while both ends speak RSCTP.
+    pub(crate) rsctp: Option<Box<Rsctp>>,
+    pub(crate) verifying: Verifying,
+    pub(crate) control: ControlStatistics,
     /// The peer's addresses changed: the endpoint must learn them.
     pub(crate) addresses_changed: bool,
     pub(crate) readable_told: bool,
@@ -132,16 +141,18 @@ impl Association {
         &self.paths
     }
 
-    /// Makes the peer's address `address` the one that new data goes to while it is not inactive (RFC 9260 §11.1.6,
+    /// Makes the peer's address `address` the one that new data goes to while it is active (RFC 9260 §6.4, §11.1.5;
     /// RFC 6458 §8.1.9). `false` if the peer has no such address; then nothing changes.
-    pub fn set_primary(&mut self, address: IpAddr) -> bool {
+    pub fn set_primary(&mut self, now: Nanos, address: IpAddr) -> bool {
         let Some(path) = self.paths.find(address) else {
             return false;
         };
         if path != self.paths.primary() {
             self.paths.set_primary(path);
+            self.known_primary = path;
             self.events
                 .push_back(Event::PrimaryChanged { path, address });
+            self.note_data_path(now);
         }
         true
     }
@@ -233,6 +244,7 @@ impl Association {
                 .as_ref()
                 .map(|rx| *rx.statistics())
                 .unwrap_or_default(),
+            control: self.control,
         }
     }
 

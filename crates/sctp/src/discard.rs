@@ -60,6 +60,8 @@ discards! {
     BlindEnd = "blind_end",
     /// A HEARTBEAT ACK that answers no HEARTBEAT sent from here, or an old one.
     HeartbeatNonce = "heartbeat_nonce",
+    /// A HEARTBEAT ACK of RSCTP whose bandwidth or loss rate cannot be true; that the path is alive still counts.
+    HeartbeatReport = "heartbeat_report",
     /// An acknowledgement of data never sent.
     BadSack = "bad_sack",
     /// DATA that was received before, found no room, or names a stream that does not exist.

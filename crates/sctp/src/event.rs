@@ -28,8 +28,10 @@ pub enum Event {
         /// What it is now.
         state: PathState,
     },
-    /// New data goes to another address of the peer's from now on, by
-    /// [`Association::set_primary`](crate::Association::set_primary).
+    /// Another path is the primary from now on: by the user's choice
+    /// ([`Association::set_primary`](crate::Association::set_primary)), or since the old one lost too much (RSCTP's
+    /// `rsctp_path_switch`) or did not answer for too long
+    /// ([`Config::primary_switch_max_retrans`](crate::Config::primary_switch_max_retrans), RFC 7829 §5).
     PrimaryChanged {
         /// Its number in this association.
         path: PathId,

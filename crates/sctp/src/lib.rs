@@ -20,6 +20,7 @@ mod heartbeat;
 pub mod path;
 pub mod profile;
 mod random;
+mod rsctp;
 pub mod rx;
 mod shutdown;
 mod state;

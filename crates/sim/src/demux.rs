@@ -108,6 +108,9 @@ mod tests {
             source: IpAddr::V4(Ipv4Addr::LOCALHOST),
             destination: IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)),
             target: 0,
+            sent: 0,
+            departed: 0,
+            added: 0,
             protocol,
             hops_left: HOP_LIMIT,
         }

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use anabranch_transport::Nanos;
 
+use crate::wifi::ParameterError;
+
 /// Why a world cannot be built as asked. Nothing has run when one of these is returned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BuildError {
@@ -81,6 +83,36 @@ pub enum BuildError {
         start: Nanos,
         /// The present of the world.
         now: Nanos,
+    },
+    /// Two media of one name.
+    #[error("there is already a medium named `{0}`")]
+    DuplicateMedium(String),
+    /// A medium id that this topology did not hand out.
+    #[error("medium {0} does not exist")]
+    UnknownMedium(usize),
+    /// A medium that cannot be made as asked.
+    #[error("medium `{medium}`: {error}")]
+    Medium {
+        /// The medium.
+        medium: String,
+        /// What is wrong.
+        error: ParameterError,
+    },
+    /// A node that is a station twice.
+    #[error("node `{node}` is a station of medium `{medium}` already")]
+    StationTwice {
+        /// The medium.
+        medium: String,
+        /// The node.
+        node: String,
+    },
+    /// A wireless link to a node that is no station.
+    #[error("node `{node}` is no station of medium `{medium}`")]
+    NoStation {
+        /// The medium.
+        medium: String,
+        /// The node.
+        node: String,
     },
     /// A probe with bins of no length.
     #[error("the bins of a probe must be longer than 0 ns")]

@@ -36,7 +36,9 @@ pub mod rng;
 mod routing;
 mod topology;
 pub mod udp;
+mod watch;
 pub mod wifi;
+mod wireless;
 pub mod workload;
 mod world;
 
@@ -54,4 +56,6 @@ pub use probe::{LinkProbe, LinkProbes, LinkSample, Recorder};
 pub use queue::{DropTail, Limit, Queue};
 pub use rng::{Probability, Rng, Seed, start_time};
 pub use topology::{Family, LinkId, NodeId, Topology};
+pub use watch::PacketWatch;
+pub use wireless::{MediumConfig, MediumId};
 pub use world::{CaptureError, World};

@@ -1,5 +1,8 @@
 //! The part of the world below the agents: lanes, routes, observers, and the agenda they share with the agents.
 
+mod air;
+
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use anabranch_transport::{Nanos, Path};
@@ -8,12 +11,13 @@ use crate::agenda::Agenda;
 use crate::capture::Capture;
 use crate::error::BuildError;
 use crate::ledger::Ledger;
-use crate::link::{Direction, Lane, PointToPoint};
+use crate::link::{Cell, Direction, Lane, PointToPoint};
 use crate::packet::{DropCounts, DropReason, Packet, Parcel, Parcels};
 use crate::probe::Recorder;
 use crate::rng::Seed;
 use crate::routing::{Hop, Routes};
 use crate::topology::{Family, LinkId, NodeId, Topology, lane, opposite};
+use crate::watch::PacketWatch;
 
 /// How packets of one path leave a node.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +32,11 @@ pub(crate) struct Network {
     pub topology: Topology,
     pub routes: Routes,
     pub lanes: Vec<Lane>,
-    /// Sources: the lanes first, then the agents.
+    /// Wireless media, each of which several lanes offer to.
+    cells: Vec<Cell>,
+    /// Packets that have come out of a medium and are to be taken in at an interface.
+    arrived: VecDeque<(u32, Parcel)>,
+    /// Sources: the lanes first, then the media, then the agents.
     pub agenda: Agenda,
     /// Number of the next event to be decided.
     pub sequence: u64,
@@ -40,14 +48,20 @@ pub(crate) struct Network {
     dropped: DropCounts,
     pub captures: Vec<Capture>,
     pub recorder: Option<Box<dyn Recorder>>,
+    pub watch: Option<Box<dyn PacketWatch>>,
 }
 
 impl Network {
     pub fn new(mut topology: Topology, seed: Seed) -> Result<Self, BuildError> {
         let routes = Routes::new(&topology);
+        let cells = air::cells(&topology, seed)?;
         let mut lanes = Vec::with_capacity(topology.links.len() * 2);
         let ids = topology.links();
         for id in ids {
+            if let Some(wireless) = air::lanes(&topology, id) {
+                lanes.extend(wireless);
+                continue;
+            }
             let link = &mut topology.links[id.index()];
             // The configurations move into the lanes; names and ends stay.
             for direction in Direction::BOTH {
@@ -63,10 +77,12 @@ impl Network {
             }
         }
         Ok(Self {
-            agenda: Agenda::new(lanes.len()),
+            agenda: Agenda::new(lanes.len() + cells.len()),
             topology,
             routes,
             lanes,
+            cells,
+            arrived: VecDeque::new(),
             sequence: 0,
             sent: 0,
             delivered: 0,
@@ -75,7 +91,14 @@ impl Network {
             dropped: DropCounts::default(),
             captures: Vec::new(),
             recorder: None,
+            watch: None,
         })
+    }
+
+    /// Sources of events other than agents, which come after them.
+    #[inline]
+    pub fn sources(&self) -> usize {
+        self.lanes.len() + self.cells.len()
     }
 
     /// How packets on `path` leave `node`; `None` if they cannot.
@@ -104,6 +127,9 @@ impl Network {
     /// Gives `packet` to the interface `via` for sending.
     #[inline]
     pub fn offer(&mut self, now: Nanos, via: u32, packet: Parcel) {
+        if let Lane::Air(_) = self.lanes[via as usize] {
+            return self.offer_to_air(now, via, packet);
+        }
         let captured = self.copy_if_captured(via, &packet);
         let lane = &mut self.lanes[via as usize];
         let offered = lane.offer(now, packet, &mut self.sequence);
@@ -132,6 +158,17 @@ impl Network {
         self.agenda.set(index, lane.next());
         self.tell(index);
         let (interface, packet) = arrived?;
+        self.arrive(now, interface, packet)
+    }
+
+    /// Takes in a packet at an interface: it, and its node, if this is its destination.
+    #[inline]
+    pub fn arrive(
+        &mut self,
+        now: Nanos,
+        interface: u32,
+        packet: Parcel,
+    ) -> Option<(NodeId, Parcel)> {
         self.hops += 1;
         for capture in &mut self.captures {
             capture.receives(now, interface, &packet);

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use anabranch_transport::Nanos;
 use bytes::Bytes;
 
 /// Size of an IPv4 header without options, bytes.
@@ -31,6 +32,14 @@ pub struct Packet {
     pub destination: IpAddr,
     /// The interface that has the destination address, by its index in the topology.
     pub(crate) target: u32,
+    /// When its sender handed it to the network.
+    pub sent: Nanos,
+    /// When the first link that takes its time over it began to send it; a wireless one, when its interface took it. Before
+    /// that [`Nanos::MAX`].
+    pub departed: Nanos,
+    /// Bytes that a routing protocol of the world put on it, and that count on every link from there on; there is nothing
+    /// in them.
+    pub added: u16,
     /// IP protocol number.
     pub protocol: u8,
     /// Links it may still cross.
@@ -38,10 +47,10 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// Bytes on the wire: payload and IP header (20 bytes for IPv4, 40 for IPv6).
+    /// Bytes on the wire: payload and IP header (20 bytes for IPv4, 40 for IPv6), and what was added.
     #[inline]
     pub fn wire_size(&self) -> usize {
-        self.bytes.len() + header_size(self.destination)
+        self.bytes.len() + header_size(self.destination) + usize::from(self.added)
     }
 }
 
@@ -144,6 +153,10 @@ drop_reasons! {
     HopLimit = "hop-limit",
     /// No agent at the destination wants it, or the one that does has not started.
     NoAgent = "no-agent",
+    /// A wireless station announced it, or sent it unannounced, and nobody answered, `short_retry_limit` times.
+    ShortRetryLimit = "short-retry-limit",
+    /// A wireless station sent it `long_retry_limit` times after an announcement, and it was never acknowledged.
+    LongRetryLimit = "long-retry-limit",
 }
 
 /// How many packets ended for each reason.

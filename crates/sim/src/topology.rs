@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::error::BuildError;
 use crate::link::{Direction, LinkConfig};
+use crate::wireless::Wireless;
 
 /// A node of a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,6 +95,7 @@ pub struct Topology {
     interfaces: Vec<Interface>,
     pub(crate) links: Vec<LinkConfig>,
     pub(crate) given_routes: Vec<GivenRoute>,
+    pub(crate) wireless: Wireless,
 }
 
 impl Topology {

@@ -19,6 +19,9 @@ use crate::packet::{DropReason, HOP_LIMIT, Packet, Parcel};
 use crate::probe::{LaneProbes, LinkProbes, Recorder};
 use crate::rng::{Rng, Seed};
 use crate::topology::{LinkId, NodeId, Topology};
+use crate::watch::PacketWatch;
+use crate::wifi::StationStats;
+use crate::wireless::MediumId;
 
 /// How often an agent may wake at one instant before the world calls it stalled.
 const MOST_WAKES: u32 = 100_000;
@@ -181,7 +184,7 @@ impl World {
             woken: 0,
             wakes: 0,
         });
-        let sources = self.network.lanes.len() + self.slots.len();
+        let sources = self.network.sources() + self.slots.len();
         self.network.agenda.grow(sources);
         self.set_alarm(index);
         Ok(AgentId(index as u32))
@@ -267,6 +270,17 @@ impl World {
     /// Sets who takes the samples of the probes, and gives back who did before.
     pub fn set_recorder(&mut self, recorder: Box<dyn Recorder>) -> Option<Box<dyn Recorder>> {
         self.network.recorder.replace(recorder)
+    }
+
+    /// Sets who is shown every packet that an agent sends and every one that an agent is given, and gives back who was
+    /// before.
+    pub fn set_watch(&mut self, watch: Box<dyn PacketWatch>) -> Option<Box<dyn PacketWatch>> {
+        self.network.watch.replace(watch)
+    }
+
+    /// What a node has done and heard as a station of a medium; `None` if it is none.
+    pub fn station_stats(&self, medium: MediumId, node: NodeId) -> Option<StationStats> {
+        self.network.station_stats(medium, node)
     }
 
     /// Begins a capture: what passes the interfaces of the given nodes at the given links goes to `writer` as pcapng.
@@ -357,17 +371,29 @@ impl World {
     fn run_event(&mut self, at: Nanos, source: usize) -> Result<(), RunError> {
         self.now = at;
         self.events += 1;
-        let lanes = self.network.lanes.len();
+        let (lanes, sources) = (self.network.lanes.len(), self.network.sources());
         if source < lanes {
             if let Some((node, packet)) = self.network.step_lane(at, source) {
                 self.deliver(node, packet);
             }
+        } else if source < sources {
+            self.step_cell(source - lanes);
         } else {
-            self.wake(source - lanes)?;
+            self.wake(source - sources)?;
         }
         match self.endless.take() {
             None => Ok(()),
             Some(error) => Err(error),
+        }
+    }
+
+    fn step_cell(&mut self, cell: usize) {
+        let now = self.now;
+        self.network.step_cell(now, cell);
+        while let Some((interface, packet)) = self.network.poll_arrived() {
+            if let Some((node, packet)) = self.network.arrive(now, interface, packet) {
+                self.deliver(node, packet);
+            }
         }
     }
 
@@ -380,6 +406,9 @@ impl World {
             return;
         };
         self.network.delivered += 1;
+        if let Some(watch) = &mut self.network.watch {
+            watch.delivered(self.now, &packet);
+        }
         let path = Path::new(packet.destination, packet.source);
         let datagram = self.network.parcels.unwrap(packet);
         let slot = &mut self.slots[agent as usize];
@@ -435,7 +464,7 @@ impl World {
     fn set_alarm(&mut self, index: usize) {
         let deadline = self.slots[index].deadline();
         let network = &mut self.network;
-        let source = network.lanes.len() + index;
+        let source = network.sources() + index;
         match deadline {
             None => network.agenda.set(source, Key::NEVER),
             Some(deadline) => {
@@ -476,9 +505,15 @@ fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, 
                     source,
                     destination: transmit.path.remote,
                     target,
+                    sent: now,
+                    departed: Nanos::MAX,
+                    added: 0,
                     protocol: slot.protocol,
                     hops_left: HOP_LIMIT,
                 };
+                if let Some(watch) = &mut network.watch {
+                    watch.sent(&packet);
+                }
                 let parcel = network.parcels.wrap(packet);
                 network.offer(now, via, parcel);
             }

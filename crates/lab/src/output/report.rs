@@ -26,21 +26,21 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
     page.verdicts(outputs);
     page.runs(outputs);
     page.assumptions(outputs);
-    if !outputs.tables.is_empty() {
-        page.add("<h2 id=\"tables\">Tables</h2>\n");
-        outputs.tables.iter().for_each(|table| page.table(table));
-    }
-    if !outputs.figures.is_empty() {
-        page.add("<h2 id=\"figures\">Figures</h2>\n");
-        outputs
-            .figures
-            .iter()
-            .try_for_each(|figure| page.figure(figure))?;
+    let judged = |table: &Table| table.lines.iter().any(|line| line.judgement.is_some());
+    if outputs.tables.iter().any(judged) {
+        page.tables(outputs);
+        page.figures(outputs)?;
+    } else {
+        page.figures(outputs)?;
+        page.tables(outputs);
     }
     page.spec(outputs);
     page.add("</main>\n</body>\n</html>\n");
     Ok(page.0)
 }
+
+/// A table of more lines than this is folded under a line that sums it up.
+const FOLDED: usize = 40;
 
 struct Page(String);
 
@@ -187,6 +187,21 @@ impl Page {
         self.add("</dl>\n");
     }
 
+    fn tables(&mut self, outputs: &Outputs<'_>) {
+        if !outputs.tables.is_empty() {
+            self.add("<h2 id=\"tables\">Tables</h2>\n");
+            outputs.tables.iter().for_each(|table| self.table(table));
+        }
+    }
+
+    fn figures(&mut self, outputs: &Outputs<'_>) -> Result<(), FigureError> {
+        if !outputs.figures.is_empty() {
+            self.add("<h2 id=\"figures\">Figures</h2>\n");
+        }
+        let mut figures = outputs.figures.iter();
+        figures.try_for_each(|figure| self.figure(figure))
+    }
+
     fn table(&mut self, table: &Table) {
         let place = table.place.as_ref().map_or(String::new(), |place| {
             format!("<span>{}</span> ", escaped(place))
@@ -201,6 +216,11 @@ impl Page {
         }
         if table.lines.is_empty() {
             self.paragraph("remark", "Not made: its experiment was not run.");
+        } else if table.lines.len() > FOLDED {
+            let summary = escaped(&summary(table));
+            self.add(&format!("<details><summary>{summary}</summary>\n"));
+            self.lines(table);
+            self.add("</details>\n");
         } else {
             self.lines(table);
         }
@@ -354,7 +374,7 @@ impl Columns {
         let x = match line.x_name.as_str() {
             "" => String::new(),
             "event" => line.x.clone(),
-            name => format!("{} {}", unit::readable(name), line.x),
+            name => coordinates(name, &line.x),
         };
         if self.grouped {
             return x;
@@ -365,6 +385,31 @@ impl Columns {
             false => format!("{}, {metric}, {x}", line.series),
         }
     }
+}
+
+/// `error, streams` and `0.01, 4` as `error 0.01, streams 4`; values that hold commas of their own stay as they are.
+fn coordinates(names: &str, values: &str) -> String {
+    let (each_name, each_value): (Vec<&str>, Vec<&str>) =
+        (names.split(", ").collect(), values.split(", ").collect());
+    if each_name.len() != each_value.len() {
+        return format!("{} {values}", unit::readable(names));
+    }
+    let pair = |(name, value)| format!("{} {value}", unit::readable(name));
+    let pairs: Vec<String> = each_name.into_iter().zip(each_value).map(pair).collect();
+    pairs.join(", ")
+}
+
+/// What a folded table says of itself.
+fn summary(table: &Table) -> String {
+    let overlaps = |line: &&Line| line.ns2.as_ref().and_then(|ns2| ns2.overlap) == Some(true);
+    let compared = |line: &&Line| line.ns2.as_ref().is_some_and(|ns2| ns2.overlap.is_some());
+    let lines = table.lines.iter();
+    let (total, all) = (table.lines.len(), lines.clone().filter(compared).count());
+    if all == 0 {
+        return format!("{total} lines");
+    }
+    let overlapping = lines.filter(overlaps).count();
+    format!("{total} lines; intervals overlap those of ns-2.35 in {overlapping} of {all}")
 }
 
 fn class_of(verdict: Verdict) -> &'static str {
@@ -397,5 +442,19 @@ fn signed(difference: f64) -> String {
         format!("+{text}")
     } else {
         text.replace('-', "\u{2212}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::coordinates;
+
+    #[test]
+    fn each_value_stands_beside_its_name() {
+        let two = coordinates("error, streams", "0.01, 4");
+        assert_eq!(two, "error 0.01, streams 4");
+        assert_eq!(coordinates("buffer", "15"), "buffer 15");
+        // A value with a comma of its own cannot be told from two values.
+        assert_eq!(coordinates("variant", "1 s, cap 64"), "variant 1 s, cap 64");
     }
 }

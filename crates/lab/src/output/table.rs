@@ -320,6 +320,21 @@ pub(super) fn values(
     (found, unit)
 }
 
+/// Values in the unit that a row or a curve asks for, where it asks for one that theirs can be turned into.
+pub(super) fn in_unit(
+    (mut values, own): (Vec<(u32, f64)>, String),
+    wanted: Option<&str>,
+) -> (Vec<(u32, f64)>, String) {
+    let divisor = match (own.as_str(), wanted) {
+        ("bit/s", Some("kbit/s")) => 1e3,
+        ("bit/s", Some("Mbit/s")) => 1e6,
+        ("s", Some("ms")) => 1e-3,
+        _ => return (values, own),
+    };
+    values.iter_mut().for_each(|(_, value)| *value /= divisor);
+    (values, wanted.map_or(own, str::to_owned))
+}
+
 fn summary(values: &[(u32, f64)]) -> Option<Summary> {
     Summary::of(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
 }
@@ -394,10 +409,11 @@ impl<'a> Maker<'a> {
         for row in &self.spec.rows {
             let points = self.points(self.experiment, row);
             let (series, metric) = names(row);
-            let mut printed: Vec<&Published> = self.printed(series, metric).collect();
+            let printed_as = row.printed.as_deref().unwrap_or(series);
+            let mut printed: Vec<&Published> = self.printed(printed_as, metric).collect();
             for (point, records) in &points {
                 let (x_name, x) = self.axis(row, point);
-                let (values, unit) = values(records, series, metric);
+                let (values, unit) = in_unit(values(records, series, metric), row.unit.as_deref());
                 let measured = summary(&values);
                 let place = printed
                     .iter()

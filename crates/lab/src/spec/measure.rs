@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quantity::{Size, Window};
+use super::quantity::{Rate, Size, Span, Window};
 
 /// A measure with, where wanted, names of its own for the result's `series` and `metric`.
 pub type MeasureSpec = Metric;
@@ -63,6 +63,9 @@ pub enum Metric {
         /// Only samples with this index (of a path or stream); of any index if left out.
         #[serde(default)]
         index: Option<u16>,
+        /// The number is divided by this and has no unit then: `mean cwnd / 4380`.
+        #[serde(default)]
+        per: Option<f64>,
         /// The run if left out.
         #[serde(default)]
         window: Option<Window>,
@@ -130,10 +133,14 @@ pub enum Metric {
         #[serde(default)]
         window: Option<Window>,
     },
-    /// Data segments sent, retransmissions among them.
+    /// Data segments sent, retransmissions among them. The measure of one path has the path's number in its name:
+    /// `segments_sent_1`.
     SegmentsSent {
         /// The flow.
         flow: String,
+        /// Only on this path, 0 for the primary; on all if left out.
+        #[serde(default)]
+        path: Option<u16>,
         /// The run if left out.
         #[serde(default)]
         window: Option<Window>,
@@ -153,10 +160,79 @@ pub enum Metric {
         /// The flow.
         flow: String,
     },
+    /// When the last long silence of the window was over, in which nothing reached the receiving application, counted from
+    /// the window's begin, s: with a window that begins where a path fails, the time to resume. Long is what takes at
+    /// least half the time of the longest. No value where nothing came after it. Mean over the members.
+    TimeToResume {
+        /// The flow.
+        flow: String,
+        /// The run if left out.
+        #[serde(default)]
+        window: Option<Window>,
+    },
+    /// The longest time without a delivery to the receiving application, s: mean over the members.
+    LongestSilence {
+        /// The flow.
+        flow: String,
+        /// The run if left out.
+        #[serde(default)]
+        window: Option<Window>,
+    },
+    /// Messages that reached the receiving application more than once, each time after the first counted. Of a flow over
+    /// SCTP with messages of at least 16 B, into which their numbers are written.
+    RepeatedMessages {
+        /// The flow.
+        flow: String,
+    },
+    /// Messages that the transport took and the receiving application never got. What is under way when a run ends is
+    /// missing; a flow that stops in time has nothing under way.
+    MissingMessages {
+        /// The flow.
+        flow: String,
+    },
+    /// How far the samples of a probe, an estimate, lie from what is true: the mean of |sample - truth| / truth, %.
+    EstimateError {
+        /// The measure's name in results.
+        name: String,
+        /// The flow.
+        flow: String,
+        /// The probe, such as `available_bandwidth`.
+        probe: String,
+        /// Only samples of this path, 0 for the primary; of all if left out.
+        #[serde(default)]
+        index: Option<u16>,
+        /// From each time on, the true rate: `[["0 s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`.
+        truth: Vec<(Span, Rate)>,
+        /// How samples weigh: each alike, or by the time for which it is the last that the sender has.
+        #[serde(default = "Weighting::samples")]
+        weighting: Weighting,
+        /// The run if left out.
+        #[serde(default)]
+        window: Option<Window>,
+    },
+    /// Bytes of HEARTBEATs and their answers, as IP packets, % of the unique payload that reached the receiving application.
+    HeartbeatOverhead {
+        /// The flow.
+        flow: String,
+        /// Only on this path, 0 for the primary; on all if left out.
+        #[serde(default)]
+        path: Option<u16>,
+    },
     /// Mean time of a message from the sending application to the receiving one, s.
     MeanOneWayDelay {
         /// The flow.
         flow: String,
+    },
+    /// Packets that carried data of a flow, repetitions included, as a trace of the network shows them. A delay is that of
+    /// one packet that arrived, whichever time it was sent.
+    Packets {
+        /// The flow.
+        flow: String,
+        /// What is made of them.
+        take: PacketTake,
+        /// From when a delay counts.
+        #[serde(default)]
+        from: Since,
     },
     /// Packets that a link dropped, both directions, all members.
     Drops {
@@ -197,6 +273,51 @@ pub enum Take {
     Count,
     /// The sum of the samples.
     Sum,
+    /// When the first sample was, seconds from the run's begin; no value where there was none.
+    FirstTime,
+}
+
+/// What is made of a flow's packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PacketTake {
+    /// How many the source sent.
+    Sent,
+    /// How many the sink was given.
+    Received,
+    /// The one over the other, %.
+    ReceivedOverSent,
+    /// Mean delay of those received, ms.
+    MeanDelay,
+    /// What Rafiq's thesis (2007) calls the delay's variance, in ms: the mean of the squared delay in ms^2, over 1000 ms.
+    DelaySpread,
+    /// The delay's variance, ms^2.
+    DelayVariance,
+}
+
+impl PacketTake {
+    /// The metric's name and unit.
+    pub const fn names(self) -> (&'static str, &'static str) {
+        match self {
+            PacketTake::Sent => ("packets_sent", "packets"),
+            PacketTake::Received => ("packets_received", "packets"),
+            PacketTake::ReceivedOverSent => ("received_over_sent", "%"),
+            PacketTake::MeanDelay => ("mean_delay", "ms"),
+            PacketTake::DelaySpread => ("delay_spread", "ms"),
+            PacketTake::DelayVariance => ("delay_variance", "ms^2"),
+        }
+    }
+}
+
+/// From when a packet's delay counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Since {
+    /// From when the sending host handed it to its interface: what waits there counts.
+    #[default]
+    Host,
+    /// From when the host's wire began to carry it. On a wireless link the same as `host`.
+    Wire,
 }
 
 /// What counts as carried.
@@ -224,6 +345,12 @@ pub enum Weighting {
     Samples,
 }
 
+impl Weighting {
+    fn samples() -> Self {
+        Weighting::Samples
+    }
+}
+
 impl Metric {
     /// The flows it is taken of, each with the key's path.
     pub fn flows(&self) -> Vec<(String, &str)> {
@@ -245,10 +372,17 @@ impl Metric {
             | Metric::MostHeld { flow }
             | Metric::StreamLimitsMet { flow }
             | Metric::MeanCwnd { flow, .. }
+            | Metric::TimeToResume { flow, .. }
+            | Metric::LongestSilence { flow, .. }
+            | Metric::RepeatedMessages { flow }
+            | Metric::MissingMessages { flow }
+            | Metric::HeartbeatOverhead { flow, .. }
+            | Metric::EstimateError { flow, .. }
             | Metric::SegmentsSent { flow, .. }
             | Metric::Retransmissions { flow }
             | Metric::FastRetransmits { flow }
             | Metric::Timeouts { flow }
+            | Metric::Packets { flow, .. }
             | Metric::MeanOneWayDelay { flow } => vec![("flow".into(), flow)],
         }
     }
@@ -270,6 +404,9 @@ impl Metric {
             | Metric::Probe { window, .. }
             | Metric::BlockedByRwnd { window, .. }
             | Metric::MeanCwnd { window, .. }
+            | Metric::TimeToResume { window, .. }
+            | Metric::LongestSilence { window, .. }
+            | Metric::EstimateError { window, .. }
             | Metric::SegmentsSent { window, .. } => *window,
             _ => None,
         }
@@ -315,11 +452,25 @@ impl Metric {
                 weighting: Weighting::Samples,
                 ..
             } => of(flow, "mean_cwnd_samples"),
-            Metric::SegmentsSent { flow, .. } => of(flow, "segments_sent"),
+            Metric::SegmentsSent {
+                flow, path: None, ..
+            } => of(flow, "segments_sent"),
+            Metric::SegmentsSent {
+                flow,
+                path: Some(path),
+                ..
+            } => of(flow, &format!("segments_sent_{path}")),
+            Metric::TimeToResume { flow, .. } => of(flow, "time_to_resume"),
+            Metric::LongestSilence { flow, .. } => of(flow, "longest_silence"),
+            Metric::RepeatedMessages { flow } => of(flow, "repeated_messages"),
+            Metric::MissingMessages { flow } => of(flow, "missing_messages"),
+            Metric::EstimateError { flow, name, .. } => of(flow, name),
+            Metric::HeartbeatOverhead { flow, .. } => of(flow, "overhead"),
             Metric::Retransmissions { flow } => of(flow, "retransmissions"),
             Metric::FastRetransmits { flow } => of(flow, "fast_retransmits"),
             Metric::Timeouts { flow } => of(flow, "timeouts"),
             Metric::MeanOneWayDelay { flow } => of(flow, "mean_one_way_delay"),
+            Metric::Packets { flow, take, .. } => of(flow, take.names().0),
             Metric::Drops { link, reason: None } => of(link, "drops"),
             Metric::Drops {
                 link,

@@ -6,6 +6,7 @@
 pub mod decode;
 pub mod derived;
 pub mod flow;
+pub mod homes;
 pub mod measure;
 pub mod nearest;
 pub mod output;
@@ -18,6 +19,7 @@ pub mod tree;
 pub mod validate;
 mod validate_output;
 pub mod wanted;
+pub mod wifi;
 pub mod world;
 
 use std::collections::BTreeMap;
@@ -57,9 +59,12 @@ pub struct Spec {
     /// Hosts and routers.
     #[serde(rename = "node")]
     pub nodes: Vec<Node>,
-    /// What joins them.
-    #[serde(rename = "link")]
+    /// What joins them by wires.
+    #[serde(default, rename = "link")]
     pub links: Vec<Link>,
+    /// What joins them by radio.
+    #[serde(default, rename = "wifi")]
+    pub cells: Vec<wifi::Wifi>,
     /// Who talks to whom.
     #[serde(rename = "flow")]
     pub flows: Vec<Flow>,
@@ -198,7 +203,8 @@ pub struct Record {
     /// Or a link (each member, direction forward).
     #[serde(default)]
     pub link: Option<String>,
-    /// What of it. Flows: `cwnd, ssthresh, flightsize, sent, cumulative_ack, ...`; links: `throughput, queue, drop`.
+    /// What of it. Flows: `cwnd, ssthresh, flightsize, sent, cumulative_ack, ...`, and `goodput` in bins; links:
+    /// `throughput, queue, drop`.
     pub probes: Vec<String>,
     /// From when to when; the whole run if left out.
     #[serde(default)]
@@ -206,7 +212,7 @@ pub struct Record {
     /// Which replications; the first (0) if left out.
     #[serde(default)]
     pub replications: Option<Vec<u32>>,
-    /// Width of a bin for probes that count over time (`throughput`).
+    /// Width of a bin for probes that count over time (`throughput`, `goodput`); a second if left out.
     #[serde(default)]
     pub bin: Option<Span>,
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quantity::{Size, Span, Window};
+use super::quantity::{Rate, Size, Span, Window};
 use crate::model::Value;
 
 /// A table: `tables/<id>.csv`, and a section of the report.
@@ -91,6 +91,9 @@ pub struct Row {
     /// The name for it in the table instead (kinds `metrics` and `difference`).
     #[serde(default)]
     pub label: Option<String>,
+    /// The series under which the paper's numbers stand in the reference data, where it is not `series` (kind `metrics`).
+    #[serde(default)]
+    pub printed: Option<String>,
     /// Only at these x of some of the sweeps, beside the table's.
     #[serde(default, rename = "where")]
     pub at_point: BTreeMap<String, Value>,
@@ -129,7 +132,8 @@ pub struct Row {
     /// Kind `steps`: how many values.
     #[serde(default)]
     pub count: Option<u32>,
-    /// Kind `steps`: the unit to show: `bytes` or `segments`.
+    /// Kind `steps`: the unit to show: `bytes` or `segments`. Kind `metrics`: `kbit/s` or `Mbit/s` instead of `bit/s`, `ms`
+    /// instead of `s`.
     #[serde(default)]
     pub unit: Option<String>,
     /// How many bytes a segment has, where the unit is `segments`.
@@ -273,6 +277,10 @@ pub struct Curve {
     /// How its points are joined.
     #[serde(default)]
     pub style: Style,
+    /// Kind `time`: not recorded but given, each value until the next: `[["0 s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`, what
+    /// the world offers and the recorded curves are held against.
+    #[serde(default)]
+    pub given: Vec<(Span, Rate)>,
     /// Printed values to draw with it: their series in the reference data, where `published` names the place.
     #[serde(default)]
     pub printed: Option<String>,

@@ -296,6 +296,48 @@ from_text!(
     r"^\s*[0-9.]+\s*(packets?|segments?|B|kB|MB|KiB|MiB)\s*$"
 );
 
+/// Implements a quantity that is a positive or zero real number of base units, written in the base unit.
+macro_rules! real_quantity {
+    ($(#[doc = $doc:literal])+ $name:ident, $base:literal, $what:literal, $example:literal, $pattern:literal, $units:expr) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+        pub struct $name(
+            #[doc = concat!("In ", $base, ", not negative.")]
+            pub f64,
+        );
+
+        impl $name {
+            fn parse(text: &str) -> Result<Self, String> {
+                parse(text, $what, $example, &[$units]).map(|(number, _)| $name(number))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!("{:e} ", $base), self.0)
+            }
+        }
+
+        from_text!($name, $what, $example, $pattern);
+    };
+}
+
+real_quantity!(
+    /// A length.
+    Length, "m", "a length", "80 m", r"^\s*[0-9.e+-]+\s*(m|km)\s*$",
+    &[("m", 1.0), ("km", 1e3)]
+);
+real_quantity!(
+    /// A power.
+    Power, "W", "a power", "100 mW", r"^\s*[0-9.e+-]+\s*(W|mW|uW|nW|pW)\s*$",
+    &[("W", 1.0), ("mW", 1e-3), ("uW", 1e-6), ("nW", 1e-9), ("pW", 1e-12)]
+);
+real_quantity!(
+    /// A frequency.
+    Frequency, "Hz", "a frequency", "2.437 GHz", r"^\s*[0-9.e+-]+\s*(Hz|kHz|MHz|GHz)\s*$",
+    &[("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6), ("GHz", 1e9)]
+);
+
 /// A probability, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[serde(transparent)]

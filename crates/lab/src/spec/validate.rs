@@ -13,6 +13,8 @@ use super::{Experiment, Flow, Link, Loss, Metric, Protocol, Spec, Workload};
 
 /// Probes of a link, beside those of a flow ([`Probe`]).
 pub const LINK_PROBES: &[&str] = &["throughput", "queue", "drop"];
+/// The probe of a flow that is no probe of its transport: bit/s in bins that reached the receiving application.
+pub const GOODPUT: &str = "goodput";
 /// The most payload of a UDP datagram over IPv4: what is left of 65535 bytes by two headers.
 const UDP_LARGEST: u64 = 65_535 - 20 - 8;
 
@@ -57,6 +59,11 @@ impl<'a> Checker<'a> {
         let (place, key) = self.locate(path);
         self.problems
             .push(Problem::new(place, key, message).allowed(found, allowed));
+    }
+
+    /// Whether nothing was found.
+    pub fn is_content(&self) -> bool {
+        self.problems.is_empty()
     }
 
     fn locate(&self, path: &str) -> (Place, String) {
@@ -168,9 +175,15 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
         "id",
         spec.figures.iter().map(|figure| figure.id.as_str()),
     );
+    c.distinct(
+        "wifi",
+        "name",
+        spec.cells.iter().map(|cell| cell.name.as_str()),
+    );
     for (index, link) in spec.links.iter().enumerate() {
         check_link(c, spec, link, &format!("link.{index}"));
     }
+    super::wifi::check(c, spec);
     let mut members = 0;
     for (index, flow) in spec.flows.iter().enumerate() {
         check_flow(c, spec, flow, &format!("flow.{index}"));
@@ -188,6 +201,11 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
         check_experiment(c, spec, experiment, &format!("experiment.{index}"));
     }
     super::validate_output::check(c, spec);
+    if checker.is_content()
+        && let Some((flow, error)) = crate::world::homes::check(spec)
+    {
+        checker.problem(&format!("flow.{flow}.paths"), error.to_string());
+    }
     checker.into_problems()
 }
 
@@ -238,7 +256,7 @@ fn count_of(spec: &Spec, node: &str) -> Option<u32> {
 }
 
 /// Checks that a node exists, and tells its count.
-fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Option<u32> {
+pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Option<u32> {
     let (group, member) = NodeName::split(name);
     let members = count_of(spec, group);
     if let (Some(NodeName::Number(index)), Some(members)) = (member, members)
@@ -254,7 +272,7 @@ fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Optio
         c.not_among(
             path,
             &format!("found {name:?}, but no node has this name"),
-            name,
+            group,
             node_names(spec),
         );
     }
@@ -384,6 +402,7 @@ fn check_flow(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
             format!("no links lead from {:?} to {:?}", flow.from, flow.to),
         );
     }
+    super::homes::check(c, spec, flow, path);
     if flow.stop.is_some() && flow.lasts.is_some() {
         c.problem(
             &format!("{path}.lasts"),
@@ -477,6 +496,15 @@ fn joined(spec: &Spec, from: &str, to: &str) -> bool {
                 }
             }
         }
+        for cell in &spec.cells {
+            if cell.nodes().any(|name| group(name) == node) {
+                for other in cell.nodes().map(group) {
+                    if !reached.contains(&other) {
+                        reached.push(other);
+                    }
+                }
+            }
+        }
     }
     reached.contains(&to)
 }
@@ -519,14 +547,23 @@ fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
 
 fn check_link_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
     let (group, _) = member(name);
-    if !spec.links.iter().any(|link| link.name == group) {
-        let known = spec.links.iter().map(|link| link.name.as_str());
+    if !spec.carriers().any(|link| link.name() == group) {
+        let known = spec.carriers().map(|link| link.name());
         c.not_among(
             path,
             &format!("found {name:?}, but no link has this name"),
             name,
             known,
         );
+    }
+}
+
+/// Checks the name that a spec gives a measure.
+pub(super) fn check_measure_name(c: &mut Checker<'_>, name: &str, path: &str) {
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        let message =
+            format!("found {name:?}; a measure's name is made of letters, digits and `_`");
+        c.problem(path, message);
     }
 }
 
@@ -558,12 +595,9 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
                     "`take = \"below\"` names a `threshold`, and nothing else does",
                 );
             }
-            if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                let message =
-                    format!("found {name:?}; a measure's name is made of letters, digits and `_`");
-                c.problem(&format!("{path}.name"), message);
-            }
+            check_measure_name(c, name, &format!("{path}.name"));
         }
+        super::homes::check_measure(c, spec, metric, &path);
         if let Metric::Drops {
             reason: Some(reason),
             ..
@@ -612,7 +646,8 @@ fn check_experiment(c: &mut Checker<'_>, spec: &Spec, experiment: &Experiment, p
         let known: Vec<&str> = match (&record.flow, &record.link) {
             (Some(flow), None) => {
                 check_flow_name(c, spec, flow, &format!("{path}.flow"));
-                Probe::ALL.iter().map(|probe| probe.name()).collect()
+                let probes = Probe::ALL.iter().map(|probe| probe.name());
+                probes.chain([GOODPUT]).collect()
             }
             (None, Some(link)) => {
                 check_link_name(c, spec, link, &format!("{path}.link"));

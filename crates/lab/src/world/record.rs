@@ -6,6 +6,7 @@ use anabranch_sim::{BuildError, Direction, LinkId, LinkProbe, LinkProbes, LinkSa
 use anabranch_transport::{Probe, time};
 use parquet::errors::ParquetError;
 
+use crate::agent::bins::Bins;
 use crate::agent::tally::{Recorded, SampleBuffer};
 use crate::model::SeriesSample;
 use crate::series::SeriesKey;
@@ -87,6 +88,23 @@ impl Recording {
         recorded
     }
 
+    /// The goodput series of a flow's member.
+    pub fn goodput_of(&mut self, flow: &str, member: u32) -> Vec<Bins> {
+        let mut all = Vec::new();
+        for record in self.records.clone() {
+            let named = record.flow.as_deref().map(validate::member);
+            let meant = named.is_some_and(|(group, index)| {
+                group == flow && index.is_none_or(|index| index == member)
+            });
+            if meant && record.probes.iter().any(|name| name == validate::GOODPUT) {
+                let key = self.key(flow, member, validate::GOODPUT);
+                let width = record.bin.map_or(BIN, |bin| bin.0);
+                all.push(Bins::new(width, record.window, key));
+            }
+        }
+        all
+    }
+
     /// Turns the probes of links on.
     pub fn attach_links(
         &mut self,
@@ -95,9 +113,9 @@ impl Recording {
         links: &[Vec<LinkId>],
     ) -> Result<(), BuildError> {
         let mut series = Vec::new();
-        for (link, members) in spec.links.iter().zip(links) {
+        for (link, members) in spec.carriers().zip(links) {
             for (&id, member) in members.iter().zip(0..) {
-                let probes = self.of_link(&link.name, member, id, &mut series);
+                let probes = self.of_link(link.name(), member, id, &mut series);
                 if let Some(probes) = probes {
                     world.probe(id, Direction::Forward, probes)?;
                 }

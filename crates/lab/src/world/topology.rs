@@ -10,6 +10,7 @@ use super::flows::{self, Members};
 use crate::agent::inspect::Inspector;
 use crate::spec::quantity::Amount;
 use crate::spec::validate::NodeName;
+use crate::spec::wifi::Carrier;
 use crate::spec::world::{Impairment, LostSegment, Place};
 use crate::spec::{Link, Loss, Spec};
 
@@ -20,7 +21,7 @@ const REORDER_DELAY: u64 = 10_000_000;
 pub struct Built {
     /// The topology.
     pub topology: Topology,
-    /// The members of each link, in the order of the spec.
+    /// The members of each link, in the order of [`Spec::carriers`].
     pub links: Vec<Vec<LinkId>>,
 }
 
@@ -55,6 +56,9 @@ pub fn build(spec: &Spec) -> Result<Built, BuildError> {
     let mut links = Vec::with_capacity(spec.links.len());
     for link in &spec.links {
         links.push(add_link(&mut topology, spec, link)?);
+    }
+    for cell in &spec.cells {
+        links.push(super::wifi::add_cell(&mut topology, spec, cell)?);
     }
     Ok(Built { topology, links })
 }
@@ -95,11 +99,13 @@ fn members(spec: &Spec, link: &Link) -> u32 {
 
 /// The names of all members of all links.
 pub fn link_names(spec: &Spec) -> Vec<String> {
-    let links = spec.links.iter().map(|link| (link, members(spec, link)));
+    let count = |link: Carrier<'_>| match link {
+        Carrier::Wire(link) => members(spec, link),
+        Carrier::Air(cell) => cell.stations.len() as u32,
+    };
+    let links = spec.carriers().map(|link| (link.name(), count(link)));
     links
-        .flat_map(|(link, count)| {
-            (0..count).map(move |index| member_name(&link.name, count, index))
-        })
+        .flat_map(|(name, count)| (0..count).map(move |index| member_name(name, count, index)))
         .collect()
 }
 

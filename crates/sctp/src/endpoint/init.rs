@@ -155,6 +155,7 @@ impl Endpoint {
             inbound_streams: own.inbound_streams.min(offer.outbound_streams),
             path: arrival.path,
             peer_addresses: offer.addresses.clone(),
+            rsctp: offer.rsctp && self.config.profile.rsctp,
         };
         let sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
         let own = Own {
@@ -166,7 +167,7 @@ impl Endpoint {
             own,
             arrival.path.remote,
             sealed,
-            &offer.unrecognized,
+            offer,
         ));
         self.answer(arrival, offer.initiate_tag, &[&ack]);
     }

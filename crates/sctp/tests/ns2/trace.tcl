@@ -1,9 +1,9 @@
 # Makes a trace for ../ns2.rs: one association over 10 Mb/s 2 ms, then MEGABIT and 250 ms with a queue of QUEUE packets.
 #
-#   ns trace.tcl OUT SECONDS LOSS_RATE SEED DELAYED_SACK MISSING_REPORTS MEGABIT QUEUE RWND
+#   ns trace.tcl OUT SECONDS LOSS_RATE SEED DELAYED_SACK MISSING_REPORTS MEGABIT QUEUE RWND [STREAMS]
 #
 # OUT.tr holds the packets, OUT.var the windows. HEARTBEAT is set beyond the end, since its packets shift others by 0.2 ms.
-lassign $argv out seconds rate seed delayed trigger mbit queue rwnd
+lassign $argv out seconds rate seed delayed trigger mbit queue rwnd streams
 Trace set show_sctphdr_ 1
 set ns [new Simulator]
 Agent/SCTP set mtu_ 1480
@@ -13,6 +13,7 @@ Agent/SCTP set initialRwnd_ $rwnd
 Agent/SCTP set initialSsthresh_ 65536
 Agent/SCTP set fastRtxTrigger_ $trigger
 Agent/SCTP set useDelayedSacks_ $delayed
+if {$streams ne ""} {Agent/SCTP set numOutStreams_ $streams}
 set trace [open $out.tr w]
 $ns trace-all $trace
 set n0 [$ns node]; set n1 [$ns node]; set n2 [$ns node]

@@ -1,10 +1,11 @@
 //! Links: what they are made of, and what they tell about themselves.
 //!
 //! A *lane* carries packets that interfaces offer to it and shows when its next event is; the world knows nothing more
-//! about it. A full-duplex point-to-point link is two lanes, one per direction. A shared medium (a radio channel that
-//! several stations contend for) is one lane that several interfaces offer to, and another member of the
-//! enum `Lane`.
+//! about it. A full-duplex point-to-point link is two lanes, one per direction. A wireless link is two lanes too, from
+//! station to station, but they share a medium with all others there: the medium has the events, and the lanes keep the
+//! accounts.
 
+mod air;
 mod impairment;
 mod outage;
 mod point_to_point;
@@ -18,6 +19,7 @@ pub use impairment::{Impairments, Reordering};
 pub use outage::Outage;
 pub use stats::{Count, LinkStats};
 
+pub(crate) use air::{AirLane, Aloft, Cell, Landing};
 pub(crate) use point_to_point::PointToPoint;
 
 use crate::agenda::Key;
@@ -203,6 +205,8 @@ impl Offered {
 pub(crate) enum Lane {
     /// One direction of a point-to-point link.
     PointToPoint(Box<PointToPoint>),
+    /// One direction of a wireless link. Its medium is offered its packets and has its events.
+    Air(Box<AirLane>),
 }
 
 impl Lane {
@@ -211,6 +215,7 @@ impl Lane {
     pub fn offer(&mut self, now: Nanos, packet: Parcel, sequence: &mut u64) -> Offered {
         match self {
             Lane::PointToPoint(lane) => lane.offer(now, packet, sequence),
+            Lane::Air(_) => Offered::REFUSED,
         }
     }
 
@@ -219,6 +224,7 @@ impl Lane {
     pub fn next(&self) -> Key {
         match self {
             Lane::PointToPoint(lane) => lane.next(),
+            Lane::Air(_) => Key::NEVER,
         }
     }
 
@@ -227,6 +233,7 @@ impl Lane {
     pub fn step(&mut self, now: Nanos) -> Option<(u32, Parcel)> {
         match self {
             Lane::PointToPoint(lane) => lane.step(now),
+            Lane::Air(_) => None,
         }
     }
 
@@ -234,6 +241,7 @@ impl Lane {
     pub fn in_flight(&self) -> u64 {
         match self {
             Lane::PointToPoint(lane) => lane.in_flight(),
+            Lane::Air(lane) => lane.in_flight(),
         }
     }
 
@@ -241,6 +249,7 @@ impl Lane {
     pub fn stats(&self, now: Nanos) -> LinkStats {
         match self {
             Lane::PointToPoint(lane) => lane.stats(now),
+            Lane::Air(lane) => lane.stats(),
         }
     }
 
@@ -248,6 +257,7 @@ impl Lane {
     pub fn settle(&mut self, now: Nanos) {
         match self {
             Lane::PointToPoint(lane) => lane.settle(now),
+            Lane::Air(lane) => lane.settle(now),
         }
     }
 
@@ -256,6 +266,16 @@ impl Lane {
     pub fn probes(&mut self) -> Option<&mut crate::probe::LaneProbes> {
         match self {
             Lane::PointToPoint(lane) => lane.probes.as_deref_mut(),
+            Lane::Air(lane) => lane.probes.as_deref_mut(),
+        }
+    }
+
+    /// Its account, if it is one of a wireless link.
+    #[inline]
+    pub fn air(&mut self) -> Option<&mut AirLane> {
+        match self {
+            Lane::PointToPoint(_) => None,
+            Lane::Air(lane) => Some(lane),
         }
     }
 
@@ -263,6 +283,7 @@ impl Lane {
     pub fn set_probes(&mut self, probes: crate::probe::LaneProbes) {
         match self {
             Lane::PointToPoint(lane) => lane.probes = Some(Box::new(probes)),
+            Lane::Air(lane) => lane.probes = Some(Box::new(probes)),
         }
     }
 }

@@ -126,7 +126,7 @@ impl PointToPoint {
         }
     }
 
-    pub fn offer(&mut self, now: Nanos, packet: Parcel, sequence: &mut u64) -> Offered {
+    pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
         let size = packet.wire_size();
         self.release(now);
         self.stats.offered.add(size);
@@ -138,6 +138,7 @@ impl PointToPoint {
             }
         };
         let start = self.busy_until.max(now);
+        packet.departed = packet.departed.min(start);
         let transmission = self.serialisation(size);
         let finish = start.saturating_add(transmission);
         let flushed = finish > next_outage;

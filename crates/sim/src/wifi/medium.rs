@@ -286,6 +286,11 @@ impl<P> Medium<P> {
         self.outcomes.pop_front()
     }
 
+    /// Whether [`poll_outcome`](Self::poll_outcome) has something to give.
+    pub fn has_outcome(&self) -> bool {
+        !self.outcomes.is_empty()
+    }
+
     /// Records every frame from now on, or no more.
     pub fn observe(&mut self, on: bool) {
         self.sightings = on.then(Vec::new);

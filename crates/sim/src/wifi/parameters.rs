@@ -97,6 +97,12 @@ pub struct Parameters {
     pub longest_packet: u32,
     /// Packets that a station holds at most, that on its way included; one more is dropped.
     pub queue_limit: usize,
+    /// What the layer above takes with each packet, before it joins the interface queue and again after it arrived; the
+    /// [`Medium`](super::Medium) itself knows nothing of it, a world's link does.
+    pub link_layer_delay: Nanos,
+    /// Bytes that a station's routing adds to every packet which it sends as the first, and which stay on it to its
+    /// destination. As `link_layer_delay` this is for a world's link.
+    pub routing_header: u32,
     /// Antennas and thresholds.
     pub radio: Radio,
 }
@@ -136,6 +142,8 @@ impl Parameters {
             // An MSDU of 2304 bytes less LLC and SNAP.
             longest_packet: 2296,
             queue_limit: 50,
+            link_layer_delay: 0,
+            routing_header: 0,
             radio: Radio {
                 transmit_power: 0.1,
                 frequency: 2.437e9,
@@ -172,6 +180,8 @@ impl Parameters {
     /// | header of four addresses, no LLC or SNAP: 34 bytes | 36 bytes |
     /// | air time exact | rounded up to a microsecond |
     /// | carrier sensed from the power at which 11 Mb/s is decoded, -82 dBm | the slower preamble is heard further than the data |
+    /// | the link layer takes 25 us with each packet on either side (`LL delay_`) | nothing |
+    /// | a station's own packets are 20 bytes longer all the way: DSDV adds an IP header to the one that they have | as long as they are |
     /// | 2.4 GHz, the lower edge of the band | channels centred from 2.412 GHz |
     ///
     /// Not taken over from ns-2: a captured frame sets the NAV of whoever captures it; a station that sent a CTS waits for the
@@ -191,6 +201,8 @@ impl Parameters {
             data_overhead: 34,
             rts_threshold: 0,
             longest_packet: 2304,
+            link_layer_delay: 25 * MICROSECOND,
+            routing_header: 20,
             radio: Radio {
                 transmit_power: 3.396_252_7e-2,
                 frequency: 2.4e9,
@@ -228,7 +240,12 @@ impl Parameters {
             ResponseTimeout::Header => 0,
             ResponseTimeout::WholeFrame(slack) => slack,
         };
-        let longest_span = self.slot.max(self.sifs).max(self.air_time_unit).max(slack);
+        let longest_span = self
+            .slot
+            .max(self.sifs)
+            .max(self.air_time_unit)
+            .max(slack)
+            .max(self.link_layer_delay);
         let control = self.rts_bytes.max(self.cts_bytes).max(self.ack_bytes);
         let radio = &self.radio;
         for (name, value) in [
@@ -251,8 +268,10 @@ impl Parameters {
             (self.cw_max < LARGE, "cw_max is below 65536"),
             (self.cca_time < self.slot, "cca_time is less than slot"),
             (
-                self.longest_packet < LARGE && self.data_overhead < LARGE,
-                "longest_packet and data_overhead are below 65536",
+                self.longest_packet < LARGE
+                    && self.data_overhead < LARGE
+                    && self.routing_header < LARGE,
+                "longest_packet, data_overhead and routing_header are below 65536",
             ),
             (
                 control < LARGE,
@@ -264,7 +283,7 @@ impl Parameters {
             ),
             (
                 longest_span <= SECOND,
-                "slot, sifs, air_time_unit and a timeout's slack are at most a second",
+                "slot, sifs, air_time_unit, link_layer_delay and a timeout's slack are at most a second",
             ),
             (
                 radio.carrier_sense_threshold <= radio.receive_threshold,

@@ -1,0 +1,99 @@
+//! The 100 s scenarios of rafiq2007, untraced, at 0.1 % loss: anabranch beside ns-2.35, whole processes, alternating in one run.
+//!
+//!     cargo run --release -p anabranch-bench --bin wifi [-- ROUNDS]
+//!
+//! Wants `ns` (Debian's package ns2) and the release build of `anabranch` beside this program.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anabranch_bench::{beside_this_program, head, measure, packet_hops, report};
+
+const LOSS: &str = "0.001";
+
+fn main() -> ExitCode {
+    match bench() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("wifi: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn bench() -> Result<(), Box<dyn Error>> {
+    let rounds: u32 = env::args().nth(1).map_or(Ok(5), |text| text.parse())?;
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("wifi");
+    let anabranch = beside_this_program("anabranch")?;
+    let scratch = tempfile::tempdir()?;
+    head(rounds);
+    for scenario in ["e2w", "w2e"] {
+        for protocol in ["tcp", "sctp"] {
+            let (mut theirs, mut ours, mut hops) = (Vec::new(), Vec::new(), 0);
+            for round in 0..rounds {
+                theirs.push(measure(&mut ns2(&directory, scenario, protocol, round))?);
+                let out = scratch
+                    .path()
+                    .join(format!("{scenario}-{protocol}-{round}"));
+                let mut command = Command::new(&anabranch);
+                command.arg("run").arg(directory.join("rafiq.toml"));
+                command.arg("--out").arg(&out);
+                ours.push(measure(ours_settings(
+                    &mut command,
+                    scenario,
+                    protocol,
+                    round,
+                ))?);
+                hops = packet_hops(&out)?;
+                fs::remove_dir_all(&out)?;
+            }
+            report(
+                &format!("{scenario} {protocol}, 100 s"),
+                &theirs,
+                &ours,
+                hops,
+            );
+        }
+    }
+    Ok(())
+}
+
+fn ns2(directory: &Path, scenario: &str, protocol: &str, round: u32) -> Command {
+    let mut command = Command::new("ns");
+    command.arg(directory.join("rafiq.tcl"));
+    command.args([scenario, protocol, LOSS, &(round + 1).to_string(), "100"]);
+    command
+}
+
+fn ours_settings<'a>(
+    command: &'a mut Command,
+    scenario: &str,
+    protocol: &str,
+    round: u32,
+) -> &'a mut Command {
+    command.args(["--jobs", "1", "--seed", &(round + 1).to_string()]);
+    let ends = match scenario {
+        "e2w" => [
+            ("downward", LOSS),
+            ("upward", "0.0"),
+            ("from", "wired-1"),
+            ("to", "station-1"),
+        ],
+        _ => [
+            ("downward", "0.0"),
+            ("upward", LOSS),
+            ("from", "station-1"),
+            ("to", "wired-1"),
+        ],
+    };
+    let start = format!("{protocol}_start");
+    for (key, value) in ends.into_iter().chain([(start.as_str(), "2 s")]) {
+        command
+            .arg("--set")
+            .arg(format!("parameters.{key}={value}"));
+    }
+    command
+}

@@ -1,0 +1,289 @@
+//! Wireless links: a medium with what waits before and after it, and the accounts of each link's directions.
+
+use std::collections::VecDeque;
+
+use anabranch_transport::Nanos;
+
+use super::LinkStats;
+use crate::packet::{DropReason, Parcel};
+use crate::probe::LaneProbes;
+use crate::wifi::{self, Medium, Outcome, StationId};
+
+/// A packet on a medium.
+#[derive(Debug)]
+pub(crate) struct Aloft {
+    pub packet: Parcel,
+    /// The lane that it travels.
+    pub lane: u32,
+    /// When the interface queue took it.
+    admitted: Nanos,
+}
+
+impl Aloft {
+    pub fn new(packet: Parcel, lane: u32) -> Self {
+        Self {
+            packet,
+            lane,
+            admitted: 0,
+        }
+    }
+}
+
+/// One direction of a wireless link: who sends to whom, and the account of it.
+#[derive(Debug)]
+pub(crate) struct AirLane {
+    /// The medium, among those of the network.
+    pub cell: usize,
+    pub from: StationId,
+    pub to: StationId,
+    /// Packets given to it that neither arrived nor were dropped.
+    in_flight: u64,
+    /// Of them, those in the interface's queue or on the air.
+    queued: usize,
+    stats: LinkStats,
+    pub(crate) probes: Option<Box<LaneProbes>>,
+}
+
+impl AirLane {
+    pub fn new(cell: usize, from: StationId, to: StationId) -> Self {
+        Self {
+            cell,
+            from,
+            to,
+            in_flight: 0,
+            queued: 0,
+            stats: LinkStats::default(),
+            probes: None,
+        }
+    }
+
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    pub fn stats(&self) -> LinkStats {
+        self.stats
+    }
+
+    pub fn settle(&mut self, now: Nanos) {
+        if let Some(probes) = &mut self.probes {
+            probes.close_bins(now);
+        }
+    }
+
+    /// A packet of `size` bytes is offered.
+    pub fn offered(&mut self, size: usize) {
+        self.stats.offered.add(size);
+        self.in_flight += 1;
+    }
+
+    /// The interface queue took a packet.
+    pub fn admitted(&mut self, now: Nanos) {
+        self.queued += 1;
+        self.stats.longest_queue = self.stats.longest_queue.max(self.queued);
+        self.tell_queue(now);
+    }
+
+    /// A packet has reached the other station; its data frame lasted `air_time`.
+    pub fn delivered(&mut self, at: Nanos, admitted: Nanos, size: usize, air_time: Nanos) {
+        self.left(at, admitted, size, air_time);
+        self.stats.delivered.add(size);
+        if let Some(probes) = &mut self.probes {
+            probes.delivered(at, size);
+        }
+    }
+
+    /// The other station's layer above has taken the packet in.
+    pub fn taken_in(&mut self) {
+        self.in_flight -= 1;
+    }
+
+    /// The interface refused a packet, or has given it up.
+    pub fn dropped(&mut self, at: Nanos, reason: DropReason) {
+        self.in_flight -= 1;
+        self.stats.dropped.add(reason);
+        if let Some(probes) = &mut self.probes {
+            probes.dropped(at, reason, self.stats.dropped.count(reason));
+        }
+    }
+
+    /// A packet that had been taken is given up; each of its data frames would have lasted `air_time`.
+    pub fn given_up(
+        &mut self,
+        at: Nanos,
+        admitted: Nanos,
+        size: usize,
+        air_time: Nanos,
+        reason: DropReason,
+    ) {
+        self.left(at, admitted, size, air_time);
+        self.dropped(at, reason);
+    }
+
+    fn left(&mut self, at: Nanos, admitted: Nanos, size: usize, air_time: Nanos) {
+        self.queued -= 1;
+        self.stats.transmitted.add(size);
+        self.stats.busy += air_time;
+        self.stats.sojourn += u128::from(at - admitted);
+        self.tell_queue(at);
+    }
+
+    fn tell_queue(&mut self, at: Nanos) {
+        if let Some(probes) = &mut self.probes {
+            probes.queue_length(at, self.queued);
+        }
+    }
+}
+
+/// What became of a packet that a cell was given.
+pub(crate) enum Landing {
+    /// It has reached the other station, at `at`; its layer above takes it in later.
+    Delivered {
+        lane: u32,
+        at: Nanos,
+        admitted: Nanos,
+        size: usize,
+        air_time: Nanos,
+    },
+    /// It was given up.
+    GivenUp {
+        aloft: Aloft,
+        at: Nanos,
+        admitted: Nanos,
+        air_time: Nanos,
+        reason: DropReason,
+    },
+}
+
+/// A medium as a source of events: packets that the layer above is still at, on either side, and the medium itself.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    medium: Medium<Aloft>,
+    link_layer_delay: Nanos,
+    /// What joins an interface queue, and when.
+    entering: VecDeque<(Nanos, Aloft)>,
+    /// What is taken in at its receiver, and when.
+    leaving: VecDeque<(Nanos, Aloft)>,
+}
+
+impl Cell {
+    pub fn new(medium: Medium<Aloft>) -> Self {
+        Self {
+            link_layer_delay: medium.parameters().link_layer_delay,
+            medium,
+            entering: VecDeque::new(),
+            leaving: VecDeque::new(),
+        }
+    }
+
+    pub fn medium(&self) -> &Medium<Aloft> {
+        &self.medium
+    }
+
+    /// Bytes that a station's routing adds to its own packets.
+    pub fn routing_header(&self) -> u16 {
+        // Valid parameters are below 65536.
+        self.medium.parameters().routing_header as u16
+    }
+
+    /// When something next happens here; not before `now`, the present.
+    pub fn next(&self, now: Nanos) -> Option<Nanos> {
+        let waiting = |queue: &VecDeque<(Nanos, Aloft)>| queue.front().map(|(at, _)| *at);
+        let landed = self.medium.has_outcome().then_some(now);
+        [
+            landed,
+            waiting(&self.entering),
+            waiting(&self.leaving),
+            self.medium.next_event(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// Takes a packet from the layer above.
+    pub fn enter(&mut self, now: Nanos, aloft: Aloft) {
+        self.entering
+            .push_back((now + self.link_layer_delay, aloft));
+    }
+
+    /// The next packet that is due to join an interface queue.
+    pub fn poll_entering(&mut self, now: Nanos) -> Option<Aloft> {
+        due(&mut self.entering, now)
+    }
+
+    /// The next packet that is due at the layer above its receiver.
+    pub fn poll_leaving(&mut self, now: Nanos) -> Option<Aloft> {
+        due(&mut self.leaving, now)
+    }
+
+    /// Puts a packet into the interface queue of `lane`.
+    ///
+    /// # Errors
+    /// The packet and why it was refused.
+    pub fn enqueue(
+        &mut self,
+        now: Nanos,
+        lane: &AirLane,
+        mut aloft: Aloft,
+    ) -> Result<(), (Aloft, DropReason)> {
+        aloft.admitted = now;
+        let size = aloft.packet.wire_size() as u32;
+        self.medium
+            .enqueue(now, lane.from, lane.to, size, aloft)
+            .map_err(|refused| (refused.payload, reason(refused.reason)))
+    }
+
+    /// Lets everything happen on the air up to `now`.
+    pub fn advance(&mut self, now: Nanos) {
+        self.medium.advance(now);
+    }
+
+    /// The next packet that the medium delivered or gave up. A delivered one is kept for the layer above.
+    pub fn poll_landing(&mut self) -> Option<Landing> {
+        let outcome = self.medium.poll_outcome()?;
+        let bytes = match &outcome {
+            Outcome::Delivered(delivery) => delivery.bytes,
+            Outcome::Dropped(dropped) => dropped.bytes,
+        };
+        let air_time = self.medium.timing().data(self.medium.parameters(), bytes);
+        Some(match outcome {
+            Outcome::Delivered(wifi::Delivery { at, payload, .. }) => {
+                let Aloft { lane, admitted, .. } = payload;
+                self.leaving
+                    .push_back((at + self.link_layer_delay, payload));
+                Landing::Delivered {
+                    lane,
+                    at,
+                    admitted,
+                    size: bytes as usize,
+                    air_time,
+                }
+            }
+            Outcome::Dropped(dropped) => Landing::GivenUp {
+                at: dropped.at,
+                admitted: dropped.payload.admitted,
+                air_time,
+                reason: reason(dropped.reason),
+                aloft: dropped.payload,
+            },
+        })
+    }
+}
+
+fn due(queue: &mut VecDeque<(Nanos, Aloft)>, now: Nanos) -> Option<Aloft> {
+    if queue.front()?.0 > now {
+        return None;
+    }
+    queue.pop_front().map(|(_, aloft)| aloft)
+}
+
+/// The medium's reason in the words of the world.
+fn reason(reason: wifi::DropReason) -> DropReason {
+    match reason {
+        wifi::DropReason::QueueFull => DropReason::QueueFull,
+        wifi::DropReason::TooLong => DropReason::TooBig,
+        wifi::DropReason::ShortRetryLimit => DropReason::ShortRetryLimit,
+        wifi::DropReason::LongRetryLimit => DropReason::LongRetryLimit,
+    }
+}

@@ -1,0 +1,145 @@
+//! Wireless media of a topology: which nodes are stations, where they stand, and which of them exchange packets.
+//!
+//! A wireless link joins two stations of one medium as a wire would join their nodes: it has an interface, and addresses, at
+//! each end, and packets are routed over it. All links of a medium share its air and each station's interface queue. A
+//! station that every link of the medium ends at, and that has wires too, is an access point.
+
+use crate::error::BuildError;
+use crate::link::{DirectionConfig, LinkConfig};
+use crate::topology::{LinkId, NodeId, Topology};
+use crate::wifi::{Parameters, Position};
+
+/// A wireless medium of a topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MediumId(pub(crate) u32);
+
+impl MediumId {
+    /// Its place in the order of adding, counted from 0.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An 802.11 medium without its stations.
+#[derive(Clone, Debug)]
+pub struct MediumConfig {
+    /// Its name, unique among media; it names the random stream of the backoffs.
+    pub name: String,
+    /// What all its stations share.
+    pub parameters: Parameters,
+}
+
+/// A medium and its stations.
+#[derive(Debug)]
+pub(crate) struct Air {
+    pub config: MediumConfig,
+    /// In the order of their station numbers.
+    pub stations: Vec<(NodeId, Position)>,
+}
+
+/// What of a topology is wireless.
+#[derive(Debug, Default)]
+pub(crate) struct Wireless {
+    pub media: Vec<Air>,
+    /// The wireless links and their media.
+    pub links: Vec<(LinkId, MediumId)>,
+}
+
+impl Wireless {
+    /// The medium that `link` shares, if it is wireless.
+    pub fn medium_of(&self, link: LinkId) -> Option<MediumId> {
+        let (_, medium) = self.links.iter().find(|(wireless, _)| *wireless == link)?;
+        Some(*medium)
+    }
+}
+
+impl Topology {
+    /// Adds a wireless medium.
+    ///
+    /// # Errors
+    /// [`BuildError::DuplicateMedium`]; [`BuildError::Medium`] if its parameters contradict themselves.
+    pub fn add_medium(&mut self, config: MediumConfig) -> Result<MediumId, BuildError> {
+        let media = &mut self.wireless.media;
+        if media.iter().any(|air| air.config.name == config.name) {
+            return Err(BuildError::DuplicateMedium(config.name));
+        }
+        if let Err(error) = config.parameters.validate() {
+            let medium = config.name;
+            return Err(BuildError::Medium { medium, error });
+        }
+        media.push(Air {
+            config,
+            stations: Vec::new(),
+        });
+        Ok(MediumId(media.len() as u32 - 1))
+    }
+
+    /// Makes a node a station of a medium.
+    ///
+    /// # Errors
+    /// [`BuildError::UnknownMedium`], [`BuildError::UnknownNode`], [`BuildError::StationTwice`].
+    pub fn add_station(
+        &mut self,
+        medium: MediumId,
+        node: NodeId,
+        position: Position,
+    ) -> Result<(), BuildError> {
+        self.check(node)?;
+        let air = self.air(medium)?;
+        if air.stations.iter().any(|(station, _)| *station == node) {
+            return Err(BuildError::StationTwice {
+                medium: air.config.name.clone(),
+                node: self.node_name(node).to_owned(),
+            });
+        }
+        self.wireless.media[medium.index()]
+            .stations
+            .push((node, position));
+        Ok(())
+    }
+
+    /// Adds a link between two stations of a medium. It has an interface at each, as any link.
+    ///
+    /// # Errors
+    /// [`BuildError::UnknownMedium`], [`BuildError::NoStation`], and those of [`Topology::add_link`].
+    pub fn add_wireless_link(
+        &mut self,
+        name: impl Into<String>,
+        between: [NodeId; 2],
+        medium: MediumId,
+    ) -> Result<LinkId, BuildError> {
+        let air = self.air(medium)?;
+        for node in between {
+            self.check(node)?;
+            if !air.stations.iter().any(|(station, _)| *station == node) {
+                return Err(BuildError::NoStation {
+                    medium: air.config.name.clone(),
+                    node: self.node_name(node).to_owned(),
+                });
+            }
+        }
+        // Rate, delay and queue are the medium's; what a wire has in their place is never used.
+        let link = self.add_link(LinkConfig {
+            name: name.into(),
+            between,
+            forward: DirectionConfig::instant(0),
+            backward: DirectionConfig::instant(0),
+        })?;
+        self.wireless.links.push((link, medium));
+        Ok(link)
+    }
+
+    /// The medium of that name.
+    pub fn medium(&self, name: &str) -> Option<MediumId> {
+        let mut media = self.wireless.media.iter();
+        let index = media.position(|air| air.config.name == name)?;
+        Some(MediumId(index as u32))
+    }
+
+    fn air(&self, medium: MediumId) -> Result<&Air, BuildError> {
+        let media = &self.wireless.media;
+        media
+            .get(medium.index())
+            .ok_or(BuildError::UnknownMedium(medium.index()))
+    }
+}
