@@ -234,7 +234,7 @@ fn a_new_association_takes_its_port_from_the_cookie_echo() {
     net.exchange();
     assert!(!net.to_client.is_empty());
     assert!(net.to_client.iter().all(|(port, _)| *port == SECOND_PORT));
-    assert_eq!(net.server.poll_timeout().is_some(), true);
+    assert!(net.server.poll_timeout().is_some());
 }
 
 #[test]
