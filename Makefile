@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out/alamgir2002
 
-.PHONY: demo test quick setup lint bench fuzz clean
+.PHONY: demo test quick setup lint bench fuzz geo-real clean
 
 demo: ## reproduce alamgir2002 from the embedded data file; prints where the report lies
 	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --out $(OUT)
@@ -26,6 +26,10 @@ bench: setup ## speed beside ns-2.35, in one run
 	$(CARGO) build --release --locked --quiet -p anabranch
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin geo
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin wifi
+
+geo-real: ## the GEO path simulated and on real sockets, in one figure; takes ten minutes of real time
+	$(CARGO) run --release --locked --quiet -p anabranch -- run examples/geo-real.toml --live real --out out/geo-real
+	cp out/geo-real/figures/goodput.svg docs/images/geo-real.svg
 
 fuzz: ## ten minutes a target, from the corpus in fuzz/corpus
 	scripts/fuzz

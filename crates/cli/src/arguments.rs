@@ -6,7 +6,9 @@ use std::str::FromStr;
 use anabranch_lab::spec::quantity::{Amount, Probability, Rate, Size, Span};
 use clap::{Args, Parser, Subcommand};
 
-/// Reproduces published comparisons of SCTP and TCP, and runs experiments of your own.
+use crate::wire::arguments::WireCommand;
+
+/// Reproduces published comparisons of SCTP and TCP, runs experiments of your own, and speaks SCTP on real sockets.
 #[derive(Debug, Parser)]
 #[command(
     name = "anabranch",
@@ -18,7 +20,9 @@ use clap::{Args, Parser, Subcommand};
   anabranch show alamgir2002                  its tables in the terminal
   anabranch run my.toml --set rate='4 Mbit/s' an experiment of your own
   anabranch advise --rtt 560ms --rate 10Mbit --loss 1%
-                                              which buffer, how many streams, which congestion control"
+                                              which buffer, how many streams, which congestion control
+  anabranch serve sink                        the same SCTP on real sockets: a server ...
+  anabranch perf 127.0.0.1                    ... and what reaches it"
 )]
 pub struct Arguments {
     /// What to do.
@@ -45,6 +49,9 @@ A run that was interrupted goes on where it stopped when it is started again.")]
   anabranch run my.toml
   anabranch run my.toml --set rate='4 Mbit/s' --set link.satellite.delay='270 ms' --out fast
   anabranch run my.toml --capture satellite=satellite.pcapng
+  anabranch run failover                      an example that needs no file: a path dies in mid transfer
+  anabranch run examples/geo-real.toml --live real
+                          one experiment simulated, the same one on real sockets
 
 `--set` names a parameter of the spec, or a key by its path, where nodes, links, flows and experiments go by
 their names. Without a unit in quotes the shell would cut a value in two.")]
@@ -70,6 +77,9 @@ docs/ADVISE.md tells how it is found, and what it does not know.")]
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+    /// Commands on real sockets.
+    #[command(flatten)]
+    Wire(WireCommand),
     /// Print the JSON Schema of a spec, for editors.
     #[command(after_help = "Examples:
   anabranch schema > anabranch.schema.json
@@ -92,12 +102,15 @@ pub struct Reproduce {
 /// `run`.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The spec, a TOML file.
+    /// The spec, a TOML file; or the name of an example: `own`, `failover`.
     #[arg(value_name = "SPEC.toml")]
     pub spec: PathBuf,
     /// Write the packets of a link, in the first run, to a file that Wireshark opens (repeatable).
     #[arg(long, value_name = "LINK=FILE.pcapng", value_parser = capture)]
     pub capture: Vec<(String, PathBuf)>,
+    /// Run this experiment on real sockets over the emulated network, in real time (repeatable).
+    #[arg(long, value_name = "EXPERIMENT")]
+    pub live: Vec<String>,
     /// What both kinds of run have.
     #[command(flatten)]
     pub common: Common,

@@ -7,6 +7,7 @@
 mod advise;
 mod arguments;
 mod progress;
+mod wire;
 mod work;
 
 use std::io::Write;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => work::run(&arguments),
         Command::Advise(arguments) => advise::advise(&arguments),
         Command::Show { directory } => work::show(&directory),
+        Command::Wire(command) => wire::run(command),
         Command::Schema => work::schema(),
     };
     match result {

@@ -8,7 +8,7 @@ use std::thread;
 
 use anabranch_lab::output::terminal::{self, Terminal};
 use anabranch_lab::output::{OutputError, Outputs, Tally};
-use anabranch_lab::papers::{PAPERS, paper};
+use anabranch_lab::papers::{EXAMPLES, PAPERS, example, paper};
 use anabranch_lab::plan::{Plan, Request};
 use anabranch_lab::reference::Reference;
 use anabranch_lab::run::{self, RunError, Simulator};
@@ -20,6 +20,7 @@ use anabranch_lab::world::{self, CaptureRequest};
 
 use crate::arguments::{Common, Reproduce, Run};
 use crate::progress::Bar;
+use crate::wire::live::{self, MixedRunner};
 
 /// Why a command did not do all it should.
 #[derive(Debug)]
@@ -40,6 +41,8 @@ pub enum Failure {
     Show(Box<OutputError>),
     /// Tables, figures or the report could not be written; the runs are in the directory.
     Outputs(Box<OutputError>, PathBuf),
+    /// Something failed on real sockets.
+    Wire(String),
     /// Standard output does not take more.
     Output(io::Error),
 }
@@ -57,7 +60,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Asked(message) => write!(f, "error: {message}"),
+            Failure::Asked(message) | Failure::Wire(message) => write!(f, "error: {message}"),
             Failure::Spec(error) => error.fmt(f),
             Failure::Search(error) => write!(f, "error: {error}"),
             Failure::Directory(error) => {
@@ -126,6 +129,7 @@ pub fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
         text.to_owned(),
         &arguments.common,
         &[],
+        &[],
     )
 }
 
@@ -142,15 +146,36 @@ fn unknown_paper(name: &str) -> String {
 /// Runs a spec of the user's own.
 pub fn run(arguments: &Run) -> Result<(), Failure> {
     let path = &arguments.spec;
-    let text = fs::read_to_string(path).map_err(|error| {
-        Failure::Asked(format!("cannot read the spec {}: {error}", path.display()))
-    })?;
+    let text = read_spec(path)?;
     work(
         &path.display().to_string(),
         text,
         &arguments.common,
         &arguments.capture,
+        &arguments.live,
     )
+}
+
+/// A spec from its file, or the example of that name where there is no such file.
+fn read_spec(path: &Path) -> Result<String, Failure> {
+    let error = match fs::read_to_string(path) {
+        Ok(text) => return Ok(text),
+        Err(error) => error,
+    };
+    let missing = error.kind() == io::ErrorKind::NotFound;
+    if let Some(text) = path.to_str().filter(|_| missing).and_then(example) {
+        return Ok(text.to_owned());
+    }
+    let known: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
+    let hint = if missing {
+        format!("; examples that need no file are: {}", known.join(", "))
+    } else {
+        String::new()
+    };
+    let path = path.display();
+    Err(Failure::Asked(format!(
+        "cannot read the spec {path}: {error}{hint}"
+    )))
 }
 
 /// Plans, runs, and writes everything that a spec asks for.
@@ -159,6 +184,7 @@ fn work(
     text: String,
     common: &Common,
     captures: &[(String, PathBuf)],
+    live: &[String],
 ) -> Result<(), Failure> {
     let plan = Plan::new(Request {
         file: file.to_owned(),
@@ -174,7 +200,8 @@ fn work(
         .clone()
         .unwrap_or_else(|| PathBuf::from(&plan.spec.name));
     check_captures(&plan, captures)?;
-    let runner = Simulator {
+    live::check(&plan, live)?;
+    let simulator = Simulator {
         captures: captures
             .iter()
             .map(|(link, path)| CaptureRequest {
@@ -188,7 +215,13 @@ fn work(
             .map(|experiment| experiment.id.clone()),
     };
     let store = Store::create(&directory).map_err(|error| Failure::Directory(Box::new(error)))?;
-    let jobs = jobs(common.jobs);
+    // What runs in real time is not to wait for a core.
+    let jobs = if live.is_empty() {
+        jobs(common.jobs)
+    } else {
+        1
+    };
+    let runner = MixedRunner { simulator, live };
     let bar = Bar::new();
     let results = run::run(&plan, &store, &runner, jobs, &bar);
     bar.clear();

@@ -105,10 +105,9 @@ fn a_wrong_spec_is_status_2_and_runs_nothing() {
 #[test]
 fn what_is_not_there_is_status_2() {
     let directory = with_spec();
-    let cases: [&[&str]; 6] = [
+    let cases: [&[&str]; 5] = [
         &["run", "pear.toml"],
         &["reproduce", "alamgir2020"],
-        &["reproduce", "ho2008"],
         &["show", "nowhere"],
         &["run", "pair.toml", "--only", "table-9"],
         &["run", "pair.toml", "--replications", "0"],

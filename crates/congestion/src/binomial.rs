@@ -17,6 +17,8 @@ pub struct Exponent {
 }
 
 impl Exponent {
+    /// One half: the square root.
+    pub const HALF: Self = Self { halves: 1 };
     /// The exponents allowed, in words.
     pub const ALLOWED: &'static str = "a multiple of 0.5 from -1 to 4";
 
@@ -105,6 +107,11 @@ impl BinomialParameters {
         l: Exponent { halves: 2 },
         ..Self::SQRT
     };
+
+    /// The algorithm of these numbers, which a reader has checked as [`Self::new`] does.
+    pub const fn of(k: Exponent, l: Exponent, alpha: f64, beta: f64) -> Self {
+        Self { k, l, alpha, beta }
+    }
 
     /// Checks the numbers.
     ///

@@ -7,6 +7,8 @@
 
 pub mod binomial;
 pub mod estimator;
+pub mod receiver_estimate;
+pub mod rsctp;
 pub mod sctp_algorithms;
 pub mod sctp_newreno;
 pub mod tcp_algorithms;
@@ -51,15 +53,19 @@ pub enum LossCause {
     Timeout,
 }
 
-/// What the receiver said of the path (RSCTP carries it in HEARTBEAT ACK).
+/// What the receiver said of the path (RSCTP carries it in HEARTBEAT ACK), and what the sender knows beside it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
-    /// Available bandwidth seen by the receiver, bytes per second.
-    pub available_bandwidth: f64,
-    /// Share of chunks lost, 0 to 1.
-    pub loss_rate: f64,
-    /// Smoothed round-trip time at the sender.
-    pub srtt: Nanos,
+    /// Available bandwidth seen by the receiver, bytes per second; `None`: it could not tell.
+    pub available_bandwidth: Option<f64>,
+    /// Share of chunks lost, 0 to 1; `None`: nothing was sent that could be lost.
+    pub loss_rate: Option<f64>,
+    /// Smoothed round-trip time at the sender, once measured.
+    pub srtt: Option<Nanos>,
+    /// New data takes this path; otherwise it stands by.
+    pub carries_data: bool,
+    /// The receive window that the peer advertised last, bytes: a larger window is of no use.
+    pub peer_window: u64,
 }
 
 /// A controller whose windows another algorithm may move: what [`westwood`] and [`binomial`] are built on, so that slow
@@ -94,6 +100,11 @@ pub trait CongestionControl: Debug + Send {
     /// A loss was detected; `flightsize` is what was outstanding just before. Called once per loss event, as the
     /// recovery profile defines the event.
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64);
+
+    /// A packet that only measures the path was lost (RSCTP's HEARTBEAT).
+    fn on_heartbeat_lost(&mut self, now: Nanos) {
+        let _ = now;
+    }
 
     /// The receiver reported what it sees.
     fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {

@@ -2,6 +2,7 @@
 
 use crate::CongestionControl;
 use crate::binomial::Binomial;
+use crate::rsctp::Rsctp;
 use crate::sctp_newreno::{SctpNewReno, SctpParameters};
 use crate::tuning::Tuning;
 use crate::westwood::Westwood;
@@ -48,6 +49,15 @@ pub const ALGORITHMS: &[Algorithm] = &[
         make: |parameters, tuning| {
             let base = SctpNewReno::new(*parameters);
             Box::new(Binomial::new(base, tuning.binomial))
+        },
+    },
+    Algorithm {
+        name: "rsctp",
+        about: "growth as `sctp`; a loss below the bandwidth that the receiver reports is a radio's, and takes \
+                beta sqrt(cwnd) only (Ho and Cheng 2008); needs the switch `rsctp` at both ends",
+        make: |parameters, tuning| {
+            let base = SctpNewReno::new(*parameters);
+            Box::new(Rsctp::new(base, tuning.rsctp))
         },
     },
 ];

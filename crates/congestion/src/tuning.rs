@@ -1,6 +1,7 @@
 //! The numbers of algorithms that have any of their own, beside the protocol's.
 
 use crate::binomial::BinomialParameters;
+use crate::rsctp::RsctpParameters;
 use crate::westwood_rate::RateParameters;
 
 /// What a spec may set of the algorithms; an algorithm reads its own part only.
@@ -10,14 +11,17 @@ pub struct Tuning {
     pub binomial: BinomialParameters,
     /// The estimate that `westwood` sets its windows by.
     pub westwood_rate: RateParameters,
+    /// Of `rsctp`.
+    pub rsctp: RsctpParameters,
 }
 
 impl Default for Tuning {
-    /// SQRT, and the estimate of Westwood+.
+    /// SQRT, the estimate of Westwood+, and the numbers of RSCTP's paper.
     fn default() -> Self {
         Self {
             binomial: BinomialParameters::SQRT,
             westwood_rate: RateParameters::WESTWOOD_PLUS,
+            rsctp: RsctpParameters::default(),
         }
     }
 }

@@ -4,19 +4,23 @@ use crate::model::{Measure, Point, RunRecord, Value};
 use crate::spec::Spec;
 use crate::spec::derived::Derived;
 
-/// The records of every derived experiment of a spec whose source was run.
+/// The records of every derived experiment of a spec whose source was run, or derived before it.
 pub fn records(spec: &Spec, runs: &[RunRecord]) -> Vec<RunRecord> {
-    let of = |derived: &Derived| {
+    let mut all: Vec<RunRecord> = Vec::new();
+    for derived in &spec.derived {
         let source: Vec<&RunRecord> = runs
             .iter()
+            .chain(&all)
             .filter(|run| run.experiment == derived.experiment())
             .collect();
-        match derived {
+        let made = match derived {
             Derived::Relative { .. } => relative(derived, &source),
             Derived::SmallestX { .. } => smallest_x(derived, &source),
-        }
-    };
-    spec.derived.iter().flat_map(of).collect()
+            Derived::Greatest { along, .. } => greatest(derived, along, &source),
+        };
+        all.extend(made);
+    }
+    all
 }
 
 /// Whether two x are the same, whole numbers and fractions alike.
@@ -82,6 +86,53 @@ fn relative(derived: &Derived, runs: &[&RunRecord]) -> Vec<RunRecord> {
     runs.iter().filter_map(one).collect()
 }
 
+fn without(point: &Point, along: &str) -> Point {
+    point
+        .iter()
+        .filter(|(name, _)| name != along)
+        .cloned()
+        .collect()
+}
+
+fn distinct(points: impl Iterator<Item = Point>) -> Vec<Point> {
+    let mut all: Vec<Point> = Vec::new();
+    for point in points {
+        if !all.contains(&point) {
+            all.push(point);
+        }
+    }
+    all
+}
+
+fn greatest(derived: &Derived, along: &str, runs: &[&RunRecord]) -> Vec<RunRecord> {
+    let values = |at: &Point| -> Vec<(u32, f64, String)> {
+        let here = runs.iter().filter(|run| run.point == *at);
+        here.filter_map(|run| {
+            let (value, unit) = measured(derived, run)?;
+            Some((run.replication, value, unit))
+        })
+        .collect()
+    };
+    let mean = |at: &Point| {
+        let values = values(at);
+        values.iter().map(|(_, value, _)| value).sum::<f64>() / values.len() as f64
+    };
+    let full = distinct(runs.iter().map(|run| run.point.clone()));
+    let rest = distinct(full.iter().map(|point| without(point, along)));
+    let of_rest = |rest: &Point| {
+        let candidates = full.iter().filter(|point| without(point, along) == *rest);
+        let known = candidates.filter(|point| mean(point).is_finite());
+        let best = known.max_by(|a, b| mean(a).total_cmp(&mean(b)));
+        let values = best.map(&values).unwrap_or_default().into_iter();
+        values
+            .map(|(replication, value, unit)| {
+                record(derived, rest.clone(), replication, value, &unit)
+            })
+            .collect::<Vec<_>>()
+    };
+    rest.iter().flat_map(of_rest).collect()
+}
+
 fn smallest_x(derived: &Derived, runs: &[&RunRecord]) -> Vec<RunRecord> {
     let Derived::SmallestX {
         along,
@@ -93,19 +144,8 @@ fn smallest_x(derived: &Derived, runs: &[&RunRecord]) -> Vec<RunRecord> {
         return Vec::new();
     };
     let unit = unit.as_deref().unwrap_or("1");
-    let without = |point: &Point| -> Point {
-        point
-            .iter()
-            .filter(|(name, _)| name != along)
-            .cloned()
-            .collect()
-    };
-    let mut points: Vec<Point> = Vec::new();
-    for point in runs.iter().map(|run| without(&run.point)) {
-        if !points.contains(&point) {
-            points.push(point);
-        }
-    }
+    let without = |point: &Point| without(point, along);
+    let points = distinct(runs.iter().map(|run| without(&run.point)));
     let at = |point: &Point| {
         let here: Vec<&&RunRecord> = runs
             .iter()
@@ -166,6 +206,64 @@ mod tests {
             packet_hops: 3,
             failures: Vec::new(),
         }
+    }
+
+    #[test]
+    fn the_greatest_mean_names_the_x_whose_values_are_kept() {
+        let runs = [
+            run(
+                &[("loss", Value::Integer(0)), ("k", Value::Integer(1))],
+                0,
+                9.0,
+            ),
+            run(
+                &[("loss", Value::Integer(0)), ("k", Value::Integer(1))],
+                1,
+                1.0,
+            ),
+            run(
+                &[("loss", Value::Integer(5)), ("k", Value::Integer(1))],
+                0,
+                6.0,
+            ),
+            run(
+                &[("loss", Value::Integer(5)), ("k", Value::Integer(1))],
+                1,
+                5.0,
+            ),
+            run(
+                &[("loss", Value::Integer(5)), ("k", Value::Integer(2))],
+                0,
+                -1.0,
+            ),
+        ];
+        let derived = Derived::Greatest {
+            id: "g".into(),
+            experiment: "e".into(),
+            series: "s".into(),
+            metric: "m".into(),
+            along: "loss".into(),
+            name: "most".into(),
+        };
+        let all: Vec<&RunRecord> = runs.iter().collect();
+        let found: Vec<(String, u32, f64)> = greatest(&derived, "loss", &all)
+            .iter()
+            .map(|run| {
+                let k = run.point[0].1.to_string();
+                (
+                    k,
+                    run.replication,
+                    run.value("s", "most").unwrap_or(f64::NAN),
+                )
+            })
+            .collect();
+        // The greatest single value, 9, belongs to a mean of 5.
+        let expected = [
+            ("1".to_owned(), 0, 6.0),
+            ("1".to_owned(), 1, 5.0),
+            ("2".to_owned(), 0, -1.0),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

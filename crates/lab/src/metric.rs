@@ -4,6 +4,7 @@ use anabranch_sim::{DropReason, LinkStats};
 use anabranch_transport::{Nanos, Probe, time};
 
 use crate::agent::meter::{Meter, MeterKind};
+use crate::agent::once::Once;
 use crate::agent::packets::PacketAccount;
 use crate::agent::tally::Tally;
 use crate::model::Measure;
@@ -97,6 +98,16 @@ fn plain(spec: &Spec) -> Vec<Metric> {
     all
 }
 
+/// Whether a measure asks which messages of a flow were delivered.
+pub fn wants_once(wanted: &[Metric], flow: &str) -> bool {
+    wanted.iter().any(|metric| match metric {
+        Metric::RepeatedMessages { flow: name } | Metric::MissingMessages { flow: name } => {
+            validate::member(name).0 == flow
+        }
+        _ => false,
+    })
+}
+
 /// The meters that a flow's member needs, which starts at `start`: one for each measure that has one, in the order of
 /// the measures.
 pub fn meters(wanted: &[Metric], flow: &str, start: Nanos, duration: Nanos) -> Vec<Meter> {
@@ -127,7 +138,39 @@ fn metered(metric: &Metric) -> Option<(MeterKind, &str)> {
         }
         | Metric::SegmentsDelivered { flow, .. }
         | Metric::SegmentRate { flow, .. } => (MeterKind::Delivered, flow),
-        Metric::SegmentsSent { flow, .. } => (MeterKind::Segments, flow),
+        Metric::SegmentsSent { flow, path, .. } => (MeterKind::Segments { path: *path }, flow),
+        Metric::TimeToResume { flow, .. } | Metric::LongestSilence { flow, .. } => {
+            (MeterKind::Silence, flow)
+        }
+        Metric::HeartbeatOverhead { flow, path } => {
+            let kind = MeterKind::Probe {
+                probe: Probe::HeartbeatBytes,
+                index: *path,
+                take: Take::Sum,
+                threshold: 0.0,
+            };
+            (kind, flow)
+        }
+        Metric::EstimateError {
+            flow,
+            probe,
+            index,
+            truth,
+            weighting,
+            ..
+        } => {
+            let per_unit = if of_probe(probe) == "B/s" { 8.0 } else { 1.0 };
+            let truth = truth
+                .iter()
+                .map(|(from, rate)| (from.0, rate.0 as f64 / per_unit));
+            let kind = MeterKind::Error {
+                probe: Probe::from_name(probe)?,
+                index: *index,
+                truth: truth.collect(),
+                weighting: *weighting,
+            };
+            (kind, flow)
+        }
         Metric::MeanCwnd {
             flow,
             weighting: Weighting::Time,
@@ -243,6 +286,20 @@ impl Outcome {
         (members, link.rate)
     }
 
+    /// The sum over the members of what `of` makes of their messages' account; NaN where none was kept.
+    fn once(&self, name: &str, of: impl Fn(&Once) -> u64) -> f64 {
+        let kept: Vec<u64> = self
+            .members(name)
+            .0
+            .iter()
+            .filter_map(|tally| tally.once.as_ref().map(&of))
+            .collect();
+        if kept.is_empty() {
+            return f64::NAN;
+        }
+        kept.iter().sum::<u64>() as f64
+    }
+
     fn sum(&self, name: &str, of: impl Fn(&Tally) -> u64) -> f64 {
         self.members(name).0.iter().map(of).sum::<u64>() as f64
     }
@@ -271,7 +328,7 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
     let metered = |flow: &str| -> Vec<Meter> {
         let members = outcome.members(flow).0.iter();
         members
-            .filter_map(|tally| tally.meters.get(meter?).copied())
+            .filter_map(|tally| tally.meters.get(meter?).cloned())
             .collect()
     };
     let segment = |flow: &str| outcome.members(flow).1 as f64;
@@ -297,7 +354,11 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
             (outcome.mean(flow, meter, rate), "segments/s")
         }
         Metric::Probe {
-            flow, probe, take, ..
+            flow,
+            probe,
+            take,
+            per,
+            ..
         } => {
             let seen = metered(flow).into_iter().filter(|meter| meter.weight > 0.0);
             let mean = |of: fn(&Meter) -> f64| {
@@ -305,16 +366,31 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
                 values.iter().sum::<f64>() / values.len() as f64
             };
             let unit = of_probe(probe);
-            match take {
+            let (value, unit) = match take {
                 Take::Mean | Take::SampleMean => (mean(|m| m.sum / m.weight), unit),
                 Take::Least | Take::Most => (mean(|m| m.sum), unit),
+                Take::FirstTime => (mean(|m| m.sum), "s"),
                 Take::Below => (mean(|m| m.sum / m.weight), "1"),
                 Take::Count => (
                     metered(flow).iter().map(|meter| meter.weight).sum(),
                     "samples",
                 ),
                 Take::Sum => (metered_sum(flow), unit),
-            }
+            };
+            per.map_or((value, unit), |per| (value / per, "1"))
+        }
+        Metric::TimeToResume { flow, .. } => (outcome.mean(flow, meter, |m| m.sum / 1e9), "s"),
+        Metric::LongestSilence { flow, .. } => (outcome.mean(flow, meter, |m| m.weight / 1e9), "s"),
+        Metric::RepeatedMessages { flow } => (outcome.once(flow, Once::repeated), "messages"),
+        Metric::MissingMessages { flow } => (outcome.once(flow, Once::missing), "messages"),
+        Metric::HeartbeatOverhead { flow, .. } => {
+            let payload = outcome.sum(flow, |t| t.delivered);
+            (metered_sum(flow) / payload * 100.0, "%")
+        }
+        Metric::EstimateError { flow, .. } => {
+            let seen = metered(flow).into_iter().filter(|meter| meter.weight > 0.0);
+            let means: Vec<f64> = seen.map(|meter| meter.sum / meter.weight * 100.0).collect();
+            (means.iter().sum::<f64>() / means.len() as f64, "%")
         }
         Metric::BlockedByRwnd { flow, .. } => {
             (outcome.mean(flow, meter, |m| m.sum / m.weight), "1")

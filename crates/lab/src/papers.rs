@@ -42,10 +42,22 @@ pub const PAPERS: &[KnownPaper] = &[
     KnownPaper {
         name: "ho2008",
         title: "RSCTP: congestion control by the receiver's estimate of the available bandwidth",
-        spec: None,
-        missing: "RSCTP",
+        spec: Some(include_str!("../../../papers/ho2008.toml")),
+        missing: "",
     },
 ];
+
+/// Specs that the program carries beside those of papers, each by its name.
+pub const EXAMPLES: &[(&str, &str)] = &[
+    ("own", include_str!("../../../examples/own.toml")),
+    ("failover", include_str!("../../../examples/failover.toml")),
+];
+
+/// The example of a name.
+pub fn example(name: &str) -> Option<&'static str> {
+    let named = EXAMPLES.iter().find(|(known, _)| *known == name);
+    named.map(|(_, text)| *text)
+}
 
 /// The paper of a name.
 pub fn paper(name: &str) -> Option<&'static KnownPaper> {

@@ -170,6 +170,64 @@ fn add_plain_tables(spec: &mut Spec) {
     spec.tables = spec.experiments.iter().map(table).collect();
 }
 
+/// Reads the network of a file: its nodes and links. Flows and all that is made of runs are left out, and need not be there;
+/// nor need name and world.
+///
+/// # Errors
+/// Everything that is wrong with the rest.
+pub fn network(file: &str, text: &str, overrides: &[String]) -> Result<Spec, SpecError> {
+    read_network(text, overrides).map_err(|found| SpecError::new(file, text, overrides, found))
+}
+
+/// What of a file a network does not need, and what stands for it.
+const NOT_NETWORK: &[(&str, Option<&str>)] = &[
+    ("name", Some("\"network\"")),
+    ("world", Some("{ duration = \"1 s\" }")),
+    ("flow", Some("[]")),
+    ("paper", None),
+    ("assumption", None),
+    ("measure", None),
+    ("experiment", None),
+    ("derived", None),
+    ("table", None),
+    ("figure", None),
+];
+
+fn read_network(text: &str, overrides: &[String]) -> Result<Spec, Vec<Problem>> {
+    let mut root = Node::parse(text)?;
+    if let NodeValue::Table(entries) = &mut root.value {
+        for &(key, stands) in NOT_NETWORK {
+            entries.retain(|entry| entry.key != key);
+            let place = Place::File(0..0);
+            entries.extend(stands.map(|value| Entry {
+                key: key.to_owned(),
+                key_place: place.clone(),
+                node: Node {
+                    place,
+                    ..Node::parse_argument(value, 0)
+                },
+            }));
+        }
+    }
+    let request = Request {
+        overrides: overrides.to_vec(),
+        ..Request::default()
+    };
+    let mut problems = Vec::new();
+    let settings = read_overrides(&request, &root, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let tree = resolve::substitute(&with_overrides(&root, &settings))?;
+    let spec: Spec = decode::decode(&tree, "")?;
+    let problems = validate::validate(&spec, &tree);
+    if problems.is_empty() {
+        Ok(spec)
+    } else {
+        Err(problems)
+    }
+}
+
 /// A file without experiments has one.
 fn add_main_experiment(root: &mut Node) {
     if root.get("experiment").is_some() {

@@ -88,6 +88,7 @@ pub struct ReferenceError {
 /// The embedded files: one pair for each paper.
 const PUBLISHED: &[&str] = &[
     include_str!("../../../reference/alamgir2002/published.csv"),
+    include_str!("../../../reference/ho2008/published.csv"),
     include_str!("../../../reference/rafiq2007/published.csv"),
 ];
 const NS2: &[&str] = &[
@@ -95,6 +96,7 @@ const NS2: &[&str] = &[
     include_str!("../../../reference/atiquzzaman2002/ns2.csv"),
     include_str!("../../../reference/rafiq2007/ns2.csv"),
     include_str!("../../../reference/tsunoda2007/ns2.csv"),
+    include_str!("../../../reference/ho2008/ns2.csv"),
 ];
 
 impl Reference {

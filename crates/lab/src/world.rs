@@ -1,6 +1,8 @@
 //! From a spec to a world of the simulator, and from its run to a record.
 
 mod flows;
+pub mod homes;
+pub mod live;
 mod record;
 mod topology;
 mod wifi;
@@ -33,6 +35,9 @@ pub enum WorldError {
     /// The simulator refused the world.
     #[error("the world cannot be built: {0}")]
     Build(#[from] BuildError),
+    /// Paths without addresses.
+    #[error("the world cannot be built: {0}")]
+    Homes(#[from] homes::Refused),
     /// The simulation cannot go on.
     #[error("the simulation stopped: {0}")]
     Run(#[from] SimError),
@@ -58,6 +63,17 @@ pub enum WorldError {
         /// Those there are.
         known: String,
     },
+    /// A run on real sockets failed.
+    #[error("the run on real sockets failed: {0}")]
+    Live(String),
+    /// A node that the world does not have.
+    #[error("there is no node {name}; the nodes are: {known}")]
+    NoSuchNode {
+        /// The node asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
     /// A capture that the simulator refused.
     #[error(transparent)]
     Refused(#[from] CaptureError),
@@ -74,6 +90,33 @@ pub struct CaptureRequest {
 
 /// The writer that a run's samples go to.
 pub type Sink = SeriesWriter<BufWriter<File>>;
+
+/// The network of a spec without its flows, and the two of its nodes that packets from outside enter and leave by: the ones
+/// named `ends`, or else the first node and the last.
+///
+/// # Errors
+/// The simulator refuses it, or there is no such node.
+pub fn network(
+    spec: &Spec,
+    ends: Option<[&str; 2]>,
+    seed: Seed,
+) -> Result<(World, [NodeId; 2]), WorldError> {
+    let topology = topology::build(spec)?.topology;
+    let all: Vec<NodeId> = topology.nodes().collect();
+    let named = |name: &str| {
+        let names = topology.nodes().map(|node| topology.node_name(node));
+        topology.node(name).ok_or_else(|| WorldError::NoSuchNode {
+            name: name.to_owned(),
+            known: names.collect::<Vec<_>>().join(", "),
+        })
+    };
+    let ends = match (ends, all.first(), all.last()) {
+        (Some([near, far]), _, _) => [named(near)?, named(far)?],
+        (None, Some(&first), Some(&last)) => [first, last],
+        _ => return Err(BuildError::UnknownNode(0).into()),
+    };
+    Ok((World::new(topology, seed)?, ends))
+}
 
 /// The names of all links of a spec's world, members of groups each: what a capture may name.
 pub fn link_names(spec: &Spec) -> Vec<String> {
@@ -95,12 +138,14 @@ pub fn run(
     let duration = spec.world.duration.0;
     let wanted = metric::wanted(spec, experiment);
     let mut recording = Recording::new(experiment, unit.replication);
-    let built = topology::build(spec)?;
+    let mut built = topology::build(spec)?;
+    homes::assign(&mut built, spec)?;
     let checksum = spec.world.checksum || !captures.is_empty() || topology::corrupts(spec);
     let mut world = World::new(built.topology, seed)?;
     let context = flows::Context {
         spec,
         wanted: &wanted,
+        links: &built.links,
         seed,
         checksum,
     };
@@ -115,7 +160,7 @@ pub fn run(
     for capture in captures {
         start_capture(&mut world, capture)?;
     }
-    run_world(&mut world, captures, unit, &mut recording, sink)?;
+    run_world(&mut world, captures, unit, &flows, &mut recording, sink)?;
     world.ledger().check()?;
     let links = spec
         .carriers()
@@ -169,6 +214,7 @@ fn run_world(
     world: &mut World,
     captures: &[CaptureRequest],
     unit: &Unit<'_>,
+    flows: &[flows::AttachedFlow],
     recording: &mut Recording,
     mut sink: Option<&mut Sink>,
 ) -> Result<(), WorldError> {
@@ -189,6 +235,8 @@ fn run_world(
                     .unwrap_or_default(),
                 source,
             })?;
+            let tallies = flows.iter().flat_map(|flow| &flow.tallies);
+            tallies.for_each(|tally| tally.borrow_mut().settle(now));
         }
         recording.drain(|key, sample| match sink.as_deref_mut() {
             Some(sink) => sink.push(key, sample),
@@ -200,7 +248,7 @@ fn run_world(
 
 /// The seed of a unit. With `common_losses` the same replication meets the same randomness in every such experiment and
 /// at every point; without, each experiment and point has its own.
-fn seed_of(unit: &Unit<'_>, seed: u64) -> Seed {
+pub fn seed_of(unit: &Unit<'_>, seed: u64) -> Seed {
     let replication = u64::from(unit.replication);
     if unit.point.experiment.common_losses {
         return Seed::new(seed, replication);

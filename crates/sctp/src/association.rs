@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_transport::{ProbeSet, Sample, Trace};
+use anabranch_transport::{Nanos, ProbeSet, Sample, Trace};
 use anabranch_wire::cause::Causes;
 use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
@@ -24,11 +24,13 @@ pub(crate) use receive::Admission;
 use crate::config::Config;
 use crate::cookie::TieTags;
 use crate::event::{CloseReason, Event};
+use crate::heartbeat::Verifying;
 use crate::path::{PathId, Paths};
 use crate::random::Random;
+use crate::rsctp::Rsctp;
 use crate::rx::{ReceivedMessage, Receiver};
 use crate::state::{State, StateName};
-use crate::stats::{AssociationStatistics, SenderStatistics};
+use crate::stats::{AssociationStatistics, ControlStatistics, SenderStatistics};
 use crate::tx::{Message, SendError, Sender};
 
 /// Answers that wait to be sent; a peer that asks for more than this at a time is not answered.
@@ -66,6 +68,13 @@ pub struct Association {
     pub(crate) parting: Option<Parting>,
     /// Retransmissions in a row without an answer, on all paths (RFC 9260 §8.1).
     pub(crate) error_count: u32,
+    /// Where new data went when last looked at, and the primary that the user knows of.
+    pub(crate) data_path: PathId,
+    pub(crate) known_primary: PathId,
+    /// Present while both ends speak RSCTP.
+    pub(crate) rsctp: Option<Box<Rsctp>>,
+    pub(crate) verifying: Verifying,
+    pub(crate) control: ControlStatistics,
     /// The peer's addresses changed: the endpoint must learn them.
     pub(crate) addresses_changed: bool,
     pub(crate) readable_told: bool,
@@ -132,6 +141,43 @@ impl Association {
         &self.paths
     }
 
+    /// Makes the peer's address `address` the one that new data goes to while it is active (RFC 9260 §6.4, §11.1.5;
+    /// RFC 6458 §8.1.9). `false` if the peer has no such address; then nothing changes.
+    pub fn set_primary(&mut self, now: Nanos, address: IpAddr) -> bool {
+        let Some(path) = self.paths.find(address) else {
+            return false;
+        };
+        if path != self.paths.primary() {
+            self.paths.set_primary(path);
+            self.known_primary = path;
+            self.events
+                .push_back(Event::PrimaryChanged { path, address });
+            self.note_data_path(now);
+        }
+        true
+    }
+
+    /// Bytes of the largest message that goes out in one DATA chunk (SCTP_STATUS, RFC 6458 §8.2.1, names it
+    /// sstat_fragmentation_point).
+    pub fn fragmentation_point(&self) -> usize {
+        self.paths.max_user_data()
+    }
+
+    /// What is believed to be left of the peer's receive window, bytes.
+    pub fn peer_rwnd(&self) -> u64 {
+        self.tx.peer_rwnd()
+    }
+
+    /// DATA chunks sent and not yet cumulatively acknowledged.
+    pub fn outstanding_chunks(&self) -> usize {
+        self.tx.outstanding_chunks()
+    }
+
+    /// Whether a SACK must go now. Reading messages may bring this about: the window had been closed and is open again.
+    pub fn sack_due(&self) -> bool {
+        self.rx.as_ref().is_some_and(Receiver::sack_due)
+    }
+
     /// Streams this side may send on: what was asked for, until the handshake has settled it.
     pub fn outbound_streams(&self) -> u16 {
         self.outbound_streams
@@ -177,7 +223,7 @@ impl Association {
         self.tx.buffered()
     }
 
-    /// The next message (RFC 9260 §11.1.6), also after the association closed. Taking it opens the receive window.
+    /// The next message (RFC 9260 §11.1.7), also after the association closed. Taking it opens the receive window.
     pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
         let message = self
             .backlog
@@ -198,6 +244,7 @@ impl Association {
                 .as_ref()
                 .map(|rx| *rx.statistics())
                 .unwrap_or_default(),
+            control: self.control,
         }
     }
 

@@ -43,7 +43,8 @@ pub struct Config {
     pub profile: Profile,
     /// The congestion control algorithm of every path; see [`sctp_algorithms::ALGORITHMS`].
     pub congestion: &'static Algorithm,
-    /// The numbers of algorithms that have their own.
+    /// The numbers of algorithms that have their own, but those of `binomial` and `rsctp`, which are switches
+    /// of the profile.
     pub tuning: Tuning,
     /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
     pub addresses: Vec<IpAddr>,
@@ -71,6 +72,12 @@ pub struct Config {
     pub hb_interval: Option<Nanos>,
     /// Path.Max.Retrans: a path with more errors in a row is inactive.
     pub path_max_retrans: u32,
+    /// PotentiallyFailed.Max.Retrans (PFMR): with the switch `potentially_failed`, a path with more errors in a row is
+    /// potentially failed (RFC 7829 §3). 0 is what that text recommends.
+    pub pf_max_retrans: u32,
+    /// Primary.Switchover.Max.Retrans (PSMR): with more errors in a row the primary path gives its office to an active
+    /// path for good (RFC 7829 §5). `None`: data returns to the primary once it answers again.
+    pub primary_switch_max_retrans: Option<u32>,
     /// Association.Max.Retrans: with more errors in a row the association has failed.
     pub association_max_retrans: u32,
     /// Max.Init.Retransmits.
@@ -93,6 +100,9 @@ pub struct Config {
     /// The rate estimate each path keeps; `None`: none, unless [`Config::allocation`] needs one, which then is
     /// [`RateParameters::RE`].
     pub rate_estimate: Option<RateParameters>,
+    /// The INIT has no optional parameter, for peers that refuse or misread one they do not know (pion/sctp, sctp-proto).
+    /// Addresses beside the first are then not told.
+    pub bare_init: bool,
     /// Compute and verify CRC32c; a simulator may save the time.
     pub checksum: bool,
 }
@@ -117,6 +127,8 @@ impl Config {
             rto_max: 60 * SECOND,
             hb_interval: Some(30 * SECOND),
             path_max_retrans: 5,
+            pf_max_retrans: 0,
+            primary_switch_max_retrans: None,
             association_max_retrans: 10,
             max_init_retransmits: 8,
             valid_cookie_life: 60 * SECOND,
@@ -127,6 +139,7 @@ impl Config {
             scheduler: SchedulerKind::RoundRobin,
             allocation: AllocationKind::Negotiated,
             rate_estimate: None,
+            bare_init: false,
             checksum: true,
         }
     }
@@ -193,7 +206,12 @@ impl Config {
 
     /// A congestion controller for a new path to `remote`.
     pub(crate) fn new_congestion_control(&self, remote: IpAddr) -> Box<dyn CongestionControl> {
-        (self.congestion.make)(&self.congestion_parameters(remote), &self.tuning)
+        let tuning = Tuning {
+            binomial: self.profile.binomial_parameters(),
+            rsctp: self.profile.rsctp_parameters(),
+            ..self.tuning
+        };
+        (self.congestion.make)(&self.congestion_parameters(remote), &tuning)
     }
 }
 

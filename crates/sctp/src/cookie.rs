@@ -19,7 +19,7 @@ use crate::random::Random;
 pub(crate) const MAX_PEER_ADDRESSES: usize = 8;
 
 const MAC_LEN: usize = 32;
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 /// How long one secret signs. The one before it still verifies, so a cookie outlives at least this span.
 const SECRET_LIFE: Nanos = 3_600 * SECOND;
 
@@ -48,6 +48,8 @@ pub(crate) struct Cookie {
     pub(crate) path: Path,
     /// Every address of the peer, the INIT's source first; at most [`MAX_PEER_ADDRESSES`].
     pub(crate) peer_addresses: Vec<IpAddr>,
+    /// Both ends offered RSCTP.
+    pub(crate) rsctp: bool,
 }
 
 /// A nonce of 64 bits that ties a restarting association to the one it replaces without telling its tags
@@ -99,6 +101,7 @@ impl Cookie {
         for &address in addresses {
             put_address(out, address);
         }
+        out.put_u8(self.rsctp.into());
     }
 
     /// Reads what [`Self::encode`] wrote. The signature was checked, yet every length is checked again: a reader that
@@ -126,6 +129,7 @@ impl Cookie {
             inbound_streams: body.try_get_u16().ok()?,
             path: Path::new(take_address(body)?, take_address(body)?),
             peer_addresses: Vec::new(),
+            rsctp: false,
         };
         let addresses = usize::from(body.try_get_u8().ok()?);
         if addresses > MAX_PEER_ADDRESSES {
@@ -134,6 +138,11 @@ impl Cookie {
         for _ in 0..addresses {
             cookie.peer_addresses.push(take_address(body)?);
         }
+        cookie.rsctp = match body.try_get_u8().ok()? {
+            0 => false,
+            1 => true,
+            _ => return None,
+        };
         body.is_empty().then_some(cookie)
     }
 }
@@ -238,6 +247,7 @@ mod tests {
             inbound_streams: 20,
             path: Path::new([10, 0, 0, 2].into(), peer),
             peer_addresses: vec![peer, Ipv6Addr::LOCALHOST.into()],
+            rsctp: true,
         }
     }
 

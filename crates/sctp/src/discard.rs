@@ -48,6 +48,8 @@ discards! {
     BadInit = "bad_init",
     /// A restart that brings new addresses (RFC 9260 §5.2.2).
     RestartNewAddress = "restart_new_address",
+    /// A restart from another UDP port (draft-tuexen-tsvwg-sctp-udp-encaps-cons §4).
+    RestartNewPort = "restart_new_port",
     /// A State Cookie that this endpoint did not make, or that does not fit the packet around it (RFC 9260 §5.1.5).
     ForgedCookie = "forged_cookie",
     /// A State Cookie older than its lifespan (RFC 9260 §5.2.6).
@@ -58,6 +60,8 @@ discards! {
     BlindEnd = "blind_end",
     /// A HEARTBEAT ACK that answers no HEARTBEAT sent from here, or an old one.
     HeartbeatNonce = "heartbeat_nonce",
+    /// A HEARTBEAT ACK of RSCTP whose bandwidth or loss rate cannot be true; that the path is alive still counts.
+    HeartbeatReport = "heartbeat_report",
     /// An acknowledgement of data never sent.
     BadSack = "bad_sack",
     /// DATA that was received before, found no room, or names a stream that does not exist.

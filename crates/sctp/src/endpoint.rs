@@ -44,7 +44,18 @@ const DEFAULT_MAX_ASSOCIATIONS: usize = 65_536;
 struct Arrival {
     now: Nanos,
     path: Path,
+    /// The peer's UDP port; 0 if it came without UDP.
+    udp_port: u16,
     header: CommonHeader,
+}
+
+/// A packet to be sent, and how it is wrapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// What was appended to the buffer, and the addresses it travels between.
+    pub transmit: Transmit,
+    /// The peer's UDP port, if the packet goes inside UDP (RFC 6951 §5.5); 0: it goes right above IP.
+    pub udp_port: u16,
 }
 
 /// One SCTP port and its associations, without I/O.
@@ -61,7 +72,7 @@ pub struct Endpoint {
     max_associations: usize,
     table: Table,
     timers: Timers,
-    answers: VecDeque<(Path, Bytes)>,
+    answers: VecDeque<(Path, u16, Bytes)>,
     retired: RetiredTags,
     discards: Discards,
 }
@@ -118,6 +129,21 @@ impl Endpoint {
         remote: &[IpAddr],
         port: u16,
     ) -> Result<AssociationId, ConnectError> {
+        self.connect_over_udp(now, remote, port, 0)
+    }
+
+    /// As [`Endpoint::connect`], with every packet inside UDP to the peer's port `udp_port` (RFC 6951), until the peer is
+    /// found to send from another one; 0: right above IP.
+    ///
+    /// # Errors
+    /// As [`Endpoint::connect`].
+    pub fn connect_over_udp(
+        &mut self,
+        now: Nanos,
+        remote: &[IpAddr],
+        port: u16,
+        udp_port: u16,
+    ) -> Result<AssociationId, ConnectError> {
         let _ = now;
         let paths = self.paths_to(remote, port)?;
         let tag = loop {
@@ -131,8 +157,9 @@ impl Endpoint {
             remote: port,
         };
         let random = self.random.fork();
-        let association =
+        let mut association =
             Association::connecting(Arc::clone(&self.config), ports, tag, &paths, random);
+        association.paths.set_udp_port(udp_port);
         let id = self.table.insert(Box::new(association));
         self.table.await_init_ack(id, tag);
         self.table.touch(id.slot);
@@ -235,6 +262,9 @@ impl Endpoint {
         let Some(association) = self.table.get_mut(slot) else {
             return;
         };
+        association
+            .paths
+            .follow_udp_port(arrival.path.remote, arrival.udp_port);
         association.handle_chunks(arrival.now, arrival.path, first, rest, &mut self.discards);
         if association.addresses_changed {
             self.table.index(slot);
@@ -298,7 +328,8 @@ impl Endpoint {
             }
         }
         packet.finish(self.config.checksum);
-        self.answers.push_back((arrival.path, out.freeze()));
+        self.answers
+            .push_back((arrival.path, arrival.udp_port, out.freeze()));
     }
 }
 
@@ -320,8 +351,12 @@ fn unspecified_like(address: IpAddr) -> IpAddr {
     }
 }
 
-impl Transport for Endpoint {
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+/// Packets inside UDP (RFC 6951). A driver that knows of no UDP uses [`Transport`] alone.
+impl Endpoint {
+    /// As [`Transport::handle_datagram`], for a packet that came inside UDP from the peer's port `udp_port`, or right
+    /// above IP (0). The port is followed only where the packet's verification tag fits the association (RFC 6951 §5.4);
+    /// what belongs to none is answered to where it came from.
+    pub fn handle_from(&mut self, now: Nanos, path: Path, udp_port: u16, datagram: Bytes) {
         let checksum = if self.config.checksum {
             Checksum::Verify
         } else {
@@ -345,6 +380,7 @@ impl Transport for Endpoint {
         let arrival = Arrival {
             now,
             path,
+            udp_port,
             header: packet.header,
         };
         match first.kind {
@@ -354,24 +390,16 @@ impl Transport for Endpoint {
         }
     }
 
-    fn handle_timeout(&mut self, now: Nanos) {
-        while let Some(slot) = self.timers.pop_due(now) {
-            if let Some(association) = self.table.get_mut(slot) {
-                association.handle_timeout(now);
-                // What it then needs is known after it has sent.
-                self.table.touch(slot);
-            }
-        }
-    }
-
-    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        if let Some((path, bytes)) = self.answers.pop_front() {
+    /// As [`Transport::poll_transmit`], and says which UDP port the packet goes to.
+    pub fn poll_outgoing(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Outgoing> {
+        if let Some((path, udp_port, bytes)) = self.answers.pop_front() {
             out.extend_from_slice(&bytes);
-            return Some(Transmit {
+            let transmit = Transmit {
                 path,
                 len: bytes.len(),
                 segment_size: None,
-            });
+            };
+            return Some(Outgoing { transmit, udp_port });
         }
         while let Some(slot) = self.table.next_to_transmit() {
             let Some(association) = self.table.get_mut(slot) else {
@@ -379,7 +407,8 @@ impl Transport for Endpoint {
                 continue;
             };
             if let Some(transmit) = association.poll_transmit(now, out) {
-                return Some(transmit);
+                let udp_port = association.paths.udp_port_to(transmit.path.remote);
+                return Some(Outgoing { transmit, udp_port });
             }
             let (deadline, closed, tag) = (
                 association.deadline(),
@@ -394,6 +423,27 @@ impl Transport for Endpoint {
             self.table.transmitted();
         }
         None
+    }
+}
+
+impl Transport for Endpoint {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+        self.handle_from(now, path, 0, datagram);
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        while let Some(slot) = self.timers.pop_due(now) {
+            if let Some(association) = self.table.get_mut(slot) {
+                association.handle_timeout(now);
+                // What it then needs is known after it has sent.
+                self.table.touch(slot);
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.poll_outgoing(now, out)
+            .map(|outgoing| outgoing.transmit)
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {

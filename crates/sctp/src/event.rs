@@ -28,6 +28,16 @@ pub enum Event {
         /// What it is now.
         state: PathState,
     },
+    /// Another path is the primary from now on: by the user's choice
+    /// ([`Association::set_primary`](crate::Association::set_primary)), or since the old one lost too much (RSCTP's
+    /// `rsctp_path_switch`) or did not answer for too long
+    /// ([`Config::primary_switch_max_retrans`](crate::Config::primary_switch_max_retrans), RFC 7829 §5).
+    PrimaryChanged {
+        /// Its number in this association.
+        path: PathId,
+        /// The peer's address.
+        address: IpAddr,
+    },
     /// The peer lost its state and set the association up anew (RFC 9260 §11.2 G, §5.2.4.1). What was unacknowledged is
     /// not delivered any more; streams start again from 0. What was received and not read stays readable, up to the
     /// size of the receive buffer.

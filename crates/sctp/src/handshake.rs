@@ -49,6 +49,9 @@ pub(crate) fn init(
     cookie_preservative: Option<u32>,
 ) -> Init {
     let mut parameters = TlvWriter::new(room_for_parameters(config, remote));
+    if config.bare_init {
+        return assemble(config, own, parameters.finish());
+    }
     let mut families = Vec::with_capacity(2);
     for (family, is_of) in [
         (kind::IPV4_ADDRESS, IpAddr::is_ipv4 as fn(&IpAddr) -> bool),
@@ -59,6 +62,7 @@ pub(crate) fn init(
         }
     }
     let _ = parameters.push(&Parameter::SupportedAddressTypes(U16List::of(&families)));
+    push_extensions(&mut parameters, config.profile.rsctp);
     if let Some(increment) = cookie_preservative {
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
     }
@@ -67,21 +71,30 @@ pub(crate) fn init(
     assemble(config, own, parameters.finish())
 }
 
-/// The INIT ACK that carries `cookie` and reports the parameters that were not recognised (RFC 9260 §3.3.3).
+/// The INIT ACK that carries `cookie`, answers `offer` and reports the parameters that were not recognised
+/// (RFC 9260 §3.3.3).
 pub(crate) fn init_ack(
     config: &Config,
     own: Own,
     remote: IpAddr,
     cookie: Bytes,
-    unrecognized: &[Bytes],
+    offer: &Offer,
 ) -> Init {
     let mut parameters = TlvWriter::new(room_for_parameters(config, remote));
     let _ = parameters.push(&Parameter::StateCookie(cookie));
+    push_extensions(&mut parameters, offer.rsctp && config.profile.rsctp);
     push_addresses(&mut parameters, &config.addresses);
-    for parameter in unrecognized {
+    for parameter in &offer.unrecognized {
         let _ = parameters.push(&Parameter::UnrecognizedParameter(parameter.clone()));
     }
     assemble(config, own, parameters.finish())
+}
+
+/// What is spoken beyond the RFC.
+fn push_extensions(parameters: &mut TlvWriter, rsctp: bool) {
+    if rsctp {
+        let _ = parameters.push(&Parameter::Rsctp);
+    }
 }
 
 /// The addresses of an endpoint with several; one with a single address is known by the packet's source

@@ -1,4 +1,8 @@
 //! HEARTBEAT: is an idle or unconfirmed path alive, and how long is its round trip (RFC 9260 §5.4, §8.3)?
+//!
+//! With RSCTP the same chunks measure: what they then carry and when they go is in [`crate::rsctp`].
+
+use std::collections::VecDeque;
 
 use anabranch_transport::Nanos;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -6,9 +10,15 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use crate::association::Association;
 use crate::discard::{Discard, Discards};
 use crate::path::{PathId, PathState};
+use crate::profile::{AssociationErrors, FailedPathProbing, HeartbeatLoss};
+use crate::rsctp::{Claim, Role};
+
+/// HEARTBEATs of one path whose answers are still believed: several are under way where their interval is shorter than
+/// the round trip.
+const MOST_UNANSWERED: usize = 8;
 
 /// Probing of one path.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Heartbeat {
     /// When the path is looked at next.
     next: Option<Nanos>,
@@ -16,34 +26,66 @@ pub(crate) struct Heartbeat {
     scheduled_at: Nanos,
     /// A HEARTBEAT must be sent.
     due: bool,
-    /// The nonce that was sent last and not answered, and when it was sent.
-    nonce: Option<(u64, Nanos)>,
-    /// When the missing answer counts as an error.
-    unanswered_at: Option<Nanos>,
+    /// The second of a pair must be sent.
+    second_due: bool,
+    /// What was sent and not answered, oldest first.
+    unanswered: VecDeque<Sent>,
+    /// When the one before was sent, and how many bytes of DATA the path had carried by the last one answered.
+    last_sent: Nanos,
+    bytes_at_answer: u64,
+}
+
+/// A HEARTBEAT under way.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    nonce: u64,
+    at: Nanos,
+    /// When the missing answer counts as an error; `None` once it did.
+    expires: Option<Nanos>,
+    role: Role,
+    /// Bytes of DATA that the path had carried.
+    bytes: u64,
+    /// Since the HEARTBEAT before.
+    interval: Nanos,
 }
 
 impl Heartbeat {
     fn deadline(&self) -> Option<Nanos> {
-        match (self.next, self.unanswered_at) {
-            (Some(next), Some(unanswered)) => Some(next.min(unanswered)),
-            (next, unanswered) => next.or(unanswered),
-        }
+        let expires = self.unanswered.iter().filter_map(|sent| sent.expires);
+        self.next.into_iter().chain(expires).min()
+    }
+
+    fn is_due(&self) -> bool {
+        self.due || self.second_due
+    }
+
+    /// To be sent at once.
+    pub(crate) fn send_now(&mut self) {
+        self.next = None;
+        self.due = true;
     }
 }
 
-const INFO_LEN: usize = 9;
+/// How many HEARTBEATs went to unconfirmed addresses within the current RTO (HB.Max.Burst, RFC 9260 §5.4).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Verifying {
+    sent: u32,
+    until: Nanos,
+}
+
+const OWN_LEN: usize = 9;
 
 /// What a HEARTBEAT says to ourselves: path and nonce. The time it was sent stays here, where the peer cannot alter it.
-fn info(path: PathId, nonce: u64) -> Bytes {
-    let mut info = BytesMut::with_capacity(INFO_LEN);
+fn own_info(path: PathId, nonce: u64) -> Bytes {
+    let mut info = BytesMut::with_capacity(OWN_LEN);
     info.put_u8(path.0);
     info.put_u64(nonce);
     info.freeze()
 }
 
 /// Path and nonce of an answer.
-fn read_info(mut info: Bytes) -> Option<(PathId, u64)> {
-    if info.len() != INFO_LEN {
+fn read_own_info(mut info: Bytes) -> Option<(PathId, u64)> {
+    if info.len() != OWN_LEN {
         return None;
     }
     Some((PathId(info.get_u8()), info.get_u64()))
@@ -60,23 +102,36 @@ impl Association {
                 self.schedule_heartbeat(now, path);
             }
         }
+        self.verifying = Verifying::default();
+        self.note_data_path(now);
     }
 
-    fn heartbeat_mut(&mut self, path: PathId) -> &mut Heartbeat {
+    pub(crate) fn heartbeat_mut(&mut self, path: PathId) -> &mut Heartbeat {
         &mut self.paths.get_mut(path).heartbeat
     }
 
-    /// HB.interval and one RTO, give or take half of it, from `now` on (RFC 9260 §8.3).
-    fn schedule_heartbeat(&mut self, now: Nanos, path: PathId) {
+    /// Sends a HEARTBEAT to `path` without waiting for its time (RFC 9260 §11.1.8). Nothing happens where there is no such
+    /// path, or the association is not up.
+    pub fn request_heartbeat(&mut self, path: PathId) {
+        if usize::from(path.0) < self.paths.len() && self.state.probes_paths() {
+            self.heartbeat_mut(path).due = true;
+        }
+    }
+
+    /// HB.interval and one RTO, give or take half of it, from `now` on (RFC 9260 §8.3); RSCTP's intervals are exact.
+    pub(crate) fn schedule_heartbeat(&mut self, now: Nanos, path: PathId) {
         let rto = self.paths.get(path).rto.rto();
-        let Some(interval) = self.config.hb_interval else {
-            self.heartbeat_mut(path).next = None;
-            return;
+        let wait = match (self.rsctp_interval(path), self.config.hb_interval) {
+            (Some(interval), _) => Some(interval),
+            (None, Some(interval)) => {
+                let jittered = self.random.jittered_by_half(rto);
+                Some(interval.saturating_add(jittered))
+            }
+            (None, None) => None,
         };
-        let jittered = self.random.jittered_by_half(rto);
         let heartbeat = self.heartbeat_mut(path);
         heartbeat.scheduled_at = now;
-        heartbeat.next = Some(now.saturating_add(interval).saturating_add(jittered));
+        heartbeat.next = wait.map(|wait| now.saturating_add(wait));
     }
 
     /// The earliest time a path must be looked at.
@@ -84,57 +139,111 @@ impl Association {
         if !self.state.probes_paths() {
             return None;
         }
+        let held_back = self
+            .paths
+            .iter()
+            .any(|(_, entry)| entry.heartbeat.is_due())
+            .then_some(self.verifying.until);
         self.paths
             .iter()
             .filter_map(|(_, entry)| entry.heartbeat.deadline())
+            .chain(held_back)
             .min()
     }
 
     /// A path that a HEARTBEAT must be sent to.
-    pub(crate) fn heartbeat_due(&self) -> Option<PathId> {
+    pub(crate) fn heartbeat_due(&self, now: Nanos) -> Option<PathId> {
         if !self.state.probes_paths() {
             return None;
         }
+        let spent =
+            self.verifying.sent >= self.config.profile.hb_max_burst && now < self.verifying.until;
         self.paths
             .iter()
-            .find(|(_, entry)| entry.heartbeat.due)
+            .find(|(_, entry)| {
+                let held_back = spent && entry.state == PathState::Unconfirmed;
+                entry.heartbeat.is_due() && !held_back
+            })
             .map(|(path, _)| path)
     }
 
     /// The info of the HEARTBEAT now being sent to `path`.
     pub(crate) fn send_heartbeat(&mut self, now: Nanos, path: PathId) -> Bytes {
         let nonce = self.random.next_u64();
-        let rto = self.paths.get(path).rto.rto();
-        let heartbeat = self.heartbeat_mut(path);
-        heartbeat.due = false;
-        heartbeat.nonce = Some((nonce, now));
-        heartbeat.unanswered_at = Some(now.saturating_add(rto));
-        self.schedule_heartbeat(now, path);
-        info(path, nonce)
+        let role = self.role_of_heartbeat(path);
+        let entry = self.paths.get_mut(path);
+        let rto = entry.rto.rto();
+        let bytes = entry.carried.bytes;
+        let heartbeat = &mut entry.heartbeat;
+        let sent = Sent {
+            nonce,
+            at: now,
+            // A pair is one question.
+            expires: (role != Role::PairSecond).then(|| now.saturating_add(rto)),
+            role,
+            bytes,
+            interval: now.saturating_sub(heartbeat.last_sent),
+        };
+        heartbeat.last_sent = now;
+        heartbeat.second_due = role == Role::PairFirst;
+        let most = if self.rsctp.is_some() {
+            MOST_UNANSWERED
+        } else {
+            1
+        };
+        while heartbeat.unanswered.len() >= most {
+            heartbeat.unanswered.pop_front();
+        }
+        heartbeat.unanswered.push_back(sent);
+        if role != Role::PairSecond {
+            heartbeat.due = false;
+            let unconfirmed = entry.state == PathState::Unconfirmed;
+            if unconfirmed {
+                self.count_verification(now, rto);
+            }
+            self.schedule_heartbeat(now, path);
+        }
+        self.heartbeat_info(now, path, own_info(path, nonce))
+    }
+
+    fn count_verification(&mut self, now: Nanos, rto: Nanos) {
+        if now >= self.verifying.until {
+            self.verifying = Verifying {
+                sent: 0,
+                until: now.saturating_add(rto),
+            };
+        }
+        self.verifying.sent += 1;
+    }
+
+    /// The second of a pair is to follow.
+    pub(crate) fn second_heartbeat_due(&self, path: PathId) -> bool {
+        self.paths.get(path).heartbeat.second_due
     }
 
     /// Runs what is due at `now`: paths that were idle, HEARTBEATs that were not answered.
     pub(crate) fn handle_heartbeat_timeout(&mut self, now: Nanos) {
         for path in self.path_ids() {
-            let Heartbeat {
-                next,
-                scheduled_at,
-                unanswered_at,
-                ..
-            } = self.paths.get(path).heartbeat;
-            if unanswered_at.is_some_and(|at| at <= now) {
+            let mut lost = false;
+            for sent in &mut self.heartbeat_mut(path).unanswered {
+                if sent.expires.is_some_and(|at| at <= now) {
+                    sent.expires = None;
+                    lost = true;
+                }
+            }
+            if lost {
                 self.on_heartbeat_lost(now, path);
                 if self.is_closed() {
                     return;
                 }
             }
-            if next.is_some_and(|at| at <= now) {
-                if self.paths.get(path).last_sent > scheduled_at {
-                    self.schedule_heartbeat(now, path);
+            let entry = self.paths.get(path);
+            if entry.heartbeat.next.is_some_and(|at| at <= now) {
+                let idle = entry.last_sent <= entry.heartbeat.scheduled_at;
+                if idle || self.rsctp_interval(path).is_some() {
+                    self.heartbeat_mut(path).send_now();
                 } else {
-                    let heartbeat = self.heartbeat_mut(path);
-                    heartbeat.next = None;
-                    heartbeat.due = true;
+                    self.schedule_heartbeat(now, path);
                 }
             }
         }
@@ -143,48 +252,95 @@ impl Association {
     /// One RTO passed without an answer: an error of the path, and of the association where data uses that path
     /// (RFC 9260 §8.1, §8.3).
     fn on_heartbeat_lost(&mut self, now: Nanos, path: PathId) {
-        self.heartbeat_mut(path).unanswered_at = None;
-        let unconfirmed = self.paths.get(path).state == PathState::Unconfirmed;
+        let entry = self.paths.get(path);
+        let before = entry.state;
         let carries_data = path == self.paths.choose_for_new_data();
+        if self.rsctp.is_some() && carries_data && entry.t3_deadline.is_some() {
+            // It only measures: that the path lives is what T3-rtx watches, with data more often than this.
+            return self.judge_lost_heartbeat(now, path);
+        }
+        let active = self.is_active_or_none_is(path);
         self.back_off(now, path);
         self.count_path_error(now, path);
-        if carries_data && (!unconfirmed || self.config.profile.confirm_paths_before_data) {
+        let profile = &self.config.profile;
+        let counts = match profile.association_errors {
+            AssociationErrors::PathInUse => {
+                carries_data
+                    && (before != PathState::Unconfirmed || profile.confirm_paths_before_data)
+            }
+            AssociationErrors::ActivePaths => active,
+        };
+        if counts {
             self.count_association_error();
         }
-        if unconfirmed && !self.is_closed() {
-            let heartbeat = self.heartbeat_mut(path);
-            heartbeat.next = None;
-            heartbeat.due = true;
+        if !self.is_closed() {
+            self.probe_again(path);
         }
     }
 
-    /// A HEARTBEAT ACK: the path is alive (RFC 9260 §8.3). Only the answer to the last HEARTBEAT of a path counts, so
-    /// nobody who did not see it can confirm a path (§5.4).
+    /// Probes a path that has not answered once per RTO, where the text wants it so: until it is confirmed or inactive
+    /// (RFC 9260 §5.4), or while it is potentially failed (RFC 7829 §3); ns-2.35 wherever there are HEARTBEATs at all.
+    pub(crate) fn probe_again(&mut self, path: PathId) {
+        let always = self.config.profile.failed_path_probing == FailedPathProbing::AtOnce
+            && self.config.hb_interval.is_some();
+        let again = match self.paths.get(path).state {
+            PathState::Unconfirmed | PathState::PotentiallyFailed => true,
+            PathState::Active | PathState::Inactive => always,
+        };
+        if again {
+            self.heartbeat_mut(path).send_now();
+        }
+    }
+
+    /// A lost HEARTBEAT of the path that carries data, as `rsctp_heartbeat_loss` says.
+    fn judge_lost_heartbeat(&mut self, now: Nanos, path: PathId) {
+        if self.config.profile.rsctp_heartbeat_loss == HeartbeatLoss::Judged {
+            self.paths.switch_if_lossy(path);
+            self.tx
+                .on_heartbeat_lost(now, path, &mut self.paths, &mut self.trace);
+        }
+    }
+
+    /// A HEARTBEAT ACK: the path is alive (RFC 9260 §8.3). Only an answer to what was sent to that path counts, so nobody
+    /// who did not see it can confirm a path (§5.4), or tell what it carries.
     pub(crate) fn on_heartbeat_ack(
         &mut self,
         now: Nanos,
         acknowledged: Bytes,
         discards: &mut Discards,
     ) {
-        let answer = read_info(acknowledged).and_then(|(path, nonce)| {
-            let known = usize::from(path.0) < self.paths.len();
-            let (sent, sent_at) = known.then(|| self.paths.get(path).heartbeat.nonce)??;
-            (sent == nonce).then_some((path, sent_at))
-        });
-        let Some((path, sent_at)) = answer else {
+        let Some((sent, path, report)) = self.answered(acknowledged) else {
             discards.count(Discard::HeartbeatNonce);
             return;
         };
-        let heartbeat = self.heartbeat_mut(path);
-        heartbeat.nonce = None;
-        heartbeat.unanswered_at = None;
         self.error_count = 0;
-        self.paths.get_mut(path).measure_rtt(
-            now,
-            path,
-            now.saturating_sub(sent_at),
-            &mut self.trace,
-        );
+        let rtt = now.saturating_sub(sent.at);
+        let entry = self.paths.get_mut(path);
+        entry.measure_rtt(now, path, rtt, &mut self.trace);
+        let claim = report.map(|report| Claim {
+            report,
+            role: sent.role,
+            bytes: sent.bytes.saturating_sub(entry.heartbeat.bytes_at_answer),
+            interval: sent.interval,
+        });
+        entry.heartbeat.bytes_at_answer = sent.bytes;
         self.revive_path(now, path);
+        if let Some(claim) = claim {
+            self.on_report(now, path, &claim, discards);
+        }
+    }
+
+    /// The HEARTBEAT that an answer belongs to, which with those before it is no longer waited for.
+    fn answered(&mut self, info: Bytes) -> Option<(Sent, PathId, Option<crate::rsctp::Report>)> {
+        let (own, report) = self.read_heartbeat_ack(info)?;
+        let (path, nonce) = read_own_info(own)?;
+        if usize::from(path.0) >= self.paths.len() {
+            return None;
+        }
+        let unanswered = &mut self.heartbeat_mut(path).unanswered;
+        let index = unanswered.iter().position(|sent| sent.nonce == nonce)?;
+        let sent = unanswered[index];
+        unanswered.drain(..=index);
+        Some((sent, path, report))
     }
 }

@@ -3,6 +3,8 @@
 pub mod manager;
 pub mod mtu;
 pub mod rto;
+mod switching;
 
 pub use manager::{PathEntry, PathId, PathState, Paths};
 pub use rto::RtoEstimator;
+pub(crate) use switching::SwitchRules;

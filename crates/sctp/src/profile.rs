@@ -1,16 +1,22 @@
 //! Which text the stack follows, as data: every departure between RFC 2960, RFC 4960, RFC 9260 and the module of
-//! ns-2.35 is a named switch with its clause and its reason, so that a spec can start from a profile and turn one.
+//! ns-2.35 is a named switch with its clause and its reason, so that a spec can start from a profile and turn one. So is
+//! RSCTP (the switches that begin with `rsctp`), with a switch for each place where its paper says two things.
 
 mod switch;
 mod values;
 
+pub use anabranch_congestion::binomial::Exponent;
+pub use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
 pub use switch::{Switch, SwitchError};
 pub use values::{
-    Counts, FastRecovery, Htna, IdleDecay, InitialCwnd, MaxBurst, RetransmissionPath, Span,
+    AssociationErrors, Counts, DormantPath, Factor, FailedPathProbing, FastRecovery, Fraction,
+    HeartbeatLoss, Htna, IdleDecay, InitialCwnd, MaxBurst, ProbeSize, RetransmissionPath, Span,
     WhenFull, WindowUnit,
 };
 
+use anabranch_congestion::binomial::BinomialParameters;
+use anabranch_congestion::rsctp::RsctpParameters;
 use anabranch_transport::time::SECOND;
 use switch::SwitchValue;
 
@@ -89,9 +95,32 @@ switches! {
     /// Fast retransmit of the earliest outstanding chunk restarts T3-rtx only if other data is in flight (ns-2.35);
     /// the texts restart it always.
     fast_retransmit_restarts_idle_t3: bool, "RFC 9260 §7.2.4 (4)";
-    /// Where a retransmission goes when the peer has several addresses: the texts say an alternate after a timeout;
-    /// ns-2.35 always tries an alternate (rtxToAlt_ 1).
+    /// T3-rtx of a path starts again when the cumulative point passes any chunk last sent there (ns-2.35); by the texts
+    /// when the earliest outstanding one there is acknowledged, which over one path is the same.
+    cumulative_restarts_t3: bool, "RFC 9260 §6.3.2 R3";
+    /// Where a retransmission goes when the peer has several addresses: `alternate_after_timeout`, and after missing
+    /// reports where it was sent (RFC 4960 and 9260); always an `alternate_path` (RFC 2960, ns-2.35's rtxToAlt_ 1); or
+    /// the `same_path` while that is active.
     retransmission_path: RetransmissionPath, "RFC 9260 §6.4";
+    /// A path with more errors in a row than PFMR is potentially failed: it is probed once per RTO and carries data
+    /// only if no other is active. Without it data waits for Path.Max.Retrans timeouts on a dead path.
+    potentially_failed: bool, "RFC 7829 §3";
+    /// Where data goes while every path is inactive: the texts leave it open. ns-2.35 tries the next in turn.
+    dormant_path: DormantPath, "RFC 9260 §8.2";
+    /// When a path that does not answer is probed again: at the `interval` of any path, its RTO doubled each time, or
+    /// `at_once` when it fails and whenever an answer is missing (ns-2.35: after 1, 2, 4, ... seconds).
+    failed_path_probing: FailedPathProbing, "RFC 9260 §8.3";
+    /// What counts towards Association.Max.Retrans: HEARTBEATs only on the `path_in_use`; or every timeout, of
+    /// HEARTBEAT or T3-rtx, on `active_paths`, and none on a path once it is inactive (ns-2.35; here those count again
+    /// when every path is, since the association would outlive its peer for ever).
+    association_errors: AssociationErrors, "RFC 9260 §8.1";
+    /// So many HEARTBEATs at most are sent per RTO to verify addresses. ns-2.35 knows no limit.
+    hb_max_burst: u32, "RFC 9260 §5.4";
+    /// The acknowledgement of a chunk that was sent on several paths clears the errors of the last of them, although the
+    /// answer may be to another. The texts allow either. With it, a timeout on the alternate path just before the peer's
+    /// delayed SACK makes the failed primary look alive, again and again: a failover to Linux took six timeouts instead
+    /// of three.
+    ambiguous_answer_clears_errors: bool, "RFC 9260 §8.2";
     /// The first window: 2 units in RFC 2960, min(4, max(2, 4380 bytes)) since RFC 4960, 4404 bytes in RFC 9260.
     initial_cwnd: InitialCwnd, "RFC 9260 §7.2.1";
     /// ssthresh before the first loss, bytes: arbitrarily high by the texts; the papers and ns-2.35 set the size of
@@ -117,7 +146,7 @@ switches! {
     /// header in ns-2.35.
     rwnd_counts: Counts, "RFC 9260 §6.2.1";
     /// Chunks marked for retransmission still count as in flight when a window is judged full and when the peer's
-    /// window is computed (ns-2.35); by the texts they are not outstanding.
+    /// window is computed, and T3-rtx watches them (ns-2.35); by the texts they are not outstanding.
     flight_counts_marked: bool, "RFC 9260 §6.2.1";
     /// A timeout at a window of one unit leaves ssthresh alone (ns-2.35); by the texts ssthresh falls to its floor.
     repeated_timeout_keeps_ssthresh: bool, "RFC 9260 §7.2.3";
@@ -153,6 +182,53 @@ switches! {
     /// The SACK that answers a duplicate starts the count to every second packet anew, as any SACK does; in ns-2.35 the
     /// packet still counts, so that the next one is acknowledged too.
     duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2";
+    /// The exponent k of the congestion control `binomial`, whose window grows by `alpha / cwnd^k` in a round trip.
+    binomial_k: Exponent, "ho2008 §2.2";
+    /// The exponent l of `binomial`, whose window falls by `beta cwnd^l` at a loss; `k + l = 1` shares fairly with TCP.
+    binomial_l: Exponent, "ho2008 §2.2";
+    /// Alpha of `binomial`, in segments.
+    binomial_alpha: Factor, "ho2008 §2.2";
+    /// Beta of `binomial`, in segments.
+    binomial_beta: Fraction, "ho2008 §2.2";
+    /// Offer RSCTP in INIT and INIT ACK. Where both ends do, HEARTBEATs carry time and chunk count, and their answers what
+    /// the receiver measured; otherwise the association is plain SCTP. What a sender makes of it is the business of
+    /// the congestion control `rsctp` and of `rsctp_path_switch`.
+    rsctp: bool, "ho2008 §3";
+    /// Time between two HEARTBEATs on the path that carries new data, whether idle or not: 1 s had the least error.
+    rsctp_primary_interval: Span, "ho2008 §4.2";
+    /// Time between two pairs of HEARTBEATs on each other path.
+    rsctp_secondary_interval: Span, "ho2008 §4.2";
+    /// Beta of `cwnd - beta sqrt(cwnd)` after a loss that is put down to the radio.
+    rsctp_beta: Fraction, "ho2008 §4.2";
+    /// The unit of that formula, on which the paper is silent: `segments`, as the binomial algorithms are defined and as
+    /// the increase is counted, or `bytes`, as the variables of ns-2's module, where beta has hardly an effect.
+    rsctp_decrease_unit: DecreaseUnit, "ho2008 §3.5";
+    /// When ssthresh becomes estimate x RTT: with `each_report` unless something was lost since the last one, so that
+    /// what congestion set lasts until an interval without loss; with `each_ack` outside of recovery, as Fig. 3-7 to the
+    /// letter, which undoes what §3.5.1 sets at a loss; or `never`.
+    rsctp_ssthresh: SsthreshRule, "ho2008 §3.5.1";
+    /// The least ssthresh after congestion: `two` units by §3.5.1, `one` by Fig. 3-7, or that of the `profile`, so that
+    /// RSCTP and SCTP differ in the verdict alone.
+    rsctp_congestion_floor: CongestionFloor, "ho2008 §3.5.1";
+    /// A report on a path that stands by sets its cwnd to estimate x RTT.
+    rsctp_secondary_cwnd: bool, "ho2008 §3.2";
+    /// The size of the second HEARTBEAT of a pair, over the time between the two: the text says of the `chunk`; but what a
+    /// bottleneck takes that time for is the `packet`, and half of the estimate would be missing.
+    rsctp_probe_size: ProbeSize, "ho2008 §3.2";
+    /// Change the primary path when its chunk loss rate exceeds `rsctp_max_loss_rate`. A congestion's loss also needs
+    /// another path with more bandwidth.
+    rsctp_path_switch: bool, "ho2008 §3.3";
+    /// MPLR, the most that a path may lose.
+    rsctp_max_loss_rate: Fraction, "ho2008 §4.3";
+    /// A loss of the radio's, too, changes the path only to one with more bandwidth: by §3.5.1, but neither by §3.5 nor
+    /// by Fig. 3-7.
+    rsctp_wireless_switch_needs_bandwidth: bool, "ho2008 §3.5.1";
+    /// What a HEARTBEAT without answer means on the path that carries data: by §3.5.1 a loss is one of a chunk, and
+    /// Fig. 3-7 says "or Heartbeat Ack loss" without a branch for it under congestion. `judged`: as a loss of the
+    /// radio's it shrinks cwnd, and either verdict may change the path.
+    rsctp_heartbeat_loss: HeartbeatLoss, "ho2008 §3.5.1";
+    /// What a new chunk loss rate weighs against the estimate so far; 1: each report as it comes, as formula (7).
+    rsctp_loss_gain: Fraction, "ho2008 §3.3";
 }
 
 impl Profile {
@@ -182,7 +258,9 @@ impl Profile {
             retransmissions_wait_for_sack: false,
             bundle_new_with_retransmissions: true,
             fast_retransmit_restarts_idle_t3: true,
+            cumulative_restarts_t3: false,
             retransmission_path: RetransmissionPath::AlternateOnTimeout,
+            ambiguous_answer_clears_errors: false,
             initial_cwnd: InitialCwnd::Rfc9260,
             initial_ssthresh: 1 << 30,
             ssthresh_floor: 4,
@@ -207,6 +285,46 @@ impl Profile {
             window_counts_deliverable: true,
             sack_when_gap_fills: true,
             duplicates_reset_delayed_sack: true,
+            potentially_failed: false,
+            dormant_path: DormantPath::Last,
+            failed_path_probing: FailedPathProbing::Interval,
+            association_errors: AssociationErrors::PathInUse,
+            hb_max_burst: 1,
+            binomial_k: Exponent::HALF,
+            binomial_l: Exponent::HALF,
+            binomial_alpha: Factor(1.0),
+            binomial_beta: Fraction(0.5),
+            rsctp: false,
+            rsctp_primary_interval: Span(SECOND),
+            rsctp_secondary_interval: Span(4 * SECOND),
+            rsctp_beta: Fraction(0.2),
+            rsctp_decrease_unit: DecreaseUnit::Segments,
+            rsctp_ssthresh: SsthreshRule::EachReport,
+            rsctp_congestion_floor: CongestionFloor::Profile,
+            rsctp_secondary_cwnd: true,
+            rsctp_probe_size: ProbeSize::Packet,
+            rsctp_path_switch: true,
+            rsctp_max_loss_rate: Fraction(0.05),
+            rsctp_wireless_switch_needs_bandwidth: false,
+            rsctp_heartbeat_loss: HeartbeatLoss::Ignored,
+            rsctp_loss_gain: Fraction(1.0),
+        }
+    }
+
+    /// The numbers of the congestion control `binomial`; SQRT at first.
+    pub fn binomial_parameters(&self) -> BinomialParameters {
+        let (alpha, beta) = (self.binomial_alpha.0, self.binomial_beta.0);
+        BinomialParameters::of(self.binomial_k, self.binomial_l, alpha, beta)
+    }
+
+    /// The numbers of the congestion control `rsctp`.
+    pub fn rsctp_parameters(&self) -> RsctpParameters {
+        RsctpParameters {
+            beta: self.rsctp_beta.0,
+            unit: self.rsctp_decrease_unit,
+            ssthresh: self.rsctp_ssthresh,
+            floor: self.rsctp_congestion_floor,
+            secondary_cwnd: self.rsctp_secondary_cwnd,
         }
     }
 
@@ -214,6 +332,7 @@ impl Profile {
     pub fn rfc4960() -> Self {
         Self {
             name: "rfc4960",
+            ambiguous_answer_clears_errors: true,
             initial_cwnd: InitialCwnd::Rfc4960,
             unfilled_credit: UnfilledCredit::Keep,
             window_unit: WindowUnit::Mtu,
@@ -238,6 +357,7 @@ impl Profile {
             window_unit: WindowUnit::Pmdcs,
             max_burst_applies: MaxBurst::Off,
             loss_cancels_rtt: false,
+            retransmission_path: RetransmissionPath::Alternate,
             ..Self::rfc4960()
         }
     }
@@ -255,7 +375,9 @@ impl Profile {
             retransmissions_wait_for_sack: true,
             bundle_new_with_retransmissions: false,
             fast_retransmit_restarts_idle_t3: false,
+            cumulative_restarts_t3: true,
             retransmission_path: RetransmissionPath::Alternate,
+            ambiguous_answer_clears_errors: true,
             initial_cwnd: InitialCwnd::Rfc4960,
             initial_ssthresh: 65536,
             ssthresh_floor: 4,
@@ -280,6 +402,12 @@ impl Profile {
             window_counts_deliverable: false,
             sack_when_gap_fills: false,
             duplicates_reset_delayed_sack: false,
+            potentially_failed: false,
+            dormant_path: DormantPath::Hop,
+            failed_path_probing: FailedPathProbing::AtOnce,
+            association_errors: AssociationErrors::ActivePaths,
+            hb_max_burst: 1_000_000,
+            ..Self::rfc9260()
         }
     }
 }

@@ -7,6 +7,21 @@ pub struct AssociationStatistics {
     pub sender: SenderStatistics,
     /// What was received.
     pub receiver: ReceiverStatistics,
+    /// What watching the paths took.
+    pub control: ControlStatistics,
+}
+
+/// HEARTBEATs and what they led to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ControlStatistics {
+    /// HEARTBEATs sent.
+    pub heartbeats: u64,
+    /// HEARTBEAT ACKs sent.
+    pub heartbeat_acks: u64,
+    /// Bytes of both as IP packets; without IP and common header where a HEARTBEAT ACK shared a packet.
+    pub heartbeat_bytes: u64,
+    /// Changes of the primary path that the user did not make.
+    pub primary_changes: u64,
 }
 
 /// What a sender did.

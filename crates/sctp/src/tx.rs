@@ -86,6 +86,8 @@ pub struct Sender {
     one_packet: bool,
     /// Retransmissions wait for the next SACK.
     gate_closed: bool,
+    /// New data waits for the next SACK: a timeout was no occasion to send it.
+    timed_out: bool,
     probe: Option<Probing>,
     statistics: SenderStatistics,
     burst: Burst,
@@ -113,6 +115,10 @@ struct Burst {
     began: Nanos,
     /// The user gave a message, which is an occasion of its own at a later time.
     message_given: bool,
+    /// Under [`MaxBurst::AfterFastRetransmit`]: the packet of a timeout counts towards what the next SACK lets go.
+    carried: bool,
+    /// Retransmissions have begun on this occasion.
+    retransmitting: bool,
 }
 
 impl Burst {
@@ -121,6 +127,7 @@ impl Burst {
         *self = Burst {
             began: now,
             armed: self.armed,
+            packets: if self.carried { self.packets } else { 0 },
             ..Burst::default()
         };
     }
@@ -148,6 +155,7 @@ impl Sender {
             reportable_from: initial_tsn,
             one_packet: false,
             gate_closed: false,
+            timed_out: false,
             probe: None,
             statistics: SenderStatistics::default(),
             burst: Burst::default(),
@@ -233,6 +241,11 @@ impl Sender {
     /// What is believed to be left of the peer's window, bytes as the profile counts them.
     pub fn peer_rwnd(&self) -> u64 {
         self.peer_rwnd
+    }
+
+    /// The window that the peer advertised last, bytes as the profile counts them.
+    pub fn advertised_rwnd(&self) -> u64 {
+        self.a_rwnd
     }
 
     /// What was done so far.
@@ -337,6 +350,7 @@ impl Sender {
     /// Whether there is a new chunk, and the path and its cwnd let it go.
     fn path_allows_new(&self, path: PathId, paths: &Paths) -> bool {
         !self.queue.is_empty()
+            && !self.timed_out
             && self.outstanding.len() < MOST_OUTSTANDING
             && paths.get(path).has_room()
             && self.may_use(path, paths)

@@ -1,5 +1,9 @@
 //! Flaws of other stacks, each by its name: the same input meets this stack. Those about chunks that it does not have
-//! (ASCONF, AUTH, FORWARD-TSN) are unknown chunks here.
+//! (ASCONF, AUTH, FORWARD-TSN, RE-CONFIG) are unknown chunks here.
+//!
+//! Elsewhere: CVE-2019-20503, CVE-2010-1173, CVE-2026-53224 and the gap counts of GHSA-jwjp-4649-v8jp in `hostile.rs`; the
+//! chunk lengths of sipsorcery 1758 and dpkt 583 there too; the collisions behind CVE-2015-1421 and CVE-2014-5077 in
+//! `collision.rs`.
 
 mod common;
 
@@ -286,4 +290,120 @@ fn rfc_5062_listed_addresses_draw_nothing_before_the_cookie() {
 
 fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
     world.endpoints[host].discards().of(reason)
+}
+
+/// CVE-2014-7841, 3688, 3687, 3673, CVE-2021-3655, CVE-2020-6831, CVE-2009-0065: chunks of extensions that were never
+/// agreed on, whole, short and many.
+#[test]
+fn extensions_that_are_not_spoken_here_are_unknown_chunks() {
+    const AUTH: u8 = 0x0F;
+    const ASCONF_ACK: u8 = 0x80;
+    const RE_CONFIG: u8 = 0x82;
+    const FORWARD_TSN: u8 = 0xC0;
+    const ASCONF: u8 = 0xC1;
+    let bodies: [&[u8]; 5] = [
+        &[],
+        // A serial number alone; and with an address parameter of a family that is not allowed, cut short, and of length 0.
+        &[0, 0, 0, 1],
+        &[0, 0, 0, 1, 0xC0, 0x01, 0, 8, 0, 5, 0, 4],
+        &[0, 0, 0, 1, 0, 5, 0, 8, 10, 0],
+        &[0, 0, 0, 1, 0xFF, 0xFF, 0, 0],
+    ];
+    let (mut world, a, _, to_a, _) = pair(Config::default());
+    for kind in [AUTH, ASCONF_ACK, RE_CONFIG, FORWARD_TSN, ASCONF] {
+        for body in bodies {
+            let one = chunk(kind, 4 + body.len() as u16, body);
+            world.inject(A, raw_packet(Z, to_a, &one));
+            world.inject(A, raw_packet(Z, to_a, &one));
+            world.inject(A, raw_packet(Z, to_a, &one.repeat(1_400 / one.len())));
+        }
+    }
+    assert_eq!(world.state(A, a), StateName::Established);
+    let answers = sent_by(&world, A);
+    assert!(answers.iter().all(|shot| shot.bytes.len() <= 1_480));
+    assert!(
+        answers.len() <= 5 * 5 * 3 * 2,
+        "{} answers to 75 packets",
+        answers.len()
+    );
+    // The sender's numbers were not moved, as a FORWARD TSN would: data still goes through.
+    let z = world.only_association(Z);
+    world.send(Z, z, 0, vec![1; 3_000]);
+    world.run_for(SECOND);
+    assert_eq!(world.receive_all(A, a).len(), 1);
+}
+
+/// Duplicate COOKIE ECHOs in every state leave one association, in the state it was in (RFC 9260 §5.2.4).
+#[test]
+fn cve_2013_2206_a_duplicate_cookie_echo_leaves_no_half_made_association() {
+    let mut world = World::new(Config::default());
+    let a = world.connect();
+    world.run_for(SECOND);
+    let echo = world.shot(A, "COOKIE ECHO");
+    let z = world.only_association(Z);
+    for _ in 0..3 {
+        world.inject(Z, echo.clone());
+        assert_eq!(world.state(Z, z), StateName::Established);
+    }
+    // While it closes, and after it did.
+    world.fate = lose("SHUTDOWN ACK", 2);
+    world.shutdown(A, a);
+    world.run_for(30 * MILLISECOND);
+    for _ in 0..3 {
+        world.inject(Z, echo.clone());
+        assert_eq!(world.endpoints[Z].associations().count(), 1);
+    }
+    world.run_for(30 * SECOND);
+    world.inject(Z, echo);
+    let left: Vec<_> = world.endpoints[Z].associations().collect();
+    assert!(
+        left.iter()
+            .all(|&id| world.state(Z, id) == StateName::Closed)
+    );
+    assert!(discarded(&world, Z, Discard::LateCookie) > 0);
+}
+
+/// All of a state cookie is said by the seed and the INIT: no byte of it is whatever memory held.
+#[test]
+fn cve_2013_5209_a_cookie_holds_nothing_but_what_was_put_in() {
+    let cookie_of = || {
+        let mut world = World::new(Config::default());
+        // Memory that is used and freed in between differs from run to run of the closure.
+        let rubbish: Vec<Vec<u8>> = (0..100).map(|len| vec![0xA5; len * 7]).collect();
+        drop(rubbish);
+        world.inject(Z, packet(A, 0, &[&init_from(1)]));
+        world.shot(Z, "INIT ACK")
+    };
+    assert_eq!(cookie_of(), cookie_of());
+}
+
+#[test]
+fn cve_2006_2271_ecne_where_there_is_no_association() {
+    let mut world = World::new(Config::default());
+    for kind in [kind::ECNE, kind::CWR] {
+        world.inject(Z, raw_packet(A, 9, &chunk(kind, 8, &[0, 0, 0, 1])));
+    }
+    assert_eq!(world.endpoints[Z].associations().count(), 0);
+    assert_eq!(discarded(&world, Z, Discard::OutOfTheBlue), 2);
+}
+
+/// A COOKIE ECHO in pieces: each is a forgery for itself.
+#[test]
+fn cve_2006_2272_a_cookie_echo_in_pieces() {
+    let mut world = World::new(Config::default());
+    world.fate = lose("COOKIE ECHO", 1);
+    let _ = world.connect();
+    world.run_for(100 * MILLISECOND);
+    let echo = world.shot(A, "COOKIE ECHO");
+    let tag = header_of(&echo).verification_tag;
+    let Chunk::CookieEcho(CookieEcho { cookie }) = chunks_of(&echo).remove(0) else {
+        panic!()
+    };
+    let pieces = cookie.len().div_ceil(16);
+    for piece in cookie.chunks(16) {
+        let one = chunk(kind::COOKIE_ECHO, 4 + piece.len() as u16, piece);
+        world.inject(Z, raw_packet(A, tag, &one));
+    }
+    assert_eq!(discarded(&world, Z, Discard::ForgedCookie), pieces as u64);
+    assert_eq!(world.endpoints[Z].associations().count(), 0);
 }

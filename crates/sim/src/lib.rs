@@ -43,6 +43,7 @@ pub mod workload;
 mod world;
 
 pub use agent::{Agent, AgentId, Attachment, Binding};
+pub use capture::{Frame, PacketFile, Way};
 pub use error::{BuildError, RunError};
 pub use ledger::{Imbalance, Ledger, Progress};
 pub use link::{

@@ -67,6 +67,14 @@ probes! {
     Buffered = "buffered",
     /// Streams in use by the sender.
     StreamsInUse = "streams_in_use",
+    /// Bandwidth of a path as its receiver reports it (RSCTP), bits per second; recorded with each report.
+    AvailableBandwidth = "available_bandwidth",
+    /// Share of a path's chunks lost as its receiver reports it (RSCTP), 0 to 1; recorded with each report.
+    ChunkLossRate = "chunk_loss_rate",
+    /// A HEARTBEAT or HEARTBEAT ACK sent: its bytes as an IP packet, or those of the chunk where it shared a packet.
+    HeartbeatBytes = "heartbeat_bytes",
+    /// New data takes another path from now on: the number of the path. The first path is 0, and is not recorded.
+    DataPath = "data_path",
     /// A path's state changed: 0 inactive, 1 active, 2 potentially failed, 3 unconfirmed.
     PathState = "path_state",
     /// Estimate of the bandwidth, bytes per second.

@@ -35,6 +35,8 @@ pub mod code {
     pub const USER_INITIATED_ABORT: u16 = 12;
     /// Protocol Violation.
     pub const PROTOCOL_VIOLATION: u16 = 13;
+    /// Restart of an Association with New Encapsulation Port.
+    pub const RESTART_WITH_NEW_UDP_PORT: u16 = 14;
 }
 
 /// A list of causes.
@@ -99,6 +101,13 @@ pub enum Cause {
         /// Text or data that explains.
         information: Bytes,
     },
+    /// A restart from another UDP port (draft-tuexen-tsvwg-sctp-udp-encaps-cons §3).
+    RestartWithNewUdpPort {
+        /// The port that the association uses.
+        current: u16,
+        /// The port that the INIT came from.
+        new: u16,
+    },
     /// A cause that is not known here.
     Unknown(Tlv),
 }
@@ -120,6 +129,7 @@ impl Cause {
             Self::RestartWithNewAddresses { .. } => code::RESTART_WITH_NEW_ADDRESSES,
             Self::UserInitiatedAbort { .. } => code::USER_INITIATED_ABORT,
             Self::ProtocolViolation { .. } => code::PROTOCOL_VIOLATION,
+            Self::RestartWithNewUdpPort { .. } => code::RESTART_WITH_NEW_UDP_PORT,
             Self::Unknown(tlv) => tlv.kind,
         }
     }
@@ -138,6 +148,10 @@ impl Cause {
                 measure_of_staleness,
             } => (measure_of_staleness.to_be_bytes(), 4, &[]),
             Self::NoUserData { tsn } => (tsn.0.to_be_bytes(), 4, &[]),
+            Self::RestartWithNewUdpPort { current, new } => {
+                let ports = u32::from(*current) << 16 | u32::from(*new);
+                (ports.to_be_bytes(), 4, &[])
+            }
             Self::OutOfResource
             | Self::InvalidMandatoryParameter
             | Self::CookieReceivedWhileShuttingDown => ([0; 4], 0, &[]),
@@ -211,6 +225,13 @@ impl TlvItem for Cause {
             code::PROTOCOL_VIOLATION => Self::ProtocolViolation {
                 information: tlv.into_value(),
             },
+            code::RESTART_WITH_NEW_UDP_PORT => {
+                let [a, b, c, d] = exactly(&tlv)?;
+                Self::RestartWithNewUdpPort {
+                    current: u16::from_be_bytes([a, b]),
+                    new: u16::from_be_bytes([c, d]),
+                }
+            }
             _ => Self::Unknown(tlv),
         })
     }

@@ -29,6 +29,7 @@ pub mod chunk;
 pub mod encode;
 pub mod packet;
 pub mod parameter;
+pub mod rsctp;
 pub mod serial;
 pub mod tcp;
 pub mod tlv;

@@ -31,9 +31,16 @@ pub mod kind {
     pub const ECN_CAPABLE: u16 = 0x8000;
     /// Supported Extensions.
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
+    /// RSCTP, of the same kind as Supported Extensions: the two high bits (10) ask whoever does not know it to skip it
+    /// without a report, so that a peer without RSCTP is just a peer without RSCTP (RFC 9260 §3.2.1). IANA has not
+    /// assigned the number; the value tells it from any other use of it.
+    pub const RSCTP: u16 = 0xBF52;
     /// Forward-TSN-Supported.
     pub const FORWARD_TSN_SUPPORTED: u16 = 0xC000;
 }
+
+/// The value of [`Parameter::Rsctp`]: receiver bandwidth estimation, format 1.
+pub const RSCTP_VALUE: &[u8] = b"RBE1";
 
 /// A list of parameters.
 pub type Parameters = TlvList<Parameter>;
@@ -61,6 +68,8 @@ pub enum Parameter {
     ForwardTsnSupported,
     /// Chunk types of the extensions that the sender understands (RFC 5061 §4.2.7).
     SupportedExtensions(Bytes),
+    /// The sender speaks RSCTP (Ho and Cheng 2008): see [`crate::rsctp`].
+    Rsctp,
     /// What the sender of a HEARTBEAT wants to get back (RFC 9260 §3.3.5).
     HeartbeatInfo(Bytes),
     /// A type that is not known here; [`UnknownAction`] says what to do.
@@ -89,6 +98,7 @@ impl Parameter {
             Self::SupportedAddressTypes(_) => kind::SUPPORTED_ADDRESS_TYPES,
             Self::EcnCapable => kind::ECN_CAPABLE,
             Self::SupportedExtensions(_) => kind::SUPPORTED_EXTENSIONS,
+            Self::Rsctp => kind::RSCTP,
             Self::ForwardTsnSupported => kind::FORWARD_TSN_SUPPORTED,
             Self::Unknown(tlv) => tlv.kind,
         }
@@ -105,6 +115,7 @@ impl Parameter {
             Self::EcnCapable | Self::ForwardTsnSupported => 0,
             Self::Ipv4Address(_) | Self::CookiePreservative(_) => 4,
             Self::Ipv6Address(_) => 16,
+            Self::Rsctp => RSCTP_VALUE.len(),
             Self::StateCookie(value)
             | Self::UnrecognizedParameter(value)
             | Self::HostNameAddress(value)
@@ -126,6 +137,7 @@ impl Encode for Parameter {
         out.extend_from_slice(&tlv_header(self.kind(), length));
         match self {
             Self::EcnCapable | Self::ForwardTsnSupported => {}
+            Self::Rsctp => out.extend_from_slice(RSCTP_VALUE),
             Self::Ipv4Address(address) => out.extend_from_slice(&address.octets()),
             Self::Ipv6Address(address) => out.extend_from_slice(&address.octets()),
             Self::CookiePreservative(increment) => out.extend_from_slice(&increment.to_be_bytes()),
@@ -160,6 +172,8 @@ impl TlvItem for Parameter {
             }
             kind::ECN_CAPABLE => exactly::<0>(&tlv).map(|_| Self::EcnCapable)?,
             kind::SUPPORTED_EXTENSIONS => Self::SupportedExtensions(tlv.into_value()),
+            // With another value it is somebody else's parameter.
+            kind::RSCTP if tlv.value() == RSCTP_VALUE => Self::Rsctp,
             kind::FORWARD_TSN_SUPPORTED => exactly::<0>(&tlv).map(|_| Self::ForwardTsnSupported)?,
             _ => Self::Unknown(tlv),
         })

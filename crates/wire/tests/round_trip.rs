@@ -23,7 +23,7 @@ fn some_bytes(most: usize) -> impl Strategy<Value = Bytes> {
 }
 
 fn any_parameter() -> impl Strategy<Value = Parameter> {
-    const KNOWN: &[u16] = &[1, 5, 6, 7, 8, 9, 11, 12, 0x8000, 0x8008, 0xC000];
+    const KNOWN: &[u16] = &[1, 5, 6, 7, 8, 9, 11, 12, 0x8000, 0x8008, 0xBF52, 0xC000];
     let unknown = (any::<u16>(), some_bytes(30))
         .prop_filter("known", |(kind, _)| !KNOWN.contains(kind))
         .prop_map(|(kind, value)| Parameter::Unknown(Tlv::new(kind, &value).unwrap()));
@@ -37,6 +37,7 @@ fn any_parameter() -> impl Strategy<Value = Parameter> {
             .prop_map(|kinds| Parameter::SupportedAddressTypes(U16List::of(&kinds))),
         Just(Parameter::EcnCapable),
         Just(Parameter::ForwardTsnSupported),
+        Just(Parameter::Rsctp),
         some_bytes(9).prop_map(Parameter::SupportedExtensions),
         some_bytes(40).prop_map(Parameter::HeartbeatInfo),
         unknown,
@@ -72,6 +73,8 @@ fn any_cause() -> impl Strategy<Value = Cause> {
         }),
         some_bytes(20).prop_map(|reason| Cause::UserInitiatedAbort { reason }),
         some_bytes(20).prop_map(|information| Cause::ProtocolViolation { information }),
+        (any::<u16>(), any::<u16>())
+            .prop_map(|(current, new)| Cause::RestartWithNewUdpPort { current, new }),
         unknown,
     ]
 }

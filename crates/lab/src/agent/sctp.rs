@@ -7,8 +7,9 @@ use anabranch_sctp::{
 };
 use anabranch_sim::Agent;
 use anabranch_transport::{Nanos, Path, ProbeSet, Transmit, Transport, time};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Bytes, BytesMut};
 
+use super::once::Once;
 use super::settings::DATA_HEADER;
 use super::tally::SharedTally;
 use super::{Feed, earlier};
@@ -21,7 +22,7 @@ pub struct SourceConfig {
     pub remote_port: u16,
     /// Messages may overtake one another.
     pub unordered: bool,
-    /// Each message begins with the time it was offered, for the one-way delay.
+    /// Each message begins with the time it was offered, for the one-way delay, and its number.
     pub stamped: bool,
     /// So much is handed over ahead of what was sent, bytes: enough for a packet, where the workload has no pace of its
     /// own; the send buffer, where it has.
@@ -84,11 +85,11 @@ impl Source {
             let Some(message) = self.feed.peek(now) else {
                 break;
             };
-            let payload = payload(
-                &mut self.zeros,
-                message.size,
-                self.config.stamped.then_some(now),
-            );
+            let stamp = self.config.stamped.then(|| Stamp {
+                time: now,
+                number: self.tally.borrow().once.as_ref().map(Once::next),
+            });
+            let payload = payload(&mut self.zeros, message.size, stamp);
             let sent = SctpMessage {
                 ppid: 0,
                 unordered: self.config.unordered,
@@ -100,6 +101,9 @@ impl Source {
             };
             if taken.is_err() {
                 break;
+            }
+            if let Some(once) = &mut self.tally.borrow_mut().once {
+                once.accept();
             }
             self.feed.take();
         }
@@ -139,11 +143,42 @@ impl Source {
     }
 }
 
+/// What a message says of itself in its first bytes: when it was offered, and its number in its association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    time: Nanos,
+    /// None in a message that has no room for it.
+    number: Option<u64>,
+}
+
+impl Stamp {
+    const WORD: usize = 8;
+
+    fn write(self, message: &mut [u8]) {
+        let words = [Some(self.time), self.number];
+        for (place, word) in message.chunks_exact_mut(Self::WORD).zip(words) {
+            place.copy_from_slice(&word.unwrap_or(0).to_be_bytes());
+        }
+    }
+
+    fn read(parts: &[Bytes]) -> Option<Self> {
+        let first = parts.first()?;
+        let mut words = first.chunks_exact(Self::WORD).map_while(|word| {
+            let word = word.first_chunk::<8>()?;
+            Some(u64::from_be_bytes(*word))
+        });
+        Some(Self {
+            time: words.next()?,
+            number: words.next(),
+        })
+    }
+}
+
 /// A message of `size` bytes, a slice of `zeros` unless it is stamped.
-fn payload(zeros: &mut Bytes, size: usize, stamp: Option<Nanos>) -> Bytes {
-    if let Some(now) = stamp.filter(|_| size >= 8) {
+fn payload(zeros: &mut Bytes, size: usize, stamp: Option<Stamp>) -> Bytes {
+    if let Some(stamp) = stamp {
         let mut stamped = BytesMut::zeroed(size);
-        stamped[..8].as_mut().put_u64(now);
+        stamp.write(&mut stamped);
         return stamped.freeze();
     }
     if zeros.len() < size {
@@ -292,11 +327,15 @@ impl Sink {
             let size = message.payload.len() as u64;
             reader.read(now, size);
             tally.deliver(now, size, DATA_HEADER * size.div_ceil(self.fragment));
-            let delay = self
+            let stamp = self
                 .stamped
-                .then(|| stamp(message.payload.parts()))
+                .then(|| Stamp::read(message.payload.parts()))
                 .flatten();
-            tally.message(delay.map(|sent| now.saturating_sub(sent)));
+            tally.message(stamp.map(|stamp| now.saturating_sub(stamp.time)));
+            let number = stamp.and_then(|stamp| stamp.number);
+            if let (Some(number), Some(once)) = (number, &mut tally.once) {
+                once.deliver(number);
+            }
         }
         for sample in association.drain_trace() {
             tally.sample(sample);
@@ -307,11 +346,6 @@ impl Sink {
 /// The most user data of a chunk over IPv4.
 fn fragment(config: &Config) -> u64 {
     super::settings::sctp_chunk(config) - DATA_HEADER
-}
-
-/// The time at the beginning of a stamped message.
-fn stamp(parts: &[Bytes]) -> Option<Nanos> {
-    Some(u64::from_be_bytes(*parts.first()?.first_chunk::<8>()?))
 }
 
 impl Agent for Sink {

@@ -9,6 +9,7 @@ use crate::spec::flow::Switches;
 use crate::spec::quantity::Amount;
 use crate::spec::validate::Checker;
 
+mod homes;
 mod streams;
 
 /// The bytes that SCTP's common header and an IPv4 header take of a packet.
@@ -181,6 +182,13 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
         initial_ssthresh,
         delayed_sack,
         heartbeat_interval,
+        rto_initial,
+        rto_min,
+        rto_max,
+        path_max_retrans,
+        pf_max_retrans,
+        primary_switch_max_retrans,
+        association_max_retrans,
         allocation,
         rate_estimate,
         reading_rate: _,
@@ -278,5 +286,13 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
     if let Some(interval) = heartbeat_interval {
         config.hb_interval = (interval.0 > 0).then_some(interval.0);
     }
+    let timeouts = [rto_initial, rto_min, rto_max].map(|span| span.map(|span| span.0));
+    homes::set_timeouts(&mut config, timeouts, complain);
+    config.path_max_retrans = path_max_retrans.unwrap_or(config.path_max_retrans);
+    config.pf_max_retrans = pf_max_retrans.unwrap_or(config.pf_max_retrans);
+    config.primary_switch_max_retrans =
+        primary_switch_max_retrans.or(config.primary_switch_max_retrans);
+    config.association_max_retrans =
+        association_max_retrans.unwrap_or(config.association_max_retrans);
     config
 }

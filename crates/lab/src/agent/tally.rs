@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample, time};
 
+use super::bins::Bins;
 use super::meter::Meter;
+use super::once::Once;
 use super::packets::PacketAccount;
 use crate::model::SeriesSample;
 use crate::spec::quantity::Window;
@@ -52,6 +54,10 @@ pub struct Tally {
     pub meters: Vec<Meter>,
     /// Series to record.
     pub recorded: Vec<Recorded>,
+    /// Recorded goodput.
+    pub bins: Vec<Bins>,
+    /// Which messages were delivered, and how often, where that is asked for.
+    pub once: Option<Once>,
     /// Where samples go.
     pub buffer: SampleBuffer,
     /// Times that an allocation met the limit of the negotiated streams.
@@ -68,6 +74,9 @@ const RECEIVING: [Probe; 5] = [
     Probe::Buffered,
     Probe::Delivered,
 ];
+
+/// Probes that both ends record.
+const MUTUAL: [Probe; 1] = [Probe::HeartbeatBytes];
 
 /// Probes that are counted always: all are rare.
 const COUNTED: ProbeSet = ProbeSet::NONE
@@ -99,6 +108,7 @@ impl Tally {
         let wanted = self.metered_probes().union(self.recorded_probes());
         RECEIVING
             .into_iter()
+            .chain(MUTUAL)
             .filter(|probe| wanted.contains(*probe))
             .fold(ProbeSet::NONE, ProbeSet::with)
     }
@@ -152,6 +162,9 @@ impl Tally {
         for meter in &mut self.meters {
             meter.deliver(at, bytes, headers);
         }
+        for bins in &mut self.bins {
+            bins.deliver(at, bytes, &self.buffer);
+        }
     }
 
     /// A whole message reached the application, `delay` after it was offered, if that is known.
@@ -160,6 +173,13 @@ impl Tally {
         if let Some(delay) = delay {
             self.delay_sum += u128::from(delay);
             self.delays += 1;
+        }
+    }
+
+    /// Tells the recorded bins that are over at `now`.
+    pub fn settle(&mut self, now: Nanos) {
+        for bins in &mut self.bins {
+            bins.settle(now, &self.buffer);
         }
     }
 

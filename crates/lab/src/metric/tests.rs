@@ -96,6 +96,7 @@ fn mean_cwnd_by_time_and_by_samples_within_a_window() {
             window,
         },
         Metric::SegmentsSent {
+            path: None,
             flow: "tcp".into(),
             window,
         },

@@ -215,7 +215,8 @@ impl<'a> Maker<'a> {
             .max()
             .unwrap_or(0);
         format!(
-            "Means over {runs} runs of experiment {} with their 95 % intervals.",
+            "Means over {runs} run{} of experiment {} with their 95 % intervals.",
+            if runs == 1 { "" } else { "s" },
             self.experiment
         )
     }

@@ -19,11 +19,10 @@ pub const UNITS: &[&str] = &[
 /// The unit in which a probe is recorded.
 pub fn of_probe(probe: &str) -> &'static str {
     match probe {
-        "cwnd" | "ssthresh" | "flightsize" | "peer_rwnd" | "a_rwnd" | "delivered" | "buffered" => {
-            "bytes"
-        }
+        "cwnd" | "ssthresh" | "flightsize" | "peer_rwnd" | "a_rwnd" | "delivered" | "buffered"
+        | "heartbeat_bytes" => "bytes",
         "rto" | "srtt" | "head_of_line_wait" => "s",
-        "throughput" => "bit/s",
+        "throughput" | "goodput" | "available_bandwidth" => "bit/s",
         "queue" => "packets",
         "rate_estimate" => "B/s",
         "streams_in_use" => "streams",
@@ -40,6 +39,9 @@ pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) ->
     let divisor = match name {
         _ if name == own => 1.0,
         "segments" => segment.map_or(1.0, |size| size.0.max(1) as f64),
+        "bit/s" if own == "B/s" => 0.125,
+        "kbit/s" if own == "B/s" => 125.0,
+        "Mbit/s" if own == "B/s" => 125e3,
         "KiB" => 1024.0,
         "kbit/s" => 1e3,
         "Mbit/s" => 1e6,

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Value;
 
-/// An experiment made of the measures of another one, replication by replication. Tables and figures use it like any
+/// An experiment made of the measures of another one (one that is run, or one that stands before this), replication by
+/// replication. Tables and figures use it like any
 /// other, by its `id`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -50,22 +51,40 @@ pub enum Derived {
         #[serde(default)]
         unit: Option<String>,
     },
+    /// The values of a measure at that x of a sweep where its mean over the replications is greatest: what a text that
+    /// says "up to" speaks of.
+    Greatest {
+        /// Short name.
+        id: String,
+        /// The experiment whose measures are searched.
+        experiment: String,
+        /// Series of the measure.
+        series: String,
+        /// The measure.
+        metric: String,
+        /// The sweep.
+        along: String,
+        /// Name of the result.
+        name: String,
+    },
 }
 
 impl Derived {
     /// Its short name.
     pub fn id(&self) -> &str {
         match self {
-            Derived::Relative { id, .. } | Derived::SmallestX { id, .. } => id,
+            Derived::Relative { id, .. }
+            | Derived::SmallestX { id, .. }
+            | Derived::Greatest { id, .. } => id,
         }
     }
 
     /// The experiment it is made of.
     pub fn experiment(&self) -> &str {
         match self {
-            Derived::Relative { experiment, .. } | Derived::SmallestX { experiment, .. } => {
-                experiment
-            }
+            Derived::Relative { experiment, .. }
+            | Derived::SmallestX { experiment, .. }
+            | Derived::Greatest { experiment, .. } => experiment,
         }
     }
 
@@ -73,16 +92,17 @@ impl Derived {
     pub fn source(&self) -> (&str, &str) {
         match self {
             Derived::Relative { series, metric, .. }
-            | Derived::SmallestX { series, metric, .. } => (series, metric),
+            | Derived::SmallestX { series, metric, .. }
+            | Derived::Greatest { series, metric, .. } => (series, metric),
         }
     }
 
     /// Series and metric that it gives.
     pub fn names(&self) -> (String, String) {
         match self {
-            Derived::Relative { series, name, .. } | Derived::SmallestX { series, name, .. } => {
-                (series.clone(), name.clone())
-            }
+            Derived::Relative { series, name, .. }
+            | Derived::SmallestX { series, name, .. }
+            | Derived::Greatest { series, name, .. } => (series.clone(), name.clone()),
         }
     }
 
@@ -93,7 +113,17 @@ impl Derived {
                 .keys()
                 .map(|name| (format!("to.{name}"), name.as_str()))
                 .collect(),
-            Derived::SmallestX { along, .. } => vec![("along".to_owned(), along.as_str())],
+            Derived::SmallestX { along, .. } | Derived::Greatest { along, .. } => {
+                vec![("along".to_owned(), along.as_str())]
+            }
+        }
+    }
+
+    /// The sweep that it searches and does not keep.
+    pub fn along(&self) -> Option<&str> {
+        match self {
+            Derived::Relative { .. } => None,
+            Derived::SmallestX { along, .. } | Derived::Greatest { along, .. } => Some(along),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::homes::FlowPath;
 use super::quantity::{Amount, Count, Rate, Size, Span};
 
 /// A flow, or a group of them: member i runs from member i of `from` to member i of `to` (or to the one `to`).
@@ -20,6 +21,10 @@ pub struct Flow {
     pub from: String,
     /// The receiving node.
     pub to: String,
+    /// The interfaces it uses, where its hosts have several: `[{ from = "wire-1", to = "radio-1" }, ...]`, the
+    /// primary path first. SCTP uses all of them, TCP and UDP one. The first interface of each host if left out.
+    #[serde(default)]
+    pub paths: Vec<FlowPath>,
     /// When it opens.
     #[serde(default)]
     pub start: Start,
@@ -116,6 +121,10 @@ pub type Switches = BTreeMap<String, serde_json::Value>;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 #[schemars(tag = "protocol")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a spec has few flows, and each is decoded once"
+)]
 pub enum Protocol {
     /// TCP.
     Tcp {
@@ -158,7 +167,8 @@ pub enum Protocol {
         /// Switches of the profile, by name.
         #[serde(default)]
         switches: Switches,
-        /// Congestion control: `sctp` (RFC 9260 §7.2; this if left out), `westwood`, `binomial`.
+        /// Congestion control: `sctp` (RFC 9260 §7.2; this if left out), `westwood`, `binomial`, `rsctp` (with the switch
+        /// `rsctp`).
         #[serde(default)]
         congestion: Option<String>,
         /// Largest IP packet.
@@ -195,7 +205,29 @@ pub enum Protocol {
         /// Interval of heartbeats; `"0 s"` for none.
         #[serde(default)]
         heartbeat_interval: Option<Span>,
-        /// Use every address of both hosts rather than the first of each.
+        /// Retransmission timeout before the first measurement.
+        #[serde(default)]
+        rto_initial: Option<Span>,
+        /// Floor of the retransmission timeout; 1 s if left out.
+        #[serde(default)]
+        rto_min: Option<Span>,
+        /// Ceiling of the retransmission timeout; 60 s if left out.
+        #[serde(default)]
+        rto_max: Option<Span>,
+        /// A path with more errors in a row is inactive; 5 if left out.
+        #[serde(default)]
+        path_max_retrans: Option<u32>,
+        /// With the switch `potentially_failed`: a path with more errors in a row is potentially failed; 0 if left out.
+        #[serde(default)]
+        pf_max_retrans: Option<u32>,
+        /// With more errors in a row the primary path gives its office to another for good; never if left out.
+        #[serde(default)]
+        primary_switch_max_retrans: Option<u32>,
+        /// With more errors in a row on all paths together the association has failed; 10 if left out.
+        #[serde(default)]
+        association_max_retrans: Option<u32>,
+        /// Use every interface of both hosts, the first with the first and so on, rather than the first of each; `paths`
+        /// of the flow can say more.
         #[serde(default)]
         multihomed: bool,
     },

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quantity::{Size, Window};
+use super::quantity::{Rate, Size, Span, Window};
 
 /// A measure with, where wanted, names of its own for the result's `series` and `metric`.
 pub type MeasureSpec = Metric;
@@ -63,6 +63,9 @@ pub enum Metric {
         /// Only samples with this index (of a path or stream); of any index if left out.
         #[serde(default)]
         index: Option<u16>,
+        /// The number is divided by this and has no unit then: `mean cwnd / 4380`.
+        #[serde(default)]
+        per: Option<f64>,
         /// The run if left out.
         #[serde(default)]
         window: Option<Window>,
@@ -130,10 +133,14 @@ pub enum Metric {
         #[serde(default)]
         window: Option<Window>,
     },
-    /// Data segments sent, retransmissions among them.
+    /// Data segments sent, retransmissions among them. The measure of one path has the path's number in its name:
+    /// `segments_sent_1`.
     SegmentsSent {
         /// The flow.
         flow: String,
+        /// Only on this path, 0 for the primary; on all if left out.
+        #[serde(default)]
+        path: Option<u16>,
         /// The run if left out.
         #[serde(default)]
         window: Option<Window>,
@@ -152,6 +159,64 @@ pub enum Metric {
     Timeouts {
         /// The flow.
         flow: String,
+    },
+    /// When the last long silence of the window was over, in which nothing reached the receiving application, counted from
+    /// the window's begin, s: with a window that begins where a path fails, the time to resume. Long is what takes at
+    /// least half the time of the longest. No value where nothing came after it. Mean over the members.
+    TimeToResume {
+        /// The flow.
+        flow: String,
+        /// The run if left out.
+        #[serde(default)]
+        window: Option<Window>,
+    },
+    /// The longest time without a delivery to the receiving application, s: mean over the members.
+    LongestSilence {
+        /// The flow.
+        flow: String,
+        /// The run if left out.
+        #[serde(default)]
+        window: Option<Window>,
+    },
+    /// Messages that reached the receiving application more than once, each time after the first counted. Of a flow over
+    /// SCTP with messages of at least 16 B, into which their numbers are written.
+    RepeatedMessages {
+        /// The flow.
+        flow: String,
+    },
+    /// Messages that the transport took and the receiving application never got. What is under way when a run ends is
+    /// missing; a flow that stops in time has nothing under way.
+    MissingMessages {
+        /// The flow.
+        flow: String,
+    },
+    /// How far the samples of a probe, an estimate, lie from what is true: the mean of |sample - truth| / truth, %.
+    EstimateError {
+        /// The measure's name in results.
+        name: String,
+        /// The flow.
+        flow: String,
+        /// The probe, such as `available_bandwidth`.
+        probe: String,
+        /// Only samples of this path, 0 for the primary; of all if left out.
+        #[serde(default)]
+        index: Option<u16>,
+        /// From each time on, the true rate: `[["0 s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`.
+        truth: Vec<(Span, Rate)>,
+        /// How samples weigh: each alike, or by the time for which it is the last that the sender has.
+        #[serde(default = "Weighting::samples")]
+        weighting: Weighting,
+        /// The run if left out.
+        #[serde(default)]
+        window: Option<Window>,
+    },
+    /// Bytes of HEARTBEATs and their answers, as IP packets, % of the unique payload that reached the receiving application.
+    HeartbeatOverhead {
+        /// The flow.
+        flow: String,
+        /// Only on this path, 0 for the primary; on all if left out.
+        #[serde(default)]
+        path: Option<u16>,
     },
     /// Mean time of a message from the sending application to the receiving one, s.
     MeanOneWayDelay {
@@ -208,6 +273,8 @@ pub enum Take {
     Count,
     /// The sum of the samples.
     Sum,
+    /// When the first sample was, seconds from the run's begin; no value where there was none.
+    FirstTime,
 }
 
 /// What is made of a flow's packets.
@@ -278,6 +345,12 @@ pub enum Weighting {
     Samples,
 }
 
+impl Weighting {
+    fn samples() -> Self {
+        Weighting::Samples
+    }
+}
+
 impl Metric {
     /// The flows it is taken of, each with the key's path.
     pub fn flows(&self) -> Vec<(String, &str)> {
@@ -299,6 +372,12 @@ impl Metric {
             | Metric::MostHeld { flow }
             | Metric::StreamLimitsMet { flow }
             | Metric::MeanCwnd { flow, .. }
+            | Metric::TimeToResume { flow, .. }
+            | Metric::LongestSilence { flow, .. }
+            | Metric::RepeatedMessages { flow }
+            | Metric::MissingMessages { flow }
+            | Metric::HeartbeatOverhead { flow, .. }
+            | Metric::EstimateError { flow, .. }
             | Metric::SegmentsSent { flow, .. }
             | Metric::Retransmissions { flow }
             | Metric::FastRetransmits { flow }
@@ -325,6 +404,9 @@ impl Metric {
             | Metric::Probe { window, .. }
             | Metric::BlockedByRwnd { window, .. }
             | Metric::MeanCwnd { window, .. }
+            | Metric::TimeToResume { window, .. }
+            | Metric::LongestSilence { window, .. }
+            | Metric::EstimateError { window, .. }
             | Metric::SegmentsSent { window, .. } => *window,
             _ => None,
         }
@@ -370,7 +452,20 @@ impl Metric {
                 weighting: Weighting::Samples,
                 ..
             } => of(flow, "mean_cwnd_samples"),
-            Metric::SegmentsSent { flow, .. } => of(flow, "segments_sent"),
+            Metric::SegmentsSent {
+                flow, path: None, ..
+            } => of(flow, "segments_sent"),
+            Metric::SegmentsSent {
+                flow,
+                path: Some(path),
+                ..
+            } => of(flow, &format!("segments_sent_{path}")),
+            Metric::TimeToResume { flow, .. } => of(flow, "time_to_resume"),
+            Metric::LongestSilence { flow, .. } => of(flow, "longest_silence"),
+            Metric::RepeatedMessages { flow } => of(flow, "repeated_messages"),
+            Metric::MissingMessages { flow } => of(flow, "missing_messages"),
+            Metric::EstimateError { flow, name, .. } => of(flow, name),
+            Metric::HeartbeatOverhead { flow, .. } => of(flow, "overhead"),
             Metric::Retransmissions { flow } => of(flow, "retransmissions"),
             Metric::FastRetransmits { flow } => of(flow, "fast_retransmits"),
             Metric::Timeouts { flow } => of(flow, "timeouts"),

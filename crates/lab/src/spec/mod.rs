@@ -6,6 +6,7 @@
 pub mod decode;
 pub mod derived;
 pub mod flow;
+pub mod homes;
 pub mod measure;
 pub mod nearest;
 pub mod output;
@@ -13,6 +14,7 @@ pub mod problem;
 pub mod quantity;
 pub mod resolve;
 pub mod schema;
+pub mod transport;
 pub mod tree;
 pub mod validate;
 mod validate_output;
@@ -201,7 +203,8 @@ pub struct Record {
     /// Or a link (each member, direction forward).
     #[serde(default)]
     pub link: Option<String>,
-    /// What of it. Flows: `cwnd, ssthresh, flightsize, sent, cumulative_ack, ...`; links: `throughput, queue, drop`.
+    /// What of it. Flows: `cwnd, ssthresh, flightsize, sent, cumulative_ack, ...`, and `goodput` in bins; links:
+    /// `throughput, queue, drop`.
     pub probes: Vec<String>,
     /// From when to when; the whole run if left out.
     #[serde(default)]
@@ -209,7 +212,7 @@ pub struct Record {
     /// Which replications; the first (0) if left out.
     #[serde(default)]
     pub replications: Option<Vec<u32>>,
-    /// Width of a bin for probes that count over time (`throughput`).
+    /// Width of a bin for probes that count over time (`throughput`, `goodput`); a second if left out.
     #[serde(default)]
     pub bin: Option<Span>,
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::quantity::{Size, Span, Window};
+use super::quantity::{Rate, Size, Span, Window};
 use crate::model::Value;
 
 /// A table: `tables/<id>.csv`, and a section of the report.
@@ -277,6 +277,10 @@ pub struct Curve {
     /// How its points are joined.
     #[serde(default)]
     pub style: Style,
+    /// Kind `time`: not recorded but given, each value until the next: `[["0 s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`, what
+    /// the world offers and the recorded curves are held against.
+    #[serde(default)]
+    pub given: Vec<(Span, Rate)>,
     /// Printed values to draw with it: their series in the reference data, where `published` names the place.
     #[serde(default)]
     pub printed: Option<String>,

@@ -13,6 +13,8 @@ use super::{Experiment, Flow, Link, Loss, Metric, Protocol, Spec, Workload};
 
 /// Probes of a link, beside those of a flow ([`Probe`]).
 pub const LINK_PROBES: &[&str] = &["throughput", "queue", "drop"];
+/// The probe of a flow that is no probe of its transport: bit/s in bins that reached the receiving application.
+pub const GOODPUT: &str = "goodput";
 /// The most payload of a UDP datagram over IPv4: what is left of 65535 bytes by two headers.
 const UDP_LARGEST: u64 = 65_535 - 20 - 8;
 
@@ -57,6 +59,11 @@ impl<'a> Checker<'a> {
         let (place, key) = self.locate(path);
         self.problems
             .push(Problem::new(place, key, message).allowed(found, allowed));
+    }
+
+    /// Whether nothing was found.
+    pub fn is_content(&self) -> bool {
+        self.problems.is_empty()
     }
 
     fn locate(&self, path: &str) -> (Place, String) {
@@ -194,6 +201,11 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
         check_experiment(c, spec, experiment, &format!("experiment.{index}"));
     }
     super::validate_output::check(c, spec);
+    if checker.is_content()
+        && let Some((flow, error)) = crate::world::homes::check(spec)
+    {
+        checker.problem(&format!("flow.{flow}.paths"), error.to_string());
+    }
     checker.into_problems()
 }
 
@@ -390,6 +402,7 @@ fn check_flow(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
             format!("no links lead from {:?} to {:?}", flow.from, flow.to),
         );
     }
+    super::homes::check(c, spec, flow, path);
     if flow.stop.is_some() && flow.lasts.is_some() {
         c.problem(
             &format!("{path}.lasts"),
@@ -545,6 +558,15 @@ fn check_link_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
     }
 }
 
+/// Checks the name that a spec gives a measure.
+pub(super) fn check_measure_name(c: &mut Checker<'_>, name: &str, path: &str) {
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        let message =
+            format!("found {name:?}; a measure's name is made of letters, digits and `_`");
+        c.problem(path, message);
+    }
+}
+
 fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &str) {
     for (index, metric) in measures.iter().enumerate() {
         let path = format!("{path}.{index}");
@@ -573,12 +595,9 @@ fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &
                     "`take = \"below\"` names a `threshold`, and nothing else does",
                 );
             }
-            if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-                let message =
-                    format!("found {name:?}; a measure's name is made of letters, digits and `_`");
-                c.problem(&format!("{path}.name"), message);
-            }
+            check_measure_name(c, name, &format!("{path}.name"));
         }
+        super::homes::check_measure(c, spec, metric, &path);
         if let Metric::Drops {
             reason: Some(reason),
             ..
@@ -627,7 +646,8 @@ fn check_experiment(c: &mut Checker<'_>, spec: &Spec, experiment: &Experiment, p
         let known: Vec<&str> = match (&record.flow, &record.link) {
             (Some(flow), None) => {
                 check_flow_name(c, spec, flow, &format!("{path}.flow"));
-                Probe::ALL.iter().map(|probe| probe.name()).collect()
+                let probes = Probe::ALL.iter().map(|probe| probe.name());
+                probes.chain([GOODPUT]).collect()
             }
             (None, Some(link)) => {
                 check_link_name(c, spec, link, &format!("{path}.link"));

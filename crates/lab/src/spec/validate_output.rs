@@ -84,19 +84,11 @@ impl<'a> Source<'a> {
         match self {
             Source::Run(experiment) => experiment.sweeps.iter().filter_map(Sweep::x_name).collect(),
             Source::Derived(derived) => {
-                let of_source =
-                    |id: &str| Source::named(spec, id).map(|source| source.sweeps(spec));
-                let mut all = match spec
-                    .experiments
-                    .iter()
-                    .any(|run| run.id == derived.experiment())
-                {
-                    true => of_source(derived.experiment()).unwrap_or_default(),
-                    false => Vec::new(),
-                };
-                if let Derived::SmallestX { along, .. } = derived {
-                    all.retain(|name| name != along);
-                }
+                let source = known_before(spec, derived)
+                    .find(|id| *id == derived.experiment())
+                    .and_then(|id| Source::named(spec, id));
+                let mut all = source.map_or(Vec::new(), |source| source.sweeps(spec));
+                all.retain(|name| derived.along() != Some(name));
                 all
             }
         }
@@ -137,12 +129,18 @@ fn check_where(
 }
 
 /// Checks a derived experiment: its source, the measure it reads, the sweeps it names.
+/// The experiments that one can be derived from: those that are run, and the derived ones before it.
+fn known_before<'a>(spec: &'a Spec, derived: &'a Derived) -> impl Iterator<Item = &'a str> {
+    let run = spec
+        .experiments
+        .iter()
+        .map(|experiment| experiment.id.as_str());
+    let before = spec.derived.iter().map(Derived::id);
+    run.chain(before.take_while(|id| *id != derived.id()))
+}
+
 fn check_derived(c: &mut Checker<'_>, spec: &Spec, derived: &Derived, path: &str) {
-    let known = || {
-        spec.experiments
-            .iter()
-            .map(|experiment| experiment.id.as_str())
-    };
+    let known = || known_before(spec, derived);
     let id = derived.experiment();
     if known().all(|run| run != id) {
         let message = format!("found {id:?}, but no experiment has this id");
@@ -412,6 +410,21 @@ fn check_figure(c: &mut Checker<'_>, spec: &Spec, figure: &Figure, path: &str) {
     }
 }
 
+/// Checks a curve that is given and not measured.
+fn check_given(c: &mut Checker<'_>, figure: &Figure, curve: &Curve, path: &str) {
+    let path = format!("{path}.given");
+    if figure.kind != FigureKind::Time {
+        c.problem(&path, "only a figure of kind \"time\" has given curves");
+    }
+    if curve.flow.is_some() || curve.link.is_some() || curve.probe.is_some() {
+        let message = "found steps beside a flow, link or probe; a curve is given or recorded";
+        c.problem(&path, message);
+    }
+    if curve.given.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+        c.problem(&path, "the times of the steps must rise");
+    }
+}
+
 fn check_curve(
     c: &mut Checker<'_>,
     spec: &Spec,
@@ -431,7 +444,9 @@ fn check_curve(
         None => source,
     };
     check_where(c, spec, source, &curve.at_point, path);
-    if figure.kind == FigureKind::Time {
+    if !curve.given.is_empty() {
+        check_given(c, figure, curve, path);
+    } else if figure.kind == FigureKind::Time {
         let (flow, link) = (curve.flow.as_ref(), curve.link.as_ref());
         check_recorded(c, source, flow, link, curve.probe.as_deref(), path);
     } else {

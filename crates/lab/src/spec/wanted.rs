@@ -48,8 +48,13 @@ pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
 
 /// The experiment that is run for one: the source of a derived one, or itself.
 fn run_for(spec: &Spec, id: String) -> String {
-    match spec.derived.iter().find(|derived| derived.id() == id) {
-        Some(derived) => derived.experiment().to_owned(),
-        None => id,
-    }
+    // A derived experiment stands behind the one it is made of, so that this ends.
+    let mut id = id.as_str();
+    let behind = spec.derived.iter().rev();
+    behind.for_each(|derived| {
+        if derived.id() == id {
+            id = derived.experiment();
+        }
+    });
+    id.to_owned()
 }

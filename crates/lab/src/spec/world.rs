@@ -51,7 +51,9 @@ pub struct Link {
     /// What is lost.
     #[serde(default)]
     pub loss: Directed<Loss>,
-    /// When the link is down: `[["10 s", "12 s"]]`.
+    /// When the link is down, in both directions: `[["10 s", "12 s"]]`, the begin included, the end not. What is offered
+    /// meanwhile is dropped; so is what waits in the queue or is being sent when it begins. What is already in the air
+    /// arrives. All of it is counted under the reason `link-down`.
     #[serde(default)]
     pub down: Vec<[Span; 2]>,
     /// What else goes wrong, for tests.

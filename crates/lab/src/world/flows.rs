@@ -8,13 +8,15 @@ use std::rc::Rc;
 
 use anabranch_sctp::Endpoint;
 use anabranch_sim::udp::{UdpSource, UdpSourceConfig};
-use anabranch_sim::{Attachment, BuildError, Family, NodeId, Seed, World, start_time};
+use anabranch_sim::{Attachment, BuildError, LinkId, NodeId, Seed, World, start_time};
 use anabranch_tcp::Ports;
 use anabranch_transport::{Nanos, Path};
 
+use super::homes;
 use super::record::Recording;
 use super::topology::{end, member_name};
 use crate::agent::inspect::Watched;
+use crate::agent::once::Once;
 use crate::agent::packets::PacketCounter;
 use crate::agent::tally::{SharedTally, Tally};
 use crate::agent::{Feed, sctp, settings, tcp, udp, workload};
@@ -115,6 +117,8 @@ pub struct Context<'a> {
     pub spec: &'a Spec,
     /// The measures to take.
     pub wanted: &'a [Metric],
+    /// The links of the world, as the spec lists them.
+    pub links: &'a [Vec<LinkId>],
     /// The run's seed.
     pub seed: Seed,
     /// Checksums are computed and verified.
@@ -154,7 +158,9 @@ pub fn attach(
         let (flow, index) = (&member.flow.name, member.index);
         let start = member.start(context.seed);
         let meters = metric::meters(context.wanted, flow, start, context.spec.world.duration.0);
-        let tally = Tally::new(meters, recording.of_flow(flow, index), recording.buffer());
+        let mut tally = Tally::new(meters, recording.of_flow(flow, index), recording.buffer());
+        tally.bins = recording.goodput_of(flow, index);
+        tally.once = metric::wants_once(context.wanted, flow).then(Once::default);
         let tally = Rc::new(RefCell::new(tally));
         attach_member(world, context, &member, &tally)?;
         if let Some(flow) = flows.iter_mut().find(|flow| flow.name == member.flow.name) {
@@ -165,7 +171,7 @@ pub fn attach(
 }
 
 /// Bytes of a full segment as the flow's window counts them.
-fn segment(flow: &Flow) -> u64 {
+pub fn segment(flow: &Flow) -> u64 {
     match &flow.transport {
         Protocol::Tcp { .. } => settings::tcp(&flow.transport).mss.into(),
         Protocol::Sctp { .. } => settings::sctp_chunk(&settings::sctp(&flow.transport)),
@@ -191,7 +197,8 @@ pub fn close(tally: &SharedTally, end: Nanos) -> Tally {
 /// Where a member lives: its nodes, its addresses, its ports, its times.
 struct Place {
     nodes: [NodeId; 2],
-    addresses: [Vec<IpAddr>; 2],
+    /// Pairs of addresses, the primary first.
+    paths: Vec<[IpAddr; 2]>,
     ports: [u16; 2],
     start: Nanos,
     stop: Option<Nanos>,
@@ -208,12 +215,12 @@ fn attach_member(
         end(topology, context.spec, &member.flow.from, member.index)?,
         end(topology, context.spec, &member.flow.to, member.index)?,
     ];
-    let addresses = nodes.map(|node| topology.addresses(node, Family::V4).collect::<Vec<_>>());
+    let paths = homes::paths(topology, context.links, context.spec, member)?;
     let start = member.start(context.seed);
     let lasts = member.flow.lasts.map(|lasts| start.saturating_add(lasts.0));
     let place = Place {
         nodes,
-        addresses,
+        paths,
         ports: member.ports(),
         start,
         stop: member.flow.stop.map(|stop| stop.0.max(start)).or(lasts),
@@ -241,17 +248,24 @@ impl Place {
 
     /// From the source's first address to the sink's first.
     fn path(&self) -> Path {
-        let first = |addresses: &Vec<IpAddr>| {
-            addresses
-                .first()
-                .copied()
-                .unwrap_or(Ipv4Addr::UNSPECIFIED.into())
-        };
-        Path::new(first(&self.addresses[0]), first(&self.addresses[1]))
+        let nowhere = [Ipv4Addr::UNSPECIFIED.into(); 2];
+        let [from, to] = self.paths.first().copied().unwrap_or(nowhere);
+        Path::new(from, to)
+    }
+
+    /// The addresses of one end, the primary path's first, each once.
+    fn addresses(&self, end: usize) -> Vec<IpAddr> {
+        let mut addresses: Vec<IpAddr> = Vec::with_capacity(self.paths.len());
+        for path in &self.paths {
+            if !addresses.contains(&path[end]) {
+                addresses.push(path[end]);
+            }
+        }
+        addresses
     }
 }
 
-/// Whether a measure asks for this flow's delays, so that its messages must be known apart.
+/// Whether a measure asks for this flow's delays, so that its messages must say when they were offered.
 fn wants_delay(context: &Context<'_>, flow: &Flow) -> bool {
     context.wanted.iter().any(|metric| {
         matches!(metric, Metric::MeanOneWayDelay { flow: name } if validate::member(name).0 == flow.name)
@@ -320,7 +334,6 @@ fn attach_sctp(
 ) -> Result<(), BuildError> {
     let Protocol::Sctp {
         unordered,
-        multihomed,
         reading_rate,
         ..
     } = member.flow.transport
@@ -337,14 +350,13 @@ fn attach_sctp(
             .for_each(|word| word.copy_from_slice(&rng.bits().to_le_bytes()));
         secret
     };
-    let homes = if multihomed { usize::MAX } else { 1 };
-    let remote: Vec<IpAddr> = place.addresses[1].iter().copied().take(homes).collect();
+    let remote = place.addresses(1);
     let (mut near, mut far) = (config.clone(), config.clone());
-    if multihomed {
-        near.addresses.clone_from(&place.addresses[0]);
-        far.addresses.clone_from(&place.addresses[1]);
+    if !member.flow.paths.is_empty() || place.paths.len() > 1 {
+        near.addresses = place.addresses(0);
+        far.addresses.clone_from(&remote);
     }
-    let stamped = wants_delay(context, member.flow);
+    let stamped = wants_delay(context, member.flow) || tally.borrow().once.is_some();
     let unpaced = matches!(member.flow.workload, Workload::Bulk { .. });
     let message = settings::sctp_chunk(&config) - settings::DATA_HEADER;
     let source_config = sctp::SourceConfig {

@@ -6,6 +6,7 @@ use anabranch_sim::{BuildError, Direction, LinkId, LinkProbe, LinkProbes, LinkSa
 use anabranch_transport::{Probe, time};
 use parquet::errors::ParquetError;
 
+use crate::agent::bins::Bins;
 use crate::agent::tally::{Recorded, SampleBuffer};
 use crate::model::SeriesSample;
 use crate::series::SeriesKey;
@@ -85,6 +86,23 @@ impl Recording {
             }
         }
         recorded
+    }
+
+    /// The goodput series of a flow's member.
+    pub fn goodput_of(&mut self, flow: &str, member: u32) -> Vec<Bins> {
+        let mut all = Vec::new();
+        for record in self.records.clone() {
+            let named = record.flow.as_deref().map(validate::member);
+            let meant = named.is_some_and(|(group, index)| {
+                group == flow && index.is_none_or(|index| index == member)
+            });
+            if meant && record.probes.iter().any(|name| name == validate::GOODPUT) {
+                let key = self.key(flow, member, validate::GOODPUT);
+                let width = record.bin.map_or(BIN, |bin| bin.0);
+                all.push(Bins::new(width, record.window, key));
+            }
+        }
+        all
     }
 
     /// Turns the probes of links on.

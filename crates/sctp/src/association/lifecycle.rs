@@ -12,10 +12,12 @@ use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event};
+use crate::heartbeat::Verifying;
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;
 use crate::rx::Receiver;
 use crate::state::{CookieWait, Retry, State};
+use crate::stats::ControlStatistics;
 use crate::tx::Sender;
 
 /// What the handshake settled about the peer.
@@ -27,6 +29,8 @@ pub(crate) struct Terms {
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
     pub(crate) addresses: Vec<IpAddr>,
+    /// Both ends offered RSCTP.
+    pub(crate) rsctp: bool,
 }
 
 impl Terms {
@@ -38,6 +42,7 @@ impl Terms {
             outbound_streams: cookie.outbound_streams,
             inbound_streams: cookie.inbound_streams,
             addresses: cookie.peer_addresses.clone(),
+            rsctp: cookie.rsctp,
         }
     }
 }
@@ -138,6 +143,11 @@ impl Association {
             replies: VecDeque::new(),
             parting: None,
             error_count: 0,
+            data_path: PathId(0),
+            known_primary: PathId(0),
+            rsctp: None,
+            verifying: Verifying::default(),
+            control: ControlStatistics::default(),
             addresses_changed: true,
             readable_told: false,
             final_sent: None,
@@ -173,6 +183,7 @@ impl Association {
             }
         }
         self.addresses_changed = true;
+        self.settle_rsctp(terms.rsctp);
     }
 
     /// Keeps what the user has not read of the peer's former life, up to the size of the receive buffer: a peer that
@@ -233,6 +244,8 @@ impl Association {
             .path;
         // Congestion state and MTU of every path begin again, and so do its errors.
         self.paths = Paths::new(&self.config, first, PathState::Active);
+        self.data_path = PathId(0);
+        self.known_primary = PathId(0);
         self.tx = Sender::new(&self.config, cookie.local_initial_tsn);
         self.adopt(local, &Terms::of_cookie(cookie));
         self.sack_path = PathId(0);
@@ -291,6 +304,15 @@ impl Association {
             .record_error(now, path, &self.config, &mut self.trace)
         {
             self.tell_path(path);
+            self.on_path_worse(path);
+        }
+    }
+
+    /// The path became potentially failed or inactive: the first is probed at once (RFC 7829 §3), the other where the
+    /// profile says so.
+    fn on_path_worse(&mut self, path: PathId) {
+        if self.state.probes_paths() {
+            self.probe_again(path);
         }
     }
 
@@ -318,6 +340,13 @@ impl Association {
         if self.paths.record_answer(now, path, &mut self.trace) || confirmed {
             self.tell_path(path);
         }
+    }
+
+    /// Whether `path` is active, or no path is: where errors of active paths alone count for the association, those of
+    /// the last resort do, too, lest it outlive its peer.
+    pub(crate) fn is_active_or_none_is(&self, path: PathId) -> bool {
+        let active = |state| state == PathState::Active;
+        active(self.paths.get(path).state) || !self.paths.iter().any(|(_, it)| active(it.state))
     }
 
     /// The timeout of `path` doubles (RFC 9260 §6.3.3 E2).

@@ -13,6 +13,7 @@ use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event, Violation};
 use crate::handshake::Offer;
 use crate::path::PathId;
+use crate::profile::Counts;
 use crate::rx::DataOutcome;
 use crate::state::{CookieEchoed, CookieWait, Retry, State};
 use crate::tx::SackOutcome;
@@ -96,6 +97,7 @@ impl Association {
             }
             self.repeat_shutdown();
         }
+        self.note_data_path(now);
         self.tell_readable();
         self.advance_shutdown(now);
     }
@@ -124,7 +126,7 @@ impl Association {
             Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack, discards),
             Chunk::CookieEcho(_) => discards.count(Discard::Unexpected),
             Chunk::CookieAck => self.on_cookie_ack(now, discards),
-            Chunk::Heartbeat(heartbeat) => self.on_heartbeat(path, heartbeat.info, discards),
+            Chunk::Heartbeat(heartbeat) => self.on_heartbeat(now, path, heartbeat.info, discards),
             Chunk::HeartbeatAck(ack) => self.on_heartbeat_ack(now, ack.info, discards),
             Chunk::Abort(abort) => self.on_abort(&abort.causes),
             Chunk::Error(error) => self.on_error(now, &error.causes, discards),
@@ -143,11 +145,13 @@ impl Association {
     /// DATA (RFC 9260 §6.2).
     fn on_data(&mut self, now: Nanos, path: Path, data: Data, discards: &mut Discards) {
         let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
-        let rx = match &mut self.rx {
-            Some(rx) if self.state.receives_data() => rx,
-            _ => return discards.count(Discard::Unexpected),
-        };
+        if self.rx.is_none() || !self.state.receives_data() {
+            return discards.count(Discard::Unexpected);
+        }
+        let from = self.paths.verified(from);
         self.sack_path = from;
+        self.meter_data(path, Counts::PaddedChunk.bytes(data.user_data.len()));
+        let Some(rx) = &mut self.rx else { return };
         let (tsn, stream_id) = (data.tsn, data.stream_id);
         match rx.handle_data(now, data, from, &mut self.trace) {
             DataOutcome::NewData => {}
@@ -234,6 +238,7 @@ impl Association {
         if action.report
             && let Some(to) = self.paths.find(path.remote)
         {
+            let to = self.paths.verified(to);
             let chunk = raw
                 .whole()
                 .slice(..raw.whole().len().min(MAX_REPORTED_CHUNK));
@@ -297,6 +302,7 @@ impl Association {
             outbound_streams: self.config.outbound_streams.min(offer.inbound_streams),
             inbound_streams: self.config.inbound_streams.min(offer.outbound_streams),
             addresses: offer.addresses,
+            rsctp: offer.rsctp && self.config.profile.rsctp,
         };
         self.adopt(path.local, &terms);
         self.error_count = 0;
@@ -324,9 +330,18 @@ impl Association {
     }
 
     /// HEARTBEAT: answered to where it came from (RFC 9260 §8.3).
-    fn on_heartbeat(&mut self, path: Path, info: bytes::Bytes, discards: &mut Discards) {
+    fn on_heartbeat(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        info: bytes::Bytes,
+        discards: &mut Discards,
+    ) {
         match self.paths.find(path.remote) {
-            Some(to) if self.rx.is_some() => self.reply(Reply::HeartbeatAck { to, info }, discards),
+            Some(to) if self.rx.is_some() => {
+                let info = self.answer_info(now, path, info);
+                self.reply(Reply::HeartbeatAck { to, info }, discards);
+            }
             _ => discards.count(Discard::Unexpected),
         }
     }
@@ -396,8 +411,9 @@ impl Association {
             .collect()
     }
 
-    /// The path to `remote`, or the primary.
+    /// The path to `remote`, or the primary, where replies go: never to an address that is not verified.
     pub(crate) fn path_to(&self, remote: std::net::IpAddr) -> PathId {
-        self.paths.find(remote).unwrap_or(self.paths.primary())
+        let path = self.paths.find(remote);
+        self.paths.verified(path.unwrap_or(self.paths.primary()))
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::Association;
 use crate::event::CloseReason;
 use crate::path::PathId;
+use crate::profile::AssociationErrors;
 use crate::state::State;
 use crate::tx::T3Outcome;
 
@@ -79,6 +80,7 @@ impl Association {
         {
             self.handle_heartbeat_timeout(now);
         }
+        self.note_data_path(now);
     }
 
     /// T1-init, T1-cookie (RFC 9260 §5.1), T2-shutdown and T5-shutdown-guard (§9.2).
@@ -144,8 +146,12 @@ impl Association {
             if outcome != (T3Outcome::Marked { count_error: true }) {
                 continue;
             }
+            let counts = self.config.profile.association_errors == AssociationErrors::PathInUse
+                || self.is_active_or_none_is(path);
             self.count_path_error(now, path);
-            self.count_association_error();
+            if counts {
+                self.count_association_error();
+            }
             if self.is_closed() {
                 return;
             }

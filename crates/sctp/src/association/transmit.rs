@@ -1,6 +1,7 @@
 //! What goes out: control chunks first, then the SACK, then DATA (RFC 9260 §6.10).
 
-use anabranch_transport::{Nanos, Transmit};
+use anabranch_transport::{Nanos, Probe, Transmit};
+use anabranch_wire::Encode;
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{
     Abort, CookieAck, CookieEcho, ErrorChunk, Heartbeat, HeartbeatAck, Shutdown, ShutdownAck,
@@ -12,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::{Association, Parting, Reply};
 use crate::handshake::{self, Own};
-use crate::path::PathId;
+use crate::path::{PathId, PathState, mtu};
 use crate::state::State;
 
 impl Association {
@@ -24,7 +25,7 @@ impl Association {
         loop {
             let data = self.data_destination(now);
             let Some(path) = self.next_control_destination().or(data) else {
-                let path = self.heartbeat_due()?;
+                let path = self.heartbeat_due(now)?;
                 return Some(self.write_heartbeat(now, path, out));
             };
             if matches!(self.state, State::CookieWait(_)) {
@@ -81,10 +82,6 @@ impl Association {
             .or_else(|| self.sack_due().then_some(self.sack_path))
     }
 
-    fn sack_due(&self) -> bool {
-        self.rx.as_ref().is_some_and(|rx| rx.sack_due())
-    }
-
     fn may_send_data(&self) -> bool {
         self.state.sends_data()
     }
@@ -100,10 +97,8 @@ impl Association {
         let limit = self.paths.get(path).max_packet;
         let mut packet = PacketBuilder::new(out, self.header(self.peer_tag), limit);
         let echoed = self.push_cookie_echo(now, path, &mut packet);
-        if self.cookie_ack == Some(path) && packet.push(&CookieAck).is_ok() {
-            self.cookie_ack = None;
-        }
-        self.push_replies(path, &mut packet);
+        self.push_cookie_ack(now, path, &mut packet);
+        self.push_replies(now, path, &mut packet);
         self.push_sack(now, path, data, &mut packet);
         self.push_shutdown(now, path, &mut packet);
         let data = if echoed && self.config.data_with_cookie_echo {
@@ -112,8 +107,12 @@ impl Association {
             data
         };
         if data == Some(path) {
-            self.tx
+            let chunks = self
+                .tx
                 .fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
+            if chunks > 0 {
+                self.note_data_sent();
+            }
         }
         if packet.is_empty() {
             0
@@ -155,8 +154,43 @@ impl Association {
         true
     }
 
-    fn push_replies(&mut self, path: PathId, packet: &mut PacketBuilder<'_>) {
+    /// COOKIE ACK, and beside it a HEARTBEAT if the address is not verified (RFC 9260 §5.4).
+    fn push_cookie_ack(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
+        if self.cookie_ack != Some(path) || packet.push(&CookieAck).is_err() {
+            return;
+        }
+        self.cookie_ack = None;
+        if self.paths.get(path).state == PathState::Unconfirmed {
+            let info = self.send_heartbeat(now, path);
+            let heartbeat = Heartbeat { info };
+            // Two small chunks fit any packet.
+            if packet.push(&heartbeat).is_ok() {
+                self.count_heartbeat(now, path, heartbeat.encoded_len());
+            }
+        }
+    }
+
+    /// Counts a HEARTBEAT sent: so many bytes, with all headers if it went alone.
+    fn count_heartbeat(&mut self, now: Nanos, path: PathId, bytes: usize) {
+        self.control.heartbeats += 1;
+        self.count_heartbeat_bytes(now, path, bytes);
+    }
+
+    fn count_heartbeat_bytes(&mut self, now: Nanos, path: PathId, bytes: usize) {
+        self.control.heartbeat_bytes += bytes as u64;
+        self.trace
+            .record(now, Probe::HeartbeatBytes, path.0.into(), bytes as f64);
+    }
+
+    /// Bytes of the headers before the first chunk of a packet to `path`.
+    fn headers(&self, path: PathId) -> usize {
+        let remote = self.paths.get(path).path.remote;
+        mtu::ip_header(remote) + self.config.encapsulation + mtu::COMMON_HEADER
+    }
+
+    fn push_replies(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
         while let Some(reply) = self.replies.front() {
+            let alone = packet.is_empty();
             let pushed = match reply {
                 Reply::HeartbeatAck { to, info } if *to == path => {
                     packet.push(&HeartbeatAck { info: info.clone() })
@@ -169,7 +203,13 @@ impl Association {
             if pushed.is_err() && !packet.is_empty() {
                 return;
             }
-            self.replies.pop_front();
+            let sent = self.replies.pop_front().filter(|_| pushed.is_ok());
+            if let Some(Reply::HeartbeatAck { info, .. }) = sent {
+                let headers = if alone { self.headers(path) } else { 0 };
+                let bytes = headers + HeartbeatAck { info }.encoded_len();
+                self.control.heartbeat_acks += 1;
+                self.count_heartbeat_bytes(now, path, bytes);
+            }
         }
     }
 
@@ -242,6 +282,8 @@ impl Association {
         );
         let _ = packet.push(&Heartbeat { info });
         let len = packet.finish(self.config.checksum);
+        let headers = self.headers(path) - mtu::COMMON_HEADER;
+        self.count_heartbeat(now, path, headers + len);
         self.transmit(path, len)
     }
 

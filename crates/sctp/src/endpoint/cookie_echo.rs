@@ -124,8 +124,9 @@ impl Endpoint {
         let random = self.random.fork();
         let mut association =
             Association::accepted(Arc::clone(&self.config), cookie, arrival.path, random);
+        association.paths.set_udp_port(arrival.udp_port);
         association.establish(arrival.now);
-        association.cookie_ack = Some(association.path_to(arrival.path.remote));
+        association.acknowledge_cookie(arrival.path.remote);
         Some(self.table.insert(Box::new(association)).slot)
     }
 
@@ -155,6 +156,7 @@ impl Endpoint {
                 self.table.detach(slot);
                 let association = self.table.get_mut(slot)?;
                 association.restart(arrival.now, cookie, arrival.path.local);
+                association.paths.set_udp_port(arrival.udp_port);
             }
             Action::PeerBeganAnew => {
                 association.adopt(arrival.path.local, &Terms::of_cookie(cookie));
@@ -167,7 +169,10 @@ impl Endpoint {
             }
         }
         let association = self.table.get_mut(slot)?;
-        association.cookie_ack = Some(association.path_to(arrival.path.remote));
+        association
+            .paths
+            .follow_udp_port(arrival.path.remote, arrival.udp_port);
+        association.acknowledge_cookie(arrival.path.remote);
         Some(slot)
     }
 }
@@ -182,6 +187,12 @@ impl Association {
             let causes = Causes::of(&[Cause::CookieReceivedWhileShuttingDown]);
             self.reply(Reply::Error { to, causes }, discards);
         }
+    }
+
+    /// COOKIE ACK to where the COOKIE ECHO came from, verified or not: the path it would take else may be the one that lost
+    /// the COOKIE ECHO before. It then shares its packet with a HEARTBEAT (RFC 9260 §5.4).
+    fn acknowledge_cookie(&mut self, source: std::net::IpAddr) {
+        self.cookie_ack = self.paths.find(source).or(Some(self.paths.primary()));
     }
 
     fn is_being_set_up(&self) -> bool {

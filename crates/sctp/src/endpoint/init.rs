@@ -26,6 +26,9 @@ enum Collision {
     ShutdownAck,
     /// It lists addresses that the association does not have.
     NewAddresses(Vec<IpAddr>),
+    /// It came from another UDP port than this one, which the association's packets come from. No tag shows that its sender
+    /// is the peer, so it must not move the association there (draft-tuexen-tsvwg-sctp-udp-encaps-cons §4).
+    NewUdpPort(u16),
 }
 
 impl Endpoint {
@@ -60,7 +63,7 @@ impl Endpoint {
         let Some(association) = self.table.get_mut(slot) else {
             return;
         };
-        match collision(association, &offer, arrival.path.remote) {
+        match collision(association, &offer, &arrival) {
             Collision::SameTag(tie_tags) => {
                 let own = Own {
                     tag: association.local_tag,
@@ -86,6 +89,14 @@ impl Endpoint {
                 let addresses: Vec<_> = addresses.into_iter().map(Parameter::address).collect();
                 let cause = Cause::RestartWithNewAddresses {
                     addresses: Parameters::of(&addresses),
+                };
+                self.refuse_init(arrival, offer.initiate_tag, &[cause]);
+            }
+            Collision::NewUdpPort(current) => {
+                self.discards.count(Discard::RestartNewPort);
+                let cause = Cause::RestartWithNewUdpPort {
+                    current,
+                    new: arrival.udp_port,
                 };
                 self.refuse_init(arrival, offer.initiate_tag, &[cause]);
             }
@@ -144,6 +155,7 @@ impl Endpoint {
             inbound_streams: own.inbound_streams.min(offer.outbound_streams),
             path: arrival.path,
             peer_addresses: offer.addresses.clone(),
+            rsctp: offer.rsctp && self.config.profile.rsctp,
         };
         let sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
         let own = Own {
@@ -155,13 +167,15 @@ impl Endpoint {
             own,
             arrival.path.remote,
             sealed,
-            &offer.unrecognized,
+            offer,
         ));
         self.answer(arrival, offer.initiate_tag, &[&ack]);
     }
 }
 
-fn collision(association: &Association, offer: &Offer, source: IpAddr) -> Collision {
+fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Collision {
+    let source = arrival.path.remote;
+    let known_port = association.paths.udp_port_to(source);
     let new = association.lacks_any(&offer.addresses);
     match association.state {
         // The peer's addresses are not all known yet, so none can be new (§5.2.1). But our tag is told to nobody but those
@@ -171,6 +185,7 @@ fn collision(association: &Association, offer: &Offer, source: IpAddr) -> Collis
         }
         State::CookieWait(_) => Collision::NewTag(TieTags::NONE),
         State::ShutdownAckSent(_) => Collision::ShutdownAck,
+        _ if known_port != arrival.udp_port => Collision::NewUdpPort(known_port),
         _ if !new.is_empty() => Collision::NewAddresses(new),
         State::CookieEchoed(_) => Collision::SameTag(association.tie_tags),
         _ => Collision::NewTag(association.tie_tags),

@@ -29,6 +29,8 @@ pub(crate) struct Offer {
     /// The packet's source first, then what was listed; unicast, each once, at most [`MAX_PEER_ADDRESSES`].
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) cookie: Option<Bytes>,
+    /// The peer speaks RSCTP.
+    pub(crate) rsctp: bool,
     /// The longer life asked for, milliseconds.
     pub(crate) cookie_preservative: Option<u32>,
     /// Unrecognised parameters that ask to be reported, whole.
@@ -85,6 +87,7 @@ impl Offer {
             initial_tsn: init.initial_tsn,
             addresses: vec![source],
             cookie: None,
+            rsctp: false,
             cookie_preservative: None,
             unrecognized: Vec::new(),
         };
@@ -109,6 +112,8 @@ impl Offer {
             Parameter::Ipv4Address(address) => self.add_address(address.into(), source),
             Parameter::Ipv6Address(address) => self.add_address(address.into(), source),
             Parameter::StateCookie(cookie) => self.cookie = Some(cookie),
+            // An endpoint that does not offer it itself takes no notice, as one that does not know it.
+            Parameter::Rsctp => self.rsctp = true,
             Parameter::CookiePreservative(increment) => self.cookie_preservative = Some(increment),
             Parameter::HostNameAddress(name) => {
                 return Err(OfferError::HostName(host_name_parameter(name)));

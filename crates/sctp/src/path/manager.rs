@@ -3,15 +3,16 @@
 use std::net::IpAddr;
 
 use anabranch_congestion::estimator::PathEstimator;
-use anabranch_congestion::{AckSample, CongestionControl};
+use anabranch_congestion::receiver_estimate::ReceiverEstimate;
+use anabranch_congestion::{AckSample, CongestionControl, Feedback};
 use anabranch_transport::{Nanos, Path, Probe, Trace};
 use anabranch_wire::serial::Tsn;
 
-use super::mtu;
 use super::rto::RtoEstimator;
+use super::{SwitchRules, mtu};
 use crate::config::Config;
 use crate::heartbeat::Heartbeat;
-use crate::profile::{IdleDecay, RetransmissionPath};
+use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
 
 /// Which of an association's paths; small and dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +28,8 @@ pub enum PathState {
     Unconfirmed,
     /// In use.
     Active,
+    /// More errors in a row than PFMR: probed, and used only where no path is active (RFC 7829 §3).
+    PotentiallyFailed,
     /// More errors in a row than Path.Max.Retrans (RFC 9260 §8.2).
     Inactive,
 }
@@ -37,6 +40,7 @@ impl PathState {
         match self {
             PathState::Inactive => 0.0,
             PathState::Active => 1.0,
+            PathState::PotentiallyFailed => 2.0,
             PathState::Unconfirmed => 3.0,
         }
     }
@@ -47,6 +51,8 @@ impl PathState {
 pub struct PathEntry {
     /// The pair of addresses.
     pub path: Path,
+    /// The peer's UDP port, where packets go inside UDP (RFC 6951 §5.1); 0: right above IP.
+    pub udp_port: u16,
     /// Whether it may carry data.
     pub state: PathState,
     /// Errors in a row (RFC 9260 §8.2).
@@ -57,6 +63,10 @@ pub struct PathEntry {
     pub cc: Box<dyn CongestionControl>,
     /// What is learnt of the rate here, where it is asked for.
     pub estimator: Option<Box<dyn PathEstimator>>,
+    /// What the receiver reports of this path, where it speaks RSCTP.
+    pub receiver: ReceiverEstimate,
+    /// DATA put on this path so far.
+    pub(crate) carried: Carried,
     /// The least round-trip time of DATA here, once measured.
     pub rtt_min: Option<Nanos>,
     /// Bytes in flight here, as the profile counts them; without chunks marked for retransmission.
@@ -67,7 +77,8 @@ pub struct PathEntry {
     pub max_packet: usize,
     /// When T3-rtx expires; `None` while stopped.
     pub t3_deadline: Option<Nanos>,
-    /// When DATA was last sent here.
+    /// When DATA was last sent here for the first time: what a round trip can be measured by. A path that carries
+    /// retransmissions only is idle (RFC 9260 §8.3).
     pub last_sent: Nanos,
     /// HEARTBEAT's bookkeeping.
     pub(crate) heartbeat: Heartbeat,
@@ -81,15 +92,36 @@ pub struct PathEntry {
     pub(crate) decay_at: Option<Nanos>,
 }
 
+/// DATA sent over a path since the association began, first and again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Carried {
+    /// Modulo 2^32.
+    pub(crate) chunks: u32,
+    /// Whole chunks with header and padding.
+    pub(crate) bytes: u64,
+}
+
+impl Carried {
+    /// A chunk with `user_data` bytes goes out.
+    #[inline]
+    pub(crate) fn count(&mut self, user_data: usize) {
+        self.chunks = self.chunks.wrapping_add(1);
+        self.bytes += Counts::PaddedChunk.bytes(user_data);
+    }
+}
+
 impl PathEntry {
     fn new(config: &Config, path: Path, state: PathState) -> Self {
         Self {
             path,
+            udp_port: 0,
             state,
             error_count: 0,
             rto: RtoEstimator::new(config.rto_initial(), config.rto_min, config.rto_max),
             cc: config.new_congestion_control(path.remote),
             estimator: config.new_path_estimator(),
+            receiver: ReceiverEstimate::new(config.profile.rsctp_loss_gain.0),
+            carried: Carried::default(),
             rtt_min: None,
             flightsize: 0,
             marked_bytes: 0,
@@ -135,6 +167,25 @@ impl PathEntry {
         }
     }
 
+    /// Hands the receiver's report to the congestion control.
+    pub(crate) fn feed_back(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        feedback: &Feedback,
+        trace: &mut Trace,
+    ) {
+        let before = (self.cc.cwnd(), self.cc.ssthresh());
+        self.cc.on_feedback(now, feedback);
+        let after = (self.cc.cwnd(), self.cc.ssthresh());
+        if after.0 != before.0 {
+            trace.record(now, Probe::Cwnd, id.0.into(), after.0 as f64);
+        }
+        if after.1 != before.1 {
+            trace.record(now, Probe::Ssthresh, id.0.into(), after.1 as f64);
+        }
+    }
+
     /// Whether cwnd lets another packet go (RFC 9260 §6.1 B): it may be exceeded by less than a packet.
     pub(crate) fn has_room(&self) -> bool {
         let limit = if self.one_packet_in_flight {
@@ -175,6 +226,13 @@ pub struct Paths {
     /// The least that any path's packets hold.
     max_user_data: usize,
     retransmission: RetransmissionPath,
+    dormant: DormantPath,
+    /// PFMR, where paths can be potentially failed.
+    pf_max_retrans: Option<u32>,
+    /// RSCTP's rules, once it is spoken.
+    pub(crate) switch_rules: Option<SwitchRules>,
+    /// The UDP port of paths whose own was not seen yet.
+    udp_port: u16,
 }
 
 impl Paths {
@@ -189,6 +247,13 @@ impl Paths {
             entries: vec![entry],
             primary: PathId(0),
             retransmission: config.profile.retransmission_path,
+            dormant: config.profile.dormant_path,
+            pf_max_retrans: config
+                .profile
+                .potentially_failed
+                .then_some(config.pf_max_retrans),
+            switch_rules: None,
+            udp_port: 0,
         }
     }
 
@@ -200,7 +265,8 @@ impl Paths {
         if self.entries.len() == Self::MOST {
             return None;
         }
-        let entry = PathEntry::new(config, path, state);
+        let mut entry = PathEntry::new(config, path, state);
+        entry.udp_port = self.udp_port;
         self.max_user_data = self.max_user_data.min(entry.max_user_data());
         self.entries.push(entry);
         Some(PathId(self.entries.len() as u8 - 1))
@@ -242,6 +308,32 @@ impl Paths {
             .map(|index| PathId(index as u8))
     }
 
+    /// Packets go inside UDP to this port of the peer's, on every path; 0: right above IP (RFC 6951 §5.1).
+    pub fn set_udp_port(&mut self, udp_port: u16) {
+        self.udp_port = udp_port;
+        for entry in &mut self.entries {
+            entry.udp_port = udp_port;
+        }
+    }
+
+    /// A packet whose verification tag fits came from `remote` and this UDP port: answers go there from now on
+    /// (RFC 6951 §5.4).
+    pub fn follow_udp_port(&mut self, remote: IpAddr, udp_port: u16) {
+        if let Some(entry) = self
+            .entries
+            .iter_mut()
+            .find(|entry| entry.path.remote == remote)
+        {
+            entry.udp_port = udp_port;
+        }
+    }
+
+    /// The peer's UDP port at `remote`; 0: right above IP.
+    pub fn udp_port_to(&self, remote: IpAddr) -> u16 {
+        self.find(remote)
+            .map_or(self.udp_port, |id| self.get(id).udp_port)
+    }
+
     /// Number of paths.
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -268,10 +360,11 @@ impl Paths {
             .map(|(index, entry)| (PathId(index as u8), entry))
     }
 
-    /// Where new data goes: the primary while it is not inactive, else the next active path (RFC 9260 §6.4.1).
+    /// Where new data goes: the primary while it is neither inactive nor potentially failed, else the next active path
+    /// (RFC 9260 §6.4.1, RFC 7829 §3).
     pub fn choose_for_new_data(&self) -> PathId {
         match self.get(self.primary).state {
-            PathState::Inactive => self.alternate_to(self.primary),
+            PathState::Inactive | PathState::PotentiallyFailed => self.alternate_to(self.primary),
             PathState::Active | PathState::Unconfirmed => self.primary,
         }
     }
@@ -290,17 +383,51 @@ impl Paths {
         }
     }
 
-    /// The next active path after `id` in turn; `id` itself if there is none.
+    /// The next active path after `id` in turn; else `id` if that is active; else, of those potentially failed, the one
+    /// with the fewest errors (RFC 7829 §3). While all are inactive, what the profile says.
     pub fn alternate_to(&self, id: PathId) -> PathId {
         let count = self.entries.len();
-        (1..count)
-            .map(|step| PathId(((usize::from(id.0) + step) % count) as u8))
-            .find(|other| self.get(*other).state == PathState::Active)
-            .unwrap_or(id)
+        let in_turn = (1..=count).map(|step| PathId(((usize::from(id.0) + step) % count) as u8));
+        let is = |id: PathId, state| self.get(id).state == state;
+        in_turn
+            .clone()
+            .find(|&other| is(other, PathState::Active))
+            .or_else(|| {
+                in_turn
+                    .filter(|&other| is(other, PathState::PotentiallyFailed))
+                    .min_by_key(|&other| self.get(other).error_count)
+            })
+            .unwrap_or_else(|| self.when_dormant(id))
     }
 
-    /// An error on `id`: a timeout of T3-rtx or of a HEARTBEAT (RFC 9260 §8.2). True if the path has now become
-    /// inactive. The association's own count (§8.1) is kept by its owner.
+    fn when_dormant(&self, id: PathId) -> PathId {
+        match self.dormant {
+            DormantPath::Last => id,
+            DormantPath::Primary => self.primary,
+            DormantPath::Hop => {
+                let hop = PathId(((usize::from(id.0) + 1) % self.entries.len()) as u8);
+                // An address that nobody has verified gets no data (RFC 9260 §5.4).
+                if self.get(hop).state == PathState::Unconfirmed {
+                    id
+                } else {
+                    hop
+                }
+            }
+        }
+    }
+
+    /// `id`, or if its address is not verified the path that new data takes: but for HEARTBEAT and its answer, nothing
+    /// goes to an address that may not be the peer's (RFC 9260 §5.4).
+    pub fn verified(&self, id: PathId) -> PathId {
+        match self.get(id).state {
+            PathState::Unconfirmed => self.choose_for_new_data(),
+            _ => id,
+        }
+    }
+
+    /// An error on `id`: a timeout of T3-rtx or of a HEARTBEAT (RFC 9260 §8.2). True if that changed the path's state.
+    /// The primary gives its office away after more errors than PSMR, if another path is active (RFC 7829 §5). The
+    /// association's own count (§8.1) is kept by its owner.
     pub fn record_error(
         &mut self,
         now: Nanos,
@@ -308,27 +435,42 @@ impl Paths {
         config: &Config,
         trace: &mut Trace,
     ) -> bool {
+        let pf_max_retrans = self.pf_max_retrans;
         let entry = self.get_mut(id);
         entry.error_count = entry.error_count.saturating_add(1);
-        let failed =
-            entry.error_count > config.path_max_retrans && entry.state != PathState::Inactive;
-        if failed {
-            entry.state = PathState::Inactive;
-            trace.record(
-                now,
-                Probe::PathState,
-                id.0.into(),
-                PathState::Inactive.code(),
-            );
+        let (errors, before) = (entry.error_count, entry.state);
+        let state = match before {
+            PathState::Inactive => PathState::Inactive,
+            _ if errors > config.path_max_retrans => PathState::Inactive,
+            PathState::Active if pf_max_retrans.is_some_and(|most| errors > most) => {
+                PathState::PotentiallyFailed
+            }
+            state => state,
+        };
+        entry.state = state;
+        if state != before {
+            trace.record(now, Probe::PathState, id.0.into(), state.code());
         }
-        failed
+        let spent = config
+            .primary_switch_max_retrans
+            .is_some_and(|most| errors > most);
+        if spent && id == self.primary {
+            let other = self.alternate_to(id);
+            if self.get(other).state == PathState::Active {
+                self.primary = other;
+            }
+        }
+        state != before
     }
 
     /// `id` answered: its errors are forgotten (RFC 9260 §8.2, §8.3). True if the path has now become active again.
     pub fn record_answer(&mut self, now: Nanos, id: PathId, trace: &mut Trace) -> bool {
         let entry = self.get_mut(id);
         entry.error_count = 0;
-        let back = entry.state == PathState::Inactive;
+        let back = matches!(
+            entry.state,
+            PathState::Inactive | PathState::PotentiallyFailed
+        );
         if back {
             entry.state = PathState::Active;
             trace.record(now, Probe::PathState, id.0.into(), PathState::Active.code());

@@ -9,11 +9,15 @@ pub const DATA_HEADER: usize = 16;
 /// The least that an IPv4 host must be able to receive less headers; a smaller MTU is taken as this.
 const LEAST_MTU: usize = 128;
 
+/// Bytes of the IP header of packets to `remote`, without options or extensions.
+pub const fn ip_header(remote: IpAddr) -> usize {
+    if remote.is_ipv6() { 40 } else { 20 }
+}
+
 /// The largest SCTP packet (common header and chunks) within `mtu` bytes of IP packet to `remote`, with
 /// `encapsulation` bytes between IP and SCTP. A multiple of 4.
 pub fn max_packet(mtu: usize, remote: IpAddr, encapsulation: usize) -> usize {
-    let ip = if remote.is_ipv6() { 40 } else { 20 };
-    (mtu.clamp(LEAST_MTU, 65535) - ip - encapsulation.min(LEAST_MTU / 4)) & !3
+    (mtu.clamp(LEAST_MTU, 65535) - ip_header(remote) - encapsulation.min(LEAST_MTU / 4)) & !3
 }
 
 /// The largest DATA chunk in a packet of `max_packet` bytes, header included (PMDCS).

@@ -11,7 +11,7 @@ fn every_switch_of_every_profile_survives_being_shown_and_set() {
         };
         for switch in Profile::SWITCHES {
             assert!(
-                switch.clause.starts_with("RFC ")
+                (switch.clause.starts_with("RFC ") || switch.clause.starts_with("ho2008 §"))
                     && !switch.about.is_empty()
                     && !switch.allowed.is_empty()
             );
@@ -54,6 +54,22 @@ fn values_read_as_people_write_them() {
     }
     profile.set("initial_cwnd", "10").expect("units");
     assert_eq!(profile.initial_cwnd, InitialCwnd::Units(10));
+    for (switch, bad) in [
+        ("binomial_k", "0.3"),
+        ("binomial_l", "9"),
+        ("binomial_alpha", "0"),
+        ("binomial_beta", "1.5"),
+        ("rsctp_beta", "NaN"),
+    ] {
+        assert!(profile.set(switch, bad).is_err(), "{switch} = {bad}");
+    }
+    profile.set("binomial_k", "1").expect("an exponent");
+    profile.set("binomial_l", "0").expect("an exponent");
+    assert_eq!(profile.binomial_parameters(), BinomialParameters::IIAD);
+    assert_eq!(
+        Profile::ns2().binomial_parameters(),
+        BinomialParameters::SQRT
+    );
     assert!(Profile::by_name("rfc793").is_none());
 }
 

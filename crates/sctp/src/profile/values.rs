@@ -1,5 +1,7 @@
 //! What a switch can be set to.
 
+use anabranch_congestion::binomial::Exponent;
+use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
 use anabranch_congestion::sctp_newreno::UnfilledCredit;
 use anabranch_transport::{Nanos, time};
 
@@ -58,8 +60,67 @@ pub enum RetransmissionPath {
     /// Another active path after a timeout, the same after a fast retransmit.
     AlternateOnTimeout,
 }
-spelled!(RetransmissionPath: RetransmissionPath::Same = "same", RetransmissionPath::Alternate = "alternate",
-    RetransmissionPath::AlternateOnTimeout = "alternate_on_timeout");
+spelled!(RetransmissionPath: RetransmissionPath::Same = "same_path", RetransmissionPath::Alternate = "alternate_path",
+    RetransmissionPath::AlternateOnTimeout = "alternate_after_timeout");
+
+/// See [`Profile::dormant_path`](super::Profile::dormant_path).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DormantPath {
+    /// Where it would have gone anyway.
+    Last,
+    /// The primary.
+    Primary,
+    /// The next in turn.
+    Hop,
+}
+spelled!(DormantPath: DormantPath::Last = "last", DormantPath::Primary = "primary", DormantPath::Hop = "hop");
+
+/// See [`Profile::failed_path_probing`](super::Profile::failed_path_probing).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailedPathProbing {
+    /// At HB.interval and one RTO, as any path.
+    Interval,
+    /// Once the path fails, and whenever an answer is missing.
+    AtOnce,
+}
+spelled!(FailedPathProbing: FailedPathProbing::Interval = "interval", FailedPathProbing::AtOnce = "at_once");
+
+/// See [`Profile::association_errors`](super::Profile::association_errors).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AssociationErrors {
+    /// Every timeout of T3-rtx, and HEARTBEATs unanswered on the path that carries new data.
+    PathInUse,
+    /// Timeouts of either kind on paths that are active.
+    ActivePaths,
+}
+spelled!(AssociationErrors: AssociationErrors::PathInUse = "path_in_use",
+    AssociationErrors::ActivePaths = "active_paths");
+
+/// See [`Profile::rsctp_probe_size`](super::Profile::rsctp_probe_size).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeSize {
+    /// The IP packet.
+    Packet,
+    /// The chunk.
+    Chunk,
+}
+spelled!(ProbeSize: ProbeSize::Packet = "packet", ProbeSize::Chunk = "chunk");
+
+/// See [`Profile::rsctp_heartbeat_loss`](super::Profile::rsctp_heartbeat_loss).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeartbeatLoss {
+    /// It moves no window and no path.
+    Ignored,
+    /// It is a loss like that of a chunk.
+    Judged,
+}
+spelled!(HeartbeatLoss: HeartbeatLoss::Ignored = "ignored", HeartbeatLoss::Judged = "judged");
+
+spelled!(DecreaseUnit: DecreaseUnit::Segments = "segments", DecreaseUnit::Bytes = "bytes");
+spelled!(SsthreshRule: SsthreshRule::EachReport = "each_report", SsthreshRule::EachAck = "each_ack",
+    SsthreshRule::Never = "never");
+spelled!(CongestionFloor: CongestionFloor::Profile = "profile", CongestionFloor::One = "one",
+    CongestionFloor::Two = "two");
 
 /// See [`Profile::window_unit`](super::Profile::window_unit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,5 +265,57 @@ impl SwitchValue for Span {
 
     fn show(&self) -> String {
         format!("{} s", time::seconds(self.0))
+    }
+}
+
+/// A factor: a number above 0 and at most 1000.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Factor(
+    /// The number.
+    pub f64,
+);
+
+impl SwitchValue for Factor {
+    const ALLOWED: &'static str = "a number above 0 and at most 1000";
+
+    fn parse(text: &str) -> Option<Self> {
+        let number = text.parse().ok()?;
+        (number > 0.0 && number <= 1_000.0).then_some(Factor(number))
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+impl SwitchValue for Exponent {
+    const ALLOWED: &'static str = Exponent::ALLOWED;
+
+    fn parse(text: &str) -> Option<Self> {
+        Exponent::from_value(text.parse().ok()?)
+    }
+
+    fn show(&self) -> String {
+        self.value().to_string()
+    }
+}
+
+/// A number above 0 and at most 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fraction(
+    /// The number.
+    pub f64,
+);
+
+impl SwitchValue for Fraction {
+    const ALLOWED: &'static str = "a number above 0 and at most 1";
+
+    fn parse(text: &str) -> Option<Self> {
+        let number = text.parse().ok()?;
+        (number > 0.0 && number <= 1.0).then_some(Fraction(number))
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string()
     }
 }

@@ -8,8 +8,8 @@ use anabranch_wire::chunk::Sack;
 use super::gaps::{self, Run};
 use super::outstanding::{ChunkState, Standing};
 use super::{Sender, trace_window, window};
-use crate::path::{PathId, Paths};
-use crate::profile::{Counts, IdleDecay};
+use crate::path::{PathEntry, PathId, Paths};
+use crate::profile::{Counts, IdleDecay, MaxBurst};
 
 /// What a SACK (or the cumulative TSN of a SHUTDOWN) changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,8 +36,10 @@ pub struct SackOutcome {
 pub(super) struct PathAck {
     bytes: u64,
     chunks: u32,
-    /// A chunk was acknowledged that no timeout had put in doubt.
+    /// A chunk was acknowledged that no timeout had put in doubt, and that (if the profile minds) was on this path alone.
     alive: bool,
+    /// The cumulative point passed a chunk, where that restarts T3-rtx.
+    passed: bool,
     rtt: Option<Nanos>,
     flight_before: u64,
     earliest_before: Option<Tsn>,
@@ -91,6 +93,11 @@ impl Sender {
         let point = self.outstanding.cumulative_point();
         if !cumulative.ge(point) {
             self.statistics.stale_sacks += 1;
+            if self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit {
+                // In ns-2.35 it tells nothing, yet is an occasion to send.
+                self.burst.restart(now);
+                self.timed_out = false;
+            }
             return SackOutcome {
                 stale: true,
                 ..SackOutcome::default()
@@ -142,6 +149,7 @@ impl Sender {
         }
         self.one_packet = false;
         self.gate_closed = false;
+        self.timed_out = false;
         self.burst.restart(now);
         if fast_retransmitted > 0 {
             self.enter_fast_retransmit(now, paths, trace);
@@ -183,6 +191,7 @@ impl Sender {
         paths: &mut Paths,
     ) {
         while let Some((tsn, chunk)) = self.outstanding.pop_up_to(cumulative) {
+            self.acks[usize::from(chunk.path.0)].passed |= self.profile.cumulative_restarts_t3;
             if chunk.state != ChunkState::GapAcked {
                 self.count_acked(now, tsn, chunk.standing(), paths);
                 newly.count(tsn);
@@ -269,7 +278,8 @@ impl Sender {
         let in_doubt = chunk.state == ChunkState::Marked { timed_out: true };
         ack.bytes += bytes;
         ack.chunks += 1;
-        ack.alive |= !in_doubt;
+        let ambiguous = chunk.moved && !self.profile.ambiguous_answer_clears_errors;
+        ack.alive |= !in_doubt && !ambiguous;
         // Karn's rule: only a chunk sent once measures (RFC 9260 §6.3.1 C5).
         let timed = entry.timed == Some(tsn);
         if chunk.transmissions == 1 && !in_doubt && (timed || !self.profile.rtt_once_per_round_trip)
@@ -302,10 +312,18 @@ impl Sender {
                 outcome.paths_restored |= 1 << index;
             }
             outcome.newly_acked_bytes += ack.bytes;
-            if ack.chunks > 0 || ack.reneged {
+            if self.is_watched_wrongly(paths.get(id)) || ack.chunks > 0 || ack.reneged || ack.passed
+            {
                 self.settle_path(now, id, &ack, advanced, in_recovery, paths, trace);
             }
         }
+    }
+
+    /// Where marked chunks count as in flight, T3-rtx watches them too, and stops only when an acknowledgement finds
+    /// nothing there any more, not when the last of them went to another path.
+    fn is_watched_wrongly(&self, entry: &PathEntry) -> bool {
+        let is_empty = entry.flightsize + entry.marked_bytes == 0;
+        self.profile.flight_counts_marked && entry.t3_deadline.is_some() == is_empty
     }
 
     #[expect(clippy::too_many_arguments, reason = "one step of settle_paths")]
@@ -338,11 +356,12 @@ impl Sender {
             entry.estimate(id, &sample, trace);
             trace_window(now, id, entry, before, trace);
         }
-        let earliest_acked = ack.earliest_before.is_some_and(|tsn| {
-            self.outstanding
-                .get(tsn)
-                .is_none_or(|chunk| chunk.state == ChunkState::GapAcked)
-        });
+        let earliest_acked = ack.passed
+            || ack.earliest_before.is_some_and(|tsn| {
+                self.outstanding
+                    .get(tsn)
+                    .is_none_or(|chunk| chunk.state == ChunkState::GapAcked)
+            });
         if entry.flightsize + entry.marked_bytes == 0 {
             entry.t3_deadline = None; // RFC 9260 §6.3.2 R2
             entry.earliest = None;

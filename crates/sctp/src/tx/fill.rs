@@ -43,7 +43,9 @@ impl Sender {
             if entry.t3_deadline.is_none() {
                 entry.start_t3(now); // RFC 9260 §6.3.2 R1
             }
-            entry.last_sent = now;
+            if new > 0 {
+                entry.last_sent = now;
+            }
             entry.decay_at = Some(now + entry.rto.rto());
             entry
                 .cc
@@ -109,6 +111,7 @@ impl Sender {
         chunk.transmissions += 1;
         chunk.sent_at = now;
         chunk.path = id;
+        chunk.moved |= from != id;
         self.outstanding.set_state(tsn, ChunkState::InFlight);
         let (bytes, rwnd) = (
             self.profile.cwnd_counts.bytes(length),
@@ -136,13 +139,16 @@ impl Sender {
         if was_earliest && old.t3_deadline.is_some() {
             // RFC 9260 §7.2.4 (4), §6.3.2: the timer follows the earliest chunk.
             if from != id && old.flightsize + old.marked_bytes == 0 {
-                old.t3_deadline = None;
-                old.earliest = None;
+                if !self.profile.flight_counts_marked {
+                    old.t3_deadline = None;
+                    old.earliest = None;
+                }
             } else if old.flightsize > 0 || self.profile.fast_retransmit_restarts_idle_t3 {
                 old.start_t3(now);
             }
         }
         let new = paths.get_mut(id);
+        new.carried.count(length);
         let before_all = new.earliest.is_none_or(|earliest| tsn.lt(earliest));
         if from != id && before_all {
             new.start_t3(now);
@@ -159,6 +165,9 @@ impl Sender {
             MaxBurst::Off => {}
             MaxBurst::EachSack => self.burst.packets += 1,
             MaxBurst::AfterFastRetransmit if self.burst.armed => {
+                if !std::mem::replace(&mut self.burst.retransmitting, true) {
+                    self.burst.packets = 0;
+                }
                 if self.burst.packets >= self.profile.max_burst {
                     self.burst.armed = false;
                     self.gate_closed = self.outstanding.first_marked().is_some();
@@ -250,6 +259,7 @@ impl Sender {
             fragment,
             state: ChunkState::InFlight,
             path: id,
+            moved: false,
             sent_at: now,
             transmissions: 1,
             missing_reports: 0,
@@ -267,6 +277,7 @@ impl Sender {
         self.rwnd_in_flight += rwnd;
         self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
         let entry = paths.get_mut(id);
+        entry.carried.count(length);
         entry.flightsize += bytes;
         entry.earliest.get_or_insert(tsn);
         entry.timed.get_or_insert(tsn); // RFC 9260 §6.3.1 C4

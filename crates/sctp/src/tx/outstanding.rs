@@ -27,6 +27,8 @@ pub(super) struct Outgoing {
     pub state: ChunkState,
     /// Where it was last sent.
     pub path: PathId,
+    /// It was sent on another path before.
+    pub moved: bool,
     /// When it was last sent.
     pub sent_at: Nanos,
     pub transmissions: u32,
@@ -40,6 +42,7 @@ pub(super) struct Outgoing {
 pub(super) struct Standing {
     pub state: ChunkState,
     pub path: PathId,
+    pub moved: bool,
     pub sent_at: Nanos,
     pub transmissions: u32,
     /// Bytes of user data.
@@ -51,6 +54,7 @@ impl Outgoing {
         Standing {
             state: self.state,
             path: self.path,
+            moved: self.moved,
             sent_at: self.sent_at,
             transmissions: self.transmissions,
             length: self.fragment.user_data.len(),
@@ -229,6 +233,7 @@ mod tests {
             fragment,
             state: ChunkState::InFlight,
             path: PathId(path),
+            moved: false,
             sent_at: 0,
             transmissions: 1,
             missing_reports: 0,

@@ -10,7 +10,7 @@ use super::gaps::Run;
 use super::outstanding::ChunkState;
 use super::{Sender, trace_window, window};
 use crate::path::{PathId, Paths};
-use crate::profile::{FastRecovery, Htna};
+use crate::profile::{FastRecovery, Htna, MaxBurst};
 
 /// What an expiry of T3-rtx meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,12 @@ impl Sender {
         };
         let mut marked = 0;
         let mut hole_start = cumulative.next();
-        for run in blocks {
+        // A limit that is remembered can lie beyond the blocks of a SACK that was overtaken on another path.
+        let beyond = Run {
+            start: limit.distance_from(cumulative),
+            end: limit.distance_from(cumulative),
+        };
+        for run in blocks.iter().chain(std::iter::once(&beyond)) {
             let hole_end = cumulative.add(run.start);
             let end = if hole_end.lt(limit) { hole_end } else { limit };
             let mut tsn = if hole_start.lt(self.reportable_from) {
@@ -260,6 +265,7 @@ impl Sender {
         if self.in_use.loss_events() == LossEvents::PerCut {
             self.judge_loss(now, id, LossCause::FastRetransmit, paths, trace);
         }
+        paths.switch_if_lossy(id);
         let entry = paths.get_mut(id);
         let before = window(entry);
         entry.cc.on_loss(
@@ -270,6 +276,20 @@ impl Sender {
         if self.profile.loss_cancels_rtt {
             entry.timed = None;
         }
+        trace_window(now, id, entry, before, trace);
+    }
+
+    /// A HEARTBEAT of the path that carries data was not answered, and that counts as a loss.
+    pub(crate) fn on_heartbeat_lost(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        let entry = paths.get_mut(id);
+        let before = window(entry);
+        entry.cc.on_heartbeat_lost(now);
         trace_window(now, id, entry, before, trace);
     }
 
@@ -293,6 +313,7 @@ impl Sender {
             return T3Outcome::Nothing;
         };
         self.judge_loss(now, id, LossCause::Timeout, paths, trace);
+        paths.switch_if_lossy(id);
         let entry = paths.get_mut(id);
         let before = window(entry);
         entry.cc.on_loss(
@@ -316,7 +337,10 @@ impl Sender {
         }
         self.one_packet = true;
         self.gate_closed = false;
+        self.timed_out = self.profile.retransmissions_wait_for_sack;
+        self.burst.carried = false;
         self.burst.restart(now);
+        self.burst.carried = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
         self.trace_flight(now, id, paths.get(id), trace);
         let answered = self.probe.is_some_and(|probe| probe.answered);
         if let Some(probe) = &mut self.probe {

@@ -602,6 +602,38 @@ fn a_timeout_moves_retransmissions_to_another_path_and_its_timer_with_them() {
     }
 }
 
+/// The primary has failed. The answer to what went over the alternate path comes just after a timeout there, which sent
+/// the chunk over the primary again: that is no sign of life of the primary's.
+#[test]
+fn an_answer_that_may_be_to_either_path_proves_neither_alive() {
+    for (profile, errors) in [(Profile::rfc9260(), 1), (Profile::ns2(), 0)] {
+        let config = config(profile);
+        let mut rig = Rig::new(&config, 1);
+        let alternate = rig
+            .paths
+            .add(&config, path(2), PathState::Active)
+            .expect("a second path");
+        rig.paths.get_mut(PathId(0)).state = PathState::Active;
+        rig.offer(1, MESSAGE);
+        rig.drain();
+        for (id, seconds) in [(PathId(0), 3), (alternate, 6)] {
+            rig.now = seconds * SECOND;
+            rig.sender
+                .handle_t3(rig.now, id, &mut rig.paths, &mut rig.trace);
+            rig.paths.record_error(rig.now, id, &config, &mut rig.trace);
+            rig.drain();
+        }
+        assert_eq!(rig.sent, [(0, 0), (0, 1), (0, 0)]);
+        rig.sack(1, &[], 65536);
+        assert_eq!(rig.paths.get(PathId(0)).error_count, errors);
+        // A chunk that was on the primary alone proves it.
+        rig.offer(1, MESSAGE);
+        rig.drain();
+        rig.sack(2, &[], 65536);
+        assert_eq!(rig.paths.get(PathId(0)).error_count, 0);
+    }
+}
+
 #[test]
 fn no_data_flows_on_unconfirmed_paths() {
     for (profile, allowed) in [(Profile::rfc9260(), true), (Profile::ns2(), false)] {

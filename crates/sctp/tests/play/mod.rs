@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use anabranch_congestion::sctp_algorithms;
 use anabranch_sctp::profile::WhenFull;
 use anabranch_sctp::{AssociationId, Config, Endpoint, Message, Profile};
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -117,8 +118,17 @@ const Z: usize = 1;
 
 fn config_of(choice: u8) -> Config {
     let names = Profile::NAMES;
-    let profile = Profile::by_name(names[usize::from(choice) % names.len()]).expect("its own name");
+    let mut profile =
+        Profile::by_name(names[usize::from(choice) % names.len()]).expect("its own name");
+    profile.rsctp = choice & 0x04 != 0;
+    profile.potentially_failed = choice & 0x08 != 0;
     Config {
+        congestion: if profile.rsctp {
+            sctp_algorithms::by_name("rsctp").expect("a listed algorithm")
+        } else {
+            &sctp_algorithms::ALGORITHMS[0]
+        },
+        primary_switch_max_retrans: profile.potentially_failed.then_some(1),
         receive_buffer: if choice & 0x10 == 0 { 65_536 } else { 3_000 },
         send_buffer: 20_000,
         mtu: if choice & 0x20 == 0 { 1_500 } else { 300 },

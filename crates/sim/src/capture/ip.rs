@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::packet::{IPV4_HEADER, Packet};
+use super::file::Frame;
+use crate::packet::IPV4_HEADER;
 
 /// Appends the header of `packet`.
-pub(super) fn write_header(packet: &Packet, out: &mut Vec<u8>) {
+pub(super) fn write_header(packet: &Frame<'_>, out: &mut Vec<u8>) {
     match (packet.source, packet.destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             write_v4(packet, source, destination, out);
@@ -23,12 +24,12 @@ fn v6(address: IpAddr) -> Ipv6Addr {
 }
 
 /// RFC 791 §3.1: no options, no fragments ("don't fragment" set).
-fn write_v4(packet: &Packet, source: Ipv4Addr, destination: Ipv4Addr, out: &mut Vec<u8>) {
-    let total = u16::try_from(IPV4_HEADER + packet.bytes.len()).unwrap_or(u16::MAX);
+fn write_v4(packet: &Frame<'_>, source: Ipv4Addr, destination: Ipv4Addr, out: &mut Vec<u8>) {
+    let total = u16::try_from(IPV4_HEADER + packet.payload.len()).unwrap_or(u16::MAX);
     let mut header = [0u8; IPV4_HEADER];
     header[0] = 0x45;
     header[2..4].copy_from_slice(&total.to_be_bytes());
-    header[4..6].copy_from_slice(&(packet.id as u16).to_be_bytes());
+    header[4..6].copy_from_slice(&(packet.id).to_be_bytes());
     header[6] = 0x40;
     header[8] = packet.hops_left;
     header[9] = packet.protocol;
@@ -40,8 +41,8 @@ fn write_v4(packet: &Packet, source: Ipv4Addr, destination: Ipv4Addr, out: &mut 
 }
 
 /// RFC 8200 §3.
-fn write_v6(packet: &Packet, source: Ipv6Addr, destination: Ipv6Addr, out: &mut Vec<u8>) {
-    let length = u16::try_from(packet.bytes.len()).unwrap_or(u16::MAX);
+fn write_v6(packet: &Frame<'_>, source: Ipv6Addr, destination: Ipv6Addr, out: &mut Vec<u8>) {
+    let length = u16::try_from(packet.payload.len()).unwrap_or(u16::MAX);
     out.extend_from_slice(&[0x60, 0, 0, 0]);
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(&[packet.protocol, packet.hops_left]);
@@ -53,22 +54,20 @@ use crate::udp::sum;
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
+    use super::super::file::Way;
     use super::*;
 
     #[test]
     fn the_header_checksum_of_a_known_header() {
         // A header with the checksum worked out by hand.
-        let packet = Packet {
-            bytes: Bytes::from_static(&[0; 95]),
+        let packet = Frame {
+            at: 0,
+            interface: 0,
+            way: Way::Out,
+            payload: &[0; 95],
             id: 0,
             source: IpAddr::V4(Ipv4Addr::new(192, 168, 0, 1)),
             destination: IpAddr::V4(Ipv4Addr::new(192, 168, 0, 199)),
-            target: 0,
-            sent: 0,
-            departed: 0,
-            added: 0,
             protocol: 17,
             hops_left: 64,
         };

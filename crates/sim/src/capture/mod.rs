@@ -4,33 +4,17 @@
 //! file and what the air takes is; one that arrives is recorded when its last bit does. The caller supplies the writer,
 //! and learns of its errors from [`crate::World::finish`].
 
+mod file;
 mod ip;
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::io::{self, Write};
-use std::time::Duration;
 
 use anabranch_transport::Nanos;
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
-use pcap_file::pcapng::blocks::section_header::SectionHeaderBlock;
-use pcap_file::{DataLink, Endianness, PcapError};
+
+pub use file::{Frame, PacketFile, Way};
 
 use crate::packet::Packet;
-
-/// Nanoseconds, as the if_tsresol option says it: 10^-9 s.
-const NANOSECONDS: u8 = 9;
-
-/// Which way a packet passed the interface, in the epb_flags option's terms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    In = 1,
-    Out = 2,
-}
 
 /// A packet that will be sent.
 #[derive(Debug)]
@@ -42,14 +26,11 @@ struct Pending {
 
 /// One capture file.
 pub(crate) struct Capture {
-    writer: PcapNgWriter<Box<dyn Write>>,
+    file: PacketFile<Box<dyn Write>>,
     /// The interfaces captured, in the order of their description blocks.
     taps: Vec<u32>,
     /// What is sent later than the present, in the order of time.
     pending: VecDeque<Pending>,
-    /// Header and payload of the packet being written, kept for reuse.
-    scratch: Vec<u8>,
-    error: Option<io::Error>,
 }
 
 impl std::fmt::Debug for Capture {
@@ -57,43 +38,18 @@ impl std::fmt::Debug for Capture {
         f.debug_struct("Capture")
             .field("taps", &self.taps)
             .field("pending", &self.pending.len())
-            .field("error", &self.error)
             .finish_non_exhaustive()
-    }
-}
-
-fn io_error(error: PcapError) -> io::Error {
-    match error {
-        PcapError::IoError(error) => error,
-        other => io::Error::other(other),
     }
 }
 
 impl Capture {
     /// Begins a file that captures `taps`: interfaces with their names.
     pub fn new(writer: Box<dyn Write>, taps: Vec<(u32, String)>) -> io::Result<Self> {
-        let section = SectionHeaderBlock {
-            endianness: Endianness::Little,
-            ..Default::default()
-        };
-        let mut writer = PcapNgWriter::with_section_header(writer, section).map_err(io_error)?;
-        for (_, name) in &taps {
-            let description = InterfaceDescriptionBlock {
-                linktype: DataLink::RAW,
-                snaplen: 0,
-                options: vec![
-                    InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
-                    InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
-                ],
-            };
-            writer.write_pcapng_block(description).map_err(io_error)?;
-        }
+        let file = PacketFile::new(writer, taps.iter().map(|(_, name)| name.as_str()))?;
         Ok(Self {
-            writer,
+            file,
             taps: taps.into_iter().map(|(interface, _)| interface).collect(),
             pending: VecDeque::new(),
-            scratch: Vec::new(),
-            error: None,
         })
     }
 
@@ -135,30 +91,22 @@ impl Capture {
     }
 
     fn write(&mut self, at: Nanos, tap: u32, way: Way, packet: &Packet) {
-        if self.error.is_some() {
-            return;
-        }
-        self.scratch.clear();
-        ip::write_header(packet, &mut self.scratch);
-        self.scratch.extend_from_slice(&packet.bytes);
-        let block = EnhancedPacketBlock {
-            interface_id: tap,
-            timestamp: Duration::from_nanos(at),
-            original_len: self.scratch.len() as u32,
-            data: Cow::Borrowed(&self.scratch),
-            options: vec![EnhancedPacketOption::Flags(way as u32)],
-        };
-        if let Err(error) = self.writer.write_pcapng_block(block) {
-            self.error = Some(io_error(error));
-        }
+        self.file.write(&Frame {
+            at,
+            interface: tap,
+            way,
+            source: packet.source,
+            destination: packet.destination,
+            protocol: packet.protocol,
+            id: packet.id as u16,
+            hops_left: packet.hops_left,
+            payload: &packet.bytes,
+        });
     }
 
     /// Writes all that was sent up to `now` and flushes; the first error since the last call.
     pub fn finish(&mut self, now: Nanos) -> io::Result<()> {
         self.advance(now);
-        if let Some(error) = self.error.take() {
-            return Err(error);
-        }
-        self.writer.get_mut().flush()
+        self.file.finish()
     }
 }

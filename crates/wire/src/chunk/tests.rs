@@ -101,6 +101,20 @@ fn init_and_init_ack() {
     is(Chunk::InitAck(InitAck(init)), &expected);
 }
 
+/// With another value the type is somebody else's, and asks to be skipped in silence.
+#[test]
+fn rsctp_is_told_by_its_value() {
+    let list = Parameters::of(&[Parameter::Rsctp]);
+    assert_eq!(list.as_bytes()[..], *b"\xbf\x52\0\x08RBE1");
+    assert_eq!(list.iter().next(), Some(Ok(Parameter::Rsctp)));
+    let other = Parameters::from_bytes(bytes(b"\xbf\x52\0\x08RBE2"));
+    let Some(Ok(other)) = other.iter().next() else {
+        panic!("a parameter of unknown type is no error")
+    };
+    assert!(matches!(other, Parameter::Unknown(_)));
+    assert!(!other.action().report && !other.action().stop);
+}
+
 #[test]
 fn parameters_of_an_init_ack() {
     let list = Parameters::of(&[
@@ -279,7 +293,7 @@ fn small_ones() {
 #[test]
 fn causes() {
     let addresses = Parameters::of(&[Parameter::address("192.0.2.1".parse().unwrap())]);
-    let causes: [(Cause, &[u8]); 14] = [
+    let causes: [(Cause, &[u8]); 15] = [
         (
             Cause::InvalidStreamIdentifier { stream_id: 0x0102 },
             &[0, 1, 0, 8, 1, 2, 0, 0],
@@ -332,6 +346,13 @@ fn causes() {
                 reason: bytes(b"why"),
             },
             &[0, 12, 0, 7, b'w', b'h', b'y', 0],
+        ),
+        (
+            Cause::RestartWithNewUdpPort {
+                current: 9899,
+                new: 40000,
+            },
+            &[0, 14, 0, 8, 0x26, 0xab, 0x9c, 0x40],
         ),
         (
             Cause::ProtocolViolation {

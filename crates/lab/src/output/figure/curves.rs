@@ -2,7 +2,7 @@
 
 use super::Maker;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
-use crate::model::{Point, RunRecord, Series};
+use crate::model::{Point, RunRecord, Series, SeriesSample};
 use crate::output::table::{axis, by_point, in_unit, joined, same_x, values, within};
 use crate::output::unit;
 use crate::series::SeriesError;
@@ -224,6 +224,9 @@ impl Maker<'_> {
             y_name: String::new(),
         };
         for (colour, curve) in self.spec.curves.iter().enumerate() {
+            if !curve.given.is_empty() {
+                self.given_curve(curve, colour, &mut drawn);
+            }
             for (index, series) in self.series_of(curve)?.iter().enumerate() {
                 // The legend names the curve once.
                 let label = if index == 0 { curve.label.as_str() } else { "" };
@@ -264,6 +267,28 @@ impl Maker<'_> {
             high,
             10,
         )
+    }
+
+    /// A curve of steps that the spec gives, to the end of the window or of the run.
+    fn given_curve(&self, curve: &Curve, colour: usize, drawn: &mut Drawn) {
+        let series = Series {
+            experiment: self.experiment.to_owned(),
+            point: Point::new(),
+            replication: self.spec.replication,
+            entity: String::new(),
+            member: 0,
+            probe: "throughput".to_owned(),
+            samples: curve
+                .given
+                .iter()
+                .map(|(from, rate)| SeriesSample {
+                    index: 0,
+                    time: from.seconds(),
+                    value: rate.0 as f64,
+                })
+                .collect(),
+        };
+        self.time_curve(curve, &curve.label, colour, &series, drawn);
     }
 
     fn time_curve(

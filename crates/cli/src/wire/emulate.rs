@@ -1,0 +1,115 @@
+//! `anabranch emulate`: the simulator's links in real time.
+
+use std::fs;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anabranch_emulate::{Config, Emulator, Framing, Path, Report, StartError};
+use anabranch_lab::plan;
+use anabranch_lab::spec::Spec;
+use anabranch_lab::world::{self, WorldError};
+use anabranch_sim::{BuildError, DropReason, Seed};
+
+use super::arguments::Emulate;
+use super::interrupted;
+use crate::work::Failure;
+
+/// Runs an emulator until it is interrupted or its time is over.
+pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
+    let file = &arguments.spec;
+    let text = fs::read_to_string(file).map_err(|error| {
+        Failure::Asked(format!("cannot read the spec {}: {error}", file.display()))
+    })?;
+    let spec = plan::network(&file.display().to_string(), &text, &arguments.set)?;
+    let ends = match &arguments.between[..] {
+        [] => None,
+        [near, far] => Some([near.clone(), far.clone()]),
+        other => {
+            return Err(Failure::Asked(format!(
+                "found --between {}; write two nodes: --between near,far",
+                other.join(",")
+            )));
+        }
+    };
+    // A first time, for the errors that the spec's own checks do not find.
+    build(&spec, ends.as_ref(), arguments.seed)
+        .map_err(|error| Failure::Asked(error.to_string()))?;
+    let config = Config {
+        listen: arguments.listen,
+        to: arguments.to,
+        framing: if arguments.bare {
+            Framing::Sctp
+        } else {
+            Framing::Udp
+        },
+    };
+    let seed = arguments.seed;
+    let started = Emulator::start(config, move || {
+        build(&spec, ends.as_ref(), seed).map_err(|error| match error {
+            WorldError::Build(error) => error,
+            // Found above.
+            _ => BuildError::UnknownNode(0),
+        })
+    });
+    let emulator = started.map_err(|error| match error {
+        StartError::Build(error) => Failure::Asked(error.to_string()),
+        error => Failure::Wire(error.to_string()),
+    })?;
+    let mut out = io::stdout();
+    writeln!(
+        out,
+        "emulating {}: from {} to {}",
+        file.display(),
+        emulator.address(),
+        arguments.to
+    )?;
+    out.flush()?;
+    let over = async {
+        match arguments.time {
+            Some(time) => tokio::time::sleep(Duration::from_nanos(time.0)).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(over);
+    let mut ticks = tokio::time::interval(Duration::from_nanos(arguments.interval.0));
+    ticks.tick().await;
+    loop {
+        tokio::select! {
+            () = interrupted() => break,
+            () = &mut over => break,
+            _ = ticks.tick() => writeln!(out, "{}", line(&emulator.report()))?,
+        }
+    }
+    writeln!(out, "{}", line(&emulator.stop()))?;
+    Ok(())
+}
+
+fn build(spec: &Spec, ends: Option<&[String; 2]>, seed: u64) -> Result<Path, WorldError> {
+    let ends = ends.map(|[near, far]| [near.as_str(), far.as_str()]);
+    let (world, [near, far]) = world::network(spec, ends, Seed::new(seed, 0))?;
+    Ok(Path { world, near, far })
+}
+
+/// A report in a line.
+fn line(report: &Report) -> String {
+    let [there, back] = [report.sent[1], report.sent[0]];
+    let dropped: Vec<String> = DropReason::ALL
+        .iter()
+        .filter(|reason| report.dropped.count(**reason) > 0)
+        .map(|&reason| format!("{} {}", report.dropped.count(reason), reason.name()))
+        .collect();
+    let dropped = if dropped.is_empty() {
+        "none".to_owned()
+    } else {
+        dropped.join(", ")
+    };
+    let us = |nanos: u64| nanos as f64 / 1e3;
+    let timing = &report.timing;
+    format!(
+        "{there} packets there, {back} back, dropped: {dropped}, overrun: {}; late by {:.0} us on average, {:.0} us (99 %), {:.0} us at most",
+        report.overrun,
+        us(timing.mean()),
+        us(timing.quantile(0.99)),
+        us(timing.most())
+    )
+}

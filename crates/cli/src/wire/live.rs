@@ -1,0 +1,258 @@
+//! `anabranch run --live`: experiments on real sockets, over the emulated network of their spec, in real time.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anabranch_emulate::{Config as EmulatorConfig, Emulator, Framing, Path};
+use anabranch_lab::agent::settings;
+use anabranch_lab::model::RunRecord;
+use anabranch_lab::plan::Plan;
+use anabranch_lab::run::{Runner, Simulator};
+use anabranch_lab::spec::nearest::nearest;
+use anabranch_lab::spec::{Flow, Protocol, Spec, Workload};
+use anabranch_lab::store::Unit;
+use anabranch_lab::world::live::{self, Live, Observed};
+use anabranch_lab::world::{self, Sink, WorldError};
+use anabranch_net::sctp::{AssociationId, Config as SctpConfig};
+use anabranch_net::{Association, Carrier, Config, Endpoint, Observer, Peer, SendOptions};
+use anabranch_sim::{BuildError, Seed};
+use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::work::Failure;
+
+/// Bytes of UDP, which the specs' IP packets do not have.
+const UDP_HEADER: usize = 8;
+/// The server's SCTP port.
+const PORT: u16 = 52_000;
+
+/// Simulates some experiments, and runs others on real sockets.
+pub struct MixedRunner<'a> {
+    /// Simulates.
+    pub simulator: Simulator,
+    /// The experiments on real sockets.
+    pub live: &'a [String],
+}
+
+impl Runner for MixedRunner<'_> {
+    fn run(
+        &self,
+        unit: &Unit<'_>,
+        seed: u64,
+        sink: Option<&mut Sink>,
+    ) -> Result<RunRecord, WorldError> {
+        if self.live.contains(&unit.experiment.id) {
+            Live(observe).run(unit, seed, sink)
+        } else {
+            self.simulator.run(unit, seed, sink)
+        }
+    }
+
+    fn wants(&self, unit: &Unit<'_>) -> bool {
+        self.simulator.wants(unit)
+    }
+}
+
+/// Refuses experiments that are not there, or that cannot be run on real sockets.
+pub fn check(plan: &Plan, wanted: &[String]) -> Result<(), Failure> {
+    for id in wanted {
+        let known: Vec<&str> = plan.experiments.iter().map(|it| it.id.as_str()).collect();
+        let Some(experiment) = plan.experiments.iter().find(|it| it.id == *id) else {
+            let hint = nearest(id, known.iter().copied())
+                .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+            return Err(Failure::Asked(format!(
+                "found --live {id}, but the experiments are: {}{hint}",
+                known.join(", ")
+            )));
+        };
+        for point in &experiment.points {
+            flow(&point.spec).map_err(|why| {
+                Failure::Asked(format!(
+                    "experiment {id} cannot be run on real sockets: {why}"
+                ))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The one flow of a spec that real sockets can carry.
+fn flow(spec: &Spec) -> Result<&Flow, String> {
+    let [flow] = &spec.flows[..] else {
+        let found = spec.flows.len();
+        return Err(format!("it has {found} flows; one can be run"));
+    };
+    if flow.count.0 != 1 {
+        return Err(format!(
+            "flow {} has {} members; one can be run",
+            flow.name, flow.count.0
+        ));
+    }
+    if !matches!(flow.transport, Protocol::Sctp { .. }) {
+        return Err(format!("flow {} is not SCTP", flow.name));
+    }
+    if !matches!(flow.workload, Workload::Bulk { .. }) {
+        return Err(format!("flow {} has another workload than bulk", flow.name));
+    }
+    Ok(flow)
+}
+
+/// Runs a unit in real time.
+fn observe(unit: &Unit<'_>, seed: u64) -> Result<Vec<Observed>, String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start the runtime: {error}"))?;
+    let probes = live::probes(unit);
+    let seed = world::seed_of(unit, seed);
+    let spec = unit.point.spec.clone();
+    let observed = runtime.block_on(run(&spec, seed, probes))?;
+    Ok(vec![observed])
+}
+
+async fn run(spec: &Arc<Spec>, seed: Seed, probes: ProbeSet) -> Result<Observed, String> {
+    let flow = flow(spec)?;
+    let origin = Instant::now();
+    let kept = Arc::new(Mutex::new(Observed::default()));
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let bind = |port: u16, accept: bool| {
+        let config = Config {
+            sctp: transport(flow),
+            port,
+            accept,
+            addresses: vec![loopback],
+            carrier: Carrier::Encapsulated {
+                port: 0,
+                peer_port: 0,
+            },
+            ..Config::default()
+        };
+        let observer = Recorder {
+            kept: Arc::clone(&kept),
+            probes,
+            // The endpoint counts from its binding.
+            begin: origin.elapsed().as_nanos() as Nanos,
+        };
+        Endpoint::bind_observed(config, Box::new(observer)).map_err(|error| error.to_string())
+    };
+    let (server, client) = (bind(PORT, true)?, bind(0, false)?);
+    let emulator = emulator(spec, flow, seed, server.udp_port())?;
+    let peer = Peer::from((loopback, PORT)).over_udp(emulator.address().port());
+    let end = origin + Duration::from_nanos(spec.world.duration.0);
+    let work = async {
+        let taking = tokio::spawn(async move {
+            let association = server.accept().await.map_err(|error| error.to_string())?;
+            while let Ok(Some(_)) = association.recv().await {}
+            Ok::<(), String>(())
+        });
+        let association = client
+            .connect(peer)
+            .await
+            .map_err(|error| error.to_string())?;
+        feed(&association, flow).await?;
+        taking.await.map_err(|error| error.to_string())?
+    };
+    let failed = match tokio::time::timeout_at(end, work).await {
+        // Time is over, as it should be.
+        Err(_) => None,
+        Ok(Ok(())) => None,
+        Ok(Err(reason)) => Some(reason),
+    };
+    let report = emulator.stop();
+    if report.overrun > 0 {
+        return Err(format!(
+            "the emulator could not keep up: {} packets were lost beside the emulated losses",
+            report.overrun
+        ));
+    }
+    eprintln!(
+        "live: packets left {:.2} ms late on average, {:.2} ms (99 %), {:.2} ms at most",
+        report.timing.mean() as f64 / 1e6,
+        report.timing.quantile(0.99) as f64 / 1e6,
+        report.timing.most() as f64 / 1e6
+    );
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut observed = std::mem::take(&mut *kept);
+    // Two endpoints recorded, each in its own order.
+    observed.samples.sort_by_key(|sample| sample.at);
+    observed.failed = failed;
+    Ok(observed)
+}
+
+/// The flow's configuration, with packets of the spec's size inside UDP.
+fn transport(flow: &Flow) -> SctpConfig {
+    let mut config = settings::sctp(&flow.transport);
+    config.mtu += UDP_HEADER;
+    config
+}
+
+fn emulator(spec: &Arc<Spec>, flow: &Flow, seed: Seed, to: u16) -> Result<Emulator, String> {
+    let (spec, from, end) = (Arc::clone(spec), flow.from.clone(), flow.to.clone());
+    let address = |port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
+    let config = EmulatorConfig {
+        listen: address(0),
+        to: address(to),
+        framing: Framing::Sctp,
+    };
+    let build = move || match world::network(&spec, Some([&from, &end]), seed) {
+        Ok((world, [near, far])) => Ok(Path { world, near, far }),
+        Err(WorldError::Build(error)) => Err(error),
+        // The spec's checks found the nodes.
+        Err(_) => Err(BuildError::UnknownNode(0)),
+    };
+    Emulator::start(config, build).map_err(|error| error.to_string())
+}
+
+/// Sends the workload; gives when all of it has arrived.
+async fn feed(association: &Association, flow: &Flow) -> Result<(), String> {
+    let Workload::Bulk { message, total } = &flow.workload else {
+        return Ok(());
+    };
+    let whole = || settings::sctp_chunk(&settings::sctp(&flow.transport)) - settings::DATA_HEADER;
+    let size = message.map_or_else(whole, |size| size.0);
+    let Protocol::Sctp { unordered, .. } = flow.transport else {
+        return Ok(());
+    };
+    let payload = Bytes::from(vec![0; size as usize]);
+    let options = SendOptions { ppid: 0, unordered };
+    let mut left = total.map_or(u64::MAX, |total| total.0);
+    while left > 0 {
+        let piece = payload.slice(..left.min(size) as usize);
+        let sent = association.send_spread(piece, options).await;
+        sent.map_err(|error| error.to_string())?;
+        left -= left.min(size);
+    }
+    association
+        .shutdown()
+        .await
+        .map_err(|lost| lost.to_string())
+}
+
+/// Keeps what both ends record.
+struct Recorder {
+    kept: Arc<Mutex<Observed>>,
+    probes: ProbeSet,
+    begin: Nanos,
+}
+
+impl Observer for Recorder {
+    fn probes(&self) -> ProbeSet {
+        self.probes.with(Probe::Delivered)
+    }
+
+    fn sample(&mut self, _: AssociationId, sample: Sample) {
+        let sample = Sample {
+            at: sample.at + self.begin,
+            ..sample
+        };
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if sample.probe == Probe::Delivered {
+            kept.deliveries.push((sample.at, sample.value as u64));
+        }
+        if self.probes.contains(sample.probe) {
+            kept.samples.push(sample);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `--capture` and `--trace`: what an endpoint's packets and associations were.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anabranch_lab::world::live::Observed;
+use anabranch_net::sctp::AssociationId;
+use anabranch_net::{Direction, Observer, Seen};
+use anabranch_sim::{Frame, PacketFile, Way};
+use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
+
+use super::arguments::Wire;
+use super::trace;
+use crate::work::Failure;
+
+/// Samples kept of a run: 24 bytes each. A trace ends there, and says so.
+const MOST_SAMPLES: usize = 20_000_000;
+
+/// What is written and kept.
+#[derive(Default)]
+struct Kept {
+    capture: Option<PacketFile<BufWriter<File>>>,
+    /// By association, in the order in which they began.
+    associations: BTreeMap<AssociationId, Observed>,
+    samples: usize,
+}
+
+/// The endpoint's side.
+pub struct Watch {
+    kept: Arc<Mutex<Kept>>,
+    /// Nanoseconds from 1970 to the binding of the endpoint.
+    epoch: Nanos,
+    probes: ProbeSet,
+    sent: u16,
+}
+
+/// The command's side.
+pub struct Watched {
+    kept: Arc<Mutex<Kept>>,
+    capture: Option<PathBuf>,
+    trace: Option<PathBuf>,
+}
+
+impl Watch {
+    /// Opens what `wire` asks for; nobody watches where it asks for nothing.
+    pub fn new(wire: &Wire) -> Result<(Option<Self>, Watched), Failure> {
+        let mut kept = Kept::default();
+        if let Some(path) = &wire.capture {
+            let cannot = |error| {
+                Failure::Asked(format!(
+                    "cannot write the capture {}: {error}",
+                    path.display()
+                ))
+            };
+            let file = File::create(path).map_err(cannot)?;
+            kept.capture = Some(PacketFile::new(BufWriter::new(file), ["sctp"]).map_err(cannot)?);
+        }
+        if let Some(path) = &wire.trace {
+            trace::check(path)?;
+        }
+        let kept = Arc::new(Mutex::new(kept));
+        let watched = Watched {
+            kept: Arc::clone(&kept),
+            capture: wire.capture.clone(),
+            trace: wire.trace.clone(),
+        };
+        let wanted = wire.capture.is_some() || wire.trace.is_some();
+        let watch = wanted.then(|| Watch {
+            kept,
+            epoch: epoch(),
+            probes: if wire.trace.is_some() {
+                ProbeSet::ALL
+            } else {
+                ProbeSet::NONE
+            },
+            sent: 0,
+        });
+        Ok((watch, watched))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a capture of real packets has real times"
+)]
+fn epoch() -> Nanos {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as Nanos)
+}
+
+impl Observer for Watch {
+    fn packet(&mut self, seen: &Seen<'_>) {
+        self.sent = self.sent.wrapping_add(1);
+        let (id, at) = (self.sent, self.epoch + seen.at);
+        let (way, source, destination) = match seen.direction {
+            Direction::Out => (Way::Out, seen.local, seen.remote),
+            Direction::In => (Way::In, seen.remote, seen.local),
+        };
+        if let Some(file) = &mut self.lock().capture {
+            file.write(&Frame {
+                at,
+                interface: 0,
+                way,
+                source,
+                destination,
+                protocol: anabranch_sim::packet::SCTP,
+                id,
+                hops_left: 64,
+                payload: seen.packet,
+            });
+        }
+    }
+
+    fn probes(&self) -> ProbeSet {
+        self.probes
+    }
+
+    fn sample(&mut self, association: AssociationId, sample: Sample) {
+        let mut kept = self.lock();
+        if kept.samples == MOST_SAMPLES {
+            return;
+        }
+        kept.samples += 1;
+        let observed = kept
+            .associations
+            .entry(association)
+            .or_insert_with(|| Observed {
+                start: sample.at,
+                ..Observed::default()
+            });
+        if sample.probe == Probe::Delivered {
+            observed.deliveries.push((sample.at, sample.value as u64));
+        }
+        observed.samples.push(sample);
+    }
+}
+
+impl Watched {
+    /// Ends the capture, and writes the results directory of the first association. `failed`: why it ended otherwise than
+    /// gracefully.
+    pub fn finish(&self, transport: &str, failed: Option<String>) -> Result<(), Failure> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(mut file), Some(path)) = (kept.capture.take(), &self.capture) {
+            file.finish().map_err(|error| {
+                Failure::Wire(format!(
+                    "cannot write the capture {}: {error}",
+                    path.display()
+                ))
+            })?;
+        }
+        let Some(directory) = &self.trace else {
+            return Ok(());
+        };
+        let full = kept.samples == MOST_SAMPLES;
+        let Some((_, mut observed)) = kept.associations.pop_first() else {
+            return Err(Failure::Wire(format!(
+                "no association came, so {} has no series",
+                directory.display()
+            )));
+        };
+        drop(kept);
+        observed.failed = failed;
+        if full {
+            eprintln!("the trace ends after {MOST_SAMPLES} samples");
+        }
+        trace::write(directory, transport, observed)
+    }
+}

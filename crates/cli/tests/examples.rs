@@ -1,0 +1,36 @@
+//! Examples that the program carries run by their names, without a file.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn anabranch(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .current_dir(directory)
+        .args(arguments)
+        .output()
+        .expect("the program runs")
+}
+
+#[test]
+fn an_example_needs_no_file_and_a_file_of_its_name_wins() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let only = ["run", "failover", "--only", "over-time"];
+    let ran = anabranch(directory.path(), &only);
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(ran.status.code(), Some(0), "{said}");
+    let figure = directory.path().join("failover/figures/over-time.svg");
+    assert!(
+        fs::read_to_string(figure)
+            .expect("a figure")
+            .contains("Path.Max.Retrans 2")
+    );
+    fs::remove_dir_all(directory.path().join("failover")).expect("the results");
+    fs::write(directory.path().join("failover"), "anabranch = 7").expect("a file");
+    let own = anabranch(directory.path(), &["run", "failover"]);
+    assert_eq!(own.status.code(), Some(2));
+    let unknown = anabranch(directory.path(), &["run", "failovr"]);
+    let said = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert_eq!(unknown.status.code(), Some(2), "{said}");
+    assert!(said.contains("own, failover"), "{said}");
+}

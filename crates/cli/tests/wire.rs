@@ -1,0 +1,318 @@
+//! Commands on real sockets, on the loopback interface: two processes that talk, what they print, what they leave.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn anabranch(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command
+        .current_dir(directory)
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(directory: &Path, arguments: &[&str]) -> Output {
+    anabranch(directory, arguments)
+        .output()
+        .expect("the command starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A command that runs beside the test, and is ended with it.
+struct Beside {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    first: String,
+}
+
+impl Beside {
+    /// Starts it, and waits for its first line.
+    fn start(directory: &Path, arguments: &[&str]) -> Self {
+        let mut child = anabranch(directory, arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let mut output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut first = String::new();
+        output.read_line(&mut first).expect("a first line");
+        Self {
+            child,
+            output,
+            first,
+        }
+    }
+
+    /// The number that follows `word` in the first line.
+    fn port(&self, word: &str) -> String {
+        let rest = self.first.split(word).nth(1).unwrap_or_default();
+        let digits = rest.trim_start().chars().take_while(char::is_ascii_digit);
+        let port: String = digits.collect();
+        assert!(
+            !port.is_empty(),
+            "no number after {word:?} in {:?}",
+            self.first
+        );
+        port
+    }
+
+    /// Waits for its end, and gives what it printed after the first line.
+    fn end(mut self) -> (i32, String) {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).expect("text");
+        let status = self.child.wait().expect("it ends");
+        (status.code().unwrap_or(-1), rest)
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // Ended already, where the test came to its end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn server(directory: &Path, service: &str, more: &[&str]) -> Beside {
+    let arguments = ["serve", service, "--once", "--udp-port", "0"];
+    let arguments: Vec<&str> = arguments.iter().chain(more).copied().collect();
+    Beside::start(directory, &arguments)
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("a JSON document")
+}
+
+#[test]
+fn perf_counts_what_the_sink_got() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let sink = server(
+        here,
+        "sink",
+        &["--trace", "traced", "--capture", "sink.pcapng"],
+    );
+    let port = sink.port("UDP port");
+    let arguments = [
+        "perf",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "-n",
+        "3 MB",
+        "-l",
+        "5000 B",
+    ];
+    let options = [
+        "--json",
+        "--streams",
+        "4",
+        "--unordered",
+        "--profile",
+        "rfc4960",
+    ];
+    let perf = run(here, &[&arguments[..], &options].concat());
+    let document = json(&perf);
+    assert_eq!(document["end"]["bytes"], 3_000_000);
+    assert_eq!(document["end"]["messages"], 600);
+    assert_eq!(document["end"]["error"], Value::Null);
+    assert_eq!(document["start"]["streams"], 4);
+    let of_intervals = document["intervals"].as_array().expect("a list").iter();
+    let sum: u64 = of_intervals.filter_map(|it| it["bytes"].as_u64()).sum();
+    assert_eq!(sum, 3_000_000, "the intervals are the whole");
+    let (status, said) = sink.end();
+    assert_eq!(status, 0);
+    assert!(
+        said.contains("600 messages") && said.contains("closed gracefully"),
+        "{said}"
+    );
+    // What it left is a results directory.
+    let shown = run(here, &["show", "traced"]);
+    let shown = text(&shown.stdout);
+    assert!(
+        shown.contains("goodput") && shown.contains("Receive window advertised"),
+        "{shown}"
+    );
+    assert!(here.join("traced/figures/a_rwnd.svg").exists());
+    let capture = fs::metadata(here.join("sink.pcapng")).expect("a capture");
+    assert!(capture.len() > 3_000_000, "{} bytes", capture.len());
+    let tshark = Command::new("tshark")
+        .current_dir(here)
+        .args(["-r", "sink.pcapng", "-Y", "sctp.chunk_type == 14"])
+        .output()
+        .expect("tshark is installed by scripts/setup");
+    assert!(
+        text(&tshark.stdout).contains("SHUTDOWN_COMPLETE"),
+        "{}",
+        text(&tshark.stderr)
+    );
+}
+
+#[test]
+fn perf_the_other_way_and_for_a_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let source = server(here, "source", &[]);
+    let port = source.port("UDP port");
+    let perf = [
+        "perf",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "-R",
+        "--json",
+    ];
+    let document = json(&run(
+        here,
+        &[&perf[..], &["-n", "1 MB", "-l", "1000 B"]].concat(),
+    ));
+    assert_eq!(document["end"]["bytes"], 1_000_000);
+    assert_eq!(document["end"]["messages"], 1_000);
+    assert_eq!(source.end().0, 0);
+
+    let sink = server(here, "sink", &[]);
+    let port = sink.port("UDP port");
+    let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port, "-t", "0.5"];
+    let output = run(here, &[&perf[..], &["-i", "100 ms"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("Interval") && said.contains("acknowledged"),
+        "{said}"
+    );
+    assert!(said.lines().count() >= 6, "a line each 100 ms:\n{said}");
+}
+
+#[test]
+fn cat_pipes_through_an_echo() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let echo = server(directory.path(), "echo", &[]);
+    let port = echo.port("UDP port");
+    let arguments = [
+        "cat",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "--lines",
+        "--wait",
+        "3 s",
+    ];
+    let mut cat = anabranch(directory.path(), &arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let said: String = (0..2_000)
+        .map(|number| format!("line {number}\n"))
+        .collect();
+    cat.stdin
+        .take()
+        .expect("piped")
+        .write_all(said.as_bytes())
+        .expect("it reads");
+    let heard = cat.wait_with_output().expect("it ends");
+    assert!(heard.status.success());
+    assert_eq!(text(&heard.stdout), said);
+    let (status, served) = echo.end();
+    assert_eq!(status, 0);
+    assert!(served.contains("2000 messages"), "{served}");
+}
+
+#[test]
+fn an_emulated_path_stands_between() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let link = r#"
+anabranch = 1
+[parameters]
+delay = "1 ms"
+[[node]]
+name = "near"
+[[node]]
+name = "far"
+[[link]]
+name = "path"
+between = ["near", "far"]
+rate = "20 Mbit/s"
+delay = "$delay"
+queue = "100 packets"
+"#;
+    fs::write(here.join("link.toml"), link).expect("a file");
+    let sink = server(here, "sink", &[]);
+    let to = format!("127.0.0.1:{}", sink.port("UDP port"));
+    let emulate = [
+        "emulate",
+        "link.toml",
+        "--listen",
+        "127.0.0.1:0",
+        "--to",
+        &to,
+    ];
+    let emulator = Beside::start(here, &[&emulate[..], &["--set", "delay=25 ms"]].concat());
+    let port = emulator.port("from 127.0.0.1:");
+    let perf = [
+        "perf",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "-n",
+        "200 kB",
+        "--json",
+    ];
+    let document = json(&run(here, &perf));
+    assert_eq!(document["end"]["bytes"], 200_000);
+    let rtt = document["end"]["srtt"].as_f64().expect("measured");
+    assert!(rtt >= 0.050, "two times 25 ms: {rtt}");
+    assert_eq!(sink.end().0, 0);
+}
+
+#[test]
+fn mistakes_are_told_before_anything_is_sent() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    fs::write(
+        here.join("wrong.toml"),
+        "anabranch = 1\n[[node]]\nnme = \"a\"\n",
+    )
+    .expect("a file");
+    let link = "anabranch = 1\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n";
+    fs::write(here.join("link.toml"), link).expect("a file");
+    for (arguments, words) in [
+        (
+            &["perf", "127.0.0.1", "--profile", "rfc4961"][..],
+            &["rfc4961", "rfc4960"][..],
+        ),
+        (
+            &["perf", "127.0.0.1", "--set", "mtuu=1500 B"],
+            &["mtuu", "did you mean `mtu`"],
+        ),
+        (&["perf", "127.0.0.1:99999"], &["99999", "1 to 65535"]),
+        (&["perf", "127.0.0.1", "-l", "2 MiB"], &["1 MiB"]),
+        (&["perf", "127.0.0.1", "-t", "soon"], &["soon"]),
+        (&["serve", "ecko"], &["ecko", "echo"]),
+        (&["cat"], &["HOST"]),
+        (&["emulate", "nowhere.toml"], &["nowhere.toml"]),
+        (&["emulate", "wrong.toml"], &["nme", "wrong.toml:3"]),
+        (
+            &["emulate", "link.toml", "--between", "a,c"],
+            &["no node c", "a, b"],
+        ),
+        (&["emulate", "link.toml", "--between", "a"], &["near,far"]),
+    ] {
+        let output = run(here, arguments);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        for word in words {
+            assert!(said.contains(word), "{arguments:?}: {said}");
+        }
+    }
+}

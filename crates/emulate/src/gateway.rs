@@ -1,0 +1,58 @@
+//! Where packets from outside enter the world, and leave it.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use anabranch_sim::Agent;
+use anabranch_transport::{Nanos, Path, Transmit};
+use bytes::{Bytes, BytesMut};
+
+/// Packets that crossed the world: when, and the IP payload.
+pub(crate) type Crossed = Rc<RefCell<VecDeque<(Nanos, Bytes)>>>;
+
+/// An agent that hands on whatever comes.
+pub(crate) struct Gateway {
+    /// To the other side.
+    path: Path,
+    entering: VecDeque<Bytes>,
+    leaving: Crossed,
+}
+
+impl Gateway {
+    /// A gateway that sends on `path`; what arrives is put into `leaving`.
+    pub fn new(path: Path, leaving: Crossed) -> Self {
+        Self {
+            path,
+            entering: VecDeque::new(),
+            leaving,
+        }
+    }
+
+    /// An IP payload enters.
+    pub fn enter(&mut self, payload: Bytes) {
+        self.entering.push_back(payload);
+    }
+}
+
+impl Agent for Gateway {
+    fn handle_datagram(&mut self, now: Nanos, _: Path, datagram: Bytes) {
+        self.leaving.borrow_mut().push_back((now, datagram));
+    }
+
+    fn handle_timeout(&mut self, _: Nanos) {}
+
+    fn poll_transmit(&mut self, _: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        let payload = self.entering.pop_front()?;
+        out.extend_from_slice(&payload);
+        Some(Transmit {
+            path: self.path,
+            len: payload.len(),
+            segment_size: None,
+        })
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        None
+    }
+}

@@ -1,0 +1,176 @@
+//! The simulator's links in real time, between two UDP ports.
+//!
+//! Whatever speaks UDP is put on a path of the simulator's making: its packets enter a [`World`](anabranch_sim::World) at
+//! one node, cross its links (delay, rate, queue, loss, schedule, impairments), and leave at another. The world is the
+//! simulator's own, driven by the clock instead of by its next event; what it decides about a packet is what it would
+//! decide in a simulation that offered the packet at that time.
+//!
+//! ```text
+//! client  --UDP-->  listen [near node] === world === [far node]  --UDP-->  server
+//! ```
+//!
+//! The far side's answers go back to whoever sent last on the near side: one client at a time.
+#![forbid(unsafe_code)]
+
+mod gateway;
+mod report;
+mod run;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use anabranch_sim::{BuildError, NodeId, World};
+use thiserror::Error;
+
+pub use report::{Report, Timing};
+
+/// What a packet on the emulated path consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Framing {
+    /// An IP header, a UDP header and the payload: what really travels.
+    #[default]
+    Udp,
+    /// An IP header and the payload, which is an SCTP packet, as if it travelled right above IP: what a simulation of SCTP
+    /// counts.
+    Sctp,
+}
+
+/// Between which ports.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Where the near side listens; port 0 for any.
+    pub listen: SocketAddr,
+    /// Where packets go that crossed to the far side.
+    pub to: SocketAddr,
+    /// What a packet consists of.
+    pub framing: Framing,
+}
+
+/// The network, and where packets enter and leave it.
+#[derive(Debug)]
+pub struct Path {
+    /// The network.
+    pub world: World,
+    /// The node of the near side.
+    pub near: NodeId,
+    /// The node of the far side.
+    pub far: NodeId,
+}
+
+/// Why an emulator could not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// A socket could not be opened.
+    #[error("cannot open a UDP socket at {address}: {source}")]
+    Socket {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The network cannot be built.
+    #[error("the network cannot be built: {0}")]
+    Build(#[from] BuildError),
+    /// No thread could be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+/// A running emulator. It stops when it is dropped.
+#[derive(Debug)]
+pub struct Emulator {
+    address: SocketAddr,
+    far_port: u16,
+    stop: Arc<AtomicBool>,
+    report: Arc<Mutex<Report>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Emulator {
+    /// Starts an emulator on threads of its own. `build` makes the network on the thread that then drives it.
+    ///
+    /// # Errors
+    /// A socket or thread that cannot be had, or what `build` said.
+    pub fn start(
+        config: Config,
+        build: impl FnOnce() -> Result<Path, BuildError> + Send + 'static,
+    ) -> Result<Self, StartError> {
+        let sockets = run::Sockets::open(&config)?;
+        let address = sockets.near_address(&config)?;
+        let far_port = sockets.far_port(&config)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let report = Arc::new(Mutex::new(Report::default()));
+        let (built, is_built) = std::sync::mpsc::channel();
+        let (halt, shared) = (Arc::clone(&stop), Arc::clone(&report));
+        let drive = move || {
+            let driver = build().and_then(|path| {
+                run::Driver::new(path, config, sockets, Arc::clone(&halt), shared)
+            });
+            match driver {
+                Ok(driver) => {
+                    // Nobody waits for the word only if the start was given up.
+                    let _ = built.send(Ok(()));
+                    driver.run();
+                }
+                Err(error) => drop(built.send(Err(error))),
+            }
+        };
+        let thread = thread::Builder::new()
+            .name("emulator".to_owned())
+            .spawn(drive)
+            .map_err(StartError::Thread)?;
+        let emulator = Self {
+            address,
+            far_port,
+            stop,
+            report,
+            thread: Some(thread),
+        };
+        match is_built.recv() {
+            Ok(Ok(())) => Ok(emulator),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(StartError::Thread(io::Error::other("the thread ended"))),
+        }
+    }
+
+    /// Where the near side listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The UDP port from which the far side is sent to, and to which it answers.
+    pub fn far_port(&self) -> u16 {
+        self.far_port
+    }
+
+    /// What it did so far.
+    pub fn report(&self) -> Report {
+        self.report
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Stops it, and says what it did.
+    pub fn stop(mut self) -> Report {
+        self.halt();
+        self.report()
+    }
+
+    fn halt(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // A panic there was printed; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Emulator {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}

@@ -1,0 +1,101 @@
+//! What an emulator did, and how well it kept time.
+
+use anabranch_sim::DropCounts;
+use anabranch_transport::Nanos;
+
+/// Width of a bucket of lateness.
+const BUCKET: Nanos = 10_000;
+/// Buckets: what is later than all of them counts in the last.
+const BUCKETS: usize = 10_000;
+
+/// What an emulator did so far.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Packets that came in, at the near and at the far side.
+    pub received: [u64; 2],
+    /// Packets that went out, at the near and at the far side.
+    pub sent: [u64; 2],
+    /// Packets that the network dropped, by reason.
+    pub dropped: DropCounts,
+    /// Packets that came faster than they could be taken, or that the system refused to send. They are no part of the
+    /// emulated path: a run with such packets is not to be trusted.
+    pub overrun: u64,
+    /// By how much packets left later than the network said.
+    pub timing: Timing,
+}
+
+/// A distribution of lateness.
+#[derive(Clone, Debug, Default)]
+pub struct Timing {
+    buckets: Vec<u64>,
+    count: u64,
+    sum: u128,
+    most: Nanos,
+}
+
+impl Timing {
+    /// One packet was late by `late`.
+    pub(crate) fn add(&mut self, late: Nanos) {
+        if self.buckets.is_empty() {
+            self.buckets = vec![0; BUCKETS];
+        }
+        let bucket = (late / BUCKET).min(BUCKETS as u64 - 1);
+        self.buckets[bucket as usize] += 1;
+        self.count += 1;
+        self.sum += u128::from(late);
+        self.most = self.most.max(late);
+    }
+
+    /// Packets timed.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Mean lateness, nanoseconds; 0 without packets.
+    pub fn mean(&self) -> Nanos {
+        self.sum.checked_div(u128::from(self.count)).unwrap_or(0) as Nanos
+    }
+
+    /// The lateness that `share` (0 to 1) of the packets did not exceed, nanoseconds, rounded up to 10 us.
+    pub fn quantile(&self, share: f64) -> Nanos {
+        let wanted = (self.count as f64 * share).ceil() as u64;
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if seen >= wanted && seen > 0 {
+                return ((bucket as Nanos + 1) * BUCKET).min(self.most);
+            }
+        }
+        self.most
+    }
+
+    /// The largest lateness, nanoseconds.
+    pub fn most(&self) -> Nanos {
+        self.most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_distribution_by_hand() {
+        let mut timing = Timing::default();
+        assert_eq!(
+            (timing.mean(), timing.quantile(0.99), timing.most()),
+            (0, 0, 0)
+        );
+        // 98 packets in time, one 25 us late, one a whole second.
+        for _ in 0..98 {
+            timing.add(0);
+        }
+        timing.add(25_000);
+        timing.add(1_000_000_000);
+        assert_eq!(timing.mean(), 10_000_250);
+        assert_eq!(timing.quantile(0.5), 10_000);
+        assert_eq!(timing.quantile(0.99), 30_000);
+        assert_eq!(timing.quantile(1.0), 100_000_000, "the last bucket");
+        assert_eq!(timing.most(), 1_000_000_000);
+    }
+}

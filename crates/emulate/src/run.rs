@@ -1,0 +1,325 @@
+//! Drives a world by the clock.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anabranch_sim::{AgentId, Attachment, Binding, BuildError, Family, NodeId, World};
+use anabranch_transport::{Nanos, Path as Addresses};
+use bytes::{Bytes, BytesMut};
+use socket2::SockRef;
+
+use crate::gateway::{Crossed, Gateway};
+use crate::report::Report;
+use crate::{Config, Framing, Path, StartError};
+
+/// Bytes of a UDP header.
+const UDP_HEADER: usize = 8;
+/// IP protocol numbers.
+const UDP: u8 = 17;
+const SCTP: u8 = 132;
+/// Packets that wait to enter the world.
+const MOST_WAITING: usize = 16_384;
+/// Receive buffer asked of the system: bursts of a whole window wait there.
+const SOCKET_BUFFER: usize = 4 << 20;
+/// How often a thread with nothing to do looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The sides.
+const NEAR: usize = 0;
+const FAR: usize = 1;
+
+/// The two sockets.
+#[derive(Debug)]
+pub(crate) struct Sockets([UdpSocket; 2]);
+
+impl Sockets {
+    pub fn open(config: &Config) -> Result<Self, StartError> {
+        let open = |address: SocketAddr| -> Result<UdpSocket, StartError> {
+            let socket = UdpSocket::bind(address)
+                .and_then(|socket| socket.set_read_timeout(Some(LOOK)).map(|()| socket))
+                .map_err(|source| StartError::Socket { address, source })?;
+            // What the system does not grant is done without.
+            let _ = SockRef::from(&socket).set_recv_buffer_size(SOCKET_BUFFER);
+            Ok(socket)
+        };
+        // The far side's own address: any, on the interface that leads there.
+        let any: SocketAddr = if config.to.is_ipv4() {
+            ([0, 0, 0, 0], 0).into()
+        } else {
+            ([0u16; 8], 0).into()
+        };
+        Ok(Self([open(config.listen)?, open(any)?]))
+    }
+
+    pub fn far_port(&self, config: &Config) -> Result<u16, StartError> {
+        let address = config.to;
+        let bound = self.0[FAR].local_addr();
+        bound
+            .map(|bound| bound.port())
+            .map_err(|source| StartError::Socket { address, source })
+    }
+
+    pub fn near_address(&self, config: &Config) -> Result<SocketAddr, StartError> {
+        let address = config.listen;
+        self.0[NEAR]
+            .local_addr()
+            .map_err(|source| StartError::Socket { address, source })
+    }
+}
+
+/// A packet that came.
+struct Arrived {
+    side: usize,
+    at: Nanos,
+    from: SocketAddr,
+    payload: Bytes,
+}
+
+/// The clock of a run.
+#[derive(Clone, Copy)]
+struct Clock(Instant);
+
+impl Clock {
+    #[allow(clippy::disallowed_methods, reason = "an emulator lives in real time")]
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    fn now(self) -> Nanos {
+        self.0.elapsed().as_nanos() as Nanos
+    }
+}
+
+/// Drives the world.
+pub(crate) struct Driver {
+    world: World,
+    agents: [AgentId; 2],
+    crossed: [Crossed; 2],
+    sockets: Arc<Sockets>,
+    /// Where each side's packets go: the client that sent last, the server.
+    peers: [Option<SocketAddr>; 2],
+    framing: Framing,
+    clock: Clock,
+    arrivals: Receiver<Arrived>,
+    overrun: Arc<AtomicU64>,
+    readers: Vec<JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+    report: Report,
+    shared: Arc<Mutex<Report>>,
+    published: Nanos,
+}
+
+impl Driver {
+    pub fn new(
+        path: Path,
+        config: Config,
+        sockets: Sockets,
+        stop: Arc<AtomicBool>,
+        shared: Arc<Mutex<Report>>,
+    ) -> Result<Self, BuildError> {
+        let Path {
+            mut world,
+            near,
+            far,
+        } = path;
+        let crossed = [Crossed::default(), Crossed::default()];
+        let protocol = match config.framing {
+            Framing::Udp => UDP,
+            Framing::Sctp => SCTP,
+        };
+        let agents = [
+            attach(&mut world, [near, far], protocol, &crossed[NEAR])?,
+            attach(&mut world, [far, near], protocol, &crossed[FAR])?,
+        ];
+        let clock = Clock::start();
+        let sockets = Arc::new(sockets);
+        let overrun = Arc::new(AtomicU64::new(0));
+        let (sender, arrivals) = sync_channel(MOST_WAITING);
+        let readers = [NEAR, FAR].map(|side| {
+            let (sockets, sender) = (Arc::clone(&sockets), sender.clone());
+            let (stop, overrun) = (Arc::clone(&stop), Arc::clone(&overrun));
+            thread::spawn(move || read(&sockets.0[side], side, clock, &sender, &stop, &overrun))
+        });
+        Ok(Self {
+            world,
+            agents,
+            crossed,
+            sockets,
+            peers: [None, Some(config.to)],
+            framing: config.framing,
+            clock,
+            arrivals,
+            overrun,
+            readers: readers.into(),
+            stop,
+            report: Report::default(),
+            shared,
+            published: 0,
+        })
+    }
+
+    /// Runs until it is told to stop.
+    pub fn run(mut self) {
+        while !self.stop.load(Ordering::Relaxed) {
+            let wait = match self.world.next_event() {
+                Some(at) => Duration::from_nanos(at.saturating_sub(self.clock.now())).min(LOOK),
+                None => LOOK,
+            };
+            match self.arrivals.recv_timeout(wait) {
+                Ok(arrived) => self.enter(arrived),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            while let Ok(arrived) = self.arrivals.try_recv() {
+                self.enter(arrived);
+            }
+            let now = self.clock.now();
+            self.advance(now);
+            self.leave();
+            if now.saturating_sub(self.published) >= LOOK.as_nanos() as Nanos {
+                self.published = now;
+                self.publish();
+            }
+        }
+        self.publish();
+        for reader in self.readers.drain(..) {
+            // A panic there was printed; there is nothing to add.
+            let _ = reader.join();
+        }
+    }
+
+    /// The world up to `at`. It only stalls on agents that keep sending, which gateways do not.
+    fn advance(&mut self, at: Nanos) {
+        let at = at.max(self.world.now());
+        let ran = self.world.run_until(at);
+        debug_assert!(ran.is_ok(), "{ran:?}");
+    }
+
+    fn enter(&mut self, arrived: Arrived) {
+        let Arrived {
+            side,
+            at,
+            from,
+            payload,
+        } = arrived;
+        self.report.received[side] += 1;
+        if side == NEAR {
+            self.peers[NEAR] = Some(from);
+        } else if Some(from) != self.peers[FAR] {
+            return;
+        }
+        self.advance(at);
+        let payload = match self.framing {
+            Framing::Sctp => payload,
+            Framing::Udp => with_udp_header(from.port(), &payload),
+        };
+        self.world
+            .with_agent(self.agents[side], |gateway: &mut Gateway, _| {
+                gateway.enter(payload);
+            });
+    }
+
+    /// Sends what has crossed.
+    fn leave(&mut self) {
+        for side in [NEAR, FAR] {
+            while let Some((at, payload)) = { self.crossed[side].borrow_mut().pop_front() } {
+                let payload = match self.framing {
+                    Framing::Sctp => payload,
+                    Framing::Udp => payload.slice(UDP_HEADER.min(payload.len())..),
+                };
+                let Some(to) = self.peers[side] else { continue };
+                match self.sockets.0[side].send_to(&payload, to) {
+                    Ok(_) => self.report.sent[side] += 1,
+                    // The word of a packet before, which nobody took (ICMP); this one may be.
+                    Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+                    Err(_) => self.report.overrun += 1,
+                }
+                self.report.timing.add(self.clock.now().saturating_sub(at));
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let overrun = self.report.overrun + self.overrun.load(Ordering::Relaxed);
+        *shared = Report {
+            dropped: self.world.ledger().dropped,
+            overrun,
+            ..self.report.clone()
+        };
+    }
+}
+
+fn attach(
+    world: &mut World,
+    [here, there]: [NodeId; 2],
+    protocol: u8,
+    crossed: &Crossed,
+) -> Result<AgentId, BuildError> {
+    let topology = world.topology();
+    let address = |node: NodeId| {
+        topology
+            .addresses(node, Family::V4)
+            .next()
+            .ok_or(BuildError::UnknownNode(node.index()))
+    };
+    let path = Addresses::new(address(here)?, address(there)?);
+    let attachment = Attachment {
+        node: here,
+        protocol,
+        bindings: vec![Binding {
+            address: None,
+            port: None,
+            remote_port: None,
+        }],
+        start: 0,
+        stop: None,
+    };
+    world.attach(attachment, Gateway::new(path, Rc::clone(crossed)))
+}
+
+/// The payload behind a UDP header (RFC 768) without checksum; the far port is nobody's.
+fn with_udp_header(source: u16, payload: &[u8]) -> Bytes {
+    let len = UDP_HEADER + payload.len();
+    let mut datagram = BytesMut::with_capacity(len);
+    for word in [source, source, len as u16, 0] {
+        datagram.extend_from_slice(&word.to_be_bytes());
+    }
+    datagram.extend_from_slice(payload);
+    datagram.freeze()
+}
+
+/// Receives on one side, and notes when.
+fn read(
+    socket: &UdpSocket,
+    side: usize,
+    clock: Clock,
+    arrivals: &SyncSender<Arrived>,
+    stop: &AtomicBool,
+    overrun: &AtomicU64,
+) {
+    let mut buffer = vec![0; 65_536];
+    while !stop.load(Ordering::Relaxed) {
+        // A timeout, or the word of a packet that nobody took (ICMP).
+        let Ok((len, from)) = socket.recv_from(&mut buffer) else {
+            continue;
+        };
+        let arrived = Arrived {
+            side,
+            at: clock.now(),
+            from,
+            payload: Bytes::copy_from_slice(&buffer[..len]),
+        };
+        match arrivals.try_send(arrived) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => drop(overrun.fetch_add(1, Ordering::Relaxed)),
+            Err(TrySendError::Disconnected(_)) => return,
+        }
+    }
+}

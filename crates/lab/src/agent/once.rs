@@ -1,0 +1,84 @@
+//! Whether every message is delivered once: the source numbers what the transport takes, the sink ticks it off.
+
+use std::collections::BTreeSet;
+
+/// The numbers of one association's messages. Memory follows how far messages overtake one another, not their number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Once {
+    accepted: u64,
+    /// All below were delivered.
+    complete: u64,
+    /// Delivered ahead of that.
+    ahead: BTreeSet<u64>,
+    repeated: u64,
+    unknown: u64,
+}
+
+impl Once {
+    /// The number of the next message.
+    pub fn next(&self) -> u64 {
+        self.accepted
+    }
+
+    /// The transport took the next message.
+    pub fn accept(&mut self) {
+        self.accepted += 1;
+    }
+
+    /// A message of that number was delivered.
+    pub fn deliver(&mut self, number: u64) {
+        if number >= self.accepted {
+            self.unknown += 1;
+        } else if number < self.complete || !self.ahead.insert(number) {
+            self.repeated += 1;
+        } else {
+            while self.ahead.remove(&self.complete) {
+                self.complete += 1;
+            }
+        }
+    }
+
+    /// Messages delivered again, each time counted, and messages nobody sent.
+    pub fn repeated(&self) -> u64 {
+        self.repeated + self.unknown
+    }
+
+    /// Messages that the transport took and that were not delivered.
+    pub fn missing(&self) -> u64 {
+        self.accepted - self.complete - self.ahead.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_message_counts_once_in_any_order() {
+        let mut once = Once::default();
+        for number in 0..5 {
+            assert_eq!(once.next(), number);
+            once.accept();
+        }
+        for number in [1, 0, 4, 1, 4, 0] {
+            once.deliver(number);
+        }
+        assert_eq!(
+            (once.repeated(), once.missing()),
+            (3, 2),
+            "2 and 3 are missing"
+        );
+        once.deliver(3);
+        once.deliver(2);
+        assert_eq!((once.repeated(), once.missing()), (3, 0));
+        assert!(once.ahead.is_empty(), "nothing is kept that is complete");
+    }
+
+    #[test]
+    fn a_message_nobody_sent_is_one_too_many() {
+        let mut once = Once::default();
+        once.accept();
+        once.deliver(7);
+        assert_eq!((once.repeated(), once.missing()), (1, 1));
+    }
+}

@@ -1,0 +1,171 @@
+use std::net::IpAddr;
+
+use super::*;
+use crate::plan::{Plan, Request};
+
+/// Two senders with two interfaces each, two routers, one receiver with two; extra text at the end.
+fn spec(flows: &str) -> Result<Spec, String> {
+    let text = format!(
+        r#"
+anabranch = 1
+name = "homes"
+[world]
+duration = "1 s"
+[[node]]
+name = "sender"
+count = 2
+[[node]]
+name = "router"
+count = 2
+[[node]]
+name = "receiver"
+[[link]]
+name = "near-1"
+between = ["sender", "router[0]"]
+rate = "1 Mbit/s"
+delay = "1 ms"
+[[link]]
+name = "near-2"
+between = ["sender", "router[1]"]
+rate = "1 Mbit/s"
+delay = "1 ms"
+[[link]]
+name = "far-1"
+between = ["router[0]", "receiver"]
+rate = "1 Mbit/s"
+delay = "1 ms"
+[[link]]
+name = "far-2"
+between = ["router[1]", "receiver"]
+rate = "1 Mbit/s"
+delay = "1 ms"
+{flows}
+"#
+    );
+    let request = Request {
+        file: "homes.toml".to_owned(),
+        text,
+        seed: 1,
+        ..Request::default()
+    };
+    let plan = Plan::new(request).map_err(|error| error.to_string())?;
+    Ok(plan.spec)
+}
+
+fn flow(name: &str, rest: &str) -> String {
+    format!(
+        r#"
+[[flow]]
+name = "{name}"
+to = "receiver"
+workload = {{ kind = "bulk" }}
+{rest}
+"#
+    )
+}
+
+const CROSSWISE: &str =
+    r#"paths = [{ from = "near-2", to = "far-2" }, { from = "near-1", to = "far-1" }]"#;
+const SCTP: &str = r#"transport = { protocol = "sctp" }"#;
+
+fn both(paths: &str) -> String {
+    flow(
+        "both",
+        &format!("from = \"sender\"\ncount = 2\n{paths}\n{SCTP}"),
+    )
+}
+
+/// The pairs of addresses of each member of each flow.
+fn pairs_of(spec: &Spec) -> Vec<Vec<[IpAddr; 2]>> {
+    let mut built = topology::build(spec).expect("a topology");
+    assign(&mut built, spec).expect("addresses");
+    members(spec)
+        .iter()
+        .map(|member| paths(&built.topology, &built.links, spec, member).expect("paths"))
+        .collect()
+}
+
+fn network(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets()[..3].to_vec(),
+        IpAddr::V6(_) => panic!("IPv4 is used"),
+    }
+}
+
+#[test]
+fn paired_interfaces_share_a_network_and_no_others_do() {
+    let spec = spec(&both(CROSSWISE)).expect("a spec");
+    let members = pairs_of(&spec);
+    let mut all: Vec<IpAddr> = Vec::new();
+    for pairs in &members {
+        let networks: Vec<_> = pairs.iter().map(|pair| pair.map(network)).collect();
+        assert_eq!(networks[0][0], networks[0][1]);
+        assert_eq!(networks[1][0], networks[1][1]);
+        assert_ne!(networks[0][0], networks[1][0]);
+        all.extend(pairs.iter().flatten());
+    }
+    // The two senders' interfaces and the receiver's, which both flows share.
+    assert_eq!(members[0][0][1], members[1][0][1]);
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 6);
+}
+
+#[test]
+fn the_first_path_named_is_the_first() {
+    let named = pairs_of(&spec(&both(CROSSWISE)).expect("a spec"));
+    let in_order = pairs_of(
+        &spec(&flow(
+            "both",
+            "from = \"sender\"\ncount = 2\ntransport = { protocol = \"sctp\", multihomed = true }",
+        ))
+        .expect("a spec"),
+    );
+    assert_eq!(named[0].len(), 2);
+    // The same interfaces with the paths the other way round: the networks are numbered in the order of the paths.
+    assert_eq!(network(named[0][0][0]), network(in_order[0][0][0]));
+    let built = |spec: &Spec| {
+        let mut built = topology::build(spec).expect("a topology");
+        assign(&mut built, spec).expect("addresses");
+        let node = built.topology.node("sender[0]").expect("a node");
+        let link = built.topology.link("near-2[0]").expect("a link");
+        built
+            .topology
+            .address(node, link, Family::V4)
+            .expect("an address")
+    };
+    assert_eq!(
+        built(&spec(&both(CROSSWISE)).expect("a spec")),
+        named[0][0][0]
+    );
+}
+
+#[test]
+fn a_host_has_each_network_once() {
+    // One flow pairs near-1 with far-1, the other near-2 with it: both of the sender's would be in one network.
+    let straight =
+        r#"paths = [{ from = "near-1", to = "far-1" }, { from = "near-2", to = "far-2" }]"#;
+    let crossed =
+        r#"paths = [{ from = "near-2", to = "far-1" }, { from = "near-1", to = "far-2" }]"#;
+    let one =
+        |name: &str, paths: &str| flow(name, &format!("from = \"sender[0]\"\n{paths}\n{SCTP}"));
+    let flows = one("a", straight) + &one("b", crossed);
+    let error = spec(&flows).expect_err("no addresses");
+    assert!(error.contains("two interfaces of \"sender[0]\""), "{error}");
+    assert!(error.contains("`flow.b.paths`"), "{error}");
+}
+
+#[test]
+fn many_small_networks_and_few_large_ones_find_room() {
+    let first = |networks, hosts| {
+        Range::new(networks, hosts).map(|range| {
+            let last = range.address(networks - 1, hosts - 1);
+            (range.address(0, 0).to_string(), last.to_string())
+        })
+    };
+    let text = |a: &str, b: &str| Ok((a.to_owned(), b.to_owned()));
+    assert_eq!(first(2, 2), text("172.16.0.1", "172.16.1.2"));
+    assert_eq!(first(20_000, 2), text("172.16.0.1", "172.17.56.126"));
+    assert_eq!(first(2, 10_001), text("172.16.0.1", "172.16.103.17"));
+    assert!(first(20_000, 10_000).is_err());
+}

@@ -1,0 +1,75 @@
+//! An echo server and a client of it, over two homes each on the loopback interface.
+//!
+//! `cargo run -p anabranch-net --example echo`
+
+use std::net::IpAddr;
+
+use anabranch_net::{Association, Carrier, Config, Endpoint, Lost, Peer, SendOptions};
+
+/// Sends every message back as it came.
+async fn echo(association: Association) -> Result<(), Lost> {
+    while let Some(message) = association.recv().await? {
+        let options = SendOptions {
+            ppid: message.ppid,
+            unordered: message.unordered,
+        };
+        // Waits while the client does not read: the server's memory is bounded.
+        if let Err(error) = association
+            .send(message.stream, message.bytes, options)
+            .await
+        {
+            println!("server: {error}");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let home = |last: u8| IpAddr::from([127, 0, 0, last]);
+    let any_port = Carrier::Encapsulated {
+        port: 0,
+        peer_port: 0,
+    };
+    let server = Endpoint::bind(Config {
+        carrier: any_port,
+        addresses: vec![home(1), home(2)],
+        ..Config::server(5_001)
+    })?;
+    let udp_port = server.udp_port();
+    tokio::spawn(async move {
+        while let Ok(association) = server.accept().await {
+            tokio::spawn(echo(association));
+        }
+    });
+
+    let client = Endpoint::bind(Config {
+        carrier: any_port,
+        addresses: vec![home(3), home(4)],
+        ..Config::default()
+    })?;
+    let peer = Peer::new([home(1), home(2)], 5_001).over_udp(udp_port);
+    let association = client.connect(peer).await?;
+    for stream in 0..3 {
+        let text = format!("message on stream {stream}");
+        association
+            .send(stream, text, SendOptions::default())
+            .await?;
+    }
+    for _ in 0..3 {
+        let message = association.recv().await?.ok_or("closed early")?;
+        println!("{:?} came back on stream {}", message.bytes, message.stream);
+    }
+    if let Some(status) = association.status() {
+        for path in &status.paths {
+            let (address, state) = (path.address, path.state);
+            println!(
+                "{address}: {state:?}, cwnd {} B, rto {} ms",
+                path.cwnd,
+                path.rto / 1_000_000
+            );
+        }
+    }
+    association.shutdown().await?;
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! The protocol on a std socket, without tokio: an echo server and a client of it in one thread each.
+//!
+//! The loop law in a page: one `handle_*`, drain `poll_outgoing` and `poll_event`, ask `poll_timeout`.
+//! `cargo run -p anabranch-net --example without_tokio`
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use anabranch_sctp::{AssociationId, CloseReason, Config, Endpoint, Event, Message};
+use anabranch_transport::{Nanos, Path, Transport};
+use bytes::{Bytes, BytesMut};
+
+/// A UDP socket, a protocol endpoint, and a clock.
+struct Host {
+    socket: UdpSocket,
+    endpoint: Endpoint,
+    origin: Instant,
+    out: BytesMut,
+}
+
+impl Host {
+    fn new(port: u16) -> io::Result<Self> {
+        let config = Config {
+            encapsulation: 8, // bytes of UDP between IP and SCTP
+            ..Config::default()
+        };
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(io::Error::other)?;
+        Ok(Self {
+            socket: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?,
+            endpoint: Endpoint::new(config, port, seed),
+            origin: now(),
+            out: BytesMut::new(),
+        })
+    }
+
+    fn time(&self) -> Nanos {
+        self.origin.elapsed().as_nanos() as Nanos
+    }
+
+    /// Sends what the protocol has to send.
+    fn drain(&mut self) -> io::Result<()> {
+        let time = self.time();
+        while let Some(outgoing) = self.endpoint.poll_outgoing(time, &mut self.out) {
+            let to = SocketAddr::new(outgoing.transmit.path.remote, outgoing.udp_port);
+            self.socket.send_to(&self.out.split(), to)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a packet or the protocol's next timeout, whichever is first, and handles it.
+    fn step(&mut self) -> io::Result<()> {
+        self.drain()?;
+        let wait = match self.endpoint.poll_timeout() {
+            Some(at) => Duration::from_nanos(at.saturating_sub(self.time()).max(1_000_000)),
+            None => Duration::from_secs(1),
+        };
+        self.socket.set_read_timeout(Some(wait))?;
+        let mut buffer = [0; 65_535];
+        match self.socket.recv_from(&mut buffer) {
+            Ok((len, from)) => {
+                let path = Path::new(self.socket.local_addr()?.ip(), from.ip());
+                let packet = Bytes::copy_from_slice(&buffer[..len]);
+                let time = self.time();
+                self.endpoint.handle_from(time, path, from.port(), packet);
+            }
+            Err(error) if is_timeout(&error) => self.endpoint.handle_timeout(self.time()),
+            Err(error) => return Err(error),
+        }
+        self.drain()
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the driver is where real time comes in"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Sends every message back, until the association ends.
+fn serve(mut host: Host) -> io::Result<()> {
+    host.endpoint.listen(true);
+    loop {
+        host.step()?;
+        while let Some((id, event)) = host.endpoint.poll_event() {
+            if let Event::Closed(reason) = event {
+                println!("server: closed, {reason:?}");
+                return host.drain();
+            }
+            while let Some(message) = read(&mut host.endpoint, id) {
+                let stream = message.0;
+                if let Some(association) = host.endpoint.association_mut(id)
+                    && let Err(error) = association.send(stream, message.1)
+                {
+                    println!("server: {error}");
+                }
+            }
+        }
+    }
+}
+
+fn read(endpoint: &mut Endpoint, id: AssociationId) -> Option<(u16, Message)> {
+    let received = endpoint.association_mut(id)?.poll_message()?;
+    let message = Message {
+        ppid: received.ppid,
+        unordered: received.unordered,
+        payload: received.payload.into_bytes(),
+    };
+    Some((received.stream, message))
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let server = Host::new(5_001)?;
+    let udp_port = server.socket.local_addr()?.port();
+    let serving = std::thread::spawn(move || serve(server));
+
+    let mut client = Host::new(5_002)?;
+    let home = [IpAddr::V4(Ipv4Addr::LOCALHOST)];
+    let id = client
+        .endpoint
+        .connect_over_udp(0, &home, 5_001, udp_port)?;
+    let hello = Message {
+        ppid: 0,
+        unordered: false,
+        payload: Bytes::from_static(b"hello"),
+    };
+    if let Some(association) = client.endpoint.association_mut(id) {
+        association.send(0, hello)?;
+    }
+    loop {
+        client.step()?;
+        while let Some((_, event)) = client.endpoint.poll_event() {
+            if let Event::Closed(reason) = event {
+                println!("client: closed, {reason:?}");
+                client.drain()?;
+                serving.join().map_err(|_| "the server panicked")??;
+                return match reason {
+                    CloseReason::Shutdown => Ok(()),
+                    other => Err(format!("{other:?}").into()),
+                };
+            }
+        }
+        if let Some((stream, echo)) = read(&mut client.endpoint, id) {
+            println!("client: {:?} came back on stream {stream}", echo.payload);
+            let time = client.time();
+            if let Some(association) = client.endpoint.association_mut(id) {
+                association.shutdown(time)?;
+            }
+        }
+    }
+}

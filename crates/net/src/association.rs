@@ -1,0 +1,383 @@
+//! An association as its user holds it.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anabranch_sctp::{AssociationId, CloseReason, Message as SctpMessage, SendError as Refusal};
+use bytes::Bytes;
+
+use crate::error::{Lost, SendError, TrySendError};
+use crate::event::AssociationEvent;
+use crate::message::{Message, SendOptions};
+use crate::shared::{Phase, Shared, Signals, State};
+use crate::status::Status;
+
+/// An SCTP association. Clones are handles of the same association and may be used from different tasks: one sends, one
+/// receives, one looks at events.
+///
+/// When the last handle is dropped the association is shut down: what was sent still arrives, what comes is thrown away.
+pub struct Association {
+    shared: Arc<Shared>,
+    signals: Arc<Signals>,
+    id: AssociationId,
+    /// It is not up yet, and nobody knows of it but a future that may be dropped.
+    attempt: bool,
+}
+
+impl Association {
+    pub(crate) fn held(shared: Arc<Shared>, signals: Arc<Signals>, id: AssociationId) -> Self {
+        Self {
+            shared,
+            signals,
+            id,
+            attempt: false,
+        }
+    }
+
+    pub(crate) fn attempt(shared: Arc<Shared>, signals: Arc<Signals>, id: AssociationId) -> Self {
+        Self {
+            shared,
+            signals,
+            id,
+            attempt: true,
+        }
+    }
+
+    /// Its name among those of its endpoint.
+    pub fn id(&self) -> AssociationId {
+        self.id
+    }
+
+    /// Queues a message on `stream`, and waits while the send buffer is full.
+    ///
+    /// A message counts as sent when it is queued; [`Association::shutdown`] tells when everything has arrived. Messages of
+    /// one task on one stream arrive in the order of the calls.
+    ///
+    /// Cancel-safe: if the future is dropped before it is ready, the message was not queued.
+    ///
+    /// # Errors
+    /// No such stream, an empty or too large message, or the association is closing or closed.
+    pub async fn send(
+        &self,
+        stream: u16,
+        bytes: impl Into<Bytes>,
+        options: SendOptions,
+    ) -> Result<(), SendError> {
+        self.send_on(Some(stream), bytes.into(), options).await
+    }
+
+    /// As [`Association::send`], on whichever of the streams in use has its turn; how many are in use is the business of
+    /// the stream allocation (`sctp.allocation`).
+    ///
+    /// # Errors
+    /// As [`Association::send`].
+    pub async fn send_spread(
+        &self,
+        bytes: impl Into<Bytes>,
+        options: SendOptions,
+    ) -> Result<(), SendError> {
+        self.send_on(None, bytes.into(), options).await
+    }
+
+    async fn send_on(
+        &self,
+        stream: Option<u16>,
+        bytes: Bytes,
+        options: SendOptions,
+    ) -> Result<(), SendError> {
+        let mut bytes = match self.try_send_on(stream, bytes, options) {
+            Err(TrySendError::Full(bytes)) => bytes,
+            Err(TrySendError::Error(error)) => return Err(error),
+            Ok(()) => return Ok(()),
+        };
+        loop {
+            let notified = self.signals.writable.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            bytes = match self.try_send_on(stream, bytes, options) {
+                Err(TrySendError::Full(bytes)) => bytes,
+                Err(TrySendError::Error(error)) => return Err(error),
+                Ok(()) => return Ok(()),
+            };
+            notified.await;
+        }
+    }
+
+    /// Queues a message on `stream` if there is room for it now.
+    ///
+    /// # Errors
+    /// As [`Association::send`]; or the send buffer is full, and the message is given back.
+    pub fn try_send(
+        &self,
+        stream: u16,
+        bytes: impl Into<Bytes>,
+        options: SendOptions,
+    ) -> Result<(), TrySendError> {
+        self.try_send_on(Some(stream), bytes.into(), options)
+    }
+
+    fn try_send_on(
+        &self,
+        stream: Option<u16>,
+        bytes: Bytes,
+        options: SendOptions,
+    ) -> Result<(), TrySendError> {
+        let (size, most) = (bytes.len(), self.shared.max_message_size);
+        if size > most {
+            return Err(SendError::TooLarge { size, most }.into());
+        }
+        let mut guard = self.shared.lock();
+        let state: &mut State = &mut guard;
+        if state.stopped {
+            return Err(SendError::Closing.into());
+        }
+        let Some(association) = state.endpoint.association_mut(self.id) else {
+            return Err(SendError::Closing.into());
+        };
+        // The bytes are a counted reference: to keep one costs next to nothing, and they are given back where full.
+        let message = SctpMessage {
+            ppid: options.ppid,
+            unordered: options.unordered,
+            payload: bytes.clone(),
+        };
+        let queued = match stream {
+            Some(stream) => association.send(stream, message),
+            None => association.send_spread(message),
+        };
+        match queued {
+            Ok(()) => {
+                state.wake_driver();
+                Ok(())
+            }
+            Err(Refusal::BufferFull) => {
+                if let Some(entry) = state.entries.get_mut(&self.id)
+                    && !std::mem::replace(&mut entry.wants_to_write, true)
+                {
+                    state.writers.push(self.id);
+                    state.wake_driver();
+                }
+                Err(TrySendError::Full(bytes))
+            }
+            Err(Refusal::NoSuchStream { stream, streams }) => {
+                Err(SendError::NoSuchStream { stream, streams }.into())
+            }
+            Err(Refusal::Empty) => Err(SendError::Empty.into()),
+            Err(Refusal::Closing) => Err(SendError::Closing.into()),
+        }
+    }
+
+    /// The next message; `None` when the association was shut down gracefully and everything is read.
+    ///
+    /// Cancel-safe: if the future is dropped, no message is lost.
+    ///
+    /// # Errors
+    /// The association ended otherwise, after what had arrived was read.
+    pub async fn recv(&self) -> Result<Option<Message>, Lost> {
+        if let Some(result) = self.poll_message() {
+            return result;
+        }
+        loop {
+            let notified = self.signals.readable.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            if let Some(result) = self.poll_message() {
+                return result;
+            }
+            notified.await;
+        }
+    }
+
+    /// The next message, if there is one now.
+    pub fn try_recv(&self) -> Option<Message> {
+        self.poll_message().and_then(|result| result.ok().flatten())
+    }
+
+    fn poll_message(&self) -> Option<Result<Option<Message>, Lost>> {
+        let mut guard = self.shared.lock();
+        let state: &mut State = &mut guard;
+        let received = match state.endpoint.association_mut(self.id) {
+            Some(association) => {
+                let received = association.poll_message();
+                // The peer believed the window closed, and it is open again.
+                if association.sack_due() {
+                    state.wake_driver();
+                }
+                received
+            }
+            None => None,
+        };
+        if let Some(received) = received {
+            drop(guard);
+            return Some(Ok(Some(Message {
+                stream: received.stream,
+                ppid: received.ppid,
+                unordered: received.unordered,
+                bytes: received.payload.into_bytes(),
+            })));
+        }
+        match state.entries.get(&self.id).map(|entry| &entry.phase) {
+            Some(Phase::Closed(CloseReason::Shutdown)) | None => Some(Ok(None)),
+            Some(Phase::Closed(reason)) => Some(Err(Lost(reason.clone()))),
+            Some(_) => None,
+        }
+    }
+
+    /// The next event; `None` when the association is closed and every event was taken. 64 wait at most; where more came,
+    /// [`AssociationEvent::Missed`] says how many of the oldest are gone.
+    ///
+    /// Cancel-safe: if the future is dropped, no event is lost.
+    pub async fn next_event(&self) -> Option<AssociationEvent> {
+        loop {
+            let notified = self.signals.event.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            {
+                let mut state = self.shared.lock();
+                let entry = state.entries.get_mut(&self.id)?;
+                if entry.missed > 0 {
+                    return Some(AssociationEvent::Missed(std::mem::take(&mut entry.missed)));
+                }
+                if let Some(event) = entry.events.pop_front() {
+                    return Some(event);
+                }
+                if matches!(entry.phase, Phase::Closed(_)) {
+                    return None;
+                }
+            }
+            notified.await;
+        }
+    }
+
+    /// Closes gracefully (RFC 9260 §9.2): everything sent is still delivered, nothing more can be. Gives when both sides
+    /// are done. Messages that arrive meanwhile stay readable.
+    ///
+    /// Cancel-safe: if the future is dropped, the association goes on closing.
+    ///
+    /// # Errors
+    /// The association ended otherwise: what was sent last may not have arrived.
+    pub async fn shutdown(&self) -> Result<(), Lost> {
+        self.begin_shutdown();
+        match self.closed().await {
+            CloseReason::Shutdown => Ok(()),
+            reason => Err(Lost(reason)),
+        }
+    }
+
+    /// Begins to close gracefully, and waits for nothing.
+    pub fn begin_shutdown(&self) {
+        let mut state = self.shared.lock();
+        let now = self.shared.now();
+        if let Some(association) = state.association(self.id) {
+            // Refused only where it is closed already.
+            let _ = association.shutdown(now);
+            state.wake_driver();
+        }
+    }
+
+    /// Ends the association at once, telling the peer `reason`, of which 512 bytes are sent at most (RFC 9260 §9.1). What is
+    /// queued or unacknowledged is lost.
+    pub fn abort(&self, reason: impl Into<Bytes>) {
+        let mut state = self.shared.lock();
+        let now = self.shared.now();
+        if let Some(association) = state.association(self.id) {
+            // Refused only where it is closed already.
+            let _ = association.abort(now, reason.into());
+            state.wake_driver();
+        }
+    }
+
+    /// Why the association ended, once it has.
+    ///
+    /// Cancel-safe: nothing depends on the future.
+    pub async fn closed(&self) -> CloseReason {
+        match self.next_phase(None).await {
+            Some(Phase::Closed(reason)) => reason,
+            // Not forgotten while it is held.
+            _ => CloseReason::Shutdown,
+        }
+    }
+
+    /// Waits until it is up.
+    pub(crate) async fn established(&self) -> Result<(), Lost> {
+        let phase = self.next_phase(Some(Phase::Opening)).await;
+        match phase {
+            Some(Phase::Closed(reason)) => Err(Lost(reason)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until the phase is another than `from`; without one, until it is closed.
+    async fn next_phase(&self, from: Option<Phase>) -> Option<Phase> {
+        loop {
+            let notified = self.signals.phase.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            {
+                let state = self.shared.lock();
+                let phase = &state.entries.get(&self.id)?.phase;
+                let done = match &from {
+                    Some(from) => phase != from,
+                    None => matches!(phase, Phase::Closed(_)),
+                };
+                if done {
+                    return Some(phase.clone());
+                }
+            }
+            notified.await;
+        }
+    }
+
+    /// Makes the peer's address `address` the one that new data goes to; `false` if the peer has no such address.
+    pub fn set_primary(&self, address: IpAddr) -> bool {
+        let now = self.shared.now();
+        let mut state = self.shared.lock();
+        let done = state
+            .association(self.id)
+            .is_some_and(|association| association.set_primary(now, address));
+        state.wake_driver();
+        done
+    }
+
+    /// Live figures.
+    pub fn status(&self) -> Option<Status> {
+        let state = self.shared.lock();
+        state.endpoint.association(self.id).map(Status::of)
+    }
+}
+
+impl Clone for Association {
+    fn clone(&self) -> Self {
+        if let Some(entry) = self.shared.lock().entries.get_mut(&self.id) {
+            entry.handles += 1;
+        }
+        Self::held(Arc::clone(&self.shared), Arc::clone(&self.signals), self.id)
+    }
+}
+
+impl Drop for Association {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        let now = self.shared.now();
+        let opening = state
+            .entries
+            .get(&self.id)
+            .is_some_and(|entry| entry.phase == Phase::Opening);
+        if self.attempt
+            && opening
+            && let Some(association) = state.association(self.id)
+        {
+            // Refused only where it is closed already.
+            let _ = association.abort(now, Bytes::new());
+        }
+        state.drop_handle(self.id, now);
+    }
+}
+
+impl fmt::Debug for Association {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Association")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,234 @@
+//! Settings of an endpoint on real sockets.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anabranch_sctp::Config as SctpConfig;
+
+use crate::error::BindError;
+
+/// The UDP port of SCTP inside UDP (RFC 6951 §5.1, "sctp-tunneling").
+pub const ENCAPSULATION_PORT: u16 = 9899;
+
+/// How packets travel between two hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// Inside UDP (RFC 6951). The peer's port is learnt from what it sends, as far as verification tags prove it, and
+    /// followed if it moves.
+    Encapsulated {
+        /// Our UDP port; 0: any.
+        port: u16,
+        /// The peer's UDP port, where an association begins here and the [`Peer`] does not say otherwise: usually
+        /// [`ENCAPSULATION_PORT`]; 0: it is not known.
+        peer_port: u16,
+    },
+    /// SCTP packets in UDP datagrams between two fixed ports, as WebRTC stacks in tests have it. The same bytes as
+    /// [`Carrier::Encapsulated`], but nothing is learnt: what comes from another UDP port is thrown away.
+    Udp {
+        /// Our UDP port; 0: any.
+        port: u16,
+        /// The peer's UDP port.
+        peer_port: u16,
+    },
+    /// Right above IP, as protocol 132. Needs the right to open raw sockets, and a kernel that does not answer SCTP itself:
+    /// where its own SCTP is loaded it aborts what it does not know.
+    Ip,
+}
+
+impl Carrier {
+    /// Inside UDP from any port to the registered one: what a client wants.
+    pub const fn client() -> Self {
+        Carrier::Encapsulated {
+            port: 0,
+            peer_port: ENCAPSULATION_PORT,
+        }
+    }
+
+    /// Inside UDP at the registered port: what a server wants.
+    pub const fn server() -> Self {
+        Carrier::Encapsulated {
+            port: ENCAPSULATION_PORT,
+            peer_port: ENCAPSULATION_PORT,
+        }
+    }
+
+    /// Bytes between IP and SCTP.
+    pub(crate) fn overhead(self) -> usize {
+        match self {
+            Carrier::Encapsulated { .. } | Carrier::Udp { .. } => 8,
+            Carrier::Ip => 0,
+        }
+    }
+
+    /// The UDP port to bind; 0 for any and for none.
+    pub(crate) fn port(self) -> u16 {
+        match self {
+            Carrier::Encapsulated { port, .. } | Carrier::Udp { port, .. } => port,
+            Carrier::Ip => 0,
+        }
+    }
+
+    /// The UDP port to begin with at a peer of whom perhaps `known` is known; 0 over raw IP. `None`: it is not known.
+    pub(crate) fn port_of_peer(self, known: Option<u16>) -> Option<u16> {
+        match self {
+            Carrier::Encapsulated { peer_port, .. } => {
+                Some(known.unwrap_or(peer_port)).filter(|&port| port != 0)
+            }
+            Carrier::Udp { peer_port, .. } => Some(peer_port),
+            Carrier::Ip => Some(0),
+        }
+    }
+}
+
+/// Settings of an [`Endpoint`](crate::Endpoint).
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The protocol: profile, congestion control, stream allocation, buffers, timers, by the names that the simulator has.
+    /// `addresses` and `encapsulation` in it are set by the endpoint.
+    ///
+    /// Differs from the simulator's defaults in the buffers: 1 MiB each. A message larger than the peer's receive buffer
+    /// cannot be delivered (partial delivery is not done), so keep messages well below it.
+    pub sctp: SctpConfig,
+    /// The SCTP port; 0: any from 49,152 on.
+    pub port: u16,
+    /// How packets travel.
+    pub carrier: Carrier,
+    /// Local addresses, a socket each; several make the endpoint multihomed, and peers are told all of them. Empty: all
+    /// that the host has, of both families, as one home.
+    pub addresses: Vec<IpAddr>,
+    /// Whether peers may begin associations.
+    pub accept: bool,
+    /// Associations that wait to be accepted; peers that come beyond it are refused. At least 1.
+    pub backlog: usize,
+    /// Associations of this endpoint at a time that peers may bring it to.
+    pub max_associations: usize,
+    /// The largest message that may be sent, bytes. The protocol has no limit; peers' receive buffers are one.
+    pub max_message_size: usize,
+    /// Receive and send buffer asked of the system for each socket, bytes; what it grants may be less.
+    pub socket_buffer: usize,
+    /// Sends runs of equal packets by one call where the system can (GSO), and takes them so (GRO).
+    pub offload: bool,
+    /// How long the endpoint goes on closing associations after the last handle of it is gone.
+    pub linger: Duration,
+}
+
+impl Default for Config {
+    /// A client over [`Carrier::client`], that also accepts nobody.
+    fn default() -> Self {
+        let sctp = SctpConfig {
+            receive_buffer: 1 << 20,
+            send_buffer: 1 << 20,
+            ..SctpConfig::default()
+        };
+        Self {
+            sctp,
+            port: 0,
+            carrier: Carrier::client(),
+            addresses: Vec::new(),
+            accept: false,
+            backlog: 128,
+            max_associations: 65_536,
+            max_message_size: 1 << 20,
+            socket_buffer: 4 << 20,
+            offload: true,
+            linger: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Config {
+    /// A server at SCTP port `port` over [`Carrier::server`].
+    pub fn server(port: u16) -> Self {
+        Self {
+            port,
+            carrier: Carrier::server(),
+            accept: true,
+            ..Self::default()
+        }
+    }
+
+    /// Checks what would go wrong later.
+    pub(crate) fn check(&self) -> Result<(), BindError> {
+        let complain = |what: String| Err(BindError::Config(what));
+        if self.accept && self.port == 0 && self.carrier == Carrier::Ip {
+            return complain("an endpoint that accepts over raw IP needs a port".to_owned());
+        }
+        if self.sctp.receive_buffer < 1500 {
+            let found = self.sctp.receive_buffer;
+            return complain(format!(
+                "found a receive buffer of {found} B; it has at least 1500 B (RFC 9260 §6)"
+            ));
+        }
+        if self.sctp.outbound_streams == 0 || self.sctp.inbound_streams == 0 {
+            return complain(
+                "found 0 streams; an association has at least one each way".to_owned(),
+            );
+        }
+        if self.backlog == 0 || self.max_message_size == 0 {
+            return complain(
+                "found 0 for backlog or max_message_size; both are at least 1".to_owned(),
+            );
+        }
+        if let Carrier::Udp { peer_port: 0, .. } = self.carrier {
+            return complain("found peer_port 0; plain UDP needs the peer's fixed port".to_owned());
+        }
+        for (index, address) in self.addresses.iter().enumerate() {
+            if address.is_multicast() || self.addresses[..index].contains(address) {
+                return complain(format!(
+                    "found local address {address} twice, or multicast; list each unicast address once"
+                ));
+            }
+            if address.is_unspecified() && self.addresses.len() > 1 {
+                return complain(format!(
+                    "found {address} among other local addresses; it stands alone"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whom to connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its addresses; the first is the primary.
+    pub addresses: Vec<IpAddr>,
+    /// Its SCTP port.
+    pub port: u16,
+    /// Its UDP port where it differs from the carrier's `peer_port`.
+    pub udp_port: Option<u16>,
+}
+
+impl Peer {
+    /// A peer with these addresses and this SCTP port.
+    pub fn new(addresses: impl Into<Vec<IpAddr>>, port: u16) -> Self {
+        Self {
+            addresses: addresses.into(),
+            port,
+            udp_port: None,
+        }
+    }
+
+    /// The same with another UDP port.
+    #[must_use]
+    pub fn over_udp(self, port: u16) -> Self {
+        Self {
+            udp_port: Some(port),
+            ..self
+        }
+    }
+}
+
+impl<A: Into<IpAddr>> From<(A, u16)> for Peer {
+    /// An address and an SCTP port.
+    fn from((address, port): (A, u16)) -> Self {
+        Peer::new([address.into()], port)
+    }
+}
+
+impl From<SocketAddr> for Peer {
+    /// The port is the SCTP port.
+    fn from(address: SocketAddr) -> Self {
+        Peer::new([address.ip()], address.port())
+    }
+}

@@ -1,0 +1,322 @@
+//! An SCTP port on real sockets.
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use anabranch_sctp::{AssociationId, CloseReason, Config as SctpConfig};
+use bytes::Bytes;
+use tokio::runtime::Handle;
+
+use crate::association::Association;
+use crate::clock::Clock;
+use crate::config::{Config, Peer};
+use crate::driver::Driver;
+use crate::error::{BindError, ConnectError, Lost};
+use crate::observer::Observer;
+use crate::shared::{Entry, Phase, Shared, State};
+use crate::socket::Sockets;
+use crate::status::EndpointStatistics;
+
+/// The first of the ports that are nobody's (RFC 6335 §6).
+const FIRST_FREE_PORT: u16 = 49_152;
+
+/// An SCTP endpoint (RFC 9260 §1.2): a port, its addresses, its associations. Clones are handles of the same endpoint.
+///
+/// When the last handle is dropped no more associations are accepted; those that are held live on, and those that nobody
+/// holds are shut down, for which they have [`Config::linger`].
+#[derive(Debug)]
+pub struct Endpoint {
+    shared: Arc<Shared>,
+    port: u16,
+}
+
+impl Endpoint {
+    /// Opens the sockets and starts the endpoint's task on the current tokio runtime.
+    ///
+    /// # Errors
+    /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
+    pub fn bind(config: Config) -> Result<Self, BindError> {
+        Self::bind_inner(config, None)
+    }
+
+    /// As [`Endpoint::bind`], with somebody who watches.
+    ///
+    /// # Errors
+    /// As [`Endpoint::bind`].
+    pub fn bind_observed(config: Config, observer: Box<dyn Observer>) -> Result<Self, BindError> {
+        Self::bind_inner(config, Some(observer))
+    }
+
+    fn bind_inner(config: Config, observer: Option<Box<dyn Observer>>) -> Result<Self, BindError> {
+        config.check()?;
+        let runtime = Handle::try_current().map_err(|_| BindError::NoRuntime)?;
+        let sockets = Sockets::open(&config)?;
+        let port = match config.port {
+            0 => any_port()?,
+            port => port,
+        };
+        let specific = |address: &IpAddr| !address.is_unspecified();
+        let sctp = SctpConfig {
+            addresses: config.addresses.iter().copied().filter(specific).collect(),
+            encapsulation: config.carrier.overhead(),
+            checksum: true,
+            ..config.sctp
+        };
+        let mut endpoint = anabranch_sctp::Endpoint::new(sctp, port, secret()?);
+        endpoint.set_max_associations(config.max_associations);
+        endpoint.listen(config.accept);
+        let state = State {
+            endpoint,
+            entries: Default::default(),
+            waiting: Default::default(),
+            backlog: config.backlog,
+            writers: Vec::new(),
+            dropped: Vec::new(),
+            driver: None,
+            handles: 1,
+            accepts: config.accept,
+            stopped: false,
+            observer,
+            statistics: EndpointStatistics::default(),
+        };
+        let shared = Arc::new(Shared::new(
+            state,
+            Clock::start(),
+            sockets.iter().map(|socket| socket.local()).collect(),
+            config.carrier,
+            config.max_message_size,
+        ));
+        let driver = Driver::new(Arc::clone(&shared), sockets, config.linger);
+        runtime.spawn(driver);
+        Ok(Self { shared, port })
+    }
+
+    /// The SCTP port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for all of its family.
+    pub fn local_addresses(&self) -> &[SocketAddr] {
+        &self.shared.local
+    }
+
+    /// The UDP port; 0 over raw IP.
+    pub fn udp_port(&self) -> u16 {
+        self.shared.local.first().map_or(0, SocketAddr::port)
+    }
+
+    /// Begins an association and waits until it is up. Messages may be sent right after.
+    ///
+    /// Cancel-safe: if the future is dropped, the attempt is aborted.
+    ///
+    /// # Errors
+    /// The peer cannot be addressed, refuses, or does not answer: after RFC 9260's eight retransmissions, some four minutes;
+    /// `sctp.max_init_retransmits` makes it fewer.
+    pub async fn connect(&self, peer: impl Into<Peer>) -> Result<Association, ConnectError> {
+        let association = self.begin(&peer.into())?;
+        match association.established().await {
+            Ok(()) => Ok(association),
+            Err(lost) => Err(lost.into()),
+        }
+    }
+
+    fn begin(&self, peer: &Peer) -> Result<Association, ConnectError> {
+        let mut state = self.shared.lock();
+        if state.stopped {
+            return Err(Lost(CloseReason::AbortedHere).into());
+        }
+        for &address in &peer.addresses {
+            let mut local = self.shared.local.iter();
+            if !local.any(|local| local.is_ipv4() == address.is_ipv4()) {
+                return Err(ConnectError::Family(address));
+            }
+        }
+        let now = self.shared.now();
+        let udp_port = self.shared.carrier.port_of_peer(peer.udp_port);
+        let udp_port = udp_port.ok_or(ConnectError::NoUdpPort)?;
+        let id = state
+            .endpoint
+            .connect_over_udp(now, &peer.addresses, peer.port, udp_port)?;
+        let entry = Entry::new(Phase::Opening, 1);
+        let signals = Arc::clone(&entry.signals);
+        state.entries.insert(id, entry);
+        state.watch(id);
+        state.wake_driver();
+        drop(state);
+        Ok(Association::attempt(Arc::clone(&self.shared), signals, id))
+    }
+
+    /// The next association that a peer began.
+    ///
+    /// Cancel-safe: if the future is dropped, nobody is lost; the association waits for the next call.
+    ///
+    /// # Errors
+    /// The endpoint does not accept ([`Config::accept`]), or its task is gone.
+    pub async fn accept(&self) -> Result<Association, Lost> {
+        loop {
+            if let Some(accepted) = self.try_accept()? {
+                return Ok(accepted);
+            }
+            // A permit is kept for an association that comes between the look and the wait.
+            self.shared.acceptable.notified().await;
+        }
+    }
+
+    fn try_accept(&self) -> Result<Option<Association>, Lost> {
+        let mut state = self.shared.lock();
+        if state.stopped || !state.accepts {
+            self.shared.acceptable.notify_one();
+            return Err(Lost(CloseReason::AbortedHere));
+        }
+        let Some(id) = state.waiting.pop_front() else {
+            return Ok(None);
+        };
+        state.listen();
+        let more = !state.waiting.is_empty();
+        let signals = state.entries.get_mut(&id).map(|entry| {
+            entry.handles = 1;
+            Arc::clone(&entry.signals)
+        });
+        if more {
+            self.shared.acceptable.notify_one();
+        }
+        Ok(signals.map(|signals| Association::held(Arc::clone(&self.shared), signals, id)))
+    }
+
+    /// Accepts no more, and shuts every association down, held or not. Gives when all have ended.
+    ///
+    /// Cancel-safe: if the future is dropped, the associations go on closing.
+    pub async fn close(&self) {
+        let ids: Vec<AssociationId> = {
+            let mut state = self.shared.lock();
+            state.accepts = false;
+            state.listen();
+            let now = self.shared.now();
+            let ids: Vec<AssociationId> = state.entries.keys().copied().collect();
+            for &id in &ids {
+                if let Some(association) = state.association(id) {
+                    // Refused only where it is closed already.
+                    let _ = association.shutdown(now);
+                }
+            }
+            drop_waiting(&mut state, now);
+            state.wake_driver();
+            ids
+        };
+        self.shared.acceptable.notify_one();
+        for id in ids {
+            self.ended(id).await;
+        }
+    }
+
+    /// Waits until the association of that name is closed.
+    fn ended(&self, id: AssociationId) -> impl Future<Output = ()> + '_ {
+        let signals = {
+            let state = self.shared.lock();
+            state
+                .entries
+                .get(&id)
+                .map(|entry| Arc::clone(&entry.signals))
+        };
+        async move {
+            let Some(signals) = signals else { return };
+            loop {
+                let notified = signals.phase.notified();
+                tokio::pin!(notified);
+                notified.as_mut().enable();
+                {
+                    let state = self.shared.lock();
+                    match state.entries.get(&id).map(|entry| &entry.phase) {
+                        None | Some(Phase::Closed(_)) => return,
+                        _ => {}
+                    }
+                }
+                notified.await;
+            }
+        }
+    }
+
+    /// Waits until the endpoint has no association any more, not even one that is closed and still held.
+    pub async fn wait_idle(&self) {
+        loop {
+            let notified = self.shared.idle.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            {
+                let state = self.shared.lock();
+                if state.entries.is_empty() || state.stopped {
+                    return;
+                }
+            }
+            notified.await;
+        }
+    }
+
+    /// Counters.
+    pub fn statistics(&self) -> EndpointStatistics {
+        let state = self.shared.lock();
+        EndpointStatistics {
+            discards: state.endpoint.discards().clone(),
+            ..state.statistics.clone()
+        }
+    }
+
+    /// Aborts every association at once, telling peers `reason`.
+    pub fn abort(&self, reason: &'static str) {
+        let mut state = self.shared.lock();
+        let now = self.shared.now();
+        let ids: Vec<AssociationId> = state.entries.keys().copied().collect();
+        for id in ids {
+            if let Some(association) = state.association(id) {
+                // Refused only where it is closed already.
+                let _ = association.abort(now, Bytes::from_static(reason.as_bytes()));
+            }
+        }
+        state.wake_driver();
+    }
+}
+
+/// Associations that nobody took will be taken by nobody.
+fn drop_waiting(state: &mut State, now: u64) {
+    while let Some(id) = state.waiting.pop_front() {
+        state.orphan(id, now);
+    }
+}
+
+impl Clone for Endpoint {
+    fn clone(&self) -> Self {
+        self.shared.lock().handles += 1;
+        Self {
+            shared: Arc::clone(&self.shared),
+            port: self.port,
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.handles -= 1;
+        if state.handles == 0 {
+            state.accepts = false;
+            state.listen();
+            let now = self.shared.now();
+            drop_waiting(&mut state, now);
+            state.wake_driver();
+        }
+    }
+}
+
+fn secret() -> Result<[u8; 32], BindError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| BindError::Random(error.to_string()))?;
+    Ok(seed)
+}
+
+fn any_port() -> Result<u16, BindError> {
+    let [high, low, ..] = secret()?;
+    let free = u16::MAX - FIRST_FREE_PORT;
+    Ok(FIRST_FREE_PORT + u16::from_be_bytes([high, low]) % (free + 1))
+}

@@ -1,0 +1,123 @@
+//! What can go wrong.
+
+use std::io;
+use std::net::IpAddr;
+
+use anabranch_sctp::CloseReason;
+use thiserror::Error;
+
+/// Why [`Endpoint::bind`](crate::Endpoint::bind) failed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The process may not open raw sockets.
+    #[error(
+        "raw IP (protocol 132) is not allowed to this process: run it as root, or give it CAP_NET_RAW \
+         (`setcap cap_net_raw+ep PROGRAM`), or send SCTP inside UDP (Carrier::Encapsulated), which needs no right"
+    )]
+    RawNotAllowed(#[source] io::Error),
+    /// A socket could not be opened or bound.
+    #[error("cannot bind {address} port {port}: {source}")]
+    Socket {
+        /// The local address.
+        address: IpAddr,
+        /// The UDP port; 0 for raw IP.
+        port: u16,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A setting cannot be used.
+    #[error("{0}")]
+    Config(String),
+    /// The system gave no random bytes, without which nothing would be secret.
+    #[error("the system gives no random bytes: {0}")]
+    Random(String),
+    /// There is no tokio runtime here to run the driver on.
+    #[error("Endpoint::bind must be called inside a tokio runtime")]
+    NoRuntime,
+}
+
+/// Why [`Endpoint::connect`](crate::Endpoint::connect) failed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The peer's address or port cannot be used.
+    #[error(transparent)]
+    Refused(#[from] anabranch_sctp::ConnectError),
+    /// No socket of this endpoint reaches the peer's address.
+    #[error("no socket of this endpoint is of the family of {0}")]
+    Family(IpAddr),
+    /// Neither the peer nor the carrier names a UDP port.
+    #[error("the peer's UDP port is not known: name it in the Peer, or in Carrier::Encapsulated")]
+    NoUdpPort,
+    /// The attempt failed.
+    #[error(transparent)]
+    Lost(#[from] Lost),
+}
+
+/// Why an association ended otherwise than by a graceful shutdown.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the association ended: {}", words(.0))]
+pub struct Lost(
+    /// The protocol's own reason.
+    pub CloseReason,
+);
+
+fn words(reason: &CloseReason) -> String {
+    match reason {
+        CloseReason::Shutdown => "it was shut down".to_owned(),
+        CloseReason::AbortedHere => "aborted here".to_owned(),
+        CloseReason::AbortedByPeer { cause: None } => "aborted by the peer".to_owned(),
+        CloseReason::AbortedByPeer { cause: Some(cause) } => {
+            format!("aborted by the peer, cause {cause}")
+        }
+        CloseReason::PeerViolation(what) => format!("the peer broke the protocol ({what:?})"),
+        CloseReason::NoAnswer => "the peer does not answer".to_owned(),
+        CloseReason::StaleCookie => "the peer finds every cookie stale".to_owned(),
+        CloseReason::ReceiveBufferExhausted => {
+            "a message of the peer's is larger than the receive buffer (sctp.receive_buffer)"
+                .to_owned()
+        }
+        CloseReason::PeerUnreachable => "the peer cannot be reached any more".to_owned(),
+        CloseReason::ShutdownTimeout => "the shutdown took too long".to_owned(),
+    }
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The stream is not among those negotiated.
+    #[error("stream {stream} is outside the {streams} streams negotiated")]
+    NoSuchStream {
+        /// The stream asked for.
+        stream: u16,
+        /// Streams negotiated.
+        streams: u16,
+    },
+    /// DATA must carry something (RFC 9260 §3.3.1).
+    #[error("a message must not be empty")]
+    Empty,
+    /// Larger than [`Config::max_message_size`](crate::Config::max_message_size).
+    #[error("a message of {size} bytes is larger than max_message_size, {most} bytes")]
+    TooLarge {
+        /// Its size.
+        size: usize,
+        /// The most allowed.
+        most: usize,
+    },
+    /// The association is closing or closed.
+    #[error("the association is closing or closed")]
+    Closing,
+}
+
+/// Why [`Association::try_send`](crate::Association::try_send) did not take a message.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TrySendError {
+    /// The send buffer is full; the message is given back.
+    #[error("the send buffer is full")]
+    Full(bytes::Bytes),
+    /// It cannot be sent at all.
+    #[error(transparent)]
+    Error(#[from] SendError),
+}

@@ -1,0 +1,41 @@
+//! What an association tells beside its messages.
+
+use std::net::IpAddr;
+
+/// A notification (RFC 9260 §11.2; RFC 6458 §6 has the same under other names).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AssociationEvent {
+    /// The peer's address answers: it was confirmed, or came back (SCTP_ADDR_CONFIRMED, SCTP_ADDR_AVAILABLE).
+    PathUp(IpAddr),
+    /// The peer's address does not answer any more (SCTP_ADDR_UNREACHABLE).
+    PathDown(IpAddr),
+    /// The peer's address missed so many answers that new data goes elsewhere while it is asked on (RFC 7829 §4).
+    PathPotentiallyFailed(IpAddr),
+    /// New data goes to this address from now on (SCTP_ADDR_MADE_PRIM).
+    PrimaryChanged(IpAddr),
+    /// The peer lost its state and set the association up anew (SCTP_RESTART). What it had not acknowledged is lost.
+    Restarted {
+        /// Messages of ours, queued or unacknowledged, were given up.
+        data_lost: bool,
+    },
+    /// The peer reported an error and goes on (SCTP_REMOTE_ERROR).
+    PeerError {
+        /// The cause's code (RFC 9260 §3.3.10).
+        cause: u16,
+    },
+    /// Messages given before the association was up were on streams that the peer did not grant; they are lost.
+    SendFailed {
+        /// How many.
+        messages: usize,
+    },
+    /// The peer wants to close: nothing more can be sent, what is queued still goes out (SCTP_SHUTDOWN_EVENT).
+    PeerShutdown,
+    /// The stream allocation wants more streams than were negotiated.
+    StreamLimitMet {
+        /// Streams negotiated outwards.
+        outbound_streams: u16,
+    },
+    /// So many events were dropped here, since nobody took them.
+    Missed(u64),
+}

@@ -1,0 +1,68 @@
+//! SCTP on real sockets, with the very code that the simulator runs.
+//!
+//! [`Endpoint`] is one SCTP port; [`Association`] is what its user holds. Both are driven by one task per endpoint that
+//! owns the sockets, and may be used from any number of tasks.
+//!
+//! ```no_run
+//! use anabranch_net::{Config, Endpoint, SendOptions};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! // A server: SCTP port 5001, packets inside UDP on port 9899 (RFC 6951).
+//! let server = Endpoint::bind(Config::server(5001))?;
+//! tokio::spawn(async move {
+//!     while let Ok(association) = server.accept().await {
+//!         tokio::spawn(async move {
+//!             while let Ok(Some(message)) = association.recv().await {
+//!                 let options = SendOptions { ppid: message.ppid, unordered: message.unordered };
+//!                 if association.send(message.stream, message.bytes, options).await.is_err() {
+//!                     break;
+//!                 }
+//!             }
+//!         });
+//!     }
+//! });
+//!
+//! // A client.
+//! let client = Endpoint::bind(Config::default())?;
+//! let association = client.connect(([127, 0, 0, 1], 5001)).await?;
+//! association.send(0, "hello", SendOptions::default()).await?;
+//! let echo = association.recv().await?;
+//! association.shutdown().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Three carriers take packets to the peer ([`Carrier`]): UDP encapsulation, plain UDP between two fixed ports, and raw IP.
+//! Without tokio, or with sockets of your own, drive [`anabranch_sctp::Endpoint`] yourself: `examples/without_tokio.rs`
+//! does so in a page. `docs/NET.md` tells the rest.
+//!
+//! # Cancel safety
+//!
+//! Every future of this crate may be dropped at any await point. Where that is not simply "nothing happened", the method
+//! says what did: [`Endpoint::connect`] aborts the attempt, [`Association::shutdown`] goes on closing.
+#![forbid(unsafe_code)]
+
+mod association;
+mod clock;
+mod config;
+mod driver;
+mod endpoint;
+mod error;
+mod event;
+mod inbox;
+mod message;
+mod observer;
+mod outbox;
+mod shared;
+mod socket;
+mod status;
+
+pub use anabranch_sctp::{self as sctp, CloseReason, PathState};
+pub use association::Association;
+pub use config::{Carrier, Config, ENCAPSULATION_PORT, Peer};
+pub use endpoint::Endpoint;
+pub use error::{BindError, ConnectError, Lost, SendError, TrySendError};
+pub use event::AssociationEvent;
+pub use message::{Message, SendOptions};
+pub use observer::{Direction, Observer, Seen};
+pub use status::{EndpointStatistics, PathStatus, Status};

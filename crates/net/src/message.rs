@@ -1,0 +1,33 @@
+//! What goes in and what comes out.
+
+use bytes::Bytes;
+
+/// A message as it arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its stream.
+    pub stream: u16,
+    /// Payload Protocol Identifier, as the peer's user gave it.
+    pub ppid: u32,
+    /// It was sent to be delivered without regard to the order of its stream.
+    pub unordered: bool,
+    /// The user data: a slice of the datagram where the message came in one, otherwise put together from its fragments.
+    pub bytes: Bytes,
+}
+
+/// How a message is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SendOptions {
+    /// Payload Protocol Identifier, handed through to the peer's user.
+    pub ppid: u32,
+    /// Deliver without regard to the order of the stream.
+    pub unordered: bool,
+}
+
+impl SendOptions {
+    /// As the default, but unordered.
+    pub const UNORDERED: Self = Self {
+        ppid: 0,
+        unordered: true,
+    };
+}

@@ -1,0 +1,50 @@
+//! A look at what an endpoint does, for captures and series.
+
+use std::net::IpAddr;
+
+use anabranch_sctp::AssociationId;
+use anabranch_transport::{Nanos, ProbeSet, Sample};
+
+/// Which way a packet went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// To the peer.
+    Out,
+    /// From the peer.
+    In,
+}
+
+/// A packet that passed.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// When, nanoseconds since the endpoint was bound.
+    pub at: Nanos,
+    /// Which way.
+    pub direction: Direction,
+    /// Our address; unspecified where the system chooses it.
+    pub local: IpAddr,
+    /// The peer's.
+    pub remote: IpAddr,
+    /// The peer's UDP port; 0 over raw IP.
+    pub udp_port: u16,
+    /// Common header and chunks.
+    pub packet: &'a [u8],
+}
+
+/// Whoever watches an endpoint. It is called from the endpoint's task and must not block.
+pub trait Observer: Send {
+    /// A packet was sent (handed to a socket) or received, before it is judged.
+    fn packet(&mut self, seen: &Seen<'_>) {
+        let _ = seen;
+    }
+
+    /// What every association is to record.
+    fn probes(&self) -> ProbeSet {
+        ProbeSet::NONE
+    }
+
+    /// A value was recorded.
+    fn sample(&mut self, association: AssociationId, sample: Sample) {
+        let _ = (association, sample);
+    }
+}

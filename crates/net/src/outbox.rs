@@ -1,0 +1,133 @@
+//! Packets on their way to the sockets: runs of equal size to one destination go by one call (GSO).
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll};
+
+use bytes::BytesMut;
+use quinn_udp::Transmit;
+
+use crate::socket::Sockets;
+
+/// Bytes gathered before they are sent.
+const MOST_BYTES: usize = 256 * 1024;
+/// Bytes of one call: what fits an IP packet's length, less headers.
+const MOST_RUN: usize = 65_000;
+
+/// A run of packets of one size, the last of which may be shorter.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    socket: usize,
+    to: SocketAddr,
+    source: Option<IpAddr>,
+    start: usize,
+    len: usize,
+    segment: usize,
+    packets: usize,
+    /// The last packet is shorter: nothing may follow it.
+    ended: bool,
+}
+
+/// What sending came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub packets: u64,
+    pub calls: u64,
+    pub errors: u64,
+}
+
+/// Packets that wait for their sockets.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    /// All packets, one after the other; the protocol appends to it.
+    pub bytes: BytesMut,
+    runs: VecDeque<Run>,
+}
+
+impl Outbox {
+    /// Whether it is to be sent before more is gathered.
+    pub fn is_full(&self) -> bool {
+        self.bytes.len() >= MOST_BYTES
+    }
+
+    /// The last `len` bytes of `bytes` are a packet from `local` to `to`. `false`: no socket leads there.
+    pub fn push(&mut self, sockets: &Sockets, local: IpAddr, to: SocketAddr, len: usize) -> bool {
+        let start = self.bytes.len() - len;
+        let Some((socket, source)) = sockets.route(local, to.ip()) else {
+            self.bytes.truncate(start);
+            return false;
+        };
+        if let Some(run) = self.runs.back_mut() {
+            let joins = !run.ended
+                && (run.socket, run.to, run.source) == (socket, to, source)
+                && len <= run.segment
+                && run.packets < sockets.get(socket).most_segments()
+                && run.len + len <= MOST_RUN;
+            if joins {
+                run.len += len;
+                run.packets += 1;
+                run.ended = len < run.segment;
+                return true;
+            }
+        }
+        self.runs.push_back(Run {
+            socket,
+            to,
+            source,
+            start,
+            len,
+            segment: len,
+            packets: 1,
+            ended: false,
+        });
+        true
+    }
+
+    /// Sends what the sockets take. Ready when nothing waits any more.
+    pub fn poll_flush(
+        &mut self,
+        cx: &mut Context<'_>,
+        sockets: &Sockets,
+        sent: &mut Sent,
+    ) -> Poll<()> {
+        while let Some(run) = self.runs.front_mut() {
+            let single = run.packets > sockets.get(run.socket).most_segments();
+            let len = if single {
+                run.segment.min(run.len)
+            } else {
+                run.len
+            };
+            let packets = if single { 1 } else { run.packets };
+            let transmit = Transmit {
+                destination: run.to,
+                ecn: None,
+                contents: &self.bytes[run.start..run.start + len],
+                segment_size: (packets > 1).then_some(run.segment),
+                src_ip: run.source,
+            };
+            let result = match sockets.get(run.socket).poll_send(cx, &transmit) {
+                Poll::Ready(result) => result,
+                Poll::Pending => return Poll::Pending,
+            };
+            sent.calls += 1;
+            match result {
+                Ok(()) => sent.packets += packets as u64,
+                // An interface may not do GSO although the system does. The socket has noted it: one by one, then.
+                Err(_) if packets > sockets.get(run.socket).most_segments() => continue,
+                Err(error) => {
+                    debug_assert_ne!(error.kind(), io::ErrorKind::WouldBlock);
+                    sent.errors += packets as u64;
+                }
+            }
+            run.start += len;
+            run.len -= len;
+            run.packets -= packets;
+            if run.packets == 0 {
+                self.runs.pop_front();
+            }
+        }
+        self.bytes.clear();
+        Poll::Ready(())
+    }
+}

@@ -1,0 +1,210 @@
+//! What the driver and the handles of an endpoint share.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use anabranch_sctp::{Association, AssociationId, CloseReason, Endpoint};
+use anabranch_transport::Nanos;
+use tokio::sync::Notify;
+
+use crate::clock::Clock;
+use crate::config::Carrier;
+use crate::event::AssociationEvent;
+use crate::observer::Observer;
+use crate::status::EndpointStatistics;
+
+/// Events of an association that wait to be taken; beyond it the oldest go.
+const MOST_EVENTS: usize = 64;
+
+/// An endpoint's state and what cannot change of it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    pub clock: Clock,
+    /// Local addresses with their UDP ports.
+    pub local: Vec<SocketAddr>,
+    /// How packets travel.
+    pub carrier: Carrier,
+    pub max_message_size: usize,
+    /// An association waits to be accepted, or none will.
+    pub acceptable: Notify,
+    /// The last association has ended.
+    pub idle: Notify,
+}
+
+/// What changes.
+pub(crate) struct State {
+    pub endpoint: Endpoint,
+    pub entries: BTreeMap<AssociationId, Entry>,
+    /// Associations that peers began and nobody took yet, oldest first.
+    pub waiting: VecDeque<AssociationId>,
+    /// The most of them.
+    pub backlog: usize,
+    /// Associations whose users wait for room to send.
+    pub writers: Vec<AssociationId>,
+    /// Associations whose last handle is gone: the driver looks whether they can be forgotten.
+    pub dropped: Vec<AssociationId>,
+    /// The driver sleeps, and is woken by this.
+    pub driver: Option<Waker>,
+    /// Handles of the endpoint itself.
+    pub handles: usize,
+    /// Peers may begin associations.
+    pub accepts: bool,
+    /// The driver is gone: nothing will happen any more.
+    pub stopped: bool,
+    pub observer: Option<Box<dyn Observer>>,
+    pub statistics: EndpointStatistics,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State")
+            .field("entries", &self.entries)
+            .field("waiting", &self.waiting)
+            .field("handles", &self.handles)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How far an association is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Opening,
+    Up,
+    Closed(CloseReason),
+}
+
+/// What wakes an association's users.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    pub readable: Notify,
+    pub writable: Notify,
+    pub event: Notify,
+    pub phase: Notify,
+}
+
+impl Signals {
+    pub fn all(&self) {
+        for signal in [&self.readable, &self.writable, &self.event, &self.phase] {
+            signal.notify_waiters();
+        }
+    }
+}
+
+/// An association as its users see it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub signals: Arc<Signals>,
+    pub phase: Phase,
+    pub events: VecDeque<AssociationEvent>,
+    pub missed: u64,
+    pub handles: usize,
+    pub wants_to_write: bool,
+}
+
+impl Entry {
+    pub fn new(phase: Phase, handles: usize) -> Self {
+        Self {
+            signals: Arc::default(),
+            phase,
+            events: VecDeque::new(),
+            missed: 0,
+            handles,
+            wants_to_write: false,
+        }
+    }
+
+    pub fn tell(&mut self, event: AssociationEvent) {
+        if self.events.len() == MOST_EVENTS {
+            self.events.pop_front();
+            self.missed += 1;
+        }
+        self.events.push_back(event);
+        self.signals.event.notify_waiters();
+    }
+}
+
+impl Shared {
+    pub fn new(
+        state: State,
+        clock: Clock,
+        local: Vec<SocketAddr>,
+        carrier: Carrier,
+        max_message_size: usize,
+    ) -> Self {
+        Self {
+            state: Mutex::new(state),
+            clock,
+            local,
+            carrier,
+            max_message_size,
+            acceptable: Notify::new(),
+            idle: Notify::new(),
+        }
+    }
+
+    /// The state. A panic of another holder leaves it as whole as any network error would.
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+}
+
+impl State {
+    /// Lets the driver look at what has changed.
+    pub fn wake_driver(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.wake();
+        }
+    }
+
+    /// The protocol's side of an association.
+    pub fn association(&mut self, id: AssociationId) -> Option<&mut Association> {
+        self.endpoint.association_mut(id)
+    }
+
+    /// One handle less. The last closes what is open: what was sent still arrives, what comes is thrown away.
+    pub fn drop_handle(&mut self, id: AssociationId, now: Nanos) {
+        let Some(entry) = self.entries.get_mut(&id) else {
+            return;
+        };
+        entry.handles -= 1;
+        if entry.handles == 0 {
+            self.orphan(id, now);
+        }
+    }
+
+    /// Nobody holds the association any more.
+    pub fn orphan(&mut self, id: AssociationId, now: Nanos) {
+        if let Some(association) = self.endpoint.association_mut(id) {
+            // Refused only where it is closed already.
+            let _ = association.shutdown(now);
+            while association.poll_message().is_some() {}
+        }
+        self.dropped.push(id);
+        self.wake_driver();
+    }
+
+    /// Lets the observer have what it wants of an association.
+    pub fn watch(&mut self, id: AssociationId) {
+        let Some(probes) = self.observer.as_ref().map(|observer| observer.probes()) else {
+            return;
+        };
+        if !probes.is_empty()
+            && let Some(association) = self.endpoint.association_mut(id)
+        {
+            association.set_probes(probes);
+        }
+    }
+
+    /// Whether peers may begin another association just now.
+    pub fn listen(&mut self) {
+        let room = self.accepts && self.waiting.len() < self.backlog;
+        self.endpoint.listen(room);
+    }
+}

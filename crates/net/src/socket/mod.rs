@@ -1,0 +1,241 @@
+//! The sockets of an endpoint: UDP or raw, one for each local address.
+
+mod ip;
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::task::{Context, Poll, ready};
+
+use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use crate::config::{Carrier, Config};
+use crate::error::BindError;
+
+/// IP protocol number of SCTP.
+const SCTP: i32 = 132;
+/// Attempts to find one free UDP port for all addresses, where any port will do.
+const PORT_ATTEMPTS: usize = 16;
+
+/// One socket.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    /// Raw ones too: the calls are the same.
+    io: UdpSocket,
+    state: UdpSocketState,
+    /// The address it is bound to; unspecified for all.
+    local: IpAddr,
+    /// Its UDP port; 0 for raw IP.
+    port: u16,
+    raw: bool,
+    offload: bool,
+}
+
+impl Socket {
+    fn open(address: IpAddr, port: u16, config: &Config) -> Result<Self, BindError> {
+        let raw = config.carrier == Carrier::Ip;
+        let failed = |source: io::Error| {
+            if raw && source.kind() == io::ErrorKind::PermissionDenied {
+                BindError::RawNotAllowed(source)
+            } else {
+                BindError::Socket {
+                    address,
+                    port,
+                    source,
+                }
+            }
+        };
+        let domain = if address.is_ipv4() {
+            Domain::IPV4
+        } else {
+            Domain::IPV6
+        };
+        let (kind, protocol) = if raw {
+            (Type::RAW, Protocol::from(SCTP))
+        } else {
+            (Type::DGRAM, Protocol::UDP)
+        };
+        let socket = RawSocket::new(domain, kind, Some(protocol)).map_err(failed)?;
+        // Both families have sockets of their own, so that an address always is what it looks like. Raw ones have anyway.
+        if address.is_ipv6() && !raw {
+            socket.set_only_v6(true).map_err(failed)?;
+        }
+        // What the system does not grant is done without.
+        let _ = socket.set_recv_buffer_size(config.socket_buffer);
+        let _ = socket.set_send_buffer_size(config.socket_buffer);
+        socket
+            .bind(&SocketAddr::new(address, port).into())
+            .map_err(failed)?;
+        let state = UdpSocketState::new(UdpSockRef::from(&socket)).map_err(failed)?;
+        let bound = socket.local_addr().map_err(failed)?;
+        let port = if raw {
+            0
+        } else {
+            bound.as_socket().map_or(port, |bound| bound.port())
+        };
+        let io = UdpSocket::from_std(socket.into()).map_err(failed)?;
+        Ok(Self {
+            io,
+            state,
+            local: address,
+            port,
+            raw,
+            offload: config.offload && !raw,
+        })
+    }
+
+    /// The address it is bound to.
+    pub fn local(&self) -> SocketAddr {
+        SocketAddr::new(self.local, self.port)
+    }
+
+    /// The most packets that one call sends.
+    pub fn most_segments(&self) -> usize {
+        if self.offload {
+            self.state.max_gso_segments()
+        } else {
+            1
+        }
+    }
+
+    /// Whether one call may bring several packets of equal size.
+    pub fn joins_packets(&self) -> bool {
+        !self.raw && self.state.gro_segments() > 1
+    }
+
+    /// Sends, now or when the socket takes more.
+    ///
+    /// # Errors
+    /// What the system says; the packets are lost then.
+    pub fn poll_send(&self, cx: &mut Context<'_>, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(self.io.poll_send_ready(cx))?;
+            let sent = self.io.try_io(Interest::WRITABLE, || {
+                self.state.try_send(UdpSockRef::from(&self.io), transmit)
+            });
+            if !would_block(&sent) {
+                return Poll::Ready(sent);
+            }
+        }
+    }
+
+    /// Receives into `buffers`, now or when something comes. Says how many were filled.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn poll_receive(
+        &self,
+        cx: &mut Context<'_>,
+        buffers: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.io.poll_recv_ready(cx))?;
+            let received = self.io.try_io(Interest::READABLE, || {
+                self.state.recv(UdpSockRef::from(&self.io), buffers, meta)
+            });
+            if !would_block(&received) {
+                return Poll::Ready(received);
+            }
+        }
+    }
+
+    /// Where the SCTP packet lies in what was received; `None` if that is no whole packet.
+    pub fn packet_within(&self, received: &[u8]) -> Option<std::ops::Range<usize>> {
+        if self.raw && self.local.is_ipv4() {
+            ip::payload_of_v4(received)
+        } else {
+            Some(0..received.len())
+        }
+    }
+
+    /// Our address that a packet came to.
+    pub fn local_of(&self, meta: &RecvMeta) -> IpAddr {
+        match meta.dst_ip {
+            Some(address) => address.to_canonical(),
+            None => self.local,
+        }
+    }
+}
+
+fn would_block<T>(result: &io::Result<T>) -> bool {
+    matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// All sockets of an endpoint.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    all: Vec<Socket>,
+}
+
+impl Sockets {
+    /// Opens and binds what `config` asks for.
+    pub fn open(config: &Config) -> Result<Self, BindError> {
+        let any_port = config.carrier != Carrier::Ip && config.carrier.port() == 0;
+        let attempts = if any_port { PORT_ATTEMPTS } else { 1 };
+        let mut result = Self::try_open(config);
+        for _ in 1..attempts {
+            // The port that the system chose for the first address may be taken on another.
+            match &result {
+                Err(BindError::Socket { source, .. })
+                    if source.kind() == io::ErrorKind::AddrInUse =>
+                {
+                    result = Self::try_open(config);
+                }
+                _ => break,
+            }
+        }
+        result
+    }
+
+    fn try_open(config: &Config) -> Result<Self, BindError> {
+        let mut port = config.carrier.port();
+        let mut all = Vec::new();
+        if config.addresses.is_empty() {
+            let v4 = Socket::open(Ipv4Addr::UNSPECIFIED.into(), port, config)?;
+            port = v4.port;
+            all.push(v4);
+            // A host may have no IPv6.
+            match Socket::open(Ipv6Addr::UNSPECIFIED.into(), port, config) {
+                Ok(v6) => all.push(v6),
+                Err(BindError::Socket { source, .. })
+                    if source.kind() != io::ErrorKind::AddrInUse => {}
+                Err(error) => return Err(error),
+            }
+        }
+        for &address in &config.addresses {
+            let socket = Socket::open(address, port, config)?;
+            port = socket.port;
+            all.push(socket);
+        }
+        Ok(Self { all })
+    }
+
+    /// The sockets, in the order of the addresses.
+    pub fn iter(&self) -> impl Iterator<Item = &Socket> {
+        self.all.iter()
+    }
+
+    /// The socket of that number.
+    pub fn get(&self, index: usize) -> &Socket {
+        &self.all[index]
+    }
+
+    /// The socket that sends from `local` to `remote`, and the source address to ask for.
+    pub fn route(&self, local: IpAddr, remote: IpAddr) -> Option<(usize, Option<IpAddr>)> {
+        let of_family = |socket: &Socket| socket.local.is_ipv4() == remote.is_ipv4();
+        if local.is_unspecified() {
+            return self.all.iter().position(of_family).map(|at| (at, None));
+        }
+        let bound = self.all.iter().position(|socket| socket.local == local);
+        if let Some(at) = bound {
+            return Some((at, None));
+        }
+        self.all
+            .iter()
+            .position(|socket| of_family(socket) && socket.local.is_unspecified())
+            .map(|at| (at, Some(local)))
+    }
+}

@@ -1,0 +1,195 @@
+//! The three carriers, over IPv4 and IPv6, and whose UDP port is believed.
+
+mod common;
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use anabranch_net::{BindError, Carrier, Config, Endpoint, Peer, SendOptions};
+use common::{LOOPBACK, bounded, pattern};
+
+/// A hundred messages there and back between two endpoints of these settings, then a graceful end.
+async fn exchange(client: Config, server: Config) {
+    let server = Endpoint::bind(server).expect("a server on the loopback interface");
+    let client_endpoint = Endpoint::bind(client).expect("a client on the loopback interface");
+    let address = server.local_addresses()[0].ip();
+    let peer = Peer::from((address, server.port())).over_udp(server.udp_port());
+    let association = client_endpoint.connect(peer).await.expect("it listens");
+    let accepted = server.accept().await.expect("it came");
+    for index in 0..100u32 {
+        let size = 1 + index as usize * 200;
+        let options = SendOptions {
+            ppid: index,
+            unordered: index % 3 == 0,
+        };
+        association
+            .send((index % 5) as u16, pattern(index, size), options)
+            .await
+            .expect("up");
+        let message = accepted.recv().await.expect("up").expect("open");
+        assert_eq!(message.bytes, pattern(index, size));
+        accepted
+            .send(message.stream, message.bytes, options)
+            .await
+            .expect("up");
+        let back = association.recv().await.expect("up").expect("open");
+        assert_eq!(
+            (back.stream, back.ppid, back.bytes),
+            ((index % 5) as u16, index, pattern(index, size))
+        );
+    }
+    association.shutdown().await.expect("graceful");
+    assert_eq!(client_endpoint.statistics().discards.total(), 0);
+}
+
+fn at(address: IpAddr, carrier: Carrier) -> Config {
+    Config {
+        addresses: vec![address],
+        carrier,
+        accept: true,
+        ..Config::default()
+    }
+}
+
+const ANY_PORT: Carrier = Carrier::Encapsulated {
+    port: 0,
+    peer_port: 0,
+};
+
+#[test]
+fn inside_udp_over_both_families() {
+    for address in [LOOPBACK, Ipv6Addr::LOCALHOST.into()] {
+        bounded(exchange(at(address, ANY_PORT), at(address, ANY_PORT)));
+    }
+}
+
+#[test]
+fn at_every_address_of_the_host() {
+    bounded(async {
+        let any = || Config {
+            carrier: ANY_PORT,
+            accept: true,
+            ..Config::default()
+        };
+        for address in [LOOPBACK, Ipv6Addr::LOCALHOST.into()] {
+            let (client, server) = (Endpoint::bind(any()), Endpoint::bind(any()));
+            let (client, server) = (client.expect("any"), server.expect("any"));
+            let peer = Peer::from((address, server.port())).over_udp(server.udp_port());
+            let association = client.connect(peer).await.expect("it listens");
+            let accepted = server.accept().await.expect("it came");
+            accepted
+                .send(0, "from every address", SendOptions::default())
+                .await
+                .expect("up");
+            assert!(association.recv().await.expect("up").is_some());
+            // The server answers from the address that was called.
+            let status = accepted.status().expect("up");
+            assert_eq!(
+                (status.primary.local, status.primary.address),
+                (address, address)
+            );
+            association.shutdown().await.expect("graceful");
+        }
+    });
+}
+
+#[test]
+fn between_two_fixed_udp_ports() {
+    bounded(async {
+        // Two ports that are free now.
+        let held: Vec<_> = (0..2)
+            .map(|_| std::net::UdpSocket::bind((LOOPBACK, 0)).expect("a free port"))
+            .collect();
+        let ports: Vec<u16> = held
+            .iter()
+            .map(|socket| socket.local_addr().expect("bound").port())
+            .collect();
+        drop(held);
+        let (port, peer_port) = (ports[0], ports[1]);
+        let one = at(LOOPBACK, Carrier::Udp { port, peer_port });
+        let other = at(
+            LOOPBACK,
+            Carrier::Udp {
+                port: peer_port,
+                peer_port: port,
+            },
+        );
+        exchange(one, other).await;
+    });
+}
+
+#[test]
+fn a_fixed_port_hears_no_other() {
+    bounded(async {
+        let server = at(
+            LOOPBACK,
+            Carrier::Udp {
+                port: 0,
+                peer_port: 9,
+            },
+        );
+        let server = Endpoint::bind(server).expect("loopback");
+        let stranger = Endpoint::bind(at(LOOPBACK, ANY_PORT)).expect("loopback");
+        let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+        let attempt = stranger.connect(peer);
+        tokio::select! {
+            result = attempt => panic!("the server answered: {result:?}"),
+            () = async {
+                while server.statistics().foreign == 0 {
+                    tokio::task::yield_now().await;
+                }
+            } => {}
+        }
+        assert_eq!(server.statistics().packets_received, 0);
+    });
+}
+
+#[test]
+fn right_above_ip_or_a_word_about_what_to_do() {
+    bounded(async {
+        for address in [LOOPBACK, Ipv6Addr::LOCALHOST.into()] {
+            match Endpoint::bind(Config {
+                port: 5_003,
+                ..at(address, Carrier::Ip)
+            }) {
+                Ok(probe) => drop(probe),
+                Err(BindError::RawNotAllowed(_)) => {
+                    let message = Endpoint::bind(Config {
+                        port: 5_003,
+                        ..at(address, Carrier::Ip)
+                    })
+                    .map(drop)
+                    .expect_err("as before")
+                    .to_string();
+                    assert!(
+                        message.contains("CAP_NET_RAW") && message.contains("UDP"),
+                        "{message}"
+                    );
+                    continue;
+                }
+                Err(other) => panic!("{other}"),
+            }
+            // Both endpoints hear every SCTP packet of the host, so they need ports of their own.
+            let server = Endpoint::bind(Config {
+                port: 5_001,
+                ..at(address, Carrier::Ip)
+            });
+            let client = Endpoint::bind(Config {
+                port: 5_002,
+                ..at(address, Carrier::Ip)
+            });
+            let (server, client) = (server.expect("root"), client.expect("root"));
+            let association = client.connect((address, 5_001)).await.expect("it listens");
+            let accepted = server.accept().await.expect("it came");
+            for size in [1, 1_000, 100_000] {
+                association
+                    .send(0, pattern(1, size), SendOptions::default())
+                    .await
+                    .expect("up");
+                let message = accepted.recv().await.expect("up").expect("open");
+                assert_eq!(message.bytes, pattern(1, size));
+            }
+            assert_eq!(association.status().expect("up").primary.udp_port, 0);
+            association.shutdown().await.expect("graceful");
+        }
+    });
+}

@@ -1,0 +1,54 @@
+//! What the tests of this crate share.
+#![allow(dead_code, reason = "no test uses all of it")]
+
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use anabranch_net::{Association, Carrier, Config, Endpoint, Peer};
+use bytes::Bytes;
+
+/// 127.0.0.1.
+pub const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Runs a test on a runtime of its own; one that hangs fails after a minute.
+pub fn bounded<F: Future<Output = ()>>(test: F) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        tokio::time::timeout(Duration::from_secs(20), test)
+            .await
+            .expect("the test takes less than 20 seconds");
+    });
+}
+
+/// Two endpoints with an association, client and server, inside UDP on the loopback interface.
+pub async fn pair(config: Config) -> (Association, Association) {
+    let config = Config {
+        addresses: vec![LOOPBACK],
+        carrier: Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        },
+        ..config
+    };
+    let server = Endpoint::bind(Config {
+        accept: true,
+        ..config.clone()
+    })
+    .expect("loopback");
+    let client = Endpoint::bind(config).expect("loopback");
+    let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+    let association = client.connect(peer).await.expect("it listens");
+    (association, server.accept().await.expect("it came"))
+}
+
+/// `size` bytes that tell `seed` and their places.
+pub fn pattern(seed: u32, size: usize) -> Bytes {
+    (0..size)
+        .map(|at| (at as u32).wrapping_mul(31).wrapping_add(seed) as u8)
+        .collect()
+}

@@ -1,0 +1,393 @@
+//! Two endpoints on the loopback interface.
+
+mod common;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anabranch_net::{
+    AssociationEvent, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
+    SendError, SendOptions, TrySendError,
+};
+use bytes::Bytes;
+use common::{LOOPBACK, bounded, pair, pattern};
+
+#[test]
+fn messages_arrive_whole_and_in_order_on_each_stream() {
+    bounded(async {
+        let (client, server) = pair(Config::default()).await;
+        let sender = tokio::spawn(async move {
+            for index in 0..2_000u32 {
+                let size = 1 + (index as usize * 7919) % 20_000;
+                let options = SendOptions {
+                    ppid: index,
+                    unordered: false,
+                };
+                let sent = client.send((index % 7) as u16, pattern(index, size), options);
+                sent.await.expect("room comes");
+            }
+            client.shutdown().await
+        });
+        let mut next = [0u32, 1, 2, 3, 4, 5, 6];
+        let mut count = 0;
+        while let Some(message) = server.recv().await.expect("a graceful end") {
+            let index = next[usize::from(message.stream)];
+            next[usize::from(message.stream)] += 7;
+            let size = 1 + (index as usize * 7919) % 20_000;
+            assert_eq!((message.ppid, message.unordered), (index, false));
+            assert_eq!(message.bytes, pattern(index, size), "message {index}");
+            count += 1;
+        }
+        assert_eq!(count, 2_000);
+        assert_eq!(sender.await.expect("no panic"), Ok(()));
+        assert_eq!(server.closed().await, CloseReason::Shutdown);
+    });
+}
+
+#[test]
+fn both_directions_at_once_and_unordered() {
+    bounded(async {
+        let (client, server) = pair(Config::default()).await;
+        let run = |association: anabranch_net::Association, seed: u32| async move {
+            let receiver = association.clone();
+            let taken = tokio::spawn(async move {
+                let mut sum = 0u64;
+                for _ in 0..1_000 {
+                    let message = receiver.recv().await.expect("up").expect("not closed");
+                    assert!(message.unordered);
+                    assert_eq!(message.bytes, pattern(message.ppid, 3_000));
+                    sum += u64::from(message.ppid);
+                }
+                sum
+            });
+            for index in 0..1_000 {
+                let options = SendOptions {
+                    ppid: seed + index,
+                    unordered: true,
+                };
+                let sent = association.send(1, pattern(seed + index, 3_000), options);
+                sent.await.expect("room comes");
+            }
+            taken.await.expect("no panic")
+        };
+        let (one, other) = tokio::join!(run(client, 0), run(server, 5_000));
+        let sum = |first: u64| (first..first + 1_000).sum::<u64>();
+        assert_eq!((one, other), (sum(5_000), sum(0)));
+    });
+}
+
+#[test]
+fn a_sender_waits_for_room_and_a_reader_makes_it() {
+    bounded(async {
+        let mut config = Config::default();
+        config.sctp.send_buffer = 64 * 1024;
+        config.sctp.receive_buffer = 64 * 1024;
+        let (client, server) = pair(config).await;
+        let message = Bytes::from(vec![7; 10_000]);
+        let mut queued = 0;
+        // Nobody reads: both buffers fill, and the sender is held up.
+        let stuck = tokio::time::timeout(Duration::from_secs(3), async {
+            loop {
+                client
+                    .send(0, message.clone(), SendOptions::default())
+                    .await
+                    .expect("up");
+                queued += 1;
+            }
+        });
+        assert!(stuck.await.is_err());
+        assert!(
+            (6..30).contains(&queued),
+            "{queued} messages of 10 kB were taken"
+        );
+        // A sender waits until half of the buffer is free; without waiting, what room there is can be used.
+        while client
+            .try_send(0, message.clone(), SendOptions::default())
+            .is_ok()
+        {
+            queued += 1;
+        }
+        let refused = client.try_send(0, message.clone(), SendOptions::default());
+        assert!(matches!(refused, Err(TrySendError::Full(back)) if back == message));
+        // The message of the future that was dropped was not queued.
+        let total = queued + 50;
+        let sender = tokio::spawn(async move {
+            for _ in 0..50 {
+                client
+                    .send(0, message.clone(), SendOptions::default())
+                    .await
+                    .expect("up");
+            }
+            client.shutdown().await
+        });
+        let mut received = 0;
+        while server.recv().await.expect("a graceful end").is_some() {
+            received += 1;
+        }
+        assert_eq!(received, total);
+        assert_eq!(sender.await.expect("no panic"), Ok(()));
+    });
+}
+
+#[test]
+fn a_dropped_receive_loses_no_message() {
+    bounded(async {
+        let (client, server) = pair(Config::default()).await;
+        let mut seen = Vec::new();
+        for index in 0..200u32 {
+            let mut pending = Box::pin(server.recv());
+            // Polled once, so that it waits, and dropped.
+            tokio::select! {
+                biased;
+                _ = &mut pending => panic!("nothing was sent"),
+                () = std::future::ready(()) => {}
+            }
+            drop(pending);
+            client
+                .send(0, pattern(index, 100), SendOptions::default())
+                .await
+                .expect("up");
+            seen.push(server.recv().await.expect("up").expect("open").bytes);
+        }
+        let expected: Vec<Bytes> = (0..200).map(|index| pattern(index, 100)).collect();
+        assert_eq!(seen, expected);
+    });
+}
+
+#[test]
+fn errors_of_a_send_say_what_is_allowed() {
+    bounded(async {
+        let mut config = Config::default();
+        config.sctp.outbound_streams = 3;
+        config.max_message_size = 1_000;
+        let (client, _server) = pair(config).await;
+        let send = |stream, size: usize| {
+            let client = &client;
+            async move {
+                client
+                    .send(stream, vec![0; size], SendOptions::default())
+                    .await
+            }
+        };
+        assert_eq!(
+            send(3, 10).await,
+            Err(SendError::NoSuchStream {
+                stream: 3,
+                streams: 3
+            })
+        );
+        assert_eq!(send(0, 0).await, Err(SendError::Empty));
+        assert_eq!(
+            send(0, 1_001).await,
+            Err(SendError::TooLarge {
+                size: 1_001,
+                most: 1_000
+            })
+        );
+        client.begin_shutdown();
+        assert_eq!(send(0, 10).await, Err(SendError::Closing));
+    });
+}
+
+#[test]
+fn an_abort_reaches_the_peer_after_what_had_arrived() {
+    bounded(async {
+        let (client, server) = pair(Config::default()).await;
+        client
+            .send(0, "last words", SendOptions::default())
+            .await
+            .expect("up");
+        assert_eq!(
+            server.recv().await.expect("up").expect("open").bytes,
+            "last words"
+        );
+        client.abort("enough");
+        assert_eq!(client.closed().await, CloseReason::AbortedHere);
+        let reason = CloseReason::AbortedByPeer { cause: Some(12) };
+        assert_eq!(server.recv().await, Err(Lost(reason)));
+    });
+}
+
+#[test]
+fn the_last_handle_closes_gracefully_and_the_endpoint_follows() {
+    bounded(async {
+        let (client, server) = pair(Config::default()).await;
+        let message = Bytes::from(vec![1; 500_000]);
+        client
+            .send(0, message.clone(), SendOptions::default())
+            .await
+            .expect("up");
+        drop(client);
+        assert_eq!(
+            server.recv().await.expect("up").expect("open").bytes,
+            message
+        );
+        assert_eq!(server.recv().await, Ok(None));
+    });
+}
+
+#[test]
+fn nobody_at_home_and_nobody_accepting() {
+    bounded(async {
+        let mut config = Config {
+            addresses: vec![LOOPBACK],
+            ..Config::default()
+        };
+        config.sctp.rto_initial = Some(20_000_000);
+        config.sctp.rto_min = 20_000_000;
+        config.sctp.rto_max = 40_000_000;
+        config.sctp.max_init_retransmits = 3;
+        let quiet = Endpoint::bind(config.clone()).expect("loopback");
+        let client = Endpoint::bind(config).expect("loopback");
+        // An endpoint that does not accept says so at once (RFC 9260 §8.4, rule 3).
+        let peer = Peer::from((LOOPBACK, quiet.port())).over_udp(quiet.udp_port());
+        let refused = client.connect(peer).await.map(drop);
+        let aborted = CloseReason::AbortedByPeer { cause: None };
+        assert_eq!(refused, Err(ConnectError::Lost(Lost(aborted))));
+        assert!(quiet.accept().await.is_err());
+        // Nobody answers at all.
+        let udp_port = quiet.udp_port();
+        drop(quiet);
+        let peer = Peer::from((LOOPBACK, 7)).over_udp(udp_port);
+        let unanswered = client.connect(peer).await.map(drop);
+        assert_eq!(
+            unanswered,
+            Err(ConnectError::Lost(Lost(CloseReason::NoAnswer)))
+        );
+    });
+}
+
+#[test]
+fn a_dropped_attempt_is_given_up() {
+    bounded(async {
+        let client = Endpoint::bind(Config {
+            addresses: vec![LOOPBACK],
+            ..Config::default()
+        })
+        .expect("loopback");
+        let peer = Peer::from((LOOPBACK, 7)).over_udp(9);
+        {
+            let mut attempt = Box::pin(client.connect(peer));
+            tokio::select! {
+                biased;
+                _ = &mut attempt => panic!("nobody is there"),
+                () = std::future::ready(()) => {}
+            }
+        }
+        client.wait_idle().await;
+    });
+}
+
+#[test]
+fn several_addresses_are_told_and_a_primary_can_be_chosen() {
+    bounded(async {
+        let home = |last| IpAddr::from([127, 0, 0, last]);
+        let mut server = Config::server(5_001);
+        server.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+        server.addresses = vec![home(1), home(2)];
+        server.sctp.hb_interval = Some(50_000_000);
+        server.sctp.rto_min = 50_000_000;
+        let mut client = server.clone();
+        client.addresses = vec![home(3), home(4)];
+        client.port = 0;
+        let server = Endpoint::bind(server).expect("loopback");
+        let client = Endpoint::bind(client).expect("loopback");
+        let peer = Peer::from((home(1), 5_001)).over_udp(server.udp_port());
+        let association = client.connect(peer).await.expect("it listens");
+        let accepted = server.accept().await.expect("it came");
+        // HEARTBEAT confirms the second address (RFC 9260 §5.4).
+        assert_eq!(
+            association.next_event().await,
+            Some(AssociationEvent::PathUp(home(2)))
+        );
+        assert!(association.set_primary(home(2)));
+        assert!(!association.set_primary(home(9)));
+        assert_eq!(
+            association.next_event().await,
+            Some(AssociationEvent::PrimaryChanged(home(2)))
+        );
+        association
+            .send(0, vec![5; 100_000], SendOptions::default())
+            .await
+            .expect("up");
+        assert_eq!(
+            accepted
+                .recv()
+                .await
+                .expect("up")
+                .expect("open")
+                .bytes
+                .len(),
+            100_000
+        );
+        let status = association.status().expect("up");
+        assert_eq!((status.primary.address, status.paths.len()), (home(2), 2));
+        assert!(status.primary.srtt.is_some());
+        assert_eq!(status.counters.sender.bytes_sent, 100_000);
+        association.shutdown().await.expect("graceful");
+    });
+}
+
+#[test]
+fn a_bind_that_cannot_be_says_why() {
+    bounded(async {
+        let taken = Endpoint::bind(Config {
+            addresses: vec![LOOPBACK],
+            ..Config::default()
+        })
+        .expect("loopback");
+        let again = Config {
+            addresses: vec![LOOPBACK],
+            carrier: Carrier::Encapsulated {
+                port: taken.udp_port(),
+                peer_port: 0,
+            },
+            ..Config::default()
+        };
+        match Endpoint::bind(again).map(drop) {
+            Err(BindError::Socket { address, port, .. }) => {
+                assert_eq!((address, port), (LOOPBACK, taken.udp_port()));
+            }
+            other => panic!("{other:?}"),
+        }
+        let mut small = Config::default();
+        small.sctp.receive_buffer = 1_000;
+        let message = Endpoint::bind(small)
+            .map(drop)
+            .expect_err("too small")
+            .to_string();
+        assert!(
+            message.contains("1000 B") && message.contains("1500 B"),
+            "{message}"
+        );
+    });
+    let outside = Endpoint::bind(Config::default()).map(drop);
+    assert!(matches!(outside, Err(BindError::NoRuntime)), "{outside:?}");
+}
+
+/// A driver that forgets to listen goes on only when a timer wakes it, at some 2 MB/s: this would take half a minute.
+#[test]
+fn bulk_waits_for_no_timer() {
+    bounded(async {
+        let (client, server) = pair(Config::default()).await;
+        let taking = tokio::spawn(async move {
+            let mut bytes = 0;
+            while let Some(message) = server.recv().await.expect("a graceful end") {
+                bytes += message.bytes.len();
+            }
+            bytes
+        });
+        let message = Bytes::from(vec![1; 1_024]);
+        for _ in 0..60_000 {
+            client
+                .send_spread(message.clone(), SendOptions::default())
+                .await
+                .expect("up");
+        }
+        client.shutdown().await.expect("graceful");
+        assert_eq!(taking.await.expect("no panic"), 60_000 * 1_024);
+    });
+}

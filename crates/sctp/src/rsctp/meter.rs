@@ -1,0 +1,234 @@
+//! The receiver's half of RSCTP: what arrives between one HEARTBEAT and the next (ho2008 §3.1 to §3.3).
+
+use anabranch_transport::{Nanos, Path};
+use anabranch_wire::rsctp::{HeartbeatFields, NO_LOSS_RATE, WHOLE};
+
+use crate::path::Paths;
+
+/// Two HEARTBEATs sent within this time, microseconds, are a pair: the paper has them sent at once, and a driver may
+/// take a moment for each.
+const PAIR_SPREAD: u32 = 10_000;
+
+/// What is told of one way, in the units of the chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Bytes per second; 0: no estimate.
+    pub(crate) available_bandwidth: u32,
+    /// Millionths; [`NO_LOSS_RATE`]: no estimate.
+    pub(crate) chunk_loss_rate: u32,
+}
+
+impl Report {
+    const NONE: Report = Report {
+        available_bandwidth: 0,
+        chunk_loss_rate: NO_LOSS_RATE,
+    };
+}
+
+/// Counts arrivals by the pair of addresses they came over, so that the paths of a peer with one address to several of
+/// ours are told apart as well.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    ways: Vec<Way>,
+}
+
+#[derive(Debug)]
+struct Way {
+    path: Path,
+    /// DATA since the last HEARTBEAT: whole chunks with header and padding, as cwnd counts them (RFC 9260 §7.2.2).
+    bytes: u64,
+    chunks: u32,
+    last: Option<Mark>,
+}
+
+/// The last HEARTBEAT.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    at: Nanos,
+    current_time: u32,
+    chunk_count: u32,
+}
+
+impl Meter {
+    /// A DATA chunk of `bytes` arrived, new or not: it crossed the network.
+    pub(crate) fn data(&mut self, path: Path, bytes: u64) {
+        if let Some(way) = self.way(path) {
+            way.bytes += bytes;
+            way.chunks = way.chunks.wrapping_add(1);
+        }
+    }
+
+    /// A HEARTBEAT arrived, which counts as `size` bytes: what came since the one before.
+    ///
+    /// Two of a pair measure by their own distance, `B = s2 / (t2 - t1)`, unless they arrive closer than they were sent
+    /// (time compression); others by the data between them, `B = d / (t2 - t1)`.
+    pub(crate) fn heartbeat(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        fields: &HeartbeatFields,
+        size: u64,
+    ) -> Report {
+        let Some(way) = self.way(path) else {
+            return Report::NONE;
+        };
+        let mark = Mark {
+            at: now,
+            current_time: fields.current_time,
+            chunk_count: fields.chunk_count,
+        };
+        let (bytes, chunks) = (
+            std::mem::take(&mut way.bytes),
+            std::mem::take(&mut way.chunks),
+        );
+        let Some(last) = way.last.replace(mark) else {
+            return Report::NONE;
+        };
+        let sent_apart = mark.current_time.wrapping_sub(last.current_time);
+        let arrived_apart = now.saturating_sub(last.at);
+        let available_bandwidth = if sent_apart > PAIR_SPREAD {
+            rate(bytes, arrived_apart)
+        } else if arrived_apart >= 1_000 * Nanos::from(sent_apart) {
+            rate(bytes + size, arrived_apart)
+        } else {
+            0
+        };
+        Report {
+            available_bandwidth,
+            chunk_loss_rate: loss_rate(mark.chunk_count.wrapping_sub(last.chunk_count), chunks),
+        }
+    }
+
+    fn way(&mut self, path: Path) -> Option<&mut Way> {
+        // Mostly one or two, and the same again.
+        match self.ways.iter().position(|way| way.path == path) {
+            Some(index) => self.ways.get_mut(index),
+            None if self.ways.len() < Paths::MOST => {
+                self.ways.push(Way {
+                    path,
+                    bytes: 0,
+                    chunks: 0,
+                    last: None,
+                });
+                self.ways.last_mut()
+            }
+            None => None,
+        }
+    }
+}
+
+/// Bytes per second, rounded down; 0 without a span.
+fn rate(bytes: u64, span: Nanos) -> u32 {
+    let per_second = u128::from(bytes) * 1_000_000_000;
+    per_second
+        .checked_div(span.into())
+        .map_or(0, |rate| u32::try_from(rate).unwrap_or(u32::MAX))
+}
+
+/// `(sent - received) / sent`, formula (7), in millionths.
+fn loss_rate(sent: u32, received: u32) -> u32 {
+    if sent == 0 {
+        return NO_LOSS_RATE;
+    }
+    let lost = u64::from(sent.saturating_sub(received));
+    (lost * u64::from(WHOLE) / u64::from(sent)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_transport::time::{MILLISECOND, SECOND};
+    use bytes::Bytes;
+
+    const WAY: Path = Path::new(
+        std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2)),
+        std::net::IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1)),
+    );
+
+    fn fields(current_time: u32, chunk_count: u32) -> HeartbeatFields {
+        HeartbeatFields {
+            current_time,
+            chunk_count,
+            own: Bytes::new(),
+        }
+    }
+
+    /// 80 of 100 chunks of 1,500 bytes in 1.2 s: 100,000 bytes per second, 20 % lost.
+    #[test]
+    fn data_between_two_heartbeats() {
+        let mut meter = Meter::default();
+        let start = 7 * SECOND;
+        assert_eq!(
+            meter.heartbeat(start, WAY, &fields(u32::MAX - 9, u32::MAX - 49), 60),
+            Report::NONE
+        );
+        for _ in 0..80 {
+            meter.data(WAY, 1_500);
+        }
+        // Both numbers have wrapped: 1 s and 100 chunks later.
+        let report = meter.heartbeat(start + 1_200 * MILLISECOND, WAY, &fields(999_990, 50), 60);
+        let expected = Report {
+            available_bandwidth: 100_000,
+            chunk_loss_rate: 200_000,
+        };
+        assert_eq!(report, expected);
+        // Nothing sent, nothing measured.
+        let report = meter.heartbeat(start + 9 * SECOND, WAY, &fields(8_000_000, 50), 60);
+        assert_eq!(report, Report::NONE);
+        // More received than sent (duplicated on the way) is no loss.
+        for _ in 0..3 {
+            meter.data(WAY, 1_500);
+        }
+        let report = meter.heartbeat(start + 10 * SECOND, WAY, &fields(9_000_000, 52), 60);
+        assert_eq!(report.chunk_loss_rate, 0);
+        // A gap of all is a loss of all.
+        let report = meter.heartbeat(start + 11 * SECOND, WAY, &fields(10_000_000, 53), 60);
+        assert_eq!(
+            (report.available_bandwidth, report.chunk_loss_rate),
+            (0, WHOLE)
+        );
+    }
+
+    #[test]
+    fn a_pair_measures_by_itself_unless_time_was_compressed() {
+        let mut meter = Meter::default();
+        meter.heartbeat(SECOND, WAY, &fields(0, 0), 60);
+        let first = meter.heartbeat(5 * SECOND, WAY, &fields(4_000_000, 0), 60);
+        assert_eq!(first, Report::NONE, "the first of a pair tells nothing");
+        // 60 bytes in 480 us: 125,000 bytes per second.
+        let at = 5 * SECOND + 480_000;
+        let second = meter.heartbeat(at, WAY, &fields(4_000_000, 0), 60);
+        assert_eq!(second.available_bandwidth, 125_000);
+        // Sent 1 ms apart, arrived 0.5 ms apart.
+        meter.heartbeat(9 * SECOND, WAY, &fields(8_000_000, 0), 60);
+        let at = 9 * SECOND + 500_000;
+        let second = meter.heartbeat(at, WAY, &fields(8_001_000, 0), 60);
+        assert_eq!(second, Report::NONE);
+        // At once: no time to divide by.
+        meter.heartbeat(13 * SECOND, WAY, &fields(12_000_000, 0), 60);
+        let second = meter.heartbeat(13 * SECOND, WAY, &fields(12_000_000, 0), 60);
+        assert_eq!(second, Report::NONE);
+    }
+
+    #[test]
+    fn ways_are_told_apart_and_few() {
+        let mut meter = Meter::default();
+        let way = |last: u8| Path::new([10, 0, 0, 2].into(), [10, 0, 1, last].into());
+        for last in 0..=255 {
+            meter.heartbeat(0, way(last), &fields(0, 0), 60);
+            meter.data(way(last), 1_000);
+        }
+        assert_eq!(meter.ways.len(), Paths::MOST);
+        let report = meter.heartbeat(SECOND, way(0), &fields(1_000_000, 2), 60);
+        assert_eq!(report.available_bandwidth, 1_000);
+        assert_eq!(report.chunk_loss_rate, WHOLE / 2);
+    }
+
+    #[test]
+    fn no_number_overflows() {
+        assert_eq!(rate(u64::MAX, 1), u32::MAX);
+        assert_eq!(rate(1, u64::MAX), 0);
+        assert_eq!(loss_rate(u32::MAX, 0), WHOLE);
+        assert_eq!(loss_rate(u32::MAX, u32::MAX), 0);
+    }
+}

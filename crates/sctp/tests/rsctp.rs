@@ -1,0 +1,622 @@
+//! RSCTP between two hosts with two addresses each: how it is agreed on, what is measured, what is believed, and when the
+//! primary path changes.
+
+mod common;
+
+use anabranch_congestion::estimator::PathEstimator;
+use anabranch_congestion::sctp_algorithms;
+use anabranch_sctp::{
+    Association, AssociationId, Config, Discard, Event, Message, PathId, PathState, Profile,
+    StateName,
+};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Sample};
+use anabranch_wire::chunk::{Chunk, HeartbeatAck};
+use anabranch_wire::parameter::Parameter;
+use anabranch_wire::rsctp::{HeartbeatAckFields, HeartbeatFields, NO_LOSS_RATE, WHOLE};
+use bytes::{BufMut, Bytes, BytesMut};
+use common::*;
+use std::net::IpAddr;
+
+fn config(change: impl Fn(&mut Profile)) -> Config {
+    let mut config = Config::new(Profile::rfc9260());
+    config.profile.rsctp = true;
+    config.congestion = sctp_algorithms::by_name("rsctp").expect("a listed algorithm");
+    change(&mut config.profile);
+    config
+}
+
+fn homes(host: usize, config: Config) -> Config {
+    Config {
+        addresses: vec![address(host, 0), address(host, 1)],
+        ..config
+    }
+}
+
+fn world(config: Config) -> World {
+    World::with_configs(homes(A, config.clone()), homes(Z, config))
+}
+
+fn plain() -> Config {
+    Config::default()
+}
+
+fn of(world: &World, host: usize, id: AssociationId) -> &Association {
+    world.endpoints[host].association(id).expect("known")
+}
+
+fn network(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(address) => address.octets()[2],
+        IpAddr::V6(_) => 1,
+    }
+}
+
+/// Links of so many bytes per second each way on each network, with a queue; loses DATA on network 0 as `lost` says of
+/// the packet's number.
+fn links(
+    rates: [u64; 2],
+    mut lost: impl FnMut(u64, &Shot) -> bool + 'static,
+) -> Box<dyn FnMut(&Shot) -> Fate> {
+    let mut free_at = [[0; 2]; 2];
+    let mut data: u64 = 0;
+    Box::new(move |shot| {
+        let on = usize::from(network(shot.path.remote));
+        let wire = (shot.bytes.len() as u64 + 20) * SECOND / rates[on];
+        let free = &mut free_at[shot.from][on];
+        let start = shot.at.max(*free);
+        if start - shot.at > 400 * MILLISECOND {
+            return Fate::Drop;
+        }
+        *free = start + wire;
+        if on == 0 && shot.chunks.contains("DATA") {
+            data += 1;
+            if lost(data, shot) {
+                return Fate::Drop;
+            }
+        }
+        Fate::Late(start + wire - shot.at)
+    })
+}
+
+/// Offers numbered messages from A to Z as fast as they go, until `until`.
+fn pump(world: &mut World, a: AssociationId, next: &mut u32, until: Nanos) {
+    while world.now < until {
+        let association = world.endpoints[A].association_mut(a).expect("known");
+        loop {
+            let mut payload = BytesMut::new();
+            payload.put_u32(*next);
+            payload.resize(1_400, 1);
+            let message = Message {
+                ppid: 0,
+                unordered: false,
+                payload: payload.freeze(),
+            };
+            if association.send(0, message).is_err() {
+                break;
+            }
+            *next += 1;
+        }
+        world.drain(A);
+        world.run_for(20 * MILLISECOND);
+    }
+}
+
+/// Waits for what is on its way and holds what Z has read so far against `0..count`: each once, in order.
+fn all_arrived(world: &mut World, z: AssociationId, got: &mut Vec<u32>, count: u32) {
+    for _ in 0..3_000 {
+        take(world, z, got);
+        if got.len() >= count as usize {
+            break;
+        }
+        world.run_for(100 * MILLISECOND);
+    }
+    assert_eq!(*got, (0..count).collect::<Vec<_>>(), "each once, in order");
+}
+
+fn take(world: &mut World, z: AssociationId, got: &mut Vec<u32>) {
+    got.extend(world.receive_all(Z, z).into_iter().map(|message| {
+        let bytes: Bytes = message.payload.into_bytes();
+        u32::from_be_bytes(bytes[..4].try_into().expect("numbered"))
+    }));
+}
+
+/// A transfer of `seconds`, what Z has read of it at its end.
+fn transfer(
+    world: &mut World,
+    (a, z): (AssociationId, AssociationId),
+    next: &mut u32,
+    got: &mut Vec<u32>,
+    seconds: u64,
+) {
+    let until = world.now + seconds * SECOND;
+    while world.now < until {
+        let soon = until.min(world.now + 200 * MILLISECOND);
+        pump(world, a, next, soon);
+        take(world, z, got);
+    }
+}
+
+fn record(world: &mut World, a: AssociationId, probes: &[Probe]) {
+    let set = probes
+        .iter()
+        .fold(ProbeSet::NONE, |set, &probe| set.with(probe));
+    world.endpoints[A]
+        .association_mut(a)
+        .expect("known")
+        .set_probes(set);
+}
+
+fn recorded(world: &mut World, a: AssociationId, probe: Probe) -> Vec<Sample> {
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    association
+        .drain_trace()
+        .filter(|sample| sample.probe == probe)
+        .collect()
+}
+
+fn heartbeats_of(world: &World, from: usize, on: u8) -> Vec<(Nanos, Bytes)> {
+    world
+        .shots
+        .iter()
+        .filter(|shot| shot.from == from && network(shot.path.remote) == on)
+        .filter_map(|shot| match chunks_of(&shot.bytes).remove(0) {
+            Chunk::Heartbeat(heartbeat) => Some((shot.at, heartbeat.info)),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn it_takes_two_and_falls_back_in_silence() {
+    let offers = |bytes: &Bytes| match chunks_of(bytes).remove(0) {
+        Chunk::Init(init) => init,
+        Chunk::InitAck(ack) => ack.0,
+        other => panic!("{other:?}"),
+    };
+    let has = |init: &anabranch_wire::chunk::Init, wanted: fn(&Parameter) -> bool| {
+        init.parameters
+            .iter()
+            .any(|parameter| wanted(&parameter.expect("sound")))
+    };
+    let rsctp = |parameter: &Parameter| matches!(parameter, Parameter::Rsctp);
+    let report = |parameter: &Parameter| matches!(parameter, Parameter::UnrecognizedParameter(_));
+    for (caller, called) in [(true, true), (true, false), (false, true), (false, false)] {
+        let make = |speaks: bool| if speaks { config(|_| {}) } else { plain() };
+        let mut world = World::with_configs(homes(A, make(caller)), homes(Z, make(called)));
+        let a = world.connect();
+        world.run_for(SECOND);
+        let z = world.only_association(Z);
+        let both = caller && called;
+        assert_eq!(of(&world, A, a).speaks_rsctp(), both);
+        assert_eq!(of(&world, Z, z).speaks_rsctp(), both);
+        let (init, ack) = (
+            offers(&world.shot(A, "INIT")),
+            offers(&world.shot(Z, "INIT ACK")),
+        );
+        assert_eq!((has(&init, rsctp), has(&ack, rsctp)), (caller, both));
+        assert!(!has(&ack, report));
+        // Data flows, and HEARTBEATs are those of the RFC unless both speak it.
+        let (mut next, mut got) = (0, Vec::new());
+        transfer(&mut world, (a, z), &mut next, &mut got, 3);
+        all_arrived(&mut world, z, &mut got, next);
+        let measured = heartbeats_of(&world, A, 0);
+        assert_eq!(measured.is_empty(), !both, "an idle path alone is probed");
+        for host in [A, Z] {
+            assert!(!world.shots.iter().any(|shot| shot.chunks == "ERROR"));
+            for reason in [
+                Discard::HeartbeatNonce,
+                Discard::HeartbeatReport,
+                Discard::BadInit,
+                Discard::Unexpected,
+            ] {
+                assert_eq!(world.endpoints[host].discards().of(reason), 0, "{reason:?}");
+            }
+        }
+    }
+}
+
+/// The fields of Figs. 3-4 and 3-5 as they cross the wire.
+#[test]
+fn heartbeats_carry_time_and_count_and_answers_carry_the_estimate() {
+    let mut world = world(config(|_| {}));
+    let ids = world.established();
+    world.fate = links([125_000, 125_000], |_, _| false);
+    let began = world.now;
+    let (mut next, mut got) = (0, Vec::new());
+    transfer(&mut world, ids, &mut next, &mut got, 10);
+    let primary = heartbeats_of(&world, A, 0);
+    assert_eq!(primary.len(), 11, "one a second");
+    for (index, (at, info)) in primary.iter().enumerate() {
+        assert_eq!(*at, began + index as u64 * SECOND);
+        let fields = HeartbeatFields::decode(info.clone()).expect("both fields");
+        assert_eq!(u64::from(fields.current_time), at / 1_000);
+        let sent = world
+            .shots
+            .iter()
+            .filter(|shot| shot.from == A && shot.at <= *at && shot.path.remote == address(Z, 0))
+            .take_while(|shot| chunks_of(&shot.bytes)[0] != heartbeat(info))
+            .flat_map(|shot| chunks_of(&shot.bytes))
+            .filter(|chunk| matches!(chunk, Chunk::Data(_)))
+            .count();
+        assert_eq!(fields.chunk_count as usize, sent);
+        assert_eq!(fields.own.len(), 9, "path and nonce");
+    }
+    let secondary = heartbeats_of(&world, A, 1);
+    let times: Vec<_> = secondary.iter().map(|(at, _)| at - began).collect();
+    assert_eq!(
+        times,
+        [0, 0, 4 * SECOND, 4 * SECOND, 8 * SECOND, 8 * SECOND],
+        "pairs"
+    );
+    // Each answer ends with the info it answers.
+    let answers: Vec<_> = world
+        .shots
+        .iter()
+        .filter(|shot| shot.from == Z)
+        .flat_map(|shot| chunks_of(&shot.bytes))
+        .filter_map(|chunk| match chunk {
+            Chunk::HeartbeatAck(ack) => HeartbeatAckFields::decode(ack.info),
+            _ => None,
+        })
+        .collect();
+    assert!(answers.len() >= 15);
+    for answer in &answers {
+        let asked = primary.iter().chain(&secondary);
+        assert!(asked.into_iter().any(|(_, info)| *info == answer.echoed));
+    }
+    assert_eq!(answers[0].available_bandwidth, 0, "nothing to measure from");
+    assert_eq!(answers[0].chunk_loss_rate, NO_LOSS_RATE);
+    // The end that sends no data does not measure.
+    assert!(heartbeats_of(&world, Z, 0).is_empty());
+}
+
+fn heartbeat(info: &Bytes) -> Chunk {
+    Chunk::Heartbeat(anabranch_wire::chunk::Heartbeat { info: info.clone() })
+}
+
+/// A link of 125,000 bytes per second, full: the estimate is its rate less the packets' headers, and the losses are
+/// those made.
+#[test]
+fn the_estimate_of_a_full_path_is_its_rate() {
+    let mut world = world(config(|profile| profile.rsctp_path_switch = false));
+    let (a, z) = world.established();
+    record(
+        &mut world,
+        a,
+        &[Probe::AvailableBandwidth, Probe::ChunkLossRate],
+    );
+    world.narrate = true;
+    world.fate = links([125_000, 50_000], |_, _| false);
+    let (mut next, mut got) = (0, Vec::new());
+    transfer(&mut world, (a, z), &mut next, &mut got, 12);
+    let samples = recorded(&mut world, a, Probe::AvailableBandwidth);
+    let primary: Vec<_> = samples.iter().filter(|s| s.index == 0).collect();
+    assert!(primary.len() >= 10);
+    // 1416 + 32 bytes of headers: DATA chunks are 97.8 % of the packets.
+    for sample in &primary[3..] {
+        let share = sample.value / (8.0 * 125_000.0);
+        assert!((0.95..0.985).contains(&share), "{share} at {}", sample.at);
+    }
+    let secondary: Vec<_> = samples.iter().filter(|s| s.index == 1).collect();
+    assert_eq!(secondary.len(), 3);
+    for sample in secondary {
+        let share = sample.value / (8.0 * 50_000.0);
+        assert!((0.999..1.001).contains(&share), "{share}");
+    }
+    // cwnd of the secondary path is its estimate x RTT, if that is more than a new path's window.
+    let paths = of(&world, A, a).paths();
+    let entry = paths.get(PathId(1));
+    let srtt = entry.rto.srtt().expect("measured") as f64 / SECOND as f64;
+    let expected = (entry.receiver.rate().expect("measured") * srtt).max(4_404.0);
+    assert_eq!(entry.cc.cwnd(), expected as u64);
+    all_arrived(&mut world, z, &mut got, next);
+}
+
+#[test]
+fn the_chunk_loss_rate_is_what_was_lost() {
+    let mut world = world(config(|profile| profile.rsctp_path_switch = false));
+    let (a, z) = world.established();
+    record(&mut world, a, &[Probe::ChunkLossRate]);
+    // One of each 25 packets, a chunk each.
+    world.fate = links([125_000, 125_000], |number, _| number % 25 == 0);
+    let (mut next, mut got) = (0, Vec::new());
+    transfer(&mut world, (a, z), &mut next, &mut got, 30);
+    let samples = recorded(&mut world, a, Probe::ChunkLossRate);
+    assert!(samples.len() >= 20);
+    let mean = samples.iter().map(|s| s.value).sum::<f64>() / samples.len() as f64;
+    assert!((0.03..0.05).contains(&mean), "{mean}");
+    all_arrived(&mut world, z, &mut got, next);
+}
+
+/// Over MPLR the primary changes at the next loss; new data is on the other path within a round trip, and every message
+/// arrives once.
+#[test]
+fn the_primary_changes_once_it_loses_too_much() {
+    for policy in ["same_path", "alternate_path", "alternate_after_timeout"] {
+        let mut world = world(config(|profile| {
+            profile
+                .set("retransmission_path", policy)
+                .expect("a policy");
+        }));
+        let (a, z) = world.established();
+        record(
+            &mut world,
+            a,
+            &[Probe::ChunkLossRate, Probe::DataPath, Probe::Sent],
+        );
+        let bad_from = world.now + 8 * SECOND;
+        world.fate = links([125_000, 125_000], move |number, shot| {
+            shot.at > bad_from && number % 9 == 0
+        });
+        let (mut next, mut got) = (0, Vec::new());
+        transfer(&mut world, (a, z), &mut next, &mut got, 20);
+        let association = world.endpoints[A].association_mut(a).expect("known");
+        let samples: Vec<_> = association.drain_trace().collect();
+        let of_probe = |probe| samples.iter().filter(move |s| s.probe == probe);
+        let changes: Vec<_> = of_probe(Probe::DataPath).collect();
+        assert_eq!(changes.len(), 1, "{policy}: once, and for good");
+        assert_eq!(changes[0].value, 1.0);
+        let at = changes[0].at;
+        // Not before a report says so, and at the first loss after it.
+        let told = of_probe(Probe::ChunkLossRate)
+            .find(|sample| sample.value > 0.05)
+            .expect("reported");
+        assert!(told.at >= bad_from && told.at <= at, "{policy}");
+        assert!(at - told.at < SECOND, "{policy}: {} ns later", at - told.at);
+        // New data.
+        let first_new = of_probe(Probe::Sent).find(|s| s.at >= at).expect("goes on");
+        let srtt = association
+            .paths()
+            .get(PathId(0))
+            .rto
+            .srtt()
+            .expect("measured");
+        assert_eq!(first_new.index, 1, "{policy}");
+        assert!(first_new.at - at <= srtt, "{policy}");
+        let told = world.told(A);
+        let changed = Event::PrimaryChanged {
+            path: PathId(1),
+            address: address(Z, 1),
+        };
+        assert!(told.contains(&changed), "{told:?}");
+        assert_eq!(of(&world, A, a).stats().control.primary_changes, 1);
+        all_arrived(&mut world, z, &mut got, next);
+        let duplicates = of(&world, Z, z).stats().receiver;
+        assert_eq!(duplicates.messages, u64::from(next), "{policy}");
+    }
+}
+
+/// Without the switch, and below MPLR, the primary stays.
+#[test]
+fn the_primary_stays_where_it_should() {
+    for (every, switch) in [(30, true), (9, false)] {
+        let mut world = world(config(|profile| profile.rsctp_path_switch = switch));
+        let (a, z) = world.established();
+        world.fate = links([125_000, 125_000], move |number, _| number % every == 0);
+        let (mut next, mut got) = (0, Vec::new());
+        transfer(&mut world, (a, z), &mut next, &mut got, 15);
+        assert_eq!(of(&world, A, a).paths().primary(), PathId(0));
+        all_arrived(&mut world, z, &mut got, next);
+    }
+}
+
+/// HEARTBEATs that only measure are no errors of a path that carries data: T3-rtx watches it.
+#[test]
+fn lost_heartbeats_of_a_busy_path_are_no_failure() {
+    for loss in ["ignored", "judged"] {
+        let mut world = world(config(|profile| {
+            profile.set("rsctp_heartbeat_loss", loss).expect("a value");
+        }));
+        let (a, z) = world.established();
+        let mut link = links([125_000, 125_000], |_, _| false);
+        let from = world.now + 4 * SECOND;
+        world.fate = Box::new(move |shot| {
+            if shot.at > from && shot.chunks == "HEARTBEAT" {
+                return Fate::Drop;
+            }
+            link(shot)
+        });
+        let (mut next, mut got) = (0, Vec::new());
+        transfer(&mut world, (a, z), &mut next, &mut got, 20);
+        let entry = of(&world, A, a).paths().get(PathId(0));
+        assert_eq!(entry.error_count, 0);
+        assert_eq!(entry.state, PathState::Active);
+        assert_eq!(world.state(A, a), StateName::Established);
+        all_arrived(&mut world, z, &mut got, next);
+    }
+}
+
+/// What an attacker could move: windows, estimates, the primary.
+fn standing(world: &World, a: AssociationId) -> String {
+    let paths = of(world, A, a).paths();
+    let mut text = format!("primary {:?}", paths.primary());
+    for (id, entry) in paths.iter() {
+        text += &format!(
+            "; {id:?} {:?} cwnd {} ssthresh {} {:?} errors {}",
+            entry.state,
+            entry.cc.cwnd(),
+            entry.cc.ssthresh(),
+            entry.receiver,
+            entry.error_count
+        );
+    }
+    text
+}
+
+#[test]
+fn an_attackers_heartbeat_ack_moves_nothing_and_is_counted() {
+    let mut world = world(config(|_| {}));
+    let (a, z) = world.established();
+    world.fate = links([125_000, 125_000], |_, _| false);
+    let (mut next, mut got) = (0, Vec::new());
+    transfer(&mut world, (a, z), &mut next, &mut got, 5);
+    // From now on Z's own answers do not come: what A asked stays open.
+    world.fate = Box::new(|shot| {
+        if shot.from == Z && shot.chunks.contains("HEARTBEAT ACK") {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    world.forget();
+    transfer(&mut world, (a, z), &mut next, &mut got, 1);
+    let (_, info) = heartbeats_of(&world, A, 0).pop().expect("asked");
+    world.fate = Box::new(|_| Fate::Drop);
+    let tag = world.tag_sent_by(Z);
+    let answer = |available_bandwidth: u32, chunk_loss_rate: u32, echoed: Vec<u8>| {
+        let fields = HeartbeatAckFields {
+            available_bandwidth,
+            chunk_loss_rate,
+            echoed: echoed.into(),
+        };
+        let ack = HeartbeatAck {
+            info: fields.encode(),
+        };
+        packet(Z, tag, &[&Chunk::HeartbeatAck(ack)])
+    };
+    let bent = |change: fn(&mut Vec<u8>)| {
+        let mut info = info.to_vec();
+        change(&mut info);
+        answer(1_000, 900_000, info)
+    };
+    let before = standing(&world, a);
+    let count = |world: &World, reason| world.endpoints[A].discards().of(reason);
+    let nonces = count(&world, Discard::HeartbeatNonce);
+    let forged = [
+        bent(|info| *info.last_mut().expect("long") ^= 1), // the nonce
+        bent(|info| info[8] = 1),                          // the address
+        bent(|info| info[8] = 77),
+        bent(|info| info.truncate(12)),
+        bent(Vec::clear),
+        bent(|info| info.push(0)),
+        packet(
+            Z,
+            tag,
+            &[&Chunk::HeartbeatAck(HeartbeatAck { info: info.clone() })],
+        ), // as in the RFC
+    ];
+    for (index, bytes) in forged.iter().enumerate() {
+        world.inject(A, bytes.clone());
+        assert_eq!(standing(&world, a), before, "forgery {index}");
+        let counted = count(&world, Discard::HeartbeatNonce) - nonces;
+        assert_eq!(counted, index as u64 + 1);
+    }
+    // A stranger has not even the tag.
+    let tags = count(&world, Discard::VerificationTag);
+    world.inject(A, retag(&answer(1_000, 0, info.to_vec()), tag ^ 1));
+    assert_eq!(count(&world, Discard::VerificationTag), tags + 1);
+    // The nonce is right, and what is said cannot be: a receiver that lies. That the path lives is all that counts.
+    for (bandwidth, loss) in [
+        (u32::MAX, 0),
+        (1_250_000_001, NO_LOSS_RATE),
+        (10_000_000, 0), // 80 times the link, within a second that carried 125 kB at most
+        (1_000, WHOLE + 1),
+        (1_000, NO_LOSS_RATE - 1),
+    ] {
+        world.fate = Box::new(|shot| {
+            if shot.chunks.contains("HEARTBEAT") {
+                Fate::Drop
+            } else {
+                Fate::Deliver
+            }
+        });
+        world.forget();
+        transfer(&mut world, (a, z), &mut next, &mut got, 2);
+        let (_, info) = heartbeats_of(&world, A, 0).pop().expect("asked");
+        world.fate = Box::new(|_| Fate::Drop);
+        let before = standing(&world, a);
+        let reports = count(&world, Discard::HeartbeatReport);
+        world.inject(A, answer(bandwidth, loss, info.to_vec()));
+        assert_eq!(standing(&world, a), before, "{bandwidth} {loss}");
+        assert_eq!(count(&world, Discard::HeartbeatReport), reports + 1);
+        // And it cannot be said twice.
+        let nonces = count(&world, Discard::HeartbeatNonce);
+        world.inject(A, answer(bandwidth, loss, info.to_vec()));
+        assert_eq!(count(&world, Discard::HeartbeatNonce), nonces + 1);
+    }
+    world.fate = Box::new(|_| Fate::Deliver);
+    all_arrived(&mut world, z, &mut got, next);
+}
+
+/// A receiver that boasts of an idle path gets no larger burst than the window it offers.
+#[test]
+fn a_boast_about_the_idle_path_is_bounded_by_the_window() {
+    let mut world = world(config(|_| {}));
+    let (a, _) = world.established();
+    world.send(A, a, 0, "something to measure");
+    let boast = |world: &mut World, info: Bytes| {
+        let fields = HeartbeatAckFields {
+            available_bandwidth: 1_250_000_000,
+            chunk_loss_rate: NO_LOSS_RATE,
+            echoed: info,
+        };
+        let ack = HeartbeatAck {
+            info: fields.encode(),
+        };
+        let bytes = packet(Z, world.tag_sent_by(Z), &[&Chunk::HeartbeatAck(ack)]);
+        let path = Path::new(address(A, 1), address(Z, 1));
+        world.inject_from(A, path, bytes);
+    };
+    world.run_for(SECOND);
+    world.forget();
+    world.fate = Box::new(|shot| {
+        if shot.from == Z && network(shot.path.remote) == 1 {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    world.run_for(4 * SECOND);
+    let pair = heartbeats_of(&world, A, 1);
+    assert_eq!(pair.len(), 2);
+    boast(&mut world, pair[1].1.clone());
+    let entry = of(&world, A, a).paths().get(PathId(1)).cc.cwnd();
+    assert_eq!(entry, 65_536 - 20, "what Z offers: it has 20 bytes to read");
+}
+
+/// Restart: RSCTP is agreed on anew, and not with a peer that comes back without it.
+#[test]
+fn a_restarted_peer_is_asked_again() {
+    for speaks in [true, false] {
+        let mut world = world(config(|_| {}));
+        let (a, z) = world.established();
+        world.fate = links([125_000, 125_000], |_, _| false);
+        let (mut next, mut got) = (0, Vec::new());
+        transfer(&mut world, (a, z), &mut next, &mut got, 3);
+        // A comes back without memory.
+        let again = homes(A, if speaks { config(|_| {}) } else { plain() });
+        world.endpoints[A] = anabranch_sctp::Endpoint::new(again, PORT_A, [9; 32]);
+        let a = world.connect();
+        world.run_for(2 * SECOND);
+        assert_eq!(world.state(A, a), StateName::Established);
+        assert_eq!(of(&world, A, a).speaks_rsctp(), speaks);
+        assert_eq!(of(&world, Z, z).speaks_rsctp(), speaks);
+        let restarted = |event: &Event| matches!(event, Event::Restarted { .. });
+        assert!(world.told(Z).iter().any(restarted));
+        world.receive_all(Z, z);
+        let (mut next, mut got) = (0, Vec::new());
+        transfer(&mut world, (a, z), &mut next, &mut got, 5);
+        all_arrived(&mut world, z, &mut got, next);
+    }
+}
+
+/// Both call at once: one association, and RSCTP on both sides of it.
+#[test]
+fn a_collision_agrees_on_it() {
+    let mut world = world(config(|_| {}));
+    world.endpoints[A].listen(true);
+    let a = world.connect();
+    let z = world.endpoints[Z]
+        .connect(world.now, &[address(A, 0)], PORT_A)
+        .expect("no association yet");
+    world.drain(Z);
+    world.run_for(2 * SECOND);
+    for (host, id) in [(A, a), (Z, z)] {
+        assert_eq!(world.state(host, id), StateName::Established);
+        assert!(of(&world, host, id).speaks_rsctp());
+    }
+    let (mut next, mut got) = (0, Vec::new());
+    transfer(&mut world, (a, z), &mut next, &mut got, 3);
+    all_arrived(&mut world, z, &mut got, next);
+}

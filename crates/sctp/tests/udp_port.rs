@@ -1,0 +1,257 @@
+//! Inside UDP (RFC 6951): which port of the peer's is believed, and where answers go.
+
+mod common;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, Event, Message, Outgoing};
+use anabranch_transport::time::SECOND;
+use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_wire::cause::code;
+use anabranch_wire::chunk::{Chunk, Init};
+use anabranch_wire::parameter::Parameters;
+use anabranch_wire::serial::Tsn;
+use bytes::{Bytes, BytesMut};
+use common::{chunks_of, header_of, packet, retag};
+
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+const PORT: u16 = common::PORT_Z;
+/// The client's UDP ports, as a NAT gives them, and the server's.
+const FIRST: u16 = 40_001;
+const SECOND_PORT: u16 = 40_002;
+const REGISTERED: u16 = 9_899;
+
+struct Net {
+    client: Endpoint,
+    server: Endpoint,
+    /// The UDP port that the client's packets seem to come from.
+    nat: u16,
+    now: Nanos,
+    /// What the server sent last, by port.
+    to_client: Vec<(u16, Bytes)>,
+    to_server: Vec<Bytes>,
+}
+
+impl Net {
+    fn new() -> Self {
+        let config = |address| Config {
+            addresses: vec![address],
+            encapsulation: 8,
+            ..Config::default()
+        };
+        let mut server = Endpoint::new(config(SERVER), PORT, [1; 32]);
+        server.listen(true);
+        Self {
+            client: Endpoint::new(config(CLIENT), common::PORT_A, [2; 32]),
+            server,
+            nat: FIRST,
+            now: SECOND,
+            to_client: Vec::new(),
+            to_server: Vec::new(),
+        }
+    }
+
+    fn established() -> (Self, AssociationId, AssociationId) {
+        let mut net = Self::new();
+        let id = net
+            .client
+            .connect_over_udp(net.now, &[SERVER], PORT, REGISTERED)
+            .expect("free");
+        net.exchange();
+        let served = net.server.associations().next().expect("one came");
+        (net, id, served)
+    }
+
+    /// Packets to and fro until both are silent.
+    fn exchange(&mut self) {
+        let mut out = BytesMut::new();
+        loop {
+            let mut quiet = true;
+            while let Some(Outgoing { transmit, udp_port }) =
+                self.client.poll_outgoing(self.now, &mut out)
+            {
+                quiet = false;
+                assert_eq!(udp_port, REGISTERED);
+                let bytes = out.split().freeze();
+                self.to_server.push(bytes.clone());
+                let path = transmit.path.reversed();
+                self.server.handle_from(self.now, path, self.nat, bytes);
+            }
+            while let Some(Outgoing { transmit, udp_port }) =
+                self.server.poll_outgoing(self.now, &mut out)
+            {
+                quiet = false;
+                let bytes = out.split().freeze();
+                self.to_client.push((udp_port, bytes.clone()));
+                if udp_port == self.nat {
+                    let path = transmit.path.reversed();
+                    self.client.handle_from(self.now, path, REGISTERED, bytes);
+                }
+            }
+            if quiet {
+                return;
+            }
+        }
+    }
+
+    fn say(&mut self, from_client: bool, id: AssociationId) {
+        let endpoint = if from_client {
+            &mut self.client
+        } else {
+            &mut self.server
+        };
+        let message = Message {
+            ppid: 0,
+            unordered: false,
+            payload: Bytes::from_static(b"hello"),
+        };
+        let association = endpoint.association_mut(id).expect("known");
+        association.send(0, message).expect("room");
+        self.exchange();
+    }
+
+    /// The server takes `bytes` from the client's address and this UDP port; where its answers went.
+    fn inject(&mut self, udp_port: u16, bytes: Bytes) -> Vec<(u16, Bytes)> {
+        let mut out = BytesMut::new();
+        let path = Path::new(SERVER, CLIENT);
+        self.server.handle_from(self.now, path, udp_port, bytes);
+        let mut answers = Vec::new();
+        while let Some(outgoing) = self.server.poll_outgoing(self.now, &mut out) {
+            answers.push((outgoing.udp_port, out.split().freeze()));
+        }
+        answers
+    }
+
+    fn port_of(&self, served: AssociationId) -> u16 {
+        let association = self.server.association(served).expect("known");
+        association.paths().udp_port_to(CLIENT)
+    }
+}
+
+fn init() -> Chunk {
+    Chunk::Init(Init {
+        initiate_tag: 0xAAAA,
+        a_rwnd: 65_536,
+        outbound_streams: 1,
+        inbound_streams: 1,
+        initial_tsn: Tsn(1),
+        parameters: Parameters::empty(),
+    })
+}
+
+#[test]
+fn the_peers_port_is_learnt_and_followed() {
+    let (mut net, id, served) = Net::established();
+    assert!(net.to_client.iter().all(|(port, _)| *port == FIRST));
+    // The NAT rebinds: the next packet of the client's shows it, and the server's own data goes there.
+    net.nat = SECOND_PORT;
+    net.to_client.clear();
+    net.say(true, id);
+    net.say(false, served);
+    assert!(!net.to_client.is_empty());
+    assert!(net.to_client.iter().all(|(port, _)| *port == SECOND_PORT));
+}
+
+#[test]
+fn a_packet_under_a_wrong_tag_moves_nothing() {
+    let (mut net, id, served) = Net::established();
+    net.say(true, id);
+    let data = net.to_server.last().cloned().expect("DATA was sent");
+    let tag = header_of(&data).verification_tag;
+    for tag in [tag ^ 1, 0] {
+        assert!(net.inject(SECOND_PORT, retag(&data, tag)).is_empty());
+    }
+    assert_eq!(net.port_of(served), FIRST);
+    // A damaged one under the right tag neither.
+    let mut damaged = data.to_vec();
+    let last = damaged.len() - 5;
+    damaged[last] ^= 1;
+    net.inject(SECOND_PORT, damaged.into());
+    assert_eq!(net.port_of(served), FIRST);
+    assert_eq!(net.server.discards().of(Discard::Checksum), 1);
+    // The packet itself, seen again from elsewhere, does: the tag is all that RFC 6951 §5.4 asks for.
+    net.inject(SECOND_PORT, data);
+    assert_eq!(net.port_of(served), SECOND_PORT);
+}
+
+#[test]
+fn answers_out_of_the_blue_go_where_the_packet_came_from() {
+    let mut net = Net::new();
+    let answers = net.inject(5, packet(common::A, 0, &[&init()]));
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].0, 5);
+    assert!(matches!(chunks_of(&answers[0].1)[0], Chunk::InitAck(_)));
+    let answers = net.inject(0, packet(common::A, 9, &[&Chunk::ShutdownAck]));
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].0, 0, "right above IP, as it came");
+}
+
+/// draft-tuexen-tsvwg-sctp-udp-encaps-cons §4: no tag proves that the sender is the peer.
+#[test]
+fn an_init_from_another_port_restarts_nothing() {
+    let (mut net, _, served) = Net::established();
+    let answers = net.inject(SECOND_PORT, packet(common::A, 0, &[&init()]));
+    let [(port, answer)] = &answers[..] else {
+        panic!("{answers:?}")
+    };
+    let Chunk::Abort(abort) = &chunks_of(answer)[0] else {
+        panic!("{answer:?}")
+    };
+    let cause = abort.causes.iter().next().expect("one").expect("whole");
+    assert_eq!(cause.code(), code::RESTART_WITH_NEW_UDP_PORT);
+    assert_eq!(
+        (*port, header_of(answer).verification_tag),
+        (SECOND_PORT, 0xAAAA)
+    );
+    assert_eq!(net.server.discards().of(Discard::RestartNewPort), 1);
+    assert_eq!(net.port_of(served), FIRST);
+    // From the known port it may be the peer that lost its state, and is answered as ever.
+    let answers = net.inject(FIRST, packet(common::A, 0, &[&init()]));
+    assert!(matches!(chunks_of(&answers[0].1)[0], Chunk::InitAck(_)));
+}
+
+/// A peer that lost its state comes back through another binding of its NAT, once the old one is forgotten here.
+#[test]
+fn a_new_association_takes_its_port_from_the_cookie_echo() {
+    let (mut net, _, served) = Net::established();
+    net.server
+        .association_mut(served)
+        .expect("known")
+        .abort(net.now, Bytes::new())
+        .expect("open");
+    net.exchange();
+    while let Some((id, event)) = net.client.poll_event() {
+        if matches!(event, Event::Closed(_)) {
+            assert!(net.client.release(id));
+        }
+    }
+    net.nat = SECOND_PORT;
+    net.to_client.clear();
+    net.client
+        .connect_over_udp(net.now, &[SERVER], PORT, REGISTERED)
+        .expect("free again");
+    net.exchange();
+    assert!(!net.to_client.is_empty());
+    assert!(net.to_client.iter().all(|(port, _)| *port == SECOND_PORT));
+    assert!(net.server.poll_timeout().is_some());
+}
+
+#[test]
+fn a_bare_init_has_no_parameter() {
+    for bare_init in [false, true] {
+        let config = Config {
+            addresses: vec![CLIENT, [10, 0, 1, 1].into()],
+            bare_init,
+            ..Config::default()
+        };
+        let mut endpoint = Endpoint::new(config, common::PORT_A, [2; 32]);
+        endpoint.connect(0, &[SERVER], PORT).expect("free");
+        let mut out = BytesMut::new();
+        endpoint.poll_transmit(0, &mut out).expect("an INIT");
+        let Chunk::Init(init) = chunks_of(&out.freeze()).remove(0) else {
+            panic!()
+        };
+        assert_eq!(init.parameters.as_bytes().is_empty(), bare_init);
+    }
+}

@@ -1,0 +1,136 @@
+//! A pcapng file of IP packets.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anabranch_transport::Nanos;
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::section_header::SectionHeaderBlock;
+use pcap_file::{DataLink, Endianness, PcapError};
+
+use super::ip;
+
+/// Nanoseconds, as the if_tsresol option says it: 10^-9 s.
+const NANOSECONDS: u8 = 9;
+
+/// Which way a packet passed an interface, in the epb_flags option's terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It was received.
+    In = 1,
+    /// It was sent.
+    Out = 2,
+}
+
+/// A packet to be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// When it passed, nanoseconds since the beginning of 1970 (or of the simulation).
+    pub at: Nanos,
+    /// The interface it passed, counted from 0 in the order of their names.
+    pub interface: u32,
+    /// Which way.
+    pub way: Way,
+    /// Source address.
+    pub source: IpAddr,
+    /// Destination address.
+    pub destination: IpAddr,
+    /// IP protocol number.
+    pub protocol: u8,
+    /// Identification of an IPv4 header.
+    pub id: u16,
+    /// Time to live, or hop limit.
+    pub hops_left: u8,
+    /// What follows the IP header.
+    pub payload: &'a [u8],
+}
+
+/// A capture that is being written. The IP headers are made up from addresses and sizes. Wrap a file in a `BufWriter`.
+pub struct PacketFile<W: Write> {
+    writer: PcapNgWriter<W>,
+    /// Header and payload of the packet being written, kept for reuse.
+    scratch: Vec<u8>,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> std::fmt::Debug for PacketFile<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PacketFile")
+            .field("error", &self.error)
+            .finish_non_exhaustive()
+    }
+}
+
+fn io_error(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+impl<W: Write> PacketFile<W> {
+    /// Begins a file with these interfaces.
+    ///
+    /// # Errors
+    /// The writer's.
+    pub fn new<'a>(writer: W, interfaces: impl IntoIterator<Item = &'a str>) -> io::Result<Self> {
+        let section = SectionHeaderBlock {
+            endianness: Endianness::Little,
+            ..Default::default()
+        };
+        let mut writer = PcapNgWriter::with_section_header(writer, section).map_err(io_error)?;
+        for name in interfaces {
+            let description = InterfaceDescriptionBlock {
+                linktype: DataLink::RAW,
+                snaplen: 0,
+                options: vec![
+                    InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
+                    InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+                ],
+            };
+            writer.write_pcapng_block(description).map_err(io_error)?;
+        }
+        Ok(Self {
+            writer,
+            scratch: Vec::new(),
+            error: None,
+        })
+    }
+
+    /// Writes a packet. After an error nothing more is written; [`PacketFile::finish`] tells it.
+    pub fn write(&mut self, frame: &Frame<'_>) {
+        if self.error.is_some() {
+            return;
+        }
+        self.scratch.clear();
+        ip::write_header(frame, &mut self.scratch);
+        self.scratch.extend_from_slice(frame.payload);
+        let block = EnhancedPacketBlock {
+            interface_id: frame.interface,
+            timestamp: Duration::from_nanos(frame.at),
+            original_len: self.scratch.len() as u32,
+            data: Cow::Borrowed(&self.scratch),
+            options: vec![EnhancedPacketOption::Flags(frame.way as u32)],
+        };
+        if let Err(error) = self.writer.write_pcapng_block(block) {
+            self.error = Some(io_error(error));
+        }
+    }
+
+    /// Flushes.
+    ///
+    /// # Errors
+    /// The first error since the last call.
+    pub fn finish(&mut self) -> io::Result<()> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        self.writer.get_mut().flush()
+    }
+}

@@ -1,0 +1,155 @@
+//! This stack as a peer.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received, STREAMS};
+use anabranch_net::{Association, AssociationEvent, Carrier, Config, Endpoint, Peer, SendOptions};
+
+fn addresses(text: &str) -> Result<Vec<IpAddr>, String> {
+    let one = |part: &str| {
+        part.parse()
+            .map_err(|_| format!("not an IP address: {part}"))
+    };
+    text.split(',').map(one).collect()
+}
+
+fn config(arguments: &Arguments) -> Result<Config, String> {
+    let (port, peer_port) = (
+        arguments.number("local-udp")?,
+        arguments.number("remote-udp")?,
+    );
+    let carrier = match arguments.text("transport") {
+        "encap" => Carrier::Encapsulated { port, peer_port },
+        "plain" => Carrier::Udp { port, peer_port },
+        "raw" => Carrier::Ip,
+        other => {
+            return Err(format!(
+                "transport {other}: this peer has encap, plain and raw"
+            ));
+        }
+    };
+    let mut config = Config {
+        port: arguments.number("port")?,
+        carrier,
+        addresses: addresses(arguments.text("local"))?,
+        accept: !arguments.connects,
+        max_message_size: LARGEST as usize,
+        ..Config::default()
+    };
+    config.sctp.outbound_streams = STREAMS;
+    config.sctp.bare_init = arguments.number::<u8>("bare-init")? == 1;
+    match arguments.number::<u64>("rto-min")? {
+        0 => (),
+        ms => {
+            config.sctp.rto_min = ms * 1_000_000;
+            config.sctp.rto_max = 10_000_000_000;
+        }
+    }
+    match arguments.number("max-retrans")? {
+        0 => (),
+        most => config.sctp.path_max_retrans = most,
+    }
+    Ok(config)
+}
+
+async fn associate(arguments: &Arguments, endpoint: &Endpoint) -> Result<Association, String> {
+    println!("ready");
+    let association = match arguments.connects {
+        true => {
+            let peer = Peer::new(
+                addresses(arguments.text("remote"))?,
+                arguments.number("port")?,
+            );
+            endpoint
+                .connect(peer)
+                .await
+                .map_err(|error| error.to_string())?
+        }
+        false => endpoint.accept().await.map_err(|error| error.to_string())?,
+    };
+    println!("established");
+    Ok(association)
+}
+
+async fn send(association: Arc<Association>, seed: u64, count: u32) -> Result<(), String> {
+    for message in Plan::new(seed, count) {
+        let options = SendOptions {
+            ppid: message.ppid(),
+            unordered: message.unordered,
+        };
+        let sent = association
+            .send(message.stream, message.compose(), options)
+            .await;
+        sent.map_err(|error| format!("send of message {}: {error}", message.index))?;
+    }
+    println!("sent messages={count}");
+    Ok(())
+}
+
+/// Prints what happens beside the messages; nothing of it may be a loss.
+async fn watch(association: Arc<Association>) {
+    while let Some(event) = association.next_event().await {
+        println!("event: {event:?}");
+        if let AssociationEvent::Restarted { .. } | AssociationEvent::SendFailed { .. } = event {
+            println!("error: {event:?}");
+        }
+    }
+}
+
+async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
+    let (seed, count) = (arguments.number("seed")?, arguments.number("messages")?);
+    let association = Arc::new(associate(arguments, endpoint).await?);
+    tokio::spawn(watch(association.clone()));
+    let sender = tokio::spawn(send(association.clone(), seed, count));
+    let mut checker = Checker::new(count);
+    let mut sender = Some(sender);
+    loop {
+        if arguments.connects && checker.complete() {
+            let sender = sender.take().ok_or("nothing left to send")?;
+            sender.await.map_err(|error| error.to_string())??;
+            association
+                .shutdown()
+                .await
+                .map_err(|error| error.to_string())?;
+            return Ok(());
+        }
+        let received = association.recv().await;
+        let after = |error: &dyn std::fmt::Display| {
+            format!("after {} messages: {error}", checker.total().0)
+        };
+        let Some(message) = received.map_err(|error| after(&error))? else {
+            break;
+        };
+        checker.check(Received {
+            stream: message.stream,
+            ppid: message.ppid,
+            unordered: Some(message.unordered),
+            data: &message.bytes,
+        })?;
+    }
+    match checker.complete() {
+        true => Ok(()),
+        false => Err(format!(
+            "over after {} messages of {count}",
+            checker.total().0
+        )),
+    }
+}
+
+/// All of it; does not return if all is well, since the stack may have to answer for what is closed.
+async fn whole() -> Result<(), String> {
+    let arguments = Arguments::from_command_line()?;
+    let endpoint = Endpoint::bind(config(&arguments)?).map_err(|error| error.to_string())?;
+    run(&arguments, &endpoint).await?;
+    println!("closed");
+    std::future::pending().await
+}
+
+#[tokio::main]
+async fn main() {
+    if let Err(error) = whole().await {
+        println!("error: {error}");
+        std::process::exit(1);
+    }
+}

@@ -1,0 +1,222 @@
+//! dcsctp as a peer, over plain UDP datagrams between two fixed ports.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use anabranch_interop::programs::receive_room;
+use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received};
+use dcsctp::api::{
+    DcSctpSocket, ErrorKind, Message, Options, PpId, SendError, SendOptions, SocketEvent,
+    SocketTime, StreamId,
+};
+
+/// The longest wait, so that a queue that has emptied is refilled.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+struct Peer {
+    arguments: Arguments,
+    udp: UdpSocket,
+    remote: SocketAddr,
+    sctp: Box<dyn DcSctpSocket>,
+    begin: Instant,
+    /// Not yet taken by the stack, the next one last taken out of the plan.
+    plan: Plan,
+    waiting: Option<Message>,
+    waiting_options: SendOptions,
+    established: bool,
+    sent: bool,
+    checker: Checker,
+    closed: bool,
+}
+
+impl Peer {
+    fn new(arguments: Arguments) -> Result<Self, String> {
+        let address = |end: &str| {
+            let text = format!(
+                "{}:{}",
+                arguments.text(end),
+                arguments.text(&format!("{end}-udp"))
+            );
+            text.parse::<SocketAddr>()
+                .map_err(|_| format!("not an address: {text}"))
+        };
+        if arguments.text("transport") != "plain" {
+            return Err("this peer has transport=plain".into());
+        }
+        let udp = UdpSocket::bind(address("local")?).map_err(|e| e.to_string())?;
+        receive_room(&udp);
+        let port = arguments.number("port")?;
+        let mut options = Options {
+            local_port: port,
+            remote_port: port,
+            max_message_size: LARGEST as usize,
+            max_retransmissions: None,
+            ..Options::default()
+        };
+        match arguments.number("rto-min")? {
+            0 => (),
+            ms => {
+                options.rto_min = Duration::from_millis(ms);
+                options.min_rtt_variance = Duration::from_millis(ms / 2);
+            }
+        }
+        let count = arguments.number("messages")?;
+        Ok(Self {
+            remote: address("remote")?,
+            udp,
+            sctp: dcsctp::new_socket("peer", &options),
+            begin: now(),
+            plan: Plan::new(arguments.number("seed")?, count),
+            waiting: None,
+            waiting_options: SendOptions::default(),
+            established: false,
+            sent: false,
+            checker: Checker::new(count),
+            closed: false,
+            arguments,
+        })
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        println!("ready");
+        if self.arguments.connects {
+            self.sctp.connect();
+        }
+        let mut shut = false;
+        while !self.closed {
+            self.sctp
+                .advance_time(SocketTime::zero() + self.begin.elapsed());
+            if self.established && !self.sent {
+                self.send()?;
+            }
+            if self.arguments.connects && self.sent && self.checker.complete() && !shut {
+                self.sctp.shutdown();
+                shut = true;
+            }
+            self.events()?;
+            self.messages()?;
+            self.receive()?;
+        }
+        match self.checker.complete() {
+            true => Ok(()),
+            false => Err(format!("over after {} messages", self.checker.total().0)),
+        }
+    }
+
+    /// As many messages as the stack takes.
+    fn send(&mut self) -> Result<(), String> {
+        loop {
+            let Some(message) = self.waiting.take().or_else(|| self.next()) else {
+                self.sent = true;
+                println!("sent messages={}", self.arguments.text("messages"));
+                return Ok(());
+            };
+            let again = Message::new(message.stream_id, message.ppid, message.payload.clone());
+            match self.sctp.send(message, &self.waiting_options) {
+                Ok(()) => (),
+                Err(SendError::ResourceExhaustion) => {
+                    self.waiting = Some(again);
+                    return Ok(());
+                }
+                Err(error) => return Err(format!("send: {error}")),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Option<Message> {
+        let message = self.plan.next()?;
+        self.waiting_options.unordered = message.unordered;
+        let (stream, ppid) = (StreamId(message.stream), PpId(message.ppid()));
+        Some(Message::new(stream, ppid, message.compose()))
+    }
+
+    fn events(&mut self) -> Result<(), String> {
+        while let Some(event) = self.sctp.poll_event() {
+            match event {
+                SocketEvent::SendPacket(packet) => match self.udp.send_to(&packet, self.remote) {
+                    // The peer may not be there yet, or no longer.
+                    Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
+                        return Err(error.to_string());
+                    }
+                    _ => (),
+                },
+                SocketEvent::OnConnected() => {
+                    self.established = true;
+                    println!("established");
+                }
+                SocketEvent::OnClosed() => self.closed = true,
+                SocketEvent::OnAborted(kind, text) => {
+                    return Err(format!("aborted: {kind:?}: {text}"));
+                }
+                // Said a second time: `send` has returned it.
+                SocketEvent::OnError(ErrorKind::ResourceExhaustion, _) => (),
+                // A stack without RFC 3758 may say so in an ERROR (RFC 9260 §3.2.1), and all goes on.
+                SocketEvent::OnError(ErrorKind::PeerReported, text) => println!("event: {text}"),
+                SocketEvent::OnError(kind, text) => return Err(format!("{kind:?}: {text}")),
+                SocketEvent::OnConnectionRestarted() => return Err("restarted".into()),
+                _ => (),
+            }
+        }
+        Ok(())
+    }
+
+    fn messages(&mut self) -> Result<(), String> {
+        while let Some(message) = self.sctp.get_next_message() {
+            self.checker.check(Received {
+                stream: message.stream_id.0,
+                ppid: message.ppid.0,
+                unordered: None,
+                data: &message.payload,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a datagram or a timer.
+    fn receive(&mut self) -> Result<(), String> {
+        let mut datagram = [0; 65536];
+        let until = self.sctp.poll_timeout() - SocketTime::zero();
+        let wait = until.saturating_sub(self.begin.elapsed()).min(PATIENCE);
+        let wait = wait.max(Duration::from_micros(100));
+        self.udp
+            .set_read_timeout(Some(wait))
+            .map_err(|e| e.to_string())?;
+        match self.udp.recv_from(&mut datagram) {
+            Ok((length, from)) if from == self.remote => {
+                self.sctp.handle_input(&datagram[..length])
+            }
+            Ok(_) => (),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock
+                | io::ErrorKind::TimedOut
+                | io::ErrorKind::ConnectionRefused => (),
+                _ => return Err(error.to_string()),
+            },
+        }
+        Ok(())
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // a real peer on a real clock
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn main() {
+    let outcome = Arguments::from_command_line()
+        .and_then(Peer::new)
+        .and_then(|mut peer| peer.run());
+    match outcome {
+        Ok(()) => {
+            println!("closed");
+            loop {
+                std::thread::park(); // until it is ended
+            }
+        }
+        Err(error) => {
+            println!("error: {error}");
+            std::process::exit(1);
+        }
+    }
+}

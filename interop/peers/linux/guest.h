@@ -1,0 +1,13 @@
+/* What must be done before the peer can run as the first process of a User Mode Linux. */
+#ifndef ANABRANCH_GUEST_H
+#define ANABRANCH_GUEST_H
+
+/* Mounts, loads the modules named in `modules` (paths, separated by commas), sets the addresses, sets the sysctls of
+ * SCTP, and impairs the links if `impair` is true. Ends the guest with a message where it fails. */
+void guest_setup(const char *modules, const char *addresses, int local_udp, int remote_udp, int rto_min, int max_retrans,
+                 int impair);
+
+/* Switches the guest off. */
+void guest_end(void);
+
+#endif

@@ -1,0 +1,304 @@
+// pion/sctp as a peer, over plain UDP datagrams between two fixed ports.
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pion/logging"
+	"github.com/pion/sctp"
+)
+
+const (
+	streams = 10
+	header  = 24
+	largest = 262144
+	// Beyond those of WebRTC: pion sends messages of DCEP in order, whatever it is told.
+	ppidBase = 0x10000
+)
+
+func fail(format string, values ...any) {
+	fmt.Printf("error: "+format+"\n", values...)
+	os.Exit(1)
+}
+
+// arguments are those that all peers know, as key=value.
+type arguments struct {
+	connects bool
+	text     map[string]string
+}
+
+func parse(given []string) arguments {
+	a := arguments{text: map[string]string{
+		"local": "127.0.0.1", "remote": "127.0.0.1", "transport": "plain", "local-udp": "9899", "remote-udp": "9899",
+		"port": "5000", "messages": "10000", "rto-min": "0", "seed": "1",
+	}}
+	for _, one := range given {
+		key, value, pair := strings.Cut(one, "=")
+		_, known := a.text[key]
+		switch {
+		case one == "connect" || one == "accept":
+			a.connects = one == "connect"
+		case pair && known:
+			a.text[key] = value
+		default:
+			fail("unknown argument: %s", one)
+		}
+	}
+	if a.text["transport"] != "plain" || a.text["port"] != "5000" {
+		fail("this peer has transport=plain port=5000")
+	}
+	return a
+}
+
+func (a arguments) number(key string) uint64 {
+	n, err := strconv.ParseUint(a.text[key], 10, 64)
+	if err != nil {
+		fail("%s: %v", key, err)
+	}
+	return n
+}
+
+// message is what workload.h says of it.
+type message struct {
+	index, ordinal, length uint32
+	stream                 uint16
+	unordered              bool
+	state                  uint64
+}
+
+func draw(state *uint64) uint64 {
+	*state += 0x9e3779b97f4a7c15
+	z := *state
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+func drawnLength(index uint32, kind, r uint64) uint32 {
+	kind %= 100
+	switch {
+	case index == 0:
+		return largest
+	case index == 1:
+		return header
+	case index < 402:
+		return 1100 + index
+	case kind < 60:
+		return uint32(header + r%177)
+	case kind < 90:
+		return uint32(200 + r%1801)
+	case kind < 99:
+		return uint32(2000 + r%18001)
+	}
+	return uint32(20000 + r%242145)
+}
+
+func plan(seed uint64, index uint32, ordinals *[streams]uint32) message {
+	m := message{index: index, state: seed ^ (uint64(index)+1)*0xd1b54a32d192ed03}
+	kind, r, where := draw(&m.state), draw(&m.state), draw(&m.state)
+	m.length = drawnLength(index, kind, r)
+	m.stream = uint16(where % streams)
+	m.unordered = (where>>32)%4 == 0
+	if !m.unordered {
+		m.ordinal = ordinals[m.stream]
+		ordinals[m.stream]++
+	}
+	return m
+}
+
+func hash(body []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(body)
+	return h.Sum64()
+}
+
+func (m message) compose() []byte {
+	out := make([]byte, (m.length+7)/8*8)
+	for at := header; at < len(out); at += 8 {
+		binary.LittleEndian.PutUint64(out[at:], draw(&m.state))
+	}
+	out = out[:m.length]
+	binary.BigEndian.PutUint32(out, m.index)
+	binary.BigEndian.PutUint16(out[4:], m.stream)
+	if m.unordered {
+		out[7] = 1
+	}
+	binary.BigEndian.PutUint32(out[8:], m.ordinal)
+	binary.BigEndian.PutUint32(out[12:], m.length)
+	binary.BigEndian.PutUint64(out[16:], hash(out[header:]))
+	return out
+}
+
+// checker says whether what has come is right. pion does not tell whether a message came unordered: its flag is believed.
+type checker struct {
+	sync.Mutex
+	expected, count uint32
+	bytes           uint64
+	seen            []bool
+	next            [streams]uint32
+	all             chan struct{}
+}
+
+func (c *checker) check(stream uint16, ppid uint32, data []byte) {
+	c.Lock()
+	defer c.Unlock()
+	if len(data) < header {
+		fail("message of %d bytes, shorter than its header", len(data))
+	}
+	index, ordinal := binary.BigEndian.Uint32(data), binary.BigEndian.Uint32(data[8:])
+	switch sent := binary.BigEndian.Uint32(data[12:]); {
+	case index >= c.expected:
+		fail("message %d of %d", index, c.expected)
+	case int(sent) != len(data):
+		fail("message %d: %d bytes, sent %d", index, len(data), sent)
+	case binary.BigEndian.Uint16(data[4:]) != stream:
+		fail("message %d: on stream %d", index, stream)
+	case ppid != index+ppidBase:
+		fail("message %d: payload protocol identifier %d", index, ppid)
+	case binary.BigEndian.Uint64(data[16:]) != hash(data[header:]):
+		fail("message %d: another hash", index)
+	case c.seen[index]:
+		fail("message %d: twice", index)
+	}
+	if data[7]&1 == 0 {
+		if ordinal != c.next[stream] {
+			fail("message %d: ordinal %d on stream %d, expected %d", index, ordinal, stream, c.next[stream])
+		}
+		c.next[stream]++
+	}
+	c.seen[index] = true
+	c.count++
+	c.bytes += uint64(len(data))
+	if c.count == c.expected/4 {
+		fmt.Println("quarter")
+	}
+	if c.count == c.expected {
+		fmt.Printf("received messages=%d bytes=%d\n", c.count, c.bytes)
+		close(c.all)
+	}
+}
+
+// read takes the messages of one stream until it ends, which is no error where the association has been shut down.
+func (c *checker) read(s *sctp.Stream, ended *sync.WaitGroup) {
+	defer ended.Done()
+	buffer := make([]byte, largest)
+	for {
+		n, ppid, err := s.ReadSCTP(buffer)
+		if err != nil {
+			return
+		}
+		c.check(s.StreamIdentifier(), uint32(ppid), buffer[:n])
+	}
+}
+
+// peerOnly is a UDP socket with one peer, which may not be there yet.
+type peerOnly struct {
+	*net.UDPConn
+	peer *net.UDPAddr
+}
+
+func (p peerOnly) Read(b []byte) (int, error) {
+	n, _, err := p.ReadFromUDP(b)
+	return n, err
+}
+
+func (p peerOnly) Write(b []byte) (int, error) { return p.WriteToUDP(b, p.peer) }
+
+func (p peerOnly) RemoteAddr() net.Addr { return p.peer }
+
+func dial(a arguments) net.Conn {
+	local, err := net.ResolveUDPAddr("udp", net.JoinHostPort(a.text["local"], a.text["local-udp"]))
+	if err != nil {
+		fail("%v", err)
+	}
+	remote, err := net.ResolveUDPAddr("udp", net.JoinHostPort(a.text["remote"], a.text["remote-udp"]))
+	if err != nil {
+		fail("%v", err)
+	}
+	socket, err := net.ListenUDP("udp", local)
+	if err != nil {
+		fail("%v", err)
+	}
+	_ = socket.SetReadBuffer(4 << 20)
+	return peerOnly{socket, remote}
+}
+
+func associate(a arguments) *sctp.Association {
+	log := logging.NewDefaultLoggerFactory()
+	log.DefaultLogLevel = logging.LogLevelDisabled
+	config := sctp.Config{
+		NetConn: dial(a), LoggerFactory: log, BlockWrite: true, MaxReceiveBufferSize: 2 << 20, MaxMessageSize: largest, RTOMax: 10000,
+	}
+	fmt.Println("ready")
+	open := sctp.Server
+	if a.connects {
+		open = sctp.Client
+	}
+	association, err := open(config)
+	if err != nil {
+		fail("%v", err)
+	}
+	fmt.Println("established")
+	return association
+}
+
+func send(a arguments, association *sctp.Association, out []*sctp.Stream) {
+	var ordinals [streams]uint32
+	count := uint32(a.number("messages"))
+	for i := range count {
+		m := plan(a.number("seed"), i, &ordinals)
+		s := out[m.stream]
+		s.SetReliabilityParams(m.unordered, sctp.ReliabilityTypeReliable, 0)
+		if _, err := s.WriteSCTP(m.compose(), sctp.PayloadProtocolIdentifier(m.index+ppidBase)); err != nil {
+			fail("send of message %d: %v", i, err)
+		}
+	}
+	fmt.Printf("sent messages=%d\n", count)
+}
+
+func main() {
+	a := parse(os.Args[1:])
+	association := associate(a)
+	count := uint32(a.number("messages"))
+	c := &checker{expected: count, seen: make([]bool, count), all: make(chan struct{})}
+	out := make([]*sctp.Stream, streams)
+	var ended sync.WaitGroup
+	ended.Add(streams)
+	for i := range out {
+		var err error
+		if out[i], err = association.OpenStream(uint16(i), 0); err != nil {
+			fail("stream %d: %v", i, err)
+		}
+		go c.read(out[i], &ended)
+	}
+	go func() {
+		ended.Wait()
+		c.Lock()
+		defer c.Unlock()
+		if c.count < c.expected {
+			fail("over after %d messages of %d", c.count, c.expected)
+		}
+	}()
+	send(a, association, out)
+	<-c.all
+	if a.connects {
+		patience, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+		defer cancel()
+		if err := association.Shutdown(patience); err != nil {
+			fail("shutdown: %v", err)
+		}
+	} else if _, err := association.AcceptStream(); err == nil {
+		fail("a stream that nobody opened")
+	}
+	fmt.Println("closed")
+	select {} // until it is ended
+}

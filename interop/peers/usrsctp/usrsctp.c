@@ -1,0 +1,200 @@
+/* usrsctp as a peer: over UDP encapsulation (RFC 6951) by its own sockets, or over plain UDP datagrams by AF_CONN. */
+#include "../common/workload.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <usrsctp.h>
+
+static struct arguments arguments;
+static int plain = -1; /* the UDP socket under AF_CONN */
+
+static int send_plain(void *address, void *buffer, size_t length, uint8_t tos, uint8_t df)
+{
+    (void)address, (void)tos, (void)df;
+    return send(plain, buffer, length, 0) < 0 && errno != ECONNREFUSED ? errno : 0;
+}
+
+static void *receive_plain(void *unused)
+{
+    static uint8_t packet[65536];
+    for (;;) {
+        ssize_t n = recv(plain, packet, sizeof packet, 0);
+        if (n > 0)
+            usrsctp_conninput(&plain, packet, (size_t)n, 0);
+        else if (n < 0 && errno != ECONNREFUSED && errno != EINTR)
+            fail("recv: %s", strerror(errno));
+    }
+    return unused;
+}
+
+static struct sockaddr_in ipv4(const char *text, int port)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+    if (inet_pton(AF_INET, text, &address.sin_addr) != 1)
+        fail("not an IPv4 address: %s", text);
+    return address;
+}
+
+static void open_plain(void)
+{
+    struct sockaddr_in local = ipv4(arguments.local, arguments.local_udp);
+    struct sockaddr_in remote = ipv4(arguments.remote, arguments.remote_udp);
+    int room = 4 << 20;
+    plain = socket(AF_INET, SOCK_DGRAM, 0);
+    setsockopt(plain, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    if (bind(plain, (struct sockaddr *)&local, sizeof local) || connect(plain, (struct sockaddr *)&remote, sizeof remote))
+        fail("UDP socket: %s", strerror(errno));
+    usrsctp_register_address(&plain);
+    pthread_t thread;
+    pthread_create(&thread, NULL, receive_plain, NULL);
+}
+
+static void option(struct socket *s, int name, const void *value, socklen_t length)
+{
+    if (usrsctp_setsockopt(s, IPPROTO_SCTP, name, value, length))
+        fail("option %d: %s", name, strerror(errno));
+}
+
+static void configure(struct socket *s)
+{
+    int on = 1, room = 2 << 20;
+    struct sctp_initmsg init = { .sinit_num_ostreams = STREAMS, .sinit_max_instreams = STREAMS };
+    option(s, SCTP_INITMSG, &init, sizeof init);
+    option(s, SCTP_RECVRCVINFO, &on, sizeof on);
+    option(s, SCTP_NODELAY, &on, sizeof on);
+    struct sctp_event event = { .se_assoc_id = SCTP_FUTURE_ASSOC, .se_type = SCTP_ASSOC_CHANGE, .se_on = 1 };
+    option(s, SCTP_EVENT, &event, sizeof event);
+    if (arguments.rto_min) {
+        struct sctp_rtoinfo rto = { .srto_initial = 1000, .srto_max = 10000, .srto_min = (uint32_t)arguments.rto_min };
+        option(s, SCTP_RTOINFO, &rto, sizeof rto);
+    }
+    usrsctp_setsockopt(s, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
+    usrsctp_setsockopt(s, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    if (plain < 0) {
+        struct sctp_udpencaps encaps = { .sue_port = htons((uint16_t)arguments.remote_udp) };
+        encaps.sue_address.ss_family = AF_INET;
+        option(s, SCTP_REMOTE_UDP_ENCAPS_PORT, &encaps, sizeof encaps);
+    }
+}
+
+/* The SCTP address of one end. */
+static socklen_t address(struct sockaddr_storage *out, const char *text)
+{
+    memset(out, 0, sizeof *out);
+    if (plain >= 0) {
+        struct sockaddr_conn *conn = (struct sockaddr_conn *)out;
+        conn->sconn_family = AF_CONN;
+        conn->sconn_port = htons((uint16_t)arguments.port);
+        conn->sconn_addr = &plain;
+        return sizeof *conn;
+    }
+    struct sockaddr_in in = ipv4(text, arguments.port);
+    memcpy(out, &in, sizeof in);
+    return sizeof in;
+}
+
+static struct socket *open_association(void)
+{
+    struct sockaddr_storage local, remote;
+    struct socket *s = usrsctp_socket(plain < 0 ? AF_INET : AF_CONN, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
+    if (!s)
+        fail("usrsctp_socket: %s", strerror(errno));
+    configure(s);
+    if (usrsctp_bind(s, (struct sockaddr *)&local, address(&local, arguments.local)))
+        fail("bind: %s", strerror(errno));
+    if (arguments.connects) {
+        say("ready");
+        if (usrsctp_connect(s, (struct sockaddr *)&remote, address(&remote, arguments.remote)))
+            fail("connect: %s", strerror(errno));
+        return s;
+    }
+    if (usrsctp_listen(s, 1))
+        fail("listen: %s", strerror(errno));
+    say("ready");
+    struct socket *accepted = usrsctp_accept(s, NULL, NULL);
+    if (!accepted)
+        fail("accept: %s", strerror(errno));
+    usrsctp_close(s);
+    return accepted;
+}
+
+static void *send_all(void *socket)
+{
+    static uint8_t data[LARGEST];
+    uint32_t ordinals[STREAMS] = { 0 };
+    for (int i = 0; i < arguments.messages; i++) {
+        struct message m = plan(arguments.seed, (uint32_t)i, ordinals);
+        compose(m, data);
+        struct sctp_sndinfo info = { .snd_sid = m.stream, .snd_ppid = htonl(m.index + PPID), .snd_flags = m.unordered ? SCTP_UNORDERED : 0 };
+        ssize_t n = usrsctp_sendv(socket, data, m.length, NULL, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0);
+        if (n != (ssize_t)m.length)
+            fail("send of message %d: %s", i, n < 0 ? strerror(errno) : "in part");
+    }
+    say("sent messages=%d", arguments.messages);
+    return NULL;
+}
+
+/* Reads until every message has come (`whole` false) or the association is over (true). */
+static void receive(struct socket *s, struct checker *checker, bool whole)
+{
+    static uint8_t data[LARGEST];
+    static struct pieces pieces;
+    while (whole || checker->count < checker->expected) {
+        struct sctp_rcvinfo info;
+        struct sockaddr_storage from;
+        socklen_t from_length = sizeof from, info_length = sizeof info;
+        unsigned type;
+        int flags = 0;
+        ssize_t n = usrsctp_recvv(s, data, sizeof data, (struct sockaddr *)&from, &from_length, &info, &info_length, &type, &flags);
+        if (n < 0)
+            fail("receive after %u messages: %s", checker->count, strerror(errno));
+        if (n == 0)
+            break;
+        if (flags & MSG_NOTIFICATION) {
+            struct sctp_assoc_change *change = (struct sctp_assoc_change *)data;
+            if (change->sac_type != SCTP_ASSOC_CHANGE || change->sac_state == SCTP_COMM_UP)
+                continue;
+            if (change->sac_state == SCTP_SHUTDOWN_COMP)
+                break;
+            fail("association change %u, error %u, after %u messages", change->sac_state, change->sac_error, checker->count);
+        }
+        gather(&pieces, checker, info.rcv_sid, ntohl(info.rcv_ppid), info.rcv_flags & SCTP_UNORDERED, data, (size_t)n, flags & MSG_EOR);
+    }
+    if (checker->count < checker->expected)
+        fail("over after %u messages of %u", checker->count, checker->expected);
+}
+
+int main(int count, char **given)
+{
+    arguments = defaults;
+    for (int i = 1; i < count; i++)
+        if (!take_argument(&arguments, given[i]))
+            fail("unknown argument: %s", given[i]);
+    bool encap = !strcmp(arguments.transport, "encap");
+    if (!encap && strcmp(arguments.transport, "plain"))
+        fail("transport %s: this peer has encap and plain", arguments.transport);
+    usrsctp_init(encap ? (uint16_t)arguments.local_udp : 0, encap ? NULL : send_plain, NULL);
+    usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
+    if (!encap)
+        open_plain();
+    struct socket *s = open_association();
+    say("established");
+    struct checker checker = { .expected = (uint32_t)arguments.messages };
+    pthread_t sender;
+    pthread_create(&sender, NULL, send_all, s);
+    if (arguments.connects) {
+        receive(s, &checker, false);
+        pthread_join(sender, NULL);
+        if (usrsctp_shutdown(s, SHUT_WR))
+            fail("shutdown: %s", strerror(errno));
+    }
+    receive(s, &checker, true);
+    pthread_join(sender, NULL);
+    say("closed");
+    for (;;) /* until it is ended: the stack may have to answer for what is closed */
+        pause();
+}

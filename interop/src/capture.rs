@@ -1,0 +1,183 @@
+//! What a capture of a case looks like to tshark.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// A capture that goes on until it is finished or dropped.
+#[derive(Debug)]
+pub struct Capture {
+    dumpcap: Child,
+    file: PathBuf,
+}
+
+/// Remarks of tshark's that a faultless transfer brings about, and why. Whatever else it says is a complaint.
+const EXPECTED: [(&str, &str); 2] = [
+    (
+        "Retransmitted TSN",
+        "a burst overran a socket's room, and what was lost is sent again",
+    ),
+    (
+        "More than 100 TSNs were gap-acknowledged in this SACK.",
+        "the same, in SACKs until it is mended",
+    ),
+];
+
+impl Capture {
+    /// Begins to capture what passes `interfaces` of this thread's network into `file`, and returns when it does.
+    ///
+    /// # Errors
+    ///
+    /// dumpcap is missing or cannot capture.
+    pub fn start(interfaces: &[&str], file: &Path) -> Result<Self, String> {
+        let mut command = Command::new("dumpcap");
+        command.args(["-q", "-B", "64", "-w"]).arg(file);
+        for interface in interfaces {
+            command.args(["-i", interface]);
+        }
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut dumpcap = command
+            .spawn()
+            .map_err(|error| format!("dumpcap: {error}"))?;
+        let said = dumpcap.stderr.take().ok_or("dumpcap: no standard error")?;
+        let mut lines = BufReader::new(said).lines().map_while(Result::ok);
+        // It says the file's name when it has begun.
+        match lines.any(|line| line.starts_with("File:")) {
+            true => {
+                std::thread::spawn(move || lines.for_each(drop));
+                Ok(Self {
+                    dumpcap,
+                    file: file.to_owned(),
+                })
+            }
+            false => Err("dumpcap: it does not capture".into()),
+        }
+    }
+
+    /// Ends the capture and lets tshark read it: the remarks that are expected, by text and number.
+    ///
+    /// # Errors
+    ///
+    /// What tshark complains about; that it does not find a whole SCTP association.
+    pub fn judge(mut self) -> Result<BTreeMap<String, usize>, String> {
+        self.wait_for_the_end();
+        let _ = kill(Pid::from_raw(self.dumpcap.id() as i32), Signal::SIGINT);
+        self.dumpcap
+            .wait()
+            .map_err(|error| format!("dumpcap: {error}"))?;
+        let mut tshark = Command::new("tshark");
+        tshark.arg("-r").arg(&self.file);
+        tshark.args([
+            "-d",
+            "udp.port==9900,sctp",
+            "-o",
+            "sctp.checksum:CRC 32c",
+            "-o",
+            "sctp.reassembly:TRUE",
+        ]);
+        tshark.args([
+            "-Y",
+            "sctp || icmp || _ws.malformed",
+            "-T",
+            "fields",
+            "-E",
+            "separator=|",
+            "-E",
+            "aggregator=;",
+        ]);
+        for field in [
+            "frame.number",
+            "sctp.chunk_type",
+            "sctp.checksum.status",
+            "_ws.malformed",
+            "_ws.expert.message",
+        ] {
+            tshark.args(["-e", field]);
+        }
+        let output = tshark
+            .output()
+            .map_err(|error| format!("tshark: {error}"))?;
+        if !output.status.success() {
+            return Err(format!(
+                "tshark: {}",
+                String::from_utf8_lossy(&output.stderr)
+            ));
+        }
+        remarks(&String::from_utf8_lossy(&output.stdout))
+            .map_err(|error| format!("{error} ({})", self.file.display()))
+    }
+}
+
+impl Capture {
+    /// Until the SHUTDOWN COMPLETE is in the file: dumpcap writes now and then, and forgets what it has when it is ended.
+    /// It is looked for in vain if there is none, which is then found out.
+    fn wait_for_the_end(&self) {
+        for _ in 0..150 {
+            let written = std::fs::read(&self.file).unwrap_or_default();
+            let end = &written[written.len().saturating_sub(1000)..];
+            let last = |window: &[u8]| window == [14, 0, 0, 4] || window == [14, 1, 0, 4];
+            if end.windows(4).any(last) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        let _ = self.dumpcap.kill();
+        let _ = self.dumpcap.wait();
+    }
+}
+
+/// Reads tshark's fields, a line for each packet.
+fn remarks(text: &str) -> Result<BTreeMap<String, usize>, String> {
+    let mut found = BTreeMap::new();
+    let mut complaints = Vec::new();
+    let mut kinds = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        let mut fields = line.splitn(5, '|');
+        let mut field = || fields.next().unwrap_or_default();
+        let (_number, chunks, checksum, malformed, expert) =
+            (field(), field(), field(), field(), field());
+        kinds.extend(
+            chunks
+                .split([';', ','])
+                .filter_map(|kind| kind.parse::<u8>().ok()),
+        );
+        // 1 is good.
+        let checked = checksum
+            .split([';', ','])
+            .all(|status| status == "1" || status == "Good");
+        let mut bad = !checked || !malformed.is_empty();
+        for remark in expert.split(';').filter(|remark| !remark.is_empty()) {
+            match EXPECTED.iter().any(|(known, _)| remark.contains(known)) {
+                true => *found.entry(remark.to_owned()).or_insert(0) += 1,
+                false => bad = true,
+            }
+        }
+        if bad && complaints.len() < 500 {
+            complaints.push(line.to_owned());
+        }
+    }
+    if !complaints.is_empty() {
+        return Err(format!("tshark complains: {complaints:#?}"));
+    }
+    // DATA, INIT, INIT ACK, SACK, SHUTDOWN, SHUTDOWN ACK, COOKIE ECHO, COOKIE ACK, SHUTDOWN COMPLETE
+    let whole = [0, 1, 2, 3, 7, 8, 10, 11, 14];
+    match whole.iter().find(|kind| !kinds.contains(kind)) {
+        None => Ok(found),
+        Some(kind) => Err(format!(
+            "the capture holds no chunk of type {kind}, but {kinds:?}"
+        )),
+    }
+}

@@ -1,0 +1,39 @@
+//! The command line of a User Mode Linux whose first process is a peer.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::programs::Linux;
+
+/// Completes the command that starts `linux.kernel`: root over hostfs (read only), the console on standard output, one
+/// TAP interface `tapN` for each of the guest's `ethN`. The peer's arguments follow.
+pub fn prepare(
+    command: &mut Command,
+    linux: &Linux,
+    interfaces: usize,
+    impaired: bool,
+    directory: &Path,
+) {
+    let modules: Vec<_> = linux
+        .modules
+        .iter()
+        .map(|path| path.to_string_lossy())
+        .collect();
+    command.env("LD_PRELOAD", &linux.preload);
+    command.args(["mem=192M", "root=/dev/root", "rootfstype=hostfs", "ro"]);
+    command.args([
+        "con=null",
+        "con0=null,fd:1",
+        "ssl=null",
+        "quiet",
+        "loglevel=3",
+    ]);
+    command.arg(format!("uml_dir={}", directory.display()));
+    command.arg("umid=guest");
+    command.arg(format!("init={}", linux.init.display()));
+    command.args((0..interfaces).map(|n| format!("eth{n}=tuntap,tap{n}")));
+    command.args(["--", &format!("modules={}", modules.join(","))]);
+    if impaired {
+        command.arg("impair");
+    }
+}

@@ -1,0 +1,271 @@
+//! A running peer: a program that prints `ready`, `established`, `quarter` (of its messages received), `sent messages=N`,
+//! `received messages=N bytes=B` and `closed`, or `error: ...`, and that stays until it is ended.
+
+use std::fmt;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use crate::guest;
+use crate::programs::Programs;
+
+/// Whose stack it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stack {
+    /// This one.
+    Anabranch,
+    /// The kernel's, in a User Mode Linux.
+    Linux,
+    /// FreeBSD's as a library.
+    Usrsctp,
+    /// pion/sctp, in Go.
+    Pion,
+    /// dcsctp, in Rust.
+    Dcsctp,
+}
+
+impl Stack {
+    /// Whether it answers for an association that it has shut down. One that does not leaves its peer to its timers if
+    /// the last packet is lost.
+    pub fn answers_when_closed(self) -> bool {
+        !matches!(self, Self::Pion | Self::Dcsctp)
+    }
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Anabranch => "anabranch",
+            Self::Linux => "linux",
+            Self::Usrsctp => "usrsctp",
+            Self::Pion => "pion",
+            Self::Dcsctp => "dcsctp",
+        })
+    }
+}
+
+/// What carries the packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// UDP encapsulation (RFC 6951).
+    Encap,
+    /// SCTP packets in UDP datagrams between two fixed ports.
+    Plain,
+    /// IP protocol 132.
+    Raw,
+}
+
+impl fmt::Display for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Encap => "encap",
+            Self::Plain => "plain",
+            Self::Raw => "raw",
+        })
+    }
+}
+
+/// How a peer is started.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Whose stack.
+    pub stack: Stack,
+    /// Whether it sends the INIT.
+    pub connects: bool,
+    /// What carries the packets.
+    pub transport: Transport,
+    /// Its addresses.
+    pub local: Vec<String>,
+    /// The other's addresses, as this peer sees them.
+    pub remote: Vec<String>,
+    /// Its UDP port.
+    pub local_udp: u16,
+    /// The UDP port it sends to.
+    pub remote_udp: u16,
+    /// Of the messages it sends.
+    pub seed: u64,
+    /// Number of messages in each direction.
+    pub messages: u32,
+    /// RTO.Min in milliseconds; 0 for the stack's own.
+    pub rto_min: u32,
+    /// Path.Max.Retrans; 0 for the stack's own.
+    pub max_retrans: u32,
+    /// Whether this stack sends an INIT without optional parameters.
+    pub bare_init: bool,
+    /// Whether a guest loses and reorders what passes its interfaces.
+    pub impaired: bool,
+}
+
+impl Setup {
+    fn arguments(&self) -> Vec<String> {
+        let mut all = vec![
+            if self.connects { "connect" } else { "accept" }.to_owned(),
+            format!("transport={}", self.transport),
+            format!("local={}", self.local.join(",")),
+            format!("remote={}", self.remote.join(",")),
+            format!("local-udp={}", self.local_udp),
+            format!("remote-udp={}", self.remote_udp),
+            format!("messages={}", self.messages),
+            format!("seed={}", self.seed),
+        ];
+        if self.rto_min > 0 {
+            all.push(format!("rto-min={}", self.rto_min));
+        }
+        if self.max_retrans > 0 {
+            all.push(format!("max-retrans={}", self.max_retrans));
+        }
+        if self.bare_init && self.stack == Stack::Anabranch {
+            all.push("bare-init=1".to_owned());
+        }
+        all
+    }
+
+    fn command(&self, programs: &Programs, scratch: &Path) -> Result<Command, String> {
+        // The peer ends when the thread that started it does, however that ends.
+        let with = |program: &Path| {
+            let mut command = Command::new("setpriv");
+            command.args(["--pdeathsig", "KILL"]).arg(program);
+            command
+        };
+        let mut command = match self.stack {
+            Stack::Anabranch => with(&programs.anabranch),
+            Stack::Dcsctp => with(&programs.dcsctp),
+            Stack::Usrsctp => with(programs.usrsctp()?),
+            Stack::Pion => with(programs.pion()?),
+            Stack::Linux => {
+                let linux = programs.linux()?;
+                let mut command = with(&linux.kernel);
+                guest::prepare(
+                    &mut command,
+                    linux,
+                    self.local.len(),
+                    self.impaired,
+                    scratch,
+                );
+                command
+            }
+        };
+        command.args(self.arguments());
+        Ok(command)
+    }
+}
+
+/// A peer that runs until it is dropped.
+#[derive(Debug)]
+pub struct Peer {
+    name: String,
+    child: Child,
+    lines: Receiver<String>,
+    said: Vec<String>,
+    scratch: PathBuf,
+}
+
+impl Peer {
+    /// Starts it, in the network of this thread.
+    ///
+    /// # Errors
+    ///
+    /// Its program is missing or cannot be started.
+    pub fn start(setup: &Setup, programs: &Programs) -> Result<Self, String> {
+        let scratch = programs.new_scratch();
+        let mut command = setup.command(programs, &scratch)?;
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        command.process_group(0);
+        let mut child = command
+            .spawn()
+            .map_err(|error| format!("{}: {error}", setup.stack))?;
+        let out = child.stdout.take().ok_or("no standard output")?;
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line).trim().to_owned();
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let side = if setup.connects {
+            "connecting"
+        } else {
+            "accepting"
+        };
+        Ok(Self {
+            name: format!("{} ({side})", setup.stack),
+            child,
+            lines,
+            said: Vec::new(),
+            scratch,
+        })
+    }
+
+    /// Waits for a line that begins so, and returns it. A line that has been passed over counts.
+    ///
+    /// # Errors
+    ///
+    /// The peer's own error; it ended; the time is over.
+    pub fn wait(&mut self, begin: &str, until: Instant) -> Result<String, String> {
+        if let Some(line) = self.said.iter().find(|line| line.starts_with(begin)) {
+            return Ok(line.clone());
+        }
+        loop {
+            match self.lines.recv_timeout(left(until)) {
+                Ok(line) => {
+                    let wanted = line.starts_with(begin);
+                    let error = line.starts_with("error: ");
+                    self.said.push(line.clone());
+                    if error {
+                        return Err(format!("{}: {line}", self.name));
+                    }
+                    if wanted {
+                        return Ok(line);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(self.waited_for(begin, "the time is over"));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(self.waited_for(begin, "it ended"));
+                }
+            }
+        }
+    }
+
+    fn waited_for(&self, begin: &str, why: &str) -> String {
+        format!("{}: waited for {begin:?}: {why}", self.name)
+    }
+}
+
+impl fmt::Display for Peer {
+    /// Everything it has said that has been waited for or passed over.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} said:", self.name)?;
+        let rest: Vec<_> = self.lines.try_iter().collect();
+        let mut all = self.said.iter().chain(&rest);
+        all.try_for_each(|line| write!(f, " {line};"))
+    }
+}
+
+/// Time that is left until then.
+#[allow(clippy::disallowed_methods)] // real peers take real time
+fn left(until: Instant) -> Duration {
+    until.saturating_duration_since(Instant::now())
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // A User Mode Linux is many processes; all are of the peer's group.
+        let _ = killpg(Pid::from_raw(self.child.id() as i32), Signal::SIGKILL);
+        let _ = self.child.wait();
+        // Most peers make none.
+        let _ = std::fs::remove_dir_all(&self.scratch);
+    }
+}

@@ -1,0 +1,99 @@
+//! Cases that are known to fail, each with its reason (`skips.toml`). A skipped case runs all the same: one that passes
+//! makes its skip stale, and that is a failure.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    skip: Vec<Skip>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Skip {
+    case: String,
+    reason: String,
+}
+
+/// Reasons by the name of the case.
+#[derive(Debug, Default)]
+pub struct Skips(BTreeMap<String, String>);
+
+impl Skips {
+    /// Reads the text of `skips.toml`, of which every case must be among `known`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it: not TOML, a case that is none, a case twice, a reason that says nothing.
+    pub fn read(text: &str, known: &[String]) -> Result<Self, String> {
+        let file: File = toml::from_str(text).map_err(|error| format!("skips.toml: {error}"))?;
+        let mut skips = BTreeMap::new();
+        for Skip { case, reason } in file.skip {
+            if !known.contains(&case) {
+                return Err(format!("skips.toml: there is no case {case}"));
+            }
+            if reason.trim().len() < 20 {
+                return Err(format!("skips.toml: {case}: the reason says nothing"));
+            }
+            if skips.insert(case.clone(), reason).is_some() {
+                return Err(format!("skips.toml: {case} is there twice"));
+            }
+        }
+        Ok(Self(skips))
+    }
+
+    /// Why a case is skipped, if it is.
+    pub fn reason(&self, case: &str) -> Option<&str> {
+        self.0.get(case).map(String::as_str)
+    }
+
+    /// What a case that ended so means: a failure that was expected passes, a success that was not fails.
+    ///
+    /// # Errors
+    ///
+    /// The failure, or that the skip is stale.
+    pub fn judge<T>(&self, case: &str, outcome: Result<T, String>) -> Result<Option<T>, String> {
+        match (self.reason(case), outcome) {
+            (None, outcome) => outcome.map(Some),
+            (Some(_), Err(_)) => Ok(None),
+            (Some(reason), Ok(_)) => Err(format!(
+                "the skip is stale, the case passes; it says: {reason}"
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: &str = "[[skip]]\ncase = \"a\"\nreason = \"the peer does not know the chunk\"\n";
+
+    #[test]
+    fn a_skip_that_has_become_stale_fails() {
+        let skips = Skips::read(ONE, &["a".into(), "b".into()]).unwrap();
+        assert!(skips.judge("a", Ok(())).unwrap_err().contains("stale"));
+        assert_eq!(skips.judge::<()>("a", Err("as known".into())), Ok(None));
+        assert_eq!(skips.judge("b", Ok(1)), Ok(Some(1)));
+        assert_eq!(skips.judge::<()>("b", Err("new".into())), Err("new".into()));
+    }
+
+    #[test]
+    fn a_skip_of_no_case_or_without_a_reason_is_refused() {
+        let known = ["a".to_owned()];
+        assert!(Skips::read(ONE, &[]).unwrap_err().contains("no case a"));
+        let twice = format!("{ONE}{ONE}");
+        assert!(Skips::read(&twice, &known).unwrap_err().contains("twice"));
+        let empty = ONE.replace("the peer does not know the chunk", "later");
+        assert!(
+            Skips::read(&empty, &known)
+                .unwrap_err()
+                .contains("says nothing")
+        );
+        assert!(Skips::read(&ONE.replace("reason", "why"), &known).is_err());
+    }
+}

@@ -1,0 +1,365 @@
+//! What every peer sends and checks: message `index` of a seed is the same bytes in every language
+//! (`peers/common/workload.h`, `peers/pion/main.go`). Sizes are heavy-tailed; a message carries its own proof.
+//!
+//! | offset | |
+//! |---|---|
+//! | 0 | u32 index: place in the order of sending; the payload protocol identifier is 65,536 more |
+//! | 4 | u16 stream |
+//! | 6 | u16 flags; bit 0: sent unordered |
+//! | 8 | u32 ordinal: place among the ordered messages of its stream |
+//! | 12 | u32 length of the whole message, in bytes |
+//! | 16 | u64 hash: FNV-1a of what follows |
+
+use std::collections::BTreeMap;
+
+/// Streams in each direction.
+pub const STREAMS: u16 = 10;
+/// Bytes of the header, and of the smallest message.
+pub const HEADER: u32 = 24;
+/// Bytes of the largest message.
+pub const LARGEST: u32 = 256 * 1024;
+/// The payload protocol identifier of message 0: beyond those of WebRTC, some of which pion sends in order, whatever it is
+/// told.
+const PPID: u32 = 0x1_0000;
+
+/// One message: where it goes and what it is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Message {
+    /// Place in the order of sending, from 0.
+    pub index: u32,
+    /// Place among the ordered messages of its stream, from 0; 0 if unordered.
+    pub ordinal: u32,
+    /// Bytes of the whole message.
+    pub length: u32,
+    /// Below [`STREAMS`].
+    pub stream: u16,
+    /// Sent for delivery out of order.
+    pub unordered: bool,
+    state: u64,
+}
+
+/// SplitMix64.
+fn draw(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = *state;
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn drawn_length(index: u32, kind: u64, r: u64) -> u32 {
+    let (low, span) = match (index, kind % 100) {
+        (0, _) => return LARGEST,
+        (1, _) => return HEADER,
+        // Each length about the size of a packet.
+        (2..402, _) => return 1100 + index,
+        (_, ..60) => (HEADER, 177),
+        (_, ..90) => (200, 1801),
+        (_, ..99) => (2000, 18_001),
+        _ => (20_000, 242_145),
+    };
+    low + (r % span) as u32
+}
+
+/// The messages of a seed, in the order of sending.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    seed: u64,
+    next: u32,
+    count: u32,
+    ordinals: [u32; STREAMS as usize],
+}
+
+impl Plan {
+    /// The first `count` messages of `seed`.
+    pub fn new(seed: u64, count: u32) -> Self {
+        Self {
+            seed,
+            next: 0,
+            count,
+            ordinals: [0; STREAMS as usize],
+        }
+    }
+}
+
+impl Iterator for Plan {
+    type Item = Message;
+
+    fn next(&mut self) -> Option<Message> {
+        if self.next == self.count {
+            return None;
+        }
+        let index = self.next;
+        self.next += 1;
+        let mut state = self.seed ^ (u64::from(index) + 1).wrapping_mul(0xd1b5_4a32_d192_ed03);
+        let (kind, r, place) = (draw(&mut state), draw(&mut state), draw(&mut state));
+        let stream = (place % u64::from(STREAMS)) as u16;
+        let unordered = (place >> 32) % 4 == 0;
+        let ordinal = &mut self.ordinals[usize::from(stream)];
+        let message = Message {
+            index,
+            ordinal: if unordered { 0 } else { *ordinal },
+            length: drawn_length(index, kind, r),
+            stream,
+            unordered,
+            state,
+        };
+        *ordinal += u32::from(!unordered);
+        Some(message)
+    }
+}
+
+fn hash(body: &[u8]) -> u64 {
+    body.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+impl Message {
+    /// Its payload protocol identifier.
+    pub fn ppid(&self) -> u32 {
+        self.index + PPID
+    }
+
+    /// The bytes to send.
+    pub fn compose(mut self) -> Vec<u8> {
+        let mut out = vec![0; self.length as usize];
+        let (header, body) = out.split_at_mut(HEADER as usize);
+        for piece in body.chunks_mut(8) {
+            piece.copy_from_slice(&draw(&mut self.state).to_le_bytes()[..piece.len()]);
+        }
+        header[..4].copy_from_slice(&self.index.to_be_bytes());
+        header[4..6].copy_from_slice(&self.stream.to_be_bytes());
+        header[6..8].copy_from_slice(&u16::from(self.unordered).to_be_bytes());
+        header[8..12].copy_from_slice(&self.ordinal.to_be_bytes());
+        header[12..16].copy_from_slice(&self.length.to_be_bytes());
+        header[16..].copy_from_slice(&hash(body).to_be_bytes());
+        out
+    }
+}
+
+/// What has come, and whether it is right.
+#[derive(Debug)]
+pub struct Checker {
+    seen: Vec<bool>,
+    next: [u32; STREAMS as usize],
+    count: u32,
+    bytes: u64,
+}
+
+/// A whole message as a stack delivered it.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'a> {
+    /// The stream it came on.
+    pub stream: u16,
+    /// Its payload protocol identifier.
+    pub ppid: u32,
+    /// Whether it came as unordered; `None` where the stack does not say.
+    pub unordered: Option<bool>,
+    /// Its bytes.
+    pub data: &'a [u8],
+}
+
+impl Checker {
+    /// Expects `count` messages.
+    pub fn new(count: u32) -> Self {
+        Self {
+            seen: vec![false; count as usize],
+            next: [0; STREAMS as usize],
+            count: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Messages and bytes that have come.
+    pub fn total(&self) -> (u32, u64) {
+        (self.count, self.bytes)
+    }
+
+    /// Whether every message has come.
+    pub fn complete(&self) -> bool {
+        self.count as usize == self.seen.len()
+    }
+
+    /// Takes one message. Prints how far it is at a quarter and at the end.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn check(&mut self, message: Received<'_>) -> Result<(), String> {
+        let data = message.data;
+        if data.len() < HEADER as usize {
+            return Err(format!(
+                "message of {} bytes, shorter than its header",
+                data.len()
+            ));
+        }
+        let word = |at: usize| u32::from_be_bytes(data[at..at + 4].try_into().expect("four bytes"));
+        let (index, ordinal, length) = (word(0), word(8), word(12));
+        let (stream, unordered) = ((word(4) >> 16) as u16, word(4) & 1 != 0);
+        let sent_hash = u64::from(word(16)) << 32 | u64::from(word(20));
+        let wrong = |what: String| Err(format!("message {index}: {what}"));
+        let Some(seen) = self.seen.get_mut(index as usize) else {
+            return wrong(format!("there are {}", self.seen.len()));
+        };
+        if length as usize != data.len() {
+            return wrong(format!("{} bytes, sent {length}", data.len()));
+        }
+        if stream != message.stream || stream >= STREAMS {
+            return wrong(format!("on stream {}, sent on {stream}", message.stream));
+        }
+        if message.ppid != index + PPID {
+            return wrong(format!("payload protocol identifier {}", message.ppid));
+        }
+        if message.unordered.is_some_and(|flag| flag != unordered) {
+            return wrong(format!(
+                "sent with unordered {unordered}, came with the other"
+            ));
+        }
+        if sent_hash != hash(&data[HEADER as usize..]) {
+            return wrong("another hash".into());
+        }
+        if std::mem::replace(seen, true) {
+            return wrong("twice".into());
+        }
+        let next = &mut self.next[usize::from(stream)];
+        if !unordered {
+            if ordinal != *next {
+                return wrong(format!(
+                    "ordinal {ordinal} on stream {stream}, expected {next}"
+                ));
+            }
+            *next += 1;
+        }
+        self.count += 1;
+        self.bytes += u64::from(length);
+        if self.count as usize == self.seen.len() / 4 {
+            println!("quarter");
+        }
+        if self.complete() {
+            println!("received messages={} bytes={}", self.count, self.bytes);
+        }
+        Ok(())
+    }
+}
+
+/// What a peer has been told on its command line: `connect` or `accept`, and `key=value`.
+#[derive(Clone, Debug)]
+pub struct Arguments {
+    /// Whether this peer sends the INIT.
+    pub connects: bool,
+    values: BTreeMap<String, String>,
+}
+
+impl Arguments {
+    /// The keys that all peers know, with what they are unless told; `bare-init` is this stack's alone.
+    const DEFAULTS: [(&str, &str); 11] = [
+        ("local", "127.0.0.1"),
+        ("remote", "127.0.0.1"),
+        ("transport", "plain"),
+        ("local-udp", "9899"),
+        ("remote-udp", "9899"),
+        ("port", "5000"),
+        ("messages", "10000"),
+        ("rto-min", "0"),
+        ("max-retrans", "0"),
+        ("seed", "1"),
+        ("bare-init", "0"),
+    ];
+
+    /// Reads the command line of this process.
+    ///
+    /// # Errors
+    ///
+    /// An argument that no peer knows.
+    pub fn from_command_line() -> Result<Self, String> {
+        let mut connects = false;
+        let mut values: BTreeMap<_, _> = Self::DEFAULTS
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .into();
+        for given in std::env::args().skip(1) {
+            match given.split_once('=') {
+                None if given == "connect" || given == "accept" => connects = given == "connect",
+                Some((key, value)) if values.contains_key(key) => {
+                    values.insert(key.to_owned(), value.to_owned());
+                }
+                _ => return Err(format!("unknown argument: {given}")),
+            }
+        }
+        Ok(Self { connects, values })
+    }
+
+    /// The text of a key.
+    pub fn text(&self, key: &str) -> &str {
+        &self.values[key]
+    }
+
+    /// The number a key holds.
+    ///
+    /// # Errors
+    ///
+    /// It is not one, or too large.
+    pub fn number<T: std::str::FromStr>(&self, key: &str) -> Result<T, String> {
+        self.text(key)
+            .parse()
+            .map_err(|_| format!("{key}: not a number here: {}", self.text(key)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The same figures come out of the peers in C and Go: a case between two languages fails if they do not.
+    #[test]
+    fn a_seed_is_always_the_same_messages() {
+        let bytes = |seed| {
+            Plan::new(seed, 10_000)
+                .map(|m| u64::from(m.length))
+                .sum::<u64>()
+        };
+        assert_eq!((bytes(1), bytes(2)), (27_745_960, 29_946_329));
+        let mut lengths = Plan::new(1, 402).map(|m| m.length);
+        assert_eq!(lengths.next(), Some(LARGEST));
+        assert_eq!(lengths.next(), Some(HEADER));
+        assert!(lengths.eq(1102..1502));
+        let unordered = Plan::new(1, 10_000).filter(|m| m.unordered).count();
+        assert!((2400..2600).contains(&unordered), "{unordered}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_message_is_found() {
+        let messages: Vec<_> = Plan::new(7, 500).collect();
+        let mut checker = Checker::new(500);
+        let mut take = |m: &Message, change: &dyn Fn(&mut Received<'_>, &mut Vec<u8>)| {
+            let mut bytes = m.compose();
+            let mut received = Received {
+                stream: m.stream,
+                ppid: m.ppid(),
+                unordered: Some(m.unordered),
+                data: &[],
+            };
+            change(&mut received, &mut bytes);
+            checker.check(Received {
+                data: &bytes,
+                ..received
+            })
+        };
+        let m = &messages[5];
+        let wrong = [
+            take(m, &|_, bytes| bytes.truncate(10)),
+            take(m, &|_, bytes| bytes.truncate(100)),
+            take(m, &|_, bytes| bytes[500] ^= 1),
+            take(m, &|_, bytes| bytes[3] = 200),
+            take(m, &|received, _| received.stream ^= 1),
+            take(m, &|received, _| received.ppid += 1),
+            take(m, &|received, _| received.unordered = Some(!m.unordered)),
+        ];
+        assert!(wrong.iter().all(Result::is_err), "{wrong:?}");
+        let late = messages.iter().find(|m| m.ordinal == 1).unwrap();
+        assert!(take(late, &|_, _| ()).unwrap_err().contains("expected 0"));
+        let free = messages.iter().find(|m| m.unordered).unwrap();
+        assert!(take(free, &|_, _| ()).is_ok());
+        assert!(take(free, &|_, _| ()).unwrap_err().contains("twice"));
+    }
+}

@@ -1,0 +1,173 @@
+//! The matrix: this stack against others, both ways, over what carries SCTP, on clean and on bad links.
+//!
+//! `cargo test -p anabranch-interop --test interop -- PART-OF-A-NAME` runs some of it. With `INTEROP_REPORT=FILE` in the
+//! environment a table of how it went is written there.
+
+use std::sync::Mutex;
+
+use anabranch_interop::case::{Case, Condition, Outcome};
+use anabranch_interop::namespace;
+use anabranch_interop::peer::{Stack, Transport};
+use anabranch_interop::programs::Programs;
+use anabranch_interop::skips::Skips;
+use libtest_mimic::{Arguments, Trial};
+
+/// Every case, in the order of the report.
+fn cases() -> Vec<Case> {
+    use Stack::{Anabranch, Dcsctp, Linux, Pion, Usrsctp};
+    use Transport::{Encap, Plain, Raw};
+    let mut all = Vec::new();
+    let peers = [
+        (Linux, Encap),
+        (Linux, Raw),
+        (Usrsctp, Encap),
+        (Usrsctp, Plain),
+        (Pion, Plain),
+        (Dcsctp, Plain),
+    ];
+    for (stack, transport) in peers {
+        for condition in [
+            Condition::Clean,
+            Condition::Impaired,
+            Condition::PathDown,
+            Condition::Captured,
+        ] {
+            if condition == Condition::PathDown && stack != Linux {
+                continue;
+            }
+            for (connecting, accepting) in [(Anabranch, stack), (stack, Anabranch)] {
+                all.push(Case {
+                    connecting,
+                    accepting,
+                    transport,
+                    condition,
+                });
+            }
+        }
+    }
+    // The peers among themselves: what fails here as well is not this stack's.
+    for (connecting, accepting, transport) in [
+        (Usrsctp, Linux, Encap),
+        (Pion, Dcsctp, Plain),
+        (Dcsctp, Usrsctp, Plain),
+    ] {
+        for condition in [Condition::Clean, Condition::Impaired] {
+            all.push(Case {
+                connecting,
+                accepting,
+                transport,
+                condition,
+            });
+            all.push(Case {
+                connecting: accepting,
+                accepting: connecting,
+                transport,
+                condition,
+            });
+        }
+    }
+    all
+}
+
+/// How every case went, by its place in the matrix.
+type Results = Mutex<Vec<Option<Result<Outcome, String>>>>;
+
+fn main() {
+    let mut arguments = Arguments::from_args();
+    // Much of a bad link's time is spent waiting.
+    arguments.test_threads.get_or_insert(3);
+    let programs: &Programs = Box::leak(Box::new(Programs::new(
+        env!("CARGO_TARGET_TMPDIR"),
+        env!("CARGO_BIN_EXE_anabranch-peer"),
+        env!("CARGO_BIN_EXE_dcsctp-peer"),
+    )));
+    let cases = cases();
+    let names: Vec<_> = cases.iter().map(Case::to_string).collect();
+    let skips: &Skips = match Skips::read(include_str!("../skips.toml"), &names) {
+        Ok(skips) => Box::leak(Box::new(skips)),
+        Err(error) => panic!("{error}"),
+    };
+    let results: &Results = Box::leak(Box::new(Mutex::new(vec![None; cases.len()])));
+    let allowed = namespace::allowed();
+    let trial = |(place, case): (usize, &Case)| {
+        let (case, name) = (*case, names[place].clone());
+        match allowed.clone().and_then(|()| case.needs(programs)) {
+            Err(missing) => {
+                eprintln!("skipped: {name}: {missing}");
+                Trial::test(name, || Ok(())).with_ignored_flag(true)
+            }
+            Ok(()) => Trial::test(name.clone(), move || {
+                let outcome = case.run(programs);
+                results.lock().unwrap()[place] = Some(outcome.clone());
+                match skips.judge(&name, outcome)? {
+                    Some(outcome) => {
+                        println!("{name}: {:.1} s {}", outcome.seconds, outcome.remark)
+                    }
+                    None => println!(
+                        "{name}: skipped: {}",
+                        skips.reason(&name).unwrap_or_default()
+                    ),
+                }
+                Ok(())
+            }),
+        }
+    };
+    let trials = cases.iter().enumerate().map(trial).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if let Ok(file) = std::env::var("INTEROP_REPORT") {
+        let table = report(&cases, &results.lock().unwrap(), skips);
+        std::fs::write(&file, table).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
+    conclusion.exit();
+}
+
+/// The matrix as a table of Markdown: a line for each pair of peers and what carries their packets.
+fn report(cases: &[Case], results: &[Option<Result<Outcome, String>>], skips: &Skips) -> String {
+    const COLUMNS: [Condition; 4] = [
+        Condition::Clean,
+        Condition::Impaired,
+        Condition::PathDown,
+        Condition::Captured,
+    ];
+    let mut text =
+        "| connecting | accepting | over | clean | impaired | path-down | captured |\n".to_owned();
+    text.push_str("|---|---|---|---|---|---|---|\n");
+    let mut pairs: Vec<(Stack, Stack, Transport)> = Vec::new();
+    for case in cases {
+        let pair = (case.connecting, case.accepting, case.transport);
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    for (connecting, accepting, transport) in pairs {
+        text.push_str(&format!("| {connecting} | {accepting} | {transport} |"));
+        for condition in COLUMNS {
+            let case = Case {
+                connecting,
+                accepting,
+                transport,
+                condition,
+            };
+            let name = case.to_string();
+            let place = cases.iter().position(|other| other.to_string() == name);
+            let result = place.map(|place| results[place].as_ref());
+            let cell = match (result, skips.reason(&name)) {
+                (None, _) => String::new(),
+                (Some(None), _) => "not run".to_owned(),
+                (Some(Some(Ok(outcome))), _) => cell(outcome),
+                (Some(Some(Err(_))), Some(reason)) => format!("skipped: {reason}"),
+                (Some(Some(Err(_))), None) => "**failed**".to_owned(),
+            };
+            text.push_str(&format!(" {cell} |"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn cell(outcome: &Outcome) -> String {
+    match outcome.remark.is_empty() {
+        true => format!("{:.1} s", outcome.seconds),
+        false => format!("{:.1} s, {}", outcome.seconds, outcome.remark),
+    }
+}
