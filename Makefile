@@ -25,6 +25,7 @@ lint:
 bench: setup ## speed beside ns-2.35, in one run
 	$(CARGO) build --release --locked --quiet -p anabranch
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin geo
+	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin wifi
 
 geo-real: ## the GEO path simulated and on real sockets, in one figure; takes ten minutes of real time
 	$(CARGO) run --release --locked --quiet -p anabranch -- run examples/geo-real.toml --live real --out out/geo-real
