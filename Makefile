@@ -26,6 +26,7 @@ bench: setup ## speed beside ns-2.35, and on the loopback interface (as root) be
 	$(CARGO) build --release --locked --quiet -p anabranch -p anabranch-interop --bins
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin geo
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin loopback
+	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin wifi
 
 geo-real: ## the GEO path simulated and on real sockets, in one figure; takes ten minutes of real time
 	$(CARGO) run --release --locked --quiet -p anabranch -- run examples/geo-real.toml --live real --out out/geo-real
