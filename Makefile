@@ -25,8 +25,8 @@ lint:
 bench: setup ## speed beside ns-2.35, and on the loopback interface (as root) beside usrsctp and pion
 	$(CARGO) build --release --locked --quiet -p anabranch -p anabranch-interop --bins
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin geo
-	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin loopback
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin wifi
+	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin loopback
 
 geo-real: ## the GEO path simulated and on real sockets, in one figure; takes ten minutes of real time
 	$(CARGO) run --release --locked --quiet -p anabranch -- run examples/geo-real.toml --live real --out out/geo-real
