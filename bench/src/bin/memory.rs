@@ -1,0 +1,86 @@
+//! SCTP stacks in memory: both ends on one thread, no sockets, nothing lost. Every contestant has each row's race once in
+//! a round, one after the other, so that all meet the same machine; what counts is the thread's processor time.
+#![allow(clippy::print_stdout, reason = "it is what the program is for")]
+
+use std::env;
+use std::error::Error;
+use std::time::Duration;
+
+use anabranch_bench::contest::dcsctp::DcSctp;
+use anabranch_bench::contest::ours::Ours;
+use anabranch_bench::contest::rtc_sctp::RtcSctp;
+use anabranch_bench::contest::sctp_proto::SctpProto;
+use anabranch_bench::contest::{Conditions, Score, race};
+use anabranch_bench::median;
+
+const SIZES: [usize; 4] = [100, 1024, 16 * 1024, 256 * 1024];
+const WINDOW: usize = 1 << 20;
+const WARM_UP: Duration = Duration::from_millis(40);
+const LONG: Duration = Duration::from_millis(120);
+
+type Race = fn(&Conditions, Duration, Duration) -> Result<Score, Box<dyn Error>>;
+
+/// The first is ours, which the others are compared with; the checksum decides which of ours that is.
+const CONTESTANTS: [(&str, bool, Race); 6] = [
+    ("anabranch", true, race::<Ours<true>>),
+    ("rtc-sctp", true, race::<RtcSctp>),
+    ("dcsctp", true, race::<DcSctp<true>>),
+    ("sctp-proto", true, race::<SctpProto>),
+    ("anabranch, no CRC", false, race::<Ours<false>>),
+    ("dcsctp, no CRC", false, race::<DcSctp<false>>),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let rounds: usize = arguments.first().map_or(Ok(7), |text| text.parse())?;
+    println!("processor time, both ends on one thread, median of {rounds} alternating rounds");
+    for (packet, batch) in [(1200, 1), (1472, 1), (1200, 32)] {
+        println!("\npackets of at most {packet} bytes, {batch} at a time, window {WINDOW}");
+        println!(
+            "{:>8} {:<18} {:>10} {:>12} {:>15} {:>12} {:>7}",
+            "message", "stack", "MB/s", "messages/s", "least - most", "ns a packet", "ours"
+        );
+        for message in SIZES {
+            let conditions = Conditions {
+                message,
+                packet,
+                window: WINDOW,
+                streams: 1,
+                batch,
+            };
+            row(&conditions, rounds)?;
+        }
+    }
+    Ok(())
+}
+
+fn row(conditions: &Conditions, rounds: usize) -> Result<(), Box<dyn Error>> {
+    let mut scores: [Vec<Score>; CONTESTANTS.len()] = Default::default();
+    for _ in 0..rounds {
+        for (of_one, (name, _, race)) in scores.iter_mut().zip(CONTESTANTS) {
+            let score = race(conditions, WARM_UP, LONG);
+            of_one.push(score.map_err(|error| format!("{name}: {error}"))?);
+        }
+    }
+    for (index, (name, checksum, _)) in CONTESTANTS.into_iter().enumerate() {
+        let ours = CONTESTANTS
+            .iter()
+            .position(|(_, its, _)| *its == checksum)
+            .map_or(0, |at| at);
+        let rates = |at: usize| scores[at].iter().map(Score::messages_per_second);
+        let ratios = rates(ours).zip(rates(index)).map(|(o, t)| o / t);
+        let (least, most) =
+            rates(index).fold((f64::MAX, 0.0_f64), |(l, m), r| (l.min(r), m.max(r)));
+        println!(
+            "{:>8} {:<18} {:>10.1} {:>12.0} {:>15} {:>12.0} {:>7.2}",
+            conditions.message,
+            name,
+            median(scores[index].iter().map(Score::megabytes_per_second)),
+            median(rates(index)),
+            format!("{:.0}k - {:.0}k", least / 1e3, most / 1e3),
+            median(scores[index].iter().map(Score::ns_per_packet)),
+            median(ratios),
+        );
+    }
+    Ok(())
+}
