@@ -22,7 +22,8 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
-bench: setup ## speed beside ns-2.35, in one run
+bench: setup ## speed beside other SCTP stacks in memory, and beside ns-2.35
+	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin memory
 	$(CARGO) build --release --locked --quiet -p anabranch
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin geo
 

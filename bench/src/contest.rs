@@ -2,6 +2,7 @@
 //! always has a message more. The same loop drives every stack, by its own contract: datagrams in, messages out,
 //! datagrams out.
 
+pub mod crowd;
 pub mod dcsctp;
 pub mod ours;
 pub mod rtc_sctp;
@@ -74,6 +75,11 @@ pub trait End: Sized {
     /// Its bytes, in one piece.
     fn contents(message: Self::Message) -> Vec<u8>;
 
+    /// Chunks sent and not acknowledged; 0 where the stack does not tell.
+    fn outstanding(&self) -> usize {
+        0
+    }
+
     /// When [`End::expire`] must be called.
     fn deadline(&self) -> Option<Nanos>;
 
@@ -92,6 +98,8 @@ pub struct Score {
     pub bytes: u64,
     /// Datagrams that crossed the wire, both ways.
     pub packets: u64,
+    /// The most chunks that were sent and not acknowledged, where the stack tells.
+    pub outstanding: usize,
 }
 
 impl Score {
@@ -216,6 +224,8 @@ impl<E: End> Course<E> {
                 },
             )?;
             if self.score.packets - looked >= LOOK {
+                let outstanding = self.ends[0].outstanding();
+                self.score.outstanding = self.score.outstanding.max(outstanding);
                 looked = self.score.packets;
                 let spent = begin.elapsed();
                 if spent >= long {

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::error::Error;
 use std::net::IpAddr;
 
-use anabranch_sctp::{AssociationId, Config, Endpoint, Event, Message, ReceivedMessage};
+use anabranch_sctp::{
+    Association, AssociationId, Config, Endpoint, Event, Message, ReceivedMessage,
+};
 use anabranch_transport::{Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
 
@@ -125,6 +127,13 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
 
     fn contents(message: ReceivedMessage) -> Vec<u8> {
         message.payload.into_bytes().into()
+    }
+
+    fn outstanding(&self) -> usize {
+        let association = self
+            .association
+            .and_then(|id| self.endpoint.association(id));
+        association.map_or(0, Association::outstanding_chunks)
     }
 
     fn deadline(&self) -> Option<Nanos> {
