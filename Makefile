@@ -22,8 +22,9 @@ lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
-bench: setup ## speed beside ns-2.35, and on the loopback interface (as root) beside usrsctp and pion
+bench: setup ## speed beside other SCTP stacks (in memory; on the loopback interface, as root) and beside ns-2.35
 	$(CARGO) build --release --locked --quiet -p anabranch -p anabranch-interop --bins
+	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin memory
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin geo
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin wifi
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin loopback

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crc_fast::{CrcAlgorithm, Digest};
+
 /// Whether the checksum of a received packet counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
@@ -16,19 +18,35 @@ const FIELD: usize = 8;
 /// The common header's length.
 const HEADER: usize = 12;
 
+/// CRC32c, which others name after iSCSI.
+fn crc32c(bytes: &[u8]) -> u32 {
+    // Of an algorithm of 32 bits.
+    crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
+}
+
+/// Packets up to this length, those of any usual MTU, are checked in a copy.
+const COPIED: usize = 1536;
+
 /// CRC32c of an SCTP packet, its checksum field taken as zero. A slice shorter than the common header is taken as is.
 ///
 /// The field carries the value in little-endian order, see [`fill`].
-#[inline]
 pub fn crc32c_packet(packet: &[u8]) -> u32 {
-    match packet.split_first_chunk::<HEADER>() {
-        Some((header, rest)) => {
-            let mut header = *header;
-            header[FIELD..].fill(0);
-            crc32c::crc32c_append(crc32c::crc32c(&header), rest)
-        }
-        None => crc32c::crc32c(packet),
+    let Some((header, rest)) = packet.split_first_chunk::<HEADER>() else {
+        return crc32c(packet);
+    };
+    let mut header = *header;
+    header[FIELD..].fill(0);
+    // To copy a packet and sum it in one go takes less than half the time of summing its two parts one after the other.
+    let mut copy = [0; COPIED];
+    if let Some(copy) = copy.get_mut(..packet.len()) {
+        copy[..HEADER].copy_from_slice(&header);
+        copy[HEADER..].copy_from_slice(rest);
+        return crc32c(copy);
     }
+    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
+    digest.update(&header);
+    digest.update(rest);
+    digest.finalize() as u32
 }
 
 /// Whether the packet's checksum field holds its CRC32c. False for anything shorter than the common header.
@@ -41,7 +59,8 @@ pub fn verify(packet: &[u8]) -> bool {
 #[inline]
 pub fn fill(packet: &mut [u8]) {
     if packet.len() >= HEADER {
-        let crc = crc32c_packet(packet);
+        packet[FIELD..HEADER].fill(0);
+        let crc = crc32c(packet);
         packet[FIELD..HEADER].copy_from_slice(&crc.to_le_bytes());
     }
 }

@@ -1,0 +1,153 @@
+//! SCTP stacks in memory: both ends on one thread, no sockets, nothing lost. Every contestant has each row's race once in
+//! a round, one after the other, so that all meet the same machine; what counts is the thread's processor time.
+//!
+//! `memory [ROUNDS] [scaling]`: seven rounds unless told otherwise; with `scaling` only the rows of ours alone.
+#![allow(clippy::print_stdout, reason = "it is what the program is for")]
+
+use std::env;
+use std::error::Error;
+use std::time::Duration;
+
+use anabranch_bench::contest::dcsctp::DcSctp;
+use anabranch_bench::contest::ours::Ours;
+use anabranch_bench::contest::rtc_sctp::RtcSctp;
+use anabranch_bench::contest::sctp_proto::SctpProto;
+use anabranch_bench::contest::{Conditions, Score, crowd, race};
+use anabranch_bench::median;
+
+const SIZES: [usize; 4] = [100, 1024, 16 * 1024, 256 * 1024];
+const WINDOW: usize = 1 << 20;
+const WARM_UP: Duration = Duration::from_millis(40);
+const LONG: Duration = Duration::from_millis(120);
+
+type Race = fn(&Conditions, Duration, Duration) -> Result<Score, Box<dyn Error>>;
+
+/// The first is ours, which the others are compared with; the checksum decides which of ours that is.
+const CONTESTANTS: [(&str, bool, Race); 6] = [
+    ("anabranch", true, race::<Ours<true>>),
+    ("rtc-sctp", true, race::<RtcSctp>),
+    ("dcsctp", true, race::<DcSctp<true>>),
+    ("sctp-proto", true, race::<SctpProto>),
+    ("anabranch, no CRC", false, race::<Ours<false>>),
+    ("dcsctp, no CRC", false, race::<DcSctp<false>>),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let rounds: usize = arguments.first().map_or(Ok(7), |text| text.parse())?;
+    let wanted = arguments.get(1).map_or("", String::as_str);
+    println!("processor time, both ends on one thread, median of {rounds} alternating rounds");
+    if wanted != "scaling" {
+        beside_others(rounds)?;
+    }
+    scaling(rounds)
+}
+
+fn beside_others(rounds: usize) -> Result<(), Box<dyn Error>> {
+    for (packet, batch) in [(1200, 1), (1472, 1), (1200, 32)] {
+        println!("\npackets of at most {packet} bytes, {batch} at a time, window {WINDOW}");
+        println!(
+            "{:>8} {:<18} {:>10} {:>12} {:>15} {:>12} {:>7}",
+            "message", "stack", "MB/s", "messages/s", "least - most", "ns a packet", "ours"
+        );
+        for message in SIZES {
+            let conditions = Conditions {
+                message,
+                packet,
+                window: WINDOW,
+                streams: 1,
+                batch,
+            };
+            row(&conditions, rounds)?;
+        }
+    }
+    Ok(())
+}
+
+fn row(conditions: &Conditions, rounds: usize) -> Result<(), Box<dyn Error>> {
+    let mut scores: [Vec<Score>; CONTESTANTS.len()] = Default::default();
+    for _ in 0..rounds {
+        for (of_one, (name, _, race)) in scores.iter_mut().zip(CONTESTANTS) {
+            let score = race(conditions, WARM_UP, LONG);
+            of_one.push(score.map_err(|error| format!("{name}: {error}"))?);
+        }
+    }
+    for (index, (name, checksum, _)) in CONTESTANTS.into_iter().enumerate() {
+        let ours = CONTESTANTS
+            .iter()
+            .position(|(_, its, _)| *its == checksum)
+            .map_or(0, |at| at);
+        let rates = |at: usize| scores[at].iter().map(Score::messages_per_second);
+        let ratios = rates(ours).zip(rates(index)).map(|(o, t)| o / t);
+        println!(
+            "{:>8} {:<18} {:>10.1} {:>12.0} {:>15} {:>12.0} {:>7.2}",
+            conditions.message,
+            name,
+            median(scores[index].iter().map(Score::megabytes_per_second)),
+            median(rates(index)),
+            span(rates(index)),
+            median(scores[index].iter().map(Score::ns_per_packet)),
+            median(ratios),
+        );
+    }
+    Ok(())
+}
+
+/// Ours alone, messages of 100 bytes: what a message costs must not depend on how many of anything there are.
+fn scaling(rounds: usize) -> Result<(), Box<dyn Error>> {
+    let usual = Conditions {
+        message: 100,
+        packet: 1200,
+        window: WINDOW,
+        streams: 1,
+        batch: 1,
+    };
+    println!("\nanabranch alone, messages of {} bytes", usual.message);
+    println!(
+        "{:<20} {:>8} {:>12} {:>12} {:>15}",
+        "what grows", "to", "outstanding", "messages/s", "least - most"
+    );
+    scaling_rows("window, KiB", &[16, 64, 256, 1024, 4096], rounds, |kib| {
+        let window = kib * 1024;
+        race::<Ours<true>>(&Conditions { window, ..usual }, WARM_UP, LONG)
+    })?;
+    let streams = [1, 10, 100, 1_000, 10_000, 65_535];
+    scaling_rows("streams", &streams, rounds, |streams| {
+        let streams = u16::try_from(streams)?;
+        race::<Ours<true>>(&Conditions { streams, ..usual }, WARM_UP, LONG)
+    })?;
+    let many = [1, 10, 100, 1_000, 10_000];
+    scaling_rows("associations", &many, rounds, |many| {
+        crowd::race(&usual, many, WARM_UP, LONG)
+    })
+}
+
+fn scaling_rows(
+    what: &str,
+    numbers: &[usize],
+    rounds: usize,
+    race: impl Fn(usize) -> Result<Score, Box<dyn Error>>,
+) -> Result<(), Box<dyn Error>> {
+    let mut scores = vec![Vec::new(); numbers.len()];
+    for _ in 0..rounds {
+        for (of_one, &number) in scores.iter_mut().zip(numbers) {
+            of_one.push(race(number)?);
+        }
+    }
+    for (number, of_one) in numbers.iter().zip(&scores) {
+        let rates = || of_one.iter().map(Score::messages_per_second);
+        println!(
+            "{what:<20} {number:>8} {:>12.0} {:>12.0} {:>15}",
+            median(of_one.iter().map(|score| score.outstanding as f64)),
+            median(rates()),
+            span(rates()),
+        );
+    }
+    Ok(())
+}
+
+/// The least and the most, in thousands.
+fn span(rates: impl Iterator<Item = f64>) -> String {
+    let (least, most) = rates.fold((f64::MAX, 0.0_f64), |(l, m), r| (l.min(r), m.max(r)));
+    format!("{:.1}k - {:.1}k", least / 1e3, most / 1e3)
+}

@@ -1,0 +1,188 @@
+//! Many associations of this project's stack between two endpoints, a few of them at work at a time.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anabranch_sctp::{AssociationId, Config, Endpoint, Message};
+use anabranch_transport::time::MILLISECOND;
+use anabranch_transport::{Nanos, Path, Transport};
+use bytes::{Bytes, BytesMut};
+use cpu_time::ThreadTime;
+
+use super::ours::config;
+use super::{Conditions, Score};
+
+/// Messages that are on their way at a time, whatever the number of associations.
+const AT_A_TIME: usize = 2_000;
+/// The most associations that have their turn at a time.
+const AT_WORK: usize = 50;
+const PORT: u16 = 5000;
+const SERVER: [u8; 4] = [10, 255, 255, 254];
+
+/// Associations of one endpoint with many clients, each a port and an address of its own.
+struct Crowd {
+    server: Endpoint,
+    clients: Vec<(Endpoint, AssociationId, Path)>,
+    /// The server's name for each client's association.
+    accepted: Vec<AssociationId>,
+    now: Nanos,
+    out: BytesMut,
+    score: Score,
+}
+
+/// Messages from a server to `many` clients, each of which gets a few in its turn; so the messages on their way are the same
+/// number, whatever that of the associations. `warm_up` and `long` are processor time.
+///
+/// # Errors
+/// An association does not come up, or a message is lost.
+pub fn race(
+    conditions: &Conditions,
+    many: usize,
+    warm_up: Duration,
+    long: Duration,
+) -> Result<Score, Box<dyn Error>> {
+    let mut crowd = Crowd::new(conditions, many)?;
+    let payload = Bytes::from(vec![0x5a; conditions.message]);
+    crowd.run(&payload, warm_up)?;
+    crowd.score = Score::default();
+    crowd.run(&payload, long)?;
+    Ok(crowd.score)
+}
+
+fn address_of(client: usize) -> IpAddr {
+    let [_, _, high, low] = (client as u32 + 1).to_be_bytes();
+    [10, 0, high, low].into()
+}
+
+impl Crowd {
+    fn new(conditions: &Conditions, many: usize) -> Result<Self, Box<dyn Error>> {
+        let config = |address: IpAddr| Config {
+            addresses: vec![address],
+            ..config(conditions, true)
+        };
+        let mut server = Endpoint::new(config(SERVER.into()), PORT, [1; 32]);
+        server.listen(true);
+        let mut crowd = Self {
+            server,
+            clients: Vec::with_capacity(many),
+            accepted: Vec::with_capacity(many),
+            now: 0,
+            out: BytesMut::with_capacity(64 * 1024),
+            score: Score::default(),
+        };
+        for number in 0..many {
+            let address = address_of(number);
+            let mut client = Endpoint::new(config(address), PORT, [2; 32]);
+            let id = client.connect(0, &[SERVER.into()], PORT)?;
+            let path = Path::new(address, SERVER.into());
+            crowd.clients.push((client, id, path));
+            let got = crowd.settle(number..number + 1);
+            let newest = crowd.server.associations().nth(number);
+            let up = |id: &AssociationId| {
+                let association = crowd.server.association(*id);
+                association.is_some_and(|association| association.is_established())
+            };
+            let id = newest.filter(up).ok_or("an association does not come up")?;
+            crowd.accepted.push(id);
+            if got > 0 {
+                return Err("a message before any was sent".into());
+            }
+        }
+        Ok(crowd)
+    }
+
+    /// Carries packets between the server and these clients until nobody has any; returns how many messages were read.
+    fn settle(&mut self, clients: std::ops::Range<usize>) -> u64 {
+        let mut messages = 0;
+        let mut wire: VecDeque<(usize, Bytes)> = VecDeque::new();
+        loop {
+            for number in clients.clone() {
+                let (client, id, path) = &mut self.clients[number];
+                while client.poll_transmit(self.now, &mut self.out).is_some() {
+                    let datagram = self.out.split().freeze();
+                    self.server
+                        .handle_datagram(self.now, path.reversed(), datagram);
+                    self.score.packets += 1;
+                }
+                while client.poll_event().is_some() {}
+                let association = client.association_mut(*id);
+                if let Some(association) = association {
+                    while let Some(message) = association.poll_message() {
+                        messages += 1;
+                        self.score.bytes += message.payload.len() as u64;
+                    }
+                }
+            }
+            while let Some(transmit) = self.server.poll_transmit(self.now, &mut self.out) {
+                let number = match transmit.path.remote {
+                    IpAddr::V4(address) => address.to_bits() as usize & 0xFFFF,
+                    IpAddr::V6(_) => 0,
+                };
+                wire.push_back((number.wrapping_sub(1), self.out.split().freeze()));
+            }
+            while self.server.poll_event().is_some() {}
+            if wire.is_empty() {
+                return messages;
+            }
+            for (number, datagram) in wire.drain(..) {
+                self.score.packets += 1;
+                if let Some((client, _, path)) = self.clients.get_mut(number) {
+                    client.handle_datagram(self.now, *path, datagram);
+                }
+            }
+        }
+    }
+
+    /// Turn after turn, each of the next few associations, until so much processor time is spent.
+    fn run(&mut self, payload: &Bytes, long: Duration) -> Result<(), Box<dyn Error>> {
+        let many = self.clients.len();
+        let at_work = many.min(AT_WORK);
+        let begin = ThreadTime::now();
+        let mut first = 0;
+        while begin.elapsed() < long {
+            let turn = first..(first + at_work).min(many);
+            self.now += MILLISECOND;
+            self.expire(turn.clone());
+            let mut given = 0;
+            for &id in &self.accepted[turn.clone()] {
+                let association = self.server.association_mut(id).ok_or("gone")?;
+                for _ in 0..AT_A_TIME / at_work {
+                    association.send(
+                        0,
+                        Message {
+                            ppid: 0,
+                            unordered: false,
+                            payload: payload.clone(),
+                        },
+                    )?;
+                    given += 1;
+                }
+                let outstanding = association.buffered() / payload.len();
+                self.score.outstanding = self.score.outstanding.max(outstanding * at_work);
+            }
+            let got = self.settle(turn.clone());
+            if got != given {
+                return Err(format!("{got} of {given} messages came").into());
+            }
+            self.score.messages += got;
+            first = if turn.end == many { 0 } else { turn.end };
+        }
+        self.score.cpu = begin.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    fn expire(&mut self, clients: std::ops::Range<usize>) {
+        let now = self.now;
+        let due = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
+        if due(self.server.poll_timeout()) {
+            self.server.handle_timeout(now);
+        }
+        for (client, ..) in &mut self.clients[clients] {
+            if due(client.poll_timeout()) {
+                client.handle_timeout(now);
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! This project's own stack.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::net::IpAddr;
+
+use anabranch_sctp::{
+    Association, AssociationId, Config, Endpoint, Event, Message, ReceivedMessage,
+};
+use anabranch_transport::{Nanos, Path, Transport};
+use bytes::{Bytes, BytesMut};
+
+use super::{Conditions, End};
+
+/// Bytes that one allocation of packets serves.
+const BUFFER: usize = 64 * 1024;
+/// Of IPv4, which the stack counts in its MTU.
+const IP_HEADER: usize = 20;
+const PORT: u16 = 5000;
+
+/// One end, with or without CRC32c.
+pub struct Ours<const CHECKSUM: bool> {
+    endpoint: Endpoint,
+    association: Option<AssociationId>,
+    path: Path,
+    up: bool,
+    send_buffer: usize,
+    out: BytesMut,
+}
+
+/// The settings of both ends.
+pub fn config(conditions: &Conditions, checksum: bool) -> Config {
+    Config {
+        mtu: conditions.packet + IP_HEADER,
+        receive_buffer: conditions.window as u32,
+        send_buffer: conditions.window,
+        outbound_streams: conditions.streams,
+        inbound_streams: conditions.streams,
+        checksum,
+        ..Config::default()
+    }
+}
+
+/// The addresses of the two ends, as each sees them.
+pub fn paths() -> [Path; 2] {
+    let [a, z]: [IpAddr; 2] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
+    [Path::new(a, z), Path::new(z, a)]
+}
+
+impl<const CHECKSUM: bool> Ours<CHECKSUM> {
+    fn new(conditions: &Conditions, path: Path, seed: u8) -> Self {
+        let config = Config {
+            addresses: vec![path.local],
+            ..config(conditions, CHECKSUM)
+        };
+        Self {
+            endpoint: Endpoint::new(config, PORT, [seed; 32]),
+            association: None,
+            path,
+            up: false,
+            send_buffer: conditions.window,
+            out: BytesMut::with_capacity(BUFFER),
+        }
+    }
+}
+
+impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
+    type Packet = Bytes;
+    type Message = ReceivedMessage;
+
+    fn pair(conditions: &Conditions) -> Result<[Self; 2], Box<dyn Error>> {
+        let [a, z] = paths();
+        let mut ends = [Self::new(conditions, a, 1), Self::new(conditions, z, 2)];
+        ends[0].association = Some(ends[0].endpoint.connect(0, &[a.remote], PORT)?);
+        ends[1].endpoint.listen(true);
+        Ok(ends)
+    }
+
+    fn is_up(&self) -> bool {
+        self.up
+    }
+
+    fn send(&mut self, _: Nanos, stream: u16, payload: &Bytes) -> bool {
+        let association = self
+            .association
+            .and_then(|id| self.endpoint.association_mut(id));
+        association.is_some_and(|association| {
+            association.buffered() + payload.len() <= self.send_buffer
+                && association
+                    .send(
+                        stream,
+                        Message {
+                            ppid: 0,
+                            unordered: false,
+                            payload: payload.clone(),
+                        },
+                    )
+                    .is_ok()
+        })
+    }
+
+    fn take(&mut self, now: Nanos, packet: Bytes) {
+        self.endpoint.handle_datagram(now, self.path, packet);
+    }
+
+    fn give(&mut self, now: Nanos, wire: &mut VecDeque<Bytes>) {
+        while self.endpoint.poll_transmit(now, &mut self.out).is_some() {
+            wire.push_back(self.out.split().freeze());
+        }
+        while let Some((id, event)) = self.endpoint.poll_event() {
+            if let Event::Established { .. } = event {
+                self.association = Some(id);
+                self.up = true;
+            }
+        }
+    }
+
+    fn read(&mut self) -> Option<ReceivedMessage> {
+        self.endpoint
+            .association_mut(self.association?)?
+            .poll_message()
+    }
+
+    fn length(message: &ReceivedMessage) -> usize {
+        message.payload.len()
+    }
+
+    fn contents(message: ReceivedMessage) -> Vec<u8> {
+        message.payload.into_bytes().into()
+    }
+
+    fn outstanding(&self) -> usize {
+        let association = self
+            .association
+            .and_then(|id| self.endpoint.association(id));
+        association.map_or(0, Association::outstanding_chunks)
+    }
+
+    fn deadline(&self) -> Option<Nanos> {
+        self.endpoint.poll_timeout()
+    }
+
+    fn expire(&mut self, now: Nanos) {
+        self.endpoint.handle_timeout(now);
+    }
+}

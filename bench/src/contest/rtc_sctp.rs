@@ -1,0 +1,171 @@
+//! The crate `rtc-sctp`, on one stream.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the stack counts its time from an instant"
+)]
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anabranch_transport::Nanos;
+use bytes::Bytes;
+use rtc_sctp::{
+    Association, AssociationHandle, Chunks, ClientConfig, DatagramEvent, Endpoint, EndpointConfig,
+    Event, Payload, PayloadProtocolIdentifier, ServerConfig, TransportConfig,
+};
+use rtc_shared::TransportProtocol;
+
+use super::{Conditions, End};
+
+/// Of the common header and of that of a DATA chunk.
+const HEADERS: usize = 28;
+const STREAM: u16 = 0;
+const PPID: PayloadProtocolIdentifier = PayloadProtocolIdentifier::Binary;
+
+/// One end.
+pub struct RtcSctp {
+    endpoint: Endpoint,
+    association: Option<(AssociationHandle, Association)>,
+    remote: SocketAddr,
+    begin: Instant,
+    connects: bool,
+    up: bool,
+    send_buffer: usize,
+}
+
+impl RtcSctp {
+    fn at(&self, now: Nanos) -> Instant {
+        self.begin + Duration::from_nanos(now)
+    }
+}
+
+impl End for RtcSctp {
+    type Packet = Bytes;
+    type Message = Chunks;
+
+    fn pair(conditions: &Conditions) -> Result<[Self; 2], Box<dyn Error>> {
+        if conditions.streams != 1 {
+            return Err("this contestant has one stream".into());
+        }
+        let begin = Instant::now();
+        let mut settings = EndpointConfig::new();
+        settings.max_payload_size((conditions.packet - HEADERS) as u32 & !3);
+        let settings = Arc::new(settings);
+        let addresses: [SocketAddr; 2] =
+            [([10, 0, 0, 1], 5000).into(), ([10, 0, 0, 2], 5000).into()];
+        let end = |local: usize, server| Self {
+            endpoint: Endpoint::new(
+                addresses[local],
+                TransportProtocol::UDP,
+                Arc::clone(&settings),
+                server,
+            ),
+            association: None,
+            remote: addresses[1 - local],
+            begin,
+            connects: local == 0,
+            up: false,
+            send_buffer: conditions.window,
+        };
+        let transport = || {
+            TransportConfig::default()
+                .with_max_receive_buffer_size(conditions.window as u32)
+                .with_max_message_size(conditions.message as u32)
+        };
+        let server = ServerConfig::new(transport());
+        let mut ends = [end(0, None), end(1, Some(Arc::new(server)))];
+        let client = ClientConfig::new(transport());
+        let remote = ends[0].remote;
+        ends[0].association = Some(ends[0].endpoint.connect(begin, client, remote)?);
+        Ok(ends)
+    }
+
+    fn is_up(&self) -> bool {
+        self.up
+    }
+
+    fn send(&mut self, now: Nanos, _: u16, payload: &Bytes) -> bool {
+        let now = self.at(now);
+        let Some((_, association)) = &mut self.association else {
+            return false;
+        };
+        let Ok(mut stream) = association.stream(STREAM) else {
+            return false;
+        };
+        let buffered = stream.buffered_amount().unwrap_or(usize::MAX);
+        buffered.saturating_add(payload.len()) <= self.send_buffer
+            && stream.write_sctp(now, payload, PPID).is_ok()
+    }
+
+    fn take(&mut self, now: Nanos, packet: Bytes) {
+        let now = self.at(now);
+        match self.endpoint.handle(now, self.remote, None, packet) {
+            Some((handle, DatagramEvent::NewAssociation(association))) => {
+                self.association = Some((handle, association));
+            }
+            Some((_, DatagramEvent::AssociationEvent(event))) => {
+                if let Some((_, association)) = &mut self.association {
+                    association.handle_event(event);
+                }
+            }
+            _ => (),
+        }
+    }
+
+    fn give(&mut self, now: Nanos, wire: &mut VecDeque<Bytes>) {
+        let now = self.at(now);
+        let Some((handle, association)) = &mut self.association else {
+            return;
+        };
+        while let Some(event) = association.poll() {
+            if let Event::Connected = event {
+                self.up = true;
+                if self.connects {
+                    // It is there already only if this event came before.
+                    let _ = association.open_stream(STREAM, PPID);
+                }
+            }
+        }
+        while let Some(event) = association.poll_endpoint_event() {
+            self.endpoint.handle_event(*handle, event);
+        }
+        while let Some(transmit) = association.poll_transmit(now) {
+            if let Payload::RawEncode(packets) = transmit.message {
+                wire.extend(packets);
+            }
+        }
+    }
+
+    fn read(&mut self) -> Option<Chunks> {
+        let (_, association) = self.association.as_mut()?;
+        association.stream(STREAM).ok()?.read_sctp().ok()?
+    }
+
+    fn length(message: &Chunks) -> usize {
+        message.len()
+    }
+
+    fn contents(message: Chunks) -> Vec<u8> {
+        let mut whole = vec![0; message.len()];
+        // A message that cannot be read is not what was sent.
+        let length = message.read(&mut whole).unwrap_or(0);
+        whole.truncate(length);
+        whole
+    }
+
+    fn deadline(&self) -> Option<Nanos> {
+        let (_, association) = self.association.as_ref()?;
+        let after = association.poll_timeout()?.duration_since(self.begin);
+        u64::try_from(after.as_nanos()).ok()
+    }
+
+    fn expire(&mut self, now: Nanos) {
+        let now = self.at(now);
+        if let Some((_, association)) = &mut self.association {
+            association.handle_timeout(now);
+        }
+    }
+}
