@@ -15,17 +15,19 @@ test: setup lint ## install what the tests need, then pass them
 	$(CARGO) test --locked --workspace
 	scripts/check-command
 
-setup: ## Debian packages the tests call: tshark reads our captures
+setup: ## Debian packages the tests call: tshark, ns2, the peers of interop/
 	scripts/setup
 
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
-bench: setup ## speed beside other SCTP stacks in memory, and beside ns-2.35
+bench: setup ## speed beside other SCTP stacks (in memory; on the loopback interface, as root) and beside ns-2.35
+	$(CARGO) build --release --locked --quiet -p anabranch -p anabranch-interop --bins
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin memory
-	$(CARGO) build --release --locked --quiet -p anabranch
 	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin geo
+	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin wifi
+	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin loopback
 
 geo-real: ## the GEO path simulated and on real sockets, in one figure; takes ten minutes of real time
 	$(CARGO) run --release --locked --quiet -p anabranch -- run examples/geo-real.toml --live real --out out/geo-real

@@ -123,6 +123,7 @@ impl Case {
     }
 
     fn run_here(&self, programs: &Programs) -> Result<Outcome, String> {
+        namespace::no_segmentation()?;
         let taps = if self.linux() { 2 } else { 0 };
         (0..taps).try_for_each(namespace::tap)?;
         let relay = match self.condition == Condition::Impaired && !self.linux() {
@@ -261,6 +262,7 @@ impl Case {
             } else {
                 0
             },
+            flood: 0,
             // pion does not answer an INIT with a parameter that it does not know.
             bare_init: self.accepting == Stack::Pion,
             impaired: self.condition == Condition::Impaired,

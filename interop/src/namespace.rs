@@ -25,15 +25,23 @@ pub fn allowed() -> Result<(), String> {
 pub fn inside<R: Send>(body: impl FnOnce() -> Result<R, String> + Send) -> Result<R, String> {
     let enter = || {
         unshare(CloneFlags::CLONE_NEWNET).map_err(|error| format!("network namespace: {error}"))?;
-        ip(&["link", "set", "lo", "up"])?;
-        // So that a capture on the loopback interface sees packets as a network would.
-        ip(&["link", "set", "lo", "gso_max_segs", "1", "mtu", "1500"])?;
+        // An Ethernet's, as every stack expects.
+        ip(&["link", "set", "lo", "up", "mtu", "1500"])?;
         body()
     };
     std::thread::scope(|scope| match scope.spawn(enter).join() {
         Ok(outcome) => outcome,
         Err(panic) => std::panic::resume_unwind(panic),
     })
+}
+
+/// Makes the loopback interface cut what is sent in one call into packets before a capture sees it, as a network would.
+///
+/// # Errors
+///
+/// What `ip` says when it fails.
+pub fn no_segmentation() -> Result<(), String> {
+    ip(&["link", "set", "lo", "gso_max_segs", "1"])
 }
 
 /// Runs `ip` with these arguments in the namespace of this thread.

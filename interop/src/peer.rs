@@ -96,6 +96,9 @@ pub struct Setup {
     pub rto_min: u32,
     /// Path.Max.Retrans; 0 for the stack's own.
     pub max_retrans: u32,
+    /// If not 0: nothing is checked, but messages of so many bytes are sent from the connecting peer to the other for 3
+    /// seconds, and counted.
+    pub flood: u32,
     /// Whether this stack sends an INIT without optional parameters.
     pub bare_init: bool,
     /// Whether a guest loses and reorders what passes its interfaces.
@@ -119,6 +122,9 @@ impl Setup {
         }
         if self.max_retrans > 0 {
             all.push(format!("max-retrans={}", self.max_retrans));
+        }
+        if self.flood > 0 {
+            all.push(format!("size={}", self.flood));
         }
         if self.bare_init && self.stack == Stack::Anabranch {
             all.push("bare-init=1".to_owned());

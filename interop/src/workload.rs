@@ -253,7 +253,7 @@ pub struct Arguments {
 
 impl Arguments {
     /// The keys that all peers know, with what they are unless told; `bare-init` is this stack's alone.
-    const DEFAULTS: [(&str, &str); 11] = [
+    const DEFAULTS: [(&str, &str); 13] = [
         ("local", "127.0.0.1"),
         ("remote", "127.0.0.1"),
         ("transport", "plain"),
@@ -265,6 +265,8 @@ impl Arguments {
         ("max-retrans", "0"),
         ("seed", "1"),
         ("bare-init", "0"),
+        ("size", "0"),
+        ("seconds", "3"),
     ];
 
     /// Reads the command line of this process.

@@ -260,10 +260,15 @@ fn time_to_resume_is_the_sum_of_the_timeouts_or_the_first_of_them() {
         let value = |metric| run.value("sctp", metric).expect("measured");
         let errors: u32 = x[2].parse().expect("a number");
         let timeouts = f64::from(2u32.pow(errors + 1) - 1);
-        let expected = if x[1] == "plain" { timeouts } else { 1.0 };
+        let (expected, timers) = if x[1] == "plain" {
+            (timeouts, f64::from(errors + 1))
+        } else {
+            (1.0, 1.0)
+        };
         let resumed = value("time_to_resume");
+        // Each timer starts with what an acknowledgement lets go, which may be 200 ms late, and a round trip of 70 ms.
         assert!(
-            (expected..expected + 0.7).contains(&resumed),
+            (expected..expected + 0.3 * timers).contains(&resumed),
             "{x:?}: {resumed} s for {expected} s of timeouts"
         );
         assert_eq!(value("repeated_messages"), 0.0, "{x:?}");

@@ -18,7 +18,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "{:>10}  {:>10}  {:>12}  {:>13}  {:>13}  {:>6}",
         "message B", "MB/s", "messages/s", "packets/send", "packets/recv", "retr"
     );
-    for size in [100, 1_024, 16_384, 262_144] {
+    let only: Option<usize> = std::env::args().nth(2).and_then(|text| text.parse().ok());
+    for size in [100, 1_024, 16_384, 262_144]
+        .into_iter()
+        .filter(|size| only.is_none_or(|only| only == *size))
+    {
         measure(size, Duration::from_secs_f64(seconds)).await?;
     }
     Ok(())

@@ -60,6 +60,13 @@ impl Endpoint {
         let sctp = SctpConfig {
             addresses: config.addresses.iter().copied().filter(specific).collect(),
             encapsulation: config.carrier.overhead(),
+            // Applications read when they are scheduled, not when packets come.
+            window_update: Some(
+                config
+                    .sctp
+                    .window_update
+                    .unwrap_or(window_step(&config.sctp)),
+            ),
             checksum: true,
             ..config.sctp
         };
@@ -307,6 +314,11 @@ impl Drop for Endpoint {
             state.wake_driver();
         }
     }
+}
+
+/// How much wider than told a window is told at once: a quarter of the buffer, and at least a packet.
+fn window_step(config: &SctpConfig) -> u32 {
+    (config.receive_buffer / 4).max(config.mtu as u32)
 }
 
 fn secret() -> Result<[u8; 32], BindError> {

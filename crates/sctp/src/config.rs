@@ -100,6 +100,10 @@ pub struct Config {
     /// The rate estimate each path keeps; `None`: none, unless [`Config::allocation`] needs one, which then is
     /// [`RateParameters::RE`].
     pub rate_estimate: Option<RateParameters>,
+    /// Reading sends a SACK of its own once the window is wider than the peer was told by so many bytes; `None`: only where
+    /// the peer had been told that it is closed. A peer that was told of a narrow window sends a lone packet into it, which
+    /// waits for [`Config::sack_delay`]; an application that reads at its own pace should not be slowed by that.
+    pub window_update: Option<u32>,
     /// The INIT has no optional parameter, for peers that refuse or misread one they do not know (pion/sctp, sctp-proto).
     /// Addresses beside the first are then not told.
     pub bare_init: bool,
@@ -139,6 +143,7 @@ impl Config {
             scheduler: SchedulerKind::RoundRobin,
             allocation: AllocationKind::Negotiated,
             rate_estimate: None,
+            window_update: None,
             bare_init: false,
             checksum: true,
         }

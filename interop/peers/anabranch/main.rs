@@ -2,9 +2,13 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received, STREAMS};
-use anabranch_net::{Association, AssociationEvent, Carrier, Config, Endpoint, Peer, SendOptions};
+use anabranch_net::{
+    Association, AssociationEvent, Carrier, Config, Endpoint, Lost, Peer, SendOptions,
+};
+use bytes::Bytes;
 
 fn addresses(text: &str) -> Result<Vec<IpAddr>, String> {
     let one = |part: &str| {
@@ -38,6 +42,9 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         ..Config::default()
     };
     config.sctp.outbound_streams = STREAMS;
+    // As the others have it.
+    config.sctp.receive_buffer = 2 << 20;
+    config.sctp.send_buffer = 2 << 20;
     config.sctp.bare_init = arguments.number::<u8>("bare-init")? == 1;
     match arguments.number::<u64>("rto-min")? {
         0 => (),
@@ -97,6 +104,35 @@ async fn watch(association: Arc<Association>) {
     }
 }
 
+/// Sends messages of one size for a time, or counts them, until the association ends.
+#[allow(clippy::disallowed_methods)] // a speed has a clock
+async fn flood(arguments: &Arguments, endpoint: &Endpoint, size: usize) -> Result<(), String> {
+    let association = associate(arguments, endpoint).await?;
+    let lost = |error: Lost| error.to_string();
+    if arguments.connects {
+        let message = Bytes::from(vec![0; size]);
+        let end = Instant::now() + Duration::from_secs(arguments.number("seconds")?);
+        while Instant::now() < end {
+            for _ in 0..64 {
+                let sent = association.send(0, message.clone(), SendOptions::default());
+                sent.await.map_err(|error| error.to_string())?;
+            }
+        }
+        return association.shutdown().await.map_err(lost);
+    }
+    let (mut messages, mut bytes, mut span) = (0, 0, None);
+    while let Some(message) = association.recv().await.map_err(lost)? {
+        let now = Instant::now();
+        let (first, _) = span.unwrap_or((now, now));
+        span = Some((first, now));
+        messages += 1;
+        bytes += message.bytes.len();
+    }
+    let seconds = span.map_or(0.0, |(first, last)| (last - first).as_secs_f64());
+    println!("rate messages={messages} bytes={bytes} seconds={seconds:.6}");
+    Ok(())
+}
+
 async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
     let (seed, count) = (arguments.number("seed")?, arguments.number("messages")?);
     let association = Arc::new(associate(arguments, endpoint).await?);
@@ -141,7 +177,10 @@ async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
 async fn whole() -> Result<(), String> {
     let arguments = Arguments::from_command_line()?;
     let endpoint = Endpoint::bind(config(&arguments)?).map_err(|error| error.to_string())?;
-    run(&arguments, &endpoint).await?;
+    match arguments.number("size")? {
+        0 => run(&arguments, &endpoint).await?,
+        size => flood(&arguments, &endpoint, size).await?,
+    }
     println!("closed");
     std::future::pending().await
 }

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Payload protocol identifiers begin where WebRTC has none of its own: pion sends those of DCEP in order. */
 enum { STREAMS = 10, HEADER = 24, LARGEST = 262144, PPID = 0x10000 };
@@ -111,7 +112,7 @@ static inline void compose(struct message m, uint8_t *out)
 struct arguments {
     bool connects;
     const char *local, *remote, *transport;
-    int local_udp, remote_udp, port, messages, rto_min, max_retrans;
+    int local_udp, remote_udp, port, messages, rto_min, max_retrans, size, seconds;
     uint64_t seed;
 };
 
@@ -172,6 +173,10 @@ static inline bool take_argument(struct arguments *a, const char *given)
         a->rto_min = atoi(v);
     else if (argument(given, "max-retrans", &v))
         a->max_retrans = atoi(v);
+    else if (argument(given, "size", &v))
+        a->size = atoi(v);
+    else if (argument(given, "seconds", &v))
+        a->seconds = atoi(v);
     else if (argument(given, "seed", &v))
         a->seed = strtoull(v, NULL, 10);
     else
@@ -181,8 +186,32 @@ static inline bool take_argument(struct arguments *a, const char *given)
 
 static const struct arguments defaults = {
     .local = "127.0.0.1", .remote = "127.0.0.1", .transport = "encap", .local_udp = 9899, .remote_udp = 9899,
-    .port = 5000, .messages = 10000, .rto_min = 0, .max_retrans = 0, .seed = 1,
+    .port = 5000, .messages = 10000, .rto_min = 0, .max_retrans = 0, .seconds = 3, .seed = 1,
 };
+
+/* With `size` the connecting peer sends messages of so many bytes for `seconds`, and the accepting one counts them. */
+static inline double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Counts one message of a flood; `bytes` 0 at the end, where it says what came. */
+static inline void tally(size_t bytes, bool whole)
+{
+    static double first, last;
+    static unsigned long long messages, sum;
+    if (bytes == 0) {
+        say("rate messages=%llu bytes=%llu seconds=%.6f", messages, sum, last - first);
+        return;
+    }
+    last = seconds_now();
+    if (sum == 0)
+        first = last;
+    messages += whole;
+    sum += bytes;
+}
 
 /* What has come, and whether it is right. */
 struct checker {

@@ -39,7 +39,7 @@ type arguments struct {
 func parse(given []string) arguments {
 	a := arguments{text: map[string]string{
 		"local": "127.0.0.1", "remote": "127.0.0.1", "transport": "plain", "local-udp": "9899", "remote-udp": "9899",
-		"port": "5000", "messages": "10000", "rto-min": "0", "seed": "1",
+		"port": "5000", "messages": "10000", "rto-min": "0", "seed": "1", "size": "0", "seconds": "3",
 	}}
 	for _, one := range given {
 		key, value, pair := strings.Cut(one, "=")
@@ -235,8 +235,12 @@ func dial(a arguments) net.Conn {
 func associate(a arguments) *sctp.Association {
 	log := logging.NewDefaultLoggerFactory()
 	log.DefaultLogLevel = logging.LogLevelDisabled
+	flood := a.number("size") > 0
 	config := sctp.Config{
-		NetConn: dial(a), LoggerFactory: log, BlockWrite: true, MaxReceiveBufferSize: 2 << 20, MaxMessageSize: largest, RTOMax: 10000,
+		NetConn: dial(a), LoggerFactory: log, BlockWrite: !flood, MaxReceiveBufferSize: 2 << 20, MaxMessageSize: largest, RTOMax: 10000,
+	}
+	if flood {
+		config.MTU = 1472 // an Ethernet's, as the others have
 	}
 	fmt.Println("ready")
 	open := sctp.Server
@@ -265,9 +269,67 @@ func send(a arguments, association *sctp.Association, out []*sctp.Stream) {
 	fmt.Printf("sent messages=%d\n", count)
 }
 
+// flood sends messages of one size for a time, as far ahead as a MiB, and shuts down.
+func flood(a arguments, association *sctp.Association, s *sctp.Stream) {
+	message := make([]byte, a.number("size"))
+	low := make(chan struct{}, 1)
+	s.SetBufferedAmountLowThreshold(1 << 19)
+	s.OnBufferedAmountLow(func() {
+		select {
+		case low <- struct{}{}:
+		default:
+		}
+	})
+	end := time.Now().Add(time.Duration(a.number("seconds")) * time.Second)
+	for i := 0; i%64 != 0 || time.Now().Before(end); i++ {
+		if _, err := s.WriteSCTP(message, 0); err != nil {
+			fail("send: %v", err)
+		}
+		for s.BufferedAmount() > 1<<20 {
+			<-low
+		}
+	}
+	if err := association.Shutdown(context.Background()); err != nil {
+		fail("shutdown: %v", err)
+	}
+}
+
+// tally counts the messages of a flood until it ends.
+func tally(s *sctp.Stream) {
+	buffer := make([]byte, largest)
+	var messages, bytes int
+	var first, last time.Time
+	for {
+		n, _, err := s.ReadSCTP(buffer)
+		if err != nil {
+			break
+		}
+		last = time.Now()
+		if messages == 0 {
+			first = last
+		}
+		messages++
+		bytes += n
+	}
+	fmt.Printf("rate messages=%d bytes=%d seconds=%.6f\n", messages, bytes, last.Sub(first).Seconds())
+}
+
 func main() {
 	a := parse(os.Args[1:])
 	association := associate(a)
+	if a.number("size") > 0 {
+		s, err := association.OpenStream(0, 0)
+		if err != nil {
+			fail("stream: %v", err)
+		}
+		if a.connects {
+			flood(a, association, s)
+		} else {
+			tally(s)
+		}
+		fmt.Println("closed")
+		select {}
+	}
 	count := uint32(a.number("messages"))
 	c := &checker{expected: count, seen: make([]bool, count), all: make(chan struct{})}
 	out := make([]*sctp.Stream, streams)

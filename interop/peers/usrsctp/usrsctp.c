@@ -122,6 +122,16 @@ static struct socket *open_association(void)
     return accepted;
 }
 
+static void flood(struct socket *s)
+{
+    static uint8_t data[LARGEST];
+    struct sctp_sndinfo info = { .snd_sid = 0 };
+    double end = seconds_now() + arguments.seconds;
+    for (int i = 0; i % 64 || seconds_now() < end; i++)
+        if (usrsctp_sendv(s, data, (size_t)arguments.size, NULL, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0) < 0)
+            fail("send: %s", strerror(errno));
+}
+
 static void *send_all(void *socket)
 {
     static uint8_t data[LARGEST];
@@ -162,6 +172,10 @@ static void receive(struct socket *s, struct checker *checker, bool whole)
                 break;
             fail("association change %u, error %u, after %u messages", change->sac_state, change->sac_error, checker->count);
         }
+        if (arguments.size) {
+            tally((size_t)n, flags & MSG_EOR);
+            continue;
+        }
         gather(&pieces, checker, info.rcv_sid, ntohl(info.rcv_ppid), info.rcv_flags & SCTP_UNORDERED, data, (size_t)n, flags & MSG_EOR);
     }
     if (checker->count < checker->expected)
@@ -183,6 +197,18 @@ int main(int count, char **given)
         open_plain();
     struct socket *s = open_association();
     say("established");
+    if (arguments.size) {
+        struct checker nothing = { 0 };
+        if (arguments.connects) {
+            flood(s);
+            usrsctp_shutdown(s, SHUT_WR);
+        }
+        receive(s, &nothing, true);
+        if (!arguments.connects)
+            tally(0, true);
+        say("closed");
+        pause();
+    }
     struct checker checker = { .expected = (uint32_t)arguments.messages };
     pthread_t sender;
     pthread_create(&sender, NULL, send_all, s);

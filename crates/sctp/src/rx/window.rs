@@ -21,6 +21,8 @@ pub(super) struct ReceiveWindow {
     least: u64,
     /// What the last SACK said.
     told: u64,
+    /// A window wider than told by so much is told at once.
+    step: Option<u64>,
     silent: bool,
 }
 
@@ -40,6 +42,7 @@ impl ReceiveWindow {
             most_chunks: size.div_ceil(CHUNK_COST).max(LEAST_CHUNKS),
             least,
             told: size,
+            step: config.window_update.map(u64::from),
             silent: config.profile.when_full == WhenFull::Silent,
         }
     }
@@ -103,8 +106,36 @@ impl ReceiveWindow {
         self.told = a_rwnd.into();
     }
 
-    /// The peer believes the window closed, and it is open.
+    /// The peer believes the window closed, and it is open; or much narrower than it is, where that is to be told.
     pub fn update_is_worth_a_sack(&self) -> bool {
-        self.told < self.least && u64::from(self.to_advertise()) >= self.least
+        let open = u64::from(self.to_advertise());
+        let opened = self.told < self.least && open >= self.least;
+        opened
+            || self
+                .step
+                .is_some_and(|step| open >= self.told.saturating_add(step))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_much_wider_than_told_is_told() {
+        let config = Config {
+            receive_buffer: 10_000,
+            window_update: Some(4_000),
+            ..Config::default()
+        };
+        let mut window = ReceiveWindow::new(&config);
+        window.take(8_000);
+        window.told = 2_000;
+        window.free(3_999, 1);
+        assert!(!window.update_is_worth_a_sack(), "5,999 against 2,000");
+        window.free(1, 1);
+        assert!(window.update_is_worth_a_sack());
+        window.advertised(6_000);
+        assert!(!window.update_is_worth_a_sack(), "it was told");
     }
 }
