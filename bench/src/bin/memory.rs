@@ -47,7 +47,7 @@ fn beside_others(rounds: usize) -> Result<(), Box<dyn Error>> {
     for (packet, batch) in [(1200, 1), (1472, 1), (1200, 32)] {
         println!("\npackets of at most {packet} bytes, {batch} at a time, window {WINDOW}");
         println!(
-            "{:>8} {:<18} {:>10} {:>12} {:>15} {:>12} {:>7}",
+            "{:>8} {:<18} {:>10} {:>12} {:>19} {:>12} {:>7}",
             "message", "stack", "MB/s", "messages/s", "least - most", "ns a packet", "ours"
         );
         for message in SIZES {
@@ -80,7 +80,7 @@ fn row(conditions: &Conditions, rounds: usize) -> Result<(), Box<dyn Error>> {
         let rates = |at: usize| scores[at].iter().map(Score::messages_per_second);
         let ratios = rates(ours).zip(rates(index)).map(|(o, t)| o / t);
         println!(
-            "{:>8} {:<18} {:>10.1} {:>12.0} {:>15} {:>12.0} {:>7.2}",
+            "{:>8} {:<18} {:>10.1} {:>12.0} {:>19} {:>12.0} {:>7.2}",
             conditions.message,
             name,
             median(scores[index].iter().map(Score::megabytes_per_second)),
@@ -104,7 +104,7 @@ fn scaling(rounds: usize) -> Result<(), Box<dyn Error>> {
     };
     println!("\nanabranch alone, messages of {} bytes", usual.message);
     println!(
-        "{:<20} {:>8} {:>12} {:>12} {:>15}",
+        "{:<20} {:>8} {:>12} {:>12} {:>19}",
         "what grows", "to", "outstanding", "messages/s", "least - most"
     );
     scaling_rows("window, KiB", &[16, 64, 256, 1024, 4096], rounds, |kib| {
@@ -137,7 +137,7 @@ fn scaling_rows(
     for (number, of_one) in numbers.iter().zip(&scores) {
         let rates = || of_one.iter().map(Score::messages_per_second);
         println!(
-            "{what:<20} {number:>8} {:>12.0} {:>12.0} {:>15}",
+            "{what:<20} {number:>8} {:>12.0} {:>12.0} {:>19}",
             median(of_one.iter().map(|score| score.outstanding as f64)),
             median(rates()),
             span(rates()),
@@ -146,8 +146,8 @@ fn scaling_rows(
     Ok(())
 }
 
-/// The least and the most, in thousands.
+/// The least and the most.
 fn span(rates: impl Iterator<Item = f64>) -> String {
     let (least, most) = rates.fold((f64::MAX, 0.0_f64), |(l, m), r| (l.min(r), m.max(r)));
-    format!("{:.1}k - {:.1}k", least / 1e3, most / 1e3)
+    format!("{least:.0} - {most:.0}")
 }
