@@ -21,18 +21,22 @@ pub fn json_schema() -> Schema {
     schema
 }
 
-/// Lets every property below this schema be a parameter's name instead, tags of variants aside.
+/// Lets every property and every element of a list below this schema be a parameter's name instead, tags of variants
+/// aside.
 fn allow_parameters(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
             for (key, value) in object.iter_mut() {
                 allow_parameters(value);
-                if let ("properties", Value::Object(properties)) = (key.as_str(), value) {
-                    properties.values_mut().for_each(|property| {
-                        if property.get("const").is_none() {
-                            or_parameter(property);
-                        }
-                    });
+                match (key.as_str(), value) {
+                    ("properties", Value::Object(properties)) => properties
+                        .values_mut()
+                        .filter(|property| property.get("const").is_none())
+                        .for_each(or_parameter),
+                    // A list of one kind, or a tuple.
+                    ("items", Value::Array(items)) => items.iter_mut().for_each(or_parameter),
+                    ("items", item @ Value::Object(_)) => or_parameter(item),
+                    _ => {}
                 }
             }
         }
