@@ -1,8 +1,11 @@
 # A chain of H inter-satellite links with ten associations on the real ns-2.35: the world of papers/tsunoda2007.toml.
 #
-#   ns leo.tcl OUT SEED HOPS ERROR_RATE STREAMS ISL_QUEUE GROUND_QUEUE
+#   ns leo.tcl OUT SEED HOPS ERROR_RATE STREAMS ISL_QUEUE GROUND_QUEUE [SPREAD]
 #   awk -f leo.awk OUT
-lassign $argv out seed hops rate streams isl_queue ground_queue
+#
+# Each uplink's delay is SPREAD ms more than the one's before, so that packets of different senders do not tie.
+lassign $argv out seed hops rate streams isl_queue ground_queue spread
+if {$spread eq ""} {set spread 0}
 set pairs 10
 set ns [new Simulator]
 ns-random $seed
@@ -29,7 +32,7 @@ for {set i 0} {$i < $hops} {incr i} {connect $satellite($i) $satellite([expr $i 
 for {set i 0} {$i < $pairs} {incr i} {
     set sender [$ns node]
     set receiver [$ns node]
-    connect $sender $satellite(0) 5ms $ground_queue
+    connect $sender $satellite(0) [expr 5 + $spread * $i]ms $ground_queue
     connect $satellite($hops) $receiver 5ms $ground_queue
     set errors [new ErrorModel]
     $errors set rate_ $rate
