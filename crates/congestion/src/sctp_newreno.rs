@@ -41,6 +41,8 @@ pub struct SctpParameters {
     /// Idle decay acts above so many units only, and may then lift a smaller window to the floor (the module of
     /// ns-2.35, 2 units). `None`: decay never lifts the window.
     pub idle_decay_above_units: Option<u64>,
+    /// ssthresh is set to cwnd before idle time first shrinks it (RFC 9260 §7.2.1).
+    pub idle_decay_sets_ssthresh: bool,
 }
 
 impl Default for SctpParameters {
@@ -53,10 +55,11 @@ impl Default for SctpParameters {
             floor_units: 4,
             slow_start_at_ssthresh: true,
             growth_needs_full_cwnd: true,
-            growth_needs_cumulative_advance: true,
+            growth_needs_cumulative_advance: false,
             unfilled_credit: UnfilledCredit::Cap,
             repeated_timeout_keeps_ssthresh: false,
             idle_decay_above_units: None,
+            idle_decay_sets_ssthresh: true,
         }
     }
 }
@@ -68,6 +71,8 @@ pub struct SctpNewReno {
     cwnd: u64,
     ssthresh: u64,
     partial_bytes_acked: u64,
+    /// Idle time has shrunk the window since data was last sent.
+    decayed: bool,
 }
 
 impl SctpNewReno {
@@ -78,6 +83,15 @@ impl SctpNewReno {
             cwnd: parameters.initial_cwnd,
             ssthresh: parameters.initial_ssthresh,
             partial_bytes_acked: 0,
+            decayed: false,
+        }
+    }
+
+    /// Idle time is about to shrink the window.
+    fn before_decay(&mut self) {
+        let first = !std::mem::replace(&mut self.decayed, true);
+        if first && self.parameters.idle_decay_sets_ssthresh {
+            self.ssthresh = self.cwnd;
         }
     }
 
@@ -103,6 +117,10 @@ impl SctpNewReno {
 }
 
 impl CongestionControl for SctpNewReno {
+    fn on_sent(&mut self, _now: Nanos, _bytes: u64, _flightsize: u64) {
+        self.decayed = false;
+    }
+
     fn on_ack(&mut self, ack: &AckSample) {
         let advanced = ack.cumulative_advanced || !self.parameters.growth_needs_cumulative_advance;
         if ack.bytes_acked > 0 && advanced {
@@ -143,7 +161,10 @@ impl CongestionControl for SctpNewReno {
                 }
                 Some(_) => return,
                 None if self.cwnd <= floor => return,
-                None => self.cwnd = (self.cwnd / 2).max(floor),
+                None => {
+                    self.before_decay();
+                    self.cwnd = (self.cwnd / 2).max(floor);
+                }
             }
         }
     }

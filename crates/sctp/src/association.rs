@@ -213,6 +213,23 @@ impl Association {
         self.tx.send_spread(message)
     }
 
+    /// As [`Association::send`], or without a stream as [`Association::send_spread`]; the peer is asked to acknowledge the end
+    /// of the message at once (the I bit, RFC 9260 §6.1; SCTP_SACK_IMMEDIATELY, RFC 6458 §5.3.4), where the switch
+    /// `sack_immediately` is on.
+    ///
+    /// # Errors
+    /// As [`Association::send`].
+    pub fn send_immediate(
+        &mut self,
+        stream: Option<u16>,
+        message: Message,
+    ) -> Result<(), SendError> {
+        if !self.state.takes_messages() {
+            return Err(SendError::Closing);
+        }
+        self.tx.send_immediate(stream, message)
+    }
+
     /// Streams that [`Association::send_spread`] uses now: 1 to those negotiated.
     pub fn streams_in_use(&self) -> u16 {
         self.tx.streams_in_use()

@@ -60,7 +60,7 @@ pub struct Config {
     pub initial_ssthresh: Option<u64>,
     /// Acknowledge every second packet, or after [`Config::sack_delay`]; otherwise every packet (RFC 9260 §6.2).
     pub delayed_sack: bool,
-    /// How long a SACK may wait: at most 500 ms.
+    /// How long a SACK may wait; what is longer than 500 ms is taken as that (RFC 9260 §6.2).
     pub sack_delay: Nanos,
     /// RTO.Initial; `None`: the profile's.
     pub rto_initial: Option<Nanos>,
@@ -76,7 +76,9 @@ pub struct Config {
     /// potentially failed (RFC 7829 §3). 0 is what that text recommends.
     pub pf_max_retrans: u32,
     /// Primary.Switchover.Max.Retrans (PSMR): with more errors in a row the primary path gives its office to an active
-    /// path for good (RFC 7829 §5). `None`: data returns to the primary once it answers again.
+    /// path for good (RFC 7829 §5). What is less than the errors that make the path potentially failed, or inactive where
+    /// that state is not in use, is taken as that; see [`Config::least_primary_switch`]. `None`: data returns to the primary
+    /// once it answers again.
     pub primary_switch_max_retrans: Option<u32>,
     /// Association.Max.Retrans: with more errors in a row the association has failed.
     pub association_max_retrans: u32,
@@ -149,6 +151,16 @@ impl Config {
         }
     }
 
+    /// The least that [`Config::primary_switch_max_retrans`] may be: PFMR, or Path.Max.Retrans where paths cannot be
+    /// potentially failed (RFC 7829 §5, rule 1).
+    pub fn least_primary_switch(&self) -> u32 {
+        if self.profile.potentially_failed {
+            self.pf_max_retrans.min(self.path_max_retrans)
+        } else {
+            self.path_max_retrans
+        }
+    }
+
     /// RTO.Initial, overridden or the profile's.
     pub fn rto_initial(&self) -> Nanos {
         self.rto_initial.unwrap_or(self.profile.rto_initial.0)
@@ -199,6 +211,7 @@ impl Config {
             unfilled_credit: profile.unfilled_credit,
             repeated_timeout_keeps_ssthresh: profile.repeated_timeout_keeps_ssthresh,
             idle_decay_above_units: (profile.idle_decay == IdleDecay::SinceLastSend).then_some(2),
+            idle_decay_sets_ssthresh: profile.idle_decay_sets_ssthresh,
         }
     }
 

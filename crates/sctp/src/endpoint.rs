@@ -377,6 +377,10 @@ impl Endpoint {
             Some(Ok(first)) => first,
             _ => return self.discards.count(Discard::ChunkLength),
         };
+        // Also where no association is known whose tag it should have (RFC 9260 §8.5.1 A).
+        if packet.header.verification_tag == 0 && first.kind != kind::INIT {
+            return self.discards.count(Discard::ZeroTag);
+        }
         let arrival = Arrival {
             now,
             path,

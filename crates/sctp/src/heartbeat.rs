@@ -281,10 +281,12 @@ impl Association {
     /// Probes a path that has not answered once per RTO, where the text wants it so: until it is confirmed or inactive
     /// (RFC 9260 §5.4), or while it is potentially failed (RFC 7829 §3); ns-2.35 wherever there are HEARTBEATs at all.
     pub(crate) fn probe_again(&mut self, path: PathId) {
-        let always = self.config.profile.failed_path_probing == FailedPathProbing::AtOnce
-            && self.config.hb_interval.is_some();
+        let on = self.config.hb_interval.is_some();
+        let always = on && self.config.profile.failed_path_probing == FailedPathProbing::AtOnce;
         let again = match self.paths.get(path).state {
-            PathState::Unconfirmed | PathState::PotentiallyFailed => true,
+            PathState::Unconfirmed => true,
+            // Not where HEARTBEATs are off (RFC 7829 §3.2, rule 5).
+            PathState::PotentiallyFailed => on,
             PathState::Active | PathState::Inactive => always,
         };
         if again {

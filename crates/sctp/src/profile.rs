@@ -87,6 +87,9 @@ switches! {
     /// The first packet of a fast retransmit goes at once, whatever cwnd is: RFC 2960's "single packet", explicit since
     /// RFC 4960.
     fast_retransmit_ignores_cwnd: bool, "RFC 9260 §7.2.4 (3)";
+    /// In fast recovery the chunks that missing reports mark wait for cwnd; only the packet that begins it goes whatever cwnd
+    /// is. By RFC 4960 every SACK that marks chunks lets one packet go.
+    fast_retransmit_in_recovery_waits: bool, "RFC 9260 §7.2.4 (3)";
     /// After the one packet of a fast retransmit or timeout, further marked chunks wait for the next SACK, and new
     /// data with them (ns-2.35); the texts let them go as cwnd allows.
     retransmissions_wait_for_sack: bool, "RFC 9260 §7.2.4";
@@ -105,7 +108,8 @@ switches! {
     /// A path with more errors in a row than PFMR is potentially failed: it is probed once per RTO and carries data
     /// only if no other is active. Without it data waits for Path.Max.Retrans timeouts on a dead path.
     potentially_failed: bool, "RFC 7829 §3";
-    /// Where data goes while every path is inactive: the texts leave it open. ns-2.35 tries the next in turn.
+    /// Where data goes while every path is inactive: RFC 9260 leaves it open. RFC 7829 §4.1 wants the one with the
+    /// `fewest_errors`, which `last` means as well while `potentially_failed` is on. ns-2.35 tries the next in turn.
     dormant_path: DormantPath, "RFC 9260 §8.2";
     /// When a path that does not answer is probed again: at the `interval` of any path, its RTO doubled each time, or
     /// `at_once` when it fails and whenever an answer is missing (ns-2.35: after 1, 2, 4, ... seconds).
@@ -121,6 +125,11 @@ switches! {
     /// delayed SACK makes the failed primary look alive, again and again: a failover to Linux took six timeouts instead
     /// of three.
     ambiguous_answer_clears_errors: bool, "RFC 9260 §8.2";
+    /// The acknowledgement of a chunk that a timeout had marked and that was not sent again yet clears its path's errors, as
+    /// RFC 7829 asks: it was sent there alone. But where a path dies with the SACKs on it, the first SACK over another path
+    /// acknowledges what had arrived before, and makes the dead path active again: one RTO more before data moves. Without
+    /// it a path whose timeout was none answers the HEARTBEAT that it gets at once. ns-2.35 does not believe it either.
+    answer_after_timeout_clears_errors: bool, "RFC 7829 §3.2 (10)";
     /// The first window: 2 units in RFC 2960, min(4, max(2, 4380 bytes)) since RFC 4960, 4404 bytes in RFC 9260.
     initial_cwnd: InitialCwnd, "RFC 9260 §7.2.1";
     /// ssthresh before the first loss, bytes: arbitrarily high by the texts; the papers and ns-2.35 set the size of
@@ -132,7 +141,8 @@ switches! {
     slow_start_at_ssthresh: bool, "RFC 9260 §7.2.1";
     /// cwnd grows only if the flight was at least cwnd before the SACK.
     growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1";
-    /// cwnd grows only if the SACK advanced the cumulative point.
+    /// cwnd grows only if the SACK advanced the cumulative point: RFC 2960 and 4960; since RFC 9260 it is enough not to be in
+    /// fast recovery.
     growth_needs_cumulative_advance: bool, "RFC 9260 §7.2.1";
     /// What becomes of `partial_bytes_acked` while the window is not full.
     unfilled_credit: UnfilledCredit, "RFC 9260 §7.2.2";
@@ -153,6 +163,8 @@ switches! {
     /// How an idle path's cwnd decays, once per RTO: from when it was `drained`; `since_last_send`, outstanding or
     /// not, and only above two units (ns-2.35); or `off`.
     idle_decay: IdleDecay, "RFC 9260 §7.2.1";
+    /// Before idle time first shrinks cwnd, ssthresh is set to it, so that slow start leads back (RFC 9260).
+    idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1";
     /// At most so many packets of new data in one burst.
     max_burst: u32, "RFC 9260 §6.1 D";
     /// When Max.Burst applies: at `each_sack` (that is, each occasion to send), only `after_fast_retransmit` was
@@ -166,6 +178,14 @@ switches! {
     /// A loss cancels the measurement in progress, since the answer to a retransmission may acknowledge
     /// the timed chunk long after it arrived (ns-2.35, after S. Baucke).
     loss_cancels_rtt: bool, "RFC 9260 §6.3.1 C5";
+    /// A retransmission cancels the measurement of any later TSN; otherwise only a loss that cuts the window does.
+    retransmission_cancels_rtt: bool, "RFC 9260 §6.3.1 C5";
+    /// A closed window is probed one RTO after it was found closed and ever later then, and a probe that the peer leaves
+    /// unanswered but for SACKs cuts no cwnd. RFC 2960 and ns-2.35 always let one chunk go at once, and cut.
+    window_probe_waits: bool, "RFC 9260 §6.1 A";
+    /// The I bit asks the peer to acknowledge at once: on the last DATA before a shutdown, on DATA that fills a window alone
+    /// while more waits, and where the user asks for it. RFC 7053 brought it; without it such a SACK may be delayed.
+    sack_immediately: bool, "RFC 9260 §6.1";
     /// No data before every path was confirmed by HEARTBEAT: one round trip more than RFC 2960 (ns-2.35); the texts
     /// let data flow on confirmed paths.
     confirm_paths_before_data: bool, "RFC 9260 §5.4";
@@ -255,18 +275,20 @@ impl Profile {
             fast_retransmit_once: true,
             htna: Htna::PerSack,
             fast_retransmit_ignores_cwnd: true,
+            fast_retransmit_in_recovery_waits: true,
             retransmissions_wait_for_sack: false,
             bundle_new_with_retransmissions: true,
             fast_retransmit_restarts_idle_t3: true,
             cumulative_restarts_t3: false,
             retransmission_path: RetransmissionPath::AlternateOnTimeout,
             ambiguous_answer_clears_errors: false,
+            answer_after_timeout_clears_errors: false,
             initial_cwnd: InitialCwnd::Rfc9260,
             initial_ssthresh: 1 << 30,
             ssthresh_floor: 4,
             slow_start_at_ssthresh: true,
             growth_needs_full_cwnd: true,
-            growth_needs_cumulative_advance: true,
+            growth_needs_cumulative_advance: false,
             unfilled_credit: UnfilledCredit::Cap,
             window_unit: WindowUnit::Pmdcs,
             cwnd_counts: Counts::PaddedChunk,
@@ -274,11 +296,15 @@ impl Profile {
             flight_counts_marked: false,
             repeated_timeout_keeps_ssthresh: false,
             idle_decay: IdleDecay::Drained,
+            idle_decay_sets_ssthresh: true,
             max_burst: 4,
             max_burst_applies: MaxBurst::EachSack,
             rto_initial: Span(SECOND),
             rtt_once_per_round_trip: true,
             loss_cancels_rtt: true,
+            retransmission_cancels_rtt: true,
+            window_probe_waits: true,
+            sack_immediately: true,
             confirm_paths_before_data: false,
             when_full: WhenFull::Answer,
             silly_window_avoidance: true,
@@ -332,7 +358,11 @@ impl Profile {
     pub fn rfc4960() -> Self {
         Self {
             name: "rfc4960",
+            fast_retransmit_in_recovery_waits: false,
             ambiguous_answer_clears_errors: true,
+            growth_needs_cumulative_advance: true,
+            idle_decay_sets_ssthresh: false,
+            sack_immediately: false,
             initial_cwnd: InitialCwnd::Rfc4960,
             unfilled_credit: UnfilledCredit::Keep,
             window_unit: WindowUnit::Mtu,
@@ -357,6 +387,8 @@ impl Profile {
             window_unit: WindowUnit::Pmdcs,
             max_burst_applies: MaxBurst::Off,
             loss_cancels_rtt: false,
+            retransmission_cancels_rtt: false,
+            window_probe_waits: false,
             retransmission_path: RetransmissionPath::Alternate,
             ..Self::rfc4960()
         }
@@ -372,6 +404,7 @@ impl Profile {
             fast_retransmit_once: true,
             htna: Htna::Persistent,
             fast_retransmit_ignores_cwnd: true,
+            fast_retransmit_in_recovery_waits: false,
             retransmissions_wait_for_sack: true,
             bundle_new_with_retransmissions: false,
             fast_retransmit_restarts_idle_t3: false,
@@ -391,11 +424,15 @@ impl Profile {
             flight_counts_marked: true,
             repeated_timeout_keeps_ssthresh: true,
             idle_decay: IdleDecay::SinceLastSend,
+            idle_decay_sets_ssthresh: false,
             max_burst: 4,
             max_burst_applies: MaxBurst::AfterFastRetransmit,
             rto_initial: Span(3 * SECOND),
             rtt_once_per_round_trip: true,
             loss_cancels_rtt: true,
+            retransmission_cancels_rtt: false,
+            window_probe_waits: false,
+            sack_immediately: false,
             confirm_paths_before_data: true,
             when_full: WhenFull::Silent,
             silly_window_avoidance: false,

@@ -151,6 +151,15 @@ impl Association {
         }
     }
 
+    /// A packet of the peer's arrived. In SHUTDOWN-SENT it may still be sending what it has: the count of retransmissions
+    /// begins anew (RFC 9260 §9.2). T2-shutdown does so only with DATA: HEARTBEATs oftener than it expires would else keep a
+    /// lost SHUTDOWN from being sent again.
+    pub(crate) fn hear_of_peer(&mut self) {
+        if let State::ShutdownSent(_) = self.state {
+            self.error_count = 0;
+        }
+    }
+
     /// DATA arrived in SHUTDOWN-SENT: the SHUTDOWN goes again, for it acknowledges, and T2-shutdown starts anew
     /// (RFC 9260 §9.2).
     pub(crate) fn repeat_shutdown(&mut self) {

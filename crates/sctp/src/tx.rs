@@ -89,11 +89,17 @@ pub struct Sender {
     /// New data waits for the next SACK: a timeout was no occasion to send it.
     timed_out: bool,
     probe: Option<Probing>,
+    /// When an acknowledgement last left nothing in flight; a closed window is probed one RTO later.
+    quiet_since: Nanos,
+    /// Nothing will be sent after what is queued: the user has asked to close.
+    finishing: bool,
     statistics: SenderStatistics,
     burst: Burst,
     /// Scratch of `handle_sack`, kept for its memory.
     blocks: Vec<Run>,
     acks: Vec<PathAck>,
+    /// Scratch of `fill`: where the last DATA chunk of the packet begins.
+    last_data_at: usize,
 }
 
 /// A chunk sent although the peer's window had no room for it (RFC 9260 §6.1 A).
@@ -157,10 +163,13 @@ impl Sender {
             gate_closed: false,
             timed_out: false,
             probe: None,
+            quiet_since: 0,
+            finishing: false,
             statistics: SenderStatistics::default(),
             burst: Burst::default(),
             blocks: Vec::new(),
             acks: Vec::new(),
+            last_data_at: 0,
         }
     }
 
@@ -179,13 +188,36 @@ impl Sender {
     /// # Errors
     /// See [`SendError`]; nothing was queued then. Before [`Sender::set_peer`] every stream is accepted.
     pub fn send(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
-        if self.streams > 0 && stream >= self.streams {
-            return Err(SendError::NoSuchStream {
-                stream,
-                streams: self.streams,
-            });
+        self.check_stream(stream)?;
+        self.queue_message(Turn::Stream(stream), message, false)
+    }
+
+    fn check_stream(&self, stream: u16) -> Result<(), SendError> {
+        let streams = self.streams;
+        if streams > 0 && stream >= streams {
+            return Err(SendError::NoSuchStream { stream, streams });
         }
-        self.queue_message(Turn::Stream(stream), message)
+        Ok(())
+    }
+
+    /// As [`Sender::send`] or, without a stream, [`Sender::send_spread`]; the peer is asked to acknowledge the end of the
+    /// message at once (the I bit, RFC 9260 §6.1), where the switch `sack_immediately` is on.
+    ///
+    /// # Errors
+    /// See [`SendError`]; nothing was queued then.
+    pub fn send_immediate(
+        &mut self,
+        stream: Option<u16>,
+        message: Message,
+    ) -> Result<(), SendError> {
+        let turn = match stream {
+            Some(stream) => {
+                self.check_stream(stream)?;
+                Turn::Stream(stream)
+            }
+            None => Turn::Spread,
+        };
+        self.queue_message(turn, message, true)
     }
 
     /// Queues a message for whichever stream in use has its turn when the message is begun; see [`allocation`].
@@ -193,17 +225,23 @@ impl Sender {
     /// # Errors
     /// See [`SendError`]; nothing was queued then.
     pub fn send_spread(&mut self, message: Message) -> Result<(), SendError> {
-        self.queue_message(Turn::Spread, message)
+        self.queue_message(Turn::Spread, message, false)
     }
 
-    fn queue_message(&mut self, turn: Turn, message: Message) -> Result<(), SendError> {
+    fn queue_message(
+        &mut self,
+        turn: Turn,
+        message: Message,
+        immediate: bool,
+    ) -> Result<(), SendError> {
         if message.payload.is_empty() {
             return Err(SendError::Empty);
         }
         if self.queue.bytes() > 0 && self.queue.bytes() + message.payload.len() > self.send_buffer {
             return Err(SendError::BufferFull);
         }
-        self.queue.push(turn, message);
+        let immediate = immediate && self.profile.sack_immediately;
+        self.queue.push(turn, message, immediate);
         self.burst.message_given = true;
         Ok(())
     }
@@ -312,9 +350,46 @@ impl Sender {
         self.outstanding.len()
     }
 
-    /// When the earliest T3-rtx expires.
+    /// When the earliest T3-rtx expires, or a closed window is to be probed.
     pub fn next_deadline(&self, paths: &Paths) -> Option<Nanos> {
-        paths.next_t3()
+        let t3 = paths.next_t3();
+        // Asked after every packet; while anything is in flight T3-rtx runs, and nothing is probed.
+        if self.queue.is_empty() || self.in_flight_for_window() > 0 {
+            return t3;
+        }
+        let path = paths.choose_for_new_data();
+        let waits = self.profile.window_probe_waits
+            && self.outstanding.first_marked().is_none()
+            && self.path_allows_new(path, paths)
+            && !self.fits_peer_window(paths);
+        t3.into_iter()
+            .chain(waits.then(|| self.probe_from(path, paths)))
+            .min()
+    }
+
+    /// From when on a closed window may be probed over `path`.
+    fn probe_from(&self, path: PathId, paths: &Paths) -> Nanos {
+        if self.profile.window_probe_waits {
+            self.quiet_since.saturating_add(paths.get(path).rto.rto())
+        } else {
+            0
+        }
+    }
+
+    /// Tells whether the user has asked to close, so that what is queued is the last.
+    pub(crate) fn set_finishing(&mut self, finishing: bool) {
+        self.finishing = finishing;
+    }
+
+    /// Whether the SACK of the packet just filled should not be delayed: nothing follows it before the shutdown, or nothing
+    /// can before its SACK, since it fills the congestion or the receive window and nothing else in flight, `was_quiet`, will
+    /// draw one (RFC 9260 §6.1).
+    fn wants_sack_at_once(&self, now: Nanos, was_quiet: bool, paths: &Paths) -> bool {
+        let more = !self.queue.is_empty() || self.outstanding.first_marked().is_some();
+        if !more {
+            return self.finishing;
+        }
+        was_quiet && self.wants_to_send(now, paths).is_none()
     }
 
     /// The path that the next packet with DATA takes, if one may go now: retransmissions before new data
@@ -334,8 +409,8 @@ impl Sender {
         self.may_send_new(now, path, paths).then_some(path)
     }
 
-    /// Whether a new chunk may go. Where the peer's window has no room for it, one chunk in flight is always allowed,
-    /// whatever the burst: the zero window probe (RFC 9260 §6.1 A).
+    /// Whether a new chunk may go. Where the peer's window has no room for it, one chunk in flight is allowed, whatever the
+    /// burst, once its time has come: the zero window probe (RFC 9260 §6.1 A).
     fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
         if !self.path_allows_new(path, paths) {
             return false;
@@ -343,7 +418,7 @@ impl Sender {
         if self.fits_peer_window(paths) {
             !self.burst_spent(now)
         } else {
-            self.in_flight_for_window() == 0
+            self.in_flight_for_window() == 0 && now >= self.probe_from(path, paths)
         }
     }
 
@@ -367,7 +442,7 @@ impl Sender {
         if self.profile.confirm_paths_before_data {
             return !paths.iter().any(|(_, entry)| unconfirmed(entry));
         }
-        !unconfirmed(paths.get(path))
+        paths.get(path).is_verified()
     }
 
     fn burst_spent(&self, now: Nanos) -> bool {

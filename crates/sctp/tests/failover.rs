@@ -212,7 +212,6 @@ fn a_potentially_failed_path_is_probed_until_it_answers_or_is_inactive() {
     let config = Config {
         profile: profile("rfc9260", &[("potentially_failed", "true")]),
         path_max_retrans: 3,
-        hb_interval: None,
         ..Config::default()
     };
     for answers in [true, false] {

@@ -9,6 +9,7 @@ fn paper() -> SctpNewReno {
         initial_cwnd: 2 * 1448,
         initial_ssthresh: 65536,
         floor_units: 2,
+        growth_needs_cumulative_advance: true,
         unfilled_credit: UnfilledCredit::Keep,
         ..SctpParameters::default()
     })
@@ -56,6 +57,18 @@ fn no_growth_when_the_window_was_not_full_or_the_point_stood_still_or_in_recover
     assert_eq!(cc.cwnd(), 2896);
     cc.on_ack(&ack(1448, 2896));
     assert_eq!(cc.cwnd(), 4344);
+}
+
+/// RFC 9260 §7.2.1 asks for a full window outside of fast recovery, and no more.
+#[test]
+fn the_cumulative_point_may_stand_still_while_the_window_grows() {
+    let mut cc = SctpNewReno::new(SctpParameters::default());
+    let beside = AckSample {
+        cumulative_advanced: false,
+        ..ack(1468, 4404)
+    };
+    cc.on_ack(&beside);
+    assert_eq!(cc.cwnd(), 4404 + 1468);
 }
 
 /// 13032 -> fast retransmit -> 6516 -> slow start at cwnd == ssthresh -> 7964 -> six credits of 1448 -> 9412.
@@ -145,8 +158,14 @@ fn idle_time_halves_the_window_once_per_rto_down_to_the_floor() {
     });
     cc.on_idle(0, 2_500, 1_000);
     assert_eq!(cc.cwnd(), 10_000);
+    // RFC 9260 §7.2.1: slow start leads back to where the window was before.
+    assert_eq!(cc.ssthresh(), 40_000);
     cc.on_idle(0, u64::MAX, 1);
-    assert_eq!(cc.cwnd(), 5872);
+    assert_eq!((cc.cwnd(), cc.ssthresh()), (5872, 40_000));
+    cc.on_sent(0, 1468, 1468);
+    cc.cwnd = 20_000;
+    cc.on_idle(0, 1_000, 1_000);
+    assert_eq!((cc.cwnd(), cc.ssthresh()), (10_000, 20_000));
     let small = SctpParameters {
         initial_cwnd: 3 * 1468,
         ..SctpParameters::default()

@@ -328,6 +328,7 @@ impl Association {
     pub(crate) fn revive_path(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get_mut(path);
         let confirmed = entry.state == PathState::Unconfirmed;
+        entry.verified = true;
         if confirmed {
             entry.state = PathState::Active;
             self.trace.record(

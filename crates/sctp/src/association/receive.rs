@@ -91,6 +91,7 @@ impl Association {
         if self.is_closed() {
             return;
         }
+        self.hear_of_peer();
         if data && self.state.receives_data() {
             if let Some(rx) = &mut self.rx {
                 rx.on_packet_end(now);
@@ -235,7 +236,9 @@ impl Association {
     fn on_unknown(&mut self, path: Path, raw: &RawChunk, discards: &mut Discards) -> bool {
         discards.count(Discard::UnknownChunk);
         let action = raw.action();
+        // Before the COOKIE ACK no packet may follow the COOKIE ECHO (RFC 9260 §5.1 C).
         if action.report
+            && !matches!(self.state, State::CookieEchoed(_))
             && let Some(to) = self.paths.find(path.remote)
         {
             let to = self.paths.verified(to);
@@ -306,7 +309,13 @@ impl Association {
         };
         self.adopt(path.local, &terms);
         self.error_count = 0;
-        let to = self.paths.find(path.remote).unwrap_or(wait.init.path);
+        // To where the INIT ACK came from, unless nobody has verified that address: a COOKIE ECHO would have to share its
+        // packet with a HEARTBEAT there (RFC 9260 §5.4), and the address called before is as good.
+        let to = self
+            .paths
+            .find(path.remote)
+            .filter(|&from| self.paths.get(from).is_verified())
+            .unwrap_or(wait.init.path);
         self.paths.record_answer(now, to, &mut self.trace);
         self.state = State::CookieEchoed(CookieEchoed {
             echo: Retry::new(to),

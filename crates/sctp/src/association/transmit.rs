@@ -13,7 +13,7 @@ use bytes::{Bytes, BytesMut};
 
 use super::{Association, Parting, Reply};
 use crate::handshake::{self, Own};
-use crate::path::{PathId, PathState, mtu};
+use crate::path::{PathId, mtu};
 use crate::state::State;
 
 impl Association {
@@ -107,6 +107,8 @@ impl Association {
             data
         };
         if data == Some(path) {
+            self.tx
+                .set_finishing(matches!(self.state, State::ShutdownPending));
             let chunks = self
                 .tx
                 .fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
@@ -160,7 +162,7 @@ impl Association {
             return;
         }
         self.cookie_ack = None;
-        if self.paths.get(path).state == PathState::Unconfirmed {
+        if !self.paths.get(path).is_verified() {
             let info = self.send_heartbeat(now, path);
             let heartbeat = Heartbeat { info };
             // Two small chunks fit any packet.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use anabranch_transport::Path;
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Abort, Chunk, InitAck};
 use anabranch_wire::packet::{Chunks, RawChunk};
@@ -19,8 +20,9 @@ use crate::state::State;
 enum Collision {
     /// Both ends began: with what we said before, tags included (§5.2.1).
     SameTag(TieTags),
-    /// The peer may have lost its state: with a new tag, and ours tied into the cookie (§5.2.2); or it is a stranger, and
-    /// nothing of ours is told.
+    /// The same, but the INIT came from an address that we did not call: to one that we did, and that it lists.
+    SameTagTo(IpAddr),
+    /// The peer may have lost its state: with a new tag, and ours tied into the cookie (§5.2.2).
     NewTag(TieTags),
     /// The association is at its end: the SHUTDOWN ACK again (§9.2).
     ShutdownAck,
@@ -65,16 +67,23 @@ impl Endpoint {
         };
         match collision(association, &offer, &arrival) {
             Collision::SameTag(tie_tags) => {
-                let own = Own {
-                    tag: association.local_tag,
-                    initial_tsn: association.local_initial_tsn,
-                    outbound_streams: association.config.outbound_streams,
-                    inbound_streams: association.config.inbound_streams,
-                };
+                let own = own_of(association);
                 self.send_init_ack(arrival, &offer, own, tie_tags);
             }
+            Collision::SameTagTo(remote) => {
+                let own = own_of(association);
+                let local = self
+                    .config
+                    .local_address_for(remote, Some(arrival.path.local));
+                let arrival = Arrival {
+                    path: Path::new(local.unwrap_or(arrival.path.local), remote),
+                    udp_port: association.paths.udp_port_to(remote),
+                    ..arrival
+                };
+                self.send_init_ack(arrival, &offer, own, TieTags::NONE);
+            }
             Collision::NewTag(tie_tags) => {
-                // Beside an attempt of ours, or in place of a life that may have been lost.
+                // In place of a life that may have been lost.
                 let own = self.draw_own();
                 self.send_init_ack(arrival, &offer, own, tie_tags);
             }
@@ -173,6 +182,16 @@ impl Endpoint {
     }
 }
 
+/// What the association said in its INIT.
+fn own_of(association: &Association) -> Own {
+    Own {
+        tag: association.local_tag,
+        initial_tsn: association.local_initial_tsn,
+        outbound_streams: association.config.outbound_streams,
+        inbound_streams: association.config.inbound_streams,
+    }
+}
+
 fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Collision {
     let source = arrival.path.remote;
     let known_port = association.paths.udp_port_to(source);
@@ -180,10 +199,16 @@ fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Col
     match association.state {
         // The peer's addresses are not all known yet, so none can be new (§5.2.1). But our tag is told to nobody but those
         // whom we called: a stranger who merely lists the peer's address would hold the attempt in its hands.
-        State::CookieWait(_) if association.paths.find(source).is_some() => {
-            Collision::SameTag(TieTags::NONE)
-        }
-        State::CookieWait(_) => Collision::NewTag(TieTags::NONE),
+        State::CookieWait(_) => match association.paths.find(source) {
+            Some(_) => Collision::SameTag(TieTags::NONE),
+            None => {
+                let called = |&&address: &&IpAddr| association.paths.find(address).is_some();
+                let to = offer.addresses.iter().find(called);
+                to.map_or(Collision::NewTag(TieTags::NONE), |&to| {
+                    Collision::SameTagTo(to)
+                })
+            }
+        },
         State::ShutdownAckSent(_) => Collision::ShutdownAck,
         _ if known_port != arrival.udp_port => Collision::NewUdpPort(known_port),
         _ if !new.is_empty() => Collision::NewAddresses(new),

@@ -55,6 +55,9 @@ pub struct PathEntry {
     pub udp_port: u16,
     /// Whether it may carry data.
     pub state: PathState,
+    /// The address is the peer's: the handshake or a HEARTBEAT has shown it, or the user says so (RFC 9260 §5.4). An address
+    /// that fails before that is inactive and still not verified.
+    pub verified: bool,
     /// Errors in a row (RFC 9260 §8.2).
     pub error_count: u32,
     /// Retransmission timeout.
@@ -116,6 +119,7 @@ impl PathEntry {
             path,
             udp_port: 0,
             state,
+            verified: state != PathState::Unconfirmed,
             error_count: 0,
             rto: RtoEstimator::new(config.rto_initial(), config.rto_min, config.rto_max),
             cc: config.new_congestion_control(path.remote),
@@ -134,6 +138,11 @@ impl PathEntry {
             one_packet_in_flight: false,
             decay_at: None,
         }
+    }
+
+    /// Whether anything but HEARTBEATs and their answers may go here (RFC 9260 §5.4).
+    pub fn is_verified(&self) -> bool {
+        self.verified && self.state != PathState::Unconfirmed
     }
 
     /// Most user data that one DATA chunk carries here.
@@ -227,6 +236,8 @@ pub struct Paths {
     max_user_data: usize,
     retransmission: RetransmissionPath,
     dormant: DormantPath,
+    /// No data goes before all paths are verified: then the primary is waited for as well.
+    confirm_paths_before_data: bool,
     /// PFMR, where paths can be potentially failed.
     pf_max_retrans: Option<u32>,
     /// RSCTP's rules, once it is spoken.
@@ -247,7 +258,12 @@ impl Paths {
             entries: vec![entry],
             primary: PathId(0),
             retransmission: config.profile.retransmission_path,
-            dormant: config.profile.dormant_path,
+            dormant: match config.profile.dormant_path {
+                // RFC 7829 §4 couples the two.
+                DormantPath::Last if config.profile.potentially_failed => DormantPath::FewestErrors,
+                other => other,
+            },
+            confirm_paths_before_data: config.profile.confirm_paths_before_data,
             pf_max_retrans: config
                 .profile
                 .potentially_failed
@@ -360,12 +376,13 @@ impl Paths {
             .map(|(index, entry)| (PathId(index as u8), entry))
     }
 
-    /// Where new data goes: the primary while it is neither inactive nor potentially failed, else the next active path
-    /// (RFC 9260 §6.4.1, RFC 7829 §3).
+    /// Where new data goes: the primary while it is neither inactive nor potentially failed nor waits to be verified, else
+    /// the next active path (RFC 9260 §5.4, §6.4.1, RFC 7829 §3).
     pub fn choose_for_new_data(&self) -> PathId {
         match self.get(self.primary).state {
-            PathState::Inactive | PathState::PotentiallyFailed => self.alternate_to(self.primary),
-            PathState::Active | PathState::Unconfirmed => self.primary,
+            PathState::Active => self.primary,
+            PathState::Unconfirmed if self.confirm_paths_before_data => self.primary,
+            _ => self.alternate_to(self.primary),
         }
     }
 
@@ -400,33 +417,37 @@ impl Paths {
             .unwrap_or_else(|| self.when_dormant(id))
     }
 
+    /// No path is active or potentially failed. An address that nobody has verified is not chosen (RFC 9260 §5.4), and
+    /// the first one of an association always is.
     fn when_dormant(&self, id: PathId) -> PathId {
-        match self.dormant {
-            DormantPath::Last => id,
-            DormantPath::Primary => self.primary,
-            DormantPath::Hop => {
-                let hop = PathId(((usize::from(id.0) + 1) % self.entries.len()) as u8);
-                // An address that nobody has verified gets no data (RFC 9260 §5.4).
-                if self.get(hop).state == PathState::Unconfirmed {
-                    id
-                } else {
-                    hop
-                }
-            }
-        }
+        let count = self.entries.len();
+        let mut in_turn = (1..=count)
+            .map(|step| PathId(((usize::from(id.0) + step) % count) as u8))
+            .filter(|&other| self.get(other).is_verified());
+        let wished = match self.dormant {
+            DormantPath::Last => Some(id),
+            DormantPath::Primary => Some(self.primary),
+            DormantPath::Hop => in_turn.clone().next(),
+            DormantPath::FewestErrors => in_turn.clone().min_by_key(|&it| self.get(it).error_count),
+        };
+        wished
+            .filter(|&wished| self.get(wished).is_verified())
+            .or_else(|| in_turn.next())
+            .unwrap_or(id)
     }
 
     /// `id`, or if its address is not verified the path that new data takes: but for HEARTBEAT and its answer, nothing
     /// goes to an address that may not be the peer's (RFC 9260 §5.4).
     pub fn verified(&self, id: PathId) -> PathId {
-        match self.get(id).state {
-            PathState::Unconfirmed => self.choose_for_new_data(),
-            _ => id,
+        if self.get(id).is_verified() {
+            id
+        } else {
+            self.choose_for_new_data()
         }
     }
 
     /// An error on `id`: a timeout of T3-rtx or of a HEARTBEAT (RFC 9260 §8.2). True if that changed the path's state.
-    /// The primary gives its office away after more errors than PSMR, if another path is active (RFC 7829 §5). The
+    /// The primary gives its office away after more errors than PSMR, to the path that data takes (RFC 7829 §5). The
     /// association's own count (§8.1) is kept by its owner.
     pub fn record_error(
         &mut self,
@@ -436,8 +457,11 @@ impl Paths {
         trace: &mut Trace,
     ) -> bool {
         let pf_max_retrans = self.pf_max_retrans;
+        let most = self.most_errors(config);
         let entry = self.get_mut(id);
-        entry.error_count = entry.error_count.saturating_add(1);
+        if entry.state != PathState::Inactive || entry.error_count < most {
+            entry.error_count = entry.error_count.saturating_add(1);
+        }
         let (errors, before) = (entry.error_count, entry.state);
         let state = match before {
             PathState::Inactive => PathState::Inactive,
@@ -453,14 +477,24 @@ impl Paths {
         }
         let spent = config
             .primary_switch_max_retrans
-            .is_some_and(|most| errors > most);
+            .is_some_and(|most| errors > most.max(config.least_primary_switch()));
         if spent && id == self.primary {
-            let other = self.alternate_to(id);
-            if self.get(other).state == PathState::Active {
-                self.primary = other;
-            }
+            // RFC 7829 §5, rule 3: the one that data takes now.
+            self.primary = self.choose_for_new_data();
         }
         state != before
+    }
+
+    /// Errors that an inactive path counts to: no more than made it inactive (RFC 9260 §8.3), but ten times as many where
+    /// inactive paths are told apart by them, or a later switch of the primary waits for them (RFC 7829 §4.1, §5).
+    fn most_errors(&self, config: &Config) -> u32 {
+        let least = config.path_max_retrans.saturating_add(1);
+        let told_apart = self.dormant == DormantPath::FewestErrors;
+        match config.primary_switch_max_retrans {
+            Some(most) => least.saturating_mul(10).max(most.saturating_add(1)),
+            None if told_apart => least.saturating_mul(10),
+            None => least,
+        }
     }
 
     /// `id` answered: its errors are forgotten (RFC 9260 §8.2, §8.3). True if the path has now become active again.

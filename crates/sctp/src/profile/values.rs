@@ -72,8 +72,11 @@ pub enum DormantPath {
     Primary,
     /// The next in turn.
     Hop,
+    /// The one with the fewest errors, the next in turn of those (RFC 7829 §4.1).
+    FewestErrors,
 }
-spelled!(DormantPath: DormantPath::Last = "last", DormantPath::Primary = "primary", DormantPath::Hop = "hop");
+spelled!(DormantPath: DormantPath::Last = "last", DormantPath::Primary = "primary", DormantPath::Hop = "hop",
+    DormantPath::FewestErrors = "fewest_errors");
 
 /// See [`Profile::failed_path_probing`](super::Profile::failed_path_probing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,7 +36,7 @@ pub struct SackOutcome {
 pub(super) struct PathAck {
     bytes: u64,
     chunks: u32,
-    /// A chunk was acknowledged that no timeout had put in doubt, and that (if the profile minds) was on this path alone.
+    /// A chunk was acknowledged that (where the profile minds) no timeout had put in doubt, and that was on this path alone.
     alive: bool,
     /// The cumulative point passed a chunk, where that restarts T3-rtx.
     passed: bool,
@@ -155,6 +155,12 @@ impl Sender {
             self.enter_fast_retransmit(now, paths, trace);
         }
         self.peer_rwnd = self.a_rwnd.saturating_sub(self.in_flight_for_window());
+        if newly.chunks > 0 && self.in_flight_for_window() == 0 {
+            self.quiet_since = now;
+        }
+        if report.is_some() {
+            self.repeat_probe(now, paths);
+        }
         let probe = if advanced {
             Probe::CumulativeAck
         } else {
@@ -279,7 +285,8 @@ impl Sender {
         ack.bytes += bytes;
         ack.chunks += 1;
         let ambiguous = chunk.moved && !self.profile.ambiguous_answer_clears_errors;
-        ack.alive |= !in_doubt && !ambiguous;
+        let doubted = in_doubt && !self.profile.answer_after_timeout_clears_errors;
+        ack.alive |= !doubted && !ambiguous;
         // Karn's rule: only a chunk sent once measures (RFC 9260 §6.3.1 C5).
         let timed = entry.timed == Some(tsn);
         if chunk.transmissions == 1 && !in_doubt && (timed || !self.profile.rtt_once_per_round_trip)

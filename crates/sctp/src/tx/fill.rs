@@ -2,6 +2,7 @@
 //! (RFC 9260 §6.1, §6.10).
 
 use anabranch_transport::{Nanos, Probe, Trace};
+use anabranch_wire::chunk::Data;
 use anabranch_wire::{Encode, PacketBuilder, Tsn};
 
 use super::outstanding::{ChunkState, Outgoing};
@@ -23,6 +24,7 @@ impl Sender {
     ) -> usize {
         self.decay_if_idle(now, id, paths, trace);
         let flight_before = paths.get(id).flightsize;
+        let was_quiet = self.in_flight_for_window() == 0;
         let again = if self.outstanding.first_marked().is_some()
             && self.wants_to_send(now, paths) == Some(id)
         {
@@ -38,6 +40,9 @@ impl Sender {
             0
         };
         if again + new > 0 {
+            if self.profile.sack_immediately && self.wants_sack_at_once(now, was_quiet, paths) {
+                packet.set_flags(self.last_data_at, Data::IMMEDIATE);
+            }
             self.in_use.record(now, trace);
             let entry = paths.get_mut(id);
             if entry.t3_deadline.is_none() {
@@ -77,9 +82,11 @@ impl Sender {
                 let Some(chunk) = self.outstanding.get(tsn) else {
                     break;
                 };
+                let at = packet.len();
                 if packet.push(&chunk.to_data(tsn)).is_err() {
                     break;
                 }
+                self.last_data_at = at;
                 self.retransmitted(now, tsn, id, paths);
                 trace.record(now, Probe::Retransmitted, id.0.into(), self.number(tsn));
                 count += 1;
@@ -128,6 +135,12 @@ impl Sender {
         if old.timed == Some(tsn) {
             old.timed = None; // Karn's rule
         }
+        if self.profile.retransmission_cancels_rtt {
+            for (_, entry) in paths.iter_mut() {
+                entry.timed = entry.timed.filter(|timed| timed.lt(tsn)); // RFC 9260 §6.3.1 C5
+            }
+        }
+        let old = paths.get_mut(from);
         let bound = old.earliest.unwrap_or(tsn);
         let was_earliest = if from == id {
             self.outstanding.earliest_on(from, bound) == Some(tsn)
@@ -267,6 +280,7 @@ impl Sender {
         };
         let data = chunk.to_data(tsn);
         debug_assert!(data.encoded_len() <= packet.room());
+        self.last_data_at = packet.len();
         let pushed = packet.push(&data);
         debug_assert!(pushed.is_ok(), "the room was asked for");
         self.outstanding.push(chunk);

@@ -71,7 +71,7 @@ impl Outgoing {
             unordered: self.fragment.unordered,
             beginning: self.fragment.beginning,
             ending: self.fragment.ending,
-            immediate: false,
+            immediate: self.fragment.immediate,
             user_data: &self.fragment.user_data,
         }
     }
@@ -227,6 +227,7 @@ mod tests {
             unordered: false,
             beginning: true,
             ending: true,
+            immediate: false,
             user_data,
         };
         Outgoing {

@@ -201,7 +201,8 @@ impl Sender {
         paths: &mut Paths,
         trace: &mut Trace,
     ) {
-        self.one_packet = self.profile.fast_retransmit_ignores_cwnd;
+        let waits = self.recovery_until.is_some() && self.profile.fast_retransmit_in_recovery_waits;
+        self.one_packet = self.profile.fast_retransmit_ignores_cwnd && !waits;
         self.judge_reported(now, paths, trace);
         match self.profile.fast_recovery {
             FastRecovery::None => self.cut_lost_paths(now, paths, trace),
@@ -312,19 +313,23 @@ impl Sender {
         let Some(earliest) = entry.earliest else {
             return T3Outcome::Nothing;
         };
-        self.judge_loss(now, id, LossCause::Timeout, paths, trace);
-        paths.switch_if_lossy(id);
+        let answered = self.probe.is_some_and(|probe| probe.answered);
+        // The peer keeps its window closed: that is no loss, and moves no window (RFC 9260 §6.1 A).
+        let is_loss = !(answered && self.profile.window_probe_waits);
+        if is_loss {
+            self.judge_loss(now, id, LossCause::Timeout, paths, trace);
+            paths.switch_if_lossy(id);
+        }
         let entry = paths.get_mut(id);
         let before = window(entry);
-        entry.cc.on_loss(
-            now,
-            LossCause::Timeout,
-            entry.flightsize + entry.marked_bytes,
-        );
+        if is_loss {
+            let flight = entry.flightsize + entry.marked_bytes;
+            entry.cc.on_loss(now, LossCause::Timeout, flight);
+        }
         entry.rto.back_off();
         self.statistics.timeouts += 1;
         entry.decay_at = None;
-        entry.one_packet_in_flight = true;
+        entry.one_packet_in_flight |= is_loss;
         if self.profile.loss_cancels_rtt {
             entry.timed = None;
         }
@@ -342,12 +347,32 @@ impl Sender {
         self.burst.restart(now);
         self.burst.carried = self.profile.max_burst_applies == MaxBurst::AfterFastRetransmit;
         self.trace_flight(now, id, paths.get(id), trace);
-        let answered = self.probe.is_some_and(|probe| probe.answered);
         if let Some(probe) = &mut self.probe {
             probe.answered = false;
         }
         T3Outcome::Marked {
             count_error: !answered,
+        }
+    }
+
+    /// The peer's window has opened after it dropped a probe: that is sent again now, not when its timeout, which has doubled
+    /// with every probe, is over. A probe not a round trip old may still be answered.
+    pub(super) fn repeat_probe(&mut self, now: Nanos, paths: &mut Paths) {
+        let Some(probe) = self.probe.filter(|_| self.profile.window_probe_waits) else {
+            return;
+        };
+        let Some(chunk) = self.outstanding.get(probe.tsn) else {
+            return;
+        };
+        let rwnd = self
+            .profile
+            .rwnd_counts
+            .bytes(chunk.fragment.user_data.len());
+        let srtt = paths.get(chunk.path).rto.srtt().unwrap_or(0);
+        let waits = chunk.state == ChunkState::InFlight && now >= chunk.sent_at + srtt;
+        if waits && self.a_rwnd >= self.rwnd_in_flight && rwnd <= self.a_rwnd {
+            self.probe = None;
+            self.mark(probe.tsn, false, paths);
         }
     }
 

@@ -29,12 +29,21 @@ pub(super) struct Fragment {
     pub unordered: bool,
     pub beginning: bool,
     pub ending: bool,
+    /// The user wants the end of the message acknowledged at once, and this is it.
+    pub immediate: bool,
     pub user_data: Bytes,
+}
+
+/// A message that waits, and whether its user wants it acknowledged at once.
+#[derive(Debug)]
+struct Queued {
+    message: Message,
+    immediate: bool,
 }
 
 #[derive(Debug, Default)]
 struct OutStream {
-    messages: VecDeque<Message>,
+    messages: VecDeque<Queued>,
     next_ssn: Ssn,
 }
 
@@ -44,6 +53,7 @@ struct Started {
     stream: u16,
     ssn: Ssn,
     message: Message,
+    immediate: bool,
     untouched: bool,
 }
 
@@ -52,7 +62,7 @@ struct Started {
 pub(super) struct SendQueue {
     streams: StreamTable<OutStream>,
     /// Messages that get a stream when they are begun.
-    spread: VecDeque<Message>,
+    spread: VecDeque<Queued>,
     scheduler: Scheduler,
     started: Option<Started>,
     bytes: usize,
@@ -78,8 +88,8 @@ impl SendQueue {
         self.bytes == 0
     }
 
-    /// Queues a message, for a stream or for any.
-    pub fn push(&mut self, turn: Turn, message: Message) {
+    /// Queues a message, for a stream or for any; `immediate`: the SACK of its end shall not be delayed.
+    pub fn push(&mut self, turn: Turn, message: Message, immediate: bool) {
         debug_assert!(
             !message.payload.is_empty(),
             "an empty message has no place on the wire"
@@ -89,7 +99,7 @@ impl SendQueue {
             Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
             Turn::Spread => &mut self.spread,
         };
-        queue.push_back(message);
+        queue.push_back(Queued { message, immediate });
         self.scheduler.queued(turn, queue.len());
     }
 
@@ -98,7 +108,7 @@ impl SendQueue {
         let mut forgotten = 0;
         for stream in self.scheduler.forget_from(streams) {
             for message in self.streams.entry(stream).messages.drain(..) {
-                self.bytes -= message.payload.len();
+                self.bytes -= message.message.payload.len();
                 forgotten += 1;
             }
         }
@@ -109,9 +119,12 @@ impl SendQueue {
     pub fn next_len(&self, most: usize) -> usize {
         let next = match &self.started {
             Some(started) => Some(&started.message),
-            None => self.scheduler.pick().and_then(|turn| match turn {
-                Turn::Stream(stream) => self.streams.get(stream)?.messages.front(),
-                Turn::Spread => self.spread.front(),
+            None => self.scheduler.pick().and_then(|turn| {
+                let next = match turn {
+                    Turn::Stream(stream) => self.streams.get(stream)?.messages.front(),
+                    Turn::Spread => self.spread.front(),
+                };
+                next.map(|queued| &queued.message)
             }),
         };
         next.map_or(0, |message| message.payload.len().min(most))
@@ -127,13 +140,15 @@ impl SendQueue {
             .payload
             .split_to(started.message.payload.len().min(most));
         self.bytes -= user_data.len();
+        let ending = started.message.payload.is_empty();
         let fragment = Fragment {
             stream: started.stream,
             ssn: started.ssn,
             ppid: started.message.ppid,
             unordered: started.message.unordered,
             beginning: std::mem::take(&mut started.untouched),
-            ending: started.message.payload.is_empty(),
+            ending,
+            immediate: ending && started.immediate,
             user_data,
         };
         if fragment.ending {
@@ -154,7 +169,7 @@ impl SendQueue {
             Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
             Turn::Spread => &mut self.spread,
         };
-        let Some(message) = queue.pop_front() else {
+        let Some(Queued { message, immediate }) = queue.pop_front() else {
             return;
         };
         self.scheduler.served(turn, queue.len());
@@ -171,6 +186,7 @@ impl SendQueue {
             stream,
             ssn,
             message,
+            immediate,
             untouched: true,
         });
     }
@@ -200,7 +216,7 @@ mod tests {
     ) -> Vec<(u16, u16, usize, bool, bool)> {
         let mut queue = SendQueue::new(kind);
         for (stream, length) in sends {
-            queue.push(Turn::Stream(*stream), message(*length));
+            queue.push(Turn::Stream(*stream), message(*length), false);
         }
         let mut popped = Vec::new();
         while !queue.is_empty() {
@@ -266,7 +282,7 @@ mod tests {
         for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
             let mut queue = SendQueue::new(kind);
             for stream in [1, 7, 2, 7, 9, 1] {
-                queue.push(Turn::Stream(stream), message(10));
+                queue.push(Turn::Stream(stream), message(10), false);
             }
             assert_eq!(queue.forget_streams_from(7), 3);
             assert_eq!(queue.bytes(), 30);
@@ -287,6 +303,7 @@ mod tests {
                     unordered: turn == 3,
                     ..message(1)
                 },
+                false,
             );
             let chunk = queue.pop(10, none).expect("queued");
             let ordered_before = if turn > 3 { turn - 1 } else { turn };
@@ -299,9 +316,9 @@ mod tests {
     fn a_message_without_a_stream_gets_one_when_it_is_begun() {
         let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
         for length in [250, 40, 50] {
-            queue.push(Turn::Spread, message(length));
+            queue.push(Turn::Spread, message(length), false);
         }
-        queue.push(Turn::Stream(2), message(60));
+        queue.push(Turn::Stream(2), message(60), false);
         let mut turn = 0;
         let mut any = || {
             turn += 1;

@@ -309,6 +309,18 @@ fn fast_recovery_holds_cwnd_until_the_exit_point_and_partial_advances_report_hol
     let mut profile = Profile::rfc9260();
     profile.initial_cwnd = crate::profile::InitialCwnd::Units(20);
     profile.max_burst_applies = MaxBurst::Off;
+    let mut grown = Rig::new(&config(profile.clone()), 1);
+    grown.offer(100, MESSAGE);
+    grown.drain();
+    for highest in 1..=3 {
+        grown.sack_and_drain(0, &[(1, highest)]);
+    }
+    // Slow start goes on until fast recovery (§7.2.1): 23 segments when it begins, halved; four more went.
+    assert_eq!(
+        (grown.cwnd(), grown.sender.recovery_until),
+        (23 * SEGMENT / 2, Some(Tsn(24)))
+    );
+    profile.growth_needs_cumulative_advance = true;
     let mut rig = Rig::new(&config(profile), 1);
     rig.offer(100, MESSAGE);
     assert_eq!(rig.drain().len(), 20);
@@ -461,7 +473,12 @@ fn the_peer_s_window_closes_is_probed_and_opens() {
     rig.drain();
     let sent = rig.sent.len() as u32;
     rig.sack(sent, &[], 0);
+    assert_eq!(rig.drain(), [] as [u32; 0], "not before one RTO is over");
+    let rto = rig.paths.get(PathId(0)).rto.rto();
+    assert_eq!(rig.sender.next_deadline(&rig.paths), Some(rig.now + rto));
+    rig.now += rto;
     assert_eq!(rig.drain(), [sent], "one probe");
+    let cwnd = rig.cwnd();
     rig.now = rig
         .sender
         .next_deadline(&rig.paths)
@@ -476,13 +493,30 @@ fn the_peer_s_window_closes_is_probed_and_opens() {
         T3Outcome::Marked { count_error: false },
         "RFC 9260 §6.1 A"
     );
+    assert_eq!(rig.cwnd(), cwnd, "a closed window is no loss");
     assert_eq!(rig.drain(), [sent]);
-    rig.sack(sent + 1, &[], 2 * MESSAGE as u32);
-    assert_eq!(
-        rig.drain(),
-        [sent + 1, sent + 2],
-        "slow start from one segment after the timeout"
-    );
+    // The window opens, and the probe was not taken: it goes again at once, and new data with it.
+    rig.now += SECOND;
+    rig.sack(sent, &[], 2 * MESSAGE as u32);
+    assert_eq!(rig.drain(), [sent, sent + 1]);
+    rig.sack(sent + 2, &[], 2 * MESSAGE as u32);
+    assert_eq!(rig.drain(), [sent + 2, sent + 3]);
+}
+
+/// By RFC 2960 one chunk goes whatever the window is, at once, and its timeout is a loss.
+#[test]
+fn a_closed_window_is_probed_at_once_in_rfc_2960() {
+    let mut rig = Rig::new(&config(Profile::rfc2960()), 1);
+    rig.offer(10, MESSAGE);
+    rig.drain();
+    let sent = rig.sent.len() as u32;
+    rig.sack(sent, &[], 0);
+    assert_eq!(rig.drain(), [sent], "one probe");
+    rig.now = rig.sender.next_deadline(&rig.paths).expect("T3");
+    rig.sack(sent, &[], 0);
+    rig.sender
+        .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace);
+    assert_eq!(rig.cwnd(), SEGMENT);
 }
 
 #[test]
@@ -702,4 +736,57 @@ fn idle_time_shrinks_the_window() {
     rig.offer(1, MESSAGE);
     rig.drain();
     assert_eq!(rig.cwnd(), 4 * SEGMENT);
+}
+
+/// RFC 9260 §7.2.4 (3): one packet goes whatever cwnd is when fast recovery begins; what is found lost in it waits for cwnd.
+/// By RFC 4960 each SACK that finds something lost lets one go.
+#[test]
+fn losses_found_in_fast_recovery_wait_for_cwnd() {
+    let sent_again = |waits: bool| {
+        let mut profile = Profile::rfc9260();
+        profile.fast_retransmit_in_recovery_waits = waits;
+        profile.growth_needs_cumulative_advance = true;
+        profile.initial_cwnd = crate::profile::InitialCwnd::Units(40);
+        profile.max_burst_applies = MaxBurst::Off;
+        let mut rig = Rig::new(&config(profile), 1);
+        rig.offer(40, MESSAGE);
+        rig.drain();
+        // 0 is lost, and 5: 40 are sent, cwnd falls to 20, and the flight is far above it.
+        for highest in 1..=4 {
+            rig.sack_and_drain(0, &[(1, highest)]);
+        }
+        for highest in 6..=8 {
+            rig.sack_and_drain(0, &[(1, 4), (6, highest)]);
+        }
+        assert!(rig.flight() > rig.cwnd(), "{}", rig.flight() / SEGMENT);
+        let again = |number: u32| rig.sent.iter().filter(|sent| sent.0 == number).count() - 1;
+        (again(0), again(5))
+    };
+    assert_eq!(sent_again(true), (1, 0));
+    assert_eq!(sent_again(false), (1, 1));
+}
+
+/// RFC 9260 §6.3.1 C5: the acknowledgement of a TSN says nothing of the round trip once an earlier one was sent again.
+#[test]
+fn a_retransmission_cancels_the_measurement_of_later_tsns() {
+    for cancels in [true, false] {
+        let mut profile = Profile::rfc9260();
+        profile.retransmission_cancels_rtt = cancels;
+        profile.loss_cancels_rtt = false;
+        let mut rig = Rig::new(&config(profile), 1);
+        rig.offer(4, MESSAGE);
+        rig.drain();
+        // The first is acknowledged, which measures; the next new one is timed, and 1 before it sent again.
+        rig.sack(1, &[], 65536);
+        rig.offer(2, MESSAGE);
+        rig.now += 1;
+        rig.drain();
+        let timed = |rig: &Rig| rig.paths.get(PathId(0)).timed;
+        assert_eq!(timed(&rig), Some(Tsn(5)));
+        for blocks in [&[(2, 2)][..], &[(2, 3)], &[(2, 3), (5, 5)]] {
+            rig.sack_and_drain(1, blocks);
+        }
+        assert_eq!(rig.sent.iter().filter(|sent| sent.0 == 1).count(), 2);
+        assert_eq!(timed(&rig).is_none(), cancels);
+    }
 }

@@ -39,6 +39,9 @@ pub struct Data<B = Bytes> {
 }
 
 impl Data {
+    /// The I bit among the chunk's flags: the receiver shall not delay the SACK.
+    pub const IMMEDIATE: u8 = IMMEDIATE;
+
     /// Length of the chunk before its user data, bytes.
     pub const HEADER: usize = 16;
 

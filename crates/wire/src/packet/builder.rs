@@ -71,6 +71,15 @@ impl<'a> PacketBuilder<'a> {
         Ok(())
     }
 
+    /// Sets flags of a chunk that is in the packet already: the one that began at `at`, as [`PacketBuilder::len`] was before
+    /// it was pushed. Nothing happens where no chunk can begin.
+    #[inline]
+    pub fn set_flags(&mut self, at: usize, flags: u8) {
+        if let Some(byte) = self.out.get_mut(self.start + at + 1) {
+            *byte |= flags;
+        }
+    }
+
     /// Ends the packet and returns its length in bytes. With `checksum` the CRC32c is filled in (RFC 9260 §6.8),
     /// otherwise the field stays 0.
     #[inline]

@@ -1,0 +1,558 @@
+//! Clauses of RFC 9260 and RFC 7829 that no other test holds, one test each; `docs/CONFORMANCE.md` is the table.
+
+mod common;
+
+use anabranch_sctp::{AssociationId, CloseReason, Config, Event, PathId, PathState, StateName};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_transport::{Nanos, Path};
+use anabranch_wire::chunk::Chunk;
+use common::*;
+use std::net::IpAddr;
+
+fn homes(host: usize, config: &Config) -> Config {
+    Config {
+        addresses: vec![address(host, 0), address(host, 1)],
+        ..config.clone()
+    }
+}
+
+fn two_homes(config: &Config) -> World {
+    World::with_configs(homes(A, config), homes(Z, config))
+}
+
+fn network(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(address) => address.octets()[2],
+        IpAddr::V6(_) => 1,
+    }
+}
+
+/// Drops all that goes over `dead`.
+fn dies(dead: u8) -> Box<dyn FnMut(&Shot) -> Fate> {
+    Box::new(move |shot| {
+        if network(shot.path.remote) == dead {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    })
+}
+
+/// The networks over which packets of `from` with that chunk went.
+fn networks_of(world: &World, from: usize, chunk: &str) -> Vec<u8> {
+    let has = |shot: &&Shot| shot.from == from && shot.chunks.split(", ").any(|it| it == chunk);
+    let network_of = |shot: &Shot| network(shot.path.remote);
+    world.shots.iter().filter(has).map(network_of).collect()
+}
+
+/// A calls Z at both of its addresses.
+fn both_up(world: &mut World) -> (AssociationId, AssociationId) {
+    let remote = [address(Z, 0), address(Z, 1)];
+    let now = world.now;
+    let a = world.endpoints[A].connect(now, &remote, PORT_Z).unwrap();
+    world.drain(A);
+    world.run_for(5 * SECOND);
+    let z = world.only_association(Z);
+    assert_eq!(world.state(A, a), StateName::Established);
+    world.forget();
+    (a, z)
+}
+
+fn path_of(world: &World, host: usize, id: AssociationId, path: u8) -> (PathState, u32) {
+    let association = world.endpoints[host].association(id).expect("known");
+    let entry = association.paths().get(PathId(path));
+    (entry.state, entry.error_count)
+}
+
+/// RFC 9260 §8.5.1 A: a packet with tag 0 that is no INIT is thrown away in silence, also out of the blue.
+#[test]
+fn tag_zero_draws_no_answer() {
+    let mut world = World::new(Config::default());
+    for chunks in [
+        &[0, 3, 0, 17, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0][..],
+        &[8, 0, 0, 4],
+        &[0x40, 0, 0, 4],
+    ] {
+        world.inject(Z, raw_packet(A, 0, chunks));
+    }
+    let answers =
+        networks_of(&world, Z, "ABORT").len() + networks_of(&world, Z, "SHUTDOWN COMPLETE").len();
+    assert_eq!(answers, 0, "{:#?}", world.story);
+    assert_eq!(
+        world.endpoints[Z]
+            .discards()
+            .of(anabranch_sctp::Discard::ZeroTag),
+        3
+    );
+}
+
+/// RFC 9260 §5.4: an INIT ACK from an address that nobody gave draws no bare COOKIE ECHO to that address.
+#[test]
+fn a_cookie_echo_goes_to_no_unconfirmed_address() {
+    let mut world = two_homes(&Config::default());
+    world.fate = lose("INIT ACK", 1);
+    let a = world.connect();
+    world.run_for(100 * MILLISECOND);
+    let ack = world.shot(Z, "INIT ACK");
+    world.inject_from(A, Path::new(address(A, 0), address(Z, 1)), ack);
+    assert_eq!(
+        networks_of(&world, A, "COOKIE ECHO"),
+        [0],
+        "{:#?}",
+        world.story
+    );
+    world.run_for(SECOND);
+    assert_eq!(world.state(A, a), StateName::Established);
+}
+
+/// RFC 9260 §5.1: until the COOKIE ACK came nothing but the COOKIE ECHO goes out (and answers to HEARTBEATs, §8.3).
+#[test]
+fn a_cookie_echo_is_followed_by_no_other_packet() {
+    let (mut world, tag) = in_state(StateName::CookieEchoed);
+    world.narrate = true;
+    world.forget();
+    let unknown = raw_packet(Z, tag, &[0xC0, 0, 0, 8, 1, 2, 3, 4]);
+    world.inject(A, unknown);
+    assert_eq!(
+        networks_of(&world, A, "ERROR").len(),
+        0,
+        "{:#?}",
+        world.story
+    );
+}
+
+/// RFC 9260 §5.2.1: in COOKIE-WAIT the INIT ACK goes only to an address that was called, also where the INIT came from
+/// another one of the peer's.
+#[test]
+fn an_init_ack_in_cookie_wait_goes_only_where_the_user_called() {
+    let mut world = two_homes(&Config::default());
+    world.fate = lose("INIT", 99);
+    world.connect();
+    let now = world.now;
+    let back = world.endpoints[Z].connect(now, &[address(A, 0)], PORT_A);
+    assert!(back.is_ok());
+    world.drain(Z);
+    let init = world.shot(Z, "INIT");
+    world.inject_from(A, Path::new(address(A, 0), address(Z, 1)), init);
+    assert_eq!(
+        networks_of(&world, A, "INIT ACK"),
+        [0],
+        "{:#?}",
+        world.story
+    );
+    let own = |shot: &Shot| match chunks_of(&shot.bytes).remove(0) {
+        Chunk::Init(init) => Some(init.initiate_tag),
+        Chunk::InitAck(ack) => Some(ack.initiate_tag),
+        _ => None,
+    };
+    let tags: Vec<_> = world
+        .shots
+        .iter()
+        .filter(|shot| shot.from == A)
+        .map(own)
+        .collect();
+    assert_eq!(tags.len(), 2);
+    assert_eq!(tags[0], tags[1], "the same parameters as its INIT");
+}
+
+/// RFC 9260 §5.4: an address that never answered is not verified by having been given up: nothing but HEARTBEATs goes
+/// there, whatever comes from it and whatever the user wishes.
+#[test]
+fn an_address_that_failed_before_it_was_verified_gets_nothing() {
+    let mut world = two_homes(&Config::default());
+    world.fate = dies(1);
+    let a = world.connect();
+    world.run_for(100 * SECOND);
+    let z = world.only_association(Z);
+    assert_eq!(path_of(&world, Z, z, 1).0, PathState::Inactive);
+    world.forget();
+    world.fate = Box::new(|shot| match network(shot.path.remote) {
+        0 if shot.chunks.contains("DATA") && shot.from == A => Fate::Drop,
+        1 => Fate::Drop,
+        _ => Fate::Deliver,
+    });
+    world.send(A, a, 0, "over the other way");
+    let stray = world.shot(A, "DATA");
+    for _ in 0..3 {
+        world.inject_from(Z, Path::new(address(Z, 1), address(A, 1)), stray.clone());
+    }
+    let tag = header_of(&stray).verification_tag;
+    let unknown = raw_packet(A, tag, &[0xC0, 0, 0, 8, 1, 2, 3, 4]);
+    world.inject_from(Z, Path::new(address(Z, 1), address(A, 1)), unknown);
+    assert!(!networks_of(&world, Z, "SACK").is_empty());
+    assert!(
+        !networks_of(&world, Z, "SACK").contains(&1),
+        "{:#?}",
+        world.story
+    );
+    assert_eq!(networks_of(&world, Z, "ERROR"), [0], "{:#?}", world.story);
+    // Nor does it get data as the primary; that goes over the path that is verified.
+    let now = world.now;
+    let association = world.endpoints[Z].association_mut(z).unwrap();
+    assert!(association.set_primary(now, address(A, 1)));
+    world.send(Z, z, 0, "to the primary");
+    assert_eq!(networks_of(&world, Z, "DATA"), [0], "{:#?}", world.story);
+}
+
+/// RFC 9260 §5.4, §6.4: a primary that is not verified yet does not hold data up while another path is.
+#[test]
+fn an_unverified_primary_does_not_stall_data() {
+    let mut world = two_homes(&Config::default());
+    world.fate = dies(1);
+    world.connect();
+    world.run_for(SECOND);
+    let z = world.only_association(Z);
+    assert_eq!(path_of(&world, Z, z, 1).0, PathState::Unconfirmed);
+    let now = world.now;
+    let association = world.endpoints[Z].association_mut(z).unwrap();
+    assert!(association.set_primary(now, address(A, 1)));
+    world.forget();
+    world.send(Z, z, 0, "now");
+    assert_eq!(networks_of(&world, Z, "DATA"), [0], "{:#?}", world.story);
+}
+
+/// RFC 9260 §8.3: the error counter of a path that is inactive rises no further.
+#[test]
+fn an_inactive_path_counts_no_more_errors() {
+    let mut world = two_homes(&Config::default());
+    let (a, _) = both_up(&mut world);
+    world.fate = dies(1);
+    world.run_for(2_000 * SECOND);
+    assert_eq!(path_of(&world, A, a, 1), (PathState::Inactive, 6));
+    assert!(
+        networks_of(&world, A, "HEARTBEAT")
+            .iter()
+            .filter(|&&it| it == 1)
+            .count()
+            > 15
+    );
+}
+
+fn potentially_failed() -> Config {
+    let mut config = Config::default();
+    config.profile.potentially_failed = true;
+    config
+}
+
+/// RFC 7829 §3.2 (5): where path heartbeats are off, a potentially failed path gets none either.
+#[test]
+fn a_potentially_failed_path_gets_no_heartbeat_where_they_are_off() {
+    let mut world = two_homes(&Config {
+        hb_interval: None,
+        ..potentially_failed()
+    });
+    let (a, _) = both_up(&mut world);
+    world.fate = dies(0);
+    world.send(A, a, 0, "lost on its way");
+    world.run_for(10 * SECOND);
+    assert_eq!(path_of(&world, A, a, 0), (PathState::PotentiallyFailed, 1));
+    assert_eq!(
+        networks_of(&world, A, "HEARTBEAT"),
+        [0; 0],
+        "{:#?}",
+        world.story
+    );
+}
+
+/// RFC 7829 §3.2 (10), with the switch: what was sent to one address only, and is acknowledged after a timeout that was none, makes the path
+/// active again.
+#[test]
+fn an_answer_after_a_spurious_timeout_makes_the_path_active() {
+    let mut config = potentially_failed();
+    config.profile.answer_after_timeout_clears_errors = true;
+    let mut world = two_homes(&config);
+    let (a, _) = both_up(&mut world);
+    for _ in 0..40 {
+        world.send(A, a, 0, vec![7; 1_400]);
+    }
+    world.run_for(400 * MILLISECOND);
+    world.forget();
+    // More than the other path's first window lets through again.
+    let mut sacks = 0;
+    world.fate = Box::new(move |shot| match shot.from {
+        Z if shot.chunks == "SACK" => {
+            sacks += 1;
+            if sacks == 3 {
+                Fate::Late(1_200 * MILLISECOND)
+            } else {
+                Fate::Drop
+            }
+        }
+        Z => Fate::Drop,
+        _ => Fate::Deliver,
+    });
+    for _ in 0..12 {
+        world.send(A, a, 0, vec![7; 1_400]);
+        world.run_for(MILLISECOND);
+    }
+    let changes = |world: &World| -> Vec<(u8, PathState)> {
+        let of = |event| match event {
+            Event::PathChanged { path, state, .. } => Some((path.0, state)),
+            _ => None,
+        };
+        world.told(A).into_iter().filter_map(of).collect()
+    };
+    world.run_for(1_140 * MILLISECOND);
+    assert_eq!(
+        changes(&world),
+        [(0, PathState::PotentiallyFailed)],
+        "{:#?}",
+        world.story
+    );
+    world.run_for(150 * MILLISECOND);
+    assert_eq!(
+        changes(&world),
+        [(0, PathState::PotentiallyFailed), (0, PathState::Active)],
+        "{:#?}",
+        world.story
+    );
+}
+
+/// RFC 7829 §4.1 (3): while all paths are inactive data goes to the one with the fewest errors.
+#[test]
+fn a_dormant_association_sends_to_the_path_with_the_fewest_errors() {
+    let mut world = two_homes(&Config {
+        path_max_retrans: 1,
+        association_max_retrans: 40,
+        rto_max: 2 * SECOND,
+        ..potentially_failed()
+    });
+    let (a, _) = both_up(&mut world);
+    world.fate = dies(0);
+    world.run_for(200 * SECOND);
+    assert_eq!(path_of(&world, A, a, 0).0, PathState::Inactive);
+    world.fate = Box::new(|_| Fate::Drop);
+    world.run_for(60 * SECOND);
+    let errors = [0, 1].map(|path| path_of(&world, A, a, path));
+    assert_eq!(
+        errors.map(|it| it.0),
+        [PathState::Inactive; 2],
+        "{errors:?}"
+    );
+    assert!(errors[0].1 > errors[1].1, "{errors:?}");
+    world.forget();
+    world.send(A, a, 0, "to the one that failed last");
+    assert_eq!(networks_of(&world, A, "DATA"), [1], "{:#?}", world.story);
+}
+
+/// RFC 7829 §5 (1): a primary is not given up before it has failed, whatever PSMR says.
+#[test]
+fn a_primary_is_not_given_up_before_it_fails() {
+    let mut world = two_homes(&Config {
+        primary_switch_max_retrans: Some(0),
+        ..Config::default()
+    });
+    let (a, _) = both_up(&mut world);
+    world.fate = dies(0);
+    world.send(A, a, 0, "lost on its way");
+    world.run_for(2 * SECOND);
+    assert_eq!(path_of(&world, A, a, 0), (PathState::Active, 1));
+    let association = world.endpoints[A].association(a).unwrap();
+    assert_eq!(association.paths().primary(), PathId(0));
+}
+
+/// RFC 9260 §6.2: no SACK waits for more than 500 ms.
+#[test]
+fn a_sack_waits_half_a_second_at_most() {
+    let mut world = World::new(Config {
+        sack_delay: 3 * SECOND,
+        ..Config::default()
+    });
+    let (a, _) = world.established();
+    world.send(A, a, 0, "the first is answered at once");
+    world.run_for(SECOND);
+    world.forget();
+    let sent = world.now;
+    world.send(A, a, 0, "and this one after a while");
+    world.run_for(600 * MILLISECOND);
+    let sack = world.shots.iter().find(|shot| shot.chunks == "SACK");
+    assert_eq!(sack.map(|shot| shot.at - sent), Some(510 * MILLISECOND));
+}
+
+/// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer's shows that it lives: the count of retransmissions begins anew.
+#[test]
+fn a_peer_that_still_sends_is_not_given_up_in_shutdown_sent() {
+    let impatient = Config {
+        association_max_retrans: 3,
+        path_max_retrans: 3,
+        rto_max: 10 * SECOND,
+        hb_interval: None,
+        ..Config::default()
+    };
+    let lively = Config {
+        hb_interval: Some(SECOND),
+        ..Config::default()
+    };
+    let mut world = World::with_configs(impatient, lively);
+    let (a, _) = world.established();
+    world.fate = Box::new(|shot| {
+        if shot.from == A && shot.chunks.contains("SHUTDOWN") {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    world.shutdown(A, a);
+    // T2-shutdown expires after 1, 3, 7, 15, 25 and 35 s.
+    world.run_for(40 * SECOND);
+    assert_eq!(world.state(A, a), StateName::ShutdownSent);
+    assert_eq!(networks_of(&world, A, "SHUTDOWN").len(), 7);
+}
+
+/// RFC 9260 §6.1 A: a closed window is probed after one RTO and then ever later, and cwnd is not cut for it.
+#[test]
+fn a_closed_window_is_probed_after_one_rto_and_costs_no_cwnd() {
+    let mut world = World::new(Config {
+        receive_buffer: 6_000,
+        ..Config::default()
+    });
+    let (a, z) = world.established();
+    for _ in 0..8 {
+        world.send(A, a, 0, vec![7; 1_000]);
+    }
+    // Z reads nothing; its window closes. What A still has waits.
+    let cwnd = |world: &World| {
+        world.endpoints[A]
+            .association(a)
+            .unwrap()
+            .paths()
+            .get(PathId(0))
+            .cc
+            .cwnd()
+    };
+    world.run_for(300 * MILLISECOND);
+    let closed = world
+        .shots
+        .iter()
+        .rev()
+        .find(|shot| shot.chunks == "SACK")
+        .expect("answered")
+        .at;
+    let before = cwnd(&world);
+    world.forget();
+    world.run_for(40 * SECOND);
+    let probes: Vec<Nanos> = world
+        .shots
+        .iter()
+        .filter(|shot| shot.from == A && shot.chunks == "DATA")
+        .map(|shot| (shot.at - closed) / MILLISECOND)
+        .collect();
+    assert_eq!(
+        probes,
+        [1_010, 2_010, 4_010, 8_010, 16_010, 32_010],
+        "{:#?}",
+        world.story
+    );
+    assert_eq!(cwnd(&world), before);
+    assert_eq!(path_of(&world, A, a, 0), (PathState::Active, 0));
+    assert_eq!(world.receive_all(Z, z).len(), 6);
+    world.run_for(SECOND);
+    assert_eq!(world.receive_all(Z, z).len(), 2);
+}
+
+/// The chunks of A's packets with DATA, and which of them carry the I bit.
+fn immediate_bits(world: &World) -> Vec<Vec<bool>> {
+    let bits = |shot: &Shot| -> Vec<bool> {
+        let of = |chunk| match chunk {
+            Chunk::Data(data) => Some(data.immediate),
+            _ => None,
+        };
+        chunks_of(&shot.bytes).into_iter().filter_map(of).collect()
+    };
+    let of_a = world.shots.iter().filter(|shot| shot.from == A);
+    of_a.map(bits).filter(|bits| !bits.is_empty()).collect()
+}
+
+fn message(payload: &'static [u8]) -> anabranch_sctp::Message {
+    anabranch_sctp::Message {
+        ppid: 0,
+        unordered: false,
+        payload: payload.into(),
+    }
+}
+
+/// RFC 9260 §6.1, §6.2: the last DATA before a shutdown asks for its SACK at once, and gets it: the shutdown takes two
+/// round trips, without the 200 ms of a delayed SACK.
+#[test]
+fn the_last_data_before_a_shutdown_is_answered_at_once() {
+    let closed_after = |config: Config| {
+        let mut world = World::new(config);
+        let (a, _) = world.established();
+        world.send(A, a, 0, "the first is answered at once anyway");
+        world.run_for(SECOND);
+        world.forget();
+        let begun = world.now;
+        let association = world.endpoints[A].association_mut(a).unwrap();
+        association.send(0, message(b"one")).unwrap();
+        association.send(0, message(b"two")).unwrap();
+        association.shutdown(begun).unwrap();
+        world.drain(A);
+        world.run_for(10 * SECOND);
+        assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
+        let complete = world
+            .shots
+            .iter()
+            .find(|shot| shot.chunks == "SHUTDOWN COMPLETE");
+        (complete.expect("closed").at - begun, immediate_bits(&world))
+    };
+    let (took, bits) = closed_after(Config::default());
+    assert_eq!(bits, [[false, true]]);
+    assert_eq!(took, 40 * MILLISECOND);
+    for name in ["ns2", "rfc2960", "rfc4960"] {
+        let profile = anabranch_sctp::Profile::by_name(name).unwrap();
+        let (took, bits) = closed_after(Config::new(profile));
+        assert_eq!(bits, [[false, false]], "{name}");
+        assert_eq!(took, 240 * MILLISECOND, "{name}");
+    }
+}
+
+/// RFC 9260 §6.1: the user asks for it, and it is on the last chunk of the message.
+#[test]
+fn the_user_asks_for_a_sack_at_once() {
+    let mut world = World::new(Config::default());
+    let (a, _) = world.established();
+    world.send(A, a, 0, "the first is answered at once anyway");
+    world.run_for(SECOND);
+    world.forget();
+    let association = world.endpoints[A].association_mut(a).unwrap();
+    let long = Box::leak(vec![7; 2_000].into_boxed_slice());
+    association.send(0, message(b"no hurry")).unwrap();
+    association.send_immediate(Some(0), message(long)).unwrap();
+    association
+        .send_immediate(None, message(b"and this"))
+        .unwrap();
+    association.send(0, message(b"no hurry")).unwrap();
+    world.drain(A);
+    let bits: Vec<bool> = immediate_bits(&world).concat();
+    // The message without a stream has its turn after the first.
+    assert_eq!(bits, [false, true, false, true, false]);
+}
+
+/// RFC 9260 §6.1: after a timeout one packet fills the window; it asks for its SACK, and the rest goes after a round trip.
+#[test]
+fn data_that_fills_the_window_alone_is_answered_at_once() {
+    let mut world = World::new(Config::default());
+    let (a, _) = world.established();
+    let from = world.now;
+    world.fate = Box::new(move |shot| {
+        if shot.at < from + 500 * MILLISECOND {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    for _ in 0..6 {
+        world.send(A, a, 0, vec![7; 1_400]);
+    }
+    world.run_for(900 * MILLISECOND);
+    world.forget();
+    world.run_for(130 * MILLISECOND);
+    assert_eq!(
+        immediate_bits(&world)[0],
+        [true],
+        "the packet of the timeout"
+    );
+    let sacks = networks_of(&world, Z, "SACK").len();
+    assert!(sacks >= 1, "{:#?}", world.story);
+    assert!(immediate_bits(&world).len() >= 2, "{:#?}", world.story);
+}
