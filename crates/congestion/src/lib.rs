@@ -139,6 +139,11 @@ pub trait CongestionControl: Debug + Send {
         0
     }
 
+    /// What a loss now would be put down to, if the algorithm tells losses apart: `Some(None)` where it cannot yet.
+    fn loss_verdict(&self) -> Option<Option<rsctp::Verdict>> {
+        None
+    }
+
     /// Name in specs and reports.
     fn name(&self) -> &'static str;
 }

@@ -18,6 +18,15 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// The value that the probe `loss_verdict` records; no verdict is 0.
+    pub fn code(verdict: Option<Self>) -> f64 {
+        match verdict {
+            None => 0.0,
+            Some(Verdict::Congestion) => 1.0,
+            Some(Verdict::Wireless) => 2.0,
+        }
+    }
+
     /// Compares the sending rate `cwnd / srtt` with the bandwidth the receiver reported, bytes and bytes per second.
     /// `None` while either is unknown.
     pub fn of(cwnd: f64, srtt: Option<Nanos>, bandwidth: Option<f64>) -> Option<Self> {
@@ -123,6 +132,10 @@ impl<Base: Adjustable> Rsctp<Base> {
         }
     }
 
+    fn judge(&self) -> Option<Verdict> {
+        Verdict::of(self.base.cwnd_exact(), self.srtt, self.bandwidth)
+    }
+
     /// `estimate x RTT`, bytes.
     fn carried(&self) -> Option<f64> {
         Some(self.bandwidth? * time::seconds(self.srtt?))
@@ -183,7 +196,7 @@ impl<Base: Adjustable> CongestionControl for Rsctp<Base> {
 
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
         self.lost_since_report = true;
-        match Verdict::of(self.base.cwnd_exact(), self.srtt, self.bandwidth) {
+        match self.judge() {
             Some(Verdict::Wireless) => self.decrease_for_wireless(),
             Some(Verdict::Congestion) | None => {
                 self.decrease_for_congestion(now, cause, flightsize)
@@ -194,8 +207,7 @@ impl<Base: Adjustable> CongestionControl for Rsctp<Base> {
     fn on_heartbeat_lost(&mut self, _: Nanos) {
         self.lost_since_report = true;
         // Fig. 3-7 has no branch for it under congestion.
-        let verdict = Verdict::of(self.base.cwnd_exact(), self.srtt, self.bandwidth);
-        if verdict == Some(Verdict::Wireless) {
+        if self.judge() == Some(Verdict::Wireless) {
             self.decrease_for_wireless();
         }
     }
@@ -242,6 +254,10 @@ impl<Base: Adjustable> CongestionControl for Rsctp<Base> {
 
     fn partial_bytes_acked(&self) -> u64 {
         self.base.partial_bytes_acked()
+    }
+
+    fn loss_verdict(&self) -> Option<Option<Verdict>> {
+        Some(self.judge())
     }
 
     fn name(&self) -> &'static str {

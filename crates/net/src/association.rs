@@ -64,7 +64,8 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        self.send_on(Some(stream), bytes.into(), options).await
+        self.send_on(Some(stream), bytes.into(), options, false)
+            .await
     }
 
     /// As [`Association::send`], on whichever of the streams in use has its turn; how many are in use is the business of
@@ -77,7 +78,22 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        self.send_on(None, bytes.into(), options).await
+        self.send_on(None, bytes.into(), options, false).await
+    }
+
+    /// As [`Association::send`]; the peer is asked to acknowledge the message at once (the I bit, RFC 9260 §6.1), for which it
+    /// may else wait 200 ms.
+    ///
+    /// # Errors
+    /// As [`Association::send`].
+    pub async fn send_immediate(
+        &self,
+        stream: u16,
+        bytes: impl Into<Bytes>,
+        options: SendOptions,
+    ) -> Result<(), SendError> {
+        self.send_on(Some(stream), bytes.into(), options, true)
+            .await
     }
 
     async fn send_on(
@@ -85,8 +101,9 @@ impl Association {
         stream: Option<u16>,
         bytes: Bytes,
         options: SendOptions,
+        immediate: bool,
     ) -> Result<(), SendError> {
-        let mut bytes = match self.try_send_on(stream, bytes, options) {
+        let mut bytes = match self.try_send_on(stream, bytes, options, immediate) {
             Err(TrySendError::Full(bytes)) => bytes,
             Err(TrySendError::Error(error)) => return Err(error),
             Ok(()) => return Ok(()),
@@ -95,7 +112,7 @@ impl Association {
             let notified = self.signals.writable.notified();
             tokio::pin!(notified);
             notified.as_mut().enable();
-            bytes = match self.try_send_on(stream, bytes, options) {
+            bytes = match self.try_send_on(stream, bytes, options, immediate) {
                 Err(TrySendError::Full(bytes)) => bytes,
                 Err(TrySendError::Error(error)) => return Err(error),
                 Ok(()) => return Ok(()),
@@ -114,7 +131,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), TrySendError> {
-        self.try_send_on(Some(stream), bytes.into(), options)
+        self.try_send_on(Some(stream), bytes.into(), options, false)
     }
 
     fn try_send_on(
@@ -122,6 +139,7 @@ impl Association {
         stream: Option<u16>,
         bytes: Bytes,
         options: SendOptions,
+        immediate: bool,
     ) -> Result<(), TrySendError> {
         let (size, most) = (bytes.len(), self.shared.max_message_size);
         if size > most {
@@ -141,9 +159,10 @@ impl Association {
             unordered: options.unordered,
             payload: bytes.clone(),
         };
-        let queued = match stream {
-            Some(stream) => association.send(stream, message),
-            None => association.send_spread(message),
+        let queued = match (stream, immediate) {
+            (stream, true) => association.send_immediate(stream, message),
+            (Some(stream), false) => association.send(stream, message),
+            (None, false) => association.send_spread(message),
         };
         match queued {
             Ok(()) => {

@@ -164,6 +164,14 @@ impl Config {
                 "found 0 streams; an association has at least one each way".to_owned(),
             );
         }
+        let least = self.sctp.least_primary_switch();
+        if let Some(found) = self.sctp.primary_switch_max_retrans
+            && found < least
+        {
+            return complain(format!(
+                "found primary_switch_max_retrans {found}; it is at least {least}, the errors after which the primary counts as failed (RFC 7829 §5)"
+            ));
+        }
         if self.backlog == 0 || self.max_message_size == 0 {
             return complain(
                 "found 0 for backlog or max_message_size; both are at least 1".to_owned(),

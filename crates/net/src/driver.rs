@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use anabranch_sctp::{AssociationId, CloseReason, Event, PathState};
+use anabranch_sctp::{AssociationId, CloseReason, Event, Icmp, PathState};
 use anabranch_transport::{Nanos, Path, Transport};
 use tokio::time::Sleep;
 
@@ -22,6 +22,10 @@ use crate::socket::Sockets;
 
 /// Rounds of receiving and sending before other tasks have their turn.
 const MOST_ROUNDS: usize = 16;
+/// ICMP messages taken in one round, and bytes of one that are looked at: routers quote 576 bytes (RFC 1812 §4.3.2.3), or of
+/// IPv6 what makes 1,280.
+const MOST_NEWS: usize = 32;
+const MOST_ICMP: usize = 1_500;
 
 /// Owns the sockets, and drives the protocol.
 pub(crate) struct Driver {
@@ -29,6 +33,9 @@ pub(crate) struct Driver {
     sockets: Sockets,
     inbox: Inbox,
     arrivals: VecDeque<Arrival>,
+    /// ICMP messages about packets from our SCTP port, and what each quotes.
+    news: Vec<(Icmp<'static>, Vec<u8>)>,
+    port: u16,
     outbox: Outbox,
     sleep: Pin<Box<Sleep>>,
     /// When `sleep` ends; `None`: nobody looks at it.
@@ -53,12 +60,19 @@ struct Round {
 }
 
 impl Driver {
-    pub fn new(shared: Arc<Shared>, sockets: Sockets, linger: std::time::Duration) -> Self {
+    pub fn new(
+        shared: Arc<Shared>,
+        sockets: Sockets,
+        port: u16,
+        linger: std::time::Duration,
+    ) -> Self {
         Self {
             shared,
             sockets,
             inbox: Inbox::new(),
             arrivals: VecDeque::new(),
+            news: Vec::new(),
+            port,
             outbox: Outbox::default(),
             sleep: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)),
             alarm: None,
@@ -89,12 +103,38 @@ impl Driver {
         came
     }
 
+    /// Receives ICMP messages, and keeps those about packets of this endpoint. Whether anything came.
+    fn receive_icmp(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut came = false;
+        let mut buffer = [0; MOST_ICMP];
+        for socket in self.sockets.icmp() {
+            for _ in 0..MOST_NEWS {
+                match socket.poll_receive(cx, &mut buffer) {
+                    Poll::Ready(Ok(message)) => {
+                        came = true;
+                        let message = message.filter(|it| it.is_about(self.port));
+                        self.news.extend(message.map(|it| {
+                            let quoted = it.quoted.to_vec();
+                            (Icmp { quoted: &[], ..it }, quoted)
+                        }));
+                    }
+                    Poll::Ready(Err(_)) | Poll::Pending => break,
+                }
+            }
+        }
+        came
+    }
+
     /// Everything that is done under the lock.
     fn run_protocol(&mut self, waker: &Waker) -> Round {
         let shared = Arc::clone(&self.shared);
         let mut guard = shared.lock();
         let state = &mut *guard;
         let now = shared.now();
+        for (icmp, quoted) in self.news.drain(..) {
+            let quoted = &quoted;
+            state.endpoint.handle_icmp(now, &Icmp { quoted, ..icmp });
+        }
         self.handle_arrivals(state, now);
         if state.endpoint.poll_timeout().is_some_and(|at| at <= now) {
             state.endpoint.handle_timeout(now);
@@ -345,7 +385,8 @@ impl Future for Driver {
                 return Poll::Pending;
             }
             // Only a socket that had nothing wakes this task when something comes.
-            let came = !this.arrivals.is_empty() || this.receive(cx);
+            let mut came = !this.arrivals.is_empty() || this.receive(cx);
+            came |= this.receive_icmp(cx);
             let round = this.run_protocol(cx.waker());
             let flushed = this
                 .outbox

@@ -94,7 +94,7 @@ impl Endpoint {
             config.carrier,
             config.max_message_size,
         ));
-        let driver = Driver::new(Arc::clone(&shared), sockets, config.linger);
+        let driver = Driver::new(Arc::clone(&shared), sockets, port, config.linger);
         runtime.spawn(driver);
         Ok(Self { shared, port })
     }

@@ -79,6 +79,9 @@ fn words(reason: &CloseReason) -> String {
                 .to_owned()
         }
         CloseReason::PeerUnreachable => "the peer cannot be reached any more".to_owned(),
+        CloseReason::ProtocolUnreachable => {
+            "nobody speaks SCTP at the peer's address any more".to_owned()
+        }
         CloseReason::ShutdownTimeout => "the shutdown took too long".to_owned(),
     }
 }

@@ -66,6 +66,14 @@ discards! {
     BadSack = "bad_sack",
     /// DATA that was received before, found no room, or names a stream that does not exist.
     Data = "data",
+    /// An ICMP message of a kind that means nothing to SCTP, or nothing now (RFC 9260 §10, ICMP1 to ICMP4).
+    IcmpIgnored = "icmp_ignored",
+    /// An ICMP message that quotes no SCTP packet, or too little of it.
+    IcmpQuote = "icmp_quote",
+    /// An ICMP message about a packet of no association here (ICMP5).
+    IcmpStranger = "icmp_stranger",
+    /// An ICMP message whose quoted packet has not the association's tag (ICMP6).
+    IcmpTag = "icmp_tag",
     /// An answer that found no room among those waiting to be sent.
     Overload = "overload",
 }

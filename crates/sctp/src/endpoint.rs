@@ -1,6 +1,7 @@
 //! An SCTP endpoint: one port, its addresses, and all associations of that port (RFC 9260 §1.2).
 
 mod cookie_echo;
+mod icmp;
 mod init;
 mod out_of_the_blue;
 mod table;

@@ -92,6 +92,9 @@ pub enum CloseReason {
     ReceiveBufferExhausted,
     /// Association.Max.Retrans was exceeded (RFC 9260 §8.1).
     PeerUnreachable,
+    /// An ICMP message said that nobody speaks SCTP at the peer's address, or nobody listens at its UDP port any more
+    /// (RFC 9260 §10, RFC 6951 §5.5).
+    ProtocolUnreachable,
     /// The shutdown took longer than T5-shutdown-guard (RFC 9260 §9.2).
     ShutdownTimeout,
 }

@@ -297,7 +297,7 @@ impl Association {
     /// A lost HEARTBEAT of the path that carries data, as `rsctp_heartbeat_loss` says.
     fn judge_lost_heartbeat(&mut self, now: Nanos, path: PathId) {
         if self.config.profile.rsctp_heartbeat_loss == HeartbeatLoss::Judged {
-            self.paths.switch_if_lossy(path);
+            self.paths.switch_if_lossy(now, path, &mut self.trace);
             self.tx
                 .on_heartbeat_lost(now, path, &mut self.paths, &mut self.trace);
         }

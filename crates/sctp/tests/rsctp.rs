@@ -626,3 +626,68 @@ fn a_collision_agrees_on_it() {
     transfer(&mut world, (a, z), &mut next, &mut got, 3);
     all_arrived(&mut world, z, &mut got, next);
 }
+
+/// Each loss that moves the window says what it is put down to, just before; and the window moves by that: half for
+/// congestion, by the square root for the radio.
+#[test]
+fn every_loss_tells_its_verdict_before_the_window_moves() {
+    let mut seen = [0; 3];
+    for (rate, one_of) in [(125_000, 40), (1_250_000, 100)] {
+        let mut world = world(config(|profile| profile.rsctp_path_switch = false));
+        let (a, z) = world.established();
+        let probes = [
+            Probe::LossVerdict,
+            Probe::Cwnd,
+            Probe::FastRetransmit,
+            Probe::Timeout,
+        ];
+        record(&mut world, a, &probes);
+        world.fate = links([rate, rate], move |number, _| number % one_of == one_of - 1);
+        let (mut next, mut got) = (0, Vec::new());
+        transfer(&mut world, (a, z), &mut next, &mut got, 20);
+        let association = world.endpoints[A].association_mut(a).expect("known");
+        let samples: Vec<Sample> = association.drain_trace().collect();
+        let mut cwnd = 4_404.0;
+        for (at, sample) in samples.iter().enumerate() {
+            match sample.probe {
+                Probe::Cwnd => cwnd = sample.value,
+                Probe::LossVerdict => {
+                    seen[sample.value as usize] += 1;
+                    let moved = samples[at + 1..]
+                        .first()
+                        .filter(|it| it.probe == Probe::Cwnd);
+                    let after = moved.map_or(cwnd, |it| it.value);
+                    let by_root = (cwnd / 1_468.0).sqrt() * 0.2 * 1_468.0;
+                    let fell = cwnd - after;
+                    match sample.value as u8 {
+                        2 => assert!(fell <= by_root + 1.0, "{cwnd} to {after}"),
+                        _ => assert!(
+                            after <= (cwnd / 2.0).max(4.0 * 1_468.0),
+                            "{cwnd} to {after}"
+                        ),
+                    }
+                }
+                _ => {}
+            }
+        }
+        let losses = |probe| samples.iter().filter(|it| it.probe == probe).count();
+        let verdicts = losses(Probe::LossVerdict);
+        assert!(verdicts > 3);
+        assert!(verdicts <= losses(Probe::FastRetransmit) + losses(Probe::Timeout));
+        all_arrived(&mut world, z, &mut got, next);
+    }
+    assert!(seen[1] > 0 && seen[2] > 0, "{seen:?}");
+}
+
+/// Plain SCTP has no opinion.
+#[test]
+fn without_rsctp_no_loss_has_a_verdict() {
+    let mut world = world(Config::default());
+    let (a, z) = world.established();
+    record(&mut world, a, &[Probe::LossVerdict]);
+    world.fate = links([125_000, 125_000], |number, _| number % 25 == 0);
+    let (mut next, mut got) = (0, Vec::new());
+    transfer(&mut world, (a, z), &mut next, &mut got, 5);
+    assert_eq!(recorded(&mut world, a, Probe::LossVerdict).len(), 0);
+    all_arrived(&mut world, z, &mut got, next);
+}

@@ -71,6 +71,9 @@ probes! {
     AvailableBandwidth = "available_bandwidth",
     /// Share of a path's chunks lost as its receiver reports it (RSCTP), 0 to 1; recorded with each report.
     ChunkLossRate = "chunk_loss_rate",
+    /// What a loss that moves a window is put down to (RSCTP): 1 congestion, 2 the radio, 0 undecided for want of a
+    /// measurement, which is answered as congestion. Recorded with each such loss, before the window moves.
+    LossVerdict = "loss_verdict",
     /// A HEARTBEAT or HEARTBEAT ACK sent: its bytes as an IP packet, or those of the chunk where it shared a packet.
     HeartbeatBytes = "heartbeat_bytes",
     /// New data takes another path from now on: the number of the path. The first path is 0, and is not recorded.

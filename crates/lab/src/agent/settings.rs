@@ -292,6 +292,19 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
     config.pf_max_retrans = pf_max_retrans.unwrap_or(config.pf_max_retrans);
     config.primary_switch_max_retrans =
         primary_switch_max_retrans.or(config.primary_switch_max_retrans);
+    let least = config.least_primary_switch();
+    if let Some(found) = config.primary_switch_max_retrans
+        && found < least
+    {
+        complain(
+            "primary_switch_max_retrans",
+            format!(
+                "found {found}; it is at least {least}, the errors after which the primary counts as failed (RFC 7829 §5)"
+            ),
+            "",
+            &[],
+        );
+    }
     config.association_max_retrans =
         association_max_retrans.unwrap_or(config.association_max_retrans);
     config

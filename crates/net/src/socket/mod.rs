@@ -1,5 +1,6 @@
 //! The sockets of an endpoint: UDP or raw, one for each local address.
 
+mod icmp;
 mod ip;
 
 use std::io::{self, IoSliceMut};
@@ -13,6 +14,7 @@ use tokio::net::UdpSocket;
 
 use crate::config::{Carrier, Config};
 use crate::error::BindError;
+pub(crate) use icmp::IcmpSocket;
 
 /// IP protocol number of SCTP.
 const SCTP: i32 = 132;
@@ -168,6 +170,8 @@ fn would_block<T>(result: &io::Result<T>) -> bool {
 #[derive(Debug)]
 pub(crate) struct Sockets {
     all: Vec<Socket>,
+    /// One for each family that raw IP uses.
+    icmp: Vec<IcmpSocket>,
 }
 
 impl Sockets {
@@ -210,7 +214,20 @@ impl Sockets {
             port = socket.port;
             all.push(socket);
         }
-        Ok(Self { all })
+        let mut icmp = Vec::new();
+        for v6 in [false, true] {
+            let used = all.iter().any(|socket| socket.local.is_ipv6() == v6);
+            if used && config.carrier == Carrier::Ip {
+                // ICMP is a hint, and is done without where the system does not grant it.
+                icmp.extend(IcmpSocket::open(v6).ok());
+            }
+        }
+        Ok(Self { all, icmp })
+    }
+
+    /// Where the network tells of packets of ours.
+    pub fn icmp(&self) -> impl Iterator<Item = &IcmpSocket> {
+        self.icmp.iter()
     }
 
     /// The sockets, in the order of the addresses.

@@ -12,7 +12,7 @@ use super::rto::RtoEstimator;
 use super::{SwitchRules, mtu};
 use crate::config::Config;
 use crate::heartbeat::Heartbeat;
-use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
+use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath, WindowUnit};
 
 /// Which of an association's paths; small and dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,6 +91,8 @@ pub struct PathEntry {
     pub(crate) earliest: Option<Tsn>,
     /// A timeout has been: one packet at a time until something is acknowledged (RFC 9260 §7.2.1).
     pub(crate) one_packet_in_flight: bool,
+    /// Further ICMP messages until then are about the error that one of them was counted as.
+    pub(crate) unreachable_until: Option<Nanos>,
     /// When idle time next shrinks cwnd.
     pub(crate) decay_at: Option<Nanos>,
 }
@@ -136,6 +138,7 @@ impl PathEntry {
             timed: None,
             earliest: None,
             one_packet_in_flight: false,
+            unreachable_until: None,
             decay_at: None,
         }
     }
@@ -292,6 +295,26 @@ impl Paths {
     /// (AMDCS less the chunk's header, RFC 9260 §6.9).
     pub fn max_user_data(&self) -> usize {
         self.max_user_data
+    }
+
+    /// Packets on `id` are `mtu` bytes at most from now on; `false` if they are already. Less than any network must carry is
+    /// taken as that.
+    pub(crate) fn lower_mtu(&mut self, id: PathId, mtu: usize, config: &Config) -> bool {
+        let entry = self.get_mut(id);
+        let remote = entry.path.remote;
+        let least = if remote.is_ipv6() { 1_280 } else { 576 };
+        let max_packet = mtu::max_packet(mtu.max(least), remote, config.encapsulation);
+        if max_packet >= entry.max_packet {
+            return false;
+        }
+        entry.max_packet = max_packet;
+        let (profile, most) = (&config.profile, entry.max_user_data());
+        entry.cc.on_mtu(match profile.window_unit {
+            WindowUnit::Mtu => mtu.max(least) as u64,
+            WindowUnit::Pmdcs => profile.cwnd_counts.bytes(most),
+        });
+        self.max_user_data = self.max_user_data.min(most);
+        true
     }
 
     /// The primary path (RFC 9260 §6.4).

@@ -2,6 +2,7 @@
 
 use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::rsctp::Verdict;
+use anabranch_transport::{Nanos, Probe, Trace};
 
 use super::{PathEntry, PathId, PathState, Paths};
 use crate::profile::Profile;
@@ -29,13 +30,26 @@ impl PathEntry {
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         Verdict::of(self.cc.cwnd_exact(), self.rto.srtt(), self.receiver.rate())
     }
+
+    /// Records what a loss here is put down to, before the window is cut: by the congestion control if it judges, and
+    /// otherwise as the rules for the primary path judge.
+    pub(crate) fn trace_verdict(&self, now: Nanos, id: PathId, speaks: bool, trace: &mut Trace) {
+        let verdict = match self.cc.loss_verdict() {
+            Some(verdict) => verdict,
+            None if speaks => self.verdict(),
+            None => return,
+        };
+        trace.record(now, Probe::LossVerdict, id.0.into(), Verdict::code(verdict));
+    }
 }
 
 impl Paths {
     /// A loss on `id`, before any window is cut. If the primary loses more than MPLR, another active path takes over:
     /// after a loss of congestion's one with more bandwidth, after one of the radio's any, the one with the most
     /// bandwidth first.
-    pub(crate) fn switch_if_lossy(&mut self, id: PathId) {
+    pub(crate) fn switch_if_lossy(&mut self, now: Nanos, id: PathId, trace: &mut Trace) {
+        self.get(id)
+            .trace_verdict(now, id, self.switch_rules.is_some(), trace);
         let Some(rules) = self.switch_rules else {
             return;
         };
@@ -111,7 +125,7 @@ mod tests {
 
     fn after_loss(change: impl Fn(&mut Profile), reports: [(f64, f64); 3]) -> u8 {
         let mut paths = paths(change, reports);
-        paths.switch_if_lossy(PathId(0));
+        paths.switch_if_lossy(0, PathId(0), &mut Trace::default());
         paths.primary().0
     }
 
@@ -139,13 +153,13 @@ mod tests {
     fn only_an_active_path_takes_over_and_only_the_primary_gives_up() {
         let reports = [(50_000.0, 0.2), (9.0, 0.9), (10.0, 0.9)];
         let mut paths = paths(|_| {}, reports);
-        paths.switch_if_lossy(PathId(1));
+        paths.switch_if_lossy(0, PathId(1), &mut Trace::default());
         assert_eq!(paths.primary(), PathId(0));
         paths.get_mut(PathId(2)).state = PathState::Unconfirmed;
-        paths.switch_if_lossy(PathId(0));
+        paths.switch_if_lossy(0, PathId(0), &mut Trace::default());
         assert_eq!(paths.primary(), PathId(1));
         paths.get_mut(PathId(0)).state = PathState::Inactive;
-        paths.switch_if_lossy(PathId(1));
+        paths.switch_if_lossy(0, PathId(1), &mut Trace::default());
         assert_eq!(paths.primary(), PathId(1), "nobody to take over");
     }
 }

@@ -266,7 +266,7 @@ impl Sender {
         if self.in_use.loss_events() == LossEvents::PerCut {
             self.judge_loss(now, id, LossCause::FastRetransmit, paths, trace);
         }
-        paths.switch_if_lossy(id);
+        paths.switch_if_lossy(now, id, trace);
         let entry = paths.get_mut(id);
         let before = window(entry);
         entry.cc.on_loss(
@@ -318,7 +318,7 @@ impl Sender {
         let is_loss = !(answered && self.profile.window_probe_waits);
         if is_loss {
             self.judge_loss(now, id, LossCause::Timeout, paths, trace);
-            paths.switch_if_lossy(id);
+            paths.switch_if_lossy(now, id, trace);
         }
         let entry = paths.get_mut(id);
         let before = window(entry);

@@ -1,0 +1,100 @@
+//! What the network says of packets of ours: ICMP, beside raw IP (RFC 9260 §10).
+//!
+//! Inside UDP the system tells a socket that was not connected of no ICMP error but by the error queue of `IP_RECVERR`, which
+//! takes calls that this crate does not make (`forbid(unsafe_code)`). A driver of one's own can hand messages to
+//! [`anabranch_sctp::Endpoint::handle_icmp`].
+
+use std::io;
+use std::task::{Context, Poll, ready};
+
+use anabranch_sctp::Icmp;
+use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+use tokio::io::ReadBuf;
+use tokio::net::UdpSocket;
+
+use super::ip;
+
+/// A socket that gets a copy of every ICMP message to this host.
+#[derive(Debug)]
+pub(crate) struct IcmpSocket {
+    /// A raw one: the calls are the same.
+    io: UdpSocket,
+    v6: bool,
+}
+
+impl IcmpSocket {
+    /// For one of the two families.
+    pub fn open(v6: bool) -> io::Result<Self> {
+        let (domain, protocol) = if v6 {
+            (Domain::IPV6, Protocol::ICMPV6)
+        } else {
+            (Domain::IPV4, Protocol::ICMPV4)
+        };
+        let socket = RawSocket::new(domain, Type::RAW, Some(protocol))?;
+        socket.set_nonblocking(true)?;
+        let io = UdpSocket::from_std(socket.into())?;
+        Ok(Self { io, v6 })
+    }
+
+    /// The next message into `buffer`, now or when one comes; `None`: what came is none.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn poll_receive<'b>(
+        &self,
+        cx: &mut Context<'_>,
+        buffer: &'b mut [u8],
+    ) -> Poll<io::Result<Option<Icmp<'b>>>> {
+        let mut read = ReadBuf::new(buffer);
+        ready!(self.io.poll_recv(cx, &mut read))?;
+        let length = read.filled().len();
+        Poll::Ready(Ok(message_within(self.v6, &buffer[..length])))
+    }
+}
+
+/// The message in what a raw socket gave. The system has checked ICMPv6, and nothing of ICMPv4.
+fn message_within(v6: bool, received: &[u8]) -> Option<Icmp<'_>> {
+    if v6 {
+        return Icmp::read(true, received);
+    }
+    let message = received.get(ip::payload_of_v4(received)?)?;
+    is_sound(message)
+        .then(|| Icmp::read(false, message))
+        .flatten()
+}
+
+/// Whether the checksum is right: all words, itself among them, add up to nothing in ones' complement (RFC 1071).
+fn is_sound(message: &[u8]) -> bool {
+    let word = |pair: &[u8]| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+    // At most 32,768 words of 16 bits: no sum overflows.
+    let sum: u32 = message.chunks(2).map(word).sum();
+    let folded = (sum & 0xFFFF) + (sum >> 16);
+    (folded & 0xFFFF) + (folded >> 16) == 0xFFFF
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Port unreachable about eight bytes, with the checksum computed by hand: 0303 + 0102 + 0304 + 0506 + 0708 = 1317.
+    const MESSAGE: [u8; 16] = [3, 3, 0xEC, 0xE8, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+
+    #[test]
+    fn a_message_is_taken_if_its_checksum_is_right() {
+        assert!(is_sound(&MESSAGE));
+        for byte in 0..MESSAGE.len() {
+            let mut bent = MESSAGE;
+            bent[byte] ^= 0x20;
+            assert!(!is_sound(&bent), "byte {byte}");
+        }
+        let mut packet = vec![0; 20];
+        packet[0] = 0x45;
+        packet[3] = 36;
+        packet.extend_from_slice(&MESSAGE);
+        let icmp = message_within(false, &packet).expect("sound");
+        assert_eq!((icmp.kind, icmp.code, icmp.quoted), (3, 3, &MESSAGE[8..]));
+        assert_eq!(message_within(false, &packet[..35]), None, "cut short");
+        assert!(message_within(true, &MESSAGE).is_some_and(|icmp| icmp.v6));
+        assert_eq!(message_within(true, &MESSAGE[..7]), None);
+    }
+}

@@ -1,0 +1,275 @@
+//! What an ICMP message says, and of which packet (RFC 9260 §10, RFC 6951 §5.5). What follows for the association that sent
+//! the packet is [`Endpoint::handle_icmp`](crate::Endpoint::handle_icmp)'s business.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anabranch_wire::chunk::kind;
+
+const SCTP: u8 = 132;
+const UDP: u8 = 17;
+/// IPv6 extension headers of a quoted packet that are walked; more than any honest packet of ours has.
+const MOST_EXTENSIONS: usize = 8;
+
+/// An ICMP message without its own IP header; its checksum is the driver's or the system's business.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Icmp<'a> {
+    /// ICMPv6 (RFC 4443), not ICMPv4 (RFC 792).
+    pub v6: bool,
+    /// Type.
+    pub kind: u8,
+    /// Code.
+    pub code: u8,
+    /// The MTU of the next hop, bytes, where the message is about one; else without meaning.
+    pub mtu: u32,
+    /// The packet that it answers, from its IP header on, as much of it as was quoted.
+    pub quoted: &'a [u8],
+}
+
+/// What a message means to SCTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// Nothing (§10 ICMP1, 2, 4).
+    Nothing,
+    /// Packets must be smaller: bytes of an IP packet (ICMP7).
+    TooBig(u32),
+    /// Nobody there speaks SCTP (ICMP8).
+    NoProtocol,
+    /// Nobody listens at the UDP port; without UDP it says nothing (ICMP3, RFC 6951 §5.5).
+    NoPort,
+    /// The address cannot be reached now (ICMP9).
+    Unreachable,
+}
+
+impl<'a> Icmp<'a> {
+    /// Reads the bytes of a message, from its type on; `None` if they are fewer than a header.
+    pub fn read(v6: bool, message: &'a [u8]) -> Option<Self> {
+        let (header, quoted) = message.split_first_chunk::<8>()?;
+        let mtu = if v6 {
+            u32::from_be_bytes([header[4], header[5], header[6], header[7]])
+        } else {
+            u16::from_be_bytes([header[6], header[7]]).into()
+        };
+        Some(Self {
+            v6,
+            kind: header[0],
+            code: header[1],
+            mtu,
+            quoted,
+        })
+    }
+
+    /// Whether it is about a packet from SCTP port `port`. A driver that gets all ICMP of its host keeps the rest to itself.
+    pub fn is_about(&self, port: u16) -> bool {
+        Quote::read(self.v6, self.quoted).is_some_and(|quote| quote.source_port == port)
+    }
+
+    pub(crate) fn meaning(&self) -> Meaning {
+        match (self.v6, self.kind, self.code) {
+            // A router that names no MTU is one from before RFC 1191.
+            (false, 3, 4) | (true, 2, _) if self.mtu == 0 => Meaning::Nothing,
+            (false, 3, 4) | (true, 2, _) => Meaning::TooBig(self.mtu),
+            (false, 3, 2) | (true, 4, 1) => Meaning::NoProtocol,
+            (false, 3, 3) | (true, 1, 4) => Meaning::NoPort,
+            (false, 3, _) | (true, 1, _) => Meaning::Unreachable,
+            _ => Meaning::Nothing,
+        }
+    }
+}
+
+/// The packet of ours that a message quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quote {
+    /// Where it was going.
+    pub(crate) remote: IpAddr,
+    /// The peer's UDP port; 0: it went right above IP.
+    pub(crate) udp_port: u16,
+    pub(crate) source_port: u16,
+    pub(crate) destination_port: u16,
+    pub(crate) verification_tag: u32,
+    /// Its Initiate Tag, if it is an INIT and so much of it is there.
+    pub(crate) initiate_tag: Option<u32>,
+}
+
+impl Quote {
+    /// Reads a quoted packet; `None` if it is no SCTP packet, not the first fragment of one, or cut before its verification
+    /// tag.
+    pub(crate) fn read(v6: bool, packet: &[u8]) -> Option<Self> {
+        let (remote, protocol, payload) = if v6 {
+            above_v6(packet)
+        } else {
+            above_v4(packet)
+        }?;
+        let (udp_port, sctp) = match protocol {
+            SCTP => (0, payload),
+            UDP => (be16(payload, 2)?, payload.get(8..)?),
+            _ => return None,
+        };
+        let is_init = sctp.get(12) == Some(&kind::INIT);
+        Some(Self {
+            remote,
+            udp_port,
+            source_port: be16(sctp, 0)?,
+            destination_port: be16(sctp, 2)?,
+            verification_tag: be32(sctp, 4)?,
+            initiate_tag: if is_init { be32(sctp, 16) } else { None },
+        })
+    }
+}
+
+/// Destination, protocol and payload of an IPv4 packet.
+fn above_v4(packet: &[u8]) -> Option<(IpAddr, u8, &[u8])> {
+    let header = usize::from(packet.first()? & 0x0F) * 4;
+    let is_first = be16(packet, 6)? & 0x1FFF == 0;
+    if packet[0] >> 4 != 4 || header < 20 || !is_first {
+        return None;
+    }
+    let remote = Ipv4Addr::from(be32(packet, 16)?);
+    Some((remote.into(), packet[9], packet.get(header..)?))
+}
+
+/// The same of an IPv6 packet, past its extension headers.
+fn above_v6(packet: &[u8]) -> Option<(IpAddr, u8, &[u8])> {
+    const HOP_BY_HOP: u8 = 0;
+    const ROUTING: u8 = 43;
+    const FRAGMENT: u8 = 44;
+    const DESTINATION: u8 = 60;
+    if packet.first()? >> 4 != 6 {
+        return None;
+    }
+    let remote: [u8; 16] = packet.get(24..40)?.try_into().ok()?;
+    let (mut next, mut rest) = (packet[6], packet.get(40..)?);
+    for _ in 0..MOST_EXTENSIONS {
+        let length = match next {
+            HOP_BY_HOP | ROUTING | DESTINATION => (usize::from(*rest.get(1)?) + 1) * 8,
+            FRAGMENT if be16(rest, 2)? >> 3 == 0 => 8,
+            FRAGMENT => return None,
+            _ => return Some((Ipv6Addr::from(remote).into(), next, rest)),
+        };
+        next = rest[0];
+        rest = rest.get(length..)?;
+    }
+    None
+}
+
+fn be16(bytes: &[u8], at: usize) -> Option<u16> {
+    let bytes = bytes.get(at..at + 2)?;
+    Some(u16::from_be_bytes([bytes[0], bytes[1]]))
+}
+
+fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at + 4)?;
+    Some(u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sctp(kind: u8) -> Vec<u8> {
+        let mut bytes = vec![0x13, 0x88, 0, 7, 0, 0, 0, 9, 0, 0, 0, 0];
+        bytes.extend_from_slice(&[kind, 0, 0, 20, 0, 0, 0, 77]);
+        bytes
+    }
+
+    fn v4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0; 20];
+        packet[0] = 0x45;
+        packet[9] = protocol;
+        packet[16..20].copy_from_slice(&[10, 0, 0, 2]);
+        packet.extend_from_slice(payload);
+        packet
+    }
+
+    fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0; 40];
+        packet[0] = 0x60;
+        packet[6] = next;
+        packet[39] = 1;
+        packet.extend_from_slice(payload);
+        packet
+    }
+
+    #[test]
+    fn quoted_packets_over_both_families_and_udp() {
+        let quote = Quote::read(false, &v4(SCTP, &sctp(kind::INIT))).expect("whole");
+        assert_eq!(quote.remote, IpAddr::from([10, 0, 0, 2]));
+        assert_eq!((quote.source_port, quote.destination_port), (5_000, 7));
+        assert_eq!((quote.verification_tag, quote.initiate_tag), (9, Some(77)));
+        let mut udp = vec![0x26, 0xAB, 0x30, 0x39, 0, 28, 0, 0];
+        udp.extend_from_slice(&sctp(kind::DATA));
+        let quote = Quote::read(false, &v4(UDP, &udp)).expect("whole");
+        assert_eq!((quote.udp_port, quote.initiate_tag), (12_345, None));
+        let mut extended = vec![SCTP, 0, 0, 0, 0, 0, 0, 0];
+        extended.extend_from_slice(&sctp(kind::DATA));
+        for packet in [
+            v6(SCTP, &sctp(kind::DATA)),
+            v6(60, &extended),
+            v6(44, &extended),
+        ] {
+            let quote = Quote::read(true, &packet).expect("whole");
+            assert_eq!(quote.remote, IpAddr::from(Ipv6Addr::LOCALHOST));
+            assert_eq!(quote.destination_port, 7);
+        }
+    }
+
+    #[test]
+    fn what_is_cut_short_or_another_fragment_is_no_quote() {
+        let whole = v4(SCTP, &sctp(kind::INIT));
+        for cut in 0..28 {
+            assert_eq!(Quote::read(false, &whole[..cut]), None, "{cut}");
+        }
+        // Eight bytes of payload are all that an old router quotes: enough for ports and tag.
+        let short = Quote::read(false, &whole[..28]).expect("ports and tag");
+        assert_eq!(short.initiate_tag, None);
+        let mut fragment = whole.clone();
+        fragment[7] = 1;
+        assert_eq!(Quote::read(false, &fragment), None);
+        assert_eq!(Quote::read(true, &whole), None);
+        assert_eq!(Quote::read(false, &v4(6, &sctp(0))), None);
+        let later = [SCTP, 0, 0, 8, 0, 0, 0, 0];
+        assert_eq!(Quote::read(true, &v6(44, &later)), None);
+        // A chain of extension headers without end.
+        let chain = [60, 0, 0, 0, 0, 0, 0, 0].repeat(50);
+        assert_eq!(Quote::read(true, &v6(60, &chain)), None);
+    }
+
+    #[test]
+    fn what_messages_mean() {
+        let meaning = |v6, kind, code, mtu| {
+            let icmp = Icmp {
+                v6,
+                kind,
+                code,
+                mtu,
+                quoted: &[],
+            };
+            icmp.meaning()
+        };
+        assert_eq!(meaning(false, 3, 4, 1_400), Meaning::TooBig(1_400));
+        assert_eq!(meaning(false, 3, 4, 0), Meaning::Nothing);
+        assert_eq!(meaning(false, 3, 2, 0), Meaning::NoProtocol);
+        assert_eq!(meaning(false, 3, 3, 0), Meaning::NoPort);
+        assert_eq!(meaning(false, 3, 1, 0), Meaning::Unreachable);
+        assert_eq!(meaning(false, 11, 0, 0), Meaning::Nothing);
+        assert_eq!(meaning(false, 4, 1, 0), Meaning::Nothing, "source quench");
+        assert_eq!(meaning(true, 2, 0, 1_280), Meaning::TooBig(1_280));
+        assert_eq!(meaning(true, 4, 1, 0), Meaning::NoProtocol);
+        assert_eq!(meaning(true, 4, 0, 0), Meaning::Nothing);
+        assert_eq!(meaning(true, 1, 4, 0), Meaning::NoPort);
+        assert_eq!(meaning(true, 1, 3, 0), Meaning::Unreachable);
+        assert_eq!(meaning(true, 128, 0, 0), Meaning::Nothing);
+    }
+
+    #[test]
+    fn the_header_names_the_mtu() {
+        let message = [3, 4, 0, 0, 0, 0, 5, 120, 1, 2];
+        let icmp = Icmp::read(false, &message).expect("a header");
+        assert_eq!(
+            (icmp.kind, icmp.code, icmp.mtu, icmp.quoted),
+            (3, 4, 1_400, &[1, 2][..])
+        );
+        let message = [2, 0, 0, 0, 0, 0, 5, 0];
+        assert_eq!(Icmp::read(true, &message).map(|icmp| icmp.mtu), Some(1_280));
+        assert_eq!(Icmp::read(true, &message[..7]), None);
+    }
+}
