@@ -556,3 +556,43 @@ fn data_that_fills_the_window_alone_is_answered_at_once() {
     assert!(sacks >= 1, "{:#?}", world.story);
     assert!(immediate_bits(&world).len() >= 2, "{:#?}", world.story);
 }
+
+/// Every test that `docs/CONFORMANCE.md` names exists: what is in backticks in the last column and looks like a test's name.
+#[test]
+fn every_test_of_the_table_exists() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let mut sources = String::new();
+    let mut folders: Vec<std::path::PathBuf> = ["sctp", "wire", "congestion", "net"]
+        .iter()
+        .map(|name| format!("{root}/crates/{name}").into())
+        .collect();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                sources += &std::fs::read_to_string(&path).expect("readable");
+            }
+        }
+    }
+    let table = std::fs::read_to_string(format!("{root}/docs/CONFORMANCE.md")).expect("the table");
+    let switches: Vec<&str> = anabranch_sctp::Profile::SWITCHES
+        .iter()
+        .map(|it| it.name)
+        .collect();
+    let mut named = 0;
+    for row in table
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.contains("---"))
+    {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        assert_eq!(cells.len(), 4, "{row}");
+        for name in cells[3].split('`').skip(1).step_by(2) {
+            let exists = sources.contains(&format!("fn {name}(")) || switches.contains(&name);
+            assert!(exists, "`{name}` in: {row}");
+            named += 1;
+        }
+    }
+    assert!(named > 150, "{named}");
+}
