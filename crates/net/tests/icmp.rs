@@ -71,18 +71,23 @@ fn a_connect_to_where_nobody_speaks_sctp_ends_with_the_first_icmp_message() {
                     .await
             }
         });
-        let init = tokio::task::spawn_blocking(move || sent.recv()).await;
-        let init = init.expect("waits").expect("an INIT goes out");
         let raw = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4))
             .expect("raw sockets are allowed");
-        let to = SocketAddr::new(LOOPBACK, 0).into();
-        raw.send_to(&unreachable(nobody, &init), &to)
-            .expect("loopback");
+        // About each packet of the attempt, until the endpoint is gone.
+        let router = std::thread::spawn(move || {
+            let to = SocketAddr::new(LOOPBACK, 0).into();
+            for packet in sent {
+                raw.send_to(&unreachable(nobody, &packet), &to)
+                    .expect("loopback");
+            }
+        });
         let result = attempt.await.expect("ends");
         let ended = matches!(
             result,
             Err(ConnectError::Lost(Lost(CloseReason::ProtocolUnreachable)))
         );
         assert!(ended, "{:?}", result.err());
+        drop(client);
+        router.join().expect("nothing is sent any more");
     });
 }
