@@ -54,6 +54,17 @@ pub struct Config {
     pub encapsulation: usize,
     /// Receive buffer: the first a_rwnd, bytes as the profile counts them. At least 1500 (RFC 9260 §6).
     pub receive_buffer: u32,
+    /// A message of which so many bytes have come without a hole begins to be delivered before its end has, if nothing
+    /// before it in its stream is missing (SCTP_PARTIAL_DELIVERY_POINT, RFC 6458 §8.1.21). `None`: only where it fills the
+    /// receive buffer, which nothing else can make room in (RFC 9260 §6.9). See [`Association::poll_part`].
+    ///
+    /// [`Association::poll_part`]: crate::Association::poll_part
+    pub partial_delivery_point: Option<usize>,
+    /// The largest message that [`Association::poll_message`] puts together of parts, bytes; one that is larger ends the
+    /// association. A message that is not delivered in parts may be as large as the receive buffer.
+    ///
+    /// [`Association::poll_message`]: crate::Association::poll_message
+    pub max_message: usize,
     /// Messages queued to be sent, bytes of user data; `send` refuses beyond it.
     pub send_buffer: usize,
     /// ssthresh before the first loss, bytes; `None`: the profile's.
@@ -122,6 +133,8 @@ impl Config {
             mtu: 1500,
             encapsulation: 0,
             receive_buffer: 65536,
+            partial_delivery_point: None,
+            max_message: 16 << 20,
             send_buffer: 256 * 1024,
             initial_ssthresh: None,
             delayed_sack: true,

@@ -37,6 +37,6 @@ pub use error::{CloseError, ConnectError};
 pub use event::{CloseReason, Event, Violation};
 pub use path::{PathId, PathState};
 pub use profile::Profile;
-pub use rx::ReceivedMessage;
+pub use rx::{ReceivedMessage, ReceivedPart};
 pub use state::StateName;
 pub use tx::{Message, SendError};

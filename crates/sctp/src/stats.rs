@@ -68,8 +68,10 @@ pub struct ReceiverStatistics {
     pub out_of_reach: u64,
     /// Chunks refused: no such stream, no user data, or a contradiction.
     pub refused: u64,
-    /// Messages delivered.
+    /// Messages delivered to the end.
     pub messages: u64,
+    /// Messages that began to be delivered before their end had come.
+    pub partial_messages: u64,
     /// SACKs sent.
     pub sacks: u64,
 }
