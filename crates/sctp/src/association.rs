@@ -5,6 +5,7 @@
 //! `association/timers.rs`.
 
 mod lifecycle;
+mod pmtu;
 mod receive;
 mod timers;
 mod transmit;

@@ -20,6 +20,8 @@ pub struct ControlStatistics {
     pub heartbeat_acks: u64,
     /// Bytes of both as IP packets; without IP and common header where a HEARTBEAT ACK shared a packet.
     pub heartbeat_bytes: u64,
+    /// Probes of path MTUs sent.
+    pub pmtu_probes: u64,
     /// Changes of the primary path that the user did not make.
     pub primary_changes: u64,
 }

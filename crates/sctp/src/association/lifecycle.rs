@@ -333,6 +333,7 @@ impl Association {
                 path.0.into(),
                 PathState::Active.code(),
             );
+            self.start_discovery(now, path);
         }
         if self.paths.record_answer(now, path, &mut self.trace) || confirmed {
             self.tell_path(path);

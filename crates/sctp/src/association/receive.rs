@@ -138,6 +138,7 @@ impl Association {
             Chunk::ShutdownComplete(_) => self.on_shutdown_complete(discards),
             // ECN was not offered here, so these mean nothing (RFC 9260 Appendix A leaves them to ECN).
             Chunk::Ecne(_) | Chunk::Cwr(_) => {}
+            Chunk::Pad(_) => {}
         }
         true
     }

@@ -77,7 +77,12 @@ impl Sender {
                 let Some(chunk) = self.outstanding.get(tsn) else {
                     break;
                 };
-                if packet.push(&chunk.to_data(tsn)).is_err() {
+                let data = chunk.to_data(tsn);
+                // The path MTU has fallen since it was cut: it goes alone, for IP to fragment (RFC 9260 §6.9).
+                if packet.is_empty() && data.encoded_len() > packet.room() {
+                    packet.make_room(data.encoded_len());
+                }
+                if packet.push(&data).is_err() {
                     break;
                 }
                 self.retransmitted(now, tsn, id, paths);
