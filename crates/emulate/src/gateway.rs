@@ -49,6 +49,7 @@ impl Agent for Gateway {
             path: self.path,
             len: payload.len(),
             segment_size: None,
+            may_fragment: false,
         })
     }
 

@@ -4,12 +4,15 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_sctp::{AssociationId, CloseReason, Message as SctpMessage, SendError as Refusal};
+use anabranch_sctp::{
+    Association as Protocol, AssociationId, CloseReason, Message as SctpMessage,
+    SendError as Refusal,
+};
 use bytes::Bytes;
 
 use crate::error::{Lost, SendError, TrySendError};
 use crate::event::AssociationEvent;
-use crate::message::{Message, SendOptions};
+use crate::message::{Message, MessagePart, SendOptions};
 use crate::shared::{Phase, Shared, Signals, State};
 use crate::status::Status;
 
@@ -188,23 +191,16 @@ impl Association {
 
     /// The next message; `None` when the association was shut down gracefully and everything is read.
     ///
+    /// One that is larger than the receive buffer is put together as it comes, up to
+    /// [`Config::max_message_size`](crate::Config::max_message_size); a larger one ends the association with
+    /// [`CloseReason::MessageTooLong`], and is to be read by [`Association::recv_part`].
+    ///
     /// Cancel-safe: if the future is dropped, no message is lost.
     ///
     /// # Errors
     /// The association ended otherwise, after what had arrived was read.
     pub async fn recv(&self) -> Result<Option<Message>, Lost> {
-        if let Some(result) = self.poll_message() {
-            return result;
-        }
-        loop {
-            let notified = self.signals.readable.notified();
-            tokio::pin!(notified);
-            notified.as_mut().enable();
-            if let Some(result) = self.poll_message() {
-                return result;
-            }
-            notified.await;
-        }
+        self.next_read(Self::poll_message).await
     }
 
     /// The next message, if there is one now.
@@ -212,28 +208,94 @@ impl Association {
         self.poll_message().and_then(|result| result.ok().flatten())
     }
 
+    /// The next message, or part of a message whose end has not come yet (RFC 9260 §6.9): for messages larger than one wants
+    /// to hold. A message comes in parts if it is larger than the receive buffer or than
+    /// `sctp.partial_delivery_point`; all others come as one part that `begins` and `ends`.
+    ///
+    /// Parts of one message come in order, and nothing else of its stream between them; but messages and parts of other
+    /// streams may. Several tasks that call this at once get parts of the same message.
+    ///
+    /// `None` when the association was shut down gracefully and everything is read. Where the peer begins again in the
+    /// midst of a message, its next part never comes, and
+    /// [`AssociationEvent::PartialDeliveryAborted`] tells.
+    ///
+    /// Cancel-safe: if the future is dropped, no part is lost. May be mixed with [`Association::recv`], which skips the rest
+    /// of a message whose beginning was read here.
+    ///
+    /// # Errors
+    /// The association ended otherwise, after what had arrived was read: a message whose end has not come will not.
+    pub async fn recv_part(&self) -> Result<Option<MessagePart>, Lost> {
+        self.next_read(Self::poll_part).await
+    }
+
+    /// The next message or part, if there is one now.
+    pub fn try_recv_part(&self) -> Option<MessagePart> {
+        self.poll_part().and_then(|result| result.ok().flatten())
+    }
+
+    /// Waits until `poll` has something to say.
+    async fn next_read<T>(&self, poll: impl Fn(&Self) -> Option<T>) -> T {
+        if let Some(result) = poll(self) {
+            return result;
+        }
+        loop {
+            let notified = self.signals.readable.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            if let Some(result) = poll(self) {
+                return result;
+            }
+            notified.await;
+        }
+    }
+
     fn poll_message(&self) -> Option<Result<Option<Message>, Lost>> {
+        let received = self.poll_read(Protocol::poll_message)?;
+        Some(received.map(|received| {
+            received.map(|it| Message {
+                stream: it.stream,
+                ppid: it.ppid,
+                unordered: it.unordered,
+                bytes: it.payload.into_bytes(),
+            })
+        }))
+    }
+
+    fn poll_part(&self) -> Option<Result<Option<MessagePart>, Lost>> {
+        let received = self.poll_read(Protocol::poll_part)?;
+        Some(received.map(|received| {
+            received.map(|it| MessagePart {
+                stream: it.stream,
+                ppid: it.ppid,
+                unordered: it.unordered,
+                ssn: it.ssn.0,
+                begins: it.begins,
+                ends: it.ends,
+                bytes: it.payload.into_bytes(),
+            })
+        }))
+    }
+
+    /// What the protocol has to read, or that nothing more will come.
+    fn poll_read<T>(
+        &self,
+        read: impl Fn(&mut Protocol) -> Option<T>,
+    ) -> Option<Result<Option<T>, Lost>> {
         let mut guard = self.shared.lock();
         let state: &mut State = &mut guard;
         let received = match state.endpoint.association_mut(self.id) {
             Some(association) => {
-                let received = association.poll_message();
-                // The peer believed the window closed, and it is open again.
-                if association.sack_due() {
+                let received = read(association);
+                // The peer believed the window closed, and it is open again; or what came was too long.
+                if association.sack_due() || (received.is_none() && association.is_closed()) {
                     state.wake_driver();
                 }
                 received
             }
             None => None,
         };
-        if let Some(received) = received {
-            drop(guard);
-            return Some(Ok(Some(Message {
-                stream: received.stream,
-                ppid: received.ppid,
-                unordered: received.unordered,
-                bytes: received.payload.into_bytes(),
-            })));
+        if received.is_some() {
+            return Some(Ok(received));
         }
         match state.entries.get(&self.id).map(|entry| &entry.phase) {
             Some(Phase::Closed(CloseReason::Shutdown)) | None => Some(Ok(None)),

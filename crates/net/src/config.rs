@@ -86,8 +86,7 @@ pub struct Config {
     /// The protocol: profile, congestion control, stream allocation, buffers, timers, by the names that the simulator has.
     /// `addresses` and `encapsulation` in it are set by the endpoint.
     ///
-    /// Differs from the simulator's defaults in the buffers: 1 MiB each. A message larger than the peer's receive buffer
-    /// cannot be delivered (partial delivery is not done), so keep messages well below it.
+    /// Differs from the simulator's defaults in the buffers: 1 MiB each. `max_message` in it is set by the endpoint, too.
     pub sctp: SctpConfig,
     /// The SCTP port; 0: any from 49,152 on.
     pub port: u16,
@@ -102,7 +101,9 @@ pub struct Config {
     pub backlog: usize,
     /// Associations of this endpoint at a time that peers may bring it to.
     pub max_associations: usize,
-    /// The largest message that may be sent, bytes. The protocol has no limit; peers' receive buffers are one.
+    /// The largest message that may be sent, and the largest that [`recv`](crate::Association::recv) puts together where
+    /// it does not fit the receive buffer, bytes. The protocol has no limit, but each association may take so much memory
+    /// beside its buffers; [`recv_part`](crate::Association::recv_part) reads longer ones.
     pub max_message_size: usize,
     /// Receive and send buffer asked of the system for each socket, bytes; what it grants may be less.
     pub socket_buffer: usize,

@@ -453,6 +453,9 @@ fn translate(event: Event) -> Option<AssociationEvent> {
         },
         Event::PrimaryChanged { address, .. } => AssociationEvent::PrimaryChanged(address),
         Event::Restarted { data_lost } => AssociationEvent::Restarted { data_lost },
+        Event::PartialDeliveryAborted { stream, .. } => {
+            AssociationEvent::PartialDeliveryAborted { stream }
+        }
         Event::PeerError { cause } => AssociationEvent::PeerError { cause },
         Event::SendFailed { messages } => AssociationEvent::SendFailed { messages },
         Event::StreamLimitMet { outbound_streams } => {

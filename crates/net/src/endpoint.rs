@@ -67,6 +67,7 @@ impl Endpoint {
                     .window_update
                     .unwrap_or(window_step(&config.sctp)),
             ),
+            max_message: config.max_message_size,
             checksum: true,
             ..config.sctp
         };

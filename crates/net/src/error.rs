@@ -75,8 +75,10 @@ fn words(reason: &CloseReason) -> String {
         CloseReason::NoAnswer => "the peer does not answer".to_owned(),
         CloseReason::StaleCookie => "the peer finds every cookie stale".to_owned(),
         CloseReason::ReceiveBufferExhausted => {
-            "a message of the peer's is larger than the receive buffer (sctp.receive_buffer)"
-                .to_owned()
+            "the peer filled the receive buffer with what cannot be delivered".to_owned()
+        }
+        CloseReason::MessageTooLong { most } => {
+            format!("a message of the peer's is larger than {most} bytes (max_message_size)")
         }
         CloseReason::PeerUnreachable => "the peer cannot be reached any more".to_owned(),
         CloseReason::ProtocolUnreachable => {

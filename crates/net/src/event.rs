@@ -24,6 +24,12 @@ pub enum AssociationEvent {
         /// The cause's code (RFC 9260 §3.3.10).
         cause: u16,
     },
+    /// A message of the peer's, of which a part was delivered or could be, will not come to its end
+    /// (SCTP_PARTIAL_DELIVERY_EVENT): the association ended or began again.
+    PartialDeliveryAborted {
+        /// The message's stream.
+        stream: u16,
+    },
     /// Messages given before the association was up were on streams that the peer did not grant; they are lost.
     SendFailed {
         /// How many.

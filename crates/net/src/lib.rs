@@ -63,6 +63,6 @@ pub use config::{Carrier, Config, ENCAPSULATION_PORT, Peer};
 pub use endpoint::Endpoint;
 pub use error::{BindError, ConnectError, Lost, SendError, TrySendError};
 pub use event::AssociationEvent;
-pub use message::{Message, SendOptions};
+pub use message::{Message, MessagePart, SendOptions};
 pub use observer::{Direction, Observer, Seen};
 pub use status::{EndpointStatistics, PathStatus, Status};

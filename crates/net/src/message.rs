@@ -15,6 +15,25 @@ pub struct Message {
     pub bytes: Bytes,
 }
 
+/// A message, or the next part of one whose end has not come yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessagePart {
+    /// The message's stream: until the part that `ends` the message, nothing else of this stream comes.
+    pub stream: u16,
+    /// Payload Protocol Identifier, as the peer's user gave it.
+    pub ppid: u32,
+    /// It was sent to be delivered without regard to the order of its stream.
+    pub unordered: bool,
+    /// The message's number in its stream; meaningless if unordered.
+    pub ssn: u16,
+    /// The message begins with this part.
+    pub begins: bool,
+    /// The message ends with this part. With `begins` it is a whole message.
+    pub ends: bool,
+    /// What has come of the user data since the part before.
+    pub bytes: Bytes,
+}
+
 /// How a message is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendOptions {

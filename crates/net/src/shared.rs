@@ -184,7 +184,7 @@ impl State {
         if let Some(association) = self.endpoint.association_mut(id) {
             // Refused only where it is closed already.
             let _ = association.shutdown(now);
-            while association.poll_message().is_some() {}
+            while association.poll_part().is_some() {}
         }
         self.dropped.push(id);
         self.wake_driver();

@@ -9,7 +9,7 @@ use anabranch_net::{
     AssociationEvent, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
     SendError, SendOptions, TrySendError,
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use common::{LOOPBACK, bounded, pair, pattern};
 
 #[test]
@@ -389,5 +389,93 @@ fn bulk_waits_for_no_timer() {
         }
         client.shutdown().await.expect("graceful");
         assert_eq!(taking.await.expect("no panic"), 60_000 * 1_024);
+    });
+}
+
+/// What arrives of a message may be read before its end, and a message of any length gets through any buffer.
+#[test]
+fn messages_larger_than_the_receive_buffer_come_whole_or_in_parts() {
+    const SIZE: usize = 8 << 20;
+    bounded(async {
+        for in_parts in [false, true] {
+            let mut config = Config {
+                max_message_size: SIZE,
+                ..Config::default()
+            };
+            config.sctp.receive_buffer = 256 << 10;
+            let (client, server) = pair(config).await;
+            let sender = tokio::spawn(async move {
+                for (stream, size) in [(1, SIZE), (1, 5), (2, SIZE / 4)] {
+                    let options = SendOptions::default();
+                    let sent = client.send(stream, pattern(stream.into(), size), options);
+                    sent.await.expect("room comes");
+                }
+                client.shutdown().await
+            });
+            let mut came = Vec::new();
+            if in_parts {
+                let mut so_far = BytesMut::new();
+                while let Some(part) = server.recv_part().await.expect("a graceful end") {
+                    assert!(part.bytes.len() <= 512 << 10, "{}", part.bytes.len());
+                    assert_eq!(part.begins, so_far.is_empty());
+                    so_far.extend_from_slice(&part.bytes);
+                    if part.ends {
+                        came.push((part.stream, so_far.split().freeze()));
+                    }
+                }
+            } else {
+                while let Some(message) = server.recv().await.expect("a graceful end") {
+                    came.push((message.stream, message.bytes));
+                }
+            }
+            let sizes: Vec<_> = came.iter().map(|(at, it)| (*at, it.len())).collect();
+            assert_eq!(sizes, [(1, SIZE), (1, 5), (2, SIZE / 4)]);
+            let intact =
+                |(stream, bytes): &(u16, Bytes)| *bytes == pattern(u32::from(*stream), bytes.len());
+            assert!(came.iter().all(intact));
+            assert_eq!(sender.await.expect("no panic"), Ok(()));
+        }
+    });
+}
+
+#[test]
+fn a_message_longer_than_the_reader_wants_ends_the_association_and_says_why() {
+    bounded(async {
+        let mut config = Config::default();
+        config.sctp.receive_buffer = 64 << 10;
+        let (client, server) = pair(config).await;
+        let options = SendOptions::default();
+        let sent = client.send(3, pattern(1, 1 << 20), options);
+        sent.await.expect("room comes");
+        let whole = server.recv().await.expect("up").expect("not closed");
+        assert_eq!(whole.bytes, pattern(1, 1 << 20), "as large as is allowed");
+        // Larger than the reader puts together: two ends of different minds.
+        let mut config = Config::default();
+        config.sctp.receive_buffer = 64 << 10;
+        config.max_message_size = 100_000;
+        let server = Endpoint::bind(Config {
+            accept: true,
+            addresses: vec![LOOPBACK],
+            carrier: Carrier::Encapsulated {
+                port: 0,
+                peer_port: 0,
+            },
+            ..config
+        })
+        .expect("loopback");
+        let client = Endpoint::bind(Config {
+            addresses: vec![LOOPBACK],
+            ..Config::default()
+        })
+        .expect("loopback");
+        let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+        let client = client.connect(peer).await.expect("it listens");
+        let server = server.accept().await.expect("it came");
+        let sent = client.send(3, pattern(1, 200_000), options);
+        sent.await.expect("room");
+        let reason = CloseReason::MessageTooLong { most: 100_000 };
+        assert_eq!(server.recv().await, Err(Lost(reason)));
+        let aborted = CloseReason::AbortedByPeer { cause: Some(4) };
+        assert_eq!(client.recv().await, Err(Lost(aborted)));
     });
 }

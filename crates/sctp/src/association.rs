@@ -15,7 +15,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use anabranch_transport::{Nanos, ProbeSet, Sample, Trace};
-use anabranch_wire::cause::Causes;
+use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 
@@ -29,7 +29,7 @@ use crate::heartbeat::Verifying;
 use crate::path::{PathId, Paths};
 use crate::random::Random;
 use crate::rsctp::Rsctp;
-use crate::rx::{ReceivedMessage, Receiver};
+use crate::rx::{ReceivedMessage, ReceivedPart, Receiver, TooLong};
 use crate::state::{State, StateName};
 use crate::stats::{AssociationStatistics, ControlStatistics, SenderStatistics};
 use crate::tx::{Message, SendError, Sender};
@@ -81,8 +81,6 @@ pub struct Association {
     pub(crate) readable_told: bool,
     /// What the sender had counted when the association ended.
     pub(crate) final_sent: Option<SenderStatistics>,
-    /// Messages of the peer's former life, not yet read.
-    pub(crate) backlog: VecDeque<ReceivedMessage>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) random: Random,
     pub(crate) trace: Trace,
@@ -242,15 +240,40 @@ impl Association {
     }
 
     /// The next message (RFC 9260 §11.1.7), also after the association closed. Taking it opens the receive window.
+    ///
+    /// One too long for the receive buffer is put together of parts here, outside of it. One longer than
+    /// [`Config::max_message`] ends the association with [`CloseReason::MessageTooLong`]; to read such, use
+    /// [`Association::poll_part`].
     pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
-        let message = self
-            .backlog
-            .pop_front()
-            .or_else(|| self.rx.as_mut()?.poll_message());
+        let message = match self.rx.as_mut()?.poll_message() {
+            Ok(message) => message,
+            Err(TooLong) => {
+                let most = self.config.max_message;
+                self.abort_with(Cause::OutOfResource, CloseReason::MessageTooLong { most });
+                None
+            }
+        };
         if message.is_none() {
             self.readable_told = false;
         }
         message
+    }
+
+    /// The next message, or part of a message whose end has not come (RFC 9260 §11.1.7 and its partial flag, §6.9): for who
+    /// can use the beginning before the end is there, or takes messages of any length.
+    ///
+    /// Parts of one message come in order; until its end nothing else of its stream does, but whole messages and parts of
+    /// other streams come between. Which messages come in parts: those that fill the receive buffer, and those longer
+    /// than [`Config::partial_delivery_point`]. Where one will not end, [`Event::PartialDeliveryAborted`] tells.
+    ///
+    /// May be mixed with [`Association::poll_message`], which skips the rest of a message that was begun here; what that has
+    /// gathered of a message is the first part here.
+    pub fn poll_part(&mut self) -> Option<ReceivedPart> {
+        let part = self.rx.as_mut()?.poll_part();
+        if part.is_none() {
+            self.readable_told = false;
+        }
+        part
     }
 
     /// Counters of the data transfer, also after the end.

@@ -11,7 +11,7 @@ use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
-use crate::path::mtu;
+use crate::path::{Discovery, mtu};
 use crate::profile::{IdleDecay, Profile, WindowUnit};
 use crate::tx::allocation::AllocationKind;
 
@@ -48,12 +48,27 @@ pub struct Config {
     pub tuning: Tuning,
     /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
     pub addresses: Vec<IpAddr>,
-    /// Path MTU: the largest IP packet, bytes with the IP header.
+    /// Path MTU: the largest IP packet, bytes with the IP header. With [`Config::path_mtu_discovery`] the most that a path is
+    /// tried with: the MTU of the interface.
     pub mtu: usize,
+    /// Find out what each path carries, by HEARTBEATs with padding (RFC 8899, RFC 4820): packets begin at 1,200 bytes over IPv4
+    /// and 1,280 over IPv6. Not with RSCTP, whose HEARTBEATs measure something else. Off: packets have [`Config::mtu`].
+    pub path_mtu_discovery: bool,
     /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951).
     pub encapsulation: usize,
     /// Receive buffer: the first a_rwnd, bytes as the profile counts them. At least 1500 (RFC 9260 §6).
     pub receive_buffer: u32,
+    /// A message of which so many bytes have come without a hole begins to be delivered before its end has, if nothing
+    /// before it in its stream is missing (SCTP_PARTIAL_DELIVERY_POINT, RFC 6458 §8.1.21). `None`: only where it fills the
+    /// receive buffer, which nothing else can make room in (RFC 9260 §6.9). See [`Association::poll_part`].
+    ///
+    /// [`Association::poll_part`]: crate::Association::poll_part
+    pub partial_delivery_point: Option<usize>,
+    /// The largest message that [`Association::poll_message`] puts together of parts, bytes; one that is larger ends the
+    /// association. A message that is not delivered in parts may be as large as the receive buffer.
+    ///
+    /// [`Association::poll_message`]: crate::Association::poll_message
+    pub max_message: usize,
     /// Messages queued to be sent, bytes of user data; `send` refuses beyond it.
     pub send_buffer: usize,
     /// ssthresh before the first loss, bytes; `None`: the profile's.
@@ -122,8 +137,11 @@ impl Config {
             tuning: Tuning::default(),
             addresses: Vec::new(),
             mtu: 1500,
+            path_mtu_discovery: false,
             encapsulation: 0,
             receive_buffer: 65536,
+            partial_delivery_point: None,
+            max_message: 16 << 20,
             send_buffer: 256 * 1024,
             initial_ssthresh: None,
             delayed_sack: true,
@@ -194,12 +212,7 @@ impl Config {
     /// The numbers that a congestion controller of a new path to `remote` starts with.
     pub fn congestion_parameters(&self, remote: IpAddr) -> SctpParameters {
         let profile = &self.profile;
-        let unit = match profile.window_unit {
-            WindowUnit::Mtu => self.mtu as u64,
-            WindowUnit::Pmdcs => profile
-                .cwnd_counts
-                .bytes(mtu::max_user_data(self.max_packet(remote))),
-        };
+        let unit = self.window_unit(remote, self.first_mtu(remote));
         SctpParameters {
             unit,
             initial_cwnd: profile.initial_cwnd.bytes(unit, remote.is_ipv6()),
@@ -212,6 +225,30 @@ impl Config {
             repeated_timeout_keeps_ssthresh: profile.repeated_timeout_keeps_ssthresh,
             idle_decay_above_units: (profile.idle_decay == IdleDecay::SinceLastSend).then_some(2),
             idle_decay_sets_ssthresh: profile.idle_decay_sets_ssthresh,
+        }
+    }
+
+    /// The path MTU that a path to `remote` begins with.
+    pub(crate) fn first_mtu(&self, remote: IpAddr) -> usize {
+        self.new_discovery(remote)
+            .map_or(self.mtu, |discovery| discovery.pmtu())
+    }
+
+    /// What finds the MTU of a path to `remote`.
+    pub(crate) fn new_discovery(&self, remote: IpAddr) -> Option<Discovery> {
+        let wanted = self.path_mtu_discovery && !self.profile.rsctp;
+        wanted.then(|| Discovery::new(remote.is_ipv6(), self.mtu))
+    }
+
+    /// The unit of cwnd on a path of that MTU.
+    pub(crate) fn window_unit(&self, remote: IpAddr, mtu: usize) -> u64 {
+        match self.profile.window_unit {
+            WindowUnit::Mtu => mtu as u64,
+            WindowUnit::Pmdcs => {
+                let max_packet = mtu::max_packet(mtu, remote, self.encapsulation);
+                let counts = self.profile.cwnd_counts;
+                counts.bytes(mtu::max_user_data(max_packet))
+            }
         }
     }
 

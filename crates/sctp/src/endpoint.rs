@@ -415,6 +415,7 @@ impl Endpoint {
                 path,
                 len: bytes.len(),
                 segment_size: None,
+                may_fragment: false,
             };
             return Some(Outgoing { transmit, udp_port });
         }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_wire::serial::Tsn;
+use anabranch_wire::serial::{Ssn, Tsn};
 
 use crate::path::{PathId, PathState};
 
@@ -16,8 +16,9 @@ pub enum Event {
         /// Streams the peer may send on.
         inbound_streams: u16,
     },
-    /// Messages wait to be read, and none did before (RFC 9260 §11.2 A). Comes again only after
-    /// [`Association::poll_message`](crate::Association::poll_message) gave `None`.
+    /// Messages or parts of messages wait to be read, and none did before (RFC 9260 §11.2 A). Comes again only after
+    /// [`Association::poll_message`](crate::Association::poll_message) or
+    /// [`Association::poll_part`](crate::Association::poll_part) gave `None`.
     Readable,
     /// A path went up or down (RFC 9260 §11.2 C).
     PathChanged {
@@ -49,6 +50,16 @@ pub enum Event {
     PeerError {
         /// The cause's code (RFC 9260 §3.3.10).
         cause: u16,
+    },
+    /// A message of which a part was delivered, or could be, will not be delivered to its end: the association ends or begins
+    /// again (SCTP_PARTIAL_DELIVERY_EVENT, RFC 6458 §6.1.7). It comes before [`Event::Closed`] or [`Event::Restarted`].
+    PartialDeliveryAborted {
+        /// The message's stream.
+        stream: u16,
+        /// It was unordered.
+        unordered: bool,
+        /// Its number in the stream; meaningless if unordered.
+        ssn: Ssn,
     },
     /// Messages given before the association was up were on streams that the peer then did not grant; they are forgotten
     /// (RFC 9260 §11.2 B, §5.1.1).
@@ -87,9 +98,15 @@ pub enum CloseReason {
     NoAnswer,
     /// The peer found our cookies stale more often than Max.Init.Retransmits (RFC 9260 §5.2.6).
     StaleCookie,
-    /// A message of the peer's does not fit the receive buffer, and nothing there could be read to make room. The peer was
-    /// told so in an ABORT (RFC 9260 §6.9 would deliver it in parts, which is not done here).
+    /// The receive buffer is full of what cannot be delivered, though no TSN is missing: the peer left out stream sequence
+    /// numbers. It was told so in an ABORT with Out of Resource.
     ReceiveBufferExhausted,
+    /// A message of the peer's is longer than [`Config::max_message`](crate::Config::max_message), and the user wanted it
+    /// whole. The peer was told so in an ABORT with Out of Resource.
+    MessageTooLong {
+        /// The longest that is put together, bytes.
+        most: usize,
+    },
     /// Association.Max.Retrans was exceeded (RFC 9260 §8.1).
     PeerUnreachable,
     /// An ICMP message said that nobody speaks SCTP at the peer's address, or nobody listens at its UDP port any more

@@ -76,7 +76,7 @@ pub(crate) struct Verifying {
 const OWN_LEN: usize = 9;
 
 /// What a HEARTBEAT says to ourselves: path and nonce. The time it was sent stays here, where the peer cannot alter it.
-fn own_info(path: PathId, nonce: u64) -> Bytes {
+pub(crate) fn own_info(path: PathId, nonce: u64) -> Bytes {
     let mut info = BytesMut::with_capacity(OWN_LEN);
     info.put_u8(path.0);
     info.put_u64(nonce);
@@ -100,6 +100,7 @@ impl Association {
                 self.heartbeat_mut(path).due = true;
             } else {
                 self.schedule_heartbeat(now, path);
+                self.start_discovery(now, path);
             }
         }
         self.verifying = Verifying::default();
@@ -311,6 +312,9 @@ impl Association {
         acknowledged: Bytes,
         discards: &mut Discards,
     ) {
+        if self.is_answer_to_probe(now, &acknowledged) {
+            return;
+        }
         let Some((sent, path, report)) = self.answered(acknowledged) else {
             discards.count(Discard::HeartbeatNonce);
             return;
@@ -330,6 +334,25 @@ impl Association {
         if let Some(claim) = claim {
             self.on_report(now, path, &claim, discards);
         }
+    }
+
+    /// Whether it answers a probe of the path MTU, which then is a sign of life, too.
+    fn is_answer_to_probe(&mut self, now: Nanos, acknowledged: &Bytes) -> bool {
+        let Some((path, nonce)) = read_own_info(acknowledged.clone()) else {
+            return false;
+        };
+        if usize::from(path.0) >= self.paths.len() {
+            return false;
+        }
+        let Some(sent) = self.on_pmtu_answer(now, path, nonce) else {
+            return false;
+        };
+        self.error_count = 0;
+        let rtt = now.saturating_sub(sent);
+        let entry = self.paths.get_mut(path);
+        entry.measure_rtt(now, path, rtt, &mut self.trace);
+        self.revive_path(now, path);
+        true
     }
 
     /// The HEARTBEAT that an answer belongs to, which with those before it is no longer waited for.

@@ -39,6 +39,6 @@ pub use event::{CloseReason, Event, Violation};
 pub use icmp::Icmp;
 pub use path::{PathId, PathState};
 pub use profile::Profile;
-pub use rx::ReceivedMessage;
+pub use rx::{ReceivedMessage, ReceivedPart};
 pub use state::StateName;
 pub use tx::{Message, SendError};

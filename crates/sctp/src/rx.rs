@@ -1,9 +1,11 @@
 //! The receiving half of an association: TSNs, reassembly, order, the receive window, when to acknowledge.
 //!
 //! The owner's loop: [`Receiver::handle_data`] for each DATA chunk of a packet, [`Receiver::on_packet_end`] after the
-//! last chunk, then [`Receiver::poll_message`] until it is empty and [`Receiver::push_sack`] while
-//! [`Receiver::sack_due`].
+//! last chunk, then [`Receiver::poll_message`] or [`Receiver::poll_part`] until it is empty and [`Receiver::push_sack`]
+//! while [`Receiver::sack_due`].
 
+mod assembly;
+mod delivery;
 mod held;
 mod message;
 mod order;
@@ -14,20 +16,23 @@ mod window;
 
 use std::collections::VecDeque;
 
-use anabranch_transport::{Nanos, Probe, Trace, time};
+use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::chunk::{Data, OutgoingSack, Sack};
-use anabranch_wire::{Full, PacketBuilder, Tsn};
+use anabranch_wire::{Full, PacketBuilder, Ssn, Tsn};
 use bytes::Bytes;
 
-pub use message::{MessageBytes, ReceivedMessage};
+pub use assembly::TooLong;
+pub use message::{MessageBytes, ReceivedMessage, ReceivedPart};
 
 use crate::config::Config;
 use crate::path::PathId;
 use crate::profile::{Profile, WhenFull};
 use crate::stats::ReceiverStatistics;
+use assembly::Assembly;
+use delivery::{Long, Readable};
 use held::Held;
 use order::{Order, Whole};
-use reassembly::{Fragmented, Reassembly};
+use reassembly::{Fragmented, Head, Reassembly};
 use sack_policy::SackPolicy;
 use tsn_tracker::{Arrival, TsnTracker};
 use window::ReceiveWindow;
@@ -44,8 +49,8 @@ pub enum DataOutcome {
     Duplicate,
     /// No room in the receive buffer: dropped, as if it had not arrived.
     DroppedFull,
-    /// It is the next in order, has no room, and none can come: all that is held waits for it, as when a message is larger
-    /// than the receive buffer. To be answered by ABORT with Out of Resource.
+    /// It is the next in order, has no room, and none can come, since nothing that is held can be delivered, not even in
+    /// part: the peer left out stream sequence numbers. To be answered by ABORT with Out of Resource.
     Exhausted,
     /// Its TSN is too far on to be reported: dropped.
     BeyondWindow,
@@ -54,9 +59,17 @@ pub enum DataOutcome {
     InvalidStream,
     /// It carries no user data, to be answered by ABORT with No User Data (RFC 9260 §6.2).
     NoUserData,
-    /// It contradicts other chunks (a fragment inside another message, a stream sequence number used twice), to be
-    /// answered by ABORT with Protocol Violation.
+    /// It contradicts other chunks (a fragment inside another message, a message begun and never ended, a stream sequence
+    /// number used twice), to be answered by ABORT with Protocol Violation.
     ProtocolViolation,
+}
+
+/// A message that was delivered in part, and whose end will not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Abandoned {
+    pub stream: u16,
+    pub unordered: bool,
+    pub ssn: Ssn,
 }
 
 /// The receiving half of an association.
@@ -68,7 +81,12 @@ pub struct Receiver {
     tracker: TsnTracker,
     reassembly: Reassembly,
     order: Order,
-    ready: VecDeque<Whole>,
+    long: Long,
+    ready: VecDeque<Readable>,
+    assembly: Assembly,
+    /// [`Config::partial_delivery_point`] and [`Config::receive_buffer`].
+    partial_delivery_point: Option<usize>,
+    buffer: usize,
     window: ReceiveWindow,
     held: Held,
     sack: SackPolicy,
@@ -86,7 +104,11 @@ impl Receiver {
             tracker: TsnTracker::new(peer_initial_tsn),
             reassembly: Reassembly::default(),
             order: Order::default(),
+            long: Long::default(),
             ready: VecDeque::new(),
+            assembly: Assembly::new(config.max_message, config.receive_buffer as usize),
+            partial_delivery_point: config.partial_delivery_point,
+            buffer: config.receive_buffer as usize,
             window: ReceiveWindow::new(config),
             held: Held::default(),
             sack: SackPolicy::new(config),
@@ -135,7 +157,10 @@ impl Receiver {
             return DataOutcome::NoUserData;
         }
         let bytes = self.profile.rwnd_counts.bytes(data.user_data.len());
-        if self.profile.when_full == WhenFull::Silent && !self.window.fits(bytes) {
+        if self.profile.when_full == WhenFull::Silent
+            && !self.window.fits(bytes)
+            && !(self.relieve(now, trace) && self.window.fits(bytes))
+        {
             if self.tracker.has_gaps() {
                 self.sack.at_once(); // ns-2.35 answers every packet while there is a gap
             }
@@ -158,16 +183,24 @@ impl Receiver {
             return DataOutcome::InvalidStream;
         }
         if !self.has_room_for(&data, bytes) {
-            if data.tsn == self.tracker.cumulative().next() && self.ready.is_empty() {
+            let stuck = data.tsn == self.tracker.cumulative().next() && self.ready.is_empty();
+            let passes = stuck && !self.relieve(now, trace) && self.can_pass_through(bytes);
+            if stuck && !passes && self.ready.is_empty() {
                 return DataOutcome::Exhausted;
             }
-            self.sack.at_once();
-            return DataOutcome::DroppedFull;
+            if !passes && !self.has_room_for(&data, bytes) {
+                self.sack.at_once();
+                return DataOutcome::DroppedFull;
+            }
         }
         self.arrived(now, &data, trace);
         self.window.take(bytes);
         self.held.take(data.stream_id, bytes);
-        let taken = self.take(now, data, bytes, trace);
+        let taken = self.take(now, data, bytes, trace)
+            && !self.reassembly.contradicts(self.tracker.cumulative());
+        if taken && self.window.to_advertise() == 0 {
+            self.relieve(now, trace);
+        }
         self.held.record(now, self.window.used(), trace);
         if taken {
             DataOutcome::NewData
@@ -181,6 +214,14 @@ impl Receiver {
     fn has_room_for(&self, data: &Data, bytes: u64) -> bool {
         let fills_hole = data.tsn.lt(self.tracker.highest());
         self.window.admits(bytes, fills_hole)
+    }
+
+    /// Whether the next chunk in order, for which there is no room, goes on with a message that is being delivered, and so
+    /// can be read at once. What holds the buffer may wait for the end of that message.
+    fn can_pass_through(&self, bytes: u64) -> bool {
+        let at = self.tracker.cumulative();
+        let goes_on = |head: Head| head.open && !self.tracker.has_gaps();
+        self.reassembly.at_cumulative(at).is_some_and(goes_on) && self.window.admits(bytes, true)
     }
 
     /// Notes the TSN, and when it must be acknowledged.
@@ -213,37 +254,27 @@ impl Receiver {
                 ssn: data.ssn,
                 payload: MessageBytes::One(data.user_data),
             };
-            return self.whole(
-                now,
-                Whole {
-                    message,
-                    bytes,
-                    counted: true,
-                    since: now,
-                },
-                trace,
-            );
+            return self.whole(now, message, bytes, trace);
         }
-        let stream = data.stream_id;
+        let (tsn, stream) = (data.tsn, data.stream_id);
         let data = Data {
             user_data: compact(data.user_data),
             ..data
         };
         match self.reassembly.insert(data) {
-            Fragmented::Held => true,
-            Fragmented::Complete(message) => {
+            Fragmented::Held => {
+                self.grew(now, tsn, trace);
+                true
+            }
+            Fragmented::Part(part) => {
+                self.part(now, part, trace);
+                true
+            }
+            Fragmented::Complete(first, message) => {
+                self.no_longer_long(message.stream, message.unordered, message.ssn, first);
                 let counted = |part: &Bytes| self.profile.rwnd_counts.bytes(part.len());
                 let bytes = message.payload.parts().iter().map(counted).sum();
-                self.whole(
-                    now,
-                    Whole {
-                        message,
-                        bytes,
-                        counted: true,
-                        since: now,
-                    },
-                    trace,
-                )
+                self.whole(now, message, bytes, trace)
             }
             Fragmented::Contradiction => {
                 self.window.free(bytes, 1);
@@ -253,41 +284,35 @@ impl Receiver {
         }
     }
 
-    fn whole(&mut self, now: Nanos, mut whole: Whole, trace: &mut Trace) -> bool {
-        let (ready, window, held) = (&mut self.ready, &mut self.window, &mut self.held);
-        let messages = &mut self.statistics.messages;
-        let as_read = !self.profile.window_counts_deliverable;
-        let mut deliver = |mut whole: Whole| {
-            let length = whole.message.payload.len() as f64;
-            trace.record(now, Probe::Delivered, whole.message.stream, length);
-            trace.record(
-                now,
-                Probe::HeadOfLineWait,
-                whole.message.stream,
-                time::seconds(now - whole.since),
-            );
-            if as_read {
-                let chunks = whole.message.payload.parts().len();
-                window.free(whole.bytes, chunks);
-                held.free(whole.message.stream, whole.bytes);
-                whole.counted = false;
-            }
-            *messages += 1;
-            ready.push_back(whole);
-        };
-        if whole.message.unordered {
-            deliver(whole);
-            return true;
-        }
-        let (bytes, chunks) = (whole.bytes, whole.message.payload.parts().len());
-        let stream = whole.message.stream;
-        if self.order.must_wait(&whole.message)
-            && let MessageBytes::One(payload) = &mut whole.message.payload
+    /// Delivers a whole message, or lets it wait; false if its number was used already.
+    fn whole(
+        &mut self,
+        now: Nanos,
+        mut message: ReceivedMessage,
+        bytes: u64,
+        trace: &mut Trace,
+    ) -> bool {
+        let (stream, chunks) = (message.stream, message.payload.parts().len());
+        let unordered = message.unordered;
+        if !self.order.is_next(stream, unordered, message.ssn)
+            && let MessageBytes::One(payload) = &mut message.payload
         {
             *payload = compact(std::mem::take(payload));
         }
-        let in_order = self.order.insert(whole, deliver);
-        if !in_order {
+        let whole = Whole {
+            message,
+            bytes,
+            since: now,
+        };
+        let (mut delivery, order, _) = self.delivery(now, trace);
+        if unordered {
+            order.insert_unordered(whole, |whole| delivery.whole(whole));
+            return true;
+        }
+        let in_order = order.insert(whole, |whole| delivery.whole(whole));
+        if in_order {
+            self.went_on(now, stream, trace);
+        } else {
             self.window.free(bytes, chunks);
             self.held.free(stream, bytes);
         }
@@ -353,22 +378,44 @@ impl Receiver {
         Ok(())
     }
 
-    /// The next message for the application. Taking it frees the receive buffer, and makes a SACK due if the window had
+    /// The next message for the application, or part of one that is too long for the receive buffer, or longer than
+    /// [`Config::partial_delivery_point`]. Taking it frees the receive buffer, and makes a SACK due if the window had
     /// been closed and is open again.
-    pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
-        let whole = self.ready.pop_front()?;
-        if whole.counted {
-            self.window
-                .free(whole.bytes, whole.message.payload.parts().len());
-            self.held.free(whole.message.stream, whole.bytes);
+    pub fn poll_part(&mut self) -> Option<ReceivedPart> {
+        self.assembly.give_back().or_else(|| self.read())
+    }
+
+    fn read(&mut self) -> Option<ReceivedPart> {
+        let Readable {
+            part,
+            bytes,
+            chunks,
+        } = self.ready.pop_front()?;
+        if chunks > 0 {
+            self.window.free(bytes, chunks);
+            self.held.free(part.stream, bytes);
         }
         if self.window.update_is_worth_a_sack() {
             self.sack.demand();
         }
-        Some(whole.message)
+        Some(part)
     }
 
-    /// Whether [`Receiver::poll_message`] has something to give.
+    /// As [`Receiver::poll_part`], whole messages only: parts are put together as they come, up to
+    /// [`Config::max_message`].
+    ///
+    /// # Errors
+    /// A message is longer than that. What was gathered of it is gone.
+    pub fn poll_message(&mut self) -> Result<Option<ReceivedMessage>, TooLong> {
+        while let Some(part) = self.read() {
+            if let Some(message) = self.assembly.add(part)? {
+                return Ok(Some(message));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether something can be read.
     pub fn has_message(&self) -> bool {
         !self.ready.is_empty()
     }

@@ -22,6 +22,8 @@ pub struct ControlStatistics {
     pub heartbeat_bytes: u64,
     /// ICMP messages that had an effect (RFC 9260 §10).
     pub icmp: u64,
+    /// Probes of path MTUs sent.
+    pub pmtu_probes: u64,
     /// Changes of the primary path that the user did not make.
     pub primary_changes: u64,
 }
@@ -70,8 +72,10 @@ pub struct ReceiverStatistics {
     pub out_of_reach: u64,
     /// Chunks refused: no such stream, no user data, or a contradiction.
     pub refused: u64,
-    /// Messages delivered.
+    /// Messages delivered to the end.
     pub messages: u64,
+    /// Messages that began to be delivered before their end had come.
+    pub partial_messages: u64,
     /// SACKs sent.
     pub sacks: u64,
 }

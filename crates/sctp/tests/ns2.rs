@@ -239,7 +239,7 @@ impl World {
                 self.receiver
                     .handle_data(self.now, data, PathId(0), &mut self.trace);
                 self.receiver.on_packet_end(self.now);
-                while self.receiver.poll_message().is_some() {}
+                while self.receiver.poll_part().is_some() {}
             }
             Arrival::Sender(packet) => {
                 let Chunk::Sack(sack) = decode(&packet) else {

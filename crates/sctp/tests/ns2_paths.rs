@@ -202,7 +202,7 @@ impl World {
                     .handle_data(self.now, data, id, &mut self.trace);
                 self.receiver.on_packet_end(self.now);
                 self.sack_path = id;
-                while self.receiver.poll_message().is_some() {}
+                while self.receiver.poll_part().is_some() {}
             }
             Chunk::Sack(sack) => {
                 self.sender

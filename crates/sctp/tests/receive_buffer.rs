@@ -50,7 +50,7 @@ impl Rig {
     }
 
     fn read(&mut self) -> Option<(u16, u16)> {
-        let message = self.receiver.poll_message()?;
+        let message = self.receiver.poll_message().expect("short")?;
         Some((message.stream, message.ssn.0))
     }
 

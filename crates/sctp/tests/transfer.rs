@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use anabranch_sctp::config::{Config, SchedulerKind};
 use anabranch_sctp::path::{PathId, PathState, Paths};
 use anabranch_sctp::profile::Profile;
-use anabranch_sctp::rx::{DataOutcome, Receiver};
+use anabranch_sctp::rx::{DataOutcome, ReceivedPart, Receiver};
 use anabranch_sctp::tx::{Message, Sender};
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Nanos, Path, Trace};
@@ -210,7 +210,64 @@ fn payload(stream: u16, number: u32, length: usize) -> Bytes {
     bytes.freeze()
 }
 
-fn run(profile: Profile, seed: u64) {
+/// How the application reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// Whole messages, all of which fit the buffer.
+    Messages,
+    /// Whole messages, of which some are many times larger than the buffer.
+    Assembled,
+    /// Those, in parts.
+    Parts,
+}
+
+/// What came, by stream, and without order.
+#[derive(Default)]
+struct Seen {
+    ordered: BTreeMap<u16, Vec<Bytes>>,
+    unordered: Vec<Bytes>,
+    /// Messages of which a part came, by stream.
+    begun: BTreeMap<u16, BytesMut>,
+}
+
+impl Seen {
+    fn message(&mut self, stream: u16, unordered: bool, bytes: Bytes) {
+        if unordered {
+            self.unordered.push(bytes);
+        } else {
+            self.ordered.entry(stream).or_default().push(bytes);
+        }
+    }
+
+    /// A part goes on with what was begun on its stream, or begins where nothing was.
+    fn part(&mut self, part: ReceivedPart) {
+        let begun = self.begun.remove(&part.stream);
+        assert_eq!(part.begins, begun.is_none(), "one message at a time");
+        let mut bytes = begun.unwrap_or_default();
+        let parts = part.payload.parts().iter();
+        parts.for_each(|it| bytes.extend_from_slice(it));
+        if part.ends {
+            self.message(part.stream, part.unordered, bytes.freeze());
+        } else {
+            self.begun.insert(part.stream, bytes);
+        }
+    }
+
+    fn read(&mut self, receiver: &mut Receiver, reading: Reading) {
+        if reading == Reading::Parts {
+            while let Some(part) = receiver.poll_part() {
+                self.part(part);
+            }
+            return;
+        }
+        while let Some(message) = receiver.poll_message().expect("short") {
+            let (stream, unordered) = (message.stream, message.unordered);
+            self.message(stream, unordered, message.payload.into_bytes());
+        }
+    }
+}
+
+fn run(profile: Profile, seed: u64, reading: Reading) {
     let mut random = Random(seed ^ 0xABCD);
     let config = Config {
         receive_buffer: [8_000, 20_000, 65_536][random.below(3) as usize],
@@ -222,19 +279,28 @@ fn run(profile: Profile, seed: u64) {
             SchedulerKind::Fcfs
         },
         send_buffer: 1 << 30,
+        partial_delivery_point: match reading {
+            Reading::Messages => None,
+            _ => [None, Some(1), Some(6_000)][random.below(3) as usize],
+        },
         ..Config::new(profile)
     };
     let initial_tsn = u32::MAX - random.below(300) as u32;
     let mut world = World::new(&config, seed, initial_tsn);
     // ns-2.35 has no fragments, and its receiver can never take more than its buffer.
-    let longest = if config.profile.name == "ns2" {
-        1_400
+    let longest = match reading {
+        _ if config.profile.name == "ns2" => 1_400,
+        Reading::Messages => 5_000,
+        _ => 60_000,
+    };
+    let messages = if reading == Reading::Messages {
+        400
     } else {
-        5_000
+        60
     };
     let mut expected: BTreeMap<u16, Vec<Bytes>> = BTreeMap::new();
-    let (mut unordered, mut unordered_seen) = (Vec::new(), Vec::new());
-    for number in 0..400 {
+    let mut unordered = Vec::new();
+    for number in 0..messages {
         let stream = random.below(8) as u16;
         let message = payload(stream, number, 1 + random.below(longest) as usize);
         let out_of_order = random.chance(10);
@@ -250,18 +316,11 @@ fn run(profile: Profile, seed: u64) {
         };
         world.sender.send(stream, message).expect("room");
     }
-    let mut seen: BTreeMap<u16, Vec<Bytes>> = BTreeMap::new();
+    let mut seen = Seen::default();
     let mut steps = 0;
     loop {
         if !world.slow_reader || steps % 7 == 0 || world.events.is_empty() {
-            while let Some(message) = world.receiver.poll_message() {
-                let (bytes, stream) = (message.payload.into_bytes(), message.stream);
-                if message.unordered {
-                    unordered_seen.push(bytes);
-                } else {
-                    seen.entry(stream).or_default().push(bytes);
-                }
-            }
+            seen.read(&mut world.receiver, reading);
         }
         world.send_all();
         steps += 1;
@@ -271,28 +330,21 @@ fn run(profile: Profile, seed: u64) {
         }
         assert!(world.step(), "everything waits and nothing will happen");
     }
-    while let Some(message) = world.receiver.poll_message() {
-        let bytes = message.payload.into_bytes();
-        if message.unordered {
-            unordered_seen.push(bytes)
-        } else {
-            seen.entry(message.stream).or_default().push(bytes)
-        }
-    }
+    seen.read(&mut world.receiver, reading);
     assert_eq!(
-        seen, expected,
+        seen.ordered, expected,
         "each stream in its order, each message once"
     );
     unordered.sort();
-    unordered_seen.sort();
-    assert_eq!(unordered_seen, unordered, "each unordered message once");
+    seen.unordered.sort();
+    assert_eq!(seen.unordered, unordered, "each unordered message once");
     let path = world.paths.get(PathId(0));
     assert_eq!(
         (path.flightsize, path.marked_bytes, path.t3_deadline),
         (0, 0, None)
     );
     assert!(world.receiver.is_empty());
-    assert!(world.packets > 400 / 15);
+    assert!(world.packets > messages as u64 / 15);
 }
 
 /// Prints the seed if the run it guards panics.
@@ -309,34 +361,47 @@ impl Drop for Seed {
     }
 }
 
-fn under(name: &'static str) {
+fn under(name: &'static str, reading: Reading) {
     let chosen = std::env::var("TRANSFER_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());
-    let seeds = chosen.map_or(1..=40, |seed: u64| seed..=seed);
+    let most = if reading == Reading::Messages { 40 } else { 15 };
+    let seeds = chosen.map_or(1..=most, |seed: u64| seed..=seed);
     for seed in seeds {
         let guard = Seed(name, seed);
-        run(Profile::by_name(name).expect("a profile"), seed);
+        run(Profile::by_name(name).expect("a profile"), seed, reading);
         drop(guard);
     }
 }
 
 #[test]
 fn everything_arrives_once_and_in_order_under_rfc9260() {
-    under("rfc9260");
+    under("rfc9260", Reading::Messages);
 }
 
 #[test]
 fn everything_arrives_once_and_in_order_under_rfc4960() {
-    under("rfc4960");
+    under("rfc4960", Reading::Messages);
 }
 
 #[test]
 fn everything_arrives_once_and_in_order_under_rfc2960() {
-    under("rfc2960");
+    under("rfc2960", Reading::Messages);
 }
 
 #[test]
 fn everything_arrives_once_and_in_order_under_ns2() {
-    under("ns2");
+    under("ns2", Reading::Messages);
+}
+
+#[test]
+fn messages_larger_than_the_buffer_arrive_whole() {
+    under("rfc9260", Reading::Assembled);
+    under("rfc2960", Reading::Assembled);
+}
+
+#[test]
+fn messages_larger_than_the_buffer_arrive_in_parts() {
+    under("rfc9260", Reading::Parts);
+    under("rfc4960", Reading::Parts);
 }

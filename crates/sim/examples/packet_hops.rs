@@ -43,6 +43,7 @@ impl Agent for Sender {
             path: self.path,
             len: self.payload,
             segment_size: None,
+            may_fragment: false,
         })
     }
 

@@ -305,6 +305,7 @@ impl Agent for Diary {
             path,
             len: 55,
             segment_size: Some(20),
+            may_fragment: false,
         })
     }
 

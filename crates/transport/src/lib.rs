@@ -56,6 +56,9 @@ pub struct Transmit {
     /// When the buffer holds a run of packets, the size of each but the last, which may be shorter (as UDP GSO wants
     /// it). `None`: one packet.
     pub segment_size: Option<usize>,
+    /// IP may fragment the packet on its way ("don't fragment" is not set): it is larger than the path is known to carry,
+    /// and cannot be cut again.
+    pub may_fragment: bool,
 }
 
 /// A transport protocol without I/O.

@@ -11,6 +11,7 @@ mod heartbeat;
 mod heartbeat_ack;
 mod init;
 mod init_ack;
+mod pad;
 mod sack;
 mod shutdown;
 mod shutdown_ack;
@@ -34,6 +35,7 @@ pub use heartbeat::Heartbeat;
 pub use heartbeat_ack::HeartbeatAck;
 pub use init::Init;
 pub use init_ack::InitAck;
+pub use pad::Pad;
 pub use sack::{GapAckBlock, OutgoingSack, Sack};
 pub use shutdown::Shutdown;
 pub use shutdown_ack::ShutdownAck;
@@ -71,6 +73,8 @@ pub mod kind {
     pub const CWR: u8 = 13;
     /// Shutdown complete.
     pub const SHUTDOWN_COMPLETE: u8 = 14;
+    /// Padding (RFC 4820).
+    pub const PAD: u8 = 0x84;
 }
 
 /// A chunk with its meaning.
@@ -106,6 +110,8 @@ pub enum Chunk {
     Cwr(Cwr),
     /// Shutdown complete.
     ShutdownComplete(ShutdownComplete),
+    /// Padding.
+    Pad(Pad),
     /// A type that is not known here; [`RawChunk::action`] says what to do.
     Unknown(RawChunk),
 }
@@ -175,6 +181,7 @@ impl Chunk {
             kind::ECNE => Self::Ecne(Ecne::decode(raw)?),
             kind::CWR => Self::Cwr(Cwr::decode(raw)?),
             kind::SHUTDOWN_COMPLETE => Self::ShutdownComplete(ShutdownComplete::decode(raw)),
+            kind::PAD => Self::Pad(Pad::decode(&raw)),
             _ => Self::Unknown(raw),
         })
     }
@@ -197,6 +204,7 @@ impl Chunk {
             Self::Ecne(_) => kind::ECNE,
             Self::Cwr(_) => kind::CWR,
             Self::ShutdownComplete(_) => kind::SHUTDOWN_COMPLETE,
+            Self::Pad(_) => kind::PAD,
             Self::Unknown(raw) => raw.kind,
         }
     }
@@ -218,6 +226,7 @@ impl Chunk {
             Self::Ecne(chunk) => chunk,
             Self::Cwr(chunk) => chunk,
             Self::ShutdownComplete(chunk) => chunk,
+            Self::Pad(chunk) => chunk,
             Self::Unknown(chunk) => chunk,
         }
     }

@@ -142,6 +142,7 @@ fn any_chunk() -> impl Strategy<Value = Chunk> {
         tsn().prop_map(|lowest_tsn| Chunk::Cwr(Cwr { lowest_tsn })),
         any::<bool>()
             .prop_map(|tag_reflected| Chunk::ShutdownComplete(ShutdownComplete { tag_reflected })),
+        (0u16..2000).prop_map(|length| Chunk::Pad(Pad { length })),
         (15u8.., any::<u8>(), some_bytes(50))
             .prop_map(|(kind, flags, value)| unknown(kind, flags, &value)),
     ]

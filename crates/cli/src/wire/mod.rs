@@ -21,8 +21,8 @@ use crate::work::Failure;
 use arguments::{CarrierKind, PORT, Wire, WireCommand};
 use watch::{Watch, Watched};
 
-/// The largest message that these commands send: well below the receive buffers of usual peers.
-const MOST_MESSAGE: u64 = 1 << 20;
+/// The largest message that these commands send, and put together to send back or print.
+const MOST_MESSAGE: u64 = 16 << 20;
 /// Receive and send buffer where the settings do not say, bytes.
 const BUFFER: u32 = 4 << 20;
 
@@ -115,6 +115,7 @@ impl Wire {
             carrier,
             addresses: self.local.clone(),
             accept: accepts.is_some(),
+            max_message_size: MOST_MESSAGE as usize,
             ..Config::default()
         };
         let (watch, watched) = Watch::new(self)?;

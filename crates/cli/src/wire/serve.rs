@@ -64,7 +64,11 @@ struct Count {
 
 impl Count {
     fn add(&mut self, len: usize) {
-        self.messages += 1;
+        self.add_part(len, true);
+    }
+
+    fn add_part(&mut self, len: usize, ends: bool) {
+        self.messages += u64::from(ends);
         self.bytes += len as u64;
     }
 }
@@ -148,8 +152,8 @@ async fn attend(association: Association, service: Service, job: Job) -> Option<
 }
 
 async fn sink(association: &Association, count: &mut Count) -> Result<(), Lost> {
-    while let Some(message) = association.recv().await? {
-        count.add(message.bytes.len());
+    while let Some(part) = association.recv_part().await? {
+        count.add_part(part.bytes.len(), part.ends);
     }
     Ok(())
 }
@@ -173,7 +177,7 @@ async fn echo(association: &Association, count: &mut Count) -> Result<(), Lost> 
         }
     }
     // What still comes while the client closes has nowhere to go.
-    while association.recv().await?.is_some() {}
+    while association.recv_part().await?.is_some() {}
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! SCTP in the simulator: a source that opens an association and feeds it, a sink that takes what comes.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use anabranch_sctp::{
@@ -243,6 +244,8 @@ pub struct Sink {
     fragment: u64,
     probes: ProbeSet,
     reader: Reader,
+    /// Stamps of messages that came in part, by stream.
+    begun: BTreeMap<u16, Stamp>,
     tally: SharedTally,
 }
 
@@ -297,6 +300,7 @@ impl Sink {
                 busy_until: 0,
                 behind: false,
             },
+            begun: BTreeMap::new(),
             tally,
         }
     }
@@ -321,16 +325,24 @@ impl Sink {
             let next = if reader.behind {
                 None
             } else {
-                association.poll_message()
+                association.poll_part()
             };
-            let Some(message) = next else { break };
-            let size = message.payload.len() as u64;
+            let Some(part) = next else { break };
+            let size = part.payload.len() as u64;
             reader.read(now, size);
-            tally.deliver(now, size, DATA_HEADER * size.div_ceil(self.fragment));
-            let stamp = self
-                .stamped
-                .then(|| Stamp::read(message.payload.parts()))
-                .flatten();
+            let chunks = match (part.begins, part.ends) {
+                (true, true) => size.div_ceil(self.fragment),
+                _ => part.payload.parts().len() as u64,
+            };
+            tally.deliver(now, size, DATA_HEADER * chunks);
+            let mut stamp = match (self.stamped, part.begins) {
+                (true, true) => Stamp::read(part.payload.parts()),
+                _ => self.begun.remove(&part.stream),
+            };
+            if !part.ends {
+                self.begun.extend(stamp.take().map(|it| (part.stream, it)));
+                continue;
+            }
             tally.message(stamp.map(|stamp| now.saturating_sub(stamp.time)));
             let number = stamp.and_then(|stamp| stamp.number);
             if let (Some(number), Some(once)) = (number, &mut tally.once) {

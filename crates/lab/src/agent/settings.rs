@@ -178,6 +178,7 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
         mtu,
         streams,
         receive_buffer,
+        partial_delivery_point,
         initial_window,
         initial_ssthresh,
         delayed_sack,
@@ -267,6 +268,17 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
             _ => complain(
                 "receive_buffer",
                 format!("found \"{buffer}\"; a buffer has 1500 B to 4 GiB"),
+                "",
+                &[],
+            ),
+        }
+    }
+    if let Some(point) = partial_delivery_point {
+        match usize::try_from(point.0) {
+            Ok(bytes @ 1..) => config.partial_delivery_point = Some(bytes),
+            _ => complain(
+                "partial_delivery_point",
+                format!("found \"{point}\"; a partial delivery point has at least 1 B"),
                 "",
                 &[],
             ),

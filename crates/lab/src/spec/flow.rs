@@ -187,6 +187,9 @@ pub enum Protocol {
         /// Receive buffer.
         #[serde(default)]
         receive_buffer: Option<Size>,
+        /// A message of which so much has come is delivered in parts; if left out, only one that fills the receive buffer is.
+        #[serde(default)]
+        partial_delivery_point: Option<Size>,
         /// How fast the receiving application reads; it is always ready if left out.
         #[serde(default)]
         reading_rate: Option<Rate>,

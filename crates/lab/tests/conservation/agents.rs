@@ -223,6 +223,10 @@ impl Agent for SctpSource {
 /// An SCTP endpoint that listens and checks what comes.
 pub struct SctpSink {
     pub endpoint: Endpoint,
+    /// It reads messages as they come, in parts where they do.
+    pub in_parts: bool,
+    /// What came of messages whose end has not, by stream.
+    pub begun: BTreeMap<u16, BytesMut>,
     pub flow: Shared,
 }
 
@@ -232,7 +236,22 @@ impl SctpSink {
         let ids: Vec<AssociationId> = self.endpoint.associations().collect();
         for id in ids {
             let association = self.endpoint.association_mut(id).expect("it is listed");
-            while let Some(message) = association.poll_message() {
+            while self.in_parts
+                && let Some(part) = association.poll_part()
+            {
+                let begun = self.begun.remove(&part.stream);
+                assert_eq!(begun.is_none(), part.begins, "{}", flow.name);
+                let mut bytes = begun.unwrap_or_default();
+                bytes.extend_from_slice(&part.payload.into_bytes());
+                if part.ends {
+                    flow.take(part.stream, part.unordered, &bytes.freeze());
+                } else {
+                    self.begun.insert(part.stream, bytes);
+                }
+            }
+            while !self.in_parts
+                && let Some(message) = association.poll_message()
+            {
                 flow.take(
                     message.stream,
                     message.unordered,

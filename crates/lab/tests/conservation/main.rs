@@ -152,17 +152,18 @@ impl Case {
         case
     }
 
-    fn offers(&mut self, streams: u16, largest: u64) -> Vec<Offer> {
+    /// Messages of up to `largest` bytes, and a few of up to `huge`.
+    fn offers(&mut self, streams: u16, largest: u64, huge: u64) -> Vec<Offer> {
         let rng = &mut self.rng;
         (0..40 + rng.below(120))
             .map(|_| Offer {
                 stream: rng.below(streams.into()) as u16,
                 unordered: rng.below(6) == 0,
                 // Most fit in a packet, some need several.
-                size: 4 + if rng.below(4) == 0 {
-                    rng.below(largest)
-                } else {
-                    rng.below(700)
+                size: 4 + match rng.below(32) {
+                    0 => rng.below(huge),
+                    1..8 => rng.below(largest),
+                    _ => rng.below(700),
                 } as usize,
             })
             .collect()
@@ -208,9 +209,11 @@ impl Case {
         } else {
             remote.truncate(1);
         }
-        let largest = u64::from(near.receive_buffer / 3);
+        far.partial_delivery_point = [None, None, Some(5_000)][rng.below(3) as usize];
+        let in_parts = rng.below(2) == 0;
+        let buffer = u64::from(near.receive_buffer);
         let secrets = [secret(&mut self.rng), secret(&mut self.rng)];
-        let offers = self.offers(streams, largest);
+        let offers = self.offers(streams, buffer / 3, 3 * buffer);
         let [source, sink] = self.ports();
         let name = format!(
             "sctp {profile}, {streams} streams, {} messages",
@@ -221,6 +224,8 @@ impl Case {
         endpoint.listen(true);
         let receiver = SctpSink {
             endpoint,
+            in_parts,
+            begun: Default::default(),
             flow: flow.clone(),
         };
         let endpoint = Endpoint::new(near, source, secrets[0]);
@@ -253,7 +258,7 @@ impl Case {
             ..TcpConfig::new(TcpProfile::by_name(profile).expect("a profile"))
         };
         let isns = [rng.bits() as u32, u32::MAX - rng.below(20_000) as u32];
-        let offers = self.offers(1, 9_000);
+        let offers = self.offers(1, 9_000, 9_000);
         let [local, remote] = self.ports();
         let address = |node| {
             self.world

@@ -151,7 +151,6 @@ impl Association {
             addresses_changed: true,
             readable_told: false,
             final_sent: None,
-            backlog: VecDeque::new(),
             events: VecDeque::new(),
             random,
             trace: Trace::default(),
@@ -169,12 +168,12 @@ impl Association {
         if messages > 0 {
             self.events.push_back(Event::SendFailed { messages });
         }
-        self.keep_unread();
-        self.rx = Some(Receiver::new(
-            &self.config,
-            terms.peer_initial_tsn,
-            terms.inbound_streams,
-        ));
+        self.tell_abandoned();
+        let mut rx = Receiver::new(&self.config, terms.peer_initial_tsn, terms.inbound_streams);
+        if let Some(former) = self.rx.take() {
+            rx.inherit(former);
+        }
+        self.rx = Some(rx);
         let config = Arc::clone(&self.config);
         for &remote in &terms.addresses {
             if let Some(local) = config.local_address_for(remote, Some(local)) {
@@ -186,18 +185,15 @@ impl Association {
         self.settle_rsctp(terms.rsctp);
     }
 
-    /// Keeps what the user has not read of the peer's former life, up to the size of the receive buffer: a peer that
-    /// restarts again and again does not fill the memory.
-    fn keep_unread(&mut self) {
-        let Some(former) = &mut self.rx else { return };
-        let mut kept: usize = self.backlog.iter().map(|unread| unread.payload.len()).sum();
-        for message in std::iter::from_fn(|| former.poll_message()) {
-            kept += message.payload.len();
-            if kept > self.config.receive_buffer as usize {
-                break;
-            }
-            self.backlog.push_back(message);
-        }
+    /// Tells the user which messages will not be delivered to their end.
+    fn tell_abandoned(&mut self) {
+        let opened = self.rx.iter().flat_map(Receiver::opened);
+        let told = opened.map(|message| Event::PartialDeliveryAborted {
+            stream: message.stream,
+            unordered: message.unordered,
+            ssn: message.ssn,
+        });
+        self.events.extend(told);
     }
 
     /// The handshake is done: enters ESTABLISHED, or SHUTDOWN-PENDING if the user asked to close meanwhile.
@@ -267,6 +263,7 @@ impl Association {
             return;
         }
         self.state = State::Closed(reason.clone());
+        self.tell_abandoned();
         self.events.push_back(Event::Closed(reason));
         self.replies.clear();
         self.cookie_ack = None;
@@ -337,6 +334,7 @@ impl Association {
                 path.0.into(),
                 PathState::Active.code(),
             );
+            self.start_discovery(now, path);
         }
         if self.paths.record_answer(now, path, &mut self.trace) || confirmed {
             self.tell_path(path);

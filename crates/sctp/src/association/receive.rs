@@ -14,7 +14,7 @@ use crate::event::{CloseReason, Event, Violation};
 use crate::handshake::Offer;
 use crate::path::PathId;
 use crate::profile::Counts;
-use crate::rx::DataOutcome;
+use crate::rx::{DataOutcome, Receiver};
 use crate::state::{CookieEchoed, CookieWait, Retry, State};
 use crate::tx::SackOutcome;
 
@@ -139,6 +139,7 @@ impl Association {
             Chunk::ShutdownComplete(_) => self.on_shutdown_complete(discards),
             // ECN was not offered here, so these mean nothing (RFC 9260 Appendix A leaves them to ECN).
             Chunk::Ecne(_) | Chunk::Cwr(_) => {}
+            Chunk::Pad(_) => {}
         }
         true
     }
@@ -404,7 +405,7 @@ impl Association {
 
     /// Tells the user that messages wait, if that is news.
     pub(crate) fn tell_readable(&mut self) {
-        let waits = !self.backlog.is_empty() || self.rx.as_ref().is_some_and(|rx| rx.has_message());
+        let waits = self.rx.as_ref().is_some_and(Receiver::has_message);
         if waits && !self.readable_told {
             self.readable_told = true;
             self.events.push_back(Event::Readable);

@@ -23,6 +23,7 @@ impl Association {
             self.streams_deadline(),
             self.rx.as_ref().and_then(|rx| rx.sack_deadline()),
             self.heartbeat_deadline(),
+            self.pmtu_deadline(),
         ]
         .into_iter()
         .flatten()
@@ -79,6 +80,9 @@ impl Association {
             .is_some_and(|deadline| deadline <= now)
         {
             self.handle_heartbeat_timeout(now);
+        }
+        if self.pmtu_deadline().is_some_and(|deadline| deadline <= now) {
+            self.handle_pmtu_timeout(now);
         }
         self.note_data_path(now);
     }
@@ -139,6 +143,7 @@ impl Association {
             .map(|(path, _)| path)
             .collect();
         for path in due {
+            let times_sent = self.tx.times_sent(path, &self.paths);
             let outcome = self
                 .tx
                 .handle_t3(now, path, &mut self.paths, &mut self.trace);
@@ -149,6 +154,7 @@ impl Association {
             let counts = self.config.profile.association_errors == AssociationErrors::PathInUse
                 || self.is_active_or_none_is(path);
             self.count_path_error(now, path);
+            self.look_for_black_hole(now, path, times_sent);
             if counts {
                 self.count_association_error();
             }

@@ -25,15 +25,21 @@ impl Association {
         loop {
             let data = self.data_destination(now);
             let Some(path) = self.next_control_destination().or(data) else {
-                let path = self.heartbeat_due(now)?;
-                return Some(self.write_heartbeat(now, path, out));
+                if let Some(path) = self.heartbeat_due(now) {
+                    return Some(self.write_heartbeat(now, path, out));
+                }
+                let probe = self.pmtu_probe_due(now)?;
+                return Some(self.write_pmtu_probe(now, probe, out));
             };
             if matches!(self.state, State::CookieWait(_)) {
                 return Some(self.write_init(now, path, out));
             }
             let len = self.write_packet(now, path, data, out);
             if len > 0 {
-                return Some(self.transmit(path, len));
+                return Some(Transmit {
+                    may_fragment: len > self.paths.get(path).max_packet,
+                    ..self.transmit(path, len)
+                });
             }
             // An answer larger than the path's packets was dropped: is there anything else? But DATA that does not come
             // although it was announced would not come the next time either.
@@ -41,15 +47,16 @@ impl Association {
         }
     }
 
-    fn transmit(&self, path: PathId, len: usize) -> Transmit {
+    pub(super) fn transmit(&self, path: PathId, len: usize) -> Transmit {
         Transmit {
             path: self.paths.get(path).path,
             len,
             segment_size: None,
+            may_fragment: false,
         }
     }
 
-    fn header(&self, verification_tag: u32) -> CommonHeader {
+    pub(super) fn header(&self, verification_tag: u32) -> CommonHeader {
         CommonHeader {
             source_port: self.local_port,
             destination_port: self.remote_port,

@@ -9,7 +9,7 @@ use anabranch_transport::{Nanos, Path, Probe, Trace};
 use anabranch_wire::serial::Tsn;
 
 use super::rto::RtoEstimator;
-use super::{SwitchRules, mtu};
+use super::{Discovery, SwitchRules, mtu, pmtu};
 use crate::config::Config;
 use crate::heartbeat::Heartbeat;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath, WindowUnit};
@@ -76,8 +76,11 @@ pub struct PathEntry {
     pub flightsize: u64,
     /// Bytes of chunks last sent here that are marked for retransmission.
     pub marked_bytes: u64,
-    /// The largest SCTP packet, bytes with the common header.
+    /// The largest SCTP packet, bytes with the common header. What cannot be cut smaller may exceed it, and is then left to
+    /// IP to fragment.
     pub max_packet: usize,
+    /// What finds the path MTU, where that is wanted.
+    pub(crate) discovery: Option<Discovery>,
     /// When T3-rtx expires; `None` while stopped.
     pub t3_deadline: Option<Nanos>,
     /// When DATA was last sent here for the first time: what a round trip can be measured by. A path that carries
@@ -131,7 +134,12 @@ impl PathEntry {
             rtt_min: None,
             flightsize: 0,
             marked_bytes: 0,
-            max_packet: config.max_packet(path.remote),
+            max_packet: mtu::max_packet(
+                config.first_mtu(path.remote),
+                path.remote,
+                config.encapsulation,
+            ),
+            discovery: config.new_discovery(path.remote),
             t3_deadline: None,
             last_sent: 0,
             heartbeat: Heartbeat::default(),
@@ -151,6 +159,13 @@ impl PathEntry {
     /// Most user data that one DATA chunk carries here.
     pub fn max_user_data(&self) -> usize {
         mtu::max_user_data(self.max_packet)
+    }
+
+    /// The path MTU is another: packets have so many bytes with the IP header from now on.
+    pub(crate) fn set_mtu(&mut self, config: &Config, mtu: usize) {
+        let remote = self.path.remote;
+        self.max_packet = mtu::max_packet(mtu, remote, config.encapsulation);
+        self.cc.on_mtu(config.window_unit(remote, mtu));
     }
 
     /// Takes a round-trip measurement, by DATA or HEARTBEAT.
@@ -235,8 +250,8 @@ impl PathEntry {
 pub struct Paths {
     entries: Vec<PathEntry>,
     primary: PathId,
-    /// The least that any path's packets hold.
-    max_user_data: usize,
+    /// The least that any path's packets hold; without it, path MTUs change.
+    max_user_data: Option<usize>,
     retransmission: RetransmissionPath,
     dormant: DormantPath,
     /// No data goes before all paths are verified: then the primary is waited for as well.
@@ -257,7 +272,7 @@ impl Paths {
     pub fn new(config: &Config, first: Path, state: PathState) -> Self {
         let entry = PathEntry::new(config, first, state);
         Self {
-            max_user_data: entry.max_user_data(),
+            max_user_data: (!config.path_mtu_discovery).then(|| entry.max_user_data()),
             entries: vec![entry],
             primary: PathId(0),
             retransmission: config.profile.retransmission_path,
@@ -286,35 +301,62 @@ impl Paths {
         }
         let mut entry = PathEntry::new(config, path, state);
         entry.udp_port = self.udp_port;
-        self.max_user_data = self.max_user_data.min(entry.max_user_data());
+        if let Some(least) = &mut self.max_user_data {
+            *least = entry.max_user_data().min(*least);
+        }
         self.entries.push(entry);
         Some(PathId(self.entries.len() as u8 - 1))
     }
 
     /// Most user data of one DATA chunk that fits the packets of every path, so that it can be sent again on any
-    /// (AMDCS less the chunk's header, RFC 9260 §6.9).
+    /// (AMDCS less the chunk's header, RFC 9260 §6.9). Where path MTUs are found out, of every path that may carry data: an
+    /// address that never answered would keep all packets small.
     pub fn max_user_data(&self) -> usize {
-        self.max_user_data
+        self.max_user_data.unwrap_or_else(|| {
+            let chosen = self.get(self.choose_for_new_data()).max_user_data();
+            let usable = |entry: &&PathEntry| {
+                matches!(
+                    entry.state,
+                    PathState::Active | PathState::PotentiallyFailed
+                )
+            };
+            let usable = self.entries.iter().filter(usable);
+            usable
+                .map(PathEntry::max_user_data)
+                .fold(chosen, usize::min)
+        })
     }
 
-    /// Packets on `id` are `mtu` bytes at most from now on; `false` if they are already. Less than any network must carry is
-    /// taken as that.
-    pub(crate) fn lower_mtu(&mut self, id: PathId, mtu: usize, config: &Config) -> bool {
+    /// The MTU of path `id` is at most `mtu`, as the network says: lowers it. True if packets are smaller from now on.
+    pub(crate) fn lower_mtu(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        mtu: usize,
+        config: &Config,
+    ) -> bool {
         let entry = self.get_mut(id);
-        let remote = entry.path.remote;
-        let least = if remote.is_ipv6() { 1_280 } else { 576 };
-        let max_packet = mtu::max_packet(mtu.max(least), remote, config.encapsulation);
-        if max_packet >= entry.max_packet {
-            return false;
+        let before = entry.max_packet;
+        match &mut entry.discovery {
+            Some(discovery) => {
+                if discovery.too_big(now, mtu) {
+                    let mtu = discovery.pmtu();
+                    entry.set_mtu(config, mtu);
+                }
+            }
+            None => {
+                let remote = entry.path.remote;
+                let believable = mtu >= pmtu::least(remote.is_ipv6());
+                if believable && mtu::max_packet(mtu, remote, config.encapsulation) < before {
+                    entry.set_mtu(config, mtu);
+                }
+            }
         }
-        entry.max_packet = max_packet;
-        let (profile, most) = (&config.profile, entry.max_user_data());
-        entry.cc.on_mtu(match profile.window_unit {
-            WindowUnit::Mtu => mtu.max(least) as u64,
-            WindowUnit::Pmdcs => profile.cwnd_counts.bytes(most),
-        });
-        self.max_user_data = self.max_user_data.min(most);
-        true
+        let (after, user_data) = (entry.max_packet, entry.max_user_data());
+        if let Some(least) = &mut self.max_user_data {
+            *least = user_data.min(*least);
+        }
+        after < before
     }
 
     /// The primary path (RFC 9260 §6.4).

@@ -42,6 +42,19 @@ impl MessageBytes {
             }
         }
     }
+
+    /// Puts `more` behind.
+    pub(super) fn append(&mut self, more: MessageBytes) {
+        let mut parts = match std::mem::replace(self, MessageBytes::Many(Vec::new())) {
+            MessageBytes::One(bytes) => vec![bytes],
+            MessageBytes::Many(parts) => parts,
+        };
+        match more {
+            MessageBytes::One(bytes) => parts.push(bytes),
+            MessageBytes::Many(mut more) => parts.append(&mut more),
+        }
+        *self = MessageBytes::Many(parts);
+    }
 }
 
 /// A whole message, ready for the application.
@@ -57,4 +70,49 @@ pub struct ReceivedMessage {
     pub ssn: Ssn,
     /// The user data.
     pub payload: MessageBytes,
+}
+
+/// A message, or the next part of one that is delivered before its end has come (RFC 9260 §6.9, §11.1.7: the partial
+/// flag). Parts of one message come in order and without holes; until its end nothing else of its stream comes, but other
+/// streams go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReceivedPart {
+    /// The stream of the message.
+    pub stream: u16,
+    /// Payload Protocol Identifier, as the peer's user gave it.
+    pub ppid: u32,
+    /// The message was sent to be delivered without regard to the order of the stream.
+    pub unordered: bool,
+    /// Its number in the stream; meaningless if unordered.
+    pub ssn: Ssn,
+    /// The message begins with this part.
+    pub begins: bool,
+    /// The message ends with this part. With `begins` it is a whole message.
+    pub ends: bool,
+    /// The user data.
+    pub payload: MessageBytes,
+}
+
+impl ReceivedPart {
+    pub(super) fn whole(message: ReceivedMessage) -> Self {
+        Self {
+            stream: message.stream,
+            ppid: message.ppid,
+            unordered: message.unordered,
+            ssn: message.ssn,
+            begins: true,
+            ends: true,
+            payload: message.payload,
+        }
+    }
+
+    pub(super) fn into_message(self) -> ReceivedMessage {
+        ReceivedMessage {
+            stream: self.stream,
+            ppid: self.ppid,
+            unordered: self.unordered,
+            ssn: self.ssn,
+            payload: self.payload,
+        }
+    }
 }

@@ -1,4 +1,5 @@
-//! Ordered delivery: whole messages wait here for the ones before them in their stream (RFC 9260 §6.6).
+//! Ordered delivery: whole messages wait here for the ones before them in their stream (RFC 9260 §6.6), and for the end
+//! of one of their stream that is delivered in parts.
 
 use std::collections::VecDeque;
 
@@ -14,8 +15,6 @@ pub(super) struct Whole {
     pub message: ReceivedMessage,
     /// Bytes as the receive window counts them.
     pub bytes: u64,
-    /// It still occupies the receive window.
-    pub counted: bool,
     pub since: Nanos,
 }
 
@@ -24,6 +23,31 @@ struct InStream {
     next: Ssn,
     /// Ascending by distance from `next`.
     waiting: VecDeque<Whole>,
+    /// A message of which a part was delivered, and not yet the end.
+    open: Option<Box<Open>>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    unordered: bool,
+    /// Unordered messages that came whole since.
+    behind: Vec<Whole>,
+}
+
+impl InStream {
+    /// Gives whole messages that are next to `deliver`.
+    fn deliver_waiting(&mut self, mut deliver: impl FnMut(Whole)) {
+        while self
+            .waiting
+            .front()
+            .is_some_and(|first| first.message.ssn == self.next)
+        {
+            if let Some(first) = self.waiting.pop_front() {
+                self.next = self.next.next();
+                deliver(first);
+            }
+        }
+    }
 }
 
 /// The streams of the peer. A stream takes memory only once it was used.
@@ -41,13 +65,52 @@ impl Order {
             .map_or(0, |stream| stream.waiting.len())
     }
 
-    /// Whether the message is not the next of its stream.
-    pub fn must_wait(&self, message: &ReceivedMessage) -> bool {
-        let next = self
-            .streams
-            .get(message.stream)
-            .map_or(Ssn(0), |stream| stream.next);
-        message.ssn != next
+    /// Whether the message, or its parts, can be delivered now: it is unordered or the next of its stream, of which no
+    /// other message is being delivered.
+    pub fn is_next(&self, stream: u16, unordered: bool, ssn: Ssn) -> bool {
+        let Some(stream) = self.streams.get(stream) else {
+            return unordered || ssn == Ssn(0);
+        };
+        stream.open.is_none() && (unordered || ssn == stream.next)
+    }
+
+    /// The next number of a stream.
+    pub fn next(&self, stream: u16) -> Ssn {
+        self.streams
+            .get(stream)
+            .map_or(Ssn(0), |stream| stream.next)
+    }
+
+    /// A message of the stream, one that [`Order::is_next`], begins to be delivered in parts.
+    pub fn open(&mut self, stream: u16, unordered: bool) {
+        self.streams.entry(stream).open = Some(Box::new(Open {
+            unordered,
+            behind: Vec::new(),
+        }));
+    }
+
+    /// The end of the message that was [opened](Order::open) is delivered; gives what waited for it to `deliver`.
+    pub fn close(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
+        let stream = self.streams.entry(stream);
+        let Some(open) = stream.open.take() else {
+            return;
+        };
+        if !open.unordered {
+            stream.next = stream.next.next();
+        }
+        open.behind.into_iter().for_each(&mut deliver);
+        stream.deliver_waiting(deliver);
+    }
+
+    /// Takes a whole unordered message: to `deliver` at once, or after the end of one that is being delivered.
+    pub fn insert_unordered(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) {
+        let stream = whole.message.stream;
+        if self.streams.get(stream).is_none_or(|it| it.open.is_none()) {
+            return deliver(whole);
+        }
+        if let Some(open) = &mut self.streams.entry(stream).open {
+            open.behind.push(whole);
+        }
     }
 
     /// Takes a whole ordered message, and gives what can be delivered now to `deliver`, in order. False if its number was
@@ -55,22 +118,14 @@ impl Order {
     pub fn insert(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) -> bool {
         let stream = self.streams.entry(whole.message.stream);
         let ssn = whole.message.ssn;
-        if ssn == stream.next {
+        if ssn == stream.next && stream.open.is_none() {
             stream.next = ssn.next();
             deliver(whole);
-            while stream
-                .waiting
-                .front()
-                .is_some_and(|first| first.message.ssn == stream.next)
-            {
-                if let Some(first) = stream.waiting.pop_front() {
-                    stream.next = stream.next.next();
-                    deliver(first);
-                }
-            }
+            stream.deliver_waiting(deliver);
             return true;
         }
-        if !ssn.gt(stream.next) {
+        let is_open = stream.open.as_ref().is_some_and(|open| !open.unordered);
+        if !ssn.ge(stream.next) || (is_open && ssn == stream.next) {
             return false;
         }
         let distance = ssn.distance_from(stream.next);
@@ -109,7 +164,6 @@ mod tests {
         Whole {
             message,
             bytes: 1,
-            counted: true,
             since: 0,
         }
     }

@@ -1,4 +1,4 @@
-//! Fragments to messages, by runs of TSNs (RFC 9260 §6.9).
+//! Fragments to messages, by runs of TSNs, and to parts of messages (RFC 9260 §6.9).
 
 use std::collections::VecDeque;
 
@@ -6,17 +6,33 @@ use anabranch_wire::chunk::Data;
 use anabranch_wire::{Ssn, Tsn};
 use bytes::Bytes;
 
-use super::message::{MessageBytes, ReceivedMessage};
+use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 
 /// What became of a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fragmented {
     /// It waits for others; what it holds stays in the receive buffer.
     Held,
-    /// It was the last one missing of this message.
-    Complete(ReceivedMessage),
+    /// It was the last one missing of this message, which begins with that TSN.
+    Complete(Tsn, ReceivedMessage),
+    /// Its message is being delivered in parts, and this is the next: it, and what waited behind it.
+    Part(ReceivedPart),
     /// It contradicts its neighbours: a beginning inside a message, or another stream's number. Nothing was kept of it.
     Contradiction,
+}
+
+/// The beginning of a message that is not whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    /// The TSN of its first fragment.
+    pub first: Tsn,
+    pub stream: u16,
+    pub unordered: bool,
+    pub ssn: Ssn,
+    /// User data without a hole from the beginning on, bytes.
+    pub bytes: usize,
+    /// It is being delivered in parts.
+    pub open: bool,
 }
 
 /// A run of fragments of one message, without holes.
@@ -30,6 +46,11 @@ struct Run {
     ssn: Ssn,
     ppid: u32,
     unordered: bool,
+    /// Bytes of all fragments, delivered or not.
+    bytes: usize,
+    /// Its beginning was delivered, and what follows it without a hole is delivered as it comes.
+    open: bool,
+    /// Fragments not delivered.
     parts: Vec<Bytes>,
 }
 
@@ -39,6 +60,37 @@ impl Run {
             && self.unordered == data.unordered
             && (self.unordered || self.ssn == data.ssn)
             && (self.ppid == data.ppid || !self.beginning)
+    }
+
+    fn head(&self) -> Option<Head> {
+        self.beginning.then_some(Head {
+            first: self.first,
+            stream: self.stream,
+            unordered: self.unordered,
+            ssn: self.ssn,
+            bytes: self.bytes,
+            open: self.open,
+        })
+    }
+
+    /// What is not delivered.
+    fn take_part(&mut self, begins: bool) -> ReceivedPart {
+        ReceivedPart {
+            stream: self.stream,
+            ppid: self.ppid,
+            unordered: self.unordered,
+            ssn: self.ssn,
+            begins,
+            ends: self.ending,
+            payload: match &mut self.parts[..] {
+                [one] => {
+                    let one = std::mem::take(one);
+                    self.parts.clear();
+                    MessageBytes::One(one)
+                }
+                _ => MessageBytes::Many(std::mem::take(&mut self.parts)),
+            },
+        }
     }
 
     fn into_message(self) -> ReceivedMessage {
@@ -56,6 +108,8 @@ impl Run {
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
     runs: VecDeque<Run>,
+    /// How many of them are open.
+    open: usize,
 }
 
 impl Reassembly {
@@ -101,13 +155,65 @@ impl Reassembly {
         if joins_before && joins_after {
             self.join(at);
         }
+        if self.runs[at].open {
+            let part = self.runs[at].take_part(false);
+            if part.ends {
+                self.runs.remove(at);
+                self.open -= 1;
+            }
+            return Fragmented::Part(part);
+        }
         self.take_if_whole(at)
+    }
+
+    /// The message that the fragment `tsn`, which is held, belongs to, if its beginning has come.
+    pub fn head_of(&self, tsn: Tsn) -> Option<Head> {
+        let after = self.runs.partition_point(|run| run.first.le(tsn));
+        self.runs.get(after.checked_sub(1)?)?.head()
+    }
+
+    /// The message that the next fragment in order would go on with, where `cumulative` is the last TSN before a hole.
+    pub fn at_cumulative(&self, cumulative: Tsn) -> Option<Head> {
+        let first = self.runs.front().filter(|run| run.last == cumulative)?;
+        first.head()
+    }
+
+    /// Whether what is held contradicts that every TSN up to `cumulative` has come: a message that has no beginning, or
+    /// after which another began. Fragments of a message have TSNs in a row (RFC 9260 §6.9), so a peer that begins
+    /// messages and does not end them is found out here.
+    pub fn contradicts(&self, cumulative: Tsn) -> bool {
+        self.runs.front().is_some_and(|run| {
+            run.last.lt(cumulative) || (run.first.le(cumulative) && !run.beginning)
+        })
+    }
+
+    /// Begins to deliver in parts the message whose first fragment is `first`; gives what there is of it.
+    pub fn open(&mut self, first: Tsn) -> Option<ReceivedPart> {
+        let at = self.runs.partition_point(|run| run.first.lt(first));
+        let run = self.runs.get_mut(at)?;
+        if run.first != first || !run.beginning || run.open {
+            return None;
+        }
+        run.open = true;
+        self.open += 1;
+        Some(run.take_part(true))
+    }
+
+    /// How many messages are being delivered in parts.
+    pub fn opened_count(&self) -> usize {
+        self.open
+    }
+
+    /// Messages that are being delivered in parts.
+    pub fn opened(&self) -> impl Iterator<Item = Head> + '_ {
+        self.runs.iter().filter_map(Run::head).filter(|it| it.open)
     }
 
     fn append(&mut self, at: usize, data: Data) {
         let run = &mut self.runs[at];
         run.last = data.tsn;
         run.ending = data.ending;
+        run.bytes += data.user_data.len();
         run.parts.push(data.user_data);
     }
 
@@ -116,6 +222,7 @@ impl Reassembly {
         run.first = data.tsn;
         run.beginning = data.beginning;
         run.ppid = data.ppid;
+        run.bytes += data.user_data.len();
         run.parts.insert(0, data.user_data);
     }
 
@@ -125,6 +232,7 @@ impl Reassembly {
             let run = &mut self.runs[at];
             run.last = after.last;
             run.ending = after.ending;
+            run.bytes += after.bytes;
             run.parts.append(&mut after.parts);
         }
     }
@@ -134,7 +242,7 @@ impl Reassembly {
             return Fragmented::Held;
         }
         match self.runs.remove(at) {
-            Some(run) => Fragmented::Complete(run.into_message()),
+            Some(run) => Fragmented::Complete(run.first, run.into_message()),
             None => Fragmented::Held,
         }
     }
@@ -150,6 +258,8 @@ fn start(data: Data) -> Run {
         ssn: data.ssn,
         ppid: data.ppid,
         unordered: data.unordered,
+        bytes: data.user_data.len(),
+        open: false,
         parts: vec![data.user_data],
     }
 }
@@ -183,7 +293,7 @@ mod tests {
                 if turn < 4 {
                     assert_eq!(result, Fragmented::Held, "{order:?}");
                 } else {
-                    let Fragmented::Complete(message) = result else {
+                    let Fragmented::Complete(_, message) = result else {
                         panic!("{order:?}: {result:?}")
                     };
                     let expected: Vec<u8> = tsns.iter().flat_map(|tsn| [*tsn as u8; 3]).collect();
@@ -223,7 +333,7 @@ mod tests {
         assert_eq!(reassembly.insert(second), Fragmented::Held);
         assert!(matches!(
             reassembly.insert(fragment(10, true, false)),
-            Fragmented::Complete(_)
+            Fragmented::Complete(..)
         ));
         assert_eq!(reassembly.chunks(), 1);
     }
@@ -253,7 +363,7 @@ mod tests {
         );
         assert!(matches!(
             reassembly.insert(fragment(11, false, true)),
-            Fragmented::Complete(_)
+            Fragmented::Complete(..)
         ));
     }
 }

@@ -82,8 +82,13 @@ impl Sender {
                 let Some(chunk) = self.outstanding.get(tsn) else {
                     break;
                 };
+                let data = chunk.to_data(tsn);
+                // The path MTU has fallen since it was cut: it goes alone, for IP to fragment (RFC 9260 §6.9).
+                if packet.is_empty() && data.encoded_len() > packet.room() {
+                    packet.make_room(data.encoded_len());
+                }
                 let at = packet.len();
-                if packet.push(&chunk.to_data(tsn)).is_err() {
+                if packet.push(&data).is_err() {
                     break;
                 }
                 self.last_data_at = at;

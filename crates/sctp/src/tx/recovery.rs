@@ -377,6 +377,31 @@ impl Sender {
     }
 
     /// Marks every chunk of the path that nothing has acknowledged (RFC 9260 §6.3.3 E3).
+    /// How often the earliest chunk that waits for an acknowledgement from path `id` was sent; 0 if none does.
+    pub(crate) fn times_sent(&self, id: PathId, paths: &Paths) -> u32 {
+        let earliest = |bound| self.outstanding.earliest_on(id, bound);
+        let tsn = paths.get(id).earliest.and_then(earliest);
+        tsn.and_then(|tsn| self.outstanding.get(tsn))
+            .map_or(0, |chunk| chunk.transmissions)
+    }
+
+    /// The MTU of path `id` has fallen: chunks in flight there that are larger were lost for that reason, and are sent again
+    /// without a change of cwnd, for IP to fragment (RFC 9260 §6.9, §7.3).
+    pub(crate) fn mark_oversize(&mut self, id: PathId, paths: &mut Paths) {
+        let most = paths.get(id).max_user_data();
+        let bound = paths.get(id).earliest;
+        let mut next = bound.and_then(|bound| self.outstanding.earliest_on(id, bound));
+        while let Some(tsn) = next {
+            let oversize = self.outstanding.get(tsn).is_some_and(|chunk| {
+                chunk.state == ChunkState::InFlight && chunk.fragment.user_data.len() > most
+            });
+            if oversize {
+                self.mark(tsn, false, paths);
+            }
+            next = self.outstanding.earliest_on(id, tsn.next());
+        }
+    }
+
     fn mark_path(&mut self, id: PathId, earliest: Tsn, paths: &mut Paths) {
         let mut next = Some(earliest);
         while let Some(tsn) = next {

@@ -42,6 +42,8 @@ pub struct Shot {
     pub from: usize,
     pub path: Path,
     pub bytes: Bytes,
+    /// IP may fragment it.
+    pub may_fragment: bool,
     /// `INIT`, `SACK, DATA`, ...
     pub chunks: String,
 }
@@ -182,7 +184,7 @@ impl World {
         while let Some(transmit) = self.endpoints[host].poll_transmit(self.now, &mut self.out) {
             let bytes = self.out.split().freeze();
             assert_eq!(bytes.len(), transmit.len);
-            self.put(host, transmit.path, bytes);
+            self.put_as(host, transmit.path, bytes, transmit.may_fragment);
         }
         while let Some(event) = self.endpoints[host].poll_event() {
             self.events[host].push(event);
@@ -191,6 +193,10 @@ impl World {
 
     /// Puts a packet on the wire as if `from` had sent it.
     pub fn put(&mut self, from: usize, path: Path, bytes: Bytes) {
+        self.put_as(from, path, bytes, false);
+    }
+
+    fn put_as(&mut self, from: usize, path: Path, bytes: Bytes, may_fragment: bool) {
         let chunks = if self.narrate {
             describe(&bytes)
         } else {
@@ -201,6 +207,7 @@ impl World {
             from,
             path,
             bytes,
+            may_fragment,
             chunks,
         };
         let fate = (self.fate)(&shot);
@@ -419,6 +426,7 @@ fn kind_name(of: u8) -> String {
         kind::ECNE => "ECNE",
         kind::CWR => "CWR",
         kind::SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
+        kind::PAD => "PAD",
         other => return format!("type {other}"),
     };
     name.into()

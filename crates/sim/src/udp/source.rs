@@ -100,6 +100,7 @@ impl Agent for UdpSource {
                     path,
                     len: HEADER + payload,
                     segment_size: None,
+                    may_fragment: false,
                 })
             }
             Offer::At(next) => {

@@ -51,6 +51,7 @@ impl Agent for Sender {
             path: self.path,
             len,
             segment_size: None,
+            may_fragment: false,
         })
     }
 

@@ -153,6 +153,7 @@ impl Connection {
             path,
             len,
             segment_size: None,
+            may_fragment: false,
         }
     }
 

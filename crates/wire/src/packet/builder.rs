@@ -40,6 +40,12 @@ impl<'a> PacketBuilder<'a> {
         }
     }
 
+    /// Lets the packet have `more` bytes beyond what is there, whatever its limit: for a chunk that cannot be made smaller.
+    pub fn make_room(&mut self, more: usize) {
+        let most = MAX_PACKET - self.len();
+        self.end = self.end.max(self.out.len() + more.min(most));
+    }
+
     /// Bytes left for chunks, a multiple of 4.
     #[inline]
     pub fn room(&self) -> usize {

@@ -1,0 +1,95 @@
+//! Parts to whole messages, for a user who does not want parts. What is gathered here counts as read and no longer takes
+//! of the receive buffer, so it has a bound of its own.
+
+use std::collections::BTreeMap;
+
+use bytes::{Bytes, BytesMut};
+
+use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
+
+/// A message is longer than is put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
+/// A message so far. Copied together, so that a peer that sends it in tiny chunks does not make it cost more than its bytes.
+#[derive(Debug)]
+struct Pending {
+    /// Its first part, without the user data.
+    first: ReceivedPart,
+    bytes: BytesMut,
+}
+
+/// The parts read so far of messages that have not ended, by stream: one each at most.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    pending: BTreeMap<u16, Pending>,
+    bytes: usize,
+    /// The most of one message.
+    most: usize,
+    /// The most of all: messages overlap by no more than what the receive buffer holds at a time, if the peer sends one
+    /// after the other as it must.
+    most_in_all: usize,
+}
+
+impl Assembly {
+    pub fn new(most: usize, buffer: usize) -> Self {
+        Self {
+            pending: BTreeMap::new(),
+            bytes: 0,
+            most,
+            most_in_all: most.saturating_add(buffer),
+        }
+    }
+
+    /// Takes a part; gives the message that it ends. What goes on with a message whose beginning the user has read in
+    /// parts is skipped.
+    pub fn add(&mut self, mut part: ReceivedPart) -> Result<Option<ReceivedMessage>, TooLong> {
+        if part.begins && part.ends {
+            return Ok(Some(part.into_message()));
+        }
+        let (stream, ends) = (part.stream, part.ends);
+        let more = std::mem::replace(&mut part.payload, MessageBytes::One(Bytes::new()));
+        if part.begins {
+            self.forget(stream);
+            let bytes = BytesMut::new();
+            self.pending.insert(stream, Pending { first: part, bytes });
+        }
+        let Some(pending) = self.pending.get_mut(&stream) else {
+            return Ok(None);
+        };
+        let more_bytes = more.len();
+        let one_too_long = pending.bytes.len() + more_bytes > self.most;
+        if one_too_long || self.bytes + more_bytes > self.most_in_all {
+            self.pending.clear();
+            self.bytes = 0;
+            return Err(TooLong);
+        }
+        self.bytes += more_bytes;
+        let parts = more.parts().iter();
+        parts.for_each(|more| pending.bytes.extend_from_slice(more));
+        if !ends {
+            return Ok(None);
+        }
+        Ok(self.take(stream).map(ReceivedPart::into_message))
+    }
+
+    fn take(&mut self, stream: u16) -> Option<ReceivedPart> {
+        let Pending { first, bytes } = self.pending.remove(&stream)?;
+        self.bytes -= bytes.len();
+        Some(ReceivedPart {
+            payload: MessageBytes::One(bytes.freeze()),
+            ..first
+        })
+    }
+
+    /// Gives back what was gathered of some message, for a user who now wants parts.
+    pub fn give_back(&mut self) -> Option<ReceivedPart> {
+        let stream = *self.pending.keys().next()?;
+        self.take(stream)
+    }
+
+    /// The message of that stream will not end.
+    pub fn forget(&mut self, stream: u16) {
+        let _ = self.take(stream);
+    }
+}

@@ -1,0 +1,284 @@
+//! What can be read: messages, and parts of messages whose end has not come (RFC 9260 §6.9).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_transport::{Nanos, Probe, Trace, time};
+use anabranch_wire::{Ssn, Tsn};
+
+use super::held::Held;
+use super::message::ReceivedPart;
+use super::order::{Order, Whole};
+use super::reassembly::{Head, Reassembly};
+use super::window::ReceiveWindow;
+use super::{Abandoned, Receiver};
+use crate::profile::Counts;
+use crate::stats::ReceiverStatistics;
+
+/// Messages that are delivered in parts at a time: only a peer that loses packets on purpose comes to so many.
+const MOST_OPEN: usize = 64;
+
+/// A message or part that can be read.
+#[derive(Debug)]
+pub(super) struct Readable {
+    pub part: ReceivedPart,
+    /// Bytes as the receive window counts them, and chunks, that it occupies there.
+    pub bytes: u64,
+    pub chunks: usize,
+}
+
+/// The halves of a receiver that delivery touches.
+pub(super) struct Delivery<'a> {
+    pub now: Nanos,
+    /// What can be read counts as read.
+    pub as_read: bool,
+    pub counts: Counts,
+    pub ready: &'a mut VecDeque<Readable>,
+    pub window: &'a mut ReceiveWindow,
+    pub held: &'a mut Held,
+    pub statistics: &'a mut ReceiverStatistics,
+    pub trace: &'a mut Trace,
+}
+
+impl Delivery<'_> {
+    /// A whole message can be read.
+    pub fn whole(&mut self, whole: Whole) {
+        let part = ReceivedPart::whole(whole.message);
+        self.deliver(part, whole.bytes, whole.since);
+    }
+
+    /// Part of a message can be read.
+    pub fn part(&mut self, part: ReceivedPart) {
+        let counts = self.counts;
+        let parts = part.payload.parts().iter();
+        let bytes = parts.map(|part| counts.bytes(part.len())).sum();
+        self.deliver(part, bytes, self.now);
+    }
+
+    fn deliver(&mut self, part: ReceivedPart, bytes: u64, since: Nanos) {
+        let length = part.payload.len() as f64;
+        self.trace
+            .record(self.now, Probe::Delivered, part.stream, length);
+        if part.begins {
+            self.trace.record(
+                self.now,
+                Probe::HeadOfLineWait,
+                part.stream,
+                time::seconds(self.now - since),
+            );
+        }
+        if part.ends {
+            self.statistics.messages += 1;
+        } else if part.begins {
+            self.statistics.partial_messages += 1;
+        }
+        let mut chunks = part.payload.parts().len();
+        let mut counted = bytes;
+        if self.as_read {
+            self.window.free(bytes, chunks);
+            self.held.free(part.stream, bytes);
+            (counted, chunks) = (0, 0);
+        }
+        // What is not read yet of the same message takes it in.
+        if !part.begins
+            && let Some(last) = self.ready.back_mut()
+            && last.part.stream == part.stream
+            && !last.part.ends
+        {
+            last.part.ends = part.ends;
+            last.part.payload.append(part.payload);
+            last.bytes += counted;
+            last.chunks += chunks;
+            return;
+        }
+        self.ready.push_back(Readable {
+            part,
+            bytes: counted,
+            chunks,
+        });
+    }
+}
+
+/// Messages as long as the partial delivery point that wait for others of their stream.
+#[derive(Debug, Default)]
+pub(super) struct Long(BTreeMap<(u16, Rank), Tsn>);
+
+/// Which of a stream's messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// With this stream sequence number.
+    Ordered(u16),
+    /// With this first TSN.
+    Unordered(u32),
+}
+
+impl Long {
+    fn key(head: &Head) -> (u16, Rank) {
+        let rank = if head.unordered {
+            Rank::Unordered(head.first.0)
+        } else {
+            Rank::Ordered(head.ssn.0)
+        };
+        (head.stream, rank)
+    }
+
+    fn note(&mut self, head: &Head) {
+        self.0.insert(Self::key(head), head.first);
+    }
+
+    /// Forgets it: it is delivered, or being delivered.
+    fn forget(&mut self, head: &Head) {
+        if !self.0.is_empty() {
+            self.0.remove(&Self::key(head));
+        }
+    }
+
+    /// The first fragment of one that can be delivered when `next` is the stream's next number.
+    fn next_of(&self, stream: u16, next: Ssn) -> Option<Tsn> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let unordered = (stream, Rank::Unordered(0))..=(stream, Rank::Unordered(u32::MAX));
+        let ordered = self.0.get(&(stream, Rank::Ordered(next.0)));
+        ordered
+            .or_else(|| self.0.range(unordered).next().map(|(_, first)| first))
+            .copied()
+    }
+}
+
+impl Receiver {
+    pub(super) fn delivery<'a>(
+        &'a mut self,
+        now: Nanos,
+        trace: &'a mut Trace,
+    ) -> (Delivery<'a>, &'a mut Order, &'a mut Reassembly) {
+        let delivery = Delivery {
+            now,
+            as_read: !self.profile.window_counts_deliverable,
+            counts: self.profile.rwnd_counts,
+            ready: &mut self.ready,
+            window: &mut self.window,
+            held: &mut self.held,
+            statistics: &mut self.statistics,
+            trace,
+        };
+        (delivery, &mut self.order, &mut self.reassembly)
+    }
+
+    /// The fragment `tsn` is held: its message may have come to the partial delivery point.
+    pub(super) fn grew(&mut self, now: Nanos, tsn: Tsn, trace: &mut Trace) {
+        let Some(point) = self.partial_delivery_point else {
+            return;
+        };
+        let Some(head) = self.reassembly.head_of(tsn) else {
+            return;
+        };
+        if head.bytes >= point && !self.open(now, head, trace) {
+            self.long.note(&head);
+        }
+    }
+
+    /// Begins to deliver a message in parts, if it is its turn.
+    fn open(&mut self, now: Nanos, head: Head, trace: &mut Trace) -> bool {
+        if !self.order.is_next(head.stream, head.unordered, head.ssn)
+            || self.reassembly.opened_count() >= MOST_OPEN
+        {
+            return false;
+        }
+        self.long.forget(&head);
+        let (mut delivery, order, reassembly) = self.delivery(now, trace);
+        let Some(part) = reassembly.open(head.first) else {
+            return false;
+        };
+        order.open(head.stream, head.unordered);
+        delivery.part(part);
+        true
+    }
+
+    /// The next part of a message that is being delivered.
+    pub(super) fn part(&mut self, now: Nanos, part: ReceivedPart, trace: &mut Trace) {
+        let (stream, ends) = (part.stream, part.ends);
+        let (mut delivery, order, _) = self.delivery(now, trace);
+        delivery.part(part);
+        if ends {
+            order.close(stream, |whole| delivery.whole(whole));
+            self.went_on(now, stream, trace);
+        }
+    }
+
+    /// A stream has another next message, of which enough may be there.
+    pub(super) fn went_on(&mut self, now: Nanos, stream: u16, trace: &mut Trace) {
+        while let Some(first) = self.long.next_of(stream, self.order.next(stream)) {
+            let head = self.reassembly.head_of(first);
+            match head.filter(|head| head.first == first) {
+                Some(head) if self.open(now, head, trace) => {}
+                Some(_) => return,
+                None => self.long.0.retain(|_, it| *it != first),
+            }
+        }
+    }
+
+    /// No more long messages of this one's name: it became whole.
+    pub(super) fn no_longer_long(&mut self, stream: u16, unordered: bool, ssn: Ssn, first: Tsn) {
+        self.long.forget(&Head {
+            first,
+            stream,
+            unordered,
+            ssn,
+            bytes: 0,
+            open: false,
+        });
+    }
+
+    /// Nothing can be read and there is no room, though nothing is missing: only the message that is coming can be
+    /// delivered, as far as it has come (RFC 9260 §6.9). Whether that helped.
+    pub(super) fn relieve(&mut self, now: Nanos, trace: &mut Trace) -> bool {
+        if !self.ready.is_empty() || self.tracker.has_gaps() {
+            return false;
+        }
+        match self.reassembly.at_cumulative(self.tracker.cumulative()) {
+            Some(head) if !head.open => self.open(now, head, trace),
+            _ => false,
+        }
+    }
+
+    /// Messages of which a part was delivered, or can be read, and whose end has not come.
+    pub(crate) fn opened(&self) -> impl Iterator<Item = Abandoned> + '_ {
+        self.reassembly.opened().map(|head| Abandoned {
+            stream: head.stream,
+            unordered: head.unordered,
+            ssn: head.ssn,
+        })
+    }
+
+    /// Takes over what the user has not read of the peer's former life, up to the size of the receive buffer: a peer that
+    /// restarts again and again does not fill the memory. Of messages that will never end nothing is kept.
+    pub(crate) fn inherit(&mut self, mut former: Receiver) {
+        let mut endless: Vec<u16> = former.opened().map(|it| it.stream).collect();
+        let mut room = self.buffer;
+        let fits = |it: &Readable| {
+            room = room.checked_sub(it.part.payload.len())?;
+            Some(())
+        };
+        let kept = former.ready.iter().map_while(fits).count();
+        let cut = former.ready.drain(kept..).filter(|it| !it.part.begins);
+        endless.extend(cut.map(|it| it.part.stream));
+        // What follows the last end of a stream is of the message that has none.
+        for readable in former.ready.drain(..).rev() {
+            let stream = readable.part.stream;
+            if readable.part.ends {
+                endless.retain(|&it| it != stream);
+            } else if endless.contains(&stream) {
+                continue;
+            }
+            self.ready.push_front(Readable {
+                bytes: 0,
+                chunks: 0,
+                ..readable
+            });
+        }
+        self.assembly = former.assembly;
+        endless
+            .into_iter()
+            .for_each(|stream| self.assembly.forget(stream));
+    }
+}

@@ -1,0 +1,287 @@
+//! Path MTU discovery (RFC 9260 §7.3, RFC 8899): what a path carries is found, black holes are left, and chunks that were cut
+//! for larger packets still arrive.
+
+mod common;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use anabranch_sctp::path::PathId;
+use anabranch_sctp::{AssociationId, Config, Profile, StateName};
+use anabranch_transport::Nanos;
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use bytes::Bytes;
+use common::{A, Fate, World, Z, address};
+
+/// Of an IPv4 packet around an SCTP packet.
+const IP: usize = 20;
+
+/// What the pipe carries, and the packets that were larger.
+#[derive(Clone, Default)]
+struct Pipe {
+    mtu: Rc<Cell<usize>>,
+    swallowed: Rc<Cell<usize>>,
+    fragmented: Rc<Cell<usize>>,
+}
+
+fn discovering() -> Config {
+    Config {
+        path_mtu_discovery: true,
+        ..Config::default()
+    }
+}
+
+fn world(config: Config, mtu: usize) -> (World, [AssociationId; 2], Pipe) {
+    let mut world = World::new(config);
+    let pipe = Pipe::default();
+    pipe.mtu.set(mtu);
+    let narrow = pipe.clone();
+    world.fate = Box::new(move |shot| {
+        if shot.bytes.len() + IP <= narrow.mtu.get() {
+            Fate::Deliver
+        } else if shot.may_fragment {
+            narrow.fragmented.set(narrow.fragmented.get() + 1);
+            Fate::Deliver
+        } else {
+            narrow.swallowed.set(narrow.swallowed.get() + 1);
+            Fate::Drop
+        }
+    });
+    let (a, z) = world.established();
+    (world, [a, z], pipe)
+}
+
+fn packet_of(world: &World, host: usize, id: AssociationId) -> usize {
+    let association = world.endpoints[host].association(id).expect("known");
+    association.paths().get(PathId(0)).max_packet
+}
+
+/// The largest packet of `A` so far, with its IP header.
+fn largest(world: &World) -> usize {
+    let mine = world.shots.iter().filter(|shot| shot.from == A);
+    mine.map(|shot| shot.bytes.len() + IP).max().unwrap_or(0)
+}
+
+fn probes(world: &World, from: usize) -> Vec<(Nanos, usize)> {
+    let is_probe = |shot: &&common::Shot| shot.from == from && shot.chunks == "HEARTBEAT, PAD";
+    let probes = world.shots.iter().filter(is_probe);
+    probes.map(|it| (it.at, it.bytes.len() + IP)).collect()
+}
+
+#[test]
+fn the_interfaces_mtu_is_found_in_one_round_trip_and_nothing_is_probed_when_off() {
+    let mut config = discovering();
+    let mut world = World::new(config.clone());
+    let a = world.connect();
+    let up = world.now + 40 * MILLISECOND;
+    world.run_until(up);
+    assert_eq!(packet_of(&world, A, a), 1200 - IP);
+    world.run_until(up + 20 * MILLISECOND);
+    assert_eq!(packet_of(&world, A, a), 1500 - IP);
+    let sizes: Vec<usize> = probes(&world, A).iter().map(|it| it.1).collect();
+    assert_eq!(sizes, [1500]);
+    let association = world.endpoints[A].association(a).expect("known");
+    assert_eq!(association.stats().control.pmtu_probes, 1);
+    assert_eq!(association.fragmentation_point(), 1500 - IP - 28);
+    config.path_mtu_discovery = false;
+    let (world, [a, _], _) = self::world(config, 1500);
+    assert_eq!(packet_of(&world, A, a), 1500 - IP);
+    assert_eq!(probes(&world, A), []);
+}
+
+/// A path of 1,400 bytes. Three probes of 1,500 at a second each, then halves; data flows all the while, and nothing of it
+/// is lost.
+#[test]
+fn a_smaller_mtu_is_found_beside_the_data() {
+    let (mut world, [a, z], pipe) = world(discovering(), 1400);
+    let mut received = 0;
+    for _ in 0..150 {
+        world.send(A, a, 0, vec![7; 20_000]);
+        world.run_for(SECOND / 10);
+        received += world.receive_all(Z, z).len();
+    }
+    assert_eq!(packet_of(&world, A, a), 1400 - IP);
+    assert_eq!((received, pipe.fragmented.get()), (150, 0));
+    let lost: Vec<usize> = probes(&world, A)
+        .iter()
+        .map(|it| it.1)
+        .filter(|size| *size > 1400)
+        .collect();
+    // Two of the first three went before the story began.
+    assert_eq!(lost, [1500, 1500, 1424, 1424, 1424, 1404, 1404, 1404]);
+    assert_eq!(
+        pipe.swallowed.get(),
+        2 * 9,
+        "and as many from the other side"
+    );
+    let association = world.endpoints[A].association(a).expect("known");
+    let sent = association.stats().sender;
+    assert_eq!((sent.timeouts, sent.chunks_retransmitted), (0, 0));
+    assert_eq!(association.paths().get(PathId(0)).error_count, 0);
+}
+
+/// The path falls from 1,500 to 1,300 bytes and says nothing. After two timeouts in a row packets are small; what was cut
+/// before goes in fragments of IP; then the search begins again.
+#[test]
+fn a_black_hole_is_left_and_all_arrives() {
+    let (mut world, [a, z], pipe) = world(discovering(), 1500);
+    assert_eq!(packet_of(&world, A, a), 1500 - IP);
+    pipe.mtu.set(1300);
+    world.send(A, a, 0, vec![1; 50_000]);
+    world.run_for(2 * SECOND);
+    assert_eq!(packet_of(&world, A, a), 1500 - IP, "one timeout");
+    world.run_for(58 * SECOND);
+    let sizes: Vec<usize> = world
+        .receive_all(Z, z)
+        .iter()
+        .map(|it| it.payload.len())
+        .collect();
+    assert_eq!(sizes, [50_000]);
+    assert!(pipe.fragmented.get() > 0, "chunks of 1,452 bytes");
+    assert_eq!(packet_of(&world, A, a), 1300 - IP);
+    let fragmented = pipe.fragmented.get();
+    world.send(A, a, 0, vec![1; 50_000]);
+    world.run_for(SECOND);
+    assert_eq!(world.receive_all(Z, z).len(), 1);
+    assert_eq!(
+        pipe.fragmented.get(),
+        fragmented,
+        "new messages are cut smaller"
+    );
+    assert_eq!(world.state(A, a), StateName::Established);
+    // Ten minutes later the path is as it was.
+    pipe.mtu.set(1500);
+    world.run_for(610 * SECOND);
+    assert_eq!(packet_of(&world, A, a), 1500 - IP);
+}
+
+/// The network says what it carries: packets fit at once, and what was in flight goes again at once.
+#[test]
+fn packet_too_big_is_taken_at_its_word() {
+    for config in [discovering(), Config::default()] {
+        let (mut world, [a, z], pipe) = world(config, 1500);
+        pipe.mtu.set(1300);
+        world.send(A, a, 0, vec![1; 5_000]);
+        world.run_for(5 * MILLISECOND);
+        assert_eq!(pipe.swallowed.get(), 3);
+        let now = world.now;
+        let association = world.endpoints[A].association_mut(a).expect("known");
+        let cwnd = association.paths().get(PathId(0)).cc.cwnd();
+        let lower = |association: &mut anabranch_sctp::Association, host, mtu| {
+            association.lower_pmtu(now, address(host, 0), mtu)
+        };
+        assert!(!lower(association, A, 1300), "nobody at this address");
+        assert!(!lower(association, Z, 68), "nobody's MTU");
+        assert!(lower(association, Z, 1300));
+        assert!(!lower(association, Z, 1300), "known");
+        assert!(!lower(association, Z, 1400), "larger than known");
+        assert_eq!(association.paths().get(PathId(0)).cc.cwnd(), cwnd);
+        world.drain(A);
+        world.run_for(200 * MILLISECOND);
+        assert_eq!(world.receive_all(Z, z).len(), 1, "without a timeout");
+        let association = world.endpoints[A].association(a).expect("known");
+        assert_eq!(association.stats().sender.timeouts, 0);
+        assert!(pipe.fragmented.get() > 0);
+        world.forget();
+        world.send(A, a, 0, vec![1; 5_000]);
+        world.run_for(SECOND);
+        assert_eq!(largest(&world), 1300);
+        assert_eq!(world.receive_all(Z, z).len(), 1);
+    }
+}
+
+/// A path that swallows everything for a while is no reason to take it for small.
+#[test]
+fn an_outage_does_not_end_the_search() {
+    let (mut world, [a, _], pipe) = world(discovering(), 1500);
+    pipe.mtu.set(0);
+    world.send(A, a, 0, vec![1; 5_000]);
+    world.run_for(20 * SECOND);
+    assert!(packet_of(&world, A, a) < 1200);
+    pipe.mtu.set(1500);
+    world.run_for(60 * SECOND);
+    assert_eq!(packet_of(&world, A, a), 1500 - IP);
+}
+
+/// Less than the base size: found from the least upwards.
+#[test]
+fn a_path_below_the_base_size_works() {
+    let (mut world, [a, z], pipe) = world(discovering(), 1000);
+    world.send(A, a, 0, vec![1; 30_000]);
+    world.run_for(120 * SECOND);
+    assert_eq!(world.receive_all(Z, z).len(), 1);
+    assert_eq!(packet_of(&world, A, a), 1000 - IP);
+    assert!(pipe.fragmented.get() > 0);
+}
+
+/// Unanswered probes are lost for their size or otherwise, but no errors of the path; and an answer counts once.
+#[test]
+fn an_old_answer_to_a_probe_means_nothing() {
+    let mut world = World::new(discovering());
+    world.fate = Box::new(|shot| match (shot.from, &shot.chunks[..]) {
+        (A, "HEARTBEAT, PAD") => Fate::Late(3 * SECOND),
+        _ => Fate::Deliver,
+    });
+    let a = world.connect();
+    world.run_for(60 * SECOND);
+    assert_eq!(packet_of(&world, A, a), 1200 - IP, "no answer came in time");
+    let discards = world.endpoints[A].discards();
+    assert!(discards.of(anabranch_sctp::Discard::HeartbeatNonce) > 2);
+    let association = world.endpoints[A].association(a).expect("known");
+    assert_eq!(association.paths().get(PathId(0)).error_count, 0);
+}
+
+/// Every profile but RSCTP's, two paths of different MTU: messages are cut for the smaller.
+#[test]
+fn the_smallest_of_several_paths_rules_and_rsctp_does_not_probe() {
+    let homes = |host| vec![address(host, 0), address(host, 1)];
+    let config = |host| Config {
+        addresses: homes(host),
+        ..discovering()
+    };
+    let mut world = World::with_configs(config(A), config(Z));
+    world.fate = Box::new(|shot| {
+        let second = shot.path.remote == address(1 - shot.from, 1);
+        let mtu = if second { 1300 } else { 1500 };
+        match shot.bytes.len() + IP > mtu && !shot.may_fragment {
+            true => Fate::Drop,
+            false => Fate::Deliver,
+        }
+    });
+    let (a, _) = world.established();
+    world.run_for(60 * SECOND);
+    let association = world.endpoints[A].association(a).expect("known");
+    let sizes: Vec<usize> = association
+        .paths()
+        .iter()
+        .map(|it| it.1.max_packet + IP)
+        .collect();
+    assert_eq!(sizes, [1500, 1300]);
+    assert_eq!(association.fragmentation_point(), 1300 - IP - 28);
+    let mut profile = Profile::rfc9260();
+    profile.set("rsctp", "true").expect("a switch");
+    let config = Config {
+        profile,
+        ..discovering()
+    };
+    let (world, [a, _], _) = self::world(config, 1500);
+    assert_eq!(packet_of(&world, A, a), 1500 - IP);
+    assert_eq!(probes(&world, A), []);
+}
+
+/// The base size over IPv6 inside UDP, and a large message by packets of a jumbo interface.
+#[test]
+fn a_jumbo_interface_is_used_where_the_path_is_jumbo() {
+    let config = Config {
+        mtu: 9000,
+        receive_buffer: 200_000,
+        ..discovering()
+    };
+    let (mut world, [a, z], _) = world(config, 9000);
+    assert_eq!(packet_of(&world, A, a), 9000 - IP);
+    world.forget();
+    world.send(A, a, 0, Bytes::from(vec![3; 100_000]));
+    world.run_for(SECOND);
+    assert_eq!(world.receive_all(Z, z).len(), 1);
+    assert_eq!(largest(&world), 9000);
+}

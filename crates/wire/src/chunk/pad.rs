@@ -1,0 +1,41 @@
+//! PAD (RFC 4820 §3).
+
+use bytes::BytesMut;
+
+use crate::chunk::kind;
+use crate::encode::{Encode, chunk_header, padded};
+use crate::packet::{CHUNK_HEADER, RawChunk};
+
+/// Makes a packet longer and means nothing. A receiver that does not know the type skips it in silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pad {
+    /// Bytes of padding data: all zero when sent, ignored when received.
+    pub length: u16,
+}
+
+impl Pad {
+    /// A PAD chunk of so many bytes, header included: a multiple of 4, from 4 to 65,532.
+    pub const fn of_size(size: usize) -> Self {
+        Self {
+            length: (size - CHUNK_HEADER) as u16,
+        }
+    }
+
+    pub(super) fn decode(raw: &RawChunk) -> Self {
+        Self {
+            length: raw.value().len() as u16,
+        }
+    }
+}
+
+impl Encode for Pad {
+    fn encoded_len(&self) -> usize {
+        padded(CHUNK_HEADER + usize::from(self.length))
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        let length = CHUNK_HEADER + usize::from(self.length);
+        out.extend_from_slice(&chunk_header(kind::PAD, 0, length));
+        out.resize(out.len() + padded(length) - CHUNK_HEADER, 0);
+    }
+}
