@@ -158,6 +158,9 @@ pub struct Cat {
     /// A further address of the peer's (repeatable).
     #[arg(long, value_name = "ADDRESS")]
     pub path: Vec<IpAddr>,
+    /// Say where it listens, and who is there, on standard error.
+    #[arg(short, long)]
+    pub verbose: bool,
     /// The stream to send on.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub stream: u16,

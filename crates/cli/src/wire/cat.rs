@@ -5,6 +5,7 @@ use std::time::Duration;
 use anabranch_net::{Association, CloseReason, Lost, SendOptions};
 use bytes::BytesMut;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::task::JoinHandle;
 
 use super::arguments::Cat;
 use super::{Ports, interrupted, peer};
@@ -18,9 +19,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Connects, or waits for somebody, and copies both ways until both are done.
 pub async fn cat(arguments: Cat) -> Result<(), Failure> {
     let listens = arguments.listen.map(|port| [port]);
-    let bound = arguments
-        .wire
-        .bind(listens.as_ref().map_or(Ports::Any(1), |port| Ports::Served(port)))?;
+    let bound = arguments.wire.bind(
+        listens
+            .as_ref()
+            .map_or(Ports::Any(1), |port| Ports::Served(port)),
+    )?;
     let endpoint = &bound.endpoints[0];
     let association = match &arguments.host {
         Some(host) => {
@@ -29,10 +32,16 @@ pub async fn cat(arguments: Cat) -> Result<(), Failure> {
             connected.map_err(|error| Failure::Wire(format!("{host}: {error}")))?
         }
         None => {
+            if arguments.verbose {
+                eprintln!("listening: {}", bound.place());
+            }
             let accepted = endpoint.accept().await;
             accepted.map_err(|error| Failure::Wire(error.to_string()))?
         }
     };
+    if let (true, Some(status)) = (arguments.verbose, association.status()) {
+        eprintln!("{}: association up", status.primary.address);
+    }
     let result = tokio::select! {
         result = copy(&association, arguments) => result,
         () = interrupted() => Err(Failure::Interrupted),
@@ -52,9 +61,12 @@ async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> 
     let sender = association.clone();
     // A listener does not know how long whoever came has to say something.
     let usual = arguments.listen.is_none().then_some(WAIT);
-    let wait = arguments.wait.map(|wait| Duration::from_nanos(wait.0)).or(usual);
+    let wait = arguments
+        .wait
+        .map(|wait| Duration::from_nanos(wait.0))
+        .or(usual);
     let (heard, mut hears) = tokio::sync::mpsc::channel(1);
-    let sending = tokio::spawn(async move {
+    let sending: JoinHandle<Result<(), Failure>> = tokio::spawn(async move {
         copy_in(&sender, &arguments).await?;
         let Some(wait) = wait else { return Ok(()) };
         // Answers may still be on their way; each starts the wait anew.

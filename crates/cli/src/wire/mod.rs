@@ -107,6 +107,27 @@ struct Bound {
     watched: Watched,
 }
 
+impl Bound {
+    /// Where it can be reached.
+    fn place(&self) -> String {
+        let ports: Vec<String> = self
+            .endpoints
+            .iter()
+            .map(|it| it.port().to_string())
+            .collect();
+        let word = if ports.len() > 1 { "ports" } else { "port" };
+        let first = &self.endpoints[0];
+        let carrier = match first.udp_port() {
+            0 => "right above IP".to_owned(),
+            port => format!("inside UDP port {port}"),
+        };
+        let addresses = first.local_addresses().iter();
+        let addresses: Vec<String> = addresses.map(|address| address.ip().to_string()).collect();
+        let (ports, addresses) = (ports.join(", "), addresses.join(", "));
+        format!("SCTP {word} {ports}, {carrier}, at {addresses}")
+    }
+}
+
 impl Wire {
     /// The transport's settings.
     fn sctp(&self) -> Result<Sctp, Failure> {

@@ -73,7 +73,11 @@ impl Count {
 /// Runs a server.
 pub async fn serve(arguments: Serve) -> Result<(), Failure> {
     let bound = arguments.wire.bind(Ports::Served(&arguments.port))?;
-    say_where(&bound)?;
+    // Whoever started it may begin.
+    let mut out = io::stdout().lock();
+    writeln!(out, "listening: {}", bound.place())?;
+    out.flush()?;
+    drop(out);
     let job = Job {
         message: arguments.message.0,
         bytes: arguments.bytes.map(|bytes| bytes.0),
@@ -135,34 +139,6 @@ async fn end(bound: &Bound) {
     let _ = tokio::time::timeout(PATIENCE, gone).await;
 }
 
-/// Says where the server listens, so that whoever started it may begin.
-fn say_where(bound: &Bound) -> Result<(), Failure> {
-    let endpoint = &bound.endpoints[0];
-    let addresses: Vec<String> = endpoint
-        .local_addresses()
-        .iter()
-        .map(|address| address.ip().to_string())
-        .collect();
-    let carrier = match endpoint.udp_port() {
-        0 => "right above IP".to_owned(),
-        port => format!("inside UDP port {port}"),
-    };
-    let ports: Vec<String> = bound
-        .endpoints
-        .iter()
-        .map(|it| it.port().to_string())
-        .collect();
-    let word = if ports.len() > 1 { "ports" } else { "port" };
-    let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "listening: SCTP {word} {}, {carrier}, at {}",
-        ports.join(", "),
-        addresses.join(", ")
-    )?;
-    Ok(out.flush()?)
-}
-
 /// Serves one association, and says what came of it; gives why it ended otherwise than gracefully.
 async fn attend(
     from: String,
@@ -182,7 +158,9 @@ async fn attend(
     let retransmitted = association
         .status()
         .map_or(0, |status| status.counters.sender.chunks_retransmitted);
-    say(&format!("{from}: {messages} messages, {bytes}, {retransmitted} chunks sent again"));
+    say(&format!(
+        "{from}: {messages} messages, {bytes}, {retransmitted} chunks sent again"
+    ));
     match result {
         Ok(()) => {
             say(&format!("{from}: closed gracefully"));

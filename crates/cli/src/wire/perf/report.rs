@@ -115,7 +115,11 @@ impl Lines {
         let mut lines = Vec::new();
         for (index, line) in self.each.iter().enumerate() {
             let name = several.then(|| format!("[{:>3}] ", index + 1));
-            lines.push(format!("{}{}{remark}", name.unwrap_or_default(), text(line)));
+            lines.push(format!(
+                "{}{}{remark}",
+                name.unwrap_or_default(),
+                text(line)
+            ));
         }
         if several {
             lines.push(format!("[SUM] {}{remark}", text(&self.sum)));
@@ -307,8 +311,14 @@ mod tests {
         assert_eq!(lines.sum.bits_per_second(), 1_600.0);
         let text = lines.text("");
         assert_eq!(text.lines().count(), 3);
-        assert!(text.starts_with("[  1]") && text.contains("[SUM]"), "{text}");
+        assert!(
+            text.starts_with("[  1]") && text.contains("[SUM]"),
+            "{text}"
+        );
         let one = Lines::of(vec![line(0.0, 2.0, 100, None)]).text("  received");
-        assert!(one.starts_with("  0.00-2.00") && one.ends_with("received"), "{one}");
+        assert!(
+            one.starts_with("  0.00-2.00") && one.ends_with("received"),
+            "{one}"
+        );
     }
 }
