@@ -103,9 +103,11 @@ impl Case {
 
     /// Messages in each direction.
     pub fn messages(&self) -> u32 {
-        match self.condition {
-            Condition::Captured => 250,
-            _ => 10_000,
+        match (self.condition, self.family) {
+            (Condition::Captured, _) => 250,
+            // The family is another, the stacks are the same: every length is among the first 402.
+            (_, Family::V6) => 2_500,
+            (_, Family::V4) => 10_000,
         }
     }
 
