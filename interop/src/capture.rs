@@ -17,10 +17,14 @@ pub struct Capture {
 }
 
 /// Remarks of tshark's that a faultless transfer brings about, and why. Whatever else it says is a complaint.
-const EXPECTED: [(&str, &str); 2] = [
+const EXPECTED: [(&str, &str); 3] = [
     (
         "Retransmitted TSN",
         "a burst overran a socket's room, and what was lost is sent again",
+    ),
+    (
+        "retransmitted more than 2 times",
+        "the same again and again, or a machine too busy to answer in time",
     ),
     (
         "More than 100 TSNs were gap-acknowledged in this SACK.",
@@ -120,7 +124,7 @@ impl Capture {
     /// Until the SHUTDOWN COMPLETE is in the file: dumpcap writes now and then, and forgets what it has when it is ended.
     /// It is looked for in vain if there is none, which is then found out.
     fn wait_for_the_end(&self) {
-        for _ in 0..150 {
+        for _ in 0..3_000 {
             let written = std::fs::read(&self.file).unwrap_or_default();
             let end = &written[written.len().saturating_sub(1000)..];
             let last = |window: &[u8]| window == [14, 0, 0, 4] || window == [14, 1, 0, 4];

@@ -1,14 +1,16 @@
 //! One case: two peers in a network of their own.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use anabranch_emulate::Carrier;
+
 use crate::capture::Capture;
-use crate::namespace;
+use crate::namespace::{self, Family};
 use crate::peer::{Peer, Setup, Stack, Transport};
 use crate::programs::Programs;
-use crate::relay::Relay;
+use crate::relay::{Place, Relay};
 use crate::workload::Plan;
 
 /// What lies between the peers.
@@ -16,8 +18,10 @@ use crate::workload::Plan;
 pub enum Condition {
     /// Nothing.
     Clean,
-    /// 2 % loss and reordering, in both directions.
+    /// 2 % loss and reordering, in both directions, by this project's emulator between the peers.
     Impaired,
+    /// The same by Linux's netem in the guest, on the first of two paths.
+    Netem,
     /// The first of two paths goes down when a quarter of the messages has come.
     PathDown,
     /// Nothing, and few messages: what passes is captured and read by tshark.
@@ -29,6 +33,7 @@ impl fmt::Display for Condition {
         f.write_str(match self {
             Self::Clean => "clean",
             Self::Impaired => "impaired",
+            Self::Netem => "netem",
             Self::PathDown => "path-down",
             Self::Captured => "captured",
         })
@@ -44,6 +49,8 @@ pub struct Case {
     pub accepting: Stack,
     /// What carries the packets.
     pub transport: Transport,
+    /// Over which IP.
+    pub family: Family,
     /// What lies between.
     pub condition: Condition,
 }
@@ -54,9 +61,13 @@ impl fmt::Display for Case {
             connecting,
             accepting,
             transport,
+            family,
             condition,
         } = self;
-        write!(f, "{connecting}-to-{accepting}/{transport}/{condition}")
+        write!(
+            f,
+            "{connecting}-to-{accepting}/{transport}{family}/{condition}"
+        )
     }
 }
 
@@ -73,25 +84,30 @@ pub struct Outcome {
 
 /// Seeds of the messages: of the connecting peer and of the accepting one.
 const SEEDS: [u64; 2] = [2, 1];
-/// How long a case may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a case may take, on however busy a machine; one that hangs ends then.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// UDP ports of the connecting peer, of the accepting one, and of the relay between them.
+const PORTS: [u16; 3] = [9899, 9900, 9901];
 
 impl Case {
     fn linux(&self) -> bool {
         self.connecting == Stack::Linux || self.accepting == Stack::Linux
     }
 
-    /// Whether the peers can have several addresses each.
+    /// Whether the peers have several addresses each. The relay has only one to show.
     fn multihomed(&self) -> bool {
         let able = |stack| matches!(stack, Stack::Anabranch | Stack::Linux);
-        self.linux() && able(self.connecting) && able(self.accepting)
+        let shown = self.condition != Condition::Impaired;
+        self.linux() && shown && able(self.connecting) && able(self.accepting)
     }
 
     /// Messages in each direction.
     pub fn messages(&self) -> u32 {
-        match self.condition {
-            Condition::Captured => 250,
-            _ => 10_000,
+        match (self.condition, self.family) {
+            (Condition::Captured, _) => 250,
+            // The family is another, the stacks are the same: every length is among the first 402.
+            (_, Family::V6) => 2_500,
+            (_, Family::V4) => 10_000,
         }
     }
 
@@ -125,8 +141,11 @@ impl Case {
     fn run_here(&self, programs: &Programs) -> Result<Outcome, String> {
         namespace::no_segmentation()?;
         let taps = if self.linux() { 2 } else { 0 };
-        (0..taps).try_for_each(namespace::tap)?;
-        let relay = match self.condition == Condition::Impaired && !self.linux() {
+        (0..taps).try_for_each(|number| namespace::tap(number, self.family))?;
+        if self.apart() && !self.linux() {
+            namespace::more_loopback(self.family)?;
+        }
+        let relay = match self.condition == Condition::Impaired {
             true => Some(self.relay()?),
             false => None,
         };
@@ -163,7 +182,7 @@ impl Case {
         let mut connecting = Peer::start(&self.setup(true, relay), programs)?;
         connecting.wait("established", until)?;
         let begin = Instant::now();
-        let outcome = self.attend(&mut connecting, &mut accepting, relay, until);
+        let outcome = self.attend(&mut connecting, &mut accepting, until);
         let bytes = outcome.map_err(|error| format!("{error}\n{connecting}\n{accepting}"))?;
         let seconds = begin.elapsed().as_secs_f64();
         Ok(Outcome {
@@ -178,7 +197,6 @@ impl Case {
         &self,
         connecting: &mut Peer,
         accepting: &mut Peer,
-        relay: Option<&Relay>,
         until: Instant,
     ) -> Result<u64, String> {
         if self.condition == Condition::PathDown {
@@ -190,7 +208,9 @@ impl Case {
             } else {
                 &mut *accepting
             };
-            ours.wait("event: PathDown(10.9.1.2)", until)?;
+            // It holds its last message back until it has seen that, so the transfer is not over.
+            let first = namespace::address(self.family, 0, namespace::GUEST);
+            ours.wait(&format!("event: PathDown({first})"), until)?;
         }
         let mut bytes = 0;
         for (peer, seed) in [(&mut *connecting, SEEDS[1]), (&mut *accepting, SEEDS[0])] {
@@ -204,9 +224,6 @@ impl Case {
             }
             bytes += sum;
         }
-        if let Some(relay) = relay.filter(|_| !self.connecting.answers_when_closed()) {
-            relay.calm();
-        }
         for peer in [connecting, accepting] {
             peer.wait("sent", until)?;
             peer.wait("closed", until)?;
@@ -214,10 +231,61 @@ impl Case {
         Ok(bytes)
     }
 
-    /// The connecting peer at port 9899 sends to the relay's 9901; the accepting one is at 9900.
     fn relay(&self) -> Result<Relay, String> {
-        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Relay::start(at(9901), at(9900), SEEDS[0])
+        let [_, accepting, listen] = PORTS;
+        let [near, far] = self.relay_addresses();
+        let to = self.place(false);
+        let place = Place {
+            carrier: match self.transport {
+                Transport::Raw => Carrier::Ip,
+                Transport::Encap | Transport::Plain => Carrier::Udp,
+            },
+            listen: SocketAddr::new(near, listen),
+            from: far,
+            to: SocketAddr::new(to, accepting),
+            spares_the_last: !self.connecting.answers_when_closed(),
+        };
+        Relay::start(place, SEEDS[0])
+    }
+
+    /// Whether peers are told apart by their addresses: there are no UDP ports to do so, or a guest is one.
+    fn apart(&self) -> bool {
+        self.linux() || self.transport == Transport::Raw
+    }
+
+    /// The addresses that the connecting and the accepting peer see in place of each other.
+    fn relay_addresses(&self) -> [IpAddr; 2] {
+        match self.apart() {
+            true => namespace::RELAY.map(|host| namespace::address(self.family, 0, host)),
+            false => [self.family.loopback(); 2],
+        }
+    }
+
+    /// Where a peer is: its first address.
+    fn place(&self, connects: bool) -> IpAddr {
+        match self.apart() {
+            true => namespace::address(self.family, 0, self.host(connects)),
+            false => self.family.loopback(),
+        }
+    }
+
+    /// The last part of a peer's addresses, where they are told apart by it.
+    fn host(&self, connects: bool) -> u8 {
+        let (own, other) = self.stacks(connects);
+        let guest = own == Stack::Linux || (other != Stack::Linux && !connects);
+        if guest {
+            namespace::GUEST
+        } else {
+            namespace::HOST
+        }
+    }
+
+    /// A peer's own stack and the other's.
+    fn stacks(&self, connects: bool) -> (Stack, Stack) {
+        match connects {
+            true => (self.connecting, self.accepting),
+            false => (self.accepting, self.connecting),
+        }
     }
 
     fn capture(&self, programs: &Programs) -> Result<Capture, String> {
@@ -232,20 +300,16 @@ impl Case {
     }
 
     fn setup(&self, connects: bool, relay: Option<&Relay>) -> Setup {
-        let stack = if connects {
-            self.connecting
-        } else {
-            self.accepting
+        let (stack, _) = self.stacks(connects);
+        let (local, remote) = self.addresses(connects);
+        let [connecting, accepting, listen] = PORTS;
+        let ports = match (relay, connects) {
+            (None, true) => (connecting, accepting),
+            (None, false) => (accepting, connecting),
+            (Some(_), true) => (connecting, listen),
+            (Some(relay), false) => (accepting, relay.far_port()),
         };
-        let (local, remote) = self.addresses(stack);
-        let ports = match (self.linux(), relay, connects) {
-            (true, ..) => (9899, 9899),
-            (false, None, true) => (9899, 9900),
-            (false, None, false) => (9900, 9899),
-            (false, Some(_), true) => (9899, 9901),
-            (false, Some(relay), false) => (9900, relay.far_port()),
-        };
-        let hurried = matches!(self.condition, Condition::Impaired | Condition::PathDown);
+        let hurried = !matches!(self.condition, Condition::Clean | Condition::Captured);
         Setup {
             stack,
             connects,
@@ -265,25 +329,25 @@ impl Case {
             flood: 0,
             // pion does not answer an INIT with a parameter that it does not know.
             bare_init: self.accepting == Stack::Pion,
-            impaired: self.condition == Condition::Impaired,
+            hold: self.condition == Condition::PathDown,
+            netem: self.condition == Condition::Netem,
         }
     }
 
-    /// A peer's own addresses and the other's.
-    fn addresses(&self, stack: Stack) -> (Vec<String>, Vec<String>) {
-        if !self.linux() {
-            let one = vec!["127.0.0.1".to_owned()];
-            return (one.clone(), one);
+    /// A peer's own addresses and the other's, as it sees them.
+    fn addresses(&self, connects: bool) -> (Vec<IpAddr>, Vec<IpAddr>) {
+        if self.condition == Condition::Impaired {
+            let seen = self.relay_addresses()[usize::from(!connects)];
+            return (vec![self.place(connects)], vec![seen]);
         }
-        let paths = if self.multihomed() { 2 } else { 1 };
-        let side = |host| {
-            (1..=paths)
-                .map(|path| format!("10.9.{path}.{host}"))
-                .collect()
+        if !self.multihomed() {
+            return (vec![self.place(connects)], vec![self.place(!connects)]);
+        }
+        let side = |connects| {
+            let host = self.host(connects);
+            let path = |number| namespace::address(self.family, number, host);
+            (0..2).map(path).collect()
         };
-        match stack {
-            Stack::Linux => (side(2), side(1)),
-            _ => (side(1), side(2)),
-        }
+        (side(connects), side(!connects))
     }
 }

@@ -11,7 +11,7 @@ pub fn prepare(
     command: &mut Command,
     linux: &Linux,
     interfaces: usize,
-    impaired: bool,
+    netem: bool,
     directory: &Path,
 ) {
     let modules: Vec<_> = linux
@@ -33,7 +33,7 @@ pub fn prepare(
     command.arg(format!("init={}", linux.init.display()));
     command.args((0..interfaces).map(|n| format!("eth{n}=tuntap,tap{n}")));
     command.args(["--", &format!("modules={}", modules.join(","))]);
-    if impaired {
+    if netem {
         command.arg("impair");
     }
 }

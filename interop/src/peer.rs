@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
+use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -81,9 +82,9 @@ pub struct Setup {
     /// What carries the packets.
     pub transport: Transport,
     /// Its addresses.
-    pub local: Vec<String>,
+    pub local: Vec<IpAddr>,
     /// The other's addresses, as this peer sees them.
-    pub remote: Vec<String>,
+    pub remote: Vec<IpAddr>,
     /// Its UDP port.
     pub local_udp: u16,
     /// The UDP port it sends to.
@@ -101,8 +102,10 @@ pub struct Setup {
     pub flood: u32,
     /// Whether this stack sends an INIT without optional parameters.
     pub bare_init: bool,
-    /// Whether a guest loses and reorders what passes its interfaces.
-    pub impaired: bool,
+    /// Whether this stack holds its last message back until a path of its is down.
+    pub hold: bool,
+    /// Whether a guest loses and reorders what passes its first interface.
+    pub netem: bool,
 }
 
 impl Setup {
@@ -110,8 +113,8 @@ impl Setup {
         let mut all = vec![
             if self.connects { "connect" } else { "accept" }.to_owned(),
             format!("transport={}", self.transport),
-            format!("local={}", self.local.join(",")),
-            format!("remote={}", self.remote.join(",")),
+            format!("local={}", list(&self.local)),
+            format!("remote={}", list(&self.remote)),
             format!("local-udp={}", self.local_udp),
             format!("remote-udp={}", self.remote_udp),
             format!("messages={}", self.messages),
@@ -128,6 +131,9 @@ impl Setup {
         }
         if self.bare_init && self.stack == Stack::Anabranch {
             all.push("bare-init=1".to_owned());
+        }
+        if self.hold && self.stack == Stack::Anabranch {
+            all.push("hold=1".to_owned());
         }
         all
     }
@@ -147,19 +153,18 @@ impl Setup {
             Stack::Linux => {
                 let linux = programs.linux()?;
                 let mut command = with(&linux.kernel);
-                guest::prepare(
-                    &mut command,
-                    linux,
-                    self.local.len(),
-                    self.impaired,
-                    scratch,
-                );
+                guest::prepare(&mut command, linux, self.local.len(), self.netem, scratch);
                 command
             }
         };
         command.args(self.arguments());
         Ok(command)
     }
+}
+
+fn list(addresses: &[IpAddr]) -> String {
+    let all: Vec<_> = addresses.iter().map(IpAddr::to_string).collect();
+    all.join(",")
 }
 
 /// A peer that runs until it is dropped.

@@ -1,10 +1,8 @@
-//! A bad link between two UDP ports: the simulator's loss and reordering in real time, by the emulator.
+//! A bad link between two UDP ports, or two addresses: the simulator's loss and reordering in real time, by the emulator.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{IpAddr, SocketAddr};
 
-use anabranch_emulate::{Config, Emulator, Framing, Path};
+use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path};
 use anabranch_sim::loss::Bernoulli;
 use anabranch_sim::{
     BuildError, DirectionConfig, DropTail, Impairments, Limit, LinkConfig, Loss, Packet,
@@ -24,48 +22,68 @@ const DELAY: u64 = 100_000;
 #[derive(Debug)]
 pub struct Relay {
     emulator: Emulator,
-    calm: Arc<AtomicBool>,
 }
 
-/// Losses that can be told to end.
-struct UntilCalm {
+/// Losses that may spare the last packet of an association.
+struct Losses {
     losses: Bernoulli,
-    calm: Arc<AtomicBool>,
+    /// Where the first chunk begins.
+    header: usize,
+    /// The last packet of all, SHUTDOWN COMPLETE, always arrives.
+    spares_the_last: bool,
 }
 
-impl Loss for UntilCalm {
+/// Bytes of the UDP header.
+const UDP_HEADER: usize = 8;
+/// Bytes of SCTP's common header.
+const COMMON_HEADER: usize = 12;
+/// SHUTDOWN COMPLETE, which travels alone (RFC 9260 §6.10).
+const SHUTDOWN_COMPLETE: u8 = 14;
+
+impl Loss for Losses {
     fn takes(&mut self, at: u64, packet: &Packet, rng: &mut Rng) -> bool {
-        self.losses.takes(at, packet, rng) && !self.calm.load(Ordering::Relaxed)
+        let last = packet.bytes.get(self.header) == Some(&SHUTDOWN_COMPLETE);
+        self.losses.takes(at, packet, rng) && !(last && self.spares_the_last)
     }
 }
 
+/// Where a relay stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// UDP, or SCTP right above IP.
+    pub carrier: Carrier,
+    /// Where the connecting peer sends to.
+    pub listen: SocketAddr,
+    /// The address that the accepting peer sees.
+    pub from: IpAddr,
+    /// Where the accepting peer is.
+    pub to: SocketAddr,
+    /// The last packet of all, SHUTDOWN COMPLETE, always arrives.
+    pub spares_the_last: bool,
+}
+
 impl Relay {
-    /// Starts relaying what comes to `listen` to `to`, and back, in the network of this thread.
+    /// Starts relaying, in the network of this thread.
     ///
     /// # Errors
     ///
     /// The emulator does not start.
-    pub fn start(listen: SocketAddr, to: SocketAddr, seed: u64) -> Result<Self, String> {
-        let calm = Arc::new(AtomicBool::new(false));
-        let losses_end = calm.clone();
+    pub fn start(place: Place, seed: u64) -> Result<Self, String> {
         let config = Config {
-            listen,
-            to,
+            carrier: place.carrier,
+            listen: place.listen,
+            from: Some(place.from),
+            to: place.to,
             framing: Framing::Udp,
         };
-        let emulator = Emulator::start(config, move || path(seed, &losses_end));
+        let emulator = Emulator::start(config, move || path(seed, place));
         let emulator = emulator.map_err(|error| format!("relay: {error}"))?;
-        Ok(Self { emulator, calm })
+        Ok(Self { emulator })
     }
 
-    /// The UDP port that the peer at `to` sees.
+    /// The UDP port that the peer at `to` sees; 0 over IP.
     pub fn far_port(&self) -> u16 {
         self.emulator.far_port()
-    }
-
-    /// Loses nothing any more.
-    pub fn calm(&self) {
-        self.calm.store(true, Ordering::Relaxed);
     }
 
     /// Datagrams that came, and how many of them were lost.
@@ -78,11 +96,15 @@ impl Relay {
     }
 }
 
-fn path(seed: u64, calm: &Arc<AtomicBool>) -> Result<Path, BuildError> {
+fn path(seed: u64, place: Place) -> Result<Path, BuildError> {
     let direction = || {
-        let losses = UntilCalm {
+        let losses = Losses {
             losses: Bernoulli::new(LOST)?,
-            calm: calm.clone(),
+            header: match place.carrier {
+                Carrier::Udp => UDP_HEADER + COMMON_HEADER,
+                Carrier::Ip => COMMON_HEADER,
+            },
+            spares_the_last: place.spares_the_last,
         };
         let reordering = Reordering {
             probability: Probability::new(LATE)?,

@@ -252,8 +252,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The keys that all peers know, with what they are unless told; `bare-init` is this stack's alone.
-    const DEFAULTS: [(&str, &str); 13] = [
+    /// The keys that all peers know, with what they are unless told; `bare-init` and `hold` are this stack's alone.
+    const DEFAULTS: [(&str, &str); 14] = [
         ("local", "127.0.0.1"),
         ("remote", "127.0.0.1"),
         ("transport", "plain"),
@@ -265,6 +265,7 @@ impl Arguments {
         ("max-retrans", "0"),
         ("seed", "1"),
         ("bare-init", "0"),
+        ("hold", "0"),
         ("size", "0"),
         ("seconds", "3"),
     ];

@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 
 use anabranch_interop::case::{Case, Condition, Outcome};
-use anabranch_interop::namespace;
+use anabranch_interop::namespace::{self, Family};
 use anabranch_interop::peer::{Stack, Transport};
 use anabranch_interop::programs::Programs;
 use anabranch_interop::skips::Skips;
@@ -17,29 +17,39 @@ fn cases() -> Vec<Case> {
     use Stack::{Anabranch, Dcsctp, Linux, Pion, Usrsctp};
     use Transport::{Encap, Plain, Raw};
     let mut all = Vec::new();
+    use Condition::{Captured, Clean, Impaired, Netem, PathDown};
+    use Family::{V4, V6};
+    let of_linux = &[Clean, Impaired, Netem, PathDown, Captured][..];
+    let of_others = &[Clean, Impaired, Captured][..];
     let peers = [
-        (Linux, Encap),
-        (Linux, Raw),
-        (Usrsctp, Encap),
-        (Usrsctp, Plain),
-        (Pion, Plain),
-        (Dcsctp, Plain),
+        (Linux, Encap, V4, of_linux),
+        (Linux, Raw, V4, of_linux),
+        (Linux, Encap, V6, of_others),
+        (Linux, Raw, V6, of_others),
+        (Usrsctp, Encap, V4, of_others),
+        (Usrsctp, Encap, V6, of_others),
+        (Usrsctp, Plain, V4, of_others),
+        (Pion, Plain, V4, of_others),
+        (Pion, Plain, V6, of_others),
+        (Dcsctp, Plain, V4, of_others),
+        (Dcsctp, Plain, V6, of_others),
+        (Anabranch, Encap, V6, of_others),
+        (Anabranch, Raw, V6, of_others),
     ];
-    for (stack, transport) in peers {
-        for condition in [
-            Condition::Clean,
-            Condition::Impaired,
-            Condition::PathDown,
-            Condition::Captured,
-        ] {
-            if condition == Condition::PathDown && stack != Linux {
-                continue;
-            }
-            for (connecting, accepting) in [(Anabranch, stack), (stack, Anabranch)] {
+    for (stack, transport, family, conditions) in peers {
+        for &condition in conditions {
+            let ways = [(Anabranch, stack), (stack, Anabranch)];
+            let ways = if stack == Anabranch {
+                &ways[..1]
+            } else {
+                &ways
+            };
+            for &(connecting, accepting) in ways {
                 all.push(Case {
                     connecting,
                     accepting,
                     transport,
+                    family,
                     condition,
                 });
             }
@@ -51,17 +61,19 @@ fn cases() -> Vec<Case> {
         (Pion, Dcsctp, Plain),
         (Dcsctp, Usrsctp, Plain),
     ] {
-        for condition in [Condition::Clean, Condition::Impaired] {
+        for condition in [Clean, Impaired] {
             all.push(Case {
                 connecting,
                 accepting,
                 transport,
+                family: V4,
                 condition,
             });
             all.push(Case {
                 connecting: accepting,
                 accepting: connecting,
                 transport,
+                family: V4,
                 condition,
             });
         }
@@ -123,29 +135,34 @@ fn main() {
 
 /// The matrix as a table of Markdown: a line for each pair of peers and what carries their packets.
 fn report(cases: &[Case], results: &[Option<Result<Outcome, String>>], skips: &Skips) -> String {
-    const COLUMNS: [Condition; 4] = [
+    const COLUMNS: [Condition; 5] = [
         Condition::Clean,
         Condition::Impaired,
+        Condition::Netem,
         Condition::PathDown,
         Condition::Captured,
     ];
     let mut text =
-        "| connecting | accepting | over | clean | impaired | path-down | captured |\n".to_owned();
-    text.push_str("|---|---|---|---|---|---|---|\n");
-    let mut pairs: Vec<(Stack, Stack, Transport)> = Vec::new();
+        "| connecting | accepting | over | clean | impaired | netem | path-down | captured |\n"
+            .to_owned();
+    text.push_str("|---|---|---|---|---|---|---|---|\n");
+    let mut pairs: Vec<(Stack, Stack, Transport, Family)> = Vec::new();
     for case in cases {
-        let pair = (case.connecting, case.accepting, case.transport);
+        let pair = (case.connecting, case.accepting, case.transport, case.family);
         if !pairs.contains(&pair) {
             pairs.push(pair);
         }
     }
-    for (connecting, accepting, transport) in pairs {
-        text.push_str(&format!("| {connecting} | {accepting} | {transport} |"));
+    for (connecting, accepting, transport, family) in pairs {
+        text.push_str(&format!(
+            "| {connecting} | {accepting} | {transport}{family} |"
+        ));
         for condition in COLUMNS {
             let case = Case {
                 connecting,
                 accepting,
                 transport,
+                family,
                 condition,
             };
             let name = case.to_string();

@@ -4,6 +4,7 @@
 //! `loopback [ROUNDS]`, 3 unless told. Wants root (a network namespace), what `scripts/setup` installs, and
 //! `anabranch-peer` beside this program (`cargo build --release -p anabranch-interop --bins`).
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -106,7 +107,7 @@ fn flood(
     programs: &Programs,
 ) -> Result<f64, String> {
     let until = Instant::now() + Duration::from_secs(60);
-    let one = vec!["127.0.0.1".to_owned()];
+    let one = vec![IpAddr::from([127, 0, 0, 1])];
     let setup = |connects| Setup {
         stack,
         connects,
@@ -121,7 +122,8 @@ fn flood(
         max_retrans: 0,
         flood: size,
         bare_init: false,
-        impaired: false,
+        hold: false,
+        netem: false,
     };
     let mut accepting = Peer::start(&setup(false), programs)?;
     accepting.wait("ready", until)?;

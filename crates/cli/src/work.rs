@@ -45,13 +45,17 @@ pub enum Failure {
     Wire(String),
     /// Standard output does not take more.
     Output(io::Error),
+    /// Whoever started it ends it.
+    Interrupted,
 }
 
 impl Failure {
-    /// The exit status: 2 where nothing was run because of what was asked, 1 for everything else.
+    /// The exit status: 2 where nothing was run because of what was asked, 130 where it was interrupted (as shells have it),
+    /// 1 for everything else.
     pub fn status(&self) -> u8 {
         match self {
             Failure::Asked(_) | Failure::Spec(_) => 2,
+            Failure::Interrupted => 130,
             _ => 1,
         }
     }
@@ -74,6 +78,7 @@ impl fmt::Display for Failure {
             Failure::Store(error) => write!(f, "error: {error}"),
             Failure::Show(error) => write!(f, "error: {error}"),
             Failure::Output(error) => write!(f, "error: cannot write to standard output: {error}"),
+            Failure::Interrupted => write!(f, "interrupted"),
         }
     }
 }

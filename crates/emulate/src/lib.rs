@@ -1,23 +1,25 @@
-//! The simulator's links in real time, between two UDP ports.
+//! The simulator's links in real time, between two UDP ports, or between two addresses for SCTP right above IP.
 //!
-//! Whatever speaks UDP is put on a path of the simulator's making: its packets enter a [`World`](anabranch_sim::World) at
-//! one node, cross its links (delay, rate, queue, loss, schedule, impairments), and leave at another. The world is the
-//! simulator's own, driven by the clock instead of by its next event; what it decides about a packet is what it would
-//! decide in a simulation that offered the packet at that time.
+//! Whatever speaks UDP, or SCTP, is put on a path of the simulator's making: its packets enter a
+//! [`World`](anabranch_sim::World) at one node, cross its links (delay, rate, queue, loss, schedule, impairments), and leave
+//! at another. The world is the simulator's own, driven by the clock instead of by its next event; what it decides about a
+//! packet is what it would decide in a simulation that offered the packet at that time.
 //!
 //! ```text
-//! client  --UDP-->  listen [near node] === world === [far node]  --UDP-->  server
+//! client  --UDP-->  listen [near node] === world === [far node] from  --UDP-->  server
 //! ```
 //!
+//! Each side sees the emulator's address as the other's, as behind a network address translator.
 //! The far side's answers go back to whoever sent last on the near side: one client at a time.
 #![forbid(unsafe_code)]
 
 mod gateway;
 mod report;
 mod run;
+mod socket;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -38,15 +40,43 @@ pub enum Framing {
     Sctp,
 }
 
+/// What carries packets to the emulator and away from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carrier {
+    /// UDP datagrams.
+    #[default]
+    Udp,
+    /// SCTP right above IP (protocol 132), of either version. There are no ports, so the emulator needs two addresses of the
+    /// host's that nobody else uses for SCTP, and the right to open raw sockets.
+    Ip,
+}
+
 /// Between which ports.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Where the near side listens; port 0 for any.
+    /// What carries packets to the emulator and away from it.
+    pub carrier: Carrier,
+    /// Where the near side listens; port 0 for any, and over IP.
     pub listen: SocketAddr,
-    /// Where packets go that crossed to the far side.
+    /// The address that the far side is sent to from, and answers to; `None`: the one that the system chooses. Over IP it is
+    /// needed, and another than that of `listen`.
+    pub from: Option<IpAddr>,
+    /// Where packets go that crossed to the far side; over IP the port says nothing.
     pub to: SocketAddr,
-    /// What a packet consists of.
+    /// What a packet consists of; over IP always [`Framing::Sctp`].
     pub framing: Framing,
+}
+
+impl Config {
+    /// The same without what the carrier has not.
+    fn over_carrier(mut self) -> Self {
+        if self.carrier == Carrier::Ip {
+            self.framing = Framing::Sctp;
+            self.listen.set_port(0);
+            self.to.set_port(0);
+        }
+        self
+    }
 }
 
 /// The network, and where packets enter and leave it.
@@ -63,8 +93,23 @@ pub struct Path {
 /// Why an emulator could not start.
 #[derive(Debug, Error)]
 pub enum StartError {
+    /// The process may not open raw sockets.
+    #[error(
+        "raw IP (protocol 132) is not allowed to this process: run it as root, or give it CAP_NET_RAW: {0}"
+    )]
+    RawNotAllowed(#[source] io::Error),
+    /// Over IP: the two addresses are not the emulator's own.
+    #[error(
+        "found {listen} and {from} as the emulator's two addresses; over IP it needs two different ones of this host, one for each side"
+    )]
+    Addresses {
+        /// Of the near side.
+        listen: IpAddr,
+        /// Of the far side.
+        from: IpAddr,
+    },
     /// A socket could not be opened.
-    #[error("cannot open a UDP socket at {address}: {source}")]
+    #[error("cannot open a socket at {address}: {source}")]
     Socket {
         /// Where.
         address: SocketAddr,
@@ -98,7 +143,8 @@ impl Emulator {
         config: Config,
         build: impl FnOnce() -> Result<Path, BuildError> + Send + 'static,
     ) -> Result<Self, StartError> {
-        let sockets = run::Sockets::open(&config)?;
+        let config = config.over_carrier();
+        let sockets = socket::Sockets::open(&config)?;
         let address = sockets.near_address(&config)?;
         let far_port = sockets.far_port(&config)?;
         let stop = Arc::new(AtomicBool::new(false));
@@ -141,7 +187,7 @@ impl Emulator {
         self.address
     }
 
-    /// The UDP port from which the far side is sent to, and to which it answers.
+    /// The UDP port from which the far side is sent to, and to which it answers; 0 over IP.
     pub fn far_port(&self) -> u16 {
         self.far_port
     }

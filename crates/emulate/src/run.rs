@@ -1,7 +1,7 @@
 //! Drives a world by the clock.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use anabranch_sim::{AgentId, Attachment, Binding, BuildError, Family, NodeId, World};
 use anabranch_transport::{Nanos, Path as Addresses};
 use bytes::{Bytes, BytesMut};
-use socket2::SockRef;
 
 use crate::gateway::{Crossed, Gateway};
 use crate::report::Report;
-use crate::{Config, Framing, Path, StartError};
+use crate::socket::{FAR, LOOK, NEAR, Sockets};
+use crate::{Config, Framing, Path};
 
 /// Bytes of a UDP header.
 const UDP_HEADER: usize = 8;
@@ -25,54 +25,6 @@ const UDP: u8 = 17;
 const SCTP: u8 = 132;
 /// Packets that wait to enter the world.
 const MOST_WAITING: usize = 16_384;
-/// Receive buffer asked of the system: bursts of a whole window wait there.
-const SOCKET_BUFFER: usize = 4 << 20;
-/// How often a thread with nothing to do looks whether it is to stop.
-const LOOK: Duration = Duration::from_millis(50);
-
-/// The sides.
-const NEAR: usize = 0;
-const FAR: usize = 1;
-
-/// The two sockets.
-#[derive(Debug)]
-pub(crate) struct Sockets([UdpSocket; 2]);
-
-impl Sockets {
-    pub fn open(config: &Config) -> Result<Self, StartError> {
-        let open = |address: SocketAddr| -> Result<UdpSocket, StartError> {
-            let socket = UdpSocket::bind(address)
-                .and_then(|socket| socket.set_read_timeout(Some(LOOK)).map(|()| socket))
-                .map_err(|source| StartError::Socket { address, source })?;
-            // What the system does not grant is done without.
-            let _ = SockRef::from(&socket).set_recv_buffer_size(SOCKET_BUFFER);
-            Ok(socket)
-        };
-        // The far side's own address: any, on the interface that leads there.
-        let any: SocketAddr = if config.to.is_ipv4() {
-            ([0, 0, 0, 0], 0).into()
-        } else {
-            ([0u16; 8], 0).into()
-        };
-        Ok(Self([open(config.listen)?, open(any)?]))
-    }
-
-    pub fn far_port(&self, config: &Config) -> Result<u16, StartError> {
-        let address = config.to;
-        let bound = self.0[FAR].local_addr();
-        bound
-            .map(|bound| bound.port())
-            .map_err(|source| StartError::Socket { address, source })
-    }
-
-    pub fn near_address(&self, config: &Config) -> Result<SocketAddr, StartError> {
-        let address = config.listen;
-        self.0[NEAR]
-            .local_addr()
-            .map_err(|source| StartError::Socket { address, source })
-    }
-}
-
 /// A packet that came.
 struct Arrived {
     side: usize,
@@ -144,7 +96,7 @@ impl Driver {
         let readers = [NEAR, FAR].map(|side| {
             let (sockets, sender) = (Arc::clone(&sockets), sender.clone());
             let (stop, overrun) = (Arc::clone(&stop), Arc::clone(&overrun));
-            thread::spawn(move || read(&sockets.0[side], side, clock, &sender, &stop, &overrun))
+            thread::spawn(move || read(&sockets, side, clock, &sender, &stop, &overrun))
         });
         Ok(Self {
             world,
@@ -211,7 +163,9 @@ impl Driver {
         self.report.received[side] += 1;
         if side == NEAR {
             self.peers[NEAR] = Some(from);
-        } else if Some(from) != self.peers[FAR] {
+        } else if self.peers[FAR]
+            .is_none_or(|far| (far.ip(), far.port()) != (from.ip(), from.port()))
+        {
             return;
         }
         self.advance(at);
@@ -234,7 +188,7 @@ impl Driver {
                     Framing::Udp => payload.slice(UDP_HEADER.min(payload.len())..),
                 };
                 let Some(to) = self.peers[side] else { continue };
-                match self.sockets.0[side].send_to(&payload, to) {
+                match self.sockets.send_to(side, &payload, to) {
                     Ok(_) => self.report.sent[side] += 1,
                     // The word of a packet before, which nobody took (ICMP); this one may be.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
@@ -297,7 +251,7 @@ fn with_udp_header(source: u16, payload: &[u8]) -> Bytes {
 
 /// Receives on one side, and notes when.
 fn read(
-    socket: &UdpSocket,
+    sockets: &Sockets,
     side: usize,
     clock: Clock,
     arrivals: &SyncSender<Arrived>,
@@ -307,14 +261,14 @@ fn read(
     let mut buffer = vec![0; 65_536];
     while !stop.load(Ordering::Relaxed) {
         // A timeout, or the word of a packet that nobody took (ICMP).
-        let Ok((len, from)) = socket.recv_from(&mut buffer) else {
+        let Ok((packet, from)) = sockets.receive(side, &mut buffer) else {
             continue;
         };
         let arrived = Arrived {
             side,
             at: clock.now(),
             from,
-            payload: Bytes::copy_from_slice(&buffer[..len]),
+            payload: Bytes::copy_from_slice(packet),
         };
         match arrivals.try_send(arrived) {
             Ok(()) => {}

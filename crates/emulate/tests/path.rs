@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use anabranch_emulate::{Config, Emulator, Framing, Path};
+use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report};
 use anabranch_sim::loss::Bernoulli;
 use anabranch_sim::{
     BuildError, DirectionConfig, DropReason, DropTail, Limit, LinkConfig, PlacedLoss, Seed,
@@ -16,12 +16,23 @@ fn any() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
+/// A socket whose reader fails where nothing comes for good.
 fn socket() -> UdpSocket {
     let socket = UdpSocket::bind(any()).expect("loopback");
     socket
-        .set_read_timeout(Some(Duration::from_secs(10)))
+        .set_read_timeout(Some(Duration::from_secs(120)))
         .expect("a timeout");
     socket
+}
+
+fn between(server: &UdpSocket, framing: Framing) -> Config {
+    Config {
+        carrier: Carrier::Udp,
+        listen: any(),
+        from: None,
+        to: server.local_addr().expect("bound"),
+        framing,
+    }
 }
 
 fn path(forward: DirectionConfig, backward: DirectionConfig) -> Result<Path, BuildError> {
@@ -42,11 +53,7 @@ fn path(forward: DirectionConfig, backward: DirectionConfig) -> Result<Path, Bui
 fn packets_go_there_and_back_unchanged_and_in_order() {
     for framing in [Framing::Udp, Framing::Sctp] {
         let (client, server) = (socket(), socket());
-        let config = Config {
-            listen: any(),
-            to: server.local_addr().expect("bound"),
-            framing,
-        };
+        let config = between(&server, framing);
         let link = || DirectionConfig::instant(5 * MILLISECOND);
         let emulator = Emulator::start(config, move || path(link(), link())).expect("loopback");
         let mut buffer = [0; 2_000];
@@ -78,11 +85,7 @@ fn packets_go_there_and_back_unchanged_and_in_order() {
 #[test]
 fn nothing_is_early() {
     let (client, server) = (socket(), socket());
-    let config = Config {
-        listen: any(),
-        to: server.local_addr().expect("bound"),
-        framing: Framing::Udp,
-    };
+    let config = between(&server, Framing::Udp);
     // 72 bytes and 28 of headers: 100 bytes, 10 ms each at 80 kbit/s.
     let forward = || DirectionConfig::new(80_000, 40 * MILLISECOND);
     let emulator = Emulator::start(config, move || path(forward(), forward())).expect("loopback");
@@ -102,41 +105,51 @@ fn nothing_is_early() {
     }
 }
 
+/// Waits until so many packets came in at the near side.
+fn await_received(emulator: &Emulator, count: u64) -> Report {
+    for _ in 0..12_000 {
+        let report = emulator.report();
+        if report.received[0] >= count {
+            return report;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{:?} of {count} came", emulator.report());
+}
+
 #[test]
 fn losses_and_full_queues_are_the_simulators() {
     let (client, server) = (socket(), socket());
-    let config = Config {
-        listen: any(),
-        to: server.local_addr().expect("bound"),
-        framing: Framing::Udp,
-    };
+    let config = between(&server, Framing::Udp);
     let build = || {
         let half = PlacedLoss::before_queue(Bernoulli::new(0.5)?);
-        // 1 Mbit/s for ever: what is not lost waits, and few may wait.
-        let forward = DirectionConfig::new(1_000_000, 0)
+        // Some three hours for each packet: what is not lost waits, and ten may.
+        let forward = DirectionConfig::new(1, 0)
             .with_loss(half)
             .with_queue(DropTail::new(Limit::Packets(10))?);
         path(forward, DirectionConfig::instant(0))
     };
     let emulator = Emulator::start(config, build).expect("loopback");
-    for _ in 0..200 {
-        client
-            .send_to(&[1; 1_000], emulator.address())
-            .expect("sent");
-    }
-    let mut crossed = 0;
-    server
-        .set_read_timeout(Some(Duration::from_secs(1)))
-        .expect("a timeout");
-    while server.recv_from(&mut [0; 2_000]).is_ok() {
-        crossed += 1;
+    // A few at a time: none is lost in the socket.
+    for burst in 1..=20 {
+        for _ in 0..10 {
+            client
+                .send_to(&[1; 1_000], emulator.address())
+                .expect("sent");
+        }
+        await_received(&emulator, burst * 10);
     }
     let report = emulator.stop();
     let (lost, full) = (
         report.dropped.count(DropReason::Loss),
         report.dropped.count(DropReason::QueueFull),
     );
-    assert_eq!(crossed + lost + full, 200, "{report:?}");
+    assert_eq!((report.sent, report.overrun), ([0, 0], 0));
+    // The seed says which are lost, whenever they come.
     assert!((60..140).contains(&lost), "{lost} of 200 lost at one half");
-    assert!(full > 20, "a burst overflows ten places");
+    assert_eq!(
+        lost + full + 10,
+        200,
+        "ten have a place, the one that is sent among them: {report:?}"
+    );
 }

@@ -148,7 +148,7 @@ impl Config {
         }
     }
 
-    /// Checks what would go wrong later.
+    /// Checks what would go wrong later, for an endpoint on sockets that were checked.
     pub(crate) fn check(&self) -> Result<(), BindError> {
         let complain = |what: String| Err(BindError::Config(what));
         if self.accept && self.port == 0 && self.carrier == Carrier::Ip {
@@ -178,6 +178,12 @@ impl Config {
                 "found 0 for backlog or max_message_size; both are at least 1".to_owned(),
             );
         }
+        Ok(())
+    }
+
+    /// Checks what would go wrong with sockets later.
+    pub(crate) fn check_sockets(&self) -> Result<(), BindError> {
+        let complain = |what: String| Err(BindError::Config(what));
         if let Carrier::Udp { peer_port: 0, .. } = self.carrier {
             return complain("found peer_port 0; plain UDP needs the peer's fixed port".to_owned());
         }

@@ -6,16 +6,14 @@ use std::sync::Arc;
 
 use anabranch_sctp::{AssociationId, CloseReason, Config as SctpConfig};
 use bytes::Bytes;
-use tokio::runtime::Handle;
 
 use crate::association::Association;
-use crate::clock::Clock;
-use crate::config::{Config, Peer};
-use crate::driver::Driver;
+use crate::config::{Carrier, Config, Peer};
 use crate::error::{BindError, ConnectError, Lost};
+use crate::ground::SharedSockets;
 use crate::observer::Observer;
+use crate::port::Port;
 use crate::shared::{Entry, Phase, Shared, State};
-use crate::socket::Sockets;
 use crate::status::EndpointStatistics;
 
 /// The first of the ports that are nobody's (RFC 6335 §6).
@@ -48,56 +46,74 @@ impl Endpoint {
         Self::bind_inner(config, Some(observer))
     }
 
+    /// As [`Endpoint::bind`], on sockets that other endpoints use too. `config`'s own carrier and addresses are not looked at;
+    /// where it names no port, it gets one that is free there.
+    ///
+    /// # Errors
+    /// A setting that cannot be used, a port that another endpoint has there, or the task of the sockets is gone.
+    pub fn bind_on(sockets: &SharedSockets, config: Config) -> Result<Self, BindError> {
+        Self::join(sockets, config, None)
+    }
+
+    /// As [`Endpoint::bind_on`], with somebody who watches.
+    ///
+    /// # Errors
+    /// As [`Endpoint::bind_on`].
+    pub fn bind_on_observed(
+        sockets: &SharedSockets,
+        config: Config,
+        observer: Box<dyn Observer>,
+    ) -> Result<Self, BindError> {
+        Self::join(sockets, config, Some(observer))
+    }
+
     fn bind_inner(config: Config, observer: Option<Box<dyn Observer>>) -> Result<Self, BindError> {
         config.check()?;
-        let runtime = Handle::try_current().map_err(|_| BindError::NoRuntime)?;
-        let sockets = Sockets::open(&config)?;
-        let port = match config.port {
-            0 => any_port()?,
-            port => port,
+        let sockets = SharedSockets::open(&config)?;
+        Self::join(&sockets, config, observer)
+    }
+
+    fn join(
+        sockets: &SharedSockets,
+        config: Config,
+        observer: Option<Box<dyn Observer>>,
+    ) -> Result<Self, BindError> {
+        let ground = sockets.ground();
+        let config = Config {
+            carrier: ground.carrier,
+            addresses: ground.addresses.clone(),
+            ..config
         };
-        let specific = |address: &IpAddr| !address.is_unspecified();
-        let sctp = SctpConfig {
-            addresses: config.addresses.iter().copied().filter(specific).collect(),
-            encapsulation: config.carrier.overhead(),
-            // Applications read when they are scheduled, not when packets come.
-            window_update: Some(
-                config
-                    .sctp
-                    .window_update
-                    .unwrap_or(window_step(&config.sctp)),
-            ),
-            max_message: config.max_message_size,
-            checksum: true,
-            ..config.sctp
-        };
-        let mut endpoint = anabranch_sctp::Endpoint::new(sctp, port, secret()?);
-        endpoint.set_max_associations(config.max_associations);
-        endpoint.listen(config.accept);
+        config.check()?;
+        let secret = secret()?;
+        let port = ground.reserve(config.port)?;
+        let linger = config.linger;
+        let max_message_size = config.max_message_size;
         let state = State {
-            endpoint,
+            backlog: config.backlog,
+            accepts: config.accept,
+            endpoint: protocol(config, port, secret),
             entries: Default::default(),
             waiting: Default::default(),
-            backlog: config.backlog,
             writers: Vec::new(),
             dropped: Vec::new(),
             driver: None,
             handles: 1,
-            accepts: config.accept,
             stopped: false,
             observer,
             statistics: EndpointStatistics::default(),
         };
         let shared = Arc::new(Shared::new(
             state,
-            Clock::start(),
-            sockets.iter().map(|socket| socket.local()).collect(),
-            config.carrier,
-            config.max_message_size,
+            ground.clock,
+            ground.local.clone(),
+            ground.carrier,
+            max_message_size,
         ));
-        let driver = Driver::new(Arc::clone(&shared), sockets, port, config.linger);
-        runtime.spawn(driver);
-        Ok(Self { shared, port })
+        match ground.join(Port::new(Arc::clone(&shared), port, linger)) {
+            true => Ok(Self { shared, port }),
+            false => Err(BindError::Stopped),
+        }
     }
 
     /// The SCTP port.
@@ -317,6 +333,27 @@ impl Drop for Endpoint {
     }
 }
 
+/// The sans-IO endpoint of these settings.
+fn protocol(config: Config, port: u16, secret: [u8; 32]) -> anabranch_sctp::Endpoint {
+    let specific = |address: &IpAddr| !address.is_unspecified();
+    // Applications read when they are scheduled, not when packets come.
+    let window_update = config.sctp.window_update;
+    let sctp = SctpConfig {
+        addresses: config.addresses.iter().copied().filter(specific).collect(),
+        encapsulation: config.carrier.overhead(),
+        window_update: Some(window_update.unwrap_or(window_step(&config.sctp))),
+        max_message: config.max_message_size,
+        checksum: true,
+        ..config.sctp
+    };
+    let mut endpoint = anabranch_sctp::Endpoint::new(sctp, port, secret);
+    endpoint.set_max_associations(config.max_associations);
+    endpoint.listen(config.accept);
+    // Nobody else hears what comes to our UDP port; right above IP, other processes have ports of their own.
+    endpoint.answer_for_other_ports(config.carrier != Carrier::Ip);
+    endpoint
+}
+
 /// How much wider than told a window is told at once: a quarter of the buffer, and at least a packet.
 fn window_step(config: &SctpConfig) -> u32 {
     (config.receive_buffer / 4).max(config.mtu as u32)
@@ -328,7 +365,7 @@ fn secret() -> Result<[u8; 32], BindError> {
     Ok(seed)
 }
 
-fn any_port() -> Result<u16, BindError> {
+pub(crate) fn any_port() -> Result<u16, BindError> {
     let [high, low, ..] = secret()?;
     let free = u16::MAX - FIRST_FREE_PORT;
     Ok(FIRST_FREE_PORT + u16::from_be_bytes([high, low]) % (free + 1))

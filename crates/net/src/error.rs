@@ -26,6 +26,12 @@ pub enum BindError {
         /// What the system said.
         source: io::Error,
     },
+    /// Another endpoint on the same sockets has that SCTP port.
+    #[error("SCTP port {0} is taken by another endpoint on the same sockets")]
+    PortTaken(u16),
+    /// The task of the sockets is gone, with the runtime that it ran on.
+    #[error("the task of these sockets is gone")]
+    Stopped,
     /// A setting cannot be used.
     #[error("{0}")]
     Config(String),

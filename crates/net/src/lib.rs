@@ -1,7 +1,7 @@
 //! SCTP on real sockets, with the very code that the simulator runs.
 //!
-//! [`Endpoint`] is one SCTP port; [`Association`] is what its user holds. Both are driven by one task per endpoint that
-//! owns the sockets, and may be used from any number of tasks.
+//! [`Endpoint`] is one SCTP port; [`Association`] is what its user holds. Both are driven by one task that owns the sockets,
+//! and may be used from any number of tasks. Several endpoints may share their sockets, and the task ([`SharedSockets`]).
 //!
 //! ```no_run
 //! use anabranch_net::{Config, Endpoint, SendOptions};
@@ -49,10 +49,12 @@ mod driver;
 mod endpoint;
 mod error;
 mod event;
+mod ground;
 mod inbox;
 mod message;
 mod observer;
 mod outbox;
+mod port;
 mod shared;
 mod socket;
 mod status;
@@ -63,6 +65,7 @@ pub use config::{Carrier, Config, ENCAPSULATION_PORT, Peer};
 pub use endpoint::Endpoint;
 pub use error::{BindError, ConnectError, Lost, SendError, TrySendError};
 pub use event::AssociationEvent;
+pub use ground::SharedSockets;
 pub use message::{Message, MessagePart, SendOptions};
 pub use observer::{Direction, Observer, Seen};
 pub use status::{EndpointStatistics, PathStatus, Status};

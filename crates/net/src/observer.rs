@@ -17,7 +17,7 @@ pub enum Direction {
 /// A packet that passed.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// When, nanoseconds since the endpoint was bound.
+    /// When, nanoseconds since the endpoint's sockets were bound.
     pub at: Nanos,
     /// Which way.
     pub direction: Direction,

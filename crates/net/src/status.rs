@@ -96,7 +96,7 @@ impl Status {
     }
 }
 
-/// Counters of an endpoint.
+/// Counters of an endpoint. Those of sending, and `receive_calls`, are its sockets', which others may share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointStatistics {
     /// Packets handed to sockets.

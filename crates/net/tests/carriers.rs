@@ -5,12 +5,16 @@ mod common;
 use std::net::{IpAddr, Ipv6Addr};
 
 use anabranch_net::{BindError, Carrier, Config, Endpoint, Peer, SendOptions};
-use common::{LOOPBACK, bounded, pattern};
+use common::{LOOPBACK, bounded, pattern, without_timers};
 
 /// A hundred messages there and back between two endpoints of these settings, then a graceful end.
 async fn exchange(client: Config, server: Config) {
     let server = Endpoint::bind(server).expect("a server on the loopback interface");
-    let client_endpoint = Endpoint::bind(client).expect("a client on the loopback interface");
+    let client = Endpoint::bind(client).expect("a client on the loopback interface");
+    exchange_between(&client, &server).await;
+}
+
+async fn exchange_between(client_endpoint: &Endpoint, server: &Endpoint) {
     let address = server.local_addresses()[0].ip();
     let peer = Peer::from((address, server.port())).over_udp(server.udp_port());
     let association = client_endpoint.connect(peer).await.expect("it listens");
@@ -42,12 +46,13 @@ async fn exchange(client: Config, server: Config) {
 }
 
 fn at(address: IpAddr, carrier: Carrier) -> Config {
-    Config {
+    // Nothing is sent twice, which would be thrown away and counted.
+    without_timers(Config {
         addresses: vec![address],
         carrier,
         accept: true,
         ..Config::default()
-    }
+    })
 }
 
 const ANY_PORT: Carrier = Carrier::Encapsulated {
@@ -95,25 +100,19 @@ fn at_every_address_of_the_host() {
 #[test]
 fn between_two_fixed_udp_ports() {
     bounded(async {
-        // Two ports that are free now.
-        let held: Vec<_> = (0..2)
-            .map(|_| std::net::UdpSocket::bind((LOOPBACK, 0)).expect("a free port"))
-            .collect();
-        let ports: Vec<u16> = held
-            .iter()
-            .map(|socket| socket.local_addr().expect("bound").port())
-            .collect();
-        drop(held);
-        let (port, peer_port) = (ports[0], ports[1]);
-        let one = at(LOOPBACK, Carrier::Udp { port, peer_port });
-        let other = at(
-            LOOPBACK,
-            Carrier::Udp {
-                port: peer_port,
-                peer_port: port,
-            },
-        );
-        exchange(one, other).await;
+        // Two ports that are free now, and may be another's before they are bound again: then two others.
+        let (one, other) = loop {
+            let held = [(); 2].map(|()| std::net::UdpSocket::bind((LOOPBACK, 0)).expect("a port"));
+            let [port, peer_port] = held.map(|socket| socket.local_addr().expect("bound").port());
+            let fixed = |port, peer_port| at(LOOPBACK, Carrier::Udp { port, peer_port });
+            let one = Endpoint::bind(fixed(port, peer_port));
+            match (one, Endpoint::bind(fixed(peer_port, port))) {
+                (Ok(one), Ok(other)) => break (one, other),
+                (Err(BindError::Socket { .. }), _) | (_, Err(BindError::Socket { .. })) => {}
+                (Err(error), _) | (_, Err(error)) => panic!("{error}"),
+            }
+        };
+        exchange_between(&one, &other).await;
     });
 }
 
@@ -145,16 +144,19 @@ fn a_fixed_port_hears_no_other() {
 
 #[test]
 fn right_above_ip_or_a_word_about_what_to_do() {
+    // Every endpoint hears every SCTP packet of the host, so each needs a port of its own, also beside another run of this.
+    let first = 1_024 + (std::process::id() % 20_000) as u16 * 3;
+    let [probed, served, calling] = [first, first + 1, first + 2];
     bounded(async {
         for address in [LOOPBACK, Ipv6Addr::LOCALHOST.into()] {
             match Endpoint::bind(Config {
-                port: 5_003,
+                port: probed,
                 ..at(address, Carrier::Ip)
             }) {
                 Ok(probe) => drop(probe),
                 Err(BindError::RawNotAllowed(_)) => {
                     let message = Endpoint::bind(Config {
-                        port: 5_003,
+                        port: probed,
                         ..at(address, Carrier::Ip)
                     })
                     .map(drop)
@@ -168,17 +170,16 @@ fn right_above_ip_or_a_word_about_what_to_do() {
                 }
                 Err(other) => panic!("{other}"),
             }
-            // Both endpoints hear every SCTP packet of the host, so they need ports of their own.
             let server = Endpoint::bind(Config {
-                port: 5_001,
+                port: served,
                 ..at(address, Carrier::Ip)
             });
             let client = Endpoint::bind(Config {
-                port: 5_002,
+                port: calling,
                 ..at(address, Carrier::Ip)
             });
             let (server, client) = (server.expect("root"), client.expect("root"));
-            let association = client.connect((address, 5_001)).await.expect("it listens");
+            let association = client.connect((address, served)).await.expect("it listens");
             let accepted = server.accept().await.expect("it came");
             for size in [1, 1_000, 100_000] {
                 association

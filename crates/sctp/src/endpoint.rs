@@ -70,6 +70,7 @@ pub struct Endpoint {
     random: Random,
     jar: CookieJar,
     listening: bool,
+    answers_for_other_ports: bool,
     max_associations: usize,
     table: Table,
     timers: Timers,
@@ -90,6 +91,7 @@ impl Endpoint {
             random,
             jar,
             listening: false,
+            answers_for_other_ports: false,
             max_associations: DEFAULT_MAX_ASSOCIATIONS,
             table: Table::default(),
             timers: Timers::default(),
@@ -112,6 +114,12 @@ impl Endpoint {
     /// Accepts associations that peers begin, or stops accepting them.
     pub fn listen(&mut self, accept: bool) {
         self.listening = accept;
+    }
+
+    /// Answers packets for other ports as belonging to no association (RFC 9260 §8.4): nobody else hears them. At first they
+    /// are left to others.
+    pub fn answer_for_other_ports(&mut self, answer: bool) {
+        self.answers_for_other_ports = answer;
     }
 
     /// The most associations there may be at a time for peers to begin one more; 65,536 at first.
@@ -325,7 +333,8 @@ impl Endpoint {
             return self.discards.count(Discard::Overload);
         }
         let header = CommonHeader {
-            source_port: self.port,
+            // Ours, or another that nobody has.
+            source_port: arrival.header.destination_port,
             destination_port: arrival.header.source_port,
             verification_tag,
         };
@@ -379,7 +388,8 @@ impl Endpoint {
             Ok(packet) => packet,
             Err(error) => return self.discards.count(reason_of(error)),
         };
-        if packet.header.destination_port != self.port {
+        let elsewhere = packet.header.destination_port != self.port;
+        if elsewhere && !self.answers_for_other_ports {
             return self.discards.count(Discard::Port);
         }
         if !is_unicast(path.remote) || path.local.is_multicast() {
@@ -401,6 +411,7 @@ impl Endpoint {
             header: packet.header,
         };
         match first.kind {
+            _ if elsewhere => self.for_another_port(arrival, first, &packet),
             kind::INIT => self.on_init(arrival, first, chunks),
             kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first, chunks),
             _ => self.dispatch(arrival, first, chunks, &packet),

@@ -9,6 +9,7 @@ use anabranch_net::{
     Association, AssociationEvent, Carrier, Config, Endpoint, Lost, Peer, SendOptions,
 };
 use bytes::Bytes;
+use tokio::sync::Notify;
 
 fn addresses(text: &str) -> Result<Vec<IpAddr>, String> {
     let one = |part: &str| {
@@ -57,7 +58,16 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         0 => (),
         most => config.sctp.path_max_retrans = most,
     }
+    if holds(arguments)? {
+        // A path that goes down when everything is acknowledged is found down too, and soon.
+        config.sctp.hb_interval = Some(500_000_000);
+    }
     Ok(config)
+}
+
+/// Whether the last message is held back until a path is down.
+fn holds(arguments: &Arguments) -> Result<bool, String> {
+    Ok(arguments.number::<u8>("hold")? == 1)
 }
 
 async fn associate(arguments: &Arguments, endpoint: &Endpoint) -> Result<Association, String> {
@@ -79,8 +89,17 @@ async fn associate(arguments: &Arguments, endpoint: &Endpoint) -> Result<Associa
     Ok(association)
 }
 
-async fn send(association: Arc<Association>, seed: u64, count: u32) -> Result<(), String> {
+/// Sends everything; the last message once `hold`, if there is one, is told.
+async fn send(
+    association: Arc<Association>,
+    seed: u64,
+    count: u32,
+    hold: Option<Arc<Notify>>,
+) -> Result<(), String> {
     for message in Plan::new(seed, count) {
+        if let Some(hold) = hold.as_ref().filter(|_| message.index + 1 == count) {
+            hold.notified().await;
+        }
         let options = SendOptions {
             ppid: message.ppid(),
             unordered: message.unordered,
@@ -94,10 +113,13 @@ async fn send(association: Arc<Association>, seed: u64, count: u32) -> Result<()
     Ok(())
 }
 
-/// Prints what happens beside the messages; nothing of it may be a loss.
-async fn watch(association: Arc<Association>) {
+/// Prints what happens beside the messages; nothing of it may be a loss. Tells `down` that a path is.
+async fn watch(association: Arc<Association>, down: Arc<Notify>) {
     while let Some(event) = association.next_event().await {
         println!("event: {event:?}");
+        if let AssociationEvent::PathDown(_) = event {
+            down.notify_one();
+        }
         if let AssociationEvent::Restarted { .. } | AssociationEvent::SendFailed { .. } = event {
             println!("error: {event:?}");
         }
@@ -136,8 +158,10 @@ async fn flood(arguments: &Arguments, endpoint: &Endpoint, size: usize) -> Resul
 async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
     let (seed, count) = (arguments.number("seed")?, arguments.number("messages")?);
     let association = Arc::new(associate(arguments, endpoint).await?);
-    tokio::spawn(watch(association.clone()));
-    let sender = tokio::spawn(send(association.clone(), seed, count));
+    let down = Arc::new(Notify::new());
+    tokio::spawn(watch(association.clone(), down.clone()));
+    let hold = holds(arguments)?.then_some(down);
+    let sender = tokio::spawn(send(association.clone(), seed, count, hold));
     let mut checker = Checker::new(count);
     let mut sender = Some(sender);
     loop {

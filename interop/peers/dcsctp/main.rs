@@ -33,13 +33,10 @@ struct Peer {
 impl Peer {
     fn new(arguments: Arguments) -> Result<Self, String> {
         let address = |end: &str| {
-            let text = format!(
-                "{}:{}",
-                arguments.text(end),
-                arguments.text(&format!("{end}-udp"))
-            );
-            text.parse::<SocketAddr>()
-                .map_err(|_| format!("not an address: {text}"))
+            let ip = arguments.text(end);
+            let ip = ip.parse().map_err(|_| format!("not an address: {ip}"))?;
+            let port = arguments.number(&format!("{end}-udp"))?;
+            Ok::<_, String>(SocketAddr::new(ip, port))
         };
         if arguments.text("transport") != "plain" {
             return Err("this peer has transport=plain".into());

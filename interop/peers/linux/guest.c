@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
+#include <linux/ipv6.h>
 #include <linux/reboot.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -60,7 +61,39 @@ static void up(int s, const char *name)
         fail("%s up: %s", name, strerror(errno));
 }
 
-static void assign(int s, const char *name, const char *text)
+/* Waits until an IPv6 address may be used, which the kernel says some time after it has been assigned. */
+static void await_v6(const struct in6_addr *address, const char *text)
+{
+    struct sockaddr_in6 any_port = { .sin6_family = AF_INET6, .sin6_addr = *address };
+    for (int i = 0; i < 30000; i++) {
+        int s = socket(AF_INET6, SOCK_DGRAM, 0), bound = bind(s, (struct sockaddr *)&any_port, sizeof any_port);
+        close(s);
+        if (!bound)
+            return;
+        usleep(2000);
+    }
+    fail("%s is not there: %s", text, strerror(errno));
+}
+
+/* Brings an interface up with an IPv6 address of 64 bits, which nobody else has. */
+static void assign_v6(int control, const char *name, const char *text)
+{
+    struct in6_ifreq r = { .ifr6_prefixlen = 64 };
+    char dad[64];
+    int s = socket(AF_INET6, SOCK_DGRAM, 0);
+    if (inet_pton(AF_INET6, text, &r.ifr6_addr) != 1)
+        fail("not an IPv6 address: %s", text);
+    snprintf(dad, sizeof dad, "ipv6/conf/%s/accept_dad", name);
+    set(dad, 0);
+    r.ifr6_ifindex = (int)if_nametoindex(name);
+    if (ioctl(s, SIOCSIFADDR, &r))
+        fail("%s %s: %s", name, text, strerror(errno));
+    close(s);
+    up(control, name);
+    await_v6(&r.ifr6_addr, text);
+}
+
+static void assign_v4(int s, const char *name, const char *text)
 {
     struct ifreq r = { 0 };
     struct sockaddr_in *address = (struct sockaddr_in *)&r.ifr_addr;
@@ -74,6 +107,14 @@ static void assign(int s, const char *name, const char *text)
     if (ioctl(s, SIOCSIFNETMASK, &r))
         fail("%s: netmask: %s", name, strerror(errno));
     up(s, name);
+}
+
+static void assign(int s, const char *name, const char *text)
+{
+    if (strchr(text, ':'))
+        assign_v6(s, name, text);
+    else
+        assign_v4(s, name, text);
 }
 
 /* The interface drops what SCTP hands it for segmentation, so segmentation is switched off. */

@@ -31,33 +31,46 @@ static void configure(int s)
     option(s, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
 }
 
-/* Reads addresses separated by commas; returns their number. */
-static int addresses(const char *text, struct sockaddr_in *out, int room)
+/* Addresses one after the other, as SCTP's socket options take them. */
+struct addresses {
+    char bytes[4 * sizeof(struct sockaddr_in6)];
+    socklen_t length;
+    int family;
+};
+
+/* Reads addresses of one family, separated by commas. */
+static struct addresses addresses(const char *text)
 {
+    struct addresses all = { .family = strchr(text, ':') ? AF_INET6 : AF_INET };
+    uint16_t port = htons((uint16_t)arguments.port);
     char copy[256], *save = NULL;
-    int count = 0;
     snprintf(copy, sizeof copy, "%s", text);
-    for (char *one = strtok_r(copy, ",", &save); one && count < room; one = strtok_r(NULL, ",", &save)) {
-        out[count] = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons((uint16_t)arguments.port) };
-        if (inet_pton(AF_INET, one, &out[count++].sin_addr) != 1)
-            fail("not an IPv4 address: %s", one);
+    for (char *one = strtok_r(copy, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
+        struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = port };
+        struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = port };
+        bool is_v6 = all.family == AF_INET6;
+        if (inet_pton(all.family, one, is_v6 ? (void *)&v6.sin6_addr : (void *)&v4.sin_addr) != 1)
+            fail("not an IP address, or of another version than the first: %s", one);
+        socklen_t length = is_v6 ? sizeof v6 : sizeof v4;
+        if (all.length + length > sizeof all.bytes)
+            fail("too many addresses: %s", text);
+        memcpy(all.bytes + all.length, is_v6 ? (void *)&v6 : (void *)&v4, length);
+        all.length += length;
     }
-    return count;
+    return all;
 }
 
 static int open_association(void)
 {
-    struct sockaddr_in local[4], remote[4];
-    socklen_t count = (socklen_t)addresses(arguments.local, local, 4);
-    int s = socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP);
+    struct addresses local = addresses(arguments.local), remote = addresses(arguments.remote);
+    int s = socket(local.family, SOCK_STREAM, IPPROTO_SCTP);
     if (s < 0)
         fail("socket: %s", strerror(errno));
     configure(s);
-    option(s, IPPROTO_SCTP, SCTP_SOCKOPT_BINDX_ADD, local, count * (socklen_t)sizeof *local);
+    option(s, IPPROTO_SCTP, SCTP_SOCKOPT_BINDX_ADD, local.bytes, local.length);
     if (arguments.connects) {
         say("ready");
-        count = (socklen_t)addresses(arguments.remote, remote, 4);
-        if (setsockopt(s, IPPROTO_SCTP, SCTP_SOCKOPT_CONNECTX, remote, count * (socklen_t)sizeof *remote) < 0)
+        if (setsockopt(s, IPPROTO_SCTP, SCTP_SOCKOPT_CONNECTX, remote.bytes, remote.length) < 0)
             fail("connect: %s", strerror(errno));
         return s;
     }

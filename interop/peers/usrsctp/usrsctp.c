@@ -31,22 +31,29 @@ static void *receive_plain(void *unused)
     return unused;
 }
 
-static struct sockaddr_in ipv4(const char *text, int port)
+/* An IP address with a port; returns its length. */
+static socklen_t ip(struct sockaddr_storage *out, const char *text, int port)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
-    if (inet_pton(AF_INET, text, &address.sin_addr) != 1)
-        fail("not an IPv4 address: %s", text);
-    return address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+    struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+    bool is_v6 = strchr(text, ':');
+    memset(out, 0, sizeof *out);
+    out->ss_family = is_v6 ? AF_INET6 : AF_INET;
+    *(is_v6 ? &v6->sin6_port : &v4->sin_port) = htons((uint16_t)port);
+    if (inet_pton(out->ss_family, text, is_v6 ? (void *)&v6->sin6_addr : (void *)&v4->sin_addr) != 1)
+        fail("not an IP address: %s", text);
+    return is_v6 ? sizeof *v6 : sizeof *v4;
 }
 
 static void open_plain(void)
 {
-    struct sockaddr_in local = ipv4(arguments.local, arguments.local_udp);
-    struct sockaddr_in remote = ipv4(arguments.remote, arguments.remote_udp);
+    struct sockaddr_storage local, remote;
+    socklen_t length = ip(&local, arguments.local, arguments.local_udp);
     int room = 4 << 20;
-    plain = socket(AF_INET, SOCK_DGRAM, 0);
+    ip(&remote, arguments.remote, arguments.remote_udp);
+    plain = socket(local.ss_family, SOCK_DGRAM, 0);
     setsockopt(plain, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
-    if (bind(plain, (struct sockaddr *)&local, sizeof local) || connect(plain, (struct sockaddr *)&remote, sizeof remote))
+    if (bind(plain, (struct sockaddr *)&local, length) || connect(plain, (struct sockaddr *)&remote, length))
         fail("UDP socket: %s", strerror(errno));
     usrsctp_register_address(&plain);
     pthread_t thread;
@@ -59,7 +66,7 @@ static void option(struct socket *s, int name, const void *value, socklen_t leng
         fail("option %d: %s", name, strerror(errno));
 }
 
-static void configure(struct socket *s)
+static void configure(struct socket *s, sa_family_t family)
 {
     int on = 1, room = 2 << 20;
     struct sctp_initmsg init = { .sinit_num_ostreams = STREAMS, .sinit_max_instreams = STREAMS };
@@ -76,7 +83,7 @@ static void configure(struct socket *s)
     usrsctp_setsockopt(s, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     if (plain < 0) {
         struct sctp_udpencaps encaps = { .sue_port = htons((uint16_t)arguments.remote_udp) };
-        encaps.sue_address.ss_family = AF_INET;
+        encaps.sue_address.ss_family = family;
         option(s, SCTP_REMOTE_UDP_ENCAPS_PORT, &encaps, sizeof encaps);
     }
 }
@@ -84,27 +91,25 @@ static void configure(struct socket *s)
 /* The SCTP address of one end. */
 static socklen_t address(struct sockaddr_storage *out, const char *text)
 {
+    struct sockaddr_conn *conn = (struct sockaddr_conn *)out;
+    if (plain < 0)
+        return ip(out, text, arguments.port);
     memset(out, 0, sizeof *out);
-    if (plain >= 0) {
-        struct sockaddr_conn *conn = (struct sockaddr_conn *)out;
-        conn->sconn_family = AF_CONN;
-        conn->sconn_port = htons((uint16_t)arguments.port);
-        conn->sconn_addr = &plain;
-        return sizeof *conn;
-    }
-    struct sockaddr_in in = ipv4(text, arguments.port);
-    memcpy(out, &in, sizeof in);
-    return sizeof in;
+    conn->sconn_family = AF_CONN;
+    conn->sconn_port = htons((uint16_t)arguments.port);
+    conn->sconn_addr = &plain;
+    return sizeof *conn;
 }
 
 static struct socket *open_association(void)
 {
     struct sockaddr_storage local, remote;
-    struct socket *s = usrsctp_socket(plain < 0 ? AF_INET : AF_CONN, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
+    socklen_t length = address(&local, arguments.local);
+    struct socket *s = usrsctp_socket(local.ss_family, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
     if (!s)
         fail("usrsctp_socket: %s", strerror(errno));
-    configure(s);
-    if (usrsctp_bind(s, (struct sockaddr *)&local, address(&local, arguments.local)))
+    configure(s, local.ss_family);
+    if (usrsctp_bind(s, (struct sockaddr *)&local, length))
         fail("bind: %s", strerror(errno));
     if (arguments.connects) {
         say("ready");

@@ -75,21 +75,24 @@ pub struct Serve {
     /// What to do with an association.
     #[arg(value_name = "SERVICE")]
     pub service: Service,
-    /// The SCTP port.
-    #[arg(long, value_name = "PORT", default_value_t = PORT)]
-    pub port: u16,
+    /// The SCTP port; several share the UDP port (repeatable).
+    #[arg(short, long, value_name = "PORT", default_values_t = [PORT], value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Vec<u16>,
     /// End after the first association.
-    #[arg(long)]
+    #[arg(short = '1', long)]
     pub once: bool,
     /// source: size of a message.
     #[arg(long, value_name = "SIZE", default_value = "1 KiB", value_parser = super::message_size)]
     pub message: Size,
     /// source: how much [default: until the client closes].
-    #[arg(long, value_name = "SIZE", value_parser = super::quantity::<Size>)]
+    #[arg(long, value_name = "SIZE", value_parser = super::amount)]
     pub bytes: Option<Size>,
     /// source: messages may overtake one another.
     #[arg(long)]
     pub unordered: bool,
+    /// source: send without waiting for the client's first message, which asks for how much (`perf -R`) or just begins it.
+    #[arg(long)]
+    pub at_once: bool,
     /// What all commands on real sockets have.
     #[command(flatten)]
     pub wire: Wire,
@@ -101,26 +104,32 @@ pub struct Perf {
     /// Where a server runs: HOST or HOST:PORT (the SCTP port; 5001 if left out).
     #[arg(value_name = "HOST")]
     pub host: String,
+    /// The server's SCTP port, where HOST names none.
+    #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
     /// A further address of the server's (repeatable).
     #[arg(long, value_name = "ADDRESS")]
     pub path: Vec<IpAddr>,
+    /// Associations at a time, from one UDP port.
+    #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    pub parallel: u16,
     /// How long to send.
     #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds)]
     pub time: Span,
-    /// How much to send, instead of for how long.
-    #[arg(short = 'n', long, value_name = "SIZE", value_parser = super::quantity::<Size>)]
+    /// How much to send in all, instead of for how long.
+    #[arg(short = 'n', long, value_name = "SIZE", value_parser = super::amount)]
     pub bytes: Option<Size>,
-    /// Size of a message.
+    /// Size of a message; without a unit bytes, and K, M are 1024 and 1024 of them.
     #[arg(short = 'l', long, value_name = "SIZE", default_value = "1 KiB", value_parser = super::message_size)]
     pub message: Size,
     /// Messages may overtake one another.
     #[arg(short, long)]
     pub unordered: bool,
-    /// The server sends (it runs `anabranch serve source`).
+    /// The server sends (it runs `anabranch serve sink` or `source`).
     #[arg(short = 'R', long)]
     pub reverse: bool,
-    /// Time between two lines.
-    #[arg(short, long, value_name = "TIME", default_value = "1 s", value_parser = seconds)]
+    /// Time between two lines; 0: none but the last.
+    #[arg(short, long, value_name = "TIME", default_value = "1 s", value_parser = seconds_or_none)]
     pub interval: Span,
     /// One JSON document instead of lines.
     #[arg(short = 'J', long)]
@@ -141,11 +150,17 @@ pub struct Cat {
     )]
     pub host: Option<String>,
     /// Wait for somebody instead, at this SCTP port.
-    #[arg(short, long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5001")]
+    #[arg(short, long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5001", value_parser = clap::value_parser!(u16).range(1..))]
     pub listen: Option<u16>,
+    /// The peer's SCTP port, where HOST names none.
+    #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
     /// A further address of the peer's (repeatable).
     #[arg(long, value_name = "ADDRESS")]
     pub path: Vec<IpAddr>,
+    /// Say where it listens, and who is there, on standard error.
+    #[arg(short, long)]
+    pub verbose: bool,
     /// The stream to send on.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub stream: u16,
@@ -158,9 +173,10 @@ pub struct Cat {
     /// The largest message.
     #[arg(long, value_name = "SIZE", default_value = "16 KiB", value_parser = super::message_size)]
     pub message: Size,
-    /// After the end of the input, close once nothing has come for so long.
-    #[arg(long, value_name = "TIME", default_value = "500 ms", value_parser = super::quantity::<Span>)]
-    pub wait: Span,
+    /// After the end of the input, close once nothing has come for so long [default: 500 ms; with --listen: when the peer
+    /// closes].
+    #[arg(short, long, value_name = "TIME", value_parser = seconds_or_none)]
+    pub wait: Option<Span>,
     /// What all commands on real sockets have.
     #[command(flatten)]
     pub wire: Wire,
@@ -173,11 +189,18 @@ pub struct Emulate {
     #[arg(value_name = "LINK.toml")]
     pub spec: PathBuf,
     /// Where to listen for the one side.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9900")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9900", value_parser = address)]
     pub listen: SocketAddr,
     /// Where the other side listens.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9899")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9899", value_parser = address)]
     pub to: SocketAddr,
+    /// The address of this host's that the other side sees [default: the system's choice].
+    #[arg(long, value_name = "ADDRESS")]
+    pub from: Option<IpAddr>,
+    /// Between two addresses, for SCTP right above IP: --listen, --from and --to are addresses without ports, the first two
+    /// of this host's, for the emulator alone; needs root or CAP_NET_RAW.
+    #[arg(long, requires = "from", requires = "listen", requires = "to")]
+    pub ip: bool,
     /// The nodes where packets enter and leave [default: the first and the last].
     #[arg(long, value_name = "NODE,NODE", value_delimiter = ',', num_args = 1)]
     pub between: Vec<String>,
@@ -204,6 +227,7 @@ pub enum WireCommand {
     /// Accept associations over real sockets, and echo, swallow or send.
     #[command(after_help = "Examples:
   anabranch serve echo                            SCTP port 5001, inside UDP port 9899
+  anabranch serve sink --port 7000 --port 7001    two SCTP ports inside the one UDP port
   anabranch serve sink --port 7000 --local 192.0.2.1 --local 198.51.100.1
                                                   two homes, which peers are told
   anabranch serve sink --carrier ip               right above IP, as root
@@ -214,9 +238,10 @@ docs/NET.md tells about carriers, ports and settings.")]
     /// Measure what an association carries to a server.
     #[command(after_help = "Examples:
   anabranch perf 192.0.2.1                        ten seconds of 1 KiB messages to `anabranch serve sink`
-  anabranch perf 192.0.2.1 -l 64KiB -n 1GB --json
+  anabranch perf 192.0.2.1 -l 64K -n 1G --json
+  anabranch perf 192.0.2.1 -P 4 -t 30             four associations, half a minute
   anabranch perf 192.0.2.1 --streams 10 --unordered --congestion westwood
-  anabranch perf 192.0.2.1 -R                     the other way: the server is `anabranch serve source`
+  anabranch perf 192.0.2.1 -R                     the other way
   anabranch perf 192.0.2.1 --path 198.51.100.1 --local 192.0.2.9 --local 198.51.100.9
                                                   over two paths
   anabranch perf 127.0.0.1 --peer-udp-port 9900   through `anabranch emulate`")]
@@ -239,16 +264,31 @@ than the simulator wanted: its own error.")]
     Emulate(Box<Emulate>),
 }
 
-/// Reads a time; a bare number is seconds.
+/// Reads an address with its port, which is 0 where it is missing.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let bare = || text.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, 0));
+    text.parse().ok().or_else(bare).ok_or_else(|| {
+        format!(
+            "found {text:?}; write an IP address and a port: 192.0.2.1:9899 or [2001:db8::1]:9899"
+        )
+    })
+}
+
+/// Reads a time of more than nothing; a bare number is seconds.
 fn seconds(text: &str) -> Result<Span, String> {
+    match seconds_or_none(text)? {
+        Span(0) => Err("found 0; it must be more".to_owned()),
+        span => Ok(span),
+    }
+}
+
+/// Reads a time; a bare number is seconds.
+fn seconds_or_none(text: &str) -> Result<Span, String> {
     let bare = text.trim().parse::<f64>().is_ok();
     let span: Span = if bare {
         format!("{} s", text.trim()).parse()?
     } else {
         text.parse()?
     };
-    if span.0 == 0 {
-        return Err("found 0; it must be more".to_owned());
-    }
     Ok(span)
 }

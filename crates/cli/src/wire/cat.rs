@@ -5,46 +5,88 @@ use std::time::Duration;
 use anabranch_net::{Association, CloseReason, Lost, SendOptions};
 use bytes::BytesMut;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::task::JoinHandle;
 
 use super::arguments::Cat;
-use super::peer;
+use super::{Ports, interrupted, peer};
 use crate::work::Failure;
+
+/// How long after the end of the input answers are waited for by whoever called.
+const WAIT: Duration = Duration::from_millis(500);
+/// How long somebody who leaves waits until the peer is told.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Connects, or waits for somebody, and copies both ways until both are done.
 pub async fn cat(arguments: Cat) -> Result<(), Failure> {
-    let bound = arguments.wire.bind(arguments.listen)?;
+    let listens = arguments.listen.map(|port| [port]);
+    let bound = arguments.wire.bind(
+        listens
+            .as_ref()
+            .map_or(Ports::Any(1), |port| Ports::Served(port)),
+    )?;
+    let endpoint = &bound.endpoints[0];
     let association = match &arguments.host {
         Some(host) => {
-            let peer = peer(host, &arguments.path).await?;
-            let connected = bound.endpoint.connect(peer).await;
+            let peer = peer(host, arguments.port, &arguments.path).await?;
+            let connected = endpoint.connect(peer).await;
             connected.map_err(|error| Failure::Wire(format!("{host}: {error}")))?
         }
         None => {
-            let accepted = bound.endpoint.accept().await;
+            if arguments.verbose {
+                eprintln!("listening: {}", bound.place());
+            }
+            let accepted = endpoint.accept().await;
             accepted.map_err(|error| Failure::Wire(error.to_string()))?
         }
     };
+    if let (true, Some(status)) = (arguments.verbose, association.status()) {
+        eprintln!("{}: association up", status.primary.address);
+    }
+    let result = tokio::select! {
+        result = copy(&association, arguments) => result,
+        () = interrupted() => Err(Failure::Interrupted),
+    };
+    if result.is_err() {
+        // The peer is told, and not left to its timers. Where it knows, there is nobody to tell.
+        association.abort("the other end left");
+        let _ = tokio::time::timeout(PATIENCE, association.closed()).await;
+    }
+    let failed = result.as_ref().err().map(ToString::to_string);
+    bound.watched.finish(&bound.sctp.toml, failed)?;
+    result
+}
+
+/// Copies both ways.
+async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> {
     let sender = association.clone();
-    let wait = Duration::from_nanos(arguments.wait.0);
+    // A listener does not know how long whoever came has to say something.
+    let usual = arguments.listen.is_none().then_some(WAIT);
+    let wait = arguments
+        .wait
+        .map(|wait| Duration::from_nanos(wait.0))
+        .or(usual);
     let (heard, mut hears) = tokio::sync::mpsc::channel(1);
-    let sending = tokio::spawn(async move {
-        let result = copy_in(&sender, &arguments).await;
+    let sending: JoinHandle<Result<(), Failure>> = tokio::spawn(async move {
+        copy_in(&sender, &arguments).await?;
+        let Some(wait) = wait else { return Ok(()) };
         // Answers may still be on their way; each starts the wait anew.
         while let Ok(Some(())) = tokio::time::timeout(wait, hears.recv()).await {}
         sender.begin_shutdown();
-        result
+        Ok(())
     });
-    let received = copy_out(&association, &heard).await;
-    drop(heard);
-    // The peer has closed: what is left of the input has nowhere to go.
-    sending.abort();
-    let sent = match sending.await {
-        Ok(result) => result,
-        Err(_) => Ok(()),
+    let stop = sending.abort_handle();
+    let mut sending = std::pin::pin!(async move { sending.await.unwrap_or(Ok(())) });
+    let mut receiving = std::pin::pin!(copy_out(association, &heard));
+    let received = tokio::select! {
+        received = &mut receiving => received,
+        sent = &mut sending => {
+            // What cannot be read or sent ends it all; else what comes is waited for.
+            sent?;
+            return receiving.await;
+        }
     };
-    let failed = received.as_ref().err().map(ToString::to_string);
-    bound.watched.finish(&bound.sctp.toml, failed)?;
-    sent?;
+    // The peer has closed: what is left of the input has nowhere to go.
+    stop.abort();
     received
 }
 

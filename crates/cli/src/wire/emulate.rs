@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anabranch_emulate::{Config, Emulator, Framing, Path, Report, StartError};
+use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report, StartError};
 use anabranch_lab::plan;
 use anabranch_lab::spec::Spec;
 use anabranch_lab::world::{self, WorldError};
@@ -35,7 +35,13 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     build(&spec, ends.as_ref(), arguments.seed)
         .map_err(|error| Failure::Asked(error.to_string()))?;
     let config = Config {
+        carrier: if arguments.ip {
+            Carrier::Ip
+        } else {
+            Carrier::Udp
+        },
         listen: arguments.listen,
+        from: arguments.from,
         to: arguments.to,
         framing: if arguments.bare {
             Framing::Sctp
@@ -53,16 +59,15 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     });
     let emulator = started.map_err(|error| match error {
         StartError::Build(error) => Failure::Asked(error.to_string()),
+        error @ StartError::Addresses { .. } => Failure::Asked(error.to_string()),
         error => Failure::Wire(error.to_string()),
     })?;
     let mut out = io::stdout();
-    writeln!(
-        out,
-        "emulating {}: from {} to {}",
-        file.display(),
-        emulator.address(),
-        arguments.to
-    )?;
+    let [listen, to] = [emulator.address(), arguments.to].map(|address| match arguments.ip {
+        true => address.ip().to_string(),
+        false => address.to_string(),
+    });
+    writeln!(out, "emulating {}: from {listen} to {to}", file.display())?;
     out.flush()?;
     let over = async {
         match arguments.time {

@@ -192,7 +192,9 @@ fn emulator(spec: &Arc<Spec>, flow: &Flow, seed: Seed, to: u16) -> Result<Emulat
     let (spec, from, end) = (Arc::clone(spec), flow.from.clone(), flow.to.clone());
     let address = |port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
     let config = EmulatorConfig {
+        carrier: anabranch_emulate::Carrier::Udp,
         listen: address(0),
+        from: None,
         to: address(to),
         framing: Framing::Sctp,
     };

@@ -15,10 +15,10 @@ use std::str::FromStr;
 
 use anabranch_lab::spec::quantity::Size;
 use anabranch_lab::spec::transport::{self, Sctp};
-use anabranch_net::{BindError, Carrier, Config, Endpoint, Peer};
+use anabranch_net::{BindError, Carrier, Config, Endpoint, Peer, SharedSockets};
 
 use crate::work::Failure;
-use arguments::{CarrierKind, PORT, Wire, WireCommand};
+use arguments::{CarrierKind, Wire, WireCommand};
 use watch::{Watch, Watched};
 
 /// The largest message that these commands send, and put together to send back or print.
@@ -52,9 +52,36 @@ fn quantity<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
     text.parse()
 }
 
+/// Reads a size with its unit, or as iperf3 has it: bytes without one, or K, M, G, T of 1024 each.
+fn size(text: &str) -> Result<Size, String> {
+    let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
+    let step: f64 = match &text[digits.len()..] {
+        "" => 1.0,
+        "K" | "k" => 1024.0,
+        "M" | "m" => 1048576.0,
+        "G" | "g" => 1073741824.0,
+        "T" | "t" => 1099511627776.0,
+        _ => return text.parse(),
+    };
+    match digits.parse::<f64>() {
+        Ok(count) if count >= 0.0 && count * step < u64::MAX as f64 => {
+            Ok(Size((count * step) as u64))
+        }
+        _ => text.parse(),
+    }
+}
+
+/// Reads how much is to be sent.
+fn amount(text: &str) -> Result<Size, String> {
+    match size(text)? {
+        Size(0) => Err("found 0; it must be more".to_owned()),
+        amount => Ok(amount),
+    }
+}
+
 /// Reads the size of a message.
 fn message_size(text: &str) -> Result<Size, String> {
-    let size: Size = text.parse()?;
+    let size = size(text)?;
     if (1..=MOST_MESSAGE).contains(&size.0) {
         Ok(size)
     } else {
@@ -65,11 +92,40 @@ fn message_size(text: &str) -> Result<Size, String> {
     }
 }
 
-/// A bound endpoint, and what was asked of it.
+/// SCTP ports of the endpoints of a command.
+enum Ports<'a> {
+    /// So many of any, which accept nobody.
+    Any(usize),
+    /// These, where peers may begin associations.
+    Served(&'a [u16]),
+}
+
+/// Bound endpoints, all on the same sockets, and what was asked of them.
 struct Bound {
-    endpoint: Endpoint,
+    endpoints: Vec<Endpoint>,
     sctp: Sctp,
     watched: Watched,
+}
+
+impl Bound {
+    /// Where it can be reached.
+    fn place(&self) -> String {
+        let ports: Vec<String> = self
+            .endpoints
+            .iter()
+            .map(|it| it.port().to_string())
+            .collect();
+        let word = if ports.len() > 1 { "ports" } else { "port" };
+        let first = &self.endpoints[0];
+        let carrier = match first.udp_port() {
+            0 => "right above IP".to_owned(),
+            port => format!("inside UDP port {port}"),
+        };
+        let addresses = first.local_addresses().iter();
+        let addresses: Vec<String> = addresses.map(|address| address.ip().to_string()).collect();
+        let (ports, addresses) = (ports.join(", "), addresses.join(", "));
+        format!("SCTP {word} {ports}, {carrier}, at {addresses}")
+    }
 }
 
 impl Wire {
@@ -99,10 +155,14 @@ impl Wire {
         Ok(sctp)
     }
 
-    /// Binds an endpoint; at `port` if it accepts, else at any.
-    fn bind(&self, accepts: Option<u16>) -> Result<Bound, Failure> {
+    /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP ports (RFC 6951 §5.1).
+    fn bind(&self, ports: Ports<'_>) -> Result<Bound, Failure> {
         let sctp = self.sctp()?;
-        let usual = if accepts.is_some() { 9899 } else { 0 };
+        let (numbers, accept) = match ports {
+            Ports::Any(count) => (vec![0; count], false),
+            Ports::Served(numbers) => (numbers.to_vec(), true),
+        };
+        let usual = if accept { 9899 } else { 0 };
         let (port, peer_port) = (self.udp_port.unwrap_or(usual), self.peer_udp_port);
         let carrier = match self.carrier {
             CarrierKind::Encapsulated => Carrier::Encapsulated { port, peer_port },
@@ -111,32 +171,47 @@ impl Wire {
         };
         let config = Config {
             sctp: sctp.config.clone(),
-            port: accepts.unwrap_or(0),
             carrier,
             addresses: self.local.clone(),
-            accept: accepts.is_some(),
+            accept,
             max_message_size: MOST_MESSAGE as usize,
             ..Config::default()
         };
         let (watch, watched) = Watch::new(self)?;
-        let endpoint = match watch {
-            Some(watch) => Endpoint::bind_observed(config, Box::new(watch)),
-            None => Endpoint::bind(config),
+        let bind_all = || {
+            let sockets = SharedSockets::open(&config)?;
+            let bind = |(index, &port): (usize, &u16)| {
+                let config = Config {
+                    port,
+                    ..config.clone()
+                };
+                match &watch {
+                    Some(watch) => {
+                        let watch = Box::new(watch.of_endpoint(index));
+                        Endpoint::bind_on_observed(&sockets, config, watch)
+                    }
+                    None => Endpoint::bind_on(&sockets, config),
+                }
+            };
+            numbers.iter().enumerate().map(bind).collect()
         };
-        let endpoint = endpoint.map_err(|error| match error {
-            error @ BindError::Config(_) => Failure::Asked(error.to_string()),
+        let endpoints: Result<Vec<Endpoint>, BindError> = bind_all();
+        let endpoints = endpoints.map_err(|error| match error {
+            error @ (BindError::Config(_) | BindError::PortTaken(_)) => {
+                Failure::Asked(error.to_string())
+            }
             error => Failure::Wire(error.to_string()),
         })?;
         Ok(Bound {
-            endpoint,
+            endpoints,
             sctp,
             watched,
         })
     }
 }
 
-/// Finds the peer that `host` and further addresses name.
-async fn peer(host: &str, further: &[IpAddr]) -> Result<Peer, Failure> {
+/// Finds the peer that `host` and further addresses name; at the port `usual`, unless `host` says another.
+async fn peer(host: &str, usual: u16, further: &[IpAddr]) -> Result<Peer, Failure> {
     let named = |text: &str| {
         // An IPv6 address alone has colons too.
         let port = text
@@ -152,7 +227,7 @@ async fn peer(host: &str, further: &[IpAddr]) -> Result<Peer, Failure> {
     };
     let (name, port) = named(host);
     let port = match port {
-        None => PORT,
+        None => usual,
         Some(text) => match text.parse() {
             Ok(port) if port > 0 => port,
             _ => {
@@ -172,10 +247,43 @@ async fn peer(host: &str, further: &[IpAddr]) -> Result<Peer, Failure> {
     Ok(Peer::new(addresses, port))
 }
 
-/// Waits for Ctrl-C.
+/// Waits for Ctrl-C, or for the word to end (SIGTERM).
 async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
     // Without a handler the signal ends the process anyway.
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(interrupt), signal(terminate)) else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_iperf3_does_and_as_specs_do() {
+        for (text, bytes) in [
+            ("1024", 1_024),
+            ("1K", 1_024),
+            ("64k", 65_536),
+            ("1.5M", 1_572_864),
+            ("2G", 2 << 30),
+            ("1 KiB", 1_024),
+            ("5000 B", 5_000),
+            ("3 MB", 3_000_000),
+            ("64KiB", 65_536),
+        ] {
+            assert_eq!(size(text), Ok(Size(bytes)), "{text}");
+        }
+        for text in ["", "K", "-1", "-1K", "1KK", "1X", "nan", "inf", "1e30G"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+        assert!(amount("0").is_err() && message_size("0").is_err());
+        assert!(message_size("1M").is_ok() && message_size("1025K").is_err());
     }
 }

@@ -8,13 +8,14 @@ use anabranch_net::{Association, CloseReason, Lost, SendOptions};
 use bytes::Bytes;
 
 use super::arguments::{Serve, Service};
-use super::{Bound, interrupted};
+use super::{Bound, Ports, interrupted};
 use crate::work::Failure;
 
 /// Identifier of the message that asks a source to send (a payload protocol identifier that nobody has registered).
 pub const REQUEST: u32 = 0x616e_6172;
-/// How long a source waits for a request before it sends as its own options say.
-const PATIENCE: Duration = Duration::from_millis(500);
+
+/// How long a server that ends waits until its peers are told.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What a source is to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,21 +76,47 @@ impl Count {
 
 /// Runs a server.
 pub async fn serve(arguments: Serve) -> Result<(), Failure> {
-    let bound = arguments.wire.bind(Some(arguments.port))?;
-    say_where(&bound)?;
+    let bound = arguments.wire.bind(Ports::Served(&arguments.port))?;
+    // Whoever started it may begin.
+    let mut out = io::stdout().lock();
+    writeln!(out, "listening: {}", bound.place())?;
+    out.flush()?;
+    drop(out);
     let job = Job {
         message: arguments.message.0,
         bytes: arguments.bytes.map(|bytes| bytes.0),
         unordered: arguments.unordered,
     };
+    let (sender, mut accepted) = tokio::sync::mpsc::channel(1);
+    for endpoint in &bound.endpoints {
+        let (endpoint, sender) = (endpoint.clone(), sender.clone());
+        tokio::spawn(async move {
+            while let Ok(association) = endpoint.accept().await {
+                if sender.send((endpoint.port(), association)).await.is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    let several = bound.endpoints.len() > 1;
     let mut failed = None;
     loop {
-        let accepted = tokio::select! {
-            accepted = bound.endpoint.accept() => accepted,
+        let next = tokio::select! {
+            next = accepted.recv() => next,
             () = interrupted() => break,
         };
-        let association = accepted.map_err(|error| Failure::Wire(error.to_string()))?;
-        let serving = tokio::spawn(attend(association, arguments.service, job));
+        let Some((port, association)) = next else {
+            return Err(Failure::Wire("the endpoint's task is gone".to_owned()));
+        };
+        let peer = association.status().map(|status| status.primary.address);
+        let from = peer.map_or_else(|| "somebody".to_owned(), |address| address.to_string());
+        let name = if several {
+            format!("{from} at {port}")
+        } else {
+            from
+        };
+        let (service, at_once) = (arguments.service, arguments.at_once);
+        let serving = tokio::spawn(attend(name, association, service, job, at_once));
         if arguments.once {
             tokio::select! {
                 result = serving => failed = result.ok().flatten(),
@@ -98,61 +125,71 @@ pub async fn serve(arguments: Serve) -> Result<(), Failure> {
             break;
         }
     }
+    end(&bound).await;
     bound.watched.finish(&bound.sctp.toml, failed)
 }
 
-/// Says where the server listens, so that whoever started it may begin.
-fn say_where(bound: &Bound) -> Result<(), Failure> {
-    let endpoint = &bound.endpoint;
-    let addresses: Vec<String> = endpoint
-        .local_addresses()
-        .iter()
-        .map(|address| address.ip().to_string())
-        .collect();
-    let carrier = match endpoint.udp_port() {
-        0 => "right above IP".to_owned(),
-        port => format!("inside UDP port {port}"),
+/// Tells peers that it is over, who would find out by their timers alone.
+async fn end(bound: &Bound) {
+    for endpoint in &bound.endpoints {
+        endpoint.abort("the server ends");
+    }
+    let gone = async {
+        for endpoint in &bound.endpoints {
+            endpoint.wait_idle().await;
+        }
     };
-    let mut out = io::stdout().lock();
-    writeln!(
-        out,
-        "listening: SCTP port {}, {carrier}, at {}",
-        endpoint.port(),
-        addresses.join(", ")
-    )?;
-    Ok(out.flush()?)
+    // A system that takes no packets keeps nobody from leaving.
+    let _ = tokio::time::timeout(PATIENCE, gone).await;
 }
 
 /// Serves one association, and says what came of it; gives why it ended otherwise than gracefully.
-async fn attend(association: Association, service: Service, job: Job) -> Option<String> {
-    let peer = association.status().map(|status| status.primary.address);
-    let from = peer.map_or_else(|| "somebody".to_owned(), |address| address.to_string());
-    println!("{from}: association up");
+async fn attend(
+    from: String,
+    association: Association,
+    service: Service,
+    job: Job,
+    at_once: bool,
+) -> Option<String> {
+    say(&format!("{from}: association up"));
     let mut count = Count::default();
     let result = match service {
         Service::Sink => sink(&association, &mut count).await,
         Service::Echo => echo(&association, &mut count).await,
-        Service::Source => source(&association, job, &mut count).await,
+        Service::Source => source(&association, job, at_once, &mut count).await,
     };
     let (messages, bytes) = (count.messages, Size(count.bytes));
     let retransmitted = association
         .status()
         .map_or(0, |status| status.counters.sender.chunks_retransmitted);
-    println!("{from}: {messages} messages, {bytes}, {retransmitted} chunks sent again");
+    say(&format!(
+        "{from}: {messages} messages, {bytes}, {retransmitted} chunks sent again"
+    ));
     match result {
         Ok(()) => {
-            println!("{from}: closed gracefully");
+            say(&format!("{from}: closed gracefully"));
             None
         }
         Err(lost) => {
-            println!("{from}: {lost}");
+            say(&format!("{from}: {lost}"));
             Some(lost.to_string())
         }
     }
 }
 
+/// Prints a line; a server goes on also where nobody reads.
+fn say(line: &str) {
+    let _ = writeln!(io::stdout().lock(), "{line}");
+}
+
+/// Takes what comes; but sends, if the first message asks for that.
 async fn sink(association: &Association, count: &mut Count) -> Result<(), Lost> {
+    let mut first = true;
     while let Some(part) = association.recv_part().await? {
+        let asks = std::mem::take(&mut first) && part.ends && part.ppid == REQUEST;
+        if let Some(job) = Job::of_request(&part.bytes).filter(|_| asks) {
+            return send(association, job, count).await;
+        }
         count.add_part(part.bytes.len(), part.ends);
     }
     Ok(())
@@ -181,32 +218,49 @@ async fn echo(association: &Association, count: &mut Count) -> Result<(), Lost> 
     Ok(())
 }
 
-async fn source(association: &Association, job: Job, count: &mut Count) -> Result<(), Lost> {
-    let asked = tokio::time::timeout(PATIENCE, association.recv()).await;
-    let job = match asked {
-        Ok(Ok(Some(first))) if first.ppid == REQUEST => {
-            Job::of_request(&first.bytes).unwrap_or(job)
+/// Sends when the client's first message has come: as that asks, if it is a request.
+async fn source(
+    association: &Association,
+    job: Job,
+    at_once: bool,
+    count: &mut Count,
+) -> Result<(), Lost> {
+    let job = if at_once {
+        job
+    } else {
+        match association.recv().await? {
+            Some(first) if first.ppid == REQUEST => Job::of_request(&first.bytes).unwrap_or(job),
+            Some(_) => job,
+            // Closed before it asked.
+            None => return Ok(()),
         }
-        Ok(Err(lost)) => return Err(lost),
-        _ => job,
     };
+    send(association, job, count).await
+}
+
+/// Sends, and closes.
+async fn send(association: &Association, job: Job, count: &mut Count) -> Result<(), Lost> {
     let payload = Bytes::from(vec![0; job.message as usize]);
     let options = SendOptions {
         ppid: 0,
         unordered: job.unordered,
     };
-    while job.bytes.is_none_or(|bytes| count.bytes < bytes) {
+    let mut left = job.bytes.unwrap_or(u64::MAX);
+    while left > 0 {
+        let piece = payload.slice(..left.min(job.message) as usize);
+        let len = piece.len();
         // Refused once the client closes.
-        if association
-            .send_spread(payload.clone(), options)
-            .await
-            .is_err()
-        {
+        if association.send_spread(piece, options).await.is_err() {
             break;
         }
-        count.add(payload.len());
+        count.add(len);
+        if job.bytes.is_some() {
+            left -= len as u64;
+        }
     }
     association.begin_shutdown();
+    // What a client says all the same is not to keep the association open.
+    while association.recv().await?.is_some() {}
     match association.closed().await {
         CloseReason::Shutdown => Ok(()),
         reason => Err(Lost(reason)),

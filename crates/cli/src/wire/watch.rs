@@ -23,14 +23,15 @@ const MOST_SAMPLES: usize = 20_000_000;
 #[derive(Default)]
 struct Kept {
     capture: Option<PacketFile<BufWriter<File>>>,
-    /// By association, in the order in which they began.
-    associations: BTreeMap<AssociationId, Observed>,
+    /// By endpoint and association, in the order in which those of an endpoint began.
+    associations: BTreeMap<(usize, AssociationId), Observed>,
     samples: usize,
 }
 
-/// The endpoint's side.
+/// An endpoint's side.
 pub struct Watch {
     kept: Arc<Mutex<Kept>>,
+    endpoint: usize,
     /// Nanoseconds from 1970 to the binding of the endpoint.
     epoch: Nanos,
     probes: ProbeSet,
@@ -70,6 +71,7 @@ impl Watch {
         let wanted = wire.capture.is_some() || wire.trace.is_some();
         let watch = wanted.then(|| Watch {
             kept,
+            endpoint: 0,
             epoch: epoch(),
             probes: if wire.trace.is_some() {
                 ProbeSet::ALL
@@ -79,6 +81,15 @@ impl Watch {
             sent: 0,
         });
         Ok((watch, watched))
+    }
+
+    /// The same, of another endpoint of the same sockets.
+    pub fn of_endpoint(&self, endpoint: usize) -> Self {
+        Self {
+            kept: Arc::clone(&self.kept),
+            endpoint,
+            ..*self
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -130,7 +141,7 @@ impl Observer for Watch {
         kept.samples += 1;
         let observed = kept
             .associations
-            .entry(association)
+            .entry((self.endpoint, association))
             .or_insert_with(|| Observed {
                 start: sample.at,
                 ..Observed::default()

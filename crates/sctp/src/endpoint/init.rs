@@ -126,7 +126,7 @@ impl Endpoint {
     }
 
     /// ABORT to the sender of an INIT, with the tag it chose (RFC 9260 §8.4, rule 3).
-    fn refuse_init(&mut self, arrival: Arrival, tag: u32, causes: &[Cause]) {
+    pub(super) fn refuse_init(&mut self, arrival: Arrival, tag: u32, causes: &[Cause]) {
         let abort = Abort {
             tag_reflected: false,
             causes: Causes::of(causes),

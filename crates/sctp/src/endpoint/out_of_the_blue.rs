@@ -1,8 +1,8 @@
 //! Packets that belong to no association (RFC 9260 §8.4).
 
 use anabranch_wire::cause::Causes;
-use anabranch_wire::chunk::{Abort, ShutdownComplete, kind};
-use anabranch_wire::packet::Packet;
+use anabranch_wire::chunk::{Abort, Chunk, ShutdownComplete, kind};
+use anabranch_wire::packet::{Packet, RawChunk};
 
 use super::{Arrival, Endpoint};
 use crate::discard::Discard;
@@ -40,6 +40,30 @@ impl Endpoint {
             ),
         }
         self.discards.count(Discard::OutOfTheBlue);
+    }
+}
+
+/// Packets for a port that nobody has, where no other stack answers for them.
+impl Endpoint {
+    pub(super) fn for_another_port(
+        &mut self,
+        arrival: Arrival,
+        first: RawChunk,
+        packet: &Packet<'_>,
+    ) {
+        let alone = packet.chunks().count() == 1;
+        match (first.kind, Chunk::decode(first)) {
+            // Rule 3: with the tag that it asks for, so that its sender believes the answer.
+            (kind::INIT, Ok(Chunk::Init(init)))
+                if alone && arrival.header.verification_tag == 0 =>
+            {
+                self.discards.count(Discard::Port);
+                self.refuse_init(arrival, init.initiate_tag, &[]);
+            }
+            // A cookie of nobody's.
+            (kind::INIT | kind::COOKIE_ECHO, _) => self.discards.count(Discard::Port),
+            _ => self.out_of_the_blue(arrival, packet),
+        }
     }
 }
 

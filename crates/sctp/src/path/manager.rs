@@ -12,7 +12,7 @@ use super::rto::RtoEstimator;
 use super::{Discovery, SwitchRules, mtu, pmtu};
 use crate::config::Config;
 use crate::heartbeat::Heartbeat;
-use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath, WindowUnit};
+use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
 
 /// Which of an association's paths; small and dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

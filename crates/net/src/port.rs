@@ -1,0 +1,389 @@
+//! One endpoint among those of a driver: what is done under its lock.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use anabranch_sctp::{AssociationId, CloseReason, Event, Icmp, PathState};
+use anabranch_transport::{Nanos, Path, Transport};
+use bytes::Bytes;
+
+use crate::config::Carrier;
+use crate::driver::Io;
+use crate::event::AssociationEvent;
+use crate::inbox::Arrival;
+use crate::observer::{Direction, Seen};
+use crate::shared::{Entry, Phase, Shared, State};
+
+/// An endpoint's side of the driver.
+#[derive(Debug)]
+pub(crate) struct Port {
+    shared: Arc<Shared>,
+    /// The SCTP port.
+    number: u16,
+    /// Associations that have ended, to be told once their last packets are with the sockets: whoever waits for the end may
+    /// end the process, and the packets with it.
+    ended: Vec<(AssociationId, CloseReason)>,
+    /// The last run gathered everything there was to send.
+    drained: bool,
+    /// What the last run gathered is with the sockets.
+    flushed: bool,
+    /// Closed associations that nobody holds, to be forgotten once their last packet is out.
+    leaving: Vec<AssociationId>,
+    /// How long unheld associations may take to close, and when that time is over.
+    linger: Nanos,
+    deadline: Option<Nanos>,
+    foreign: u64,
+}
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Round {
+    /// The protocol has nothing to do before its next timeout.
+    pub settled: bool,
+    /// Everything there was to send is gathered.
+    pub drained: bool,
+    pub timeout: Option<Nanos>,
+    /// Nobody holds anything, and nothing is open.
+    pub over: bool,
+}
+
+impl Port {
+    pub fn new(shared: Arc<Shared>, number: u16, linger: Duration) -> Self {
+        Self {
+            shared,
+            number,
+            ended: Vec::new(),
+            drained: true,
+            flushed: true,
+            leaving: Vec::new(),
+            linger: linger.as_nanos().min(u128::from(u64::MAX)) as Nanos,
+            deadline: None,
+            foreign: 0,
+        }
+    }
+
+    /// The SCTP port.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// What was gathered is with the sockets.
+    pub fn flushed(&mut self) {
+        self.flushed = self.drained;
+    }
+
+    /// Takes what the network says of a packet of this port's. What follows goes out with the next run.
+    pub fn handle_icmp(&self, icmp: &Icmp<'_>) {
+        let now = self.shared.now();
+        self.shared.lock().endpoint.handle_icmp(now, icmp);
+    }
+
+    /// Everything that is done under the lock: takes the first of `arrivals`, as far as `mine` says of a packet that it is
+    /// for this port, then does what is due.
+    pub fn run(
+        &mut self,
+        waker: &Waker,
+        arrivals: &mut VecDeque<Arrival>,
+        mine: impl Fn(&[u8]) -> bool,
+        io: &mut Io,
+    ) -> Round {
+        let shared = Arc::clone(&self.shared);
+        let mut guard = shared.lock();
+        let state = &mut *guard;
+        let now = shared.now();
+        if std::mem::take(&mut self.flushed) {
+            self.tell_ends(state);
+        }
+        self.handle_arrivals(state, now, arrivals, mine, io);
+        if state.endpoint.poll_timeout().is_some_and(|at| at <= now) {
+            state.endpoint.handle_timeout(now);
+        }
+        let mut settled = drain_transmits(state, now, io);
+        self.drain_events(state, now);
+        drain_samples(state);
+        // What an event set off may have something to send.
+        self.drained = drain_transmits(state, now, io);
+        settled &= self.drained && self.ended.is_empty();
+        self.forget_leaving(state);
+        tell_writers(state);
+        self.publish(state, io);
+        let unheld = state.handles == 0 && state.entries.values().all(|entry| entry.handles == 0);
+        if unheld {
+            self.hurry(state, now);
+        } else {
+            self.deadline = None;
+        }
+        let over = unheld && state.entries.is_empty() && settled;
+        if settled {
+            state.driver = Some(waker.clone());
+        }
+        let timeout = [state.endpoint.poll_timeout(), self.deadline];
+        Round {
+            settled,
+            drained: self.drained,
+            timeout: timeout.into_iter().flatten().min(),
+            over,
+        }
+    }
+
+    fn handle_arrivals(
+        &mut self,
+        state: &mut State,
+        now: Nanos,
+        arrivals: &mut VecDeque<Arrival>,
+        mine: impl Fn(&[u8]) -> bool,
+        io: &mut Io,
+    ) {
+        while let Some(arrival) = arrivals.front_mut() {
+            let len = arrival.stride.min(arrival.packets.len());
+            if !mine(&arrival.packets[..len]) {
+                return;
+            }
+            let packet = arrival.packets.split_to(len);
+            let (local, from) = (arrival.local, arrival.from);
+            if arrival.packets.is_empty() {
+                arrivals.pop_front();
+            }
+            if let Carrier::Udp { peer_port, .. } = self.shared.carrier
+                && from.port() != peer_port
+            {
+                self.foreign += 1;
+                continue;
+            }
+            state.statistics.packets_received += 1;
+            if let Some(observer) = &mut state.observer {
+                observer.packet(&Seen {
+                    at: now,
+                    direction: Direction::In,
+                    local,
+                    remote: from.ip(),
+                    udp_port: from.port(),
+                    packet: &packet,
+                });
+            }
+            let path = Path::new(local, from.ip());
+            state.endpoint.handle_from(now, path, from.port(), packet);
+            if !drain_transmits(state, now, io) {
+                return;
+            }
+        }
+    }
+
+    fn drain_events(&mut self, state: &mut State, now: Nanos) {
+        while let Some((id, event)) = state.endpoint.poll_event() {
+            if !state.entries.contains_key(&id) {
+                self.welcome(state, id);
+            }
+            if let Event::Closed(reason) = event {
+                self.ended.push((id, reason));
+                continue;
+            }
+            let Some(entry) = state.entries.get_mut(&id) else {
+                continue;
+            };
+            match event {
+                Event::Established { .. } => {
+                    entry.phase = Phase::Up;
+                    entry.signals.phase.notify_waiters();
+                }
+                Event::Readable => {
+                    let held = entry.handles > 0 || state.waiting.contains(&id);
+                    entry.signals.readable.notify_waiters();
+                    if !held {
+                        state.orphan(id, now);
+                    }
+                }
+                other => {
+                    if let Some(told) = translate(other) {
+                        entry.tell(told);
+                    }
+                }
+            }
+        }
+    }
+
+    /// An association that a peer began.
+    fn welcome(&self, state: &mut State, id: AssociationId) {
+        state.entries.insert(id, Entry::new(Phase::Up, 0));
+        state.watch(id);
+        state.waiting.push_back(id);
+        state.listen();
+        self.shared.acceptable.notify_one();
+    }
+
+    fn tell_ends(&mut self, state: &mut State) {
+        for (id, reason) in self.ended.drain(..) {
+            let Some(entry) = state.entries.get_mut(&id) else {
+                continue;
+            };
+            entry.phase = Phase::Closed(reason);
+            entry.signals.all();
+            if entry.handles == 0 && !state.waiting.contains(&id) {
+                self.leaving.push(id);
+            }
+        }
+    }
+
+    /// Forgets associations that are closed and that nobody holds, once their last packet is gathered.
+    fn forget_leaving(&mut self, state: &mut State) {
+        let closed_unheld =
+            |state: &State, id: &AssociationId| {
+                state.entries.get(id).is_some_and(|entry| {
+                    entry.handles == 0 && matches!(entry.phase, Phase::Closed(_))
+                }) && !state.waiting.contains(id)
+            };
+        let dropped: Vec<AssociationId> = state.dropped.drain(..).collect();
+        for id in dropped {
+            if closed_unheld(state, &id) && !self.leaving.contains(&id) {
+                self.leaving.push(id);
+            }
+        }
+        let entries = state.entries.len();
+        self.leaving.retain(|&id| {
+            let gone = state.endpoint.association(id).is_none() || state.endpoint.release(id);
+            if gone {
+                state.entries.remove(&id);
+            }
+            !gone
+        });
+        if entries > 0 && state.entries.is_empty() {
+            self.shared.idle.notify_waiters();
+        }
+    }
+
+    /// Nobody holds the endpoint: what is open has `linger` to close.
+    fn hurry(&mut self, state: &mut State, now: Nanos) {
+        let deadline = *self.deadline.get_or_insert(now.saturating_add(self.linger));
+        if now < deadline {
+            return;
+        }
+        let ids: Vec<AssociationId> = state.entries.keys().copied().collect();
+        for id in ids {
+            if let Some(association) = state.endpoint.association_mut(id) {
+                // Refused only where it is closed already.
+                let _ = association.abort(now, Bytes::from_static(b"endpoint closed"));
+            }
+        }
+        // The ABORTs go out in the next round, which nothing else may bring about.
+        self.deadline = Some(now.saturating_add(anabranch_transport::time::MILLISECOND));
+    }
+
+    fn publish(&mut self, state: &mut State, io: &Io) {
+        let statistics = &mut state.statistics;
+        statistics.packets_sent = io.sent.packets;
+        statistics.send_calls = io.sent.calls;
+        statistics.send_errors = io.sent.errors;
+        statistics.receive_calls = io.receive_calls;
+        statistics.foreign = self.foreign + io.broken;
+    }
+}
+
+impl Drop for Port {
+    /// The runtime goes down, or nothing is left to do: whoever waits is told.
+    fn drop(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        self.tell_ends(&mut state);
+        state.stopped = true;
+        for entry in state.entries.values_mut() {
+            if !matches!(entry.phase, Phase::Closed(_)) {
+                entry.phase = Phase::Closed(CloseReason::AbortedHere);
+            }
+            entry.signals.all();
+        }
+        shared.acceptable.notify_one();
+        shared.idle.notify_waiters();
+    }
+}
+
+/// Gathers what the protocol has to send; `false` if there is more than is gathered at a time.
+fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
+    while !io.outbox.is_full() {
+        let Some(outgoing) = state.endpoint.poll_outgoing(now, &mut io.outbox.bytes) else {
+            return true;
+        };
+        let (path, len) = (outgoing.transmit.path, outgoing.transmit.len);
+        let to = SocketAddr::new(path.remote, outgoing.udp_port);
+        if let Some(observer) = &mut state.observer {
+            let start = io.outbox.bytes.len() - len;
+            observer.packet(&Seen {
+                at: now,
+                direction: Direction::Out,
+                local: path.local,
+                remote: path.remote,
+                udp_port: outgoing.udp_port,
+                packet: &io.outbox.bytes[start..],
+            });
+        }
+        if !io.outbox.push(&io.sockets, path.local, to, len) {
+            io.sent.errors += 1;
+        }
+    }
+    false
+}
+
+fn drain_samples(state: &mut State) {
+    let Some(observer) = &mut state.observer else {
+        return;
+    };
+    for &id in state.entries.keys() {
+        if !state
+            .endpoint
+            .association(id)
+            .is_some_and(|association| association.has_samples())
+        {
+            continue;
+        }
+        if let Some(association) = state.endpoint.association_mut(id) {
+            for sample in association.drain_trace() {
+                observer.sample(id, sample);
+            }
+        }
+    }
+}
+
+/// Tells those who wait for room to send, once there is much of it: not at every packet.
+fn tell_writers(state: &mut State) {
+    let (endpoint, entries) = (&state.endpoint, &mut state.entries);
+    let enough = endpoint.config().send_buffer / 2;
+    state.writers.retain(|id| {
+        let Some(entry) = entries.get_mut(id) else {
+            return false;
+        };
+        let waits = endpoint
+            .association(*id)
+            .is_some_and(|association| !association.is_closed() && association.buffered() > enough);
+        if !waits {
+            entry.wants_to_write = false;
+            entry.signals.writable.notify_waiters();
+        }
+        waits
+    });
+}
+
+/// The event as users see it; `None` for what they learn in another way.
+fn translate(event: Event) -> Option<AssociationEvent> {
+    Some(match event {
+        Event::PathChanged { address, state, .. } => match state {
+            PathState::Active => AssociationEvent::PathUp(address),
+            PathState::Inactive => AssociationEvent::PathDown(address),
+            PathState::PotentiallyFailed => AssociationEvent::PathPotentiallyFailed(address),
+            PathState::Unconfirmed => return None,
+        },
+        Event::PrimaryChanged { address, .. } => AssociationEvent::PrimaryChanged(address),
+        Event::Restarted { data_lost } => AssociationEvent::Restarted { data_lost },
+        Event::PartialDeliveryAborted { stream, .. } => {
+            AssociationEvent::PartialDeliveryAborted { stream }
+        }
+        Event::PeerError { cause } => AssociationEvent::PeerError { cause },
+        Event::SendFailed { messages } => AssociationEvent::SendFailed { messages },
+        Event::StreamLimitMet { outbound_streams } => {
+            AssociationEvent::StreamLimitMet { outbound_streams }
+        }
+        Event::PeerShutdown => AssociationEvent::PeerShutdown,
+        Event::Established { .. } | Event::Readable | Event::Closed(_) => return None,
+    })
+}

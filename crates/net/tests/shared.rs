@@ -1,0 +1,147 @@
+//! Several endpoints on the same sockets: one UDP port carries all SCTP ports (RFC 6951 §5.1).
+
+mod common;
+
+use anabranch_net::{
+    Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
+    SendOptions, SharedSockets,
+};
+use common::{LOOPBACK, bounded, pattern};
+
+fn settings(port: u16) -> Config {
+    Config {
+        port,
+        accept: port != 0,
+        addresses: vec![LOOPBACK],
+        carrier: Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        },
+        ..Config::default()
+    }
+}
+
+fn sockets() -> SharedSockets {
+    SharedSockets::open(&settings(0)).expect("loopback")
+}
+
+async fn refused(client: &Endpoint, peer: Peer) {
+    let aborted = CloseReason::AbortedByPeer { cause: None };
+    assert_eq!(
+        client.connect(peer).await.map(drop),
+        Err(ConnectError::Lost(Lost(aborted)))
+    );
+}
+
+/// Sends `count` messages that tell `seed`, and ends well.
+async fn feed(association: Association, seed: u32, count: u32) {
+    for index in 0..count {
+        let sent = association.send(0, pattern(seed + index, 2_000), SendOptions::default());
+        sent.await.expect("up");
+    }
+    association.shutdown().await.expect("graceful");
+}
+
+#[test]
+fn each_port_has_its_own_associations() {
+    bounded(async {
+        let shared = sockets();
+        let ports = [5_001, 5_002, 5_003];
+        let servers =
+            ports.map(|port| Endpoint::bind_on(&shared, settings(port)).expect("a free port"));
+        // The clients share sockets too, and reach every server from one UDP port by another.
+        let clients = sockets();
+        let mut sending = Vec::new();
+        let mut taking = Vec::new();
+        for (index, server) in servers.iter().enumerate() {
+            let client = Endpoint::bind_on(&clients, settings(0)).expect("any port");
+            let peer = Peer::from((LOOPBACK, server.port())).over_udp(shared.udp_port());
+            let association = client.connect(peer).await.expect("it listens");
+            let accepted = server.accept().await.expect("it came");
+            let primary = accepted.status().expect("up").primary;
+            assert_eq!(primary.udp_port, clients.udp_port());
+            let seed = index as u32 * 100_000;
+            sending.push(tokio::spawn(feed(association, seed, 1_000)));
+            taking.push(tokio::spawn(async move {
+                for number in 0..1_000 {
+                    let message = accepted.recv().await.expect("up").expect("open");
+                    assert_eq!(message.bytes, pattern(seed + number, 2_000));
+                }
+                assert_eq!(accepted.recv().await, Ok(None));
+            }));
+        }
+        for task in sending.into_iter().chain(taking) {
+            task.await.expect("no panic");
+        }
+    });
+}
+
+#[test]
+fn a_port_that_nobody_has_says_so_and_can_be_had_again() {
+    bounded(async {
+        let shared = sockets();
+        let bind = |port| Endpoint::bind_on(&shared, settings(port));
+        let (first, second) = (bind(5_001).expect("free"), bind(5_002).expect("free"));
+        let again = bind(5_001).map(drop);
+        assert!(
+            matches!(again, Err(BindError::PortTaken(5_001))),
+            "{again:?}"
+        );
+        let client = Endpoint::bind(settings(0)).expect("loopback");
+        let peer = |port| Peer::from((LOOPBACK, port)).over_udp(shared.udp_port());
+        refused(&client, peer(5_003)).await;
+        let held = client.connect(peer(5_002)).await.expect("it listens");
+        let accepted = second.accept().await.expect("it came");
+
+        drop(first);
+        let third = loop {
+            match bind(5_001) {
+                Err(BindError::PortTaken(_)) => tokio::task::yield_now().await,
+                other => break other.expect("free again"),
+            }
+        };
+        drop(third);
+        while bind(5_001).is_err() {
+            tokio::task::yield_now().await;
+        }
+        // Whoever goes takes nothing along of the others.
+        held.send(0, "still here", SendOptions::default())
+            .await
+            .expect("up");
+        let message = accepted.recv().await.expect("up").expect("open");
+        assert_eq!(message.bytes, "still here");
+        held.shutdown().await.expect("graceful");
+    });
+}
+
+#[test]
+fn an_endpoint_alone_answers_for_its_whole_udp_port() {
+    bounded(async {
+        let server = Endpoint::bind(settings(5_001)).expect("loopback");
+        let client = Endpoint::bind(settings(0)).expect("loopback");
+        let elsewhere = Peer::from((LOOPBACK, 5_002)).over_udp(server.udp_port());
+        refused(&client, elsewhere).await;
+    });
+}
+
+#[test]
+fn endpoints_outlive_the_handle_of_their_sockets() {
+    bounded(async {
+        let shared = sockets();
+        let udp_port = shared.udp_port();
+        let server = Endpoint::bind_on(&shared, settings(5_001)).expect("free");
+        drop(shared);
+        let client = Endpoint::bind(settings(0)).expect("loopback");
+        let peer = Peer::from((LOOPBACK, 5_001)).over_udp(udp_port);
+        let association = client.connect(peer).await.expect("it listens");
+        let accepted = server.accept().await.expect("it came");
+        drop(server);
+        association.shutdown().await.expect("graceful");
+        assert_eq!(accepted.recv().await, Ok(None));
+        drop(accepted);
+        // Then the sockets are closed, and the port is anybody's.
+        while std::net::UdpSocket::bind((LOOPBACK, udp_port)).is_err() {
+            tokio::task::yield_now().await;
+        }
+    });
+}
