@@ -4,7 +4,7 @@ mod play;
 
 use rand_core::{RngCore, SeedableRng};
 
-/// `CASE=seed` plays one alone.
+/// `CASE=seed` plays one alone, `CASES=number` so many.
 #[test]
 fn random_plays_end_well() {
     let seeds = match std::env::var("CASE") {
@@ -12,7 +12,10 @@ fn random_plays_end_well() {
             let seed: u64 = seed.parse().expect("CASE=number");
             seed..seed + 1
         }
-        Err(_) => 0..150,
+        Err(_) => {
+            let cases = std::env::var("CASES").ok();
+            0..cases.map_or(150, |cases| cases.parse().expect("CASES=number"))
+        }
     };
     for seed in seeds {
         println!("CASE={seed}");

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use anabranch_congestion::sctp_algorithms;
 use anabranch_sctp::profile::WhenFull;
-use anabranch_sctp::{AssociationId, Config, Endpoint, Message, Profile};
+use anabranch_sctp::{AssociationId, Config, Endpoint, Icmp, Message, Profile};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Path, Transport};
 use anabranch_wire::Tsn;
@@ -181,6 +181,7 @@ impl Play<'_> {
             20 => self.release(host),
             21 => self.init(host),
             22 => self.echo_cookie(host),
+            23 => self.router(host),
             _ if self.honest => self.deliver(0),
             _ => self.stranger(host),
         }
@@ -222,6 +223,7 @@ impl Play<'_> {
             assert_eq!(bytes.len(), transmit.len);
             let limit = self.config.mtu - 20;
             assert!(bytes.len() <= limit, "{} bytes in a packet", bytes.len());
+            self.hold_back(host, transmit.path.remote, &bytes);
             if !self.watch(host, &bytes) {
                 answers.0 += 1;
                 answers.1 += bytes.len();
@@ -418,6 +420,73 @@ impl Play<'_> {
             self.add_chunk(host, &mut chunks);
         }
         self.forge(host, tag, &chunks, 0);
+    }
+
+    /// An ICMP message to `host` about a packet of its own that was seen, cut and bent as the script says.
+    fn router(&mut self, host: usize) {
+        let (index, how, word) = (self.script.byte(), self.script.byte(), self.script.word());
+        let of_host: Vec<_> = self.seen.iter().filter(|(to, ..)| *to != host).collect();
+        if of_host.is_empty() {
+            return;
+        }
+        let (_, path, bytes) = of_host[usize::from(index) % of_host.len()];
+        let IpAddr::V4(remote) = path.local else {
+            return;
+        };
+        let mut quoted = vec![0; 20];
+        quoted[0] = 0x45;
+        quoted[9] = 132;
+        quoted[16..20].copy_from_slice(&remote.octets());
+        quoted.extend_from_slice(bytes);
+        if how & 0x40 != 0 {
+            quoted.truncate(usize::from(word) % quoted.len());
+        }
+        if how & 0x80 != 0
+            && let Some(byte) = quoted.get_mut(usize::from(word) % 48)
+        {
+            *byte ^= how;
+        }
+        let (kind, code) = [
+            (3, 1),
+            (3, 4),
+            (3, 4),
+            (3, 3),
+            (3, 2),
+            (word as u8 % 5, how % 16),
+        ][usize::from(how & 0x3F) % 6];
+        let icmp = Icmp {
+            v6: false,
+            kind,
+            code,
+            mtu: word.into(),
+            quoted: &quoted,
+        };
+        self.endpoints[host].handle_icmp(self.now, &icmp);
+        self.drain(host);
+    }
+
+    /// Nothing but HEARTBEATs, their answers and what belongs to no association goes to an address that is not known to be
+    /// the peer's (RFC 9260 §5.4).
+    fn hold_back(&self, host: usize, remote: IpAddr, bytes: &Bytes) {
+        const NEVER: [u8; 5] = [
+            kind::DATA,
+            kind::SACK,
+            kind::SHUTDOWN,
+            kind::SHUTDOWN_ACK,
+            kind::COOKIE_ECHO,
+        ];
+        let packet = Packet::parse(bytes, Checksum::Ignore).expect("a packet");
+        let ours = |raw: &anabranch_wire::packet::RawChunk| NEVER.contains(&raw.kind);
+        if !packet.chunks().flatten().any(|raw| ours(&raw)) {
+            return;
+        }
+        let endpoint = &self.endpoints[host];
+        let verified = endpoint.associations().any(|id| {
+            let paths = endpoint.association(id).expect("listed").paths();
+            let path = paths.find(remote);
+            path.is_some_and(|path| paths.get(path).verified)
+        });
+        assert!(verified, "host {host} trusts {remote}");
     }
 
     /// Chunks that the stranger makes up, under a tag that may be right.
