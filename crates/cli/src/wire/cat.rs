@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufRead
 use tokio::task::JoinHandle;
 
 use super::arguments::Cat;
-use super::{Ports, interrupted, peer};
+use super::{Ports, connect, interrupted, peer};
 use crate::work::Failure;
 
 /// How long after the end of the input answers are waited for by whoever called.
@@ -28,8 +28,7 @@ pub async fn cat(arguments: Cat) -> Result<(), Failure> {
     let association = match &arguments.host {
         Some(host) => {
             let peer = peer(host, arguments.port, &arguments.path).await?;
-            let connected = endpoint.connect(peer).await;
-            connected.map_err(|error| Failure::Wire(format!("{host}: {error}")))?
+            connect(endpoint, host, &peer).await?
         }
         None => {
             if arguments.verbose {

@@ -15,7 +15,10 @@ use std::str::FromStr;
 
 use anabranch_lab::spec::quantity::Size;
 use anabranch_lab::spec::transport::{self, Sctp};
-use anabranch_net::{BindError, Carrier, Config, Endpoint, Peer, SharedSockets};
+use anabranch_net::{
+    Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
+    SharedSockets,
+};
 
 use crate::work::Failure;
 use arguments::{CarrierKind, Wire, WireCommand};
@@ -244,6 +247,27 @@ async fn peer(host: &str, usual: u16, further: &[IpAddr]) -> Result<Peer, Failur
     let mut addresses = vec![first];
     addresses.extend(further.iter().copied().filter(|it| *it != first));
     Ok(Peer::new(addresses, port))
+}
+
+/// Begins an association with the peer that `host` named.
+async fn connect(endpoint: &Endpoint, host: &str, peer: &Peer) -> Result<Association, Failure> {
+    let error = match endpoint.connect(peer.clone()).await {
+        Ok(association) => return Ok(association),
+        Err(error) => error,
+    };
+    let hint = match &error {
+        ConnectError::Lost(Lost(CloseReason::AbortedByPeer { cause: None })) => {
+            format!(
+                "; nobody accepts associations at SCTP port {} there",
+                peer.port
+            )
+        }
+        ConnectError::Lost(Lost(CloseReason::NoAnswer)) => {
+            "; is a server there, at the UDP port that --peer-udp-port names?".to_owned()
+        }
+        _ => String::new(),
+    };
+    Err(Failure::Wire(format!("{host}: {error}{hint}")))
 }
 
 /// Waits for Ctrl-C, or for the word to end (SIGTERM).
