@@ -487,6 +487,8 @@ fn mistakes_are_told_before_anything_is_sent() {
     .expect("a file");
     let link = "anabranch = 1\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[link]]\nname = \"l\"\nbetween = [\"a\", \"b\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n";
     fs::write(here.join("link.toml"), link).expect("a file");
+    let lone = format!("{link}[[node]]\nname = \"c\"\n");
+    fs::write(here.join("lone.toml"), lone).expect("a file");
     for (arguments, words) in [
         (
             &["perf", "127.0.0.1", "--profile", "rfc4961"][..],

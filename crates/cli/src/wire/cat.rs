@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufRead
 use tokio::task::JoinHandle;
 
 use super::arguments::Cat;
-use super::{Ports, connect, interrupted, peer};
+use super::{Interrupts, Ports, connect, peer};
 use crate::work::Failure;
 
 /// How long after the end of the input answers are waited for by whoever called.
@@ -41,9 +41,10 @@ pub async fn cat(arguments: Cat) -> Result<(), Failure> {
     if let (true, Some(status)) = (arguments.verbose, association.status()) {
         eprintln!("{}: association up", status.primary.address);
     }
+    let mut interrupts = Interrupts::new();
     let result = tokio::select! {
         result = copy(&association, arguments) => result,
-        () = interrupted() => Err(Failure::Interrupted),
+        () = interrupts.next() => Err(Failure::Interrupted),
     };
     if result.is_err() {
         // The peer is told, and not left to its timers. Where it knows, there is nobody to tell.

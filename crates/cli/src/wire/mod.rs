@@ -19,6 +19,7 @@ use anabranch_net::{
     Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
     SharedSockets,
 };
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::work::Failure;
 use arguments::{CarrierKind, Wire, WireCommand};
@@ -270,17 +271,30 @@ async fn connect(endpoint: &Endpoint, host: &str, peer: &Peer) -> Result<Associa
     Err(Failure::Wire(format!("{host}: {error}{hint}")))
 }
 
-/// Waits for Ctrl-C, or for the word to end (SIGTERM).
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
-    // Without a handler the signal ends the process anyway.
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(interrupt), signal(terminate)) else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// Ctrl-C, and the word to end (SIGTERM). From its making on none is missed, and none ends the process by itself.
+struct Interrupts {
+    /// `None`: the system lets nobody listen, and a signal ends the process.
+    signals: Option<[Signal; 2]>,
+}
+
+impl Interrupts {
+    fn new() -> Self {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+        let [interrupt, terminate] = kinds.map(signal);
+        Self {
+            signals: interrupt.ok().zip(terminate.ok()).map(<[Signal; 2]>::from),
+        }
+    }
+
+    /// Waits for the next. Cancel-safe.
+    async fn next(&mut self) {
+        let Some([interrupt, terminate]) = &mut self.signals else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
     }
 }
 
