@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anabranch_interop::programs::receive_room;
 use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received};
 use dcsctp::api::{
-    DcSctpSocket, ErrorKind, Message, Options, PpId, SendError, SendOptions, SocketEvent,
-    SocketTime, StreamId,
+    DcSctpSocket, ErrorKind, LifecycleId, Message, Options, PpId, SendError, SendOptions,
+    SocketEvent, SocketTime, StreamId,
 };
 
 /// The longest wait, so that a queue that has emptied is refilled.
@@ -28,6 +28,8 @@ struct Peer {
     sent: bool,
     checker: Checker,
     closed: bool,
+    /// Messages that the stack has done with.
+    delivered: u64,
 }
 
 impl Peer {
@@ -69,6 +71,7 @@ impl Peer {
             waiting_options: SendOptions::default(),
             established: false,
             sent: false,
+            delivered: 0,
             checker: Checker::new(count),
             closed: false,
             arguments,
@@ -87,7 +90,10 @@ impl Peer {
             if self.established && !self.sent {
                 self.send()?;
             }
-            if self.arguments.connects && self.sent && self.checker.complete() && !shut {
+            // It sends SHUTDOWN when nothing is in flight, be there ever so much that has still to be sent, or sent again.
+            let delivered =
+                self.sent && self.delivered == self.arguments.number::<u64>("messages")?;
+            if self.arguments.connects && delivered && self.checker.complete() && !shut {
                 self.sctp.shutdown();
                 shut = true;
             }
@@ -124,6 +130,7 @@ impl Peer {
     fn next(&mut self) -> Option<Message> {
         let message = self.plan.next()?;
         self.waiting_options.unordered = message.unordered;
+        self.waiting_options.lifecycle_id = LifecycleId::new(u64::from(message.index) + 1);
         let (stream, ppid) = (StreamId(message.stream), PpId(message.ppid()));
         Some(Message::new(stream, ppid, message.compose()))
     }
@@ -142,6 +149,7 @@ impl Peer {
                     self.established = true;
                     println!("established");
                 }
+                SocketEvent::OnLifecycleEnd(_) => self.delivered += 1,
                 SocketEvent::OnClosed() => self.closed = true,
                 SocketEvent::OnAborted(kind, text) => {
                     return Err(format!("aborted: {kind:?}: {text}"));

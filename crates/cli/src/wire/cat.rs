@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufRead
 use tokio::task::JoinHandle;
 
 use super::arguments::Cat;
-use super::{Ports, interrupted, peer};
+use super::{Interrupts, Ports, connect, peer};
 use crate::work::Failure;
 
 /// How long after the end of the input answers are waited for by whoever called.
@@ -28,8 +28,7 @@ pub async fn cat(arguments: Cat) -> Result<(), Failure> {
     let association = match &arguments.host {
         Some(host) => {
             let peer = peer(host, arguments.port, &arguments.path).await?;
-            let connected = endpoint.connect(peer).await;
-            connected.map_err(|error| Failure::Wire(format!("{host}: {error}")))?
+            connect(endpoint, host, &peer).await?
         }
         None => {
             if arguments.verbose {
@@ -42,9 +41,10 @@ pub async fn cat(arguments: Cat) -> Result<(), Failure> {
     if let (true, Some(status)) = (arguments.verbose, association.status()) {
         eprintln!("{}: association up", status.primary.address);
     }
+    let mut interrupts = Interrupts::new();
     let result = tokio::select! {
         result = copy(&association, arguments) => result,
-        () = interrupted() => Err(Failure::Interrupted),
+        () = interrupts.next() => Err(Failure::Interrupted),
     };
     if result.is_err() {
         // The peer is told, and not left to its timers. Where it knows, there is nobody to tell.

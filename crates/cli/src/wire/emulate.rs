@@ -8,10 +8,10 @@ use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report, StartE
 use anabranch_lab::plan;
 use anabranch_lab::spec::Spec;
 use anabranch_lab::world::{self, WorldError};
-use anabranch_sim::{BuildError, DropReason, Seed};
+use anabranch_sim::{BuildError, DropReason, Family, Seed};
 
+use super::Interrupts;
 use super::arguments::Emulate;
-use super::interrupted;
 use crate::work::Failure;
 
 /// Runs an emulator until it is interrupted or its time is over.
@@ -32,8 +32,15 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
         }
     };
     // A first time, for the errors that the spec's own checks do not find.
-    build(&spec, ends.as_ref(), arguments.seed)
+    let path = build(&spec, ends.as_ref(), arguments.seed)
         .map_err(|error| Failure::Asked(error.to_string()))?;
+    check(&path).map_err(|why| Failure::Asked(format!("{}: {why}", file.display())))?;
+    if arguments.listen == arguments.to {
+        return Err(Failure::Asked(format!(
+            "found {} for both --listen and --to; packets would go round for ever",
+            arguments.to
+        )));
+    }
     let config = Config {
         carrier: if arguments.ip {
             Carrier::Ip
@@ -69,6 +76,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     });
     writeln!(out, "emulating {}: from {listen} to {to}", file.display())?;
     out.flush()?;
+    let mut interrupts = Interrupts::new();
     let over = async {
         match arguments.time {
             Some(time) => tokio::time::sleep(Duration::from_nanos(time.0)).await,
@@ -80,7 +88,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     ticks.tick().await;
     loop {
         tokio::select! {
-            () = interrupted() => break,
+            () = interrupts.next() => break,
             () = &mut over => break,
             _ = ticks.tick() => writeln!(out, "{}", line(&emulator.report()))?,
         }
@@ -93,6 +101,28 @@ fn build(spec: &Spec, ends: Option<&[String; 2]>, seed: u64) -> Result<Path, Wor
     let ends = ends.map(|[near, far]| [near.as_str(), far.as_str()]);
     let (world, [near, far]) = world::network(spec, ends, Seed::new(seed, 0))?;
     Ok(Path { world, near, far })
+}
+
+/// Refuses ends that nothing can enter or leave.
+fn check(path: &Path) -> Result<(), String> {
+    let topology = path.world.topology();
+    if path.near == path.far {
+        let name = topology.node_name(path.near);
+        return Err(format!(
+            "found node {name} as both ends; packets enter at one node and leave at another"
+        ));
+    }
+    let linked = |node| topology.addresses(node, Family::V4).next().is_some();
+    match [path.near, path.far]
+        .into_iter()
+        .find(|&node| !linked(node))
+    {
+        None => Ok(()),
+        Some(node) => Err(format!(
+            "node {} has no link; --between NODE,NODE names two ends that have",
+            topology.node_name(node)
+        )),
+    }
 }
 
 /// A report in a line.

@@ -15,7 +15,11 @@ use std::str::FromStr;
 
 use anabranch_lab::spec::quantity::Size;
 use anabranch_lab::spec::transport::{self, Sctp};
-use anabranch_net::{BindError, Carrier, Config, Endpoint, Peer, SharedSockets};
+use anabranch_net::{
+    Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
+    SharedSockets,
+};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::work::Failure;
 use arguments::{CarrierKind, Wire, WireCommand};
@@ -247,17 +251,51 @@ async fn peer(host: &str, usual: u16, further: &[IpAddr]) -> Result<Peer, Failur
     Ok(Peer::new(addresses, port))
 }
 
-/// Waits for Ctrl-C, or for the word to end (SIGTERM).
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
-    // Without a handler the signal ends the process anyway.
-    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(interrupt), signal(terminate)) else {
-        return std::future::pending().await;
+/// Begins an association with the peer that `host` named.
+async fn connect(endpoint: &Endpoint, host: &str, peer: &Peer) -> Result<Association, Failure> {
+    let error = match endpoint.connect(peer.clone()).await {
+        Ok(association) => return Ok(association),
+        Err(error) => error,
     };
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+    let hint = match &error {
+        ConnectError::Lost(Lost(CloseReason::AbortedByPeer { cause: None })) => {
+            format!(
+                "; nobody accepts associations at SCTP port {} there",
+                peer.port
+            )
+        }
+        ConnectError::Lost(Lost(CloseReason::NoAnswer)) => {
+            "; is a server there, at the UDP port that --peer-udp-port names?".to_owned()
+        }
+        _ => String::new(),
+    };
+    Err(Failure::Wire(format!("{host}: {error}{hint}")))
+}
+
+/// Ctrl-C, and the word to end (SIGTERM). From its making on none is missed, and none ends the process by itself.
+struct Interrupts {
+    /// `None`: the system lets nobody listen, and a signal ends the process.
+    signals: Option<[Signal; 2]>,
+}
+
+impl Interrupts {
+    fn new() -> Self {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+        let [interrupt, terminate] = kinds.map(signal);
+        Self {
+            signals: interrupt.ok().zip(terminate.ok()).map(<[Signal; 2]>::from),
+        }
+    }
+
+    /// Waits for the next. Cancel-safe.
+    async fn next(&mut self) {
+        let Some([interrupt, terminate]) = &mut self.signals else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
 
 use super::arguments::Perf;
 use super::serve::{Job, REQUEST};
-use super::{Ports, interrupted, peer};
+use super::{Interrupts, Ports, connect, peer};
 use crate::work::Failure;
 use report::{Line, Lines, Peers, Progress, Report};
 
@@ -114,10 +114,7 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
         .bind(Ports::Any(usize::from(arguments.parallel)))?;
     let mut associations = Vec::new();
     for endpoint in &bound.endpoints {
-        let connected = endpoint.connect(peer.clone()).await;
-        associations.push(
-            connected.map_err(|error| Failure::Wire(format!("{}: {error}", arguments.host)))?,
-        );
+        associations.push(connect(endpoint, &arguments.host, &peer).await?);
     }
     let status = associations[0].status();
     let mut report = Report::begin(
@@ -198,6 +195,7 @@ async fn attend(
         });
     }
     let mut failed = None;
+    let mut interrupts = Interrupts::new();
     let mut interruptions = 0;
     let period = Duration::from_nanos(arguments.interval.0);
     let silent = period.is_zero();
@@ -214,7 +212,7 @@ async fn attend(
             },
             _ = ticks.tick(), if !silent => report.lines(&flows.lines())?,
             // The first ends what was begun as time would; the second waits for nobody.
-            () = interrupted() => {
+            () = interrupts.next() => {
                 interruptions += 1;
                 for flow in &flows.all {
                     flow.association.begin_shutdown();

@@ -8,7 +8,7 @@ use anabranch_net::{Association, CloseReason, Lost, SendOptions};
 use bytes::Bytes;
 
 use super::arguments::{Serve, Service};
-use super::{Bound, Ports, interrupted};
+use super::{Bound, Interrupts, Ports};
 use crate::work::Failure;
 
 /// Identifier of the message that asks a source to send (a payload protocol identifier that nobody has registered).
@@ -76,6 +76,7 @@ impl Count {
 
 /// Runs a server.
 pub async fn serve(arguments: Serve) -> Result<(), Failure> {
+    let mut interrupts = Interrupts::new();
     let bound = arguments.wire.bind(Ports::Served(&arguments.port))?;
     // Whoever started it may begin.
     let mut out = io::stdout().lock();
@@ -103,7 +104,7 @@ pub async fn serve(arguments: Serve) -> Result<(), Failure> {
     loop {
         let next = tokio::select! {
             next = accepted.recv() => next,
-            () = interrupted() => break,
+            () = interrupts.next() => break,
         };
         let Some((port, association)) = next else {
             return Err(Failure::Wire("the endpoint's task is gone".to_owned()));
@@ -120,7 +121,7 @@ pub async fn serve(arguments: Serve) -> Result<(), Failure> {
         if arguments.once {
             tokio::select! {
                 result = serving => failed = result.ok().flatten(),
-                () = interrupted() => {}
+                () = interrupts.next() => {}
             }
             break;
         }

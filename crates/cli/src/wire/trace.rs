@@ -17,7 +17,7 @@ use crate::work::Failure;
 pub fn check(directory: &Path) -> Result<(), Failure> {
     Store::create(directory)
         .map(drop)
-        .map_err(|error| Failure::Directory(Box::new(error)))
+        .map_err(|error| Failure::Asked(format!("{error}; `--trace` names another directory")))
 }
 
 /// Writes the directory of one association.

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use anabranch_lab::spec::quantity::Size;
 use serde_json::{Value, json};
 
 use crate::wire::arguments::Perf;
@@ -237,6 +236,9 @@ impl Report {
     }
 }
 
+/// Units of sizes.
+const BYTES: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
+
 /// A line as people read it.
 fn text(line: &Line) -> String {
     let done = &line.done;
@@ -247,7 +249,7 @@ fn text(line: &Line) -> String {
         "{:>6.2}-{:<6.2} s  {:>10}  {:>13}  {:>11}  {:>5}  {:>10}  {:>9}",
         line.from,
         line.to,
-        scaled(done.bytes as f64, 1024.0, ["B", "KiB", "MiB", "GiB"]),
+        scaled(done.bytes as f64, 1024.0, BYTES),
         scaled(
             line.bits_per_second(),
             1000.0,
@@ -255,7 +257,7 @@ fn text(line: &Line) -> String {
         ),
         done.messages,
         done.retransmitted,
-        Size(done.cwnd).to_string(),
+        scaled(done.cwnd as f64, 1024.0, BYTES),
         rtt
     )
 }
