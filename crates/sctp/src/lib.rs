@@ -19,6 +19,7 @@ mod handshake;
 mod heartbeat;
 pub mod path;
 pub mod profile;
+mod queue;
 mod random;
 mod rsctp;
 pub mod rx;

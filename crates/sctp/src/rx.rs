@@ -12,8 +12,6 @@ mod sack_policy;
 mod tsn_tracker;
 mod window;
 
-use std::collections::VecDeque;
-
 use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::chunk::{Data, OutgoingSack, Sack};
 use anabranch_wire::{Full, PacketBuilder, Tsn};
@@ -24,6 +22,7 @@ pub use message::{MessageBytes, ReceivedMessage};
 use crate::config::Config;
 use crate::path::PathId;
 use crate::profile::{Profile, WhenFull};
+use crate::queue::Queue;
 use crate::stats::ReceiverStatistics;
 use held::Held;
 use order::{Order, Whole};
@@ -68,7 +67,7 @@ pub struct Receiver {
     tracker: TsnTracker,
     reassembly: Reassembly,
     order: Order,
-    ready: VecDeque<Whole>,
+    ready: Queue<Whole>,
     window: ReceiveWindow,
     held: Held,
     sack: SackPolicy,
@@ -86,7 +85,7 @@ impl Receiver {
             tracker: TsnTracker::new(peer_initial_tsn),
             reassembly: Reassembly::default(),
             order: Order::default(),
-            ready: VecDeque::new(),
+            ready: Queue::default(),
             window: ReceiveWindow::new(config),
             held: Held::default(),
             sack: SackPolicy::new(config),
