@@ -266,10 +266,15 @@ impl Endpoint {
             .paths
             .follow_udp_port(arrival.path.remote, arrival.udp_port);
         association.handle_chunks(arrival.now, arrival.path, first, rest, &mut self.discards);
+        // Most packets tell nothing.
+        let tells = !association.events.is_empty();
         if association.addresses_changed {
             self.table.index(slot);
         }
-        self.table.touch(slot);
+        self.table.sends(slot);
+        if tells {
+            self.table.tells(slot);
+        }
     }
 
     /// A packet that is neither INIT nor COOKIE ECHO.
@@ -415,6 +420,9 @@ impl Endpoint {
                 association.is_closed(),
                 association.local_tag,
             );
+            if !association.events.is_empty() {
+                self.table.tells(slot);
+            }
             self.timers.set(slot, deadline);
             if closed {
                 self.retired.retire(now, tag, self.config.valid_cookie_life);
