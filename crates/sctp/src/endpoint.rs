@@ -268,7 +268,7 @@ impl Endpoint {
 
     /// Whether the association with that peer is closed and its last packet still to be sent. That packet tells the peer
     /// all there is to tell; a bare ABORT for what arrives meanwhile would overtake it, and the cause it carries be lost.
-    fn is_parting(&self, port: u16, address: IpAddr) -> bool {
+    fn is_parting(&mut self, port: u16, address: IpAddr) -> bool {
         self.table
             .find(port, address)
             .and_then(|slot| self.table.get(slot))
@@ -284,10 +284,15 @@ impl Endpoint {
             .paths
             .follow_udp_port(arrival.path.remote, arrival.udp_port);
         association.handle_chunks(arrival.now, arrival.path, first, rest, &mut self.discards);
+        // Most packets tell nothing.
+        let tells = !association.events.is_empty();
         if association.addresses_changed {
             self.table.index(slot);
         }
-        self.table.touch(slot);
+        self.table.sends(slot);
+        if tells {
+            self.table.tells(slot);
+        }
     }
 
     /// A packet that is neither INIT nor COOKIE ECHO.
@@ -444,6 +449,9 @@ impl Endpoint {
                 association.is_closed(),
                 association.local_tag,
             );
+            if !association.events.is_empty() {
+                self.table.tells(slot);
+            }
             self.timers.set(slot, deadline);
             if closed {
                 self.retired.retire(now, tag, self.config.valid_cookie_life);

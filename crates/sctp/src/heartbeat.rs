@@ -50,9 +50,15 @@ struct Sent {
 }
 
 impl Heartbeat {
-    fn deadline(&self) -> Option<Nanos> {
+    /// When it must be looked at; [`Nanos::MAX`] where never.
+    #[inline]
+    fn deadline(&self) -> Nanos {
+        let next = self.next.unwrap_or(Nanos::MAX);
+        if self.unanswered.is_empty() {
+            return next;
+        }
         let expires = self.unanswered.iter().filter_map(|sent| sent.expires);
-        self.next.into_iter().chain(expires).min()
+        expires.fold(next, Nanos::min)
     }
 
     fn is_due(&self) -> bool {
@@ -140,16 +146,14 @@ impl Association {
         if !self.state.probes_paths() {
             return None;
         }
-        let held_back = self
-            .paths
-            .iter()
-            .any(|(_, entry)| entry.heartbeat.is_due())
-            .then_some(self.verifying.until);
-        self.paths
-            .iter()
-            .filter_map(|(_, entry)| entry.heartbeat.deadline())
-            .chain(held_back)
-            .min()
+        let mut earliest = Nanos::MAX;
+        for (_, entry) in self.paths.iter() {
+            earliest = earliest.min(entry.heartbeat.deadline());
+            if entry.heartbeat.is_due() {
+                earliest = earliest.min(self.verifying.until);
+            }
+        }
+        (earliest != Nanos::MAX).then_some(earliest)
     }
 
     /// A path that a HEARTBEAT must be sent to.

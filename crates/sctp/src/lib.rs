@@ -20,6 +20,7 @@ mod heartbeat;
 mod icmp;
 pub mod path;
 pub mod profile;
+mod queue;
 mod random;
 mod rsctp;
 pub mod rx;

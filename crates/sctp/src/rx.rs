@@ -14,8 +14,6 @@ mod sack_policy;
 mod tsn_tracker;
 mod window;
 
-use std::collections::VecDeque;
-
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::chunk::{Data, OutgoingSack, Sack};
 use anabranch_wire::{Full, PacketBuilder, Ssn, Tsn};
@@ -27,6 +25,7 @@ pub use message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use crate::config::Config;
 use crate::path::PathId;
 use crate::profile::{Profile, WhenFull};
+use crate::queue::Queue;
 use crate::stats::ReceiverStatistics;
 use assembly::Assembly;
 use delivery::{Long, Readable};
@@ -82,7 +81,7 @@ pub struct Receiver {
     reassembly: Reassembly,
     order: Order,
     long: Long,
-    ready: VecDeque<Readable>,
+    ready: Queue<Readable>,
     assembly: Assembly,
     /// [`Config::partial_delivery_point`] and [`Config::receive_buffer`].
     partial_delivery_point: Option<usize>,
@@ -105,7 +104,7 @@ impl Receiver {
             reassembly: Reassembly::default(),
             order: Order::default(),
             long: Long::default(),
-            ready: VecDeque::new(),
+            ready: Queue::default(),
             assembly: Assembly::new(config.max_message, config.receive_buffer as usize),
             partial_delivery_point: config.partial_delivery_point,
             buffer: config.receive_buffer as usize,

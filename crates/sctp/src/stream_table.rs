@@ -17,6 +17,7 @@ impl<T> Default for StreamTable<T> {
 
 impl<T: Default> StreamTable<T> {
     /// The value of `stream`, if its page was ever used.
+    #[inline]
     pub fn get(&self, stream: u16) -> Option<&T> {
         self.pages
             .get(usize::from(stream) / PAGE)?
@@ -25,12 +26,22 @@ impl<T: Default> StreamTable<T> {
     }
 
     /// The value of `stream`, made if it was never used.
+    #[inline]
     pub fn entry(&mut self, stream: u16) -> &mut T {
         let (page, slot) = (usize::from(stream) / PAGE, usize::from(stream) % PAGE);
+        if self.pages.get(page).is_none_or(Option::is_none) {
+            self.make(page);
+        }
+        // Made just now, if it was not there.
+        &mut self.pages[page].get_or_insert_default()[slot]
+    }
+
+    #[cold]
+    fn make(&mut self, page: usize) {
         if page >= self.pages.len() {
             self.pages.resize_with(page + 1, || None);
         }
-        &mut self.pages[page].get_or_insert_with(|| (0..PAGE).map(|_| T::default()).collect())[slot]
+        self.pages[page] = Some((0..PAGE).map(|_| T::default()).collect());
     }
 }
 

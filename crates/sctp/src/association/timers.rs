@@ -17,17 +17,17 @@ impl Association {
         if self.is_closed() {
             return None;
         }
-        [
+        let all = [
             self.state.deadline(),
             self.data_deadline(),
             self.streams_deadline(),
             self.rx.as_ref().and_then(|rx| rx.sack_deadline()),
             self.heartbeat_deadline(),
             self.pmtu_deadline(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        ];
+        // Asked after every packet: numbers are compared faster than options are.
+        let earliest = all.map(|at| at.unwrap_or(Nanos::MAX)).into_iter().min();
+        earliest.filter(|&at| at != Nanos::MAX)
     }
 
     /// T3-rtx and the zero-window probe, while DATA may be sent at all.

@@ -29,6 +29,8 @@ pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
     by_peer: BTreeMap<(u16, IpAddr), u32>,
+    /// The peer that was looked for and found last: packets come in rows.
+    last: Option<((u16, IpAddr), u32)>,
     /// Associations whose INIT is unanswered, by their tag: the INIT ACK may come from an address not known yet
     /// (RFC 9260 §5.1.2 B).
     by_tag: BTreeMap<u32, u32>,
@@ -84,8 +86,16 @@ impl Table {
     }
 
     /// The association with the peer at `address` and `port`.
-    pub(super) fn find(&self, port: u16, address: IpAddr) -> Option<u32> {
-        self.by_peer.get(&(port, address)).copied()
+    pub(super) fn find(&mut self, port: u16, address: IpAddr) -> Option<u32> {
+        let key = (port, address);
+        if let Some((last, slot)) = self.last
+            && last == key
+        {
+            return Some(slot);
+        }
+        let slot = self.by_peer.get(&key).copied()?;
+        self.last = Some((key, slot));
+        Some(slot)
     }
 
     /// The association whose INIT carried `tag`.
@@ -124,6 +134,7 @@ impl Table {
         for key in entry.keys.drain(..) {
             self.by_peer.remove(&key);
         }
+        self.last = None;
         if let Some(association) = &entry.association
             && self.by_tag.get(&association.local_tag) == Some(&slot)
         {
@@ -153,15 +164,26 @@ impl Table {
         self.slots.len() - self.free.len()
     }
 
-    /// Notes that `slot` may have something to send and to tell.
+    /// Notes that `slot` may have something to send, and may have something to tell.
     pub(super) fn touch(&mut self, slot: u32) {
-        let Some(entry) = self.slots.get_mut(slot as usize) else {
-            return;
-        };
-        if !std::mem::replace(&mut entry.waits_to_transmit, true) {
+        self.sends(slot);
+        self.tells(slot);
+    }
+
+    /// Notes that `slot` may have something to send.
+    pub(super) fn sends(&mut self, slot: u32) {
+        if let Some(entry) = self.slots.get_mut(slot as usize)
+            && !std::mem::replace(&mut entry.waits_to_transmit, true)
+        {
             self.to_transmit.push_back(slot);
         }
-        if !std::mem::replace(&mut entry.waits_to_tell, true) {
+    }
+
+    /// Notes that `slot` has something to tell.
+    pub(super) fn tells(&mut self, slot: u32) {
+        if let Some(entry) = self.slots.get_mut(slot as usize)
+            && !std::mem::replace(&mut entry.waits_to_tell, true)
+        {
             self.to_tell.push_back(slot);
         }
     }

@@ -1,6 +1,6 @@
 //! What can be read: messages, and parts of messages whose end has not come (RFC 9260 §6.9).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::{Ssn, Tsn};
@@ -12,6 +12,7 @@ use super::reassembly::{Head, Reassembly};
 use super::window::ReceiveWindow;
 use super::{Abandoned, Receiver};
 use crate::profile::Counts;
+use crate::queue::Queue;
 use crate::stats::ReceiverStatistics;
 
 /// Messages that are delivered in parts at a time: only a peer that loses packets on purpose comes to so many.
@@ -32,7 +33,7 @@ pub(super) struct Delivery<'a> {
     /// What can be read counts as read.
     pub as_read: bool,
     pub counts: Counts,
-    pub ready: &'a mut VecDeque<Readable>,
+    pub ready: &'a mut Queue<Readable>,
     pub window: &'a mut ReceiveWindow,
     pub held: &'a mut Held,
     pub statistics: &'a mut ReceiverStatistics,

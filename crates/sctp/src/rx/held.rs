@@ -15,6 +15,9 @@ struct InStream {
 #[derive(Debug, Default)]
 pub(super) struct Held {
     streams: StreamTable<InStream>,
+    /// The stream that changed last, and what it holds: kept here, not in the table, while no other one changes.
+    last: u16,
+    of_last: InStream,
     /// Streams whose bytes changed since they were last recorded.
     changed: Vec<u16>,
     /// The sum last recorded.
@@ -22,10 +25,12 @@ pub(super) struct Held {
 }
 
 impl Held {
+    #[inline]
     pub fn take(&mut self, stream: u16, bytes: u64) {
         self.change(stream).bytes += bytes;
     }
 
+    #[inline]
     pub fn free(&mut self, stream: u16, bytes: u64) {
         let held = self.change(stream);
         debug_assert!(
@@ -35,24 +40,43 @@ impl Held {
         held.bytes = held.bytes.saturating_sub(bytes);
     }
 
+    #[inline]
     fn change(&mut self, stream: u16) -> &mut InStream {
-        let held = self.streams.entry(stream);
-        if !std::mem::replace(&mut held.changed, true) {
+        if stream != self.last {
+            self.turn_to(stream);
+        }
+        if !std::mem::replace(&mut self.of_last.changed, true) {
             self.changed.push(stream);
         }
-        held
+        &mut self.of_last
+    }
+
+    fn turn_to(&mut self, stream: u16) {
+        let held = std::mem::take(self.streams.entry(stream));
+        *self.streams.entry(self.last) = std::mem::replace(&mut self.of_last, held);
+        self.last = stream;
+    }
+
+    fn of(&mut self, stream: u16) -> &mut InStream {
+        if stream == self.last {
+            &mut self.of_last
+        } else {
+            self.streams.entry(stream)
+        }
     }
 
     /// Records what changed: index 0 is the sum, `sum`, and index `n + 1` stream `n`.
     pub fn record(&mut self, now: Nanos, sum: u64, trace: &mut Trace) {
-        for stream in self.changed.drain(..) {
-            let held = self.streams.entry(stream);
+        for index in 0..self.changed.len() {
+            let stream = self.changed[index];
+            let held = self.of(stream);
             held.changed = false;
             // There is no index for stream 65535.
             if let Some(index) = stream.checked_add(1) {
                 trace.record(now, Probe::Buffered, index, held.bytes as f64);
             }
         }
+        self.changed.clear();
         if self.recorded != sum {
             self.recorded = sum;
             trace.record(now, Probe::Buffered, 0, sum as f64);

@@ -1,13 +1,12 @@
 //! Chunks sent and not yet cumulatively acknowledged: a ring indexed by the distance from the cumulative point.
 
-use std::collections::VecDeque;
-
 use anabranch_transport::Nanos;
 use anabranch_wire::chunk::Data;
 use anabranch_wire::serial::Tsn;
 
 use super::send_queue::Fragment;
 use crate::path::PathId;
+use crate::queue::Queue;
 
 /// Where a chunk stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +80,7 @@ impl Outgoing {
 #[derive(Debug)]
 pub(super) struct Outstanding {
     first: Tsn,
-    ring: VecDeque<Outgoing>,
+    ring: Queue<Outgoing>,
     marked: usize,
     /// The lowest marked TSN, while any is marked.
     first_marked: Tsn,
@@ -91,7 +90,7 @@ impl Outstanding {
     pub fn new(initial_tsn: Tsn) -> Self {
         Self {
             first: initial_tsn,
-            ring: VecDeque::new(),
+            ring: Queue::default(),
             marked: 0,
             first_marked: initial_tsn,
         }

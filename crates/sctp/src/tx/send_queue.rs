@@ -1,12 +1,11 @@
 //! Messages given by the user and not yet cut into chunks: one queue per stream, a scheduler over them.
 
-use std::collections::VecDeque;
-
 use anabranch_wire::serial::Ssn;
 use bytes::Bytes;
 
 use super::scheduler::{Scheduler, Turn};
 use crate::config::SchedulerKind;
+use crate::queue::Queue;
 use crate::stream_table::StreamTable;
 
 /// A message to be sent.
@@ -43,7 +42,7 @@ struct Queued {
 
 #[derive(Debug, Default)]
 struct OutStream {
-    messages: VecDeque<Queued>,
+    messages: Queue<Queued>,
     next_ssn: Ssn,
 }
 
@@ -62,7 +61,7 @@ struct Started {
 pub(super) struct SendQueue {
     streams: StreamTable<OutStream>,
     /// Messages that get a stream when they are begun.
-    spread: VecDeque<Queued>,
+    spread: Queue<Queued>,
     scheduler: Scheduler,
     started: Option<Started>,
     bytes: usize,
@@ -72,7 +71,7 @@ impl SendQueue {
     pub fn new(kind: SchedulerKind) -> Self {
         Self {
             streams: StreamTable::default(),
-            spread: VecDeque::new(),
+            spread: Queue::default(),
             scheduler: Scheduler::new(kind),
             started: None,
             bytes: 0,
@@ -107,7 +106,7 @@ impl SendQueue {
     pub fn forget_streams_from(&mut self, streams: u16) -> usize {
         let mut forgotten = 0;
         for stream in self.scheduler.forget_from(streams) {
-            for message in self.streams.entry(stream).messages.drain(..) {
+            for message in self.streams.entry(stream).messages.take_all() {
                 self.bytes -= message.message.payload.len();
                 forgotten += 1;
             }

@@ -1,0 +1,120 @@
+//! A queue that keeps memory while there is something in it.
+//!
+//! An association that has its say and then falls silent would else hold on to room for all it ever had in hand, and by
+//! its next turn that room has left the caches. Given back, it is the next association's, and still warm.
+
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
+
+/// An empty queue keeps so many bytes, so that a packet now and then allocates nothing.
+const KEPT: usize = 1024;
+
+/// First in, first out. To be read and changed in place as the [`VecDeque`] within; elements come and go by these methods.
+#[derive(Debug)]
+pub(crate) struct Queue<T> {
+    items: VecDeque<T>,
+    /// The most elements since it was last empty, and the time before.
+    most: u32,
+    before: u32,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self {
+            items: VecDeque::new(),
+            most: 0,
+            before: 0,
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    /// Appends an element. A queue that gave its memory back takes at once what it needed the last time.
+    #[inline]
+    pub fn push_back(&mut self, item: T) {
+        if self.items.capacity() == 0 {
+            self.items.reserve(self.before as usize);
+        }
+        self.items.push_back(item);
+        self.most = self.most.max(self.items.len() as u32);
+    }
+
+    /// Takes the first element; with the last one the memory goes, if it is much.
+    #[inline]
+    pub fn pop_front(&mut self) -> Option<T> {
+        if self.items.len() == 1 {
+            return self.pop_last();
+        }
+        self.items.pop_front()
+    }
+
+    fn pop_last(&mut self) -> Option<T> {
+        let item = self.items.pop_front();
+        self.before = std::mem::take(&mut self.most);
+        if self.items.capacity() * size_of::<T>() > KEPT {
+            self.items = VecDeque::new();
+        }
+        item
+    }
+
+    /// Takes all elements.
+    pub fn take_all(&mut self) -> VecDeque<T> {
+        (self.most, self.before) = (0, self.most);
+        std::mem::take(&mut self.items)
+    }
+}
+
+impl<T> Deref for Queue<T> {
+    type Target = VecDeque<T>;
+
+    #[inline]
+    fn deref(&self) -> &VecDeque<T> {
+        &self.items
+    }
+}
+
+impl<T> DerefMut for Queue<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut VecDeque<T> {
+        &mut self.items
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill_and_drain(queue: &mut Queue<u64>, count: u64) -> usize {
+        (0..count).for_each(|number| queue.push_back(number));
+        let held = queue.capacity();
+        for number in 0..count {
+            assert_eq!(queue.pop_front(), Some(number));
+        }
+        assert_eq!(queue.pop_front(), None);
+        held
+    }
+
+    #[test]
+    fn much_memory_goes_and_little_stays() {
+        let mut queue = Queue::default();
+        fill_and_drain(&mut queue, 4);
+        let little = queue.capacity();
+        assert!(little >= 4, "kept for the next packet");
+        fill_and_drain(&mut queue, 10_000);
+        assert_eq!(queue.capacity(), 0);
+    }
+
+    #[test]
+    fn what_was_needed_is_taken_at_once_and_not_for_ever() {
+        let mut queue = Queue::default();
+        fill_and_drain(&mut queue, 1_000);
+        queue.push_back(0);
+        let again = queue.capacity();
+        assert!((1_000..2_048).contains(&again), "{again}");
+        queue.pop_front();
+        assert!(
+            fill_and_drain(&mut queue, 1) < 10,
+            "one was enough the last time"
+        );
+    }
+}
