@@ -33,7 +33,9 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     let jobs = jobs(arguments.jobs);
     let bar = (!arguments.quiet).then(Bar::new);
     let watch: &dyn Watch = bar.as_ref().map_or(&Unwatched, |bar| bar);
-    watch.stage("1 of 2: searching");
+    watch.stage("1 of 3: looking at the path");
+    let question = advise::timed(question, jobs, watch).map_err(refused)?;
+    watch.stage("2 of 3: searching");
     let search = advise::find(&question, jobs, watch).map_err(refused)?;
     let evidence = Evidence::plan(&question, &search).map_err(refused)?;
     let results = show(&evidence, question.seed, store.as_ref(), jobs, watch)?;
@@ -113,7 +115,7 @@ fn show(
     jobs: usize,
     watch: &dyn Watch,
 ) -> Result<Results, Failure> {
-    watch.stage("2 of 2: confirming with other losses");
+    watch.stage("3 of 3: confirming with other losses");
     let plan = Plan::new(Request {
         file: "spec.toml".to_owned(),
         text: evidence.spec.clone(),

@@ -38,7 +38,7 @@ pub enum Command {
     /// Run a paper's experiments and set the results beside the printed ones.
     #[command(after_help = "Examples:
   anabranch reproduce alamgir2002
-  anabranch reproduce alamgir2002 --only table-2 --replications 50 --seed 7
+  anabranch reproduce alamgir2002 --only table-2,fig-8 --replications 50 --seed 7
   anabranch reproduce alamgir2002 --quick --out /tmp/look
 
 The directory then holds report.html, tables/*.csv, figures/*.svg, series/*.parquet and manifest.json.
@@ -67,7 +67,8 @@ their names. Without a unit in quotes the shell would cut a value in two.")]
   anabranch advise --rtt 1ms --rate 100Mbit --loss 0.1% --message 8KiB --streams 1,16
 
 Every candidate is simulated on one link with these properties, with equal random losses. The answer is the smallest
-buffer, then the fewest streams, that surely (with 95 % confidence) carry the share; fresh losses confirm it.
+buffer, then the fewest streams, that surely (with 95 % confidence) carry the share; fresh losses confirm it. The last
+line says how much was simulated.
 DIR then holds advice.txt, report.html, tables/*.csv, figures/*.svg, manifest.json, and spec.toml to change and rerun.
 docs/ADVISE.md tells how it is found, and what it does not know.")]
     Advise(Box<Advise>),
@@ -202,8 +203,8 @@ fn loss(text: &str) -> Result<Probability, String> {
 /// What both kinds of run have.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// Make only this table, figure or experiment (repeatable).
-    #[arg(long, value_name = "ID")]
+    /// Make and list only these tables, figures or experiments: ids with commas between (repeatable).
+    #[arg(long, value_name = "ID,ID,...", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Runs of each point, instead of the spec's number.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

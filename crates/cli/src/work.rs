@@ -234,7 +234,7 @@ fn work(
     let outputs_failed = |error| Failure::Outputs(Box::new(error), directory.clone());
     let outputs = Outputs::make(&results, Reference::embedded()).map_err(outputs_failed)?;
     outputs.write(&directory).map_err(outputs_failed)?;
-    summary(&outputs, &directory, common.only.is_empty())
+    summary(&outputs, &directory)
 }
 
 /// How many runs to make at a time: as asked, or one for each core.
@@ -263,7 +263,7 @@ fn check_captures(plan: &Plan, captures: &[(String, PathBuf)]) -> Result<(), Fai
 }
 
 /// Says in a few lines what was made.
-fn summary(outputs: &Outputs<'_>, directory: &Path, whole: bool) -> Result<(), Failure> {
+fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let tally = Tally::of(&outputs.tables);
     let runs = outputs.results.manifest.runs;
@@ -271,7 +271,7 @@ fn summary(outputs: &Outputs<'_>, directory: &Path, whole: bool) -> Result<(), F
     for failure in outputs.results.failures() {
         writeln!(out, "failed: {failure}")?;
     }
-    if tally.total() > 0 && whole {
+    if tally.total() > 0 {
         writeln!(
             out,
             "printed values: {} reproduced, {} differ, {} not attempted",

@@ -18,11 +18,47 @@ pub mod words;
 
 use crate::run::RunError;
 use crate::spec::problem::SpecError;
+use crate::spec::quantity::Span;
 
 pub use evidence::{Advice, Evidence};
 pub use question::{Control, Question};
 pub use search::{Finding, Found, Search};
 pub use trials::{Setting, Trials, Watch};
+
+/// Events that a run of the dearest candidate may cost, where that leaves enough of a path to see: many short runs say as
+/// much as few long ones.
+const EVENTS_OF_A_RUN: u128 = 40_000;
+
+/// Chooses how long each run is measured, where the question leaves it open, after a short run of each candidate.
+///
+/// # Errors
+/// [`AdviseError`].
+pub fn timed(
+    mut question: Question,
+    jobs: usize,
+    watch: &dyn Watch,
+) -> Result<Question, AdviseError> {
+    if question.duration.is_some() {
+        return Ok(question);
+    }
+    let (least, most) = (question.least_measured(), question.most_measured());
+    question.duration = Some(least);
+    let settings: Vec<Setting> = (0..question.controls().len())
+        .map(|control| Setting {
+            control,
+            streams: question.streams[0],
+            buffer: None,
+        })
+        .collect();
+    let mut trials = Trials::new(&question, jobs, u64::MAX, watch);
+    trials.expect(settings.len());
+    trials.ensure(&settings, 1)?;
+    let brief = u128::from(question.timing().end.0);
+    let measured = brief * EVENTS_OF_A_RUN / u128::from(trials.dearest().max(1));
+    let measured = u64::try_from(measured).unwrap_or(u64::MAX);
+    question.duration = Some(Span(measured).clamp(least, most));
+    Ok(question)
+}
 
 /// Searches for the setting that a question asks for, on `jobs` threads. The answer does not depend on their number.
 ///

@@ -14,6 +14,10 @@ use crate::spec::quantity::{Span, Window};
 use crate::spec::{Experiment, Metric, Spec, validate};
 use crate::world::member_name;
 
+pub mod mark;
+
+use mark::Mark;
+
 /// What a run counted.
 #[derive(Debug)]
 pub struct Outcome {
@@ -21,6 +25,8 @@ pub struct Outcome {
     pub flows: Vec<FlowOutcome>,
     /// The links, in the order of the spec.
     pub links: Vec<LinkOutcome>,
+    /// What had been carried at the moments that [`mark::moments`] names, in order; none where nobody could look.
+    pub marks: Vec<Mark>,
     /// Length of the run.
     pub duration: Nanos,
 }
@@ -239,6 +245,13 @@ pub fn measure(wanted: &[Metric], outcome: &Outcome) -> Vec<Measure> {
 }
 
 impl Outcome {
+    /// What was carried by the end of the run.
+    fn carried(&self) -> Mark {
+        let links = self.links.iter().map(|link| link.members.clone());
+        let tallies = self.flows.iter().flat_map(|flow| &flow.members);
+        Mark::read(self.duration, links, tallies)
+    }
+
     /// The members that a name means, and the size of their segments.
     fn members<'a>(&'a self, name: &str) -> (&'a [Tally], u64) {
         let (group, member) = validate::member(name);
@@ -415,7 +428,11 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
             let theirs = outcome.sum(over, |t| counted(t, *counting));
             ((ours - theirs) / theirs * 100.0, "%")
         }
-        Metric::LinkUtilization { link, counting } => (utilization(outcome, link, *counting), "%"),
+        Metric::LinkUtilization {
+            link,
+            counting,
+            window,
+        } => (utilization(outcome, link, *counting, *window), "%"),
         Metric::JainFairness { flows, counting } => (jain(outcome, flows, *counting), "1"),
         Metric::MeanCwnd { flow, .. } => {
             let segment = outcome.members(flow).1 as f64;
@@ -488,20 +505,27 @@ fn packets(outcome: &Outcome, flow: &str, take: PacketTake, from: Since) -> f64 
     }
 }
 
-/// Use of a link in percent: the papers' sum of throughputs over its rate, or what crossed it forward.
-fn utilization(outcome: &Outcome, link: &str, counting: Counting) -> f64 {
-    let (members, rate) = outcome.link_members(link);
-    let capacity = rate as f64 * members.len() as f64 * time::seconds(outcome.duration);
-    let bytes: u64 = match counting {
-        Counting::Wire => members
-            .iter()
-            .map(|[forward, _]| forward.delivered.bytes)
-            .sum(),
-        payload => {
-            let tallies = outcome.flows.iter().flat_map(|flow| &flow.members);
-            tallies.map(|tally| counted(tally, payload)).sum()
-        }
+/// Use of a link in percent: the papers' sum of throughputs over its rate, or what crossed it forward. NaN over a window that
+/// nobody could look at.
+fn utilization(outcome: &Outcome, name: &str, counting: Counting, window: Option<Window>) -> f64 {
+    let (group, member) = validate::member(name);
+    let Some(link) = outcome.links.iter().position(|link| link.name == group) else {
+        return f64::NAN;
     };
+    let carried = |at: Nanos| {
+        let mark = outcome.marks.iter().find(|mark| mark.at == at);
+        mark.map(|mark| mark.bytes(link, member, counting))
+    };
+    let [begin, end] = window.map_or([0, outcome.duration], |window| {
+        window.0.map(|end| end.0.min(outcome.duration))
+    });
+    let bytes = match (carried(begin), carried(end)) {
+        (Some(before), Some(after)) => after - before,
+        _ if window.is_none() => outcome.carried().bytes(link, member, counting),
+        _ => return f64::NAN,
+    };
+    let members = outcome.link_members(name).0.len() as f64;
+    let capacity = outcome.links[link].rate as f64 * members * time::seconds(end - begin);
     bytes as f64 * 8.0 / capacity * 100.0
 }
 

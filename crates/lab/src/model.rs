@@ -182,6 +182,9 @@ pub struct Manifest {
     pub spec: String,
     /// `key=value` overrides, in order.
     pub overrides: Vec<String>,
+    /// Experiments, tables or figures that alone were asked for; all if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
     /// SHA-256 of the resolved spec, hex.
     pub spec_hash: String,
     /// The seed.

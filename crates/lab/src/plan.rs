@@ -136,6 +136,7 @@ fn build(request: &Request) -> Result<Plan, Vec<Problem>> {
     if !problems.is_empty() {
         return Err(problems);
     }
+    wanted::list_only(&mut spec, &request.only);
     Ok(Plan {
         request: request.clone(),
         hash: hash(&[&with_overrides(&root, &overrides)]),

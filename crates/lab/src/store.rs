@@ -280,6 +280,7 @@ impl Store {
             file: format!("{}.toml", manifest.name),
             text: manifest.spec.clone(),
             overrides: manifest.overrides.clone(),
+            only: manifest.only.clone(),
             seed: manifest.seed,
             ..Request::default()
         })?;
@@ -445,6 +446,7 @@ pub fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
         name: plan.spec.name.clone(),
         spec: request.text.clone(),
         overrides: request.overrides.clone(),
+        only: request.only.clone(),
         spec_hash: plan.hash.clone(),
         seed: request.seed,
         replications: plan

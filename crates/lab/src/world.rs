@@ -3,6 +3,7 @@
 mod flows;
 pub mod homes;
 pub mod live;
+mod marks;
 mod record;
 mod topology;
 mod wifi;
@@ -11,9 +12,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
 
-use anabranch_sim::{
-    BuildError, CaptureError, Direction, Family, NodeId, RunError as SimError, Seed, World,
-};
+use anabranch_sim::{BuildError, CaptureError, Family, NodeId, RunError as SimError, Seed, World};
 use parquet::errors::ParquetError;
 use sha2::{Digest, Sha256};
 
@@ -23,6 +22,7 @@ use crate::series::SeriesWriter;
 use crate::spec::{Metric, Spec};
 use crate::store::Unit;
 
+use marks::{Marker, link_stats};
 use record::Recording;
 pub use topology::member_name;
 
@@ -160,7 +160,16 @@ pub fn run(
     for capture in captures {
         start_capture(&mut world, capture)?;
     }
-    run_world(&mut world, captures, unit, &flows, &mut recording, sink)?;
+    let mut marker = Marker::new(&wanted, duration, &built.links, &flows);
+    run_world(
+        &mut world,
+        captures,
+        unit,
+        &mut marker,
+        &mut recording,
+        sink,
+    )?;
+    let marks = marker.marks();
     world.ledger().check()?;
     let links = spec
         .carriers()
@@ -168,13 +177,7 @@ pub fn run(
         .map(|(link, members)| LinkOutcome {
             name: link.name().to_owned(),
             rate: link.rate(),
-            members: members
-                .iter()
-                .filter_map(|&id| {
-                    let stats = |direction| world.link_stats(id, direction).ok();
-                    Some([stats(Direction::Forward)?, stats(Direction::Backward)?])
-                })
-                .collect(),
+            members: link_stats(&world, members),
         });
     let links = links.collect();
     let progress = world.progress();
@@ -195,6 +198,7 @@ pub fn run(
     let outcome = Outcome {
         flows,
         links,
+        marks,
         duration,
     };
     Ok(RunRecord {
@@ -214,7 +218,7 @@ fn run_world(
     world: &mut World,
     captures: &[CaptureRequest],
     unit: &Unit<'_>,
-    flows: &[flows::AttachedFlow],
+    marker: &mut Marker<'_>,
     recording: &mut Recording,
     mut sink: Option<&mut Sink>,
 ) -> Result<(), WorldError> {
@@ -223,9 +227,11 @@ fn run_world(
     }
     let duration = unit.point.spec.world.duration.0;
     let mut now = 0;
+    marker.look(world, now);
     while now < duration {
-        now = duration.min(now + SLICE);
+        now = marker.stop(now, duration.min(now + SLICE));
         world.run_until(now)?;
+        marker.look(world, now);
         if now == duration {
             // Captures fail together: they share a disk, or there is one.
             world.finish().map_err(|source| WorldError::Capture {
@@ -235,8 +241,7 @@ fn run_world(
                     .unwrap_or_default(),
                 source,
             })?;
-            let tallies = flows.iter().flat_map(|flow| &flow.tallies);
-            tallies.for_each(|tally| tally.borrow_mut().settle(now));
+            marker.settle(now);
         }
         recording.drain(|key, sample| match sink.as_deref_mut() {
             Some(sink) => sink.push(key, sample),

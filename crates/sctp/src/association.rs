@@ -234,6 +234,11 @@ impl Association {
         self.tx.streams_in_use()
     }
 
+    /// Takes back the messages of which nothing was sent yet; returns how many. One that was begun is finished.
+    pub fn withdraw_unsent(&mut self) -> usize {
+        self.tx.withdraw_unsent()
+    }
+
     /// Bytes of user data accepted and not yet sent.
     pub fn buffered(&self) -> usize {
         self.tx.buffered()

@@ -251,6 +251,11 @@ impl Sender {
         self.queue.bytes()
     }
 
+    /// Takes back the messages that were not begun; returns how many.
+    pub fn withdraw_unsent(&mut self) -> usize {
+        self.queue.withdraw()
+    }
+
     /// Whether messages, or parts of one, wait to be sent for the first time.
     pub fn has_pending(&self) -> bool {
         !self.queue.is_empty()

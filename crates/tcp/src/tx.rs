@@ -261,6 +261,9 @@ impl Sender {
     pub fn handle_ack(&mut self, now: Nanos, ack: &Ack<'_>, stats: &mut Stats, trace: &mut Trace) {
         let advanced = ack.to - self.flow.una;
         let flightsize_before = self.flow.flightsize();
+        // A FIN is no data: its acknowledgement grows no window (RFC 5681 §3.1).
+        let end = self.buffer.end();
+        let data = ack.to.min(end) - self.flow.una.min(end);
         // RFC 5681 §2: outstanding data, nothing carried, the same window.
         let duplicate = advanced == 0
             && flightsize_before > 0
@@ -278,14 +281,14 @@ impl Sender {
         let outcome = self.recovery.on_ack(&mut self.flow, &seen);
         self.after(now, &outcome, stats, trace);
         let rtt = self.measure(now, ack, advanced, &outcome, trace);
-        if advanced > 0 || outcome.newly_sacked > 0 {
+        if data > 0 || outcome.newly_sacked > 0 {
             let limited = self.profile.growth_needs_full_cwnd
                 && flightsize_before + self.flow.mss <= self.flow.control.cwnd();
             self.flow.control.on_ack(&AckSample {
                 now,
-                bytes_acked: advanced,
-                segments_acked: advanced.div_ceil(self.flow.mss) as u32,
-                cumulative_advanced: advanced > 0 && !limited,
+                bytes_acked: data,
+                segments_acked: data.div_ceil(self.flow.mss) as u32,
+                cumulative_advanced: data > 0 && !limited,
                 flightsize_before,
                 flightsize_after: self.flow.flightsize(),
                 in_recovery: outcome.in_recovery,

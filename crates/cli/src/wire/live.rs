@@ -183,7 +183,7 @@ async fn run(spec: &Arc<Spec>, seed: Seed, probes: ProbeSet) -> Result<Observed,
 
 /// The flow's configuration, with packets of the spec's size inside UDP.
 fn transport(flow: &Flow) -> SctpConfig {
-    let mut config = settings::sctp(&flow.transport);
+    let mut config = settings::sctp(&flow.transport, flow.ip);
     config.mtu += UDP_HEADER;
     config
 }
@@ -212,7 +212,10 @@ async fn feed(association: &Association, flow: &Flow) -> Result<(), String> {
     let Workload::Bulk { message, total } = &flow.workload else {
         return Ok(());
     };
-    let whole = || settings::sctp_chunk(&settings::sctp(&flow.transport)) - settings::DATA_HEADER;
+    let whole = || {
+        settings::sctp_chunk(&settings::sctp(&flow.transport, flow.ip), flow.ip)
+            - settings::DATA_HEADER
+    };
     let size = message.map_or_else(whole, |size| size.0);
     let Protocol::Sctp { unordered, .. } = flow.transport else {
         return Ok(());

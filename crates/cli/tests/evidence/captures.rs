@@ -13,6 +13,7 @@ name = "capture"
 [parameters]
 loss = { model = "bernoulli", probability = 0.02 }
 impairment = { duplicate = 0.0 }
+ip = "ipv4"
 [world]
 duration = "120 s"
 [[node]]
@@ -28,24 +29,28 @@ queue = "20 packets"
 loss = "$loss"
 impairment = "$impairment"
 [[flow]]
+ip = "$ip"
 name = "tcp"
 from = "a"
 to = "b"
 workload = { kind = "bulk", total = "300 KiB" }
 transport = { protocol = "tcp" }
 [[flow]]
+ip = "$ip"
 name = "small"
 from = "b"
 to = "a"
 workload = { kind = "bulk", total = "5 KiB" }
 transport = { protocol = "tcp", profile = "newreno" }
 [[flow]]
+ip = "$ip"
 name = "sctp"
 from = "a"
 to = "b"
 workload = { kind = "bulk", message = "3000 B", total = "300 KiB" }
 transport = { protocol = "sctp", streams = 300 }
 [[flow]]
+ip = "$ip"
 name = "unordered"
 from = "b"
 to = "a"
@@ -54,6 +59,7 @@ stop = "20 s"
 workload = { kind = "cbr", rate = "100 kbit/s", message = "200 B" }
 transport = { protocol = "sctp", profile = "rfc4960", unordered = true, heartbeat_interval = "3 s" }
 [[flow]]
+ip = "$ip"
 name = "old"
 count = 3
 from = "a"
@@ -62,6 +68,7 @@ workload = { kind = "on-off", rate = "50 kbit/s", message = "700 B", on = "1 s",
 stop = "60 s"
 transport = { protocol = "sctp", profile = "rfc2960", delayed_sack = false, heartbeat_interval = "2 s" }
 [[flow]]
+ip = "$ip"
 name = "udp"
 from = "b"
 to = "a"
@@ -101,6 +108,8 @@ struct Frame {
     line: String,
     protocol: String,
     checksums: [String; 4],
+    /// Bytes with the IP header.
+    length: usize,
     malformed: bool,
     remarks: Vec<String>,
 }
@@ -114,6 +123,7 @@ fn tshark(file: &Path) -> Vec<Frame> {
         "sctp.checksum.status",
         "_ws.malformed",
         "_ws.expert.message",
+        "frame.len",
     ];
     let mut command = Command::new("tshark");
     command
@@ -141,6 +151,7 @@ fn tshark(file: &Path) -> Vec<Frame> {
             line: line.to_owned(),
             protocol: field[0].to_owned(),
             checksums: [1, 2, 3, 4].map(|index: usize| field[index].to_owned()),
+            length: field[7].parse().expect("a number"),
             malformed: !field[5].is_empty(),
             remarks: field[6]
                 .split(';')
@@ -152,19 +163,33 @@ fn tshark(file: &Path) -> Vec<Frame> {
     text(&output.stdout).lines().map(frame).collect()
 }
 
-/// Runs the spec with a capture and checks every packet; gives the counts of packets by protocol, and of remarks.
-fn check(
-    set: &[&str],
-    allow_bad: bool,
-) -> (BTreeMap<String, usize>, BTreeMap<String, usize>, usize) {
+/// What was seen in a capture.
+#[derive(Default)]
+struct Seen {
+    /// Packets by protocol.
+    protocols: BTreeMap<String, usize>,
+    /// The largest of each, bytes with the IP header.
+    largest: BTreeMap<String, usize>,
+    /// Remarks.
+    remarks: BTreeMap<String, usize>,
+    /// Packets with a bad checksum.
+    bad: usize,
+}
+
+/// Runs the spec with a capture and checks every packet.
+fn check(set: &[&str], allow_bad: bool) -> Seen {
+    // IPv6 has no checksum of its own.
+    let judged = if set.contains(&"ip=ipv6") { 1 } else { 2 };
     let directory = with("capture.toml", SPEC);
     let mut arguments = vec!["run", "capture.toml", "--capture", "wire=wire.pcapng"];
     arguments.extend(set.iter().flat_map(|set| ["--set", set]));
     let said = succeeds(directory.path(), &arguments);
     assert!(!said.contains("failed"), "{said}");
-    let (mut protocols, mut remarks, mut bad) = (BTreeMap::new(), BTreeMap::new(), 0);
+    let mut seen = Seen::default();
     for frame in tshark(&directory.path().join("wire.pcapng")) {
-        *protocols.entry(frame.protocol).or_insert(0) += 1;
+        let largest = seen.largest.entry(frame.protocol.clone()).or_insert(0);
+        *largest = frame.length.max(*largest);
+        *seen.protocols.entry(frame.protocol).or_insert(0) += 1;
         let verdicts: Vec<&String> = frame
             .checksums
             .iter()
@@ -172,12 +197,12 @@ fn check(
             .collect();
         assert_eq!(
             verdicts.len(),
-            2,
+            judged,
             "IP's checksum and the transport's are judged: {}",
             frame.line
         );
         if verdicts.iter().any(|verdict| *verdict != "1") {
-            bad += 1;
+            seen.bad += 1;
             assert!(allow_bad, "a bad checksum: {}", frame.line);
             continue;
         }
@@ -188,15 +213,17 @@ fn check(
                 .find(|expected| remark.starts_with(**expected));
             let known =
                 known.unwrap_or_else(|| panic!("tshark remarks {remark:?}: {}", frame.line));
-            *remarks.entry((*known).to_owned()).or_insert(0) += 1;
+            *seen.remarks.entry((*known).to_owned()).or_insert(0) += 1;
         }
     }
-    (protocols, remarks, bad)
+    seen
 }
 
 #[test]
 fn a_capture_of_lossy_transfers_is_clean() {
-    let (protocols, remarks, _) = check(&[], false);
+    let Seen {
+        protocols, remarks, ..
+    } = check(&[], false);
     assert_eq!(
         protocols.keys().collect::<Vec<_>>(),
         ["SCTP", "TCP", "UDP"],
@@ -215,9 +242,25 @@ fn a_capture_of_lossy_transfers_is_clean() {
     );
 }
 
+/// The same packets over IPv6: 40 bytes of header, and no packet larger for it where the protocol fills packets.
+#[test]
+fn a_capture_over_ipv6_is_clean() {
+    let four = check(&[], false);
+    let six = check(&["ip=ipv6"], false);
+    assert_eq!(
+        six.protocols.keys().collect::<Vec<_>>(),
+        ["SCTP", "TCP", "UDP"],
+        "{:?}",
+        six.protocols
+    );
+    assert_eq!(six.largest["UDP"], four.largest["UDP"] + 20);
+    assert_eq!(six.largest["TCP"], four.largest["TCP"]);
+    assert_eq!(six.largest["SCTP"], four.largest["SCTP"]);
+}
+
 #[test]
 fn without_losses_nothing_is_remarked_but_beginnings_and_endings() {
-    let (_, remarks, _) = check(
+    let Seen { remarks, .. } = check(
         &["loss={ model = 'none' }", "link.wire.queue=4000 packets"],
         false,
     );
@@ -238,7 +281,7 @@ fn without_losses_nothing_is_remarked_but_beginnings_and_endings() {
 
 #[test]
 fn damaged_packets_are_the_only_ones_with_bad_checksums() {
-    let (_, _, bad) = check(
+    let Seen { bad, .. } = check(
         &[
             "impairment={ corrupt = 0.02, duplicate = 0.02, reorder = 0.05, reorder_delay = '20 ms' }",
         ],

@@ -152,6 +152,16 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
             &["`link.wire.down[1]`", "before the one before it is over"],
         ),
         (
+            "delay = \"20 ms\"",
+            "delay = \"20 ms\"\nup = { backward = [[\"1 s\", \"1 s\"]] }",
+            &["`link.wire.up.backward[0]`", "must begin before it ends"],
+        ),
+        (
+            "delay = \"20 ms\"",
+            "delay = \"20 ms\"\ndown = [[\"1 s\", \"5 s\"]]\nup = { forward = [[\"3 s\", \"9 s\"]] }",
+            &["`link.wire.up.forward`", "found both `down` and `up`"],
+        ),
+        (
             "values = [\"1 Mbit/s\", \"2 Mbit/s\"",
             "values = [\"1 Mbit/s\", \"1 Mbit/s\"",
             &["found \"1 Mbit/s\" twice"],

@@ -89,6 +89,7 @@ pub fn results(spec: Spec, replications: u32) -> Results {
             name: spec.name.clone(),
             spec: PAPER.to_owned(),
             overrides: Vec::new(),
+            only: Vec::new(),
             spec_hash: "0".repeat(64),
             seed: 1,
             replications: spec

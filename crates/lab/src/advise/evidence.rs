@@ -4,34 +4,71 @@ use std::ops::RangeInclusive;
 
 use super::grid;
 use super::search::Search;
-use super::spec::{self, CANDIDATES, FLOW, GOODPUT};
+use super::spec::{self, CANDIDATES, DECISION, FLOW, GOODPUT, REFERENCE};
 use super::trials::{Answer, Setting, judge};
 use super::{AdviseError, Question};
 use crate::model::{Results, RunRecord};
 use crate::statistics::{Summary, paired_difference};
 
-/// Events that advice may cost in all: about half a minute on two cores.
-pub const EVENTS: u64 = 80_000_000;
+/// Events that advice may cost in all: some ten seconds on two idle cores, so that there is room where they are busy.
+pub const EVENTS: u64 = 30_000_000;
 /// Events of these that the search may take.
-pub const SEARCH_EVENTS: u64 = EVENTS / 5 * 3;
+pub const SEARCH_EVENTS: u64 = EVENTS / 2;
 
 /// Steps from the chosen buffer to those that are shown; a path that costs much has fewer.
 const MANY: [isize; 9] = [-8, -4, -2, -1, 0, 1, 2, 4, 8];
 const FEW: [isize; 5] = [-4, -1, 0, 1, 4];
-/// Runs of each point: at least, and at most.
-const REPLICATIONS: RangeInclusive<u32> = 10..=60;
+/// Runs of what decides: at least, and at most.
+const DECIDING: RangeInclusive<u32> = 8..=60;
+/// Runs of all else.
+const AROUND: u32 = 8;
+/// Runs where nothing is left to chance: two show that it is so.
+const CERTAIN: u32 = 2;
 
 /// What is to be run for the evidence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// What the search chose.
     pub chosen: Setting,
-    /// The buffers that are run, bytes, rising.
-    pub buffers: Vec<u64>,
-    /// Runs of each point.
+    /// What decides, the chosen setting first, then those that may stand in for it, in their order.
+    pub deciding: Vec<Setting>,
+    /// Runs of each of these, of the reference, and of the chosen candidate without limit.
     pub replications: u32,
+    /// The buffers that are shown around, bytes, rising.
+    pub buffers: Vec<u64>,
+    /// The numbers of streams that are shown with each of these, rising.
+    pub streams: Vec<u16>,
+    /// Runs of each point around.
+    pub around: u32,
     /// The spec.
     pub spec: String,
+}
+
+/// What is shown around the chosen setting.
+struct Surroundings {
+    buffers: Vec<u64>,
+    streams: Vec<u16>,
+}
+
+impl Surroundings {
+    /// The chosen setting, then more streams with its buffer, then its streams with larger buffers.
+    fn deciding(&self, chosen: Setting) -> Vec<Setting> {
+        let more = self
+            .streams
+            .iter()
+            .filter(|&&streams| streams > chosen.streams);
+        let more = more.map(|&streams| Setting { streams, ..chosen });
+        let larger = self.buffers.iter().map(|&buffer| Some(buffer));
+        let larger = larger.filter(|&buffer| buffer > chosen.buffer);
+        let larger = larger.map(|buffer| Setting { buffer, ..chosen });
+        [chosen].into_iter().chain(more).chain(larger).collect()
+    }
+
+    /// Points that decide, with the reference and the chosen candidate without limit, and points around with the candidates.
+    fn points(&self, chosen: Setting, candidates: usize) -> (u64, u64) {
+        let around = candidates + self.streams.len() * (self.buffers.len() + 1);
+        (self.deciding(chosen).len() as u64 + 2, around as u64)
+    }
 }
 
 impl Evidence {
@@ -50,42 +87,70 @@ impl Evidence {
             let message = "no setting was found that surely carries so much; ask for less, or for a longer duration";
             return Err(AdviseError::Question(message.to_owned()));
         };
-        let grid = grid::buffers(question.least_buffer());
-        let place = grid::place_of(&grid, buffer) as isize;
-        let of = |steps: &[isize]| -> Vec<u64> {
-            let places = steps.iter().map(|step| place + step);
-            places
-                .filter_map(|place| grid.get(usize::try_from(place).ok()?).copied())
-                .collect()
+        let certain =
+            question.loss.0 == 0.0 && search.margin.is_some_and(|margin| margin.deviation == 0.0);
+        let wanted = search.margin.as_ref().map_or(*DECIDING.end(), needed);
+        let (wanted, least, around) = match certain {
+            true => (CERTAIN, CERTAIN, CERTAIN),
+            false => (wanted, *DECIDING.start(), AROUND),
         };
         let cost = (search.events / search.runs.max(1)).max(1);
-        let runs = (EVENTS.saturating_sub(search.events) / cost).max(1);
-        let points = |buffers: &[u64]| {
-            (search.findings.len() + question.streams.len() * (buffers.len() + 1)) as u64
+        let affordable = EVENTS.saturating_sub(search.events) / cost;
+        let mut left = 0;
+        let mut surroundings = Surroundings {
+            buffers: Vec::new(),
+            streams: Vec::new(),
         };
-        let mut buffers = of(&MANY);
-        if runs < points(&buffers) * u64::from(*REPLICATIONS.start()) {
-            buffers = of(&FEW);
+        for choice in surroundings_of(question, chosen, buffer) {
+            surroundings = choice;
+            let (deciding, others) = surroundings.points(chosen, search.findings.len());
+            left = affordable.saturating_sub(others * u64::from(around)) / deciding;
+            if left >= u64::from(wanted) {
+                break;
+            }
         }
-        let affordable = u32::try_from(runs / points(&buffers)).unwrap_or(u32::MAX);
-        let without_chance = search.margin.is_some_and(|margin| margin.deviation == 0.0);
-        let replications = match without_chance {
-            true => *REPLICATIONS.start(),
-            false => affordable.clamp(*REPLICATIONS.start(), *REPLICATIONS.end()),
+        let replications = u32::try_from(left).unwrap_or(u32::MAX).clamp(least, wanted);
+        let mut evidence = Self {
+            chosen,
+            deciding: surroundings.deciding(chosen),
+            replications,
+            buffers: surroundings.buffers,
+            streams: surroundings.streams,
+            around,
+            spec: String::new(),
         };
-        let spec = spec::evidence(&spec::Evidence {
-            question,
-            chosen,
-            buffers: &buffers,
-            replications,
-        });
-        Ok(Self {
-            chosen,
-            buffers,
-            replications,
-            spec,
-        })
+        evidence.spec = spec::evidence(question, search.best, &evidence);
+        Ok(evidence)
     }
+}
+
+/// What may be shown around a setting: the more the better, the last however much it costs.
+fn surroundings_of(question: &Question, chosen: Setting, buffer: u64) -> [Surroundings; 3] {
+    let grid = grid::buffers(question.least_buffer());
+    let place = grid::place_of(&grid, buffer) as isize;
+    let buffers = |steps: &[isize]| -> Vec<u64> {
+        let places = steps.iter().map(|step| place + step);
+        places
+            .filter_map(|place| grid.get(usize::try_from(place).ok()?).copied())
+            .collect()
+    };
+    let all = &question.streams;
+    let own = all.iter().position(|&streams| streams == chosen.streams);
+    let own = own.unwrap_or(0);
+    let near = all[own..(own + 2).min(all.len())].to_vec();
+    let of = |steps, streams: &Vec<u16>| Surroundings {
+        buffers: buffers(steps),
+        streams: streams.clone(),
+    };
+    [of(&MANY, all), of(&FEW, all), of(&FEW, &near)]
+}
+
+/// Runs after which a setting whose margin and spread are those seen is confirmed nine times in ten: its mean must lie two
+/// standard errors above 0, and lies 1.3 below the true one in one case of ten.
+fn needed(margin: &Summary) -> u32 {
+    let spread = margin.deviation / margin.mean.max(f64::MIN_POSITIVE);
+    let runs = (3.3 * spread).powi(2).ceil();
+    (runs as u32).clamp(*DECIDING.start(), *DECIDING.end())
 }
 
 /// What holds a sender back.
@@ -104,6 +169,8 @@ pub enum Limit {
 pub struct Tried {
     /// The setting.
     pub setting: Setting,
+    /// Whether it is among what decides, with more runs than the others.
+    pub decides: bool,
     /// Goodput, bit/s.
     pub goodput: Summary,
     /// Goodput as a share of the best candidate's without limit, replication by replication.
@@ -127,12 +194,14 @@ pub struct Advice {
     pub question: Question,
     /// What the search found.
     pub search: Search,
-    /// Runs of each setting of the evidence.
-    pub replications: u32,
+    /// Runs of each setting that decides, and of each other.
+    pub replications: [u32; 2],
     /// Goodput of each candidate without limit, bit/s, in the order of [`Question::controls`].
     pub unlimited: Vec<Summary>,
     /// Every setting of the evidence, by streams, then by buffer, without limit last.
     pub tried: Vec<Tried>,
+    /// Runs of the evidence in all, and events simulated.
+    pub effort: (u64, u64),
     /// Place in `tried` of what is advised; `None` where the evidence confirms nothing.
     pub advised: Option<usize>,
 }
@@ -151,31 +220,52 @@ impl Advice {
         results: &Results,
     ) -> Advice {
         let controls = question.controls();
-        let reference = Point::of(results, CANDIDATES, &controls[search.best].to_string());
-        let unlimited = controls.iter().filter_map(|control| {
-            Summary::of(&Point::of(results, CANDIDATES, &control.to_string()).bare(GOODPUT))
-        });
+        let candidates: Vec<Point<'_>> = controls
+            .iter()
+            .map(|control| Point::of(results, CANDIDATES, &control.to_string()))
+            .collect();
+        let reference = Point::of(results, DECISION, REFERENCE);
+        let without = Point::of(results, DECISION, spec::NO_LIMIT);
         let mut tried = Vec::new();
-        for &streams in &question.streams {
+        for &streams in &evidence.streams {
             let experiment = spec::experiment_of(streams);
-            let without = Point::of(results, &experiment, &spec::x_of(None));
+            let unlimited = Point::of(results, &experiment, spec::NO_LIMIT);
             for buffer in evidence.buffers.iter().copied().map(Some).chain([None]) {
                 let setting = Setting {
                     control: evidence.chosen.control,
                     streams,
                     buffer,
                 };
-                let point = Point::of(results, &experiment, &spec::x_of(buffer));
-                tried.extend(point.judged(setting, question.share, &reference, &without));
+                let decides = evidence.deciding.contains(&setting);
+                let (point, reference, without) = if decides {
+                    let point = Point::of(results, DECISION, &spec::x_of_setting(setting));
+                    (point, &reference, &without)
+                } else {
+                    let point = Point::of(results, &experiment, &spec::x_of(buffer));
+                    (point, &candidates[search.best], &unlimited)
+                };
+                tried.extend(point.judged(setting, decides, question.share, reference, without));
             }
         }
         let advised = confirmed(&tried, evidence.chosen);
+        let unlimited = candidates.iter().enumerate().filter_map(|(place, point)| {
+            let point = if place == search.best {
+                &reference
+            } else {
+                point
+            };
+            Summary::of(&point.bare(GOODPUT))
+        });
         Advice {
             question: question.clone(),
             search: search.clone(),
-            replications: evidence.replications,
+            replications: [evidence.replications, evidence.around],
             unlimited: unlimited.collect(),
             tried,
+            effort: (
+                results.records.len() as u64,
+                results.records.iter().map(|record| record.events).sum(),
+            ),
             advised,
         }
     }
@@ -186,12 +276,15 @@ impl Advice {
     }
 }
 
-/// The chosen setting where the evidence shows it, else the next larger one that it does show: with more streams, then with
-/// a larger buffer. Smaller ones are not looked at: among many that are not enough one may seem so by luck.
+/// The chosen setting where the evidence shows it, else the next larger one of those that decide that it does show: with more
+/// streams, then with a larger buffer. Smaller ones are not looked at: among many that are not enough one may seem so by luck.
 fn confirmed(tried: &[Tried], chosen: Setting) -> Option<usize> {
     let candidates = tried.iter().enumerate().filter(|(_, tried)| {
         let larger = tried.setting.buffer.is_some() && tried.setting.buffer >= chosen.buffer;
-        larger && tried.setting.streams >= chosen.streams && tried.answer == Answer::Holds
+        tried.decides
+            && larger
+            && tried.setting.streams >= chosen.streams
+            && tried.answer == Answer::Holds
     });
     let first = candidates.min_by_key(|(_, tried)| (tried.setting.buffer, tried.setting.streams));
     first.map(|(place, _)| place)
@@ -234,6 +327,7 @@ impl<'a> Point<'a> {
     fn judged(
         &self,
         setting: Setting,
+        decides: bool,
         share: f64,
         reference: &Point<'_>,
         without: &Point<'_>,
@@ -262,6 +356,7 @@ impl<'a> Point<'a> {
         };
         Some(Tried {
             setting,
+            decides,
             goodput,
             share: shown,
             answer: judge(&margin),

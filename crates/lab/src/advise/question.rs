@@ -47,7 +47,7 @@ pub struct Question {
     pub profiles: Vec<String>,
     /// Congestion controls to try, the one to be preferred first.
     pub congestion: Vec<String>,
-    /// How long each run is measured, after its begin; by the path if left out.
+    /// How long each run is measured, after its begin; [`super::timed`] chooses if left out.
     pub duration: Option<Span>,
     /// The seed of all randomness.
     pub seed: u64,
@@ -212,13 +212,6 @@ impl Question {
         })
     }
 
-    /// More packets in a second than are to be expected: what the link takes, or five times what losses leave to TCP
-    /// (1.22 / √p in a round trip; Mathis, Semke, Mahdavi, Ott 1997). It only guesses what a run costs.
-    fn packet_rate(&self) -> f64 {
-        let link = self.rate.0 as f64 / 8.0 / self.mtu.0 as f64;
-        link.min(5.0 * 1.22 / self.loss.0.sqrt() / self.rtt.seconds())
-    }
-
     /// User data of a message, bytes.
     pub fn message(&self) -> u64 {
         self.message
@@ -231,16 +224,21 @@ impl Question {
         (self.message() + 16 * chunks).max(self.mtu.0).max(1500)
     }
 
-    /// How long a run is. Measured are 400 round trips, at least 20 s (a lost retransmission costs seconds on any path) and
-    /// at most 400 s, but not more than the time of 50 000 packets, unless that were less than 5 s: many short runs say as much
-    /// as few long ones. Before come 20 round trips and a second for the handshake and the first slow start.
+    /// The least that is measured of a run: 50 round trips, or 5 s where these are longer, or a second where they are shorter.
+    pub fn least_measured(&self) -> Span {
+        Span((50 * self.rtt.0).clamp(SECOND, 5 * SECOND))
+    }
+
+    /// The most that is measured of a run: 400 round trips, at least 20 s (a lost retransmission costs seconds on any path)
+    /// and at most 400 s.
+    pub fn most_measured(&self) -> Span {
+        Span((400 * self.rtt.0).clamp(20 * SECOND, 400 * SECOND))
+    }
+
+    /// How long a run is. Before what is measured come 20 round trips and a second for the handshake and the first slow
+    /// start.
     pub fn timing(&self) -> Timing {
-        let by_path = (400 * self.rtt.0).clamp(20 * SECOND, 400 * SECOND);
-        let by_cost = (50_000.0 / self.packet_rate() * SECOND as f64).min(1e18) as u64;
-        let by_cost = by_cost.max(5 * SECOND);
-        let measured = self
-            .duration
-            .map_or(by_path.min(by_cost), |duration| duration.0);
+        let measured = self.duration.unwrap_or(self.most_measured()).0;
         let whole = |nanos: u64| nanos.div_ceil(100 * MILLISECOND) * 100 * MILLISECOND;
         let begin = whole(SECOND + 20 * self.rtt.0);
         Timing {

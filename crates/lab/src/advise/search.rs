@@ -52,14 +52,16 @@ pub enum Found {
     Open,
 }
 
-/// Runs of every candidate without limit, before they are ranked; those that lie close together have up to four times as
-/// many, as long as ranking costs less than a quarter of what may be spent.
-const RANKING: u32 = 8;
+/// Runs of every candidate without limit after which those that are surely behind are left out, until the best is known or
+/// ranking has cost a quarter of what may be spent.
+const RANKING: [u32; 3] = [4, 8, 16];
 const RANKING_SPENDS: f64 = 0.25;
+/// Candidates this close to the best, as a share, need not be told from it.
+const TIE: f64 = 0.01;
 
 /// Comparisons that a search is guessed to need, for each number of streams and for each further candidate, and the runs
 /// that one takes: for an estimate of the time left, no more.
-const GUESSED: (usize, usize, usize) = (4, 2, 12);
+const GUESSED: (usize, usize, usize) = (4, 1, 10);
 
 /// Searches.
 ///
@@ -74,10 +76,11 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
         buffer: None,
     };
     let references: Vec<Setting> = (0..controls.len()).map(unlimited).collect();
-    let comparisons = GUESSED.0 * question.streams.len() + GUESSED.1 * controls.len();
-    trials.expect(controls.len() * RANKING as usize + comparisons * GUESSED.2);
+    let comparisons =
+        |controls| (GUESSED.0 * question.streams.len() + GUESSED.1 * controls) * GUESSED.2;
+    trials.expect(controls.len() * RANKING[1] as usize + comparisons(controls.len()));
     rank(trials, &references)?;
-    trials.expect(comparisons * GUESSED.2);
+    trials.expect(comparisons(controls.len()));
     let mean = |trials: &Trials<'_>, control: usize| {
         let values = trials.goodputs(unlimited(control));
         values.iter().sum::<f64>() / values.len().max(1) as f64
@@ -133,6 +136,11 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
             (false, _) if answer == Answer::Open => Found::Unsure,
             (false, _) => Found::Behind,
         });
+        let left = controls.len() - control - 1;
+        halving.trials.expect(match chosen {
+            Some(_) => left * GUESSED.1 * GUESSED.2,
+            None => comparisons(left) * left.min(1),
+        });
     }
     let summary = |control| Summary::of(trials.goodputs(unlimited(control)));
     let findings =
@@ -165,11 +173,12 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
     })
 }
 
-/// Runs the candidates without limit until the best is known from those that come near it.
+/// Runs the candidates without limit until the best is known from those that come near it, or it does not matter which it is.
 fn rank(trials: &mut Trials<'_>, references: &[Setting]) -> Result<(), AdviseError> {
     let mut near = references.to_vec();
-    for round in 0..3 {
-        trials.ensure(&near, RANKING << round)?;
+    let certain = trials.certain().then_some(2);
+    for replications in certain.into_iter().chain(RANKING) {
+        trials.ensure(&near, replications)?;
         let sum =
             |trials: &Trials<'_>, setting: &Setting| trials.goodputs(*setting).iter().sum::<f64>();
         let Some(best) = near
@@ -179,17 +188,24 @@ fn rank(trials: &mut Trials<'_>, references: &[Setting]) -> Result<(), AdviseErr
         else {
             break;
         };
+        let mean = sum(trials, &best) / f64::from(replications);
         near.retain(|&setting| {
             let margin =
                 super::trials::margin(trials.goodputs(setting), 1.0, trials.goodputs(best));
-            setting == best
-                || margin.is_some_and(|margin| super::trials::judge(&margin) == Answer::Open)
+            setting == best || margin.is_some_and(|margin| matters(&margin, mean))
         });
         if near.len() < 2 || trials.spent(RANKING_SPENDS) {
             break;
         }
     }
     Ok(())
+}
+
+/// Whether a candidate with such a margin over the best of so far must be looked at again: it may be the best, and by more
+/// than a tie.
+fn matters(margin: &Summary, best: f64) -> bool {
+    let half = margin.confidence().unwrap_or(f64::INFINITY);
+    margin.mean + half > TIE * best
 }
 
 /// Halves the grid: a larger buffer is taken never to carry less.

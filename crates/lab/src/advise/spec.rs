@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::grid::{UNLIMITED, readable};
 use super::trials::Setting;
-use super::{Control, Question};
+use super::{Control, Evidence, Question};
 use crate::spec::quantity::{Size, Span};
 
 /// The flow whose goodput counts.
@@ -13,6 +13,10 @@ pub const FLOW: &str = "association";
 pub const GOODPUT: &str = "goodput";
 /// The experiment that runs every candidate without limit.
 pub const CANDIDATES: &str = "candidates";
+/// The experiment that decides: the chosen setting, those that may stand in for it, and what they are held against.
+pub const DECISION: &str = "decision";
+/// The x of what the wanted share is a share of.
+pub const REFERENCE: &str = "reference";
 /// The x of a buffer without limit.
 pub const NO_LIMIT: &str = "no limit";
 
@@ -24,6 +28,11 @@ pub fn experiment_of(streams: u16) -> String {
 /// The x of a buffer.
 pub fn x_of(buffer: Option<u64>) -> String {
     buffer.map_or(NO_LIMIT.to_owned(), readable)
+}
+
+/// The x of a setting that decides.
+pub fn x_of_setting(setting: Setting) -> String {
+    format!("{}, {}", x_of(setting.buffer), count(setting.streams))
 }
 
 /// A buffer as a spec has it; without limit it is one that is never full.
@@ -110,6 +119,7 @@ window = ["{begin}", "{end}"]     # after the first slow start
 metric = "link_utilization"
 link = "path"
 counting = "wire"
+window = ["{begin}", "{end}"]
 
 [[measure]]
 metric = "mean_cwnd"
@@ -134,42 +144,47 @@ flow = "{FLOW}"
     )
 }
 
-/// What the evidence is to run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Evidence<'a> {
-    /// The question.
-    pub question: &'a Question,
-    /// The setting that the search chose.
-    pub chosen: Setting,
-    /// The buffers to show, bytes; without limit comes beside.
-    pub buffers: &'a [u64],
-    /// Runs of each point.
-    pub replications: u32,
+/// What the evidence is to run, with what its text needs.
+struct Wanted<'a> {
+    question: &'a Question,
+    evidence: &'a Evidence,
+    /// The candidates, and which of them is the reference.
+    controls: Vec<Control>,
+    best: usize,
 }
 
-/// The spec of the evidence.
-pub fn evidence(wanted: &Evidence<'_>) -> String {
-    let question = wanted.question;
-    let controls = question.controls();
-    let control = &controls[wanted.chosen.control];
-    let mut text = head(wanted);
-    text.push_str(&world(
-        question,
-        control,
-        wanted.chosen.streams,
-        wanted.chosen.buffer,
-    ));
-    candidates(&mut text, wanted, &controls);
-    for &streams in &question.streams {
-        buffers(&mut text, wanted, streams, control);
+impl Wanted<'_> {
+    /// The candidate that the search chose.
+    fn chosen(&self) -> &Control {
+        &self.controls[self.evidence.chosen.control]
     }
-    recommended(&mut text, wanted);
-    tables(&mut text, wanted, control);
-    figures(&mut text, wanted, control);
+}
+
+/// The spec of the evidence; the candidate `best` without limit is the reference.
+pub fn evidence(question: &Question, best: usize, evidence: &Evidence) -> String {
+    let wanted = Wanted {
+        question,
+        evidence,
+        controls: question.controls(),
+        best,
+    };
+    let mut text = head(&wanted);
+    let Setting {
+        streams, buffer, ..
+    } = evidence.chosen;
+    text.push_str(&world(question, wanted.chosen(), streams, buffer));
+    decision(&mut text, &wanted);
+    candidates(&mut text, &wanted);
+    for &streams in &evidence.streams {
+        buffers(&mut text, &wanted, streams);
+    }
+    recommended(&mut text, &wanted);
+    tables(&mut text, &wanted);
+    figures(&mut text, &wanted);
     text
 }
 
-fn head(wanted: &Evidence<'_>) -> String {
+fn head(wanted: &Wanted<'_>) -> String {
     let Question {
         rtt,
         rate,
@@ -216,11 +231,48 @@ pub fn percent(share: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn candidates(text: &mut String, wanted: &Evidence<'_>, controls: &[Control]) {
+fn decision(text: &mut String, wanted: &Wanted<'_>) {
+    let Control {
+        profile,
+        congestion,
+    } = &wanted.controls[wanted.best];
     let _ = write!(
         text,
         r#"
-# Every candidate with a buffer without limit: what the asked share is a share of.
+# What decides: the setting that the search chose, those that may stand in for it, and the best candidate without limit.
+[[experiment]]
+id = "{DECISION}"
+title = "What decides, against {profile} {congestion} without limit"
+replications = {}
+common_losses = true
+[[experiment.sweep]]
+name = "setting"
+points = [
+    {{ x = "{REFERENCE}", profile = "{profile}", congestion = "{congestion}", streams = {}, buffer = "{}" }},
+    {{ x = "{NO_LIMIT}", buffer = "{}" }},
+"#,
+        wanted.evidence.replications,
+        wanted.question.streams[0],
+        size_of(None),
+        size_of(None),
+    );
+    for &setting in &wanted.evidence.deciding {
+        let _ = writeln!(
+            text,
+            "    {{ x = \"{}\", streams = {}, buffer = \"{}\" }},",
+            x_of_setting(setting),
+            setting.streams,
+            size_of(setting.buffer)
+        );
+    }
+    text.push_str("]\n");
+}
+
+fn candidates(text: &mut String, wanted: &Wanted<'_>) {
+    let _ = write!(
+        text,
+        r#"
+# Every candidate with a buffer without limit: the asked share is a share of what the best of them carries.
 [[experiment]]
 id = "{CANDIDATES}"
 title = "Every profile and congestion control with a buffer without limit"
@@ -231,11 +283,11 @@ parameters = {{ streams = {}, buffer = "{}" }}
 name = "candidate"
 points = [
 "#,
-        wanted.replications,
+        wanted.evidence.around,
         wanted.question.streams[0],
         size_of(None)
     );
-    for control in controls {
+    for control in &wanted.controls {
         let Control {
             profile,
             congestion,
@@ -248,7 +300,8 @@ points = [
     text.push_str("]\n");
 }
 
-fn buffers(text: &mut String, wanted: &Evidence<'_>, streams: u16, control: &Control) {
+fn buffers(text: &mut String, wanted: &Wanted<'_>, streams: u16) {
+    let control = wanted.chosen();
     let _ = write!(
         text,
         r#"
@@ -265,9 +318,16 @@ points = [
 "#,
         experiment_of(streams),
         count(streams),
-        wanted.replications
+        wanted.evidence.around
     );
-    for buffer in wanted.buffers.iter().copied().map(Some).chain([None]) {
+    for buffer in wanted
+        .evidence
+        .buffers
+        .iter()
+        .copied()
+        .map(Some)
+        .chain([None])
+    {
         let _ = writeln!(
             text,
             "    {{ x = \"{}\", buffer = \"{}\" }},",
@@ -278,7 +338,7 @@ points = [
     text.push_str("]\n");
 }
 
-fn recommended(text: &mut String, wanted: &Evidence<'_>) {
+fn recommended(text: &mut String, wanted: &Wanted<'_>) {
     let _ = write!(
         text,
         r#"
@@ -304,7 +364,8 @@ fn window(question: &Question) -> String {
     format!("[\"{}\", \"{}\"]", timing.begin, Span(end))
 }
 
-fn tables(text: &mut String, wanted: &Evidence<'_>, control: &Control) {
+fn tables(text: &mut String, wanted: &Wanted<'_>) {
+    let control = wanted.chosen();
     let mut table = |id: &str, title: String| {
         let _ = write!(
             text,
@@ -321,11 +382,12 @@ row = [
 "#
         );
     };
+    table(DECISION, "What decides".to_owned());
     table(
         CANDIDATES,
         "Every candidate with a buffer without limit".to_owned(),
     );
-    for &streams in &wanted.question.streams {
+    for &streams in &wanted.evidence.streams {
         table(
             &experiment_of(streams),
             format!("{control}, {}", count(streams)),
@@ -336,8 +398,9 @@ row = [
 /// The figure of what was tried.
 pub const FIGURE: &str = "goodput";
 
-fn figures(text: &mut String, wanted: &Evidence<'_>, control: &Control) {
-    let first = experiment_of(wanted.question.streams[0]);
+fn figures(text: &mut String, wanted: &Wanted<'_>) {
+    let control = wanted.chosen();
+    let first = experiment_of(wanted.evidence.streams[0]);
     let _ = write!(
         text,
         r#"
@@ -349,11 +412,11 @@ experiment = "{first}"
 caption = "Means with 95 % intervals over {} runs. The search chose {} with {}."
 curve = [
 "#,
-        wanted.replications,
-        x_of(wanted.chosen.buffer),
-        count(wanted.chosen.streams)
+        wanted.evidence.around,
+        x_of(wanted.evidence.chosen.buffer),
+        count(wanted.evidence.chosen.streams)
     );
-    for &streams in &wanted.question.streams {
+    for &streams in &wanted.evidence.streams {
         let (label, experiment) = (count(streams), experiment_of(streams));
         let _ = writeln!(
             text,
@@ -377,8 +440,8 @@ curve = [
     {{ label = "congestion window", flow = "{FLOW}", probe = "cwnd", unit = "KiB", style = "step" }},
 ]
 "#,
-        x_of(wanted.chosen.buffer),
-        count(wanted.chosen.streams),
+        x_of(wanted.evidence.chosen.buffer),
+        count(wanted.evidence.chosen.streams),
         window(wanted.question)
     );
 }

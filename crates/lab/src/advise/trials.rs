@@ -53,8 +53,11 @@ pub enum Answer {
     Open,
 }
 
-/// Runs at first, at least for a yes, and at most.
-const FIRST: u32 = 4;
+/// The numbers of runs after which a comparison is judged.
+const LOOKS: [u32; 8] = [4, 8, 12, 16, 24, 32, 48, MOST];
+/// Where nothing is lost, a run is like the next; two show that it is.
+const LOOK_WITHOUT_CHANCE: u32 = 2;
+/// Runs at least for a yes, and at most.
 const LEAST: u32 = 8;
 const MOST: u32 = 64;
 
@@ -65,6 +68,7 @@ pub struct Trials<'a> {
     watch: &'a dyn Watch,
     goodputs: BTreeMap<Setting, Vec<f64>>,
     events: u64,
+    dearest: u64,
     budget: u64,
     runs: u64,
 }
@@ -78,6 +82,7 @@ impl<'a> Trials<'a> {
             watch,
             goodputs: BTreeMap::new(),
             events: 0,
+            dearest: 0,
             budget,
             runs: 0,
         }
@@ -96,6 +101,11 @@ impl<'a> Trials<'a> {
     /// Events simulated.
     pub fn events(&self) -> u64 {
         self.events
+    }
+
+    /// Events of the run that had most.
+    pub fn dearest(&self) -> u64 {
+        self.dearest
     }
 
     /// Tells whoever watches how many runs are still to be expected.
@@ -158,6 +168,7 @@ impl<'a> Trials<'a> {
             let kept = self.goodputs.entry(setting).or_default();
             for record in records.by_ref().take(replications as usize - kept.len()) {
                 self.events += record.events;
+                self.dearest = self.dearest.max(record.events);
                 kept.push(record.value(spec::FLOW, spec::GOODPUT).unwrap_or(0.0));
             }
         }
@@ -173,8 +184,13 @@ impl<'a> Trials<'a> {
         mixed ^ (mixed >> 31)
     }
 
+    /// Whether nothing of the path is left to chance.
+    pub fn certain(&self) -> bool {
+        self.question.loss.0 == 0.0
+    }
+
     /// Whether a setting carries `share` of what a reference carries, replication by replication; more runs are made until
-    /// it is sure, or too many.
+    /// it is sure, or hopeless, or too many.
     ///
     /// # Errors
     /// Those of [`Trials::ensure`].
@@ -184,23 +200,33 @@ impl<'a> Trials<'a> {
         share: f64,
         reference: Setting,
     ) -> Result<Answer, AdviseError> {
-        let mut replications = FIRST;
-        loop {
+        let early = self.certain().then_some(LOOK_WITHOUT_CHANCE);
+        for replications in early.into_iter().chain(LOOKS) {
             self.ensure(&[reference, setting], replications)?;
             let margin = margin(self.goodputs(setting), share, self.goodputs(reference));
-            match margin.map_or(Answer::Open, |margin| judge(&margin)) {
-                Answer::Holds
-                    if replications < LEAST
-                        && margin.is_some_and(|margin| margin.deviation > 0.0) => {}
-                Answer::Open => {}
-                sure => return Ok(sure),
+            let Some(margin) = margin else { break };
+            match judge(&margin) {
+                Answer::Holds if replications >= LEAST || margin.deviation == 0.0 => {
+                    return Ok(Answer::Holds);
+                }
+                Answer::Fails => return Ok(Answer::Fails),
+                Answer::Open if hopeless(&margin) => break,
+                Answer::Holds | Answer::Open => {}
             }
-            if replications >= MOST || self.exhausted() {
-                return Ok(Answer::Open);
+            if self.exhausted() {
+                break;
             }
-            replications *= 2;
         }
+        Ok(Answer::Open)
     }
+}
+
+/// Whether even the most runs would hardly bring a yes: if the true margin is no more than a standard error above what was
+/// seen, the whole interval would not lie above 0 then.
+fn hopeless(margin: &Summary) -> bool {
+    let error = margin.deviation / (margin.replications as f64).sqrt();
+    margin.replications >= LEAST as usize
+        && margin.mean + error < 2.0 * margin.deviation / f64::from(MOST).sqrt()
 }
 
 /// What a setting carries beyond a share of what the reference carries, over common replications.
@@ -232,6 +258,20 @@ mod tests {
         // 10 - 0.5 x 16 = 2 and 9 - 0.5 x 10 = 4; the third has no partner.
         let margin = margin(&[10.0, 9.0, 1.0], 0.5, &[16.0, 10.0]).expect("two are common");
         assert_eq!((margin.mean, margin.replications), (3.0, 2));
+    }
+
+    #[test]
+    fn a_comparison_ends_where_no_number_of_runs_would_bring_a_yes() {
+        // After 64 runs a yes needs a mean of 2 x 8 / 8 = 2; after 16 the mean is known to 8 / 4 = 2.
+        let with = |mean, replications| {
+            hopeless(&Summary {
+                replications,
+                mean,
+                deviation: 8.0,
+            })
+        };
+        assert_eq!([with(-0.1, 16), with(0.1, 16)], [true, false]);
+        assert!(!with(-20.0, 4), "four runs are too few to give up");
     }
 
     #[test]

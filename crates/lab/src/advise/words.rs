@@ -19,6 +19,7 @@ pub fn whole(advice: &Advice) -> String {
         tried(advice),
         candidates(advice),
         doubts(advice),
+        effort(advice),
     ] {
         if !part.is_empty() {
             if !text.is_empty() {
@@ -99,7 +100,7 @@ fn recommendation(advice: &Advice) -> String {
         format!(
             "{} (mean of {} runs with its 95 % interval)",
             goodput(&advised.goodput),
-            advice.replications
+            advice.replications[0]
         ),
     );
     line(
@@ -155,13 +156,13 @@ fn tried(advice: &Advice) -> String {
         .fold(0.0, f64::max);
     let (divisor, name) = unit(largest);
     let mut rows = vec![vec![String::from("receive buffer")]];
-    rows[0].extend(
-        advice
-            .question
-            .streams
-            .iter()
-            .map(|&streams| count(streams)),
-    );
+    let mut shown: Vec<u16> = advice
+        .tried
+        .iter()
+        .map(|tried| tried.setting.streams)
+        .collect();
+    shown.dedup();
+    rows[0].extend(shown.into_iter().map(count));
     let buffers = advice
         .tried
         .iter()
@@ -192,9 +193,10 @@ fn tried(advice: &Advice) -> String {
         rows.push(row);
     }
     format!(
-        "Goodput in {name} of {control}, {} runs each\n{}  b buffer, c congestion control, l link holds it back; * advised, + \
-         surely enough, ? perhaps enough\n",
-        advice.replications,
+        "Goodput in {name} of {control}; {} runs of what decides (the chosen buffer, larger buffers with the chosen streams), {} of \
+         the others\n{}  b buffer, c congestion control, l link holds it back; * advised, + surely enough, ? perhaps enough\n",
+        advice.replications[0],
+        advice.replications[1],
         columns(&rows)
     )
 }
@@ -255,6 +257,19 @@ fn doubts(advice: &Advice) -> String {
         );
     }
     text
+}
+
+/// What the answer cost.
+fn effort(advice: &Advice) -> String {
+    let timing = advice.question.timing();
+    let (runs, events) = advice.effort;
+    format!(
+        "Simulated: {} runs to find it and {runs} to confirm it, each measured from {} to {}, {:.1} million events.\n",
+        advice.search.runs,
+        timing.begin,
+        timing.end,
+        (advice.search.events + events) as f64 / 1e6
+    )
 }
 
 /// Rows as aligned columns, the first to the left, numbers as they come.

@@ -116,6 +116,11 @@ impl Meter {
         }
     }
 
+    /// Whether it meters the samples of this probe alone.
+    pub fn is_of(&self, wanted: Probe) -> bool {
+        matches!(self.kind, MeterKind::Probe { probe, .. } if probe == wanted)
+    }
+
     /// Takes a sample of any probe.
     pub fn sample(&mut self, sample: &Sample) {
         let of_path = |path: Option<u16>| path.is_none_or(|path| path == sample.index);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use anabranch_sctp::{
-    Association, AssociationId, CloseReason, Config, Endpoint, Event, Message as SctpMessage,
+    Association, AssociationId, CloseReason, Endpoint, Event, Message as SctpMessage,
 };
 use anabranch_sim::Agent;
 use anabranch_transport::{Nanos, Path, ProbeSet, Transmit, Transport, time};
@@ -23,6 +23,9 @@ pub struct SourceConfig {
     pub remote_port: u16,
     /// Messages may overtake one another.
     pub unordered: bool,
+    /// The workload never runs dry and nobody asks for its messages: what was handed over and not begun when the flow stops
+    /// was never offered.
+    pub endless: bool,
     /// Each message begins with the time it was offered, for the one-way delay, and its number.
     pub stamped: bool,
     /// So much is handed over ahead of what was sent, bytes: enough for a packet, where the workload has no pace of its
@@ -200,6 +203,9 @@ impl Agent for Source {
                 let probes = self.tally.borrow().sender_probes();
                 if let Some(association) = self.endpoint.association_mut(id) {
                     association.set_probes(probes);
+                    let primary = association.paths().primary();
+                    let cwnd = association.paths().get(primary).cc.cwnd();
+                    self.tally.borrow_mut().first_window(now, cwnd as f64);
                 }
             }
             Err(error) => self.tally.borrow_mut().failed = Some(error.to_string()),
@@ -209,6 +215,13 @@ impl Agent for Source {
 
     fn stop(&mut self, now: Nanos) {
         self.feed.stop();
+        if let (true, Some(association)) = (
+            self.config.endless,
+            self.association
+                .and_then(|id| self.endpoint.association_mut(id)),
+        ) {
+            association.withdraw_unsent();
+        }
         self.top_up(now);
     }
 
@@ -278,17 +291,17 @@ impl Reader {
 }
 
 impl Sink {
-    /// A sink at an endpoint of its own, which begins to listen.
+    /// A sink at an endpoint of its own, which begins to listen. `fragment` is the most user data of a chunk, bytes.
     ///
     /// The application reads `rate` bits per second; without one it is always ready.
     pub fn new(
         mut endpoint: Endpoint,
         stamped: bool,
+        fragment: u64,
         rate: Option<u64>,
         tally: SharedTally,
     ) -> Self {
         endpoint.listen(true);
-        let fragment = fragment(endpoint.config());
         let probes = tally.borrow().receiver_probes();
         Self {
             endpoint,
@@ -353,11 +366,6 @@ impl Sink {
             tally.sample(sample);
         }
     }
-}
-
-/// The most user data of a chunk over IPv4.
-fn fragment(config: &Config) -> u64 {
-    super::settings::sctp_chunk(config) - DATA_HEADER
 }
 
 impl Agent for Sink {

@@ -5,6 +5,7 @@ use anabranch_sctp::{Config as SctpConfig, Profile as SctpProfile};
 use anabranch_tcp::{Config as TcpConfig, Profile as TcpProfile};
 
 use crate::spec::Protocol;
+use crate::spec::addresses::IpVersion;
 use crate::spec::flow::Switches;
 use crate::spec::quantity::Amount;
 use crate::spec::validate::Checker;
@@ -12,8 +13,8 @@ use crate::spec::validate::Checker;
 mod homes;
 mod streams;
 
-/// The bytes that SCTP's common header and an IPv4 header take of a packet.
-const SCTP_OVERHEAD: u64 = 20 + 12;
+/// SCTP's common header.
+const COMMON_HEADER: u64 = 12;
 /// The header of a DATA chunk.
 pub const DATA_HEADER: u64 = 16;
 
@@ -31,25 +32,29 @@ pub fn check(checker: &mut Checker<'_>, transport: &Protocol, path: &str) {
         );
     };
     match transport {
-        Protocol::Tcp { .. } => drop(tcp_checked(transport, &mut complain)),
-        Protocol::Sctp { .. } => drop(sctp_checked(transport, &mut complain)),
+        Protocol::Tcp { .. } => drop(tcp_checked(transport, IpVersion::Ipv4, &mut complain)),
+        Protocol::Sctp { .. } => drop(sctp_checked(transport, IpVersion::Ipv4, &mut complain)),
         Protocol::Udp {} => {}
     }
 }
 
-/// The configuration of a checked TCP transport; the default one for any other.
-pub fn tcp(transport: &Protocol) -> TcpConfig {
-    tcp_checked(transport, &mut |_, _, _, _| {})
+/// The configuration of a checked TCP transport over an IP version; the default one for any other.
+pub fn tcp(transport: &Protocol, ip: IpVersion) -> TcpConfig {
+    tcp_checked(transport, ip, &mut |_, _, _, _| {})
 }
 
-/// The configuration of a checked SCTP transport; the default one for any other.
-pub fn sctp(transport: &Protocol) -> SctpConfig {
-    sctp_checked(transport, &mut |_, _, _, _| {})
+/// The configuration of a checked SCTP transport over an IP version; the default one for any other.
+pub fn sctp(transport: &Protocol, ip: IpVersion) -> SctpConfig {
+    sctp_checked(transport, ip, &mut |_, _, _, _| {})
 }
 
-/// The largest chunk of a configuration, header included, over IPv4: the unit of cwnd.
-pub fn sctp_chunk(config: &SctpConfig) -> u64 {
-    config.mtu as u64 - SCTP_OVERHEAD
+/// The largest chunk of a configuration, header included: the unit of cwnd.
+pub fn sctp_chunk(config: &SctpConfig, ip: IpVersion) -> u64 {
+    let ip = match ip {
+        IpVersion::Ipv4 => 20,
+        IpVersion::Ipv6 => 40,
+    };
+    config.mtu as u64 - ip - COMMON_HEADER
 }
 
 fn profile<P>(
@@ -93,7 +98,7 @@ fn switches(
     }
 }
 
-fn tcp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> TcpConfig {
+fn tcp_checked(transport: &Protocol, ip: IpVersion, complain: &mut Complain<'_>) -> TcpConfig {
     let Protocol::Tcp {
         profile: name,
         switches: named,
@@ -116,6 +121,10 @@ fn tcp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> TcpConfig {
         None => TcpProfile::default(),
     };
     let mut config = TcpConfig::new(chosen);
+    if ip == IpVersion::Ipv6 {
+        // As large a packet, with 20 bytes of header more.
+        config.mss -= 20;
+    }
     let names: Vec<&str> = TcpProfile::SWITCHES
         .iter()
         .map(|switch| switch.name)
@@ -170,7 +179,7 @@ fn tcp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> TcpConfig {
     config
 }
 
-fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig {
+fn sctp_checked(transport: &Protocol, ip: IpVersion, complain: &mut Complain<'_>) -> SctpConfig {
     let Protocol::Sctp {
         profile: name,
         switches: named,
@@ -284,7 +293,7 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
             ),
         }
     }
-    let chunk = sctp_chunk(&config);
+    let chunk = sctp_chunk(&config, ip);
     if let Some(window) = initial_window {
         let units = (window.bytes(chunk) / chunk).to_string();
         if let Err(error) = config.profile.set("initial_cwnd", &units) {

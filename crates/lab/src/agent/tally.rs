@@ -138,6 +138,23 @@ impl Tally {
         self.record(sample);
     }
 
+    /// The congestion window that a sender begins with, bytes, before its peer has answered: the first value of the series and
+    /// of means over it. What else is made of cwnd begins when there are windows to compare.
+    pub fn first_window(&mut self, at: Nanos, cwnd: f64) {
+        let sample = Sample {
+            at,
+            probe: Probe::Cwnd,
+            index: 0,
+            value: cwnd,
+        };
+        let means = self
+            .meters
+            .iter_mut()
+            .filter(|meter| meter.is_of(Probe::Cwnd));
+        means.for_each(|meter| meter.sample(&sample));
+        self.record(sample);
+    }
+
     fn record(&mut self, sample: Sample) {
         for recorded in &self.recorded {
             if recorded.probe == sample.probe

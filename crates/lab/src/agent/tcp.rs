@@ -119,6 +119,10 @@ impl Agent for Source {
         } = self.config;
         let mut connection = Connection::connect(self.tcp.clone(), path, ports, isn);
         *connection.trace_mut() = Trace::new(self.tally.borrow().sender_probes());
+        // Until the SYN is answered it is all that may be out: one segment.
+        self.tally
+            .borrow_mut()
+            .first_window(now, f64::from(self.tcp.mss));
         if self.config.endless {
             // A connection that has just begun takes everything.
             let _ = connection.write_zeros(u64::MAX);

@@ -27,6 +27,7 @@ fn outcome(tcp: &[u64], sctp: &[u64]) -> Outcome {
     Outcome {
         flows: vec![flow("tcp", tcp), flow("sctp", sctp)],
         links: vec![link],
+        marks: Vec::new(),
         duration: 10 * SECOND,
     }
 }
@@ -52,9 +53,50 @@ fn utilization_is_the_sum_of_throughputs_over_the_rate() {
     let metric = Metric::LinkUtilization {
         link: "wire".into(),
         counting: Counting::UniquePayload,
+        window: None,
     };
     // 5000 bytes in 10 s are 4000 bit/s of 8000.
     assert_eq!(value(metric, &outcome(&[1000], &[4000])), 50.0);
+}
+
+#[test]
+fn utilization_over_a_window_is_between_its_marks() {
+    let mark = |second: u64, wire, payload| mark::Mark {
+        at: second * SECOND,
+        wire: vec![vec![wire]],
+        payload,
+        segments: payload,
+    };
+    let mut outcome = outcome(&[1000], &[4000]);
+    outcome.marks = vec![mark(2, 600, 500), mark(4, 2200, 1500)];
+    let metric = |counting, window: [u64; 2]| Metric::LinkUtilization {
+        link: "wire".into(),
+        counting,
+        window: Some(Window(window.map(|second| Span(second * SECOND)))),
+    };
+    // The link carries 1000 bytes a second: 1600 of 2000 on the wire, 1000 of them payload.
+    assert_eq!(value(metric(Counting::Wire, [2, 4]), &outcome), 80.0);
+    assert_eq!(
+        value(metric(Counting::UniquePayload, [2, 4]), &outcome),
+        50.0
+    );
+    let unseen = metric(Counting::Wire, [2, 5]);
+    assert_eq!(measure(&[unseen], &outcome), [], "nobody looked at 5 s");
+}
+
+#[test]
+fn marks_are_wanted_at_both_ends_of_each_window_within_the_run() {
+    let metric = |window: [u64; 2]| Metric::LinkUtilization {
+        link: "wire".into(),
+        counting: Counting::Wire,
+        window: Some(Window(window.map(|second| Span(second * SECOND)))),
+    };
+    let wanted = [metric([2, 4]), metric([0, 4]), metric([3, 12])];
+    let seconds: Vec<u64> = mark::moments(&wanted, 10 * SECOND)
+        .into_iter()
+        .map(|at| at / SECOND)
+        .collect();
+    assert_eq!(seconds, [0, 2, 3, 4, 10]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::addresses::IpVersion;
 use super::homes::FlowPath;
 use super::quantity::{Amount, Count, Rate, Size, Span};
 
@@ -25,6 +26,9 @@ pub struct Flow {
     /// primary path first. SCTP uses all of them, TCP and UDP one. The first interface of each host if left out.
     #[serde(default)]
     pub paths: Vec<FlowPath>,
+    /// The IP version that it speaks.
+    #[serde(default)]
+    pub ip: IpVersion,
     /// When it opens.
     #[serde(default)]
     pub start: Start,

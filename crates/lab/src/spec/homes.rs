@@ -4,7 +4,8 @@ use anabranch_transport::Probe;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::validate::{Checker, NodeName, check_measure_name, member};
+use super::validate::{Checker, NodeName, member};
+use super::validate_measure::check_measure_name;
 use super::{Flow, Metric, Protocol, Spec, Workload};
 
 /// A path of a flow: the interface of its source and the interface of its sink, each by the link it is at. A member

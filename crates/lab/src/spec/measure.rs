@@ -112,6 +112,9 @@ pub enum Metric {
         /// What counts.
         #[serde(default)]
         counting: Counting,
+        /// The run if left out.
+        #[serde(default)]
+        window: Option<Window>,
     },
     /// Jain's index over the throughputs of all members of the flows. Series: `all`.
     JainFairness {
@@ -407,6 +410,7 @@ impl Metric {
             | Metric::TimeToResume { window, .. }
             | Metric::LongestSilence { window, .. }
             | Metric::EstimateError { window, .. }
+            | Metric::LinkUtilization { window, .. }
             | Metric::SegmentsSent { window, .. } => *window,
             _ => None,
         }

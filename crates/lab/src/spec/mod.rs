@@ -3,6 +3,8 @@
 //! Reading goes in steps, each of which names file, line and key in its errors: text -> [`tree`] (values with their
 //! places) -> parameters put in for `"$name"` ([`resolve`]) -> the types below ([`decode`]) -> [`validate`].
 
+pub mod addresses;
+pub mod checker;
 pub mod decode;
 pub mod derived;
 pub mod flow;
@@ -17,6 +19,8 @@ pub mod schema;
 pub mod transport;
 pub mod tree;
 pub mod validate;
+mod validate_link;
+mod validate_measure;
 mod validate_output;
 pub mod wanted;
 pub mod wifi;

@@ -3,6 +3,7 @@
 
 use anabranch_sctp::Config;
 
+use super::addresses::IpVersion;
 use super::decode::decode;
 use super::flow::Protocol;
 use super::problem::{Problem, SpecError};
@@ -57,7 +58,7 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     if !problems.is_empty() {
         return Err(failed(problems));
     }
-    let config = settings::sctp(&protocol);
+    let config = settings::sctp(&protocol, IpVersion::default());
     Ok(Sctp {
         protocol,
         config,

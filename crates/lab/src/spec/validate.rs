@@ -1,15 +1,15 @@
 //! What the types cannot say: names that must exist or differ, counts that must fit, order.
 
-use std::collections::BTreeMap;
-
-use anabranch_sim::DropReason;
 use anabranch_transport::Probe;
 
-use super::measure::Take;
 use super::problem::Problem;
-use super::quantity::{Amount, Size, Span};
-use super::tree::{Node, NodeValue, Place};
-use super::{Experiment, Flow, Link, Loss, Metric, Protocol, Spec, Workload};
+use super::quantity::{Size, Span};
+use super::tree::Node;
+use super::{Experiment, Flow, Protocol, Spec, Workload};
+
+pub use super::checker::Checker;
+use super::validate_link::check_link;
+use super::validate_measure::check_measures;
 
 /// Probes of a link, beside those of a flow ([`Probe`]).
 pub const LINK_PROBES: &[&str] = &["throughput", "queue", "drop"];
@@ -20,103 +20,6 @@ const UDP_LARGEST: u64 = 65_535 - 20 - 8;
 
 /// The most flows a world has, all members counted: each has two ports of its own.
 pub const MOST_FLOWS: u64 = 10_000;
-
-/// Collects problems and finds their places in the resolved tree.
-pub struct Checker<'a> {
-    root: &'a Node,
-    problems: Vec<Problem>,
-}
-
-impl<'a> Checker<'a> {
-    /// A checker for a spec decoded from `root`.
-    pub fn new(root: &'a Node) -> Self {
-        Self {
-            root,
-            problems: Vec::new(),
-        }
-    }
-
-    /// What was found.
-    pub fn into_problems(self) -> Vec<Problem> {
-        self.problems
-    }
-
-    /// Notes a problem at a path of keys and indices: `link.2.between.1`. A path that the file does not have (a
-    /// default) is placed at the nearest part that it has.
-    pub fn problem(&mut self, path: &str, message: impl Into<String>) {
-        let (place, key) = self.locate(path);
-        self.problems.push(Problem::new(place, key, message));
-    }
-
-    /// The same, with what is allowed instead of `found`.
-    pub fn not_among<'n>(
-        &mut self,
-        path: &str,
-        message: &str,
-        found: &str,
-        allowed: impl IntoIterator<Item = &'n str>,
-    ) {
-        let (place, key) = self.locate(path);
-        self.problems
-            .push(Problem::new(place, key, message).allowed(found, allowed));
-    }
-
-    /// Whether nothing was found.
-    pub fn is_content(&self) -> bool {
-        self.problems.is_empty()
-    }
-
-    fn locate(&self, path: &str) -> (Place, String) {
-        let mut node = self.root;
-        let mut key = String::new();
-        for segment in path.split('.').filter(|segment| !segment.is_empty()) {
-            let next = match &node.value {
-                NodeValue::Table(_) => node
-                    .get(segment)
-                    .map(|next| (next, Node::key_path(&key, segment))),
-                NodeValue::Array(items) => segment.parse().ok().and_then(|index: usize| {
-                    items
-                        .get(index)
-                        .map(|item| (item, Node::item_path(&key, index, item)))
-                }),
-                _ => None,
-            };
-            match next {
-                Some((next, path)) => (node, key) = (next, path),
-                None => break,
-            }
-        }
-        (node.place.clone(), key)
-    }
-
-    fn distinct<'n>(&mut self, section: &str, field: &str, names: impl Iterator<Item = &'n str>) {
-        let mut seen = BTreeMap::new();
-        for (index, name) in names.enumerate() {
-            let path = format!("{section}.{index}.{field}");
-            if let Some(first) = seen.insert(name, index) {
-                self.problem(
-                    &path,
-                    format!(
-                        "found {name:?} twice in `{section}` (entries {} and {})",
-                        first + 1,
-                        index + 1
-                    ),
-                );
-            }
-            self.name(&path, name);
-        }
-    }
-
-    fn name(&mut self, path: &str, name: &str) {
-        let good = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
-        if name.is_empty() || !name.chars().all(good) || name.starts_with('-') {
-            self.problem(
-                path,
-                format!("found {name:?}; a name is made of letters, digits, `-` and `_`"),
-            );
-        }
-    }
-}
 
 /// Checks a decoded spec against the tree that it was decoded from.
 pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
@@ -183,6 +86,9 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
     for (index, link) in spec.links.iter().enumerate() {
         check_link(c, spec, link, &format!("link.{index}"));
     }
+    for (index, node) in spec.nodes.iter().enumerate() {
+        super::addresses::check(c, spec, node, &format!("node.{index}"));
+    }
     super::wifi::check(c, spec);
     let mut members = 0;
     for (index, flow) in spec.flows.iter().enumerate() {
@@ -202,9 +108,9 @@ pub fn validate(spec: &Spec, root: &Node) -> Vec<Problem> {
     }
     super::validate_output::check(c, spec);
     if checker.is_content()
-        && let Some((flow, error)) = crate::world::homes::check(spec)
+        && let Some((path, error)) = crate::world::homes::check(spec)
     {
-        checker.problem(&format!("flow.{flow}.paths"), error.to_string());
+        checker.problem(&path, error.to_string());
     }
     checker.into_problems()
 }
@@ -277,102 +183,6 @@ pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> O
         );
     }
     count
-}
-
-fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &str) {
-    let first = check_node(c, spec, &link.between[0], &format!("{path}.between.0"));
-    let second = check_node(c, spec, &link.between[1], &format!("{path}.between.1"));
-    if let (Some(first), Some(second)) = (first, second) {
-        if link.between[0] == link.between[1] {
-            if first == 1 {
-                c.problem(
-                    &format!("{path}.between"),
-                    format!(
-                        "joins {:?} with itself; a group's chain has at least two members",
-                        link.between[0]
-                    ),
-                );
-            }
-        } else if first != second && first != 1 && second != 1 {
-            let [a, b] = &link.between;
-            let message = format!(
-                "joins {first} members of {a:?} with {second} of {b:?}; the counts must be equal, or one of them 1"
-            );
-            c.problem(&format!("{path}.between"), message);
-        }
-    }
-    for (index, [from, to]) in link.down.iter().enumerate() {
-        let path = format!("{path}.down.{index}");
-        if from >= to {
-            c.problem(
-                &path,
-                format!("found [\"{from}\", \"{to}\"]; it must begin before it ends"),
-            );
-        } else if index > 0 && *from < link.down[index - 1][1] {
-            c.problem(
-                &path,
-                format!("it begins at \"{from}\", before the one before it is over"),
-            );
-        }
-    }
-    for (side, queue) in [
-        ("forward", &link.queue.forward),
-        ("backward", &link.queue.backward),
-    ] {
-        if let Some(Amount::Packets(0) | Amount::Segments(0) | Amount::Bytes(0)) = queue {
-            let path = c.side(&format!("{path}.queue"), side);
-            c.problem(
-                &path,
-                "found a queue of 0; it holds the packet on the wire too, so at least 1 packet",
-            );
-        }
-    }
-    for (side, loss) in [
-        ("forward", &link.loss.forward),
-        ("backward", &link.loss.backward),
-    ] {
-        let Some(loss) = loss else { continue };
-        let path = c.side(&format!("{path}.loss"), side);
-        check_loss(c, spec, loss, &path);
-    }
-}
-
-impl Checker<'_> {
-    /// The path of one direction's value, or of the one value that stands for both.
-    fn side(&self, path: &str, side: &str) -> String {
-        let own = format!("{path}.{side}");
-        let there = self.locate(&own).1.split('.').next_back() == Some(side);
-        if there { own } else { path.to_owned() }
-    }
-}
-
-fn check_loss(c: &mut Checker<'_>, spec: &Spec, loss: &Loss, path: &str) {
-    match loss {
-        Loss::List { segments, .. } => {
-            for (index, segment) in segments.iter().enumerate() {
-                let path = format!("{path}.segments.{index}");
-                check_flow_name(c, spec, &segment.flow, &format!("{path}.flow"));
-                if segment.number == 0 {
-                    c.problem(
-                        &format!("{path}.number"),
-                        "found 0; segments are counted from 1",
-                    );
-                }
-                if segment.transmission == Some(0) {
-                    c.problem(
-                        &format!("{path}.transmission"),
-                        "found 0; transmissions are counted from 1",
-                    );
-                }
-            }
-        }
-        Loss::Schedule { steps, .. } => {
-            if steps.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
-                c.problem(&format!("{path}.steps"), "the times of the steps must rise");
-            }
-        }
-        Loss::Bernoulli { .. } | Loss::GilbertElliott { .. } | Loss::None {} => {}
-    }
 }
 
 fn check_flow(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
@@ -461,7 +271,7 @@ fn check_largest_message(c: &mut Checker<'_>, flow: &Flow, path: &str) {
     let path = format!("{path}.workload");
     match &flow.transport {
         Protocol::Sctp { .. } => {
-            let buffer = crate::agent::settings::sctp(&flow.transport).receive_buffer;
+            let buffer = crate::agent::settings::sctp(&flow.transport, flow.ip).receive_buffer;
             if largest.0 > buffer.into() {
                 let message = format!(
                     "found a message of {largest}; the receive buffer of {} could never hold it (set transport.receive_buffer)",
@@ -520,7 +330,7 @@ pub fn member(name: &str) -> (&str, Option<u32>) {
     }
 }
 
-fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
+pub(super) fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
     let (group, index) = member(name);
     match spec.flows.iter().find(|flow| flow.name == group) {
         None => {
@@ -545,7 +355,7 @@ fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
     }
 }
 
-fn check_link_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
+pub(super) fn check_link_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
     let (group, _) = member(name);
     if !spec.carriers().any(|link| link.name() == group) {
         let known = spec.carriers().map(|link| link.name());
@@ -555,69 +365,6 @@ fn check_link_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
             name,
             known,
         );
-    }
-}
-
-/// Checks the name that a spec gives a measure.
-pub(super) fn check_measure_name(c: &mut Checker<'_>, name: &str, path: &str) {
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        let message =
-            format!("found {name:?}; a measure's name is made of letters, digits and `_`");
-        c.problem(path, message);
-    }
-}
-
-fn check_measures(c: &mut Checker<'_>, spec: &Spec, measures: &[Metric], path: &str) {
-    for (index, metric) in measures.iter().enumerate() {
-        let path = format!("{path}.{index}");
-        for (key, flow) in metric.flows() {
-            check_flow_name(c, spec, flow, &format!("{path}.{key}"));
-        }
-        if let Some(link) = metric.link() {
-            check_link_name(c, spec, link, &format!("{path}.link"));
-        }
-        if let Metric::Probe {
-            name,
-            probe,
-            take,
-            threshold,
-            ..
-        } = metric
-        {
-            if Probe::from_name(probe).is_none() {
-                let known = Probe::ALL.iter().map(|probe| probe.name());
-                let message = format!("found {probe:?}, but no probe has this name");
-                c.not_among(&format!("{path}.probe"), &message, probe, known);
-            }
-            if (*take == Take::Below) != threshold.is_some() {
-                c.problem(
-                    &path,
-                    "`take = \"below\"` names a `threshold`, and nothing else does",
-                );
-            }
-            check_measure_name(c, name, &format!("{path}.name"));
-        }
-        super::homes::check_measure(c, spec, metric, &path);
-        if let Metric::Drops {
-            reason: Some(reason),
-            ..
-        } = metric
-            && DropReason::from_name(reason).is_none()
-        {
-            let known = DropReason::ALL.iter().map(|reason| reason.name());
-            let message = format!("found {reason:?}, but packets are not dropped for this reason");
-            c.not_among(&format!("{path}.reason"), &message, reason, known);
-        }
-        let names = metric.names();
-        if measures[..index].iter().any(|other| other.names() == names) {
-            c.problem(
-                &path,
-                format!(
-                    "a second measure {:?} of {:?}; results could not tell them apart",
-                    names.1, names.0
-                ),
-            );
-        }
     }
 }
 

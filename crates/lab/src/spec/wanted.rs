@@ -46,6 +46,25 @@ pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
     Some(named.map(|id| run_for(spec, id)).collect())
 }
 
+/// Leaves the tables and figures that are asked for by their ids, or that are made of nothing but experiments asked for by
+/// theirs; all of them where nothing is asked for.
+pub fn list_only(spec: &mut Spec, only: &[String]) {
+    if only.is_empty() {
+        return;
+    }
+    let asked = |id: &str| only.iter().any(|asked| asked == id);
+    let ran = |id: &str| {
+        let needed = experiments_of(spec, id).unwrap_or_default();
+        !needed.is_empty() && needed.iter().all(|experiment| asked(experiment))
+    };
+    let listed: Vec<String> = ids(spec)
+        .filter(|id| asked(id) || ran(id))
+        .map(str::to_owned)
+        .collect();
+    spec.tables.retain(|table| listed.contains(&table.id));
+    spec.figures.retain(|figure| listed.contains(&figure.id));
+}
+
 /// The experiment that is run for one: the source of a derived one, or itself.
 fn run_for(spec: &Spec, id: String) -> String {
     // A derived experiment stands behind the one it is made of, so that this ends.

@@ -1,8 +1,11 @@
 //! The world of a spec: nodes, links, queues and losses.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::addresses::Addresses;
 use super::quantity::{Amount, Count, Probability, Rate, Span};
 
 /// What holds for the whole world.
@@ -26,6 +29,10 @@ pub struct Node {
     /// How many; with more than one they are members of a group. At least 1.
     #[serde(default)]
     pub count: Count,
+    /// Addresses of its interfaces, by the links that they are at: `{ dsl = "192.0.2.1", lte = "198.51.100.7, 2001:db8::7" }`.
+    /// Those left out are given: a network of its own to each path of a flow that has several, else one to each link.
+    #[serde(default)]
+    pub addresses: BTreeMap<String, Addresses>,
 }
 
 /// A full-duplex link between two nodes, or one for each member of a group: groups of equal count are joined i-th to
@@ -51,14 +58,39 @@ pub struct Link {
     /// What is lost.
     #[serde(default)]
     pub loss: Directed<Loss>,
-    /// When the link is down, in both directions: `[["10 s", "12 s"]]`, the begin included, the end not. What is offered
-    /// meanwhile is dropped; so is what waits in the queue or is being sent when it begins. What is already in the air
-    /// arrives. All of it is counted under the reason `link-down`.
+    /// When the link is down: `[["10 s", "12 s"]]`, the begin included, the end not; or `{ forward = [...] }` where one
+    /// direction is down alone. What is offered meanwhile is dropped; so is what waits in the queue or is being sent when it
+    /// begins. What is already in the air arrives. All of it is counted under the reason `link-down`.
     #[serde(default)]
-    pub down: Vec<[Span; 2]>,
+    pub down: Directed<Vec<[Span; 2]>>,
+    /// The same the other way round, instead of `down`: when the link is up. It is down at all other times.
+    #[serde(default)]
+    pub up: Directed<Vec<[Span; 2]>>,
     /// What else goes wrong, for tests.
     #[serde(default)]
     pub impairment: Directed<Impairment>,
+}
+
+impl Link {
+    /// When a direction is down, in order, each from its first moment to the first at which it is up again; the last may
+    /// never end ([`u64::MAX`]).
+    pub fn outages(&self, forward: bool) -> Vec<[u64; 2]> {
+        let nanos = |spans: &Vec<[Span; 2]>| -> Vec<[u64; 2]> {
+            spans.iter().map(|span| span.map(|end| end.0)).collect()
+        };
+        let Some(up) = self.up.side(forward) else {
+            return self.down.side(forward).map_or(Vec::new(), nanos);
+        };
+        let mut since = 0;
+        let mut down = Vec::new();
+        for [from, until] in nanos(up) {
+            down.push([since, from]);
+            since = until;
+        }
+        down.push([since, u64::MAX]);
+        down.retain(|[from, until]| from < until);
+        down
+    }
 }
 
 /// The kind of a link.
@@ -80,6 +112,17 @@ pub struct Directed<T> {
     /// From the second to the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backward: Option<T>,
+}
+
+impl<T> Directed<T> {
+    /// The value of one direction.
+    pub fn side(&self, forward: bool) -> Option<&T> {
+        if forward {
+            self.forward.as_ref()
+        } else {
+            self.backward.as_ref()
+        }
+    }
 }
 
 impl<T> Default for Directed<T> {

@@ -101,7 +101,7 @@ impl Members<'_> {
             Protocol::Sctp { .. } => SCTP,
             Protocol::Udp {} => return None,
         };
-        let segment = u32::from(settings::tcp(&self.flow.transport).mss);
+        let segment = u32::from(settings::tcp(&self.flow.transport, self.flow.ip).mss);
         Some(Watched {
             protocol,
             ports: self.ports(),
@@ -173,16 +173,22 @@ pub fn attach(
 /// Bytes of a full segment as the flow's window counts them.
 pub fn segment(flow: &Flow) -> u64 {
     match &flow.transport {
-        Protocol::Tcp { .. } => settings::tcp(&flow.transport).mss.into(),
-        Protocol::Sctp { .. } => settings::sctp_chunk(&settings::sctp(&flow.transport)),
+        Protocol::Tcp { .. } => settings::tcp(&flow.transport, flow.ip).mss.into(),
+        Protocol::Sctp { .. } => {
+            settings::sctp_chunk(&settings::sctp(&flow.transport, flow.ip), flow.ip)
+        }
         Protocol::Udp {} => 1,
     }
 }
 
 fn receive_buffer(flow: &Flow) -> u64 {
     match &flow.transport {
-        Protocol::Tcp { .. } => settings::tcp(&flow.transport).receive_buffer.into(),
-        Protocol::Sctp { .. } => settings::sctp(&flow.transport).receive_buffer.into(),
+        Protocol::Tcp { .. } => settings::tcp(&flow.transport, flow.ip)
+            .receive_buffer
+            .into(),
+        Protocol::Sctp { .. } => settings::sctp(&flow.transport, flow.ip)
+            .receive_buffer
+            .into(),
         Protocol::Udp {} => 0,
     }
 }
@@ -288,7 +294,7 @@ fn attach_tcp(
     place: &Place,
     tally: &SharedTally,
 ) -> Result<(), BuildError> {
-    let mut config = settings::tcp(&member.flow.transport);
+    let mut config = settings::tcp(&member.flow.transport, member.flow.ip);
     config.checksum = context.checksum;
     let mut rng = context.seed.stream(&format!("tcp {}", member.name()));
     let [source, sink] = place.ports;
@@ -340,7 +346,7 @@ fn attach_sctp(
     else {
         return Ok(());
     };
-    let mut config = settings::sctp(&member.flow.transport);
+    let mut config = settings::sctp(&member.flow.transport, member.flow.ip);
     config.checksum = context.checksum;
     let mut rng = context.seed.stream(&format!("sctp {}", member.name()));
     let mut secret = || {
@@ -358,11 +364,13 @@ fn attach_sctp(
     }
     let stamped = wants_delay(context, member.flow) || tally.borrow().once.is_some();
     let unpaced = matches!(member.flow.workload, Workload::Bulk { .. });
-    let message = settings::sctp_chunk(&config) - settings::DATA_HEADER;
+    let endless = matches!(member.flow.workload, Workload::Bulk { total: None, .. }) && !stamped;
+    let message = settings::sctp_chunk(&config, member.flow.ip) - settings::DATA_HEADER;
     let source_config = sctp::SourceConfig {
         remote,
         remote_port: place.ports[1],
         unordered,
+        endless,
         stamped,
         ahead: if unpaced {
             config.mtu * 2
@@ -373,6 +381,7 @@ fn attach_sctp(
     let receiver = sctp::Sink::new(
         Endpoint::new(far, place.ports[1], secret()),
         stamped,
+        message,
         reading_rate.map(|rate| rate.0),
         Rc::clone(tally),
     );

@@ -4,13 +4,13 @@
 //! has it. So interfaces that a flow pairs get addresses of one network: a path is then what the spec says it is, at both
 //! ends, with no more than the stack's own rule. Interfaces of no such flow keep the addresses of their links.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_sim::{BuildError, Family, LinkId, NodeId, Topology};
 
 use super::flows::{Members, members};
 use super::topology::{self, Built, end};
-use crate::spec::{Flow, Protocol, Spec};
+use crate::spec::{Flow, Protocol, Spec, validate};
 
 /// An interface: a node at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,21 +49,28 @@ pub enum AddressError {
     },
 }
 
-/// What is wrong with the paths of a checked spec, and at which flow; nothing is built to last.
-pub fn check(spec: &Spec) -> Option<(usize, AddressError)> {
+/// What is wrong with the addresses of a checked spec, and at which key; nothing is built to last.
+pub fn check(spec: &Spec) -> Option<(String, Refused)> {
     let multihomed = |flow: &Flow| flow.paths.len() > 1 || is_multihomed(flow);
-    if !spec.flows.iter().any(multihomed) {
+    let flow = spec.flows.iter().rposition(multihomed);
+    let node = spec
+        .nodes
+        .iter()
+        .position(|node| !node.addresses.is_empty());
+    if flow.is_none() && node.is_none() {
         return None;
     }
     // A topology that cannot be built is told by who builds it to run it.
     let mut built = topology::build(spec).ok()?;
-    let error = match assign(&mut built, spec) {
-        Ok(()) => return None,
-        Err(Refused::Build(_)) => return None,
-        Err(Refused::Address(error)) => error,
-    };
-    let flow = spec.flows.iter().rposition(multihomed)?;
-    Some((flow, error))
+    let error = assign(&mut built, spec).err()?;
+    let taken = matches!(error, Refused::Build(BuildError::AddressTaken(_)));
+    match (&error, node, flow) {
+        (Refused::Build(_), Some(node), _) if taken => {
+            Some((format!("node.{node}.addresses"), error))
+        }
+        (Refused::Address(_), _, Some(flow)) => Some((format!("flow.{flow}.paths"), error)),
+        _ => None,
+    }
 }
 
 /// Why addresses were not given.
@@ -94,8 +101,8 @@ pub fn paths(
     spec: &Spec,
     member: &Members<'_>,
 ) -> Result<Vec<[IpAddr; 2]>, BuildError> {
-    let address =
-        |interface: Interface| topology.address(interface.node, interface.link, Family::V4);
+    let family = member.flow.ip.family();
+    let address = |interface: Interface| topology.address(interface.node, interface.link, family);
     pairs(topology, links, spec, member)?
         .into_iter()
         .map(|[from, to]| Ok([address(from)?, address(to)?]))
@@ -171,11 +178,21 @@ fn named(
         })
 }
 
-/// Gives the interfaces of flows with several paths addresses of common networks.
+/// Gives interfaces the addresses that the spec gives them, and the other interfaces of flows with several paths addresses
+/// of common networks.
 ///
 /// # Errors
 /// [`AddressError`].
 pub fn assign(built: &mut Built, spec: &Spec) -> Result<(), Refused> {
+    let given = given(built, spec)?;
+    for &(interface, address) in &given {
+        let Interface { node, link } = interface;
+        built.topology.set_address(node, link, address)?;
+    }
+    let is_given = |interface: Interface, address: IpAddr| {
+        let mut same = given.iter().filter(|(other, _)| *other == interface);
+        same.any(|(_, other)| other.is_ipv4() == address.is_ipv4())
+    };
     let mut networks: Vec<Vec<Interface>> = Vec::new();
     for member in members(spec) {
         let pairs = pairs(&built.topology, &built.links, spec, &member)?;
@@ -188,13 +205,39 @@ pub fn assign(built: &mut Built, spec: &Spec) -> Result<(), Refused> {
     for (number, network) in networks.iter().enumerate() {
         check_hosts(&built.topology, network)?;
         for (host, interface) in network.iter().enumerate() {
-            let address = range.address(number, host);
-            built
-                .topology
-                .set_address(interface.node, interface.link, address)?;
+            for address in range.addresses(number, host) {
+                if !is_given(*interface, address) {
+                    built
+                        .topology
+                        .set_address(interface.node, interface.link, address)?;
+                }
+            }
         }
     }
     Ok(())
+}
+
+/// The addresses that the spec gives to interfaces.
+fn given(built: &Built, spec: &Spec) -> Result<Vec<(Interface, IpAddr)>, BuildError> {
+    let mut given = Vec::new();
+    for node in &spec.nodes {
+        for (name, addresses) in &node.addresses {
+            let (group, member) = validate::member(name);
+            let host = end(&built.topology, spec, &node.name, 0)?;
+            let interface = match member {
+                None => named(&built.topology, &built.links, spec, name, host)?,
+                Some(member) => {
+                    let position = spec.links.iter().position(|link| link.name == group);
+                    let members = position.and_then(|position| built.links.get(position));
+                    let link = members.and_then(|members| members.get(member as usize));
+                    let &link = link.ok_or(BuildError::UnknownLink(member as usize))?;
+                    Interface { node: host, link }
+                }
+            };
+            given.extend(addresses.iter().map(|address| (interface, address)));
+        }
+    }
+    Ok(given)
 }
 
 /// Puts both interfaces of a pair into one network.
@@ -248,10 +291,16 @@ impl Range {
         }
     }
 
-    fn address(&self, network: usize, host: usize) -> IpAddr {
+    /// The addresses of a host of a network; fd00:ac10::/32 is to IPv6 what 172.16.0.0/12 is to IPv4.
+    fn addresses(&self, network: usize, host: usize) -> [IpAddr; 2] {
         let first = u32::from(Ipv4Addr::new(172, 16, 0, 0));
         let offset = (network << self.host_bits) + host + 1;
-        IpAddr::V4(Ipv4Addr::from(first + offset as u32))
+        let [high, low] = [network >> 16, network].map(|part| part as u16);
+        let [upper, lower] = [(host + 1) >> 16, host + 1].map(|part| part as u16);
+        [
+            Ipv4Addr::from(first + offset as u32).into(),
+            Ipv6Addr::new(0xfd00, 0xac10, high, low, 0, 0, upper, lower).into(),
+        ]
     }
 }
 

@@ -75,7 +75,9 @@ pub fn record(
             None => outcomes.push(FlowOutcome {
                 name: name.clone(),
                 segment: flows::segment(member.flow),
-                receive_buffer: settings::sctp(&member.flow.transport).receive_buffer.into(),
+                receive_buffer: settings::sctp(&member.flow.transport, member.flow.ip)
+                    .receive_buffer
+                    .into(),
                 members: vec![tally],
             }),
         }
@@ -97,6 +99,7 @@ pub fn record(
     let outcome = Outcome {
         links: links.collect(),
         flows: outcomes,
+        marks: Vec::new(),
         duration,
     };
     Ok(RunRecord {

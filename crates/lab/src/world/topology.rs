@@ -130,31 +130,20 @@ fn add_link(topology: &mut Topology, spec: &Spec, link: &Link) -> Result<Vec<Lin
 }
 
 fn direction(spec: &Spec, link: &Link, forward: bool) -> Result<DirectionConfig, BuildError> {
-    fn side<T>(directed: &crate::spec::world::Directed<T>, forward: bool) -> Option<&T> {
-        if forward {
-            directed.forward.as_ref()
-        } else {
-            directed.backward.as_ref()
-        }
-    }
     let mut config = DirectionConfig::new(link.rate.0, link.delay.0);
-    if let Some(amount) = side(&link.queue, forward) {
+    if let Some(amount) = link.queue.side(forward) {
         config = config.with_queue(DropTail::new(limit(*amount))?);
     }
-    if let Some(loss) = side(&link.loss, forward)
+    if let Some(loss) = link.loss.side(forward)
         && let Some(loss) = placed_loss(spec, loss)?
     {
         config = config.with_loss(loss);
     }
-    if let Some(impairment) = side(&link.impairment, forward) {
+    if let Some(impairment) = link.impairment.side(forward) {
         config = config.with_impairments(impairments(impairment)?);
     }
-    Ok(
-        config.with_outages(link.down.iter().map(|[from, until]| Outage {
-            from: from.0,
-            until: until.0,
-        })),
-    )
+    let outages = link.outages(forward).into_iter();
+    Ok(config.with_outages(outages.map(|[from, until]| Outage { from, until })))
 }
 
 fn limit(amount: Amount) -> Limit {

@@ -50,6 +50,11 @@ impl Scheduler {
         }
     }
 
+    /// Nobody has a message any more.
+    pub fn clear(&mut self) {
+        self.turns.clear();
+    }
+
     /// Takes streams from `streams` on out of the turns, and returns them, each once or more.
     pub fn forget_from(&mut self, streams: u16) -> Vec<u16> {
         let mut forgotten = Vec::new();

@@ -114,6 +114,17 @@ impl SendQueue {
         forgotten
     }
 
+    /// Takes back the messages that were not begun; returns how many.
+    pub fn withdraw(&mut self) -> usize {
+        let mut withdrawn = self.forget_streams_from(0);
+        for message in self.spread.drain(..) {
+            self.bytes -= message.payload.len();
+            withdrawn += 1;
+        }
+        self.scheduler.clear();
+        withdrawn
+    }
+
     /// User data of the next chunk if it may hold `most` bytes; 0 if nothing is queued.
     pub fn next_len(&self, most: usize) -> usize {
         let next = match &self.started {
@@ -289,6 +300,35 @@ mod tests {
                 .map(|chunk| chunk.stream)
                 .collect();
             assert_eq!(left, [1, 2, 1]);
+        }
+    }
+
+    #[test]
+    fn what_was_not_begun_is_withdrawn_and_what_was_is_finished() {
+        for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
+            let mut queue = SendQueue::new(kind);
+            for turn in [
+                Turn::Stream(4),
+                Turn::Spread,
+                Turn::Stream(4),
+                Turn::Stream(1),
+            ] {
+                queue.push(turn, message(10));
+            }
+            let begun = queue.pop(6, none).expect("queued");
+            assert_eq!((begun.stream, begun.ending), (4, false));
+            assert_eq!(queue.withdraw(), 3);
+            assert_eq!(queue.bytes(), 4);
+            let rest = queue.pop(100, none).expect("begun");
+            assert_eq!((rest.stream, rest.ending), (4, true));
+            assert!(queue.pop(100, none).is_none() && queue.is_empty());
+            queue.push(Turn::Stream(1), message(10));
+            let next = queue.pop(100, none).expect("queued anew");
+            assert_eq!(
+                (next.stream, next.ssn.0),
+                (1, 0),
+                "numbers were not used up"
+            );
         }
     }
 

@@ -13,7 +13,7 @@ fn what_is_left_out_follows_the_path() {
     assert_eq!(question.message(), 1452);
     assert_eq!(question.least_buffer(), 1500);
     // 1 s + 20 x 0.56 s = 12.2 s; 400 x 0.56 s = 224 s: losses leave 5 x 12.2 packets to a round trip, 109 to a second, and
-    // 50 000 of them take longer.
+    // 30 000 of them take longer.
     assert_eq!(
         question.timing(),
         Timing {
@@ -21,22 +21,31 @@ fn what_is_left_out_follows_the_path() {
             end: Span(236_200 * MILLISECOND)
         }
     );
-    // Without losses the link's 833 packets in a second count: 60 s.
+    // Without losses the link's 833 packets in a second count: 36 s.
     let question = Question {
         loss: Probability(0.0),
         ..question
     };
-    assert_eq!(question.timing().end, Span(72_200 * MILLISECOND));
+    assert_eq!(question.timing().end, Span(48_200 * MILLISECOND));
 }
 
 #[test]
-fn a_fast_link_is_measured_for_less_time() {
+fn what_is_measured_of_a_run_has_bounds() {
     let mut question = geo();
-    question.rate = Rate(1_000_000_000);
+    let bounds = |question: &Question| {
+        let seconds = |span: Span| span.0 / SECOND;
+        (
+            seconds(question.least_measured()),
+            seconds(question.most_measured()),
+        )
+    };
+    assert_eq!(bounds(&question), (5, 224));
     question.rtt = Span(MILLISECOND);
-    // 50 000 packets of 12 000 bits take 0.6 s, less than the least.
-    let timing = question.timing();
-    assert_eq!(timing.end.0 - timing.begin.0, 5 * SECOND);
+    assert_eq!(bounds(&question), (1, 20));
+    question.rtt = Span(60 * MILLISECOND);
+    assert_eq!(bounds(&question), (3, 24));
+    question.rtt = Span(2 * SECOND);
+    assert_eq!(bounds(&question), (5, 400));
     question.duration = Some(Span(40 * SECOND));
     let timing = question.timing();
     assert_eq!(timing.end.0 - timing.begin.0, 40 * SECOND);

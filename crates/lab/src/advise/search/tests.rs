@@ -34,3 +34,22 @@ fn the_first_place_that_holds_is_found_from_any_guess() {
         None
     );
 }
+
+#[test]
+fn a_candidate_matters_while_it_may_be_better_by_more_than_a_tie() {
+    // t(0.975, 3) = 3.182: half widths of 3.182 and 31.82.
+    let matters = |mean, deviation| {
+        matters(
+            &Summary {
+                replications: 4,
+                mean,
+                deviation,
+            },
+            1000.0,
+        )
+    };
+    assert!(!matters(-50.0, 2.0), "surely behind");
+    assert!(!matters(-1.0, 2.0), "a tie within 1 %");
+    assert!(matters(-1.0, 20.0), "perhaps better by 3 %");
+    assert!(matters(20.0, 2.0), "better");
+}

@@ -159,8 +159,8 @@ fn a_host_has_each_network_once() {
 fn many_small_networks_and_few_large_ones_find_room() {
     let first = |networks, hosts| {
         Range::new(networks, hosts).map(|range| {
-            let last = range.address(networks - 1, hosts - 1);
-            (range.address(0, 0).to_string(), last.to_string())
+            let last = range.addresses(networks - 1, hosts - 1)[0];
+            (range.addresses(0, 0)[0].to_string(), last.to_string())
         })
     };
     let text = |a: &str, b: &str| Ok((a.to_owned(), b.to_owned()));
@@ -168,4 +168,65 @@ fn many_small_networks_and_few_large_ones_find_room() {
     assert_eq!(first(20_000, 2), text("172.16.0.1", "172.17.56.126"));
     assert_eq!(first(2, 10_001), text("172.16.0.1", "172.16.103.17"));
     assert!(first(20_000, 10_000).is_err());
+}
+
+#[test]
+fn a_flow_speaks_ipv6_over_networks_of_its_own() {
+    let v6 = both(CROSSWISE).replace("count = 2\n", "count = 2\nip = \"ipv6\"\n");
+    let members = pairs_of(&spec(&v6).expect("a spec"));
+    let shown = |pair: [IpAddr; 2]| pair.map(|address| address.to_string());
+    assert_eq!(
+        [shown(members[0][0]), shown(members[0][1])],
+        [
+            ["fd00:ac10::1", "fd00:ac10::2"],
+            ["fd00:ac10:0:1::1", "fd00:ac10:0:1::2"]
+        ]
+    );
+}
+
+/// A node with addresses of its own at two links.
+fn addressed(far: &str) -> String {
+    let text = both(CROSSWISE);
+    format!(
+        r#"
+[[node]]
+name = "host"
+addresses = {{ extra = "192.0.2.9, 2001:db8::9" }}
+[[node]]
+name = "peer"
+addresses = {{ extra = "{far}" }}
+[[link]]
+name = "extra"
+between = ["host", "peer"]
+rate = "1 Mbit/s"
+delay = "1 ms"
+[[flow]]
+name = "given"
+from = "host"
+to = "peer"
+ip = "ipv6"
+workload = {{ kind = "bulk" }}
+transport = {{ protocol = "tcp" }}
+{text}"#
+    )
+}
+
+#[test]
+fn an_interface_has_the_address_it_is_given() {
+    let members = pairs_of(&spec(&addressed("2001:db8::7")).expect("a spec"));
+    let shown: Vec<String> = members[0][0].iter().map(IpAddr::to_string).collect();
+    assert_eq!(shown, ["2001:db8::9", "2001:db8::7"]);
+}
+
+#[test]
+fn an_address_is_given_once() {
+    let error = spec(&addressed("192.0.2.9")).expect_err("it is the host's");
+    assert!(error.contains("`node.peer.addresses"), "{error}");
+    assert!(
+        error.contains("192.0.2.9 is already the address of \"host\" at \"extra\""),
+        "{error}"
+    );
+    // That of the first link, which the world gives.
+    let error = spec(&addressed("10.0.0.1")).expect_err("it is taken");
+    assert!(error.contains("10.0.0.1 is already in use"), "{error}");
 }
