@@ -118,7 +118,7 @@ impl SendQueue {
     pub fn withdraw(&mut self) -> usize {
         let mut withdrawn = self.forget_streams_from(0);
         for message in self.spread.drain(..) {
-            self.bytes -= message.payload.len();
+            self.bytes -= message.message.payload.len();
             withdrawn += 1;
         }
         self.scheduler.clear();
