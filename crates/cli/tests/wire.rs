@@ -279,9 +279,9 @@ fn perf_has_the_habits_of_iperf3() {
 }
 
 fn signal(child: &Child, name: &str) {
-    let pid = child.id().to_string();
-    let sent = Command::new("kill").args(["-s", name, &pid]).status();
-    assert!(sent.expect("kill starts").success());
+    let command = format!("kill -s {name} {}", child.id());
+    let sent = Command::new("sh").args(["-c", &command]).status();
+    assert!(sent.expect("sh starts").success());
 }
 
 #[test]

@@ -28,7 +28,7 @@ struct Peer {
     sent: bool,
     checker: Checker,
     closed: bool,
-    /// Messages that the stack has done with.
+    /// Messages that the stack says the other end has.
     delivered: u64,
 }
 
@@ -149,7 +149,7 @@ impl Peer {
                     self.established = true;
                     println!("established");
                 }
-                SocketEvent::OnLifecycleEnd(_) => self.delivered += 1,
+                SocketEvent::OnLifecycleMessageDelivered(_) => self.delivered += 1,
                 SocketEvent::OnClosed() => self.closed = true,
                 SocketEvent::OnAborted(kind, text) => {
                     return Err(format!("aborted: {kind:?}: {text}"));
