@@ -104,8 +104,8 @@ fn scaling(rounds: usize) -> Result<(), Box<dyn Error>> {
     };
     println!("\nanabranch alone, messages of {} bytes", usual.message);
     println!(
-        "{:<20} {:>8} {:>12} {:>12} {:>19}",
-        "what grows", "to", "outstanding", "messages/s", "least - most"
+        "{:<20} {:>8} {:>12} {:>12} {:>19} {:>12}",
+        "what grows", "to", "outstanding", "messages/s", "least - most", "ns a packet"
     );
     scaling_rows("window, KiB", &[16, 64, 256, 1024, 4096], rounds, |kib| {
         let window = kib * 1024;
@@ -116,10 +116,57 @@ fn scaling(rounds: usize) -> Result<(), Box<dyn Error>> {
         let streams = u16::try_from(streams)?;
         race::<Ours<true>>(&Conditions { streams, ..usual }, WARM_UP, LONG)
     })?;
-    let many = [1, 10, 100, 1_000, 10_000];
-    scaling_rows("associations", &many, rounds, |many| {
-        crowd::race(&usual, many, WARM_UP, LONG)
-    })
+    associations(&usual, rounds)
+}
+
+/// The same by the number of associations; beside it what their memory alone costs, once it is more than the caches hold.
+fn associations(usual: &Conditions, rounds: usize) -> Result<(), Box<dyn Error>> {
+    const MANY: [usize; 5] = [1, 10, 100, 1_000, 10_000];
+    let mut scores = vec![Vec::new(); MANY.len()];
+    let mut floors = vec![Vec::new(); MANY.len()];
+    for _ in 0..rounds {
+        for (at, &many) in MANY.iter().enumerate() {
+            scores[at].push(crowd::race(usual, many, WARM_UP, LONG)?);
+            floors[at].push(crowd::floor(many, WARM_UP) * 1e9);
+        }
+    }
+    println!(
+        "\n{:>12} {:>12} {:>12} {:>19} {:>12} {:>12} {:>12} {:>9} {:>13}",
+        "associations",
+        "at a time",
+        "messages/s",
+        "least - most",
+        "ns a packet",
+        "ns a message",
+        "of it memory",
+        "by first",
+        "memory aside"
+    );
+    let per_message = |at: usize| {
+        scores[at]
+            .iter()
+            .map(|score: &Score| 1e9 / score.messages_per_second())
+    };
+    let by_first = |own: &dyn Fn(usize, usize) -> f64, at: usize| {
+        median((0..rounds).map(|round| own(at, round) / own(0, round)))
+    };
+    let whole = |at: usize, round: usize| 1e9 / scores[at][round].messages_per_second();
+    let aside = |at: usize, round: usize| whole(at, round) - floors[at][round];
+    for (at, many) in MANY.into_iter().enumerate() {
+        let rates = || scores[at].iter().map(Score::messages_per_second);
+        println!(
+            "{many:>12} {:>12.0} {:>12.0} {:>19} {:>12.0} {:>12.0} {:>12.0} {:>9.2} {:>13.2}",
+            median(scores[at].iter().map(|score| score.outstanding as f64)),
+            median(rates()),
+            span(rates()),
+            median(scores[at].iter().map(Score::ns_per_packet)),
+            median(per_message(at)),
+            median(floors[at].iter().copied()),
+            by_first(&whole, at),
+            by_first(&aside, at),
+        );
+    }
+    Ok(())
 }
 
 fn scaling_rows(
@@ -137,10 +184,11 @@ fn scaling_rows(
     for (number, of_one) in numbers.iter().zip(&scores) {
         let rates = || of_one.iter().map(Score::messages_per_second);
         println!(
-            "{what:<20} {number:>8} {:>12.0} {:>12.0} {:>19}",
+            "{what:<20} {number:>8} {:>12.0} {:>12.0} {:>19} {:>12.0}",
             median(of_one.iter().map(|score| score.outstanding as f64)),
             median(rates()),
             span(rates()),
+            median(of_one.iter().map(Score::ns_per_packet)),
         );
     }
     Ok(())

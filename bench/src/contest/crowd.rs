@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
+use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -14,10 +15,16 @@ use cpu_time::ThreadTime;
 use super::ours::config;
 use super::{Conditions, Score};
 
-/// Messages that are on their way at a time, whatever the number of associations.
-const AT_A_TIME: usize = 2_000;
+/// Messages that an association is given in its turn, whatever the number of associations.
+const EACH: usize = 40;
 /// The most associations that have their turn at a time.
 const AT_WORK: usize = 50;
+/// Cache lines of their own that the two ends of an association touch in a turn: what `callgrind --cache-sim=yes` counts as
+/// misses of a cache of 2 MiB.
+const LINES: usize = 76;
+/// Bytes that they lie within.
+const SPREAD: usize = 16 * 1024;
+const LINE: usize = 64;
 const PORT: u16 = 5000;
 const SERVER: [u8; 4] = [10, 255, 255, 254];
 
@@ -32,8 +39,8 @@ struct Crowd {
     score: Score,
 }
 
-/// Messages from a server to `many` clients, each of which gets a few in its turn; so the messages on their way are the same
-/// number, whatever that of the associations. `warm_up` and `long` are processor time.
+/// Messages from a server to `many` clients, each of which gets the same few in its turn; so a turn is the same work, whatever
+/// the number of associations. `warm_up` and `long` are processor time, and each lasts until all had a turn or two.
 ///
 /// # Errors
 /// An association does not come up, or a message is lost.
@@ -45,10 +52,38 @@ pub fn race(
 ) -> Result<Score, Box<dyn Error>> {
     let mut crowd = Crowd::new(conditions, many)?;
     let payload = Bytes::from(vec![0x5a; conditions.message]);
-    crowd.run(&payload, warm_up)?;
+    // In its second turn an association has the memory that it needs.
+    crowd.run(&payload, warm_up, 2 * many)?;
     crowd.score = Score::default();
-    crowd.run(&payload, long)?;
+    crowd.run(&payload, long, many)?;
     Ok(crowd.score)
+}
+
+/// What the memory alone costs a message, seconds of processor time: a loop that does nothing but change a number in each of
+/// so many cache lines of an association, association by association, for `long`.
+pub fn floor(many: usize, long: Duration) -> f64 {
+    let mut memory = vec![0_u8; many * SPREAD];
+    // Once before: the pages are there then, and what is in a cache is what a round leaves in it.
+    touch(&mut memory);
+    let rounds = 1_000_usize.div_ceil(many);
+    let begin = ThreadTime::now();
+    let mut turns = 0;
+    while turns == 0 || begin.elapsed() < long {
+        (0..rounds).for_each(|_| touch(&mut memory));
+        turns += rounds * many;
+    }
+    begin.elapsed().as_secs_f64() / (turns * EACH) as f64
+}
+
+fn touch(memory: &mut [u8]) {
+    for state in memory.chunks_exact_mut(SPREAD) {
+        for line in 0..LINES {
+            // In no order that a prefetcher would guess.
+            let place = (line * 29 % LINES) * (SPREAD / LINE / LINES) * LINE;
+            state[place] = state[place].wrapping_add(1);
+        }
+        black_box(&mut state[0]);
+    }
 }
 
 fn address_of(client: usize) -> IpAddr {
@@ -135,20 +170,23 @@ impl Crowd {
         }
     }
 
-    /// Turn after turn, each of the next few associations, until so much processor time is spent.
-    fn run(&mut self, payload: &Bytes, long: Duration) -> Result<(), Box<dyn Error>> {
+    /// Turn after turn, each of the next few associations, until so much processor time is spent and `least`
+    /// turns were had.
+    fn run(&mut self, payload: &Bytes, long: Duration, least: usize) -> Result<(), Box<dyn Error>> {
         let many = self.clients.len();
         let at_work = many.min(AT_WORK);
         let begin = ThreadTime::now();
-        let mut first = 0;
-        while begin.elapsed() < long {
+        let (mut first, mut turns) = (0, 0);
+        // The clock costs as much in each row: it is asked after so many turns of associations.
+        while turns % AT_WORK > 0 || turns < least || begin.elapsed() < long {
             let turn = first..(first + at_work).min(many);
+            turns += turn.len();
             self.now += MILLISECOND;
             self.expire(turn.clone());
             let mut given = 0;
             for &id in &self.accepted[turn.clone()] {
                 let association = self.server.association_mut(id).ok_or("gone")?;
-                for _ in 0..AT_A_TIME / at_work {
+                for _ in 0..EACH {
                     association.send(
                         0,
                         Message {
@@ -159,9 +197,8 @@ impl Crowd {
                     )?;
                     given += 1;
                 }
-                let outstanding = association.buffered() / payload.len();
-                self.score.outstanding = self.score.outstanding.max(outstanding * at_work);
             }
+            self.score.outstanding = self.score.outstanding.max(given as usize);
             let got = self.settle(turn.clone());
             if got != given {
                 return Err(format!("{got} of {given} messages came").into());
