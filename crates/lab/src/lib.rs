@@ -16,4 +16,5 @@ pub mod series;
 pub mod spec;
 pub mod statistics;
 pub mod store;
+pub mod whole;
 pub mod world;

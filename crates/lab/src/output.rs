@@ -14,13 +14,14 @@ pub mod unit;
 mod braille;
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::compare::Verdict;
 use crate::model::Results;
 use crate::reference::Reference;
 use crate::series::SeriesError;
+use crate::whole::{self, Keep};
 use figure::{Figure, FigureError};
 use table::Table;
 
@@ -158,14 +159,8 @@ impl<'a> Outputs<'a> {
     }
 }
 
-/// Writes a file beside its place, then moves it there.
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), OutputError> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".part");
-    let part = PathBuf::from(name);
-    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
-    written.map_err(|source| {
-        let _ = fs::remove_file(&part);
+    whole::write(path, Keep::Cheaply, |file| file.write_all(bytes)).map_err(|source| {
         OutputError::Io {
             path: path.to_owned(),
             source,

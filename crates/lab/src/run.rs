@@ -10,7 +10,8 @@ use std::thread;
 use crate::model::{Results, RunRecord};
 use crate::plan::Plan;
 use crate::series::{SeriesError, SeriesWriter};
-use crate::store::{self, Keep, Store, StoreError, Unit};
+use crate::store::{self, Store, StoreError, Unit};
+use crate::whole::{Keep, part_path};
 use crate::world::{self, CaptureRequest, Sink, WorldError};
 
 /// A plan that could not be run to its end. What was finished is kept.
@@ -222,7 +223,7 @@ fn run_unit(
     let key = unit.key();
     let record = if unit.records() {
         let path = store.series_path(&key);
-        let part = store::part_path(&path);
+        let part = part_path(&path);
         let recorded = run_recorded(unit, seed, &part, &path, runner);
         if recorded.is_err() {
             // What was begun would only take room.

@@ -23,6 +23,7 @@ use crate::model::{Manifest, Results, RunRecord, SeriesStore};
 use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
 use crate::series::{self, Axes, SeriesError, SeriesWriter};
 use crate::spec::problem::SpecError;
+use crate::whole::{self, Keep, part_path};
 
 /// A results directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -343,50 +344,15 @@ pub fn finish_series(
     })
 }
 
-/// Where a file is written before it is whole. The name is the process's own: two that work on one directory do the same
-/// runs twice, and neither harms the other.
-pub fn part_path(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.part", std::process::id()));
-    path.with_file_name(name)
-}
-
-/// Whether a file must outlive a failure of the machine, not only of this program. Waiting for the disk takes longer
-/// than a short run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// Flushed to the disk.
-    Durably,
-    /// Left to the operating system: the same command makes it again.
-    Cheaply,
-}
-
-/// Writes a file so that it is whole or not there.
-///
-/// # Errors
-/// [`StoreError::Write`]; what was begun is removed.
-pub fn write_whole(
+fn write_whole(
     path: &Path,
     keep: Keep,
     fill: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), StoreError> {
-    let part = part_path(path);
-    let written = File::create(&part).and_then(|mut file| {
-        fill(&mut file)?;
-        match keep {
-            Keep::Durably => file.sync_all(),
-            Keep::Cheaply => Ok(()),
-        }
-    });
-    written
-        .and_then(|()| fs::rename(&part, path))
-        .map_err(|source| {
-            let _ = fs::remove_file(&part);
-            StoreError::Write {
-                path: path.to_owned(),
-                source,
-            }
-        })
+    whole::write(path, keep, fill).map_err(|source| StoreError::Write {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn write_json(path: &Path, keep: Keep, value: &impl Serialize) -> Result<(), StoreError> {

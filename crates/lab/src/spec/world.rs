@@ -282,3 +282,51 @@ impl<'de, T: Deserialize<'de> + Clone> serde::de::Visitor<'de> for DirectedVisit
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::plan;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// When the directions of a link are down, in seconds.
+    fn outages(schedule: &str) -> [Vec<[u64; 2]>; 2] {
+        let text = format!(
+            "anabranch = 1\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n{schedule}\n"
+        );
+        let spec = plan::network("link.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let seconds = |end: u64| if end == u64::MAX { end } else { end / SECOND };
+        [true, false].map(|forward| {
+            let outages = spec.links[0].outages(forward).into_iter();
+            outages.map(|outage| outage.map(seconds)).collect()
+        })
+    }
+
+    #[test]
+    fn a_link_is_down_in_both_directions_or_in_one() {
+        assert_eq!(outages(""), [Vec::<[u64; 2]>::new(), vec![]]);
+        let both = vec![[1, 2], [5, 7]];
+        assert_eq!(
+            outages("down = [[\"1 s\", \"2 s\"], [\"5 s\", \"7 s\"]]"),
+            [both.clone(), both]
+        );
+        assert_eq!(
+            outages("down = { backward = [[\"1 s\", \"2 s\"]] }"),
+            [vec![], vec![[1, 2]]]
+        );
+    }
+
+    #[test]
+    fn up_says_the_same_the_other_way_round() {
+        assert_eq!(
+            outages(
+                "up = { forward = [[\"1 s\", \"2 s\"], [\"2 s\", \"4 s\"]] }\ndown = { backward = [[\"3 s\", \"9 s\"]] }"
+            ),
+            [vec![[0, 1], [4, u64::MAX]], vec![[3, 9]]]
+        );
+        assert_eq!(
+            outages("up = [[\"0 s\", \"2 s\"]]"),
+            [vec![[2, u64::MAX]], vec![[2, u64::MAX]]]
+        );
+    }
+}

@@ -1,4 +1,5 @@
 use super::*;
+use crate::advise::trials::Unwatched;
 
 fn geo() -> Question {
     Question::new(Span(560 * MILLISECOND), Rate(10_000_000), Probability(0.01))
@@ -12,8 +13,7 @@ fn what_is_left_out_follows_the_path() {
     assert_eq!(question.queue(), Amount::Packets(467));
     assert_eq!(question.message(), 1452);
     assert_eq!(question.least_buffer(), 1500);
-    // 1 s + 20 x 0.56 s = 12.2 s; 400 x 0.56 s = 224 s: losses leave 5 x 12.2 packets to a round trip, 109 to a second, and
-    // 30 000 of them take longer.
+    // 1 s + 20 x 0.56 s = 12.2 s; 400 x 0.56 s = 224 s.
     assert_eq!(
         question.timing(),
         Timing {
@@ -21,12 +21,29 @@ fn what_is_left_out_follows_the_path() {
             end: Span(236_200 * MILLISECOND)
         }
     );
-    // Without losses the link's 833 packets in a second count: 36 s.
-    let question = Question {
-        loss: Probability(0.0),
-        ..question
+}
+
+#[test]
+fn a_dear_path_is_measured_for_less_time() {
+    let timed = |rate, rtt| {
+        let mut question = Question::new(Span(rtt), Rate(rate), Probability(0.0));
+        question.profiles.truncate(1);
+        question.congestion.truncate(1);
+        let timed = crate::advise::timed(question.clone(), 1, &Unwatched).expect("it runs");
+        assert_eq!(question.duration, None);
+        (timed.duration, question)
     };
-    assert_eq!(question.timing().end, Span(48_200 * MILLISECOND));
+    // A packet or two in a round trip: a run costs next to nothing.
+    let (slow, question) = timed(64_000, 100 * MILLISECOND);
+    assert_eq!(slow, Some(question.most_measured()));
+    // 83 000 packets in a second, and a SACK for every second of them.
+    let (fast, question) = timed(1_000_000_000, 20 * MILLISECOND);
+    assert_eq!(fast, Some(question.least_measured()));
+    let (between, question) = timed(20_000_000, 20 * MILLISECOND);
+    assert!(
+        between > Some(question.least_measured()) && between < Some(question.most_measured()),
+        "{between:?}"
+    );
 }
 
 #[test]
