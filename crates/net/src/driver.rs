@@ -177,7 +177,8 @@ impl Driver {
                     packet: &self.outbox.bytes[start..],
                 });
             }
-            if !self.outbox.push(&self.sockets, path.local, to, len) {
+            let packet = (len, outgoing.transmit.may_fragment);
+            if !self.outbox.push(&self.sockets, path.local, to, packet) {
                 self.sent.errors += 1;
             }
         }

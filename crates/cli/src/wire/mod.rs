@@ -18,7 +18,7 @@ use anabranch_lab::spec::transport::{self, Sctp};
 use anabranch_net::{BindError, Carrier, Config, Endpoint, Peer};
 
 use crate::work::Failure;
-use arguments::{CarrierKind, PORT, Wire, WireCommand};
+use arguments::{CarrierKind, PORT, Pmtu, Wire, WireCommand};
 use watch::{Watch, Watched};
 
 /// The largest message that these commands send, and put together to send back or print.
@@ -65,6 +65,22 @@ fn message_size(text: &str) -> Result<Size, String> {
     }
 }
 
+/// Reads the size of packets.
+fn pmtu(text: &str) -> Result<Pmtu, String> {
+    if text == "auto" {
+        return Ok(Pmtu::Auto);
+    }
+    let size: Size = text
+        .parse()
+        .map_err(|error: String| format!("{error}; or auto"))?;
+    match usize::try_from(size.0) {
+        Ok(bytes @ 512..=65_535) => Ok(Pmtu::Fixed(bytes)),
+        _ => Err(format!(
+            "found {size}; a packet has 512 B to 65535 B, or auto"
+        )),
+    }
+}
+
 /// A bound endpoint, and what was asked of it.
 struct Bound {
     endpoint: Endpoint,
@@ -94,6 +110,10 @@ impl Wire {
         let mut sctp = transport::sctp(&settings)?;
         sctp.config.send_buffer = sctp.config.send_buffer.max(BUFFER as usize);
         sctp.config.bare_init = self.bare_init;
+        match self.pmtu {
+            Pmtu::Auto => sctp.config.path_mtu_discovery = true,
+            Pmtu::Fixed(bytes) => sctp.config.mtu = bytes,
+        }
         // Somebody waits at a terminal: a quarter of a minute, not four.
         sctp.config.max_init_retransmits = 3;
         Ok(sctp)

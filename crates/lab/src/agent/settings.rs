@@ -176,6 +176,7 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
         switches: named,
         congestion,
         mtu,
+        path_mtu_discovery,
         streams,
         receive_buffer,
         partial_delivery_point,
@@ -244,6 +245,7 @@ fn sctp_checked(transport: &Protocol, complain: &mut Complain<'_>) -> SctpConfig
             ),
         }
     }
+    config.path_mtu_discovery = path_mtu_discovery.unwrap_or(config.path_mtu_discovery);
     if let Some(streams) = *streams {
         if streams == 0 {
             complain(

@@ -149,6 +149,11 @@ fn direction(spec: &Spec, link: &Link, forward: bool) -> Result<DirectionConfig,
     if let Some(impairment) = side(&link.impairment, forward) {
         config = config.with_impairments(impairments(impairment)?);
     }
+    let changes = link.mtu_changes.iter();
+    config = config.with_mtu(
+        link.mtu.map(|mtu| mtu.0 as usize),
+        changes.map(|(from, mtu)| (from.0, mtu.0 as usize)),
+    );
     Ok(
         config.with_outages(link.down.iter().map(|[from, until]| Outage {
             from: from.0,

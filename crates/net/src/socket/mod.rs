@@ -121,6 +121,31 @@ impl Socket {
         }
     }
 
+    /// Lets IP fragment what is sent from now on, or forbids it: so that a path which carries less does not bring it
+    /// in pieces (RFC 8899 §3, item 1). Where the system knows no such thing nothing changes.
+    pub fn let_fragment(&self, allowed: bool) {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::net::sockopt;
+            // Beside `PROBE` all values believe ICMP, or forgers of it, more than the protocol does.
+            let _ = if self.local.is_ipv4() {
+                let value = match allowed {
+                    true => sockopt::Ipv4PathMtuDiscovery::DONT,
+                    false => sockopt::Ipv4PathMtuDiscovery::PROBE,
+                };
+                sockopt::set_ip_mtu_discover(&self.io, value)
+            } else {
+                let value = match allowed {
+                    true => sockopt::Ipv6PathMtuDiscovery::DONT,
+                    false => sockopt::Ipv6PathMtuDiscovery::PROBE,
+                };
+                sockopt::set_ipv6_mtu_discover(&self.io, value)
+            };
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = allowed;
+    }
+
     /// Receives into `buffers`, now or when something comes. Says how many were filled.
     ///
     /// # Errors
