@@ -84,6 +84,8 @@ pub struct Receiver {
     long: Long,
     ready: VecDeque<Readable>,
     assembly: Assembly,
+    /// Stream and bytes of what became readable at a time that was not told, to be recorded when it next is.
+    unrecorded: Vec<(u16, usize)>,
     /// [`Config::partial_delivery_point`] and [`Config::receive_buffer`].
     partial_delivery_point: Option<usize>,
     buffer: usize,
@@ -107,6 +109,7 @@ impl Receiver {
             long: Long::default(),
             ready: VecDeque::new(),
             assembly: Assembly::new(config.max_message, config.receive_buffer as usize),
+            unrecorded: Vec::new(),
             partial_delivery_point: config.partial_delivery_point,
             buffer: config.receive_buffer as usize,
             window: ReceiveWindow::new(config),
@@ -126,6 +129,7 @@ impl Receiver {
         trace: &mut Trace,
     ) -> DataOutcome {
         let length = data.user_data.len() as u64;
+        self.record_late(now, trace);
         let outcome = self.sort_data(now, data, from, trace);
         match outcome {
             DataOutcome::NewData => {
@@ -374,6 +378,7 @@ impl Receiver {
         self.sack.sent();
         self.statistics.sacks += 1;
         trace.record(now, Probe::AdvertisedRwnd, 0, advertised.into());
+        self.record_late(now, trace);
         self.held.record(now, self.window.used(), trace);
         Ok(())
     }
@@ -386,6 +391,9 @@ impl Receiver {
     }
 
     fn read(&mut self) -> Option<ReceivedPart> {
+        if self.ready.is_empty() && self.window.to_advertise() == 0 {
+            self.relieve_reader();
+        }
         let Readable {
             part,
             bytes,

@@ -315,9 +315,16 @@ fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &str) {
             );
         }
     }
-    let mtus = link.mtu.iter().chain(link.mtu_changes.iter().map(|it| &it.1));
+    let mtus = link
+        .mtu
+        .iter()
+        .chain(link.mtu_changes.iter().map(|it| &it.1));
     if let Some(mtu) = mtus.into_iter().find(|mtu| !(68..=65_575).contains(&mtu.0)) {
-        let key = if link.mtu.as_ref() == Some(mtu) { "mtu" } else { "mtu_changes" };
+        let key = if link.mtu.as_ref() == Some(mtu) {
+            "mtu"
+        } else {
+            "mtu_changes"
+        };
         c.problem(
             &format!("{path}.{key}"),
             format!("found \"{mtu}\"; a link carries 68 B (RFC 791) to 65575 B"),

@@ -264,3 +264,22 @@ impl Sockets {
             .map(|at| (at, Some(local)))
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::net::sockopt::{Ipv4PathMtuDiscovery, ip_mtu_discover};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn ip_fragments_only_where_it_is_let() {
+        let config = Config::default();
+        let socket = Socket::open(Ipv4Addr::LOCALHOST.into(), 0, &config).expect("loopback");
+        let setting = || ip_mtu_discover(&socket.io).expect("a setting");
+        assert_eq!(setting(), Ipv4PathMtuDiscovery::PROBE);
+        socket.let_fragment(true);
+        assert_eq!(setting(), Ipv4PathMtuDiscovery::DONT);
+        socket.let_fragment(false);
+        assert_eq!(setting(), Ipv4PathMtuDiscovery::PROBE);
+    }
+}
