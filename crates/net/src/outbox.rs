@@ -25,6 +25,8 @@ struct Run {
     len: usize,
     segment: usize,
     packets: usize,
+    /// One packet that IP may fragment.
+    may_fragment: bool,
     /// The last packet is shorter: nothing may follow it.
     ended: bool,
 }
@@ -51,15 +53,21 @@ impl Outbox {
         self.bytes.len() >= MOST_BYTES
     }
 
-    /// The last `len` bytes of `bytes` are a packet from `local` to `to`. `false`: no socket leads there.
-    pub fn push(&mut self, sockets: &Sockets, local: IpAddr, to: SocketAddr, len: usize) -> bool {
+    /// The last `len` bytes of `bytes` are a packet from `local` to `to`, which IP may fragment or not. `false`: no socket leads there.
+    pub fn push(
+        &mut self,
+        sockets: &Sockets,
+        local: IpAddr,
+        to: SocketAddr,
+        (len, may_fragment): (usize, bool),
+    ) -> bool {
         let start = self.bytes.len() - len;
         let Some((socket, source)) = sockets.route(local, to.ip()) else {
             self.bytes.truncate(start);
             return false;
         };
         if let Some(run) = self.runs.back_mut() {
-            let joins = !run.ended
+            let joins = !(run.ended || run.may_fragment || may_fragment)
                 && (run.socket, run.to, run.source) == (socket, to, source)
                 && len <= run.segment
                 && run.packets < sockets.get(socket).most_segments()
@@ -79,6 +87,7 @@ impl Outbox {
             len,
             segment: len,
             packets: 1,
+            may_fragment,
             ended: false,
         });
         true
@@ -106,9 +115,16 @@ impl Outbox {
                 segment_size: (packets > 1).then_some(run.segment),
                 src_ip: run.source,
             };
-            let result = match sockets.get(run.socket).poll_send(cx, &transmit) {
-                Poll::Ready(result) => result,
-                Poll::Pending => return Poll::Pending,
+            let socket = sockets.get(run.socket);
+            if run.may_fragment {
+                socket.let_fragment(true);
+            }
+            let result = socket.poll_send(cx, &transmit);
+            if run.may_fragment {
+                socket.let_fragment(false);
+            }
+            let Poll::Ready(result) = result else {
+                return Poll::Pending;
             };
             sent.calls += 1;
             match result {

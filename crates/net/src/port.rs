@@ -318,7 +318,8 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
                 packet: &io.outbox.bytes[start..],
             });
         }
-        if !io.outbox.push(&io.sockets, path.local, to, len) {
+        let packet = (len, outgoing.transmit.may_fragment);
+        if !io.outbox.push(&io.sockets, path.local, to, packet) {
             io.sent.errors += 1;
         }
     }

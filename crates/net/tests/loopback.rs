@@ -482,3 +482,23 @@ fn a_message_longer_than_the_reader_wants_ends_the_association_and_says_why() {
         assert_eq!(client.recv().await, Err(Lost(aborted)));
     });
 }
+
+/// Unless it is fixed, the size of packets is found out: 1,500 bytes less IP and UDP, where packets begin at 1,200.
+#[test]
+fn the_path_mtu_is_found() {
+    bounded(async {
+        let mut config = Config::default();
+        let (client, server) = pair(config.clone()).await;
+        let mtu = || client.status().expect("held").primary.mtu;
+        while mtu() != 1472 {
+            assert_eq!(mtu(), 1172);
+            let sent = client.send(0, "ping", SendOptions::default());
+            sent.await.expect("room");
+            server.recv().await.expect("up").expect("not closed");
+        }
+        config.sctp.path_mtu_discovery = false;
+        config.sctp.mtu = 1300;
+        let (client, _server) = pair(config).await;
+        assert_eq!(client.status().expect("held").primary.mtu, 1272);
+    });
+}

@@ -83,6 +83,8 @@ pub struct Receiver {
     long: Long,
     ready: Queue<Readable>,
     assembly: Assembly,
+    /// Stream and bytes of what became readable at a time that was not told, to be recorded when it next is.
+    unrecorded: Vec<(u16, usize)>,
     /// [`Config::partial_delivery_point`] and [`Config::receive_buffer`].
     partial_delivery_point: Option<usize>,
     buffer: usize,
@@ -106,6 +108,7 @@ impl Receiver {
             long: Long::default(),
             ready: Queue::default(),
             assembly: Assembly::new(config.max_message, config.receive_buffer as usize),
+            unrecorded: Vec::new(),
             partial_delivery_point: config.partial_delivery_point,
             buffer: config.receive_buffer as usize,
             window: ReceiveWindow::new(config),
@@ -125,6 +128,7 @@ impl Receiver {
         trace: &mut Trace,
     ) -> DataOutcome {
         let length = data.user_data.len() as u64;
+        self.record_late(now, trace);
         let outcome = self.sort_data(now, data, from, trace);
         match outcome {
             DataOutcome::NewData => {
@@ -373,6 +377,7 @@ impl Receiver {
         self.sack.sent();
         self.statistics.sacks += 1;
         trace.record(now, Probe::AdvertisedRwnd, 0, advertised.into());
+        self.record_late(now, trace);
         self.held.record(now, self.window.used(), trace);
         Ok(())
     }
@@ -385,6 +390,9 @@ impl Receiver {
     }
 
     fn read(&mut self) -> Option<ReceivedPart> {
+        if self.ready.is_empty() && self.window.to_advertise() == 0 {
+            self.relieve_reader();
+        }
         let Readable {
             part,
             bytes,

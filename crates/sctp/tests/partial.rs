@@ -8,7 +8,7 @@ use anabranch_sctp::path::PathId;
 use anabranch_sctp::rx::{DataOutcome, Receiver, TooLong};
 use anabranch_sctp::{CloseReason, Endpoint, Event, Message, ReceivedPart, StateName};
 use anabranch_transport::time::SECOND;
-use anabranch_transport::{ProbeSet, Trace};
+use anabranch_transport::{Probe, ProbeSet, Trace};
 use anabranch_wire::chunk::Data;
 use anabranch_wire::{CommonHeader, PacketBuilder, Ssn, Tsn};
 use bytes::{Bytes, BytesMut};
@@ -131,6 +131,23 @@ fn a_message_that_fills_the_buffer_is_delivered_as_it_comes() {
     assert!(rig.receiver.is_empty());
     let statistics = rig.receiver.statistics();
     assert_eq!((statistics.messages, statistics.partial_messages), (2, 1));
+}
+
+/// The window closes while another message waits to be read. Once that is read, what has come of the next can be.
+#[test]
+fn a_reader_that_has_read_all_else_is_given_the_beginning_of_what_fills_the_buffer() {
+    let mut rig = Rig::new(10_000, None);
+    rig.new_data(fragment(1, "BE", 0, 0));
+    rig.new_data(fragment(2, "B", 0, 1));
+    (3..=10).for_each(|tsn| rig.new_data(fragment(tsn, "", 0, 1)));
+    rig.push_sack();
+    assert_eq!(rig.receiver.a_rwnd(), 0);
+    assert_eq!(rig.parts(), [(0, 0, "B.E", 1_000), (0, 1, "B..", 9_000)]);
+    assert!(rig.receiver.sack_due(), "the window is open again");
+    rig.push_sack();
+    let delivered = rig.trace.drain().filter(|it| it.probe == Probe::Delivered);
+    let delivered: Vec<f64> = delivered.map(|it| it.value).collect();
+    assert_eq!(delivered, [1_000.0, 9_000.0]);
 }
 
 /// From 2,000 bytes on. Until the end nothing of the same stream comes, ordered or not; another stream goes on.

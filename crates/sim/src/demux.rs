@@ -111,6 +111,8 @@ mod tests {
             sent: 0,
             departed: 0,
             added: 0,
+            may_fragment: false,
+            fragment: 0,
             protocol,
             hops_left: HOP_LIMIT,
         }

@@ -40,6 +40,10 @@ pub struct Packet {
     /// Bytes that a routing protocol of the world put on it, and that count on every link from there on; there is nothing
     /// in them.
     pub added: u16,
+    /// IP may fragment it, where a link carries less ("don't fragment" is not set).
+    pub may_fragment: bool,
+    /// Size of the largest fragment it travels in, with the IP header; 0 while it is whole.
+    pub(crate) fragment: u16,
     /// IP protocol number.
     pub protocol: u8,
     /// Links it may still cross.
@@ -51,6 +55,28 @@ impl Packet {
     #[inline]
     pub fn wire_size(&self) -> usize {
         self.bytes.len() + header_size(self.destination) + usize::from(self.added)
+    }
+
+    /// Whether a link that carries `mtu` bytes takes it: whole, in the fragments that it came in, or in fragments from here
+    /// on. Fragments travel together, and cost their headers on every link (RFC 791 §3.2).
+    pub(crate) fn fits(&mut self, mtu: usize) -> bool {
+        let largest = match self.fragment {
+            0 => self.wire_size(),
+            fragment => usize::from(fragment),
+        };
+        if largest <= mtu {
+            return true;
+        }
+        let header = header_size(self.destination);
+        // All fragments but the last have a multiple of 8 bytes.
+        let data = mtu.saturating_sub(header) & !7;
+        if !self.may_fragment || data == 0 {
+            return false;
+        }
+        let fragments = self.bytes.len().div_ceil(data);
+        self.fragment = (header + data) as u16;
+        self.added = ((fragments - 1) * header).min(usize::from(u16::MAX)) as u16;
+        true
     }
 }
 

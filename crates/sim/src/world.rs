@@ -508,6 +508,8 @@ fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, 
                     sent: now,
                     departed: Nanos::MAX,
                     added: 0,
+                    may_fragment: transmit.may_fragment,
+                    fragment: 0,
                     protocol: slot.protocol,
                     hops_left: HOP_LIMIT,
                 };

@@ -10,7 +10,7 @@ use anabranch_sim::{
     Packet, PlacedLoss, Probability, Reordering,
 };
 use anabranch_transport::Nanos;
-use common::{Line, MS, SECOND, burst, every};
+use common::{Line, MS, SECOND, Sender, burst, every};
 
 /// 2 Mbit/s and 250 ms, as the satellite of Alamgir et al.
 fn satellite() -> DirectionConfig {
@@ -96,6 +96,32 @@ fn the_mtu_stops_larger_packets() {
     let line = Line::new(1, vec![direction], [(0, 1480), (0, 1481)]).run(SECOND);
     assert_eq!(line.numbers(), [0]);
     assert_eq!(line.stats(0).dropped.count(DropReason::TooBig), 1);
+}
+
+#[test]
+fn the_mtu_changes_at_its_time() {
+    let direction = satellite().with_mtu(Some(1500), [(2 * SECOND, 1300), (4 * SECOND, 1400)]);
+    // 1,400 bytes at each second, with their header.
+    let plan = (0..6).map(|second| (second * SECOND, 1380));
+    let line = Line::new(1, vec![direction], plan).run(10 * SECOND);
+    assert_eq!(line.numbers(), [0, 1, 4, 5]);
+    assert_eq!(line.stats(0).dropped.count(DropReason::TooBig), 2);
+}
+
+/// 1,480 bytes of payload over links of 620 and 1,000 bytes: fragments of 600 (a multiple of 8), 600 and 280, so 40 bytes more,
+/// on both links.
+#[test]
+fn what_ip_may_fragment_passes_and_costs_headers() {
+    let narrow = satellite().with_mtu(Some(620), []);
+    let wide = satellite().with_mtu(Some(1000), []);
+    let line = Line::with_sender(1, vec![narrow, wide], |path| Sender {
+        may_fragment: true,
+        ..Sender::new(path, [(0, 1480)])
+    });
+    let line = line.run(SECOND);
+    assert_eq!(line.numbers(), [0]);
+    let stats = [0, 1].map(|link| line.stats(link).delivered.bytes);
+    assert_eq!(stats, [1540, 1540]);
 }
 
 #[test]

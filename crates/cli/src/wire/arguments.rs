@@ -47,6 +47,10 @@ pub struct Wire {
     /// Set a key of a spec's [flow.transport], such as receive_buffer='4 MiB' or allocation.kind=adaptive (repeatable).
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// The largest IP packet: `auto` finds out what the path carries (RFC 8899), up to mtu of --set (1500 B if left out); a size
+    /// is used as it is.
+    #[arg(long, value_name = "auto|SIZE", default_value = "auto", value_parser = super::pmtu)]
+    pub pmtu: Pmtu,
     /// No optional parameter in the INIT, for peers that misread one (pion/sctp, sctp-proto).
     #[arg(long)]
     pub bare_init: bool,
@@ -56,6 +60,15 @@ pub struct Wire {
     /// Write the same series as a simulation into a results directory, for `anabranch show`.
     #[arg(long, value_name = "DIR")]
     pub trace: Option<PathBuf>,
+}
+
+/// How large packets are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pmtu {
+    /// As the path carries.
+    Auto,
+    /// So many bytes with the IP header.
+    Fixed(usize),
 }
 
 /// What a server does with its associations.

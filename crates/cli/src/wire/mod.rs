@@ -22,7 +22,7 @@ use anabranch_net::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::work::Failure;
-use arguments::{CarrierKind, Wire, WireCommand};
+use arguments::{CarrierKind, Pmtu, Wire, WireCommand};
 use watch::{Watch, Watched};
 
 /// The largest message that these commands send, and put together to send back or print.
@@ -104,6 +104,22 @@ enum Ports<'a> {
     Served(&'a [u16]),
 }
 
+/// Reads the size of packets.
+fn pmtu(text: &str) -> Result<Pmtu, String> {
+    if text == "auto" {
+        return Ok(Pmtu::Auto);
+    }
+    let size: Size = text
+        .parse()
+        .map_err(|error: String| format!("{error}; or auto"))?;
+    match usize::try_from(size.0) {
+        Ok(bytes @ 512..=65_535) => Ok(Pmtu::Fixed(bytes)),
+        _ => Err(format!(
+            "found {size}; a packet has 512 B to 65535 B, or auto"
+        )),
+    }
+}
+
 /// Bound endpoints, all on the same sockets, and what was asked of them.
 struct Bound {
     endpoints: Vec<Endpoint>,
@@ -154,6 +170,10 @@ impl Wire {
         let mut sctp = transport::sctp(&settings)?;
         sctp.config.send_buffer = sctp.config.send_buffer.max(BUFFER as usize);
         sctp.config.bare_init = self.bare_init;
+        match self.pmtu {
+            Pmtu::Auto => sctp.config.path_mtu_discovery = true,
+            Pmtu::Fixed(bytes) => sctp.config.mtu = bytes,
+        }
         // Somebody waits at a terminal: a quarter of a minute, not four.
         sctp.config.max_init_retransmits = 3;
         Ok(sctp)

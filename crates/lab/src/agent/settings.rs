@@ -185,6 +185,7 @@ fn sctp_checked(transport: &Protocol, ip: IpVersion, complain: &mut Complain<'_>
         switches: named,
         congestion,
         mtu,
+        path_mtu_discovery,
         streams,
         receive_buffer,
         partial_delivery_point,
@@ -253,6 +254,7 @@ fn sctp_checked(transport: &Protocol, ip: IpVersion, complain: &mut Complain<'_>
             ),
         }
     }
+    config.path_mtu_discovery = path_mtu_discovery.unwrap_or(config.path_mtu_discovery);
     if let Some(streams) = *streams {
         if streams == 0 {
             complain(

@@ -178,6 +178,9 @@ pub enum Protocol {
         /// Largest IP packet.
         #[serde(default)]
         mtu: Option<Size>,
+        /// Find out what each path carries, up to `mtu` (RFC 8899); not if left out.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path_mtu_discovery: Option<bool>,
         /// Outbound streams to negotiate. How many of them are in use, `allocation` says.
         #[serde(default)]
         streams: Option<u16>,
@@ -192,7 +195,7 @@ pub enum Protocol {
         #[serde(default)]
         receive_buffer: Option<Size>,
         /// A message of which so much has come is delivered in parts; if left out, only one that fills the receive buffer is.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         partial_delivery_point: Option<Size>,
         /// How fast the receiving application reads; it is always ready if left out.
         #[serde(default)]

@@ -29,6 +29,7 @@ pub(super) fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &s
         }
     }
     check_outages(c, link, path);
+    check_mtu(c, link, path);
     for (side, queue) in [
         ("forward", &link.queue.forward),
         ("backward", &link.queue.backward),
@@ -77,6 +78,25 @@ fn check_loss(c: &mut Checker<'_>, spec: &Spec, loss: &Loss, path: &str) {
             }
         }
         Loss::Bernoulli { .. } | Loss::GilbertElliott { .. } | Loss::None {} => {}
+    }
+}
+
+/// Checks what sizes of packets a link carries.
+fn check_mtu(c: &mut Checker<'_>, link: &Link, path: &str) {
+    let first = link.mtu.iter().map(|mtu| ("mtu", mtu));
+    let later = link.mtu_changes.iter().map(|it| ("mtu_changes", &it.1));
+    let mut all = first.chain(later);
+    if let Some((key, mtu)) = all.find(|(_, mtu)| !(68..=65_575).contains(&mtu.0)) {
+        c.problem(
+            &format!("{path}.{key}"),
+            format!("found \"{mtu}\"; a link carries 68 B (RFC 791) to 65575 B"),
+        );
+    }
+    if !link.mtu_changes.is_sorted_by_key(|(from, _)| from.0) {
+        c.problem(
+            &format!("{path}.mtu_changes"),
+            "the changes are not in the order of time",
+        );
     }
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::addresses::Addresses;
-use super::quantity::{Amount, Count, Probability, Rate, Span};
+use super::quantity::{Amount, Count, Probability, Rate, Size, Span};
 
 /// What holds for the whole world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,6 +58,12 @@ pub struct Link {
     /// What is lost.
     #[serde(default)]
     pub loss: Directed<Loss>,
+    /// The largest packet it carries, with the IP header; any if left out. Larger ones are dropped under the reason `too-big`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Size>,
+    /// From when on it carries another size, in the order of time: `[["20 s", "1300 B"]]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mtu_changes: Vec<(Span, Size)>,
     /// When the link is down: `[["10 s", "12 s"]]`, the begin included, the end not; or `{ forward = [...] }` where one
     /// direction is down alone. What is offered meanwhile is dropped; so is what waits in the queue or is being sent when it
     /// begins. What is already in the air arrives. All of it is counted under the reason `link-down`.

@@ -142,6 +142,11 @@ fn direction(spec: &Spec, link: &Link, forward: bool) -> Result<DirectionConfig,
     if let Some(impairment) = link.impairment.side(forward) {
         config = config.with_impairments(impairments(impairment)?);
     }
+    let changes = link.mtu_changes.iter();
+    config = config.with_mtu(
+        link.mtu.map(|mtu| mtu.0 as usize),
+        changes.map(|(from, mtu)| (from.0, mtu.0 as usize)),
+    );
     let outages = link.outages(forward).into_iter();
     Ok(config.with_outages(outages.map(|[from, until]| Outage { from, until })))
 }

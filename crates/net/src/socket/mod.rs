@@ -123,6 +123,31 @@ impl Socket {
         }
     }
 
+    /// Lets IP fragment what is sent from now on, or forbids it: so that a path which carries less does not bring it
+    /// in pieces (RFC 8899 §3, item 1). Where the system knows no such thing nothing changes.
+    pub fn let_fragment(&self, allowed: bool) {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::net::sockopt;
+            // Beside `PROBE` all values believe ICMP, or forgers of it, more than the protocol does.
+            let _ = if self.local.is_ipv4() {
+                let value = match allowed {
+                    true => sockopt::Ipv4PathMtuDiscovery::DONT,
+                    false => sockopt::Ipv4PathMtuDiscovery::PROBE,
+                };
+                sockopt::set_ip_mtu_discover(&self.io, value)
+            } else {
+                let value = match allowed {
+                    true => sockopt::Ipv6PathMtuDiscovery::DONT,
+                    false => sockopt::Ipv6PathMtuDiscovery::PROBE,
+                };
+                sockopt::set_ipv6_mtu_discover(&self.io, value)
+            };
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = allowed;
+    }
+
     /// Receives into `buffers`, now or when something comes. Says how many were filled.
     ///
     /// # Errors
@@ -254,5 +279,24 @@ impl Sockets {
             .iter()
             .position(|socket| of_family(socket) && socket.local.is_unspecified())
             .map(|at| (at, Some(local)))
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::net::sockopt::{Ipv4PathMtuDiscovery, ip_mtu_discover};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn ip_fragments_only_where_it_is_let() {
+        let config = Config::default();
+        let socket = Socket::open(Ipv4Addr::LOCALHOST.into(), 0, &config).expect("loopback");
+        let setting = || ip_mtu_discover(&socket.io).expect("a setting");
+        assert_eq!(setting(), Ipv4PathMtuDiscovery::PROBE);
+        socket.let_fragment(true);
+        assert_eq!(setting(), Ipv4PathMtuDiscovery::DONT);
+        socket.let_fragment(false);
+        assert_eq!(setting(), Ipv4PathMtuDiscovery::PROBE);
     }
 }

@@ -242,6 +242,24 @@ impl Receiver {
         }
     }
 
+    /// As [`Receiver::relieve`], when the user has read all else.
+    pub(super) fn relieve_reader(&mut self) {
+        if self.relieve(0, &mut Trace::default())
+            && let Some(readable) = self.ready.back()
+        {
+            let (stream, length) = (readable.part.stream, readable.part.payload.len());
+            self.unrecorded.push((stream, length));
+        }
+    }
+
+    /// Records what became readable since the time was last told.
+    pub(super) fn record_late(&mut self, now: Nanos, trace: &mut Trace) {
+        for (stream, length) in self.unrecorded.drain(..) {
+            trace.record(now, Probe::Delivered, stream, length as f64);
+            trace.record(now, Probe::HeadOfLineWait, stream, 0.0);
+        }
+    }
+
     /// Messages of which a part was delivered, or can be read, and whose end has not come.
     pub(crate) fn opened(&self) -> impl Iterator<Item = Abandoned> + '_ {
         self.reassembly.opened().map(|head| Abandoned {

@@ -313,7 +313,7 @@ mod tests {
                 Turn::Stream(4),
                 Turn::Stream(1),
             ] {
-                queue.push(turn, message(10));
+                queue.push(turn, message(10), false);
             }
             let begun = queue.pop(6, none).expect("queued");
             assert_eq!((begun.stream, begun.ending), (4, false));
@@ -322,7 +322,7 @@ mod tests {
             let rest = queue.pop(100, none).expect("begun");
             assert_eq!((rest.stream, rest.ending), (4, true));
             assert!(queue.pop(100, none).is_none() && queue.is_empty());
-            queue.push(Turn::Stream(1), message(10));
+            queue.push(Turn::Stream(1), message(10), false);
             let next = queue.pop(100, none).expect("queued anew");
             assert_eq!(
                 (next.stream, next.ssn.0),

@@ -103,8 +103,11 @@ pub struct DirectionConfig {
     pub impairments: Impairments,
     /// When the link is down, in the order of time.
     pub outages: Vec<Outage>,
-    /// The largest packet it carries, in bytes with the IP header; `None`: any.
+    /// The largest packet it carries, in bytes with the IP header; `None`: any. A larger one is dropped as
+    /// [`TooBig`](crate::DropReason::TooBig), unless IP may fragment it.
     pub mtu: Option<usize>,
+    /// From when on it carries another size, in the order of time.
+    pub mtu_changes: Vec<(Nanos, usize)>,
 }
 
 impl DirectionConfig {
@@ -126,6 +129,7 @@ impl DirectionConfig {
             impairments: Impairments::default(),
             outages: Vec::new(),
             mtu: None,
+            mtu_changes: Vec::new(),
         }
     }
 
@@ -147,6 +151,18 @@ impl DirectionConfig {
     #[must_use]
     pub fn with_impairments(mut self, impairments: Impairments) -> Self {
         self.impairments = impairments;
+        self
+    }
+
+    /// Carries packets of at most `mtu` bytes, and from the times of `changes` on of others.
+    #[must_use]
+    pub fn with_mtu(
+        mut self,
+        mtu: Option<usize>,
+        changes: impl IntoIterator<Item = (Nanos, usize)>,
+    ) -> Self {
+        self.mtu = mtu;
+        self.mtu_changes = changes.into_iter().collect();
         self
     }
 

@@ -48,6 +48,7 @@ pub(crate) struct PointToPoint {
     rate: Option<u64>,
     delay: Nanos,
     mtu: usize,
+    mtu_changes: VecDeque<(Nanos, usize)>,
     /// The interface at the far end.
     to: u32,
     queue: Box<dyn Queue>,
@@ -100,6 +101,7 @@ impl PointToPoint {
             rate: config.rate,
             delay: config.delay,
             mtu: config.mtu.unwrap_or(usize::MAX),
+            mtu_changes: config.mtu_changes.into(),
             to,
             queue: config.queue,
             queue_rng: seed.stream(&format!("{name} queue")),
@@ -127,10 +129,11 @@ impl PointToPoint {
     }
 
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
-        let size = packet.wire_size();
         self.release(now);
+        let fits = self.fits(now, &mut packet);
+        let size = packet.wire_size();
         self.stats.offered.add(size);
-        let next_outage = match self.refused(now, &packet, size) {
+        let next_outage = match self.refused(now, &packet, size, fits) {
             Ok(next_outage) => next_outage,
             Err(reason) => {
                 self.drop(now, reason);
@@ -165,10 +168,28 @@ impl PointToPoint {
         }
     }
 
+    /// Whether the packet is no larger than the link carries now, or made so.
+    #[inline]
+    fn fits(&mut self, now: Nanos, packet: &mut Packet) -> bool {
+        while let Some(&(from, mtu)) = self.mtu_changes.front()
+            && from <= now
+        {
+            self.mtu = mtu;
+            self.mtu_changes.pop_front();
+        }
+        packet.fits(self.mtu)
+    }
+
     /// Why the packet may not join the queue, or else when the link goes down next.
     #[inline]
-    fn refused(&mut self, now: Nanos, packet: &Packet, size: usize) -> Result<Nanos, DropReason> {
-        if size > self.mtu {
+    fn refused(
+        &mut self,
+        now: Nanos,
+        packet: &Packet,
+        size: usize,
+        fits: bool,
+    ) -> Result<Nanos, DropReason> {
+        if !fits {
             return Err(DropReason::TooBig);
         }
         let next_outage = self.outages.at(now).map_err(|Down| DropReason::LinkDown)?;

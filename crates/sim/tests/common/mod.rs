@@ -22,6 +22,8 @@ pub struct Sender {
     /// Times and payload sizes (at least 12), in the order of time.
     pub plan: VecDeque<(Nanos, usize)>,
     pub number: u64,
+    /// IP may fragment them.
+    pub may_fragment: bool,
 }
 
 impl Sender {
@@ -30,6 +32,7 @@ impl Sender {
             path,
             plan: plan.into_iter().collect(),
             number: 0,
+            may_fragment: false,
         }
     }
 }
@@ -51,7 +54,7 @@ impl Agent for Sender {
             path: self.path,
             len,
             segment_size: None,
-            may_fragment: false,
+            may_fragment: self.may_fragment,
         })
     }
 
@@ -131,6 +134,14 @@ impl Line {
         directions: Vec<DirectionConfig>,
         plan: impl IntoIterator<Item = (Nanos, usize)>,
     ) -> Self {
+        Self::with_sender(seed, directions, |path| Sender::new(path, plan))
+    }
+
+    pub fn with_sender(
+        seed: u64,
+        directions: Vec<DirectionConfig>,
+        sender: impl FnOnce(Path) -> Sender,
+    ) -> Self {
         let (topology, nodes, links) = chain(directions);
         let path = end_to_end(&topology, &nodes);
         let mut world = World::new(topology, Seed::new(seed, 0)).unwrap();
@@ -138,7 +149,7 @@ impl Line {
         let sink = world
             .attach(Attachment::new(last, PROTOCOL, PORT), Sink::default())
             .unwrap();
-        let sender = Sender::new(path, plan);
+        let sender = sender(path);
         world
             .attach(Attachment::new(nodes[0], PROTOCOL, PORT), sender)
             .unwrap();
