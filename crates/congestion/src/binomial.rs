@@ -4,6 +4,7 @@
 //! `k + l = 1` shares fairly with TCP for a fitting `alpha`; `k = 0, l = 1` is TCP's own rule, `k = l = 1/2` is SQRT,
 //! `k = 1, l = 0` is IIAD. Slow start, the loss window after a timeout and the conditions of growth are the base's.
 
+use anabranch_profile::SwitchValue;
 use anabranch_transport::Nanos;
 use thiserror::Error;
 
@@ -52,6 +53,18 @@ impl Exponent {
             power *= base;
         }
         if self.halves < 0 { 1.0 / power } else { power }
+    }
+}
+
+impl SwitchValue for Exponent {
+    const ALLOWED: &'static str = Exponent::ALLOWED;
+
+    fn parse(text: &str) -> Option<Self> {
+        Exponent::from_value(text.parse().ok()?)
+    }
+
+    fn show(&self) -> String {
+        self.value().to_string()
     }
 }
 
@@ -204,29 +217,7 @@ impl<Base: Adjustable> CongestionControl for Binomial<Base> {
         self.base.on_feedback(now, feedback);
     }
 
-    fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
-        self.base.on_idle(now, idle_for, rto);
-    }
-
-    fn on_mtu(&mut self, segment: u64) {
-        self.base.on_mtu(segment);
-    }
-
-    fn cwnd(&self) -> u64 {
-        self.base.cwnd()
-    }
-
-    fn cwnd_exact(&self) -> f64 {
-        self.base.cwnd_exact()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.base.ssthresh()
-    }
-
-    fn partial_bytes_acked(&self) -> u64 {
-        self.base.partial_bytes_acked()
-    }
+    windows_of_base!();
 
     fn name(&self) -> &'static str {
         "binomial"

@@ -5,6 +5,40 @@
 //! chunks), so an algorithm never needs to know a header's size.
 #![forbid(unsafe_code)]
 
+/// Inside an implementation of [`CongestionControl`]: what an algorithm built on an [`Adjustable`] `base` leaves to it.
+macro_rules! windows_of_base {
+    () => {
+        fn on_idle(
+            &mut self,
+            now: ::anabranch_transport::Nanos,
+            idle_for: ::anabranch_transport::Nanos,
+            rto: ::anabranch_transport::Nanos,
+        ) {
+            self.base.on_idle(now, idle_for, rto);
+        }
+
+        fn on_mtu(&mut self, segment: u64) {
+            self.base.on_mtu(segment);
+        }
+
+        fn cwnd(&self) -> u64 {
+            self.base.cwnd()
+        }
+
+        fn cwnd_exact(&self) -> f64 {
+            self.base.cwnd_exact()
+        }
+
+        fn ssthresh(&self) -> u64 {
+            self.base.ssthresh()
+        }
+
+        fn partial_bytes_acked(&self) -> u64 {
+            self.base.partial_bytes_acked()
+        }
+    };
+}
+
 pub mod binomial;
 pub mod estimator;
 pub mod receiver_estimate;

@@ -4,6 +4,7 @@
 //! The receiver's estimate comes as [`Feedback`]; without one (the peer does not speak RSCTP, or has not answered yet)
 //! everything is as `Base` does it. Where the paper contradicts itself or is silent, [`RsctpParameters`] has a choice.
 
+use anabranch_profile::spelled;
 use anabranch_transport::{Nanos, time};
 
 use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
@@ -41,6 +42,7 @@ pub enum DecreaseUnit {
     /// hardly an effect, and beta none, which is what the paper's §4.2 found.
     Bytes,
 }
+spelled!(DecreaseUnit: DecreaseUnit::Segments = "segments", DecreaseUnit::Bytes = "bytes");
 
 /// When `ssthresh = estimate x RTT` is set. Fig. 3-7 has it wherever there is no loss; §3.5.1 has losses set ssthresh to
 /// half the window, which the next acknowledgement would then undo.
@@ -54,6 +56,8 @@ pub enum SsthreshRule {
     /// Never: losses alone set it, as in plain SCTP.
     Never,
 }
+spelled!(SsthreshRule: SsthreshRule::EachReport = "each_report", SsthreshRule::EachAck = "each_ack",
+    SsthreshRule::Never = "never");
 
 /// The least ssthresh after congestion. §3.5.1 and Fig. 2-1 say two MTU, Fig. 3-7 says one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +70,8 @@ pub enum CongestionFloor {
     /// Two units.
     Two,
 }
+spelled!(CongestionFloor: CongestionFloor::Profile = "profile", CongestionFloor::One = "one",
+    CongestionFloor::Two = "two");
 
 /// The numbers and choices of [`Rsctp`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -220,29 +226,7 @@ impl<Base: Adjustable> CongestionControl for Rsctp<Base> {
         self.lost_since_report = false;
     }
 
-    fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
-        self.base.on_idle(now, idle_for, rto);
-    }
-
-    fn on_mtu(&mut self, segment: u64) {
-        self.base.on_mtu(segment);
-    }
-
-    fn cwnd(&self) -> u64 {
-        self.base.cwnd()
-    }
-
-    fn cwnd_exact(&self) -> f64 {
-        self.base.cwnd_exact()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.base.ssthresh()
-    }
-
-    fn partial_bytes_acked(&self) -> u64 {
-        self.base.partial_bytes_acked()
-    }
+    windows_of_base!();
 
     fn name(&self) -> &'static str {
         "rsctp"

@@ -5,6 +5,7 @@
 //! may use a fraction is a switch. *When* something is lost, and how a window is inflated while NewReno recovers
 //! (RFC 6582), is the business of whoever owns the controller.
 
+use anabranch_profile::spelled;
 use anabranch_transport::Nanos;
 
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
@@ -19,6 +20,7 @@ pub enum Growth {
     /// adds a segment each time that `cwnd` bytes were acknowledged.
     PerByte,
 }
+spelled!(Growth: Growth::PerAck = "per_ack", Growth::PerByte = "per_byte");
 
 /// What is halved when a loss is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,7 @@ pub enum HalvingBasis {
     /// takes the peer's window in place of the flight size. BSD and ns-2 do so.
     Window,
 }
+spelled!(HalvingBasis: HalvingBasis::FlightSize = "flightsize", HalvingBasis::Window = "window");
 
 /// The choices of one [`TcpNewReno`]. Windows are in segments.
 #[derive(Clone, Copy, Debug, PartialEq)]

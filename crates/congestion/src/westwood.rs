@@ -67,29 +67,7 @@ impl<Base: Adjustable> CongestionControl for Westwood<Base> {
         self.base.on_feedback(now, feedback);
     }
 
-    fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
-        self.base.on_idle(now, idle_for, rto);
-    }
-
-    fn on_mtu(&mut self, segment: u64) {
-        self.base.on_mtu(segment);
-    }
-
-    fn cwnd(&self) -> u64 {
-        self.base.cwnd()
-    }
-
-    fn cwnd_exact(&self) -> f64 {
-        self.base.cwnd_exact()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.base.ssthresh()
-    }
-
-    fn partial_bytes_acked(&self) -> u64 {
-        self.base.partial_bytes_acked()
-    }
+    windows_of_base!();
 
     fn name(&self) -> &'static str {
         "westwood"

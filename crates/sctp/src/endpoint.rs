@@ -257,6 +257,15 @@ impl Endpoint {
         None
     }
 
+    /// Whether the association with that peer is closed and its last packet still to be sent. That packet tells the peer
+    /// all there is to tell; a bare ABORT for what arrives meanwhile would overtake it, and the cause it carries be lost.
+    fn is_parting(&self, port: u16, address: IpAddr) -> bool {
+        self.table
+            .find(port, address)
+            .and_then(|slot| self.table.get(slot))
+            .is_some_and(|association| association.is_closed() && association.parting.is_some())
+    }
+
     /// Hands the chunks of a packet to the association it belongs to.
     fn deliver(&mut self, slot: u32, arrival: Arrival, first: RawChunk, rest: Chunks<'_>) {
         let Some(association) = self.table.get_mut(slot) else {
@@ -286,6 +295,9 @@ impl Endpoint {
         packet: &Packet<'_>,
     ) {
         let tag = arrival.header.verification_tag;
+        if self.is_parting(arrival.header.source_port, arrival.path.remote) {
+            return self.discards.count(Discard::OutOfTheBlue);
+        }
         let known = self.live(arrival.header.source_port, arrival.path.remote);
         let waiting = |endpoint: &Self| {
             endpoint

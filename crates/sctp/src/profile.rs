@@ -2,71 +2,21 @@
 //! ns-2.35 is a named switch with its clause and its reason, so that a spec can start from a profile and turn one. So is
 //! RSCTP (the switches that begin with `rsctp`), with a switch for each place where its paper says two things.
 
-mod switch;
 mod values;
 
 pub use anabranch_congestion::binomial::Exponent;
 pub use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
-pub use switch::{Switch, SwitchError};
+pub use anabranch_profile::{Factor, Fraction, Span, Switch, SwitchError};
 pub use values::{
-    AssociationErrors, Counts, DormantPath, Factor, FailedPathProbing, FastRecovery, Fraction,
-    HeartbeatLoss, Htna, IdleDecay, InitialCwnd, MaxBurst, ProbeSize, RetransmissionPath, Span,
-    WhenFull, WindowUnit,
+    AssociationErrors, Counts, DormantPath, FailedPathProbing, FastRecovery, HeartbeatLoss, Htna,
+    IdleDecay, InitialCwnd, MaxBurst, ProbeSize, RetransmissionPath, WhenFull, WindowUnit,
 };
 
 use anabranch_congestion::binomial::BinomialParameters;
 use anabranch_congestion::rsctp::RsctpParameters;
+use anabranch_profile::switches;
 use anabranch_transport::time::SECOND;
-use switch::SwitchValue;
-
-macro_rules! switches {
-    ($($(#[doc = $doc:literal])+ $name:ident: $kind:ty, $clause:literal;)+) => {
-        /// The switches, each with its clause and reason. Start from [`Profile::by_name`].
-        #[derive(Clone, Debug, PartialEq)]
-        pub struct Profile {
-            /// Name of the profile this one started from.
-            pub name: &'static str,
-            $($(#[doc = $doc])+ pub $name: $kind,)+
-        }
-
-        impl Profile {
-            /// Every switch with its clause, its text and what it may be set to.
-            pub const SWITCHES: &'static [Switch] = &[$(Switch {
-                name: stringify!($name),
-                clause: $clause,
-                about: concat!($($doc, "\n"),+),
-                allowed: <$kind as SwitchValue>::ALLOWED,
-            }),+];
-
-            /// Sets one switch from its text, as a spec writes it.
-            ///
-            /// # Errors
-            /// The switch is unknown (the nearest name is offered) or does not take the value.
-            pub fn set(&mut self, switch: &str, value: &str) -> Result<(), SwitchError> {
-                match switch {
-                    $(stringify!($name) => {
-                        self.$name = <$kind as SwitchValue>::parse(value).ok_or_else(|| SwitchError::Value {
-                            switch: stringify!($name),
-                            found: value.to_owned(),
-                            allowed: <$kind as SwitchValue>::ALLOWED,
-                        })?;
-                        Ok(())
-                    })+
-                    unknown => Err(SwitchError::unknown(unknown, Self::SWITCHES)),
-                }
-            }
-
-            /// The value of one switch, as [`Profile::set`] takes it.
-            pub fn show(&self, switch: &str) -> Option<String> {
-                match switch {
-                    $(stringify!($name) => Some(SwitchValue::show(&self.$name)),)+
-                    _ => None,
-                }
-            }
-        }
-    };
-}
 
 switches! {
     /// So many SACKs must report a TSN missing before it is retransmitted fast: 4 in RFC 2960, 3 since RFC 4960

@@ -308,6 +308,34 @@ fn abort_tells_the_peer_and_its_user_why() {
 }
 
 #[test]
+fn what_arrives_before_the_abort_is_sent_draws_no_answer_that_overtakes_it() {
+    let mut world = World::new(Config::default());
+    let (a, z) = world.established();
+    world.send(A, a, 0, "last words");
+    world.run_for(SECOND);
+    let sack = world.shot(Z, "SACK");
+    world.forget();
+    let now = world.now;
+    world.endpoints[A]
+        .association_mut(a)
+        .unwrap()
+        .abort(now, Bytes::from_static(b"enough"))
+        .unwrap();
+    // Nothing was drained: the ABORT still waits when the SACK comes.
+    world.inject(A, sack.clone());
+    world.run_for(SECOND);
+    assert_eq!(world.story, ["? -> SACK -> A", "A -> ABORT -> Z"]);
+    let cause = Some(code::USER_INITIATED_ABORT);
+    assert_eq!(
+        world.close_reason(Z, z),
+        Some(CloseReason::AbortedByPeer { cause })
+    );
+    // Once it is out, the same packet belongs to nobody and is answered as such (RFC 9260 §8.4, rule 8).
+    world.inject(A, sack);
+    assert_eq!(world.story[2..], ["? -> SACK -> A", "A -> ABORT -> Z"]);
+}
+
+#[test]
 fn an_abort_with_a_reason_larger_than_a_packet_still_goes() {
     let mut world = World::new(Config {
         mtu: 500,

@@ -1,64 +1,14 @@
 //! Which TCP this is, as data: every choice that texts and implementations differ in is a named switch with its clause
 //! and its reason, so that a spec can start from a profile and turn one.
 
-mod switch;
 mod values;
 
 pub use anabranch_congestion::tcp_newreno::{Growth, HalvingBasis};
-pub use switch::{Switch, SwitchError};
+pub use anabranch_profile::{Limit, Pause, Span, Switch, SwitchError};
 pub use values::{InitialSsthresh, InitialWindow, RecoveryKind, RestartWindow};
 
-use anabranch_transport::Nanos;
+use anabranch_profile::switches;
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use switch::SwitchValue;
-
-macro_rules! switches {
-    ($($(#[doc = $doc:literal])+ $name:ident: $kind:ty, $clause:literal;)+) => {
-        /// The switches, each with its clause and reason. Start from [`Profile::by_name`].
-        #[derive(Clone, Debug, PartialEq)]
-        pub struct Profile {
-            /// Name of the profile this one started from.
-            pub name: &'static str,
-            $($(#[doc = $doc])+ pub $name: $kind,)+
-        }
-
-        impl Profile {
-            /// Every switch with its clause, its text and what it may be set to.
-            pub const SWITCHES: &'static [Switch] = &[$(Switch {
-                name: stringify!($name),
-                clause: $clause,
-                about: concat!($($doc, "\n"),+),
-                allowed: <$kind as SwitchValue>::ALLOWED,
-            }),+];
-
-            /// Sets one switch from its text, as a spec writes it.
-            ///
-            /// # Errors
-            /// The switch is unknown (the nearest name is offered) or does not take the value.
-            pub fn set(&mut self, switch: &str, value: &str) -> Result<(), SwitchError> {
-                match switch {
-                    $(stringify!($name) => {
-                        self.$name = <$kind as SwitchValue>::parse(value).ok_or_else(|| SwitchError::Value {
-                            switch: stringify!($name),
-                            found: value.to_owned(),
-                            allowed: <$kind as SwitchValue>::ALLOWED,
-                        })?;
-                        Ok(())
-                    })+
-                    unknown => Err(SwitchError::unknown(unknown, Self::SWITCHES)),
-                }
-            }
-
-            /// The value of one switch, as [`Profile::set`] takes it.
-            pub fn show(&self, switch: &str) -> Option<String> {
-                match switch {
-                    $(stringify!($name) => Some(SwitchValue::show(&self.$name)),)+
-                    _ => None,
-                }
-            }
-        }
-    };
-}
 
 switches! {
     /// How losses are found and repaired: `rfc6675`, `sack1` (the pipe algorithm of 1996, as ns-2's Sack1) or `newreno`
@@ -100,29 +50,29 @@ switches! {
     /// Acknowledge every second full segment, or after `delayed_ack_timeout`; else every segment.
     delayed_ack: bool, "RFC 5681 §4.2";
     /// How long an acknowledgement may be delayed: 500 ms at most.
-    delayed_ack_timeout: Nanos, "RFC 9293 §3.8.6.3";
+    delayed_ack_timeout: Span, "RFC 9293 §3.8.6.3";
     /// So many blocks are remembered by recency for the SACK option, 8 at most; ns-2's sink forgets all but 3.
     sack_blocks_remembered: u32, "RFC 2018 §4";
     /// RTO before the first measurement: 1 s since RFC 6298, 3 s before and in ns-2.
-    rto_initial: Nanos, "RFC 6298 §2.1";
+    rto_initial: Span, "RFC 6298 §2.1";
     /// The least RTO.
-    rto_min: Nanos, "RFC 6298 §2.4";
+    rto_min: Span, "RFC 6298 §2.4";
     /// The greatest RTO, 60 s at least by the text.
-    rto_max: Nanos, "RFC 6298 §2.5";
+    rto_max: Span, "RFC 6298 §2.5";
     /// A lost SYN makes the RTO this when data begin, unless the handshake was measured; 0: the back-off just goes on.
-    rto_after_lost_syn: Nanos, "RFC 6298 §5.7";
+    rto_after_lost_syn: Pause, "RFC 6298 §5.7";
     /// Granularity of the clock that round-trip times are measured with, whole ticks in BSD's integer arithmetic; 0: exact.
     /// ns-2.1 ticked every 100 ms.
-    clock_tick: Nanos, "RFC 6298 §4";
+    clock_tick: Pause, "RFC 6298 §4";
     /// Sending the timed segment again ends its measurement (Karn's rule, to the letter). Off: only a fast retransmit or
     /// timeout, as they begin, cancel it (ns-2).
     retransmission_cancels_rtt: bool, "RFC 6298 §3";
     /// A second timeout of the same segment leaves ssthresh alone; ns-2 halves the window of one again, down to its floor.
     repeated_timeout_keeps_ssthresh: bool, "RFC 5681 §3.1";
     /// So many timeouts in a row fail the connection; 0: never (ns-2).
-    retransmission_limit: u32, "RFC 9293 §3.8.3";
+    retransmission_limit: Limit, "RFC 9293 §3.8.3";
     /// So many timeouts of a SYN fail the connection; 0: never (ns-2).
-    syn_retransmission_limit: u32, "RFC 9293 §3.8.3";
+    syn_retransmission_limit: Limit, "RFC 9293 §3.8.3";
 }
 
 impl Profile {
@@ -161,17 +111,17 @@ impl Profile {
             restart_window: RestartWindow::Initial,
             nagle: true,
             delayed_ack: true,
-            delayed_ack_timeout: 200 * MILLISECOND,
+            delayed_ack_timeout: Span(200 * MILLISECOND),
             sack_blocks_remembered: 8,
-            rto_initial: SECOND,
-            rto_min: SECOND,
-            rto_max: 60 * SECOND,
-            rto_after_lost_syn: 3 * SECOND,
-            clock_tick: 0,
+            rto_initial: Span(SECOND),
+            rto_min: Span(SECOND),
+            rto_max: Span(60 * SECOND),
+            rto_after_lost_syn: Pause(3 * SECOND),
+            clock_tick: Pause(0),
             retransmission_cancels_rtt: true,
             repeated_timeout_keeps_ssthresh: true,
-            retransmission_limit: 15,
-            syn_retransmission_limit: 6,
+            retransmission_limit: Limit(15),
+            syn_retransmission_limit: Limit(6),
         }
     }
 
@@ -203,15 +153,15 @@ impl Profile {
             restart_window: RestartWindow::One,
             nagle: false,
             delayed_ack: false,
-            delayed_ack_timeout: 100 * MILLISECOND,
+            delayed_ack_timeout: Span(100 * MILLISECOND),
             sack_blocks_remembered: 3,
-            rto_initial: 3 * SECOND,
-            rto_after_lost_syn: 0,
-            clock_tick: 100 * MILLISECOND,
+            rto_initial: Span(3 * SECOND),
+            rto_after_lost_syn: Pause(0),
+            clock_tick: Pause(100 * MILLISECOND),
             retransmission_cancels_rtt: false,
             repeated_timeout_keeps_ssthresh: false,
-            retransmission_limit: 0,
-            syn_retransmission_limit: 0,
+            retransmission_limit: Limit(0),
+            syn_retransmission_limit: Limit(0),
             ..Self::rfc6675()
         }
     }
@@ -260,7 +210,8 @@ mod tests {
         );
         for (switch, wrong) in [
             ("rto_min", "-1 s"),
-            ("rto_min", "5"),
+            ("rto_min", "0 s"),
+            ("duplicate_threshold", "0"),
             ("initial_window", "0"),
             ("clock_tick", "NaN s"),
         ] {
@@ -270,7 +221,7 @@ mod tests {
         profile.set("initial_ssthresh", "45").unwrap();
         assert_eq!(
             (profile.clock_tick, profile.initial_ssthresh),
-            (10 * MILLISECOND, InitialSsthresh::Segments(45))
+            (Pause(10 * MILLISECOND), InitialSsthresh::Segments(45))
         );
     }
 

@@ -60,7 +60,7 @@ impl Receiver {
             fin: None,
             mss,
             delayed_ack: profile.delayed_ack,
-            delay: profile.delayed_ack_timeout,
+            delay: profile.delayed_ack_timeout.0,
             ack_now: false,
             unacknowledged: 0,
             ack_at: None,

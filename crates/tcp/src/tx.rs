@@ -93,10 +93,10 @@ impl Sender {
             tuning: config.tuning,
         };
         let rto = RtoEstimator::new(RtoConfig {
-            initial: profile.rto_initial,
-            min: profile.rto_min,
-            max: profile.rto_max,
-            clock_tick: profile.clock_tick,
+            initial: profile.rto_initial.0,
+            min: profile.rto_min.0,
+            max: profile.rto_max.0,
+            clock_tick: profile.clock_tick.0,
             clock_phase: config.clock_phase,
         });
         Self {
@@ -149,7 +149,7 @@ impl Sender {
         self.timeouts += 1;
         self.rto.back_off();
         self.retransmit_at = None;
-        let limit = self.profile.syn_retransmission_limit;
+        let limit = self.profile.syn_retransmission_limit.0;
         limit > 0 && self.timeouts > limit
     }
 
@@ -177,8 +177,8 @@ impl Sender {
         self.timestamps = settled.timestamps;
         if let Some((_, sent_at)) = self.timing.take() {
             self.rto.sample(now, sent_at);
-        } else if self.profile.rto_after_lost_syn > 0 {
-            self.rto.restart_with(self.profile.rto_after_lost_syn);
+        } else if self.profile.rto_after_lost_syn.0 > 0 {
+            self.rto.restart_with(self.profile.rto_after_lost_syn.0);
         }
         (self.flow.una, self.flow.nxt) = (FIRST, FIRST);
         self.flow.board.advance(FIRST);
@@ -437,7 +437,7 @@ impl Sender {
                 .rto
                 .rto()
                 .saturating_mul(1 << self.probes.min(16))
-                .min(self.profile.rto_max);
+                .min(self.profile.rto_max.0);
             self.persist_at = Some(now + interval);
         }
     }
@@ -492,7 +492,8 @@ impl Sender {
         self.retransmit_at = Some(now + self.rto.rto());
         self.trace_windows(now, trace);
         self.trace_rto(now, trace);
-        self.profile.retransmission_limit > 0 && self.timeouts > self.profile.retransmission_limit
+        let limit = self.profile.retransmission_limit.0;
+        limit > 0 && self.timeouts > limit
     }
 
     /// Whether a recovery is under way.

@@ -1,28 +1,6 @@
 //! What a switch can be set to.
 
-use anabranch_congestion::binomial::Exponent;
-use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
-use anabranch_congestion::sctp_newreno::UnfilledCredit;
-use anabranch_transport::{Nanos, time};
-
-use super::switch::SwitchValue;
-
-macro_rules! spelled {
-    ($kind:ty: $($variant:path = $text:literal),+ $(,)?) => {
-        impl SwitchValue for $kind {
-            const ALLOWED: &'static str = spelled!(@list $($text),+);
-
-            fn parse(text: &str) -> Option<Self> {
-                match text { $($text => Some($variant),)+ _ => None }
-            }
-
-            fn show(&self) -> String {
-                match self { $($variant => $text.to_owned()),+ }
-            }
-        }
-    };
-    (@list $first:literal $(, $more:literal)*) => { concat!("\"", $first, "\"" $(, ", \"", $more, "\"")*) };
-}
+use anabranch_profile::{SwitchValue, spelled};
 
 /// See [`Profile::fast_recovery`](super::Profile::fast_recovery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,12 +94,6 @@ pub enum HeartbeatLoss {
 }
 spelled!(HeartbeatLoss: HeartbeatLoss::Ignored = "ignored", HeartbeatLoss::Judged = "judged");
 
-spelled!(DecreaseUnit: DecreaseUnit::Segments = "segments", DecreaseUnit::Bytes = "bytes");
-spelled!(SsthreshRule: SsthreshRule::EachReport = "each_report", SsthreshRule::EachAck = "each_ack",
-    SsthreshRule::Never = "never");
-spelled!(CongestionFloor: CongestionFloor::Profile = "profile", CongestionFloor::One = "one",
-    CongestionFloor::Two = "two");
-
 /// See [`Profile::window_unit`](super::Profile::window_unit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowUnit {
@@ -192,9 +164,6 @@ pub enum WhenFull {
 }
 spelled!(WhenFull: WhenFull::Answer = "answer", WhenFull::Silent = "silent");
 
-spelled!(UnfilledCredit: UnfilledCredit::Keep = "keep", UnfilledCredit::Cap = "cap",
-    UnfilledCredit::Discard = "discard");
-
 /// See [`Profile::initial_cwnd`](super::Profile::initial_cwnd).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialCwnd {
@@ -239,83 +208,5 @@ impl SwitchValue for InitialCwnd {
             InitialCwnd::Rfc4960 => "rfc4960".to_owned(),
             InitialCwnd::Rfc9260 => "rfc9260".to_owned(),
         }
-    }
-}
-
-/// A span of time, written in seconds or with its unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span(
-    /// The span, nanoseconds.
-    pub Nanos,
-);
-
-impl SwitchValue for Span {
-    const ALLOWED: &'static str =
-        "a time up to 1e6 s: \"1.5 s\", \"200 ms\", or a number of seconds";
-
-    fn parse(text: &str) -> Option<Self> {
-        let (number, scale) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
-            (Some(milliseconds), _) => (milliseconds, 1e-3),
-            (None, Some(seconds)) => (seconds, 1.0),
-            (None, None) => (text, 1.0),
-        };
-        let seconds = number.trim().parse::<f64>().ok()? * scale;
-        (seconds > 0.0 && seconds <= 1e6).then(|| Span(time::from_seconds(seconds)))
-    }
-
-    fn show(&self) -> String {
-        format!("{} s", time::seconds(self.0))
-    }
-}
-
-/// A factor: a number above 0 and at most 1000.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Factor(
-    /// The number.
-    pub f64,
-);
-
-impl SwitchValue for Factor {
-    const ALLOWED: &'static str = "a number above 0 and at most 1000";
-
-    fn parse(text: &str) -> Option<Self> {
-        let number = text.parse().ok()?;
-        (number > 0.0 && number <= 1_000.0).then_some(Factor(number))
-    }
-
-    fn show(&self) -> String {
-        self.0.to_string()
-    }
-}
-
-impl SwitchValue for Exponent {
-    const ALLOWED: &'static str = Exponent::ALLOWED;
-
-    fn parse(text: &str) -> Option<Self> {
-        Exponent::from_value(text.parse().ok()?)
-    }
-
-    fn show(&self) -> String {
-        self.value().to_string()
-    }
-}
-
-/// A number above 0 and at most 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fraction(
-    /// The number.
-    pub f64,
-);
-
-impl SwitchValue for Fraction {
-    const ALLOWED: &'static str = "a number above 0 and at most 1";
-
-    fn parse(text: &str) -> Option<Self> {
-        let number = text.parse().ok()?;
-        (number > 0.0 && number <= 1.0).then_some(Fraction(number))
-    }
-
-    fn show(&self) -> String {
-        self.0.to_string()
     }
 }

@@ -1,25 +1,6 @@
 //! What a switch can be set to.
 
-use anabranch_congestion::tcp_newreno::{Growth, HalvingBasis};
-
-use super::switch::SwitchValue;
-
-macro_rules! spelled {
-    ($kind:ty: $($variant:path = $text:literal),+ $(,)?) => {
-        impl SwitchValue for $kind {
-            const ALLOWED: &'static str = spelled!(@list $($text),+);
-
-            fn parse(text: &str) -> Option<Self> {
-                match text { $($text => Some($variant),)+ _ => None }
-            }
-
-            fn show(&self) -> String {
-                match self { $($variant => $text.to_owned()),+ }
-            }
-        }
-    };
-    (@list $first:literal $(, $more:literal)*) => { concat!("\"", $first, "\"" $(, ", \"", $more, "\"")*) };
-}
+use anabranch_profile::{SwitchValue, spelled};
 
 /// See [`Profile::recovery`](super::Profile::recovery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,9 +26,6 @@ pub enum RestartWindow {
     Initial,
 }
 spelled!(RestartWindow: RestartWindow::Off = "off", RestartWindow::One = "one", RestartWindow::Initial = "initial");
-
-spelled!(Growth: Growth::PerAck = "per_ack", Growth::PerByte = "per_byte");
-spelled!(HalvingBasis: HalvingBasis::FlightSize = "flightsize", HalvingBasis::Window = "window");
 
 /// See [`Profile::initial_window`](super::Profile::initial_window).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
