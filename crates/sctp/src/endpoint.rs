@@ -259,7 +259,7 @@ impl Endpoint {
 
     /// Whether the association with that peer is closed and its last packet still to be sent. That packet tells the peer
     /// all there is to tell; a bare ABORT for what arrives meanwhile would overtake it, and the cause it carries be lost.
-    fn is_parting(&self, port: u16, address: IpAddr) -> bool {
+    fn is_parting(&mut self, port: u16, address: IpAddr) -> bool {
         self.table
             .find(port, address)
             .and_then(|slot| self.table.get(slot))
