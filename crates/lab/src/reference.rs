@@ -72,8 +72,10 @@ pub struct Ns2 {
 /// Reference data, ready to be asked.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
-    published: Vec<Published>,
-    ns2: Vec<Ns2>,
+    /// It stands for what the program carries, which is read when it is first asked for: most runs compare with nothing.
+    embedded: bool,
+    published: OnceLock<Vec<Published>>,
+    ns2: OnceLock<Vec<Ns2>>,
 }
 
 /// A reference file with a row that cannot be read.
@@ -102,17 +104,27 @@ const NS2: &[&str] = &[
 impl Reference {
     /// The reference data that this program carries.
     pub fn embedded() -> &'static Reference {
-        static EMBEDDED: OnceLock<Reference> = OnceLock::new();
-        EMBEDDED.get_or_init(|| {
-            let mut all = Reference::default();
-            for text in PUBLISHED {
-                all.published
-                    .extend(read_published(text).unwrap_or_default());
-            }
-            for text in NS2 {
-                all.ns2.extend(read_ns2(text).unwrap_or_default());
-            }
-            all
+        static EMBEDDED: Reference = Reference {
+            embedded: true,
+            published: OnceLock::new(),
+            ns2: OnceLock::new(),
+        };
+        &EMBEDDED
+    }
+
+    fn all_published(&self) -> &[Published] {
+        self.published.get_or_init(|| {
+            let texts = if self.embedded { PUBLISHED } else { &[] };
+            let read = |text: &&str| read_published(text).unwrap_or_default();
+            texts.iter().flat_map(read).collect()
+        })
+    }
+
+    fn all_ns2(&self) -> &[Ns2] {
+        self.ns2.get_or_init(|| {
+            let texts = if self.embedded { NS2 } else { &[] };
+            let read = |text: &&str| read_ns2(text).unwrap_or_default();
+            texts.iter().flat_map(read).collect()
         })
     }
 
@@ -122,8 +134,9 @@ impl Reference {
     /// The first row that lacks a field or has no number where one belongs.
     pub fn read(published: &str, ns2: &str) -> Result<Reference, ReferenceError> {
         Ok(Reference {
-            published: read_published(published)?,
-            ns2: read_ns2(ns2)?,
+            embedded: false,
+            published: read_published(published)?.into(),
+            ns2: read_ns2(ns2)?.into(),
         })
     }
 
@@ -133,14 +146,14 @@ impl Reference {
         paper: &'a str,
         place: &'a str,
     ) -> impl Iterator<Item = &'a Published> + 'a {
-        self.published
+        self.all_published()
             .iter()
             .filter(move |row| row.paper == paper && row.place == place)
     }
 
     /// The one ns-2.35 mean of a metric under a condition.
     pub fn ns2(&self, paper: &str, place: &str, condition: &str, metric: &str) -> Option<&Ns2> {
-        self.ns2.iter().find(|row| {
+        self.all_ns2().iter().find(|row| {
             row.paper == paper
                 && row.place == place
                 && row.condition == condition
