@@ -420,24 +420,6 @@ fn a_slow_reader_sets_the_rate_and_its_buffer_fills() {
     assert!(fast_window > 28.0 * 1024.0, "{fast_window}");
 }
 
-/// Messages four times the receive buffer, read as they come, and with a delay of their own; a slow reader still sets the rate.
-#[test]
-fn messages_larger_than_the_receive_buffer_are_read_in_parts() {
-    let spec = READER
-        .replace("kind = \"bulk\"", "kind = \"bulk\", message = \"128 KiB\"")
-        .replace("take = \"mean\"", "take = \"max\"");
-    let goodput = |reading: &str| {
-        let plan = plan(&spec.replace("READING", reading));
-        let run = anabranch_lab::world::run(&Unit::all(&plan)[0], 1, None, &[]).expect("a run");
-        run.value("sctp", "goodput").expect("a value")
-    };
-    let slow = goodput(r#", reading_rate = "400 kbit/s""#);
-    let early = goodput(r#", partial_delivery_point = "4 KiB""#);
-    let full = goodput("");
-    assert!((0.9 * 400e3..=400e3).contains(&slow), "{slow}");
-    assert!(full > 700e3 && early > full, "{full} {early}");
-}
-
 /// The link falls to 1,300 bytes after 5 s. Without discovery nothing more arrives; with it all goes on.
 #[test]
 fn a_link_whose_mtu_falls_is_a_black_hole_to_who_does_not_look() {
