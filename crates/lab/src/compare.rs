@@ -122,7 +122,8 @@ pub struct Ns2Comparison {
     pub confidence: Option<f64>,
     /// Its replications.
     pub replications: u32,
-    /// Whether the two 95 % intervals have a point in common; `None` where either side has no interval.
+    /// Whether the two 95 % intervals have a point in common, theirs widened by the rounding of its mean; `None` where either
+    /// side has no interval.
     pub overlap: Option<bool>,
     /// Ours less theirs, in the value's unit; `None` without a value of ours.
     pub difference: Option<f64>,
@@ -136,11 +137,16 @@ impl Ns2Comparison {
     }
 }
 
+/// Significant digits of the means of ns-2.35.
+const NS2_DIGITS: usize = 6;
+
 /// Sets a measured quantity beside a mean of ns-2.35.
 pub fn beside_ns2(measured: Option<&Summary>, ns2: &Ns2) -> Ns2Comparison {
     let ours =
         measured.and_then(|summary| Some(Interval::around(summary.mean, summary.confidence()?)));
-    let theirs = ns2.confidence.map(|half| Interval::around(ns2.mean, half));
+    let theirs = ns2
+        .confidence
+        .map(|half| Interval::around(ns2.mean, half).widened(half_unit(ns2.mean, NS2_DIGITS)));
     Ns2Comparison {
         mean: ns2.mean,
         confidence: ns2.confidence,
@@ -168,14 +174,24 @@ fn fixed(value: f64, significant: usize) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value:.0}");
     }
-    // The exponent is read from the rounded decimal text, so no logarithm of the platform decides a digit.
+    let decimals = (significant as i32 - 1 - exponent(value, significant)).max(0) as usize;
+    format!("{value:.decimals$}")
+}
+
+/// The power of ten of the first of so many significant digits.
+fn exponent(value: f64, significant: usize) -> i32 {
+    // Read from the rounded decimal text, so that no logarithm of the platform decides a digit.
     let scientific = format!("{:.*e}", significant.saturating_sub(1), value);
-    let exponent: i32 = scientific
+    scientific
         .split_once('e')
         .and_then(|(_, text)| text.parse().ok())
-        .unwrap_or(0);
-    let decimals = (significant as i32 - 1 - exponent).max(0) as usize;
-    format!("{value:.decimals$}")
+        .unwrap_or(0)
+}
+
+/// Half a unit of the last of so many significant digits: what rounding to them may hide.
+fn half_unit(value: f64, significant: usize) -> f64 {
+    let last = exponent(value, significant) + 1 - significant as i32;
+    format!("5e{}", last - 1).parse().unwrap_or(0.0)
 }
 
 /// The unit as written behind a number; nothing for pure numbers.

@@ -157,6 +157,14 @@ fn ns2_intervals_overlap_or_not() {
         beside_ns2(Some(&ours), &ns2(22.1, Some(0.2))).overlap,
         Some(false)
     );
+    // Runs without spread, of which the yardstick keeps six digits.
+    let exact = |mean| sample(mean, 0.0, 20);
+    let beside = |ours, theirs| beside_ns2(Some(&exact(ours)), &ns2(theirs, Some(0.0))).overlap;
+    assert_eq!(beside(23.98365, 23.9837), Some(true));
+    assert_eq!(beside(23.983_64, 23.9837), Some(false));
+    assert_eq!(beside(144_990.4, 144_990.0), Some(true));
+    assert_eq!(beside(144_990.6, 144_990.0), Some(false));
+    assert_eq!(beside(0.0, 0.0), Some(true));
     assert_eq!(beside_ns2(Some(&ours), &ns2(22.0, None)).overlap, None);
     assert_eq!(
         beside_ns2(Some(&sample(20.0, 0.0, 1)), &ns2(22.0, Some(9.0))).overlap,
