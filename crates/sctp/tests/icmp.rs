@@ -184,8 +184,11 @@ fn too_big_lowers_the_path_mtu_and_never_raises_it() {
         tell(&mut world, too_big(larger), &quote);
         assert_eq!(most(&world).1, 1_380);
     }
-    // No network carries so little that a stranger who saw one packet could grind the transfer to dust.
-    tell(&mut world, too_big(68), &quote);
+    // Less than any network must carry is not believed (RFC 8899 §4.6.2): a stranger who saw one packet could grind the
+    // transfer to dust.
+    tell(&mut world, too_big(575), &quote);
+    assert_eq!(most(&world).1, 1_380);
+    tell(&mut world, too_big(576), &quote);
     assert_eq!(most(&world).1, 576 - 20);
     assert_eq!(acted(&world, a), 2);
     world.run_for(SECOND);

@@ -43,8 +43,11 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         ..Config::default()
     };
     config.sctp.outbound_streams = STREAMS;
-    // As the others have it; but where it accepts, the largest messages exceed the buffer and come in parts.
-    let small = !arguments.connects && arguments.number::<usize>("size")? == 0;
+    // As the others have it; but where it accepts, the largest messages exceed the buffer and come in parts. Not where few
+    // messages are sent to be captured: the window closes meanwhile, which tshark remarks.
+    let bulk = arguments.number::<usize>("size")? > 0;
+    let many = arguments.number::<u32>("messages")? > 250;
+    let small = !arguments.connects && !bulk && many;
     config.sctp.receive_buffer = if small { LARGEST / 2 } else { 2 << 20 };
     config.sctp.send_buffer = 2 << 20;
     config.sctp.bare_init = arguments.number::<u8>("bare-init")? == 1;

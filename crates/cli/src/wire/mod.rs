@@ -342,6 +342,6 @@ mod tests {
             assert!(size(text).is_err(), "{text}");
         }
         assert!(amount("0").is_err() && message_size("0").is_err());
-        assert!(message_size("1M").is_ok() && message_size("1025K").is_err());
+        assert!(message_size("16M").is_ok() && message_size("16385K").is_err());
     }
 }
