@@ -358,8 +358,17 @@ func main() {
 		if err := association.Shutdown(patience); err != nil {
 			fail("shutdown: %v", err)
 		}
-	} else if _, err := association.AcceptStream(); err == nil {
-		fail("a stream that nobody opened")
+	} else {
+		// Until the association ends. What came before a stream was opened here has opened it: that one is ours too.
+		for {
+			s, err := association.AcceptStream()
+			if err != nil {
+				break
+			}
+			if s.StreamIdentifier() >= streams {
+				fail("stream %d, that nobody opened", s.StreamIdentifier())
+			}
+		}
 	}
 	fmt.Println("closed")
 	select {} // until it is ended
