@@ -4,7 +4,7 @@
 //! `k + l = 1` shares fairly with TCP for a fitting `alpha`; `k = 0, l = 1` is TCP's own rule, `k = l = 1/2` is SQRT,
 //! `k = 1, l = 0` is IIAD. Slow start, the loss window after a timeout and the conditions of growth are the base's.
 
-use anabranch_profile::SwitchValue;
+use anabranch_settings::{Datum, Kind, Value};
 use anabranch_transport::Nanos;
 use thiserror::Error;
 
@@ -56,15 +56,20 @@ impl Exponent {
     }
 }
 
-impl SwitchValue for Exponent {
-    const ALLOWED: &'static str = Exponent::ALLOWED;
+impl Value for Exponent {
+    const KIND: Kind = Kind::Number {
+        least: -1.0,
+        most: 4.0,
+        above: false,
+        step: 0.5,
+    };
 
-    fn parse(text: &str) -> Option<Self> {
-        Exponent::from_value(text.parse().ok()?)
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        Exponent::from_value(datum.number()?)
     }
 
-    fn show(&self) -> String {
-        self.value().to_string()
+    fn to_datum(&self) -> Datum {
+        Datum::Real(self.value())
     }
 }
 

@@ -4,7 +4,7 @@
 //! The receiver's estimate comes as [`Feedback`]; without one (the peer does not speak RSCTP, or has not answered yet)
 //! everything is as `Base` does it. Where the paper contradicts itself or is silent, [`RsctpParameters`] has a choice.
 
-use anabranch_profile::spelled;
+use anabranch_settings::spelled;
 use anabranch_transport::{Nanos, time};
 
 use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};

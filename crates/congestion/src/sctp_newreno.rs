@@ -1,7 +1,7 @@
 //! SCTP's own congestion control: slow start, congestion avoidance by `partial_bytes_acked`, halving on loss
 //! (RFC 9260 §7.2), with what the texts of 2000, 2007 and 2022 and the module of ns-2.35 do differently as data.
 
-use anabranch_profile::spelled;
+use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
 
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};

@@ -5,7 +5,7 @@
 //! may use a fraction is a switch. *When* something is lost, and how a window is inflated while NewReno recovers
 //! (RFC 6582), is the business of whoever owns the controller.
 
-use anabranch_profile::spelled;
+use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
 
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};

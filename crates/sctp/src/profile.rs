@@ -7,7 +7,7 @@ mod values;
 pub use anabranch_congestion::binomial::Exponent;
 pub use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
-pub use anabranch_profile::{Factor, Fraction, Span, Switch, SwitchError};
+pub use anabranch_settings::{Factor, Fraction, Setting, SettingError, Span};
 pub use values::{
     AssociationErrors, Counts, DormantPath, FailedPathProbing, FastRecovery, HeartbeatLoss, Htna,
     IdleDecay, InitialCwnd, MaxBurst, ProbeSize, RetransmissionPath, WhenFull, WindowUnit,
@@ -15,7 +15,7 @@ pub use values::{
 
 use anabranch_congestion::binomial::BinomialParameters;
 use anabranch_congestion::rsctp::RsctpParameters;
-use anabranch_profile::switches;
+use anabranch_settings::switches;
 use anabranch_transport::time::SECOND;
 
 switches! {

@@ -4,10 +4,10 @@
 mod values;
 
 pub use anabranch_congestion::tcp_newreno::{Growth, HalvingBasis};
-pub use anabranch_profile::{Limit, Pause, Span, Switch, SwitchError};
+pub use anabranch_settings::{Limit, Pause, Setting, SettingError, Span};
 pub use values::{InitialSsthresh, InitialWindow, RecoveryKind, RestartWindow};
 
-use anabranch_profile::switches;
+use anabranch_settings::switches;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 switches! {
@@ -202,23 +202,24 @@ mod tests {
                 .set("limited_transmitt", "true")
                 .unwrap_err()
                 .to_string(),
-            "there is no switch `limited_transmitt`; the nearest is `limited_transmit`"
+            "there is no setting `limited_transmitt`; the nearest is `limited_transmit`"
         );
         assert_eq!(
             profile.set("delayed_ack", "yes").unwrap_err().to_string(),
-            "switch `delayed_ack` cannot be `yes`; it takes true, false"
+            "`delayed_ack`: found \"yes\"; it takes true or false"
         );
         for (switch, wrong) in [
             ("rto_min", "-1 s"),
             ("rto_min", "0 s"),
             ("duplicate_threshold", "0"),
-            ("initial_window", "0"),
+            ("initial_window", "0 segments"),
+            ("initial_window", "4"),
             ("clock_tick", "NaN s"),
         ] {
             assert!(profile.set(switch, wrong).is_err(), "{switch} = {wrong}");
         }
         profile.set("clock_tick", "10 ms").unwrap();
-        profile.set("initial_ssthresh", "45").unwrap();
+        profile.set("initial_ssthresh", "45 segments").unwrap();
         assert_eq!(
             (profile.clock_tick, profile.initial_ssthresh),
             (Pause(10 * MILLISECOND), InitialSsthresh::Segments(45))

@@ -163,6 +163,7 @@ impl Sender {
             InitialSsthresh::High => f64::INFINITY,
             InitialSsthresh::PeerWindow => peer_segments.max(2.0),
             InitialSsthresh::Segments(count) => f64::from(count),
+            InitialSsthresh::Bytes(bytes) => (bytes / mss).max(2) as f64,
         };
         let first = if settled.syn_lost {
             1.0

@@ -158,7 +158,7 @@ fn tcp_checked(transport: &Protocol, ip: IpVersion, complain: &mut Complain<'_>)
             ),
         }
     }
-    let segments = |amount: &Amount| (amount.bytes(mss) / mss).to_string();
+    let segments = |amount: &Amount| format!("{} segments", amount.bytes(mss) / mss);
     let seconds = |span: &crate::spec::quantity::Span| format!("{} s", span.seconds());
     let direct = [
         ("initial_window", initial_window.as_ref().map(segments)),
@@ -297,7 +297,7 @@ fn sctp_checked(transport: &Protocol, ip: IpVersion, complain: &mut Complain<'_>
     }
     let chunk = sctp_chunk(&config, ip);
     if let Some(window) = initial_window {
-        let units = (window.bytes(chunk) / chunk).to_string();
+        let units = format!("{} segments", window.bytes(chunk) / chunk);
         if let Err(error) = config.profile.set("initial_cwnd", &units) {
             complain("initial_window", error.to_string(), "", &[]);
         }

@@ -13,7 +13,7 @@ fn every_switch_of_every_profile_survives_being_shown_and_set() {
             assert!(
                 (switch.clause.starts_with("RFC ") || switch.clause.starts_with("ho2008 §"))
                     && !switch.about.is_empty()
-                    && !switch.allowed.is_empty()
+                    && !switch.kind.allowed().is_empty()
             );
             let shown = profile.show(switch.name).expect("a listed switch");
             copy.set(switch.name, &shown)
@@ -29,12 +29,12 @@ fn a_wrong_switch_offers_the_nearest_and_a_wrong_value_what_is_allowed() {
     let error = profile.set("mising_report", "4").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "there is no switch `mising_report`; the nearest is `missing_reports`"
+        "there is no setting `mising_report`; the nearest is `missing_reports`"
     );
     let error = profile.set("fast_recovery", "sometimes").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "switch `fast_recovery` cannot be `sometimes`; it takes \"none\", \"exit_point\", \"recovery_point\""
+        "`fast_recovery`: found \"sometimes\"; it takes \"none\", \"exit_point\", \"recovery_point\""
     );
     assert!(profile.set("rto_initial", "-1 s").is_err());
     assert!(profile.set("missing_reports", "0").is_err());
@@ -47,14 +47,17 @@ fn values_read_as_people_write_them() {
     for (text, expected) in [
         ("200 ms", 200_000_000),
         ("1.5 s", 1_500_000_000),
-        ("3", 3_000_000_000),
+        ("3e0s", 3_000_000_000),
     ] {
         profile.set("rto_initial", text).expect("a time");
         assert_eq!(profile.rto_initial, Span(expected));
     }
-    profile.set("initial_cwnd", "10").expect("units");
+    profile.set("initial_cwnd", "10 segments").expect("units");
     assert_eq!(profile.initial_cwnd, InitialCwnd::Units(10));
     for (switch, bad) in [
+        ("rto_initial", "3"),
+        ("initial_cwnd", "10"),
+        ("initial_cwnd", "1001 segments"),
         ("binomial_k", "0.3"),
         ("binomial_l", "9"),
         ("binomial_alpha", "0"),

@@ -1,6 +1,6 @@
 //! What a switch can be set to.
 
-use anabranch_profile::{SwitchValue, spelled};
+use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
 
 /// See [`Profile::fast_recovery`](super::Profile::fast_recovery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +172,8 @@ spelled!(WhenFull: WhenFull::Answer = "answer", WhenFull::Silent = "silent");
 pub enum InitialCwnd {
     /// So many units (RFC 2960: at most 2).
     Units(u64),
+    /// The whole units in so many bytes, one at least.
+    Bytes(u64),
     /// min(4 units, max(2 units, 4380 bytes)).
     Rfc4960,
     /// min(4 units, max(2 units, 4404 bytes)), 4344 bytes over IPv6.
@@ -184,32 +186,49 @@ impl InitialCwnd {
         let between = |bytes: u64| (4 * unit).min(bytes.max(2 * unit));
         match self {
             InitialCwnd::Units(units) => units * unit,
+            InitialCwnd::Bytes(bytes) => (bytes / unit).max(1) * unit,
             InitialCwnd::Rfc4960 => between(4380),
             InitialCwnd::Rfc9260 => between(if ipv6 { 4344 } else { 4404 }),
         }
     }
 }
 
-impl SwitchValue for InitialCwnd {
-    const ALLOWED: &'static str = "a number of units from 1 to 1000, \"rfc4960\", \"rfc9260\"";
+impl Value for InitialCwnd {
+    const KIND: Kind = Kind::Either(
+        &[
+            Choice {
+                name: "rfc4960",
+                about: "min(4 units, max(2 units, 4380 B))",
+            },
+            Choice {
+                name: "rfc9260",
+                about: "min(4 units, max(2 units, 4404 B)), 4344 B over IPv6",
+            },
+        ],
+        &Kind::Amount {
+            segments: [1, 1_000],
+            bytes: [512, 1 << 26],
+        },
+    );
 
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "rfc4960" => Some(InitialCwnd::Rfc4960),
-            "rfc9260" => Some(InitialCwnd::Rfc9260),
-            number => number
-                .parse()
-                .ok()
-                .filter(|units| (1..=1000).contains(units))
-                .map(InitialCwnd::Units),
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        match datum {
+            Datum::Segments(units) => Some(InitialCwnd::Units(*units)),
+            Datum::Whole(bytes) => Some(InitialCwnd::Bytes(*bytes)),
+            other => match other.text()? {
+                "rfc4960" => Some(InitialCwnd::Rfc4960),
+                "rfc9260" => Some(InitialCwnd::Rfc9260),
+                _ => None,
+            },
         }
     }
 
-    fn show(&self) -> String {
+    fn to_datum(&self) -> Datum {
         match self {
-            InitialCwnd::Units(units) => units.to_string(),
-            InitialCwnd::Rfc4960 => "rfc4960".to_owned(),
-            InitialCwnd::Rfc9260 => "rfc9260".to_owned(),
+            InitialCwnd::Units(units) => Datum::Segments(*units),
+            InitialCwnd::Bytes(bytes) => Datum::Whole(*bytes),
+            InitialCwnd::Rfc4960 => Datum::word("rfc4960"),
+            InitialCwnd::Rfc9260 => Datum::word("rfc9260"),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a switch can be set to.
 
-use anabranch_profile::{SwitchValue, spelled};
+use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
 
 /// See [`Profile::recovery`](super::Profile::recovery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub enum InitialWindow {
     Rfc6928,
     /// So many segments.
     Segments(u32),
+    /// The whole segments in so many bytes, one at least.
+    Bytes(u64),
 }
 
 impl InitialWindow {
@@ -43,6 +45,7 @@ impl InitialWindow {
     pub fn segments(self, segment: u64) -> f64 {
         match self {
             InitialWindow::Segments(count) => f64::from(count.max(1)),
+            InitialWindow::Bytes(bytes) => (bytes / segment).max(1) as f64,
             InitialWindow::Rfc5681 if segment > 2190 => 2.0,
             InitialWindow::Rfc5681 if segment > 1095 => 3.0,
             InitialWindow::Rfc5681 => 4.0,
@@ -53,25 +56,42 @@ impl InitialWindow {
     }
 }
 
-impl SwitchValue for InitialWindow {
-    const ALLOWED: &'static str =
-        "\"rfc5681\", \"rfc6928\", or a number of segments from 1 to 1000000";
+impl Value for InitialWindow {
+    const KIND: Kind = Kind::Either(
+        &[
+            Choice {
+                name: "rfc5681",
+                about: "2 to 4 segments by their size",
+            },
+            Choice {
+                name: "rfc6928",
+                about: "10 segments, at most 14600 B or two segments",
+            },
+        ],
+        &Kind::Amount {
+            segments: [1, 1_000_000],
+            bytes: [1, 1 << 30],
+        },
+    );
 
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "rfc5681" => Some(Self::Rfc5681),
-            "rfc6928" => Some(Self::Rfc6928),
-            number => u32::parse(number)
-                .filter(|count| *count > 0)
-                .map(Self::Segments),
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        match datum {
+            Datum::Segments(count) => u32::try_from(*count).ok().map(Self::Segments),
+            Datum::Whole(bytes) => Some(Self::Bytes(*bytes)),
+            other => match other.text()? {
+                "rfc5681" => Some(Self::Rfc5681),
+                "rfc6928" => Some(Self::Rfc6928),
+                _ => None,
+            },
         }
     }
 
-    fn show(&self) -> String {
+    fn to_datum(&self) -> Datum {
         match self {
-            Self::Rfc5681 => "rfc5681".to_owned(),
-            Self::Rfc6928 => "rfc6928".to_owned(),
-            Self::Segments(count) => count.to_string(),
+            Self::Rfc5681 => Datum::word("rfc5681"),
+            Self::Rfc6928 => Datum::word("rfc6928"),
+            Self::Segments(count) => Datum::Segments((*count).into()),
+            Self::Bytes(bytes) => Datum::Whole(*bytes),
         }
     }
 }
@@ -85,27 +105,46 @@ pub enum InitialSsthresh {
     PeerWindow,
     /// So many segments.
     Segments(u32),
+    /// The whole segments in so many bytes, two at least.
+    Bytes(u64),
 }
 
-impl SwitchValue for InitialSsthresh {
-    const ALLOWED: &'static str =
-        "\"high\", \"peer_window\", or a number of segments from 2 to 1000000";
+impl Value for InitialSsthresh {
+    const KIND: Kind = Kind::Either(
+        &[
+            Choice {
+                name: "high",
+                about: "arbitrarily high",
+            },
+            Choice {
+                name: "peer_window",
+                about: "the window that the peer's SYN offers, in whole segments",
+            },
+        ],
+        &Kind::Amount {
+            segments: [2, 1_000_000],
+            bytes: [1, 1 << 40],
+        },
+    );
 
-    fn parse(text: &str) -> Option<Self> {
-        match text {
-            "high" => Some(Self::High),
-            "peer_window" => Some(Self::PeerWindow),
-            number => u32::parse(number)
-                .filter(|count| *count >= 2)
-                .map(Self::Segments),
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        match datum {
+            Datum::Segments(count) => u32::try_from(*count).ok().map(Self::Segments),
+            Datum::Whole(bytes) => Some(Self::Bytes(*bytes)),
+            other => match other.text()? {
+                "high" => Some(Self::High),
+                "peer_window" => Some(Self::PeerWindow),
+                _ => None,
+            },
         }
     }
 
-    fn show(&self) -> String {
+    fn to_datum(&self) -> Datum {
         match self {
-            Self::High => "high".to_owned(),
-            Self::PeerWindow => "peer_window".to_owned(),
-            Self::Segments(count) => count.to_string(),
+            Self::High => Datum::word("high"),
+            Self::PeerWindow => Datum::word("peer_window"),
+            Self::Segments(count) => Datum::Segments((*count).into()),
+            Self::Bytes(bytes) => Datum::Whole(*bytes),
         }
     }
 }

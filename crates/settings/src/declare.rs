@@ -1,0 +1,180 @@
+//! The macros that declare settings, and what they are made of.
+
+use crate::datum::Datum;
+use crate::error::SettingError;
+use crate::setting::Setting;
+use crate::value::Value;
+
+/// The setting of that name in a list.
+///
+/// # Errors
+/// There is none; the nearest name is offered.
+pub fn find(settings: &'static [Setting], name: &str) -> Result<&'static Setting, SettingError> {
+    let found = settings.iter().find(|setting| setting.name == name);
+    found.ok_or_else(|| SettingError::unknown(name, settings))
+}
+
+/// A setting's value from text.
+///
+/// # Errors
+/// The text is not of its kind, or out of its range.
+pub fn read<T: Value>(setting: &Setting, text: &str) -> Result<T, SettingError> {
+    take(setting, &setting.parse(text)?)
+}
+
+/// A setting's value.
+///
+/// # Errors
+/// It is not of the setting's kind, or out of its range.
+pub fn take<T: Value>(setting: &Setting, datum: &Datum) -> Result<T, SettingError> {
+    let kind = &setting.kind;
+    kind.check(datum).map_err(|misfit| setting.error(misfit))?;
+    T::from_datum(datum).ok_or_else(|| setting.error(kind.misfit(kind.show(datum))))
+}
+
+/// Declares `Profile`: a field for each switch, the list of them all, and to set and show each by its name.
+///
+/// A line is the reason as a doc comment, then `name: type, "clause";`, the type one that implements [`Value`], whose kind
+/// and range are the switch's.
+#[macro_export]
+macro_rules! switches {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty, $clause:literal;)+) => {
+        /// The switches, each with its clause and reason. Start from [`Profile::by_name`].
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Profile {
+            /// Name of the profile this one started from.
+            pub name: &'static str,
+            $($(#[doc = $doc])+ pub $name: $type,)+
+        }
+
+        impl Profile {
+            /// Every switch with its clause, its text and what it may be set to.
+            pub const SWITCHES: &'static [$crate::Setting] = &[$($crate::Setting {
+                name: stringify!($name),
+                about: concat!($($doc, "\n"),+),
+                clause: $clause,
+                kind: <$type as $crate::Value>::KIND,
+                fallback: $crate::Fallback::Owner,
+            }),+];
+        }
+
+        $crate::settings!(@access Profile, SWITCHES, $($name;)+);
+    };
+}
+
+/// Makes an enumeration without fields a value of settings: each variant and how a spec spells it.
+#[macro_export]
+macro_rules! spelled {
+    ($type:ty: $($variant:path = $text:literal),+ $(,)?) => {
+        impl $crate::Value for $type {
+            const KIND: $crate::Kind = $crate::Kind::Choice(&[$($crate::Choice { name: $text, about: "" }),+]);
+
+            fn from_datum(datum: &$crate::Datum) -> Option<Self> {
+                match datum.text()? { $($text => Some($variant),)+ _ => None }
+            }
+
+            fn to_datum(&self) -> $crate::Datum {
+                $crate::Datum::word(match self { $($variant => $text),+ })
+            }
+        }
+    };
+}
+
+/// Declares a structure whose fields are settings: the fields, their defaults, the list of settings, and to set, show and
+/// check each by its name.
+///
+/// A line is what it does and why as a doc comment, then `field: type = default, kind, "clause";`. Where a spec has another
+/// name for it, that name follows: `hb_interval as heartbeat_interval: ...`. Fields that no spec can set stand in a block
+/// `beside`, as `field: type = default;`.
+#[macro_export]
+macro_rules! settings {
+    (
+        $(#[$meta:meta])*
+        pub struct $owner:ident {
+            $($(#[doc = $doc:literal])+ $field:ident $(as $key:ident)? : $type:ty = $default:expr, $kind:expr, $clause:literal;)+
+        }
+        beside {
+            $($(#[doc = $beside_doc:literal])+ $beside:ident : $beside_type:ty = $beside_default:expr;)*
+        }
+    ) => {
+        $(#[$meta])*
+        pub struct $owner {
+            $($(#[doc = $beside_doc])+ pub $beside: $beside_type,)*
+            $($(#[doc = $doc])+ pub $field: $type,)+
+        }
+
+        impl Default for $owner {
+            fn default() -> Self {
+                Self {
+                    $($beside: $beside_default,)*
+                    $($field: $default,)+
+                }
+            }
+        }
+
+        impl $owner {
+            /// Every setting with its text, its kind, its range and its clause.
+            pub const SETTINGS: &'static [$crate::Setting] = &[$($crate::Setting {
+                name: $crate::settings!(@key $field $(as $key)?),
+                about: concat!($($doc, "\n"),+),
+                clause: $clause,
+                kind: $kind,
+                fallback: $crate::Fallback::Owner,
+            }),+];
+
+            /// Checks that every setting lies in its range.
+            ///
+            /// # Errors
+            /// The first that does not: what was found, and what is allowed.
+            pub fn check_ranges(&self) -> Result<(), $crate::SettingError> {
+                Self::SETTINGS.iter().try_for_each(|setting| match self.get(setting.name) {
+                    Some(datum) => setting.kind.check(&datum).map_err(|misfit| setting.error(misfit)),
+                    None => Ok(()),
+                })
+            }
+        }
+
+        $crate::settings!(@access $owner, SETTINGS, $($field $(as $key)?;)+);
+    };
+    // To set and show the fields of a structure by the names of their settings.
+    (@access $owner:ident, $list:ident, $($field:ident $(as $key:ident)?;)+) => {
+        impl $owner {
+            /// Sets one by its name from text, as a command line writes it.
+            ///
+            /// # Errors
+            /// The name is unknown (the nearest is offered), or it does not take the value.
+            pub fn set(&mut self, name: &str, text: &str) -> Result<(), $crate::SettingError> {
+                let datum = $crate::find(Self::$list, name)?.parse(text)?;
+                self.put(name, &datum)
+            }
+
+            /// Sets one by its name from a value that was read.
+            ///
+            /// # Errors
+            /// As [`Self::set`].
+            pub fn put(&mut self, name: &str, datum: &$crate::Datum) -> Result<(), $crate::SettingError> {
+                let setting = $crate::find(Self::$list, name)?;
+                $(if name == $crate::settings!(@key $field $(as $key)?) {
+                    self.$field = $crate::take(setting, datum)?;
+                })+
+                Ok(())
+            }
+
+            /// The value of one; `None` if there is none of that name.
+            pub fn get(&self, name: &str) -> Option<$crate::Datum> {
+                $(if name == $crate::settings!(@key $field $(as $key)?) {
+                    return Some($crate::Value::to_datum(&self.$field));
+                })+
+                None
+            }
+
+            /// The value of one as text, as [`Self::set`] reads it.
+            pub fn show(&self, name: &str) -> Option<String> {
+                let setting = $crate::find(Self::$list, name).ok()?;
+                Some(setting.kind.show(&self.get(name)?))
+            }
+        }
+    };
+    (@key $field:ident) => { stringify!($field) };
+    (@key $field:ident as $key:ident) => { stringify!($key) };
+}

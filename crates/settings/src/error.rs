@@ -1,0 +1,86 @@
+//! What is wrong with a value.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::nearest;
+use crate::setting::Setting;
+
+/// Why a value does not fit a [`Kind`](crate::Kind).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// What was found, as it was written.
+    pub found: String,
+    /// What is allowed, for people: `a time from 1 ms to 60 s, such as "250 ms"`.
+    pub allowed: String,
+    /// The words that are allowed, where any are.
+    pub words: Vec<String>,
+    /// The parameter of a variant that it is the value of.
+    pub parameter: Option<String>,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "found {}; it takes {}", self.found, self.allowed)?;
+        let bare = self.found.trim_matches('"');
+        match nearest(bare, self.words.iter().map(String::as_str)) {
+            Some(word) if word != bare => write!(f, "; did you mean {word:?}?"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Misfit {}
+
+/// Why a setting could not be set.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SettingError {
+    /// There is no such setting.
+    #[error("there is no setting `{found}`{}", hint(nearest.as_deref()))]
+    Unknown {
+        /// What was asked for.
+        found: String,
+        /// The setting whose name is nearest, if one is near.
+        nearest: Option<String>,
+    },
+    /// The setting does not take that value.
+    #[error("`{setting}`: {misfit}")]
+    Value {
+        /// The setting.
+        setting: &'static str,
+        /// What was found, and what it takes.
+        misfit: Misfit,
+    },
+    /// Two settings do not go together.
+    #[error("`{setting}`: {message}")]
+    Relation {
+        /// The setting that is out of place.
+        setting: &'static str,
+        /// What was found, and what is allowed.
+        message: String,
+    },
+}
+
+fn hint(nearest: Option<&str>) -> String {
+    nearest.map_or(String::new(), |name| format!("; the nearest is `{name}`"))
+}
+
+impl SettingError {
+    /// The error for a name that is not in `settings`.
+    pub fn unknown(found: &str, settings: &[Setting]) -> Self {
+        let nearest = nearest(found, settings.iter().map(|setting| setting.name));
+        SettingError::Unknown {
+            found: found.to_owned(),
+            nearest: nearest.map(str::to_owned),
+        }
+    }
+
+    /// The setting that is meant; the name as it was found, where there is none of that name.
+    pub fn setting(&self) -> &str {
+        match self {
+            SettingError::Unknown { found, .. } => found,
+            SettingError::Value { setting, .. } | SettingError::Relation { setting, .. } => setting,
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! The type of a setting: what may be written, in which unit, and in which range.
+
+use anabranch_transport::Nanos;
+
+use crate::datum::Datum;
+use crate::error::Misfit;
+use crate::setting::Variant;
+use crate::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME};
+
+/// A word that a setting takes, and what it stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// As a spec writes it.
+    pub name: &'static str,
+    /// A line about it; empty where the setting tells.
+    pub about: &'static str,
+}
+
+impl Choice {
+    /// A word that needs no explanation of its own.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, about: "" }
+    }
+}
+
+/// The word that switches a setting off.
+pub const OFF: &[Choice] = &[Choice::new("off")];
+
+/// The type of a setting, with its range.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// `true` or `false`.
+    Flag,
+    /// A whole number without a unit.
+    Count {
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// A real number without a unit.
+    Number {
+        /// The least.
+        least: f64,
+        /// The most.
+        most: f64,
+        /// The least itself is not allowed.
+        above: bool,
+        /// It is a multiple of this; 0: any number.
+        step: f64,
+    },
+    /// A span of time, as `"250 ms"`.
+    Duration {
+        /// The least, nanoseconds.
+        least: Nanos,
+        /// The most, nanoseconds.
+        most: Nanos,
+    },
+    /// A size, as `"64 KiB"`.
+    Bytes {
+        /// The least, bytes.
+        least: u64,
+        /// The most, bytes.
+        most: u64,
+    },
+    /// A rate, as `"2 Mbit/s"`.
+    Rate {
+        /// The least, bits per second.
+        least: u64,
+        /// The most, bits per second.
+        most: u64,
+    },
+    /// A size, or a number of full segments (packets, chunks), as `"10 segments"`.
+    Amount {
+        /// The least and the most segments.
+        segments: [u64; 2],
+        /// The least and the most bytes.
+        bytes: [u64; 2],
+    },
+    /// One of these words.
+    Choice(&'static [Choice]),
+    /// One of the words of a registry, which may grow.
+    Registered(fn() -> Vec<Choice>),
+    /// Text without rules of its own: what it is.
+    Text(&'static str),
+    /// One of these words, or a value of the other kind.
+    Either(&'static [Choice], &'static Kind),
+    /// A list of values of that kind.
+    List(&'static Kind),
+    /// A table with the key `kind` and the parameters of that variant.
+    Variant(fn() -> Vec<Variant>),
+}
+
+impl Kind {
+    /// Reads a value from text, as a command line gives it.
+    ///
+    /// # Errors
+    /// It is not of this kind, or out of its range.
+    pub fn parse(&self, text: &str) -> Result<Datum, Misfit> {
+        let text = text.trim();
+        let datum = match self {
+            Kind::Flag => text.parse().ok().map(Datum::Flag),
+            Kind::Count { .. } => text.parse().ok().map(Datum::Whole),
+            Kind::Number { .. } => text.parse().ok().map(Datum::Real),
+            Kind::Duration { .. } => self.quantity(text, &[TIME])?,
+            Kind::Bytes { .. } => self.quantity(text, &[SIZE])?,
+            Kind::Rate { .. } => self.quantity(text, &[RATE])?,
+            Kind::Amount { .. } => self.amount(text)?,
+            Kind::Choice(_) | Kind::Registered(_) | Kind::Text(_) => Some(Datum::word(text)),
+            Kind::Either(words, other) => {
+                return match words.iter().find(|word| word.name == text) {
+                    Some(word) => Ok(Datum::word(word.name)),
+                    None => other
+                        .parse(text)
+                        .map_err(|_| self.misfit(format!("{text:?}"))),
+                };
+            }
+            Kind::List(item) => {
+                let items = text.split(',').map(|text| item.parse(text));
+                return items.collect::<Result<_, _>>().map(Datum::List);
+            }
+            Kind::Variant(_) => Some(Datum::Variant {
+                kind: text.to_owned(),
+                parameters: Vec::new(),
+            }),
+        };
+        let misfit = || self.misfit(format!("{text:?}"));
+        let datum = datum.ok_or_else(misfit)?;
+        if self.holds(&datum) {
+            Ok(datum)
+        } else {
+            Err(misfit())
+        }
+    }
+
+    /// A value with a unit, rounded to the base unit.
+    fn quantity(&self, text: &str, units: &[&[units::Unit]]) -> Result<Option<Datum>, Misfit> {
+        match units::parse(text, "it", "", units) {
+            Ok((number, _)) => Ok(Some(Datum::Whole(number.round() as u64))),
+            Err(_) => Err(self.misfit(format!("{text:?}"))),
+        }
+    }
+
+    fn amount(&self, text: &str) -> Result<Option<Datum>, Misfit> {
+        let (number, unit) = units::parse(text, "it", "", &[PACKETS, SEGMENTS, SIZE])
+            .map_err(|_| self.misfit(format!("{text:?}")))?;
+        let whole = number.round();
+        Ok((whole == number).then(|| match unit.as_bytes()[0] {
+            b'p' | b's' => Datum::Segments(whole as u64),
+            _ => Datum::Whole(whole as u64),
+        }))
+    }
+
+    /// Checks that a value of this kind lies in its range.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn check(&self, datum: &Datum) -> Result<(), Misfit> {
+        if self.holds(datum) {
+            Ok(())
+        } else {
+            Err(self.misfit(self.show(datum)))
+        }
+    }
+
+    fn holds(&self, datum: &Datum) -> bool {
+        match (self, datum) {
+            (Kind::Flag, Datum::Flag(_)) | (Kind::Text(_), Datum::Word(_)) => true,
+            (
+                Kind::Count { least, most }
+                | Kind::Duration { least, most }
+                | Kind::Bytes { least, most }
+                | Kind::Rate { least, most },
+                Datum::Whole(number),
+            ) => (least..=most).contains(&number),
+            (Kind::Amount { bytes, .. }, Datum::Whole(number)) => {
+                (bytes[0]..=bytes[1]).contains(number)
+            }
+            (Kind::Amount { segments, .. }, Datum::Segments(number)) => {
+                (segments[0]..=segments[1]).contains(number)
+            }
+            (
+                Kind::Number {
+                    least,
+                    most,
+                    above,
+                    step,
+                },
+                _,
+            ) => datum.number().is_some_and(|number| {
+                number.is_finite()
+                    && number <= *most
+                    && (number > *least || (number == *least && !above))
+                    && (*step == 0.0 || (number / step).fract() == 0.0)
+            }),
+            (Kind::Choice(words), Datum::Word(word)) => {
+                words.iter().any(|known| known.name == word)
+            }
+            (Kind::Registered(words), Datum::Word(word)) => {
+                words().iter().any(|known| known.name == word)
+            }
+            (Kind::Either(words, other), _) => {
+                let is_word = |word: &str| words.iter().any(|known| known.name == word);
+                datum.text().is_some_and(is_word) || other.holds(datum)
+            }
+            (Kind::List(item), Datum::List(items)) => items.iter().all(|datum| item.holds(datum)),
+            (Kind::Variant(variants), Datum::Variant { kind, .. }) => {
+                variants().iter().any(|known| known.name == kind)
+            }
+            _ => false,
+        }
+    }
+
+    /// The error for what was found.
+    pub fn misfit(&self, found: String) -> Misfit {
+        Misfit {
+            found,
+            allowed: self.allowed(),
+            words: self.words(),
+            parameter: None,
+        }
+    }
+
+    /// Writes a value as [`Kind::parse`] reads it.
+    pub fn show(&self, datum: &Datum) -> String {
+        match (self, datum) {
+            (Kind::Either(_, other), Datum::Whole(_) | Datum::Segments(_) | Datum::Real(_)) => {
+                other.show(datum)
+            }
+            (Kind::Duration { .. }, Datum::Whole(span)) => units::show_time(*span),
+            (Kind::Bytes { .. } | Kind::Amount { .. }, Datum::Whole(bytes)) => {
+                units::show_size(*bytes)
+            }
+            (Kind::Rate { .. }, Datum::Whole(rate)) => units::show_rate(*rate),
+            (Kind::List(item), Datum::List(items)) => {
+                let items: Vec<String> = items.iter().map(|datum| item.show(datum)).collect();
+                items.join(", ")
+            }
+            (_, Datum::Flag(flag)) => flag.to_string(),
+            (_, Datum::Whole(number)) => number.to_string(),
+            (_, Datum::Real(number)) => number.to_string(),
+            (_, Datum::Segments(number)) => format!("{number} segments"),
+            (_, Datum::Word(word)) => word.clone(),
+            (_, Datum::List(items)) => format!("{} values", items.len()),
+            (_, Datum::Variant { kind, .. }) => kind.clone(),
+        }
+    }
+
+    /// The type in a word: `flag`, `count`, `duration`.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Kind::Flag => "flag",
+            Kind::Count { .. } => "count",
+            Kind::Number { .. } => "number",
+            Kind::Duration { .. } => "duration",
+            Kind::Bytes { .. } => "size",
+            Kind::Rate { .. } => "rate",
+            Kind::Amount { .. } => "amount",
+            Kind::Choice(_) | Kind::Registered(_) => "choice",
+            Kind::Text(_) => "text",
+            Kind::Either(_, other) => other.type_name(),
+            Kind::List(_) => "list",
+            Kind::Variant(_) => "table",
+        }
+    }
+
+    /// The units that a value may have: `s, ms, us, ns, min, h`; empty where it has none.
+    pub fn unit(&self) -> String {
+        let units: &[&[units::Unit]] = match self {
+            Kind::Duration { .. } => &[TIME],
+            Kind::Bytes { .. } => &[SIZE],
+            Kind::Rate { .. } => &[RATE],
+            Kind::Amount { .. } => &[&SEGMENTS[..1], SIZE],
+            Kind::Either(_, other) | Kind::List(other) => return other.unit(),
+            _ => &[],
+        };
+        let names = units.iter().flat_map(|family| family.iter());
+        names.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// A value as it may be written, for errors and schemas; empty where the words say it.
+    pub fn example(&self) -> &'static str {
+        match self {
+            Kind::Duration { .. } => "250 ms",
+            Kind::Bytes { .. } => "64 KiB",
+            Kind::Rate { .. } => "2 Mbit/s",
+            Kind::Amount { .. } => "10 segments",
+            Kind::Either(_, other) | Kind::List(other) => other.example(),
+            _ => "",
+        }
+    }
+
+    /// The range or the words: `1 ms to 60 s`, `1 to 65535`, `"off", or 1 to 10`.
+    pub fn range(&self) -> String {
+        let between = |least: &u64, most: &u64, show: fn(u64) -> String| match *most {
+            u64::MAX => format!("at least {}", show(*least)),
+            most => format!("{} to {}", show(*least), show(most)),
+        };
+        match self {
+            Kind::Flag => "true or false".to_owned(),
+            Kind::Count { least, most } => between(least, most, |number| number.to_string()),
+            Kind::Number {
+                least,
+                most,
+                above,
+                step,
+            } => {
+                let range = match (*above, *most == f64::INFINITY) {
+                    (true, true) => format!("above {least}"),
+                    (true, false) => format!("above {least}, at most {most}"),
+                    (false, true) => format!("at least {least}"),
+                    (false, false) => format!("{least} to {most}"),
+                };
+                match step {
+                    0.0 => range,
+                    step => format!("{range}, a multiple of {step}"),
+                }
+            }
+            Kind::Duration { least, most } => between(least, most, units::show_time),
+            Kind::Bytes { least, most } => between(least, most, units::show_size),
+            Kind::Rate { least, most } => between(least, most, units::show_rate),
+            Kind::Amount { segments, bytes } => {
+                let [least, most] = segments;
+                let bytes = between(&bytes[0], &bytes[1], units::show_size);
+                format!("{least} to {most} segments, or {bytes}")
+            }
+            Kind::Choice(_) | Kind::Registered(_) | Kind::Variant(_) => quoted(&self.words()),
+            Kind::Text(what) => (*what).to_owned(),
+            Kind::Either(words, other) => {
+                let words: Vec<String> = words.iter().map(|word| word.name.to_owned()).collect();
+                format!("{}, or {}", quoted(&words), other.range())
+            }
+            Kind::List(item) => format!("each {}", item.range()),
+        }
+    }
+
+    /// What is allowed, for people.
+    pub fn allowed(&self) -> String {
+        let range = self.range();
+        match self {
+            Kind::Count { .. } => format!("a whole number, {range}"),
+            Kind::Number { .. } => format!("a number, {range}"),
+            Kind::Duration { .. } => format!("a time with its unit, {range}, such as \"250 ms\""),
+            Kind::Bytes { .. } => format!("a size with its unit, {range}, such as \"64 KiB\""),
+            Kind::Rate { .. } => format!("a rate with its unit, {range}, such as \"2 Mbit/s\""),
+            Kind::Amount { .. } => {
+                format!("an amount, {range}, such as \"10 segments\" or \"64 KiB\"")
+            }
+            Kind::Either(words, other) => {
+                let words: Vec<String> = words.iter().map(|word| word.name.to_owned()).collect();
+                format!("{}, or {}", quoted(&words), other.allowed())
+            }
+            Kind::List(item) => format!("a list, each item {}", item.allowed()),
+            Kind::Flag
+            | Kind::Choice(_)
+            | Kind::Registered(_)
+            | Kind::Text(_)
+            | Kind::Variant(_) => range,
+        }
+    }
+
+    /// The words that it takes.
+    pub fn words(&self) -> Vec<String> {
+        let names = |words: &[Choice]| words.iter().map(|word| word.name.to_owned()).collect();
+        match self {
+            Kind::Flag => vec!["true".to_owned(), "false".to_owned()],
+            Kind::Choice(words) => names(words),
+            Kind::Registered(words) => names(&words()),
+            Kind::Either(words, other) => {
+                let mut all: Vec<String> = names(words);
+                all.extend(other.words());
+                all
+            }
+            Kind::Variant(variants) => {
+                let variants = variants();
+                variants.iter().map(|known| known.name.to_owned()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn quoted(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    words.join(", ")
+}

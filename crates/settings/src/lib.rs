@@ -1,0 +1,31 @@
+//! What a setting is: its name, what it does and why, its type with unit and range, its clause, and its default.
+//!
+//! A setting is declared once, beside the code that it sets. [`settings!`](crate::settings) declares a structure whose
+//! fields are settings, [`switches!`](crate::switches) a profile, that is, the choices in which texts and implementations
+//! differ. Command lines, specs, JSON Schema, help and the manual are made from the declarations ([`Setting`]).
+//!
+//! A kind of thing that a spec can name, such as a loss model, describes itself by [`Variant`]: its name, a line about it, and
+//! its parameters, each a [`Setting`].
+#![forbid(unsafe_code)]
+
+mod datum;
+mod declare;
+mod error;
+#[cfg(feature = "json")]
+mod json;
+mod kind;
+mod nearest;
+mod setting;
+pub mod units;
+mod value;
+
+pub use datum::Datum;
+pub use declare::{find, read, take};
+pub use error::{Misfit, SettingError};
+pub use kind::{Choice, Kind, OFF};
+pub use nearest::nearest;
+pub use setting::{Fallback, Setting, Variant};
+pub use value::{Amount, Factor, Fraction, Limit, Pause, Span, Value};
+
+#[cfg(test)]
+mod tests;

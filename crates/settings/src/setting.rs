@@ -1,0 +1,91 @@
+//! A setting's declaration.
+
+use crate::datum::Datum;
+use crate::error::{Misfit, SettingError};
+use crate::kind::Kind;
+
+/// What a setting is where it is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// It must be given.
+    Required,
+    /// This value, as [`Kind::parse`] reads it.
+    Is(&'static str),
+    /// What its owner says: a protocol's configuration, under the profile chosen.
+    Owner,
+    /// Nothing; its text says what that means.
+    Nothing,
+}
+
+/// One setting: all that specs, schemas, help, manuals and errors need to know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Its name in specs.
+    pub name: &'static str,
+    /// What it does and why it exists, as its doc comment: lines with a blank in front.
+    pub about: &'static str,
+    /// The clause it comes from, departs from, or chooses in.
+    pub clause: &'static str,
+    /// Its type, with unit and range.
+    pub kind: Kind,
+    /// What it is where it is left out.
+    pub fallback: Fallback,
+}
+
+impl Setting {
+    /// What it does and why, on one line.
+    pub fn text(&self) -> String {
+        plain(self.about)
+    }
+
+    /// The first sentence of it: what it does.
+    pub fn summary(&self) -> String {
+        let text = self.text();
+        match text.find(". ") {
+            Some(end) => text[..=end].to_owned(),
+            None => text,
+        }
+    }
+
+    /// Reads its value from text.
+    ///
+    /// # Errors
+    /// The text is not of its kind, or out of its range.
+    pub fn parse(&self, text: &str) -> Result<Datum, SettingError> {
+        self.kind.parse(text).map_err(|misfit| self.error(misfit))
+    }
+
+    /// The error for a value of its own.
+    pub fn error(&self, misfit: Misfit) -> SettingError {
+        SettingError::Value {
+            setting: self.name,
+            misfit,
+        }
+    }
+}
+
+/// One of several kinds of a thing, such as a loss model: what specs, schemas, help and manuals need to know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// Its name in specs.
+    pub name: &'static str,
+    /// What it is and where it comes from, as a doc comment.
+    pub about: &'static str,
+    /// Its parameters.
+    pub parameters: &'static [Setting],
+}
+
+impl Variant {
+    /// What it is, on one line.
+    pub fn text(&self) -> String {
+        plain(self.about)
+    }
+}
+
+/// A doc comment on one line, without links.
+fn plain(comment: &str) -> String {
+    let is_target = |line: &str| line.trim().starts_with('[') && line.contains("]: ");
+    let lines = comment.lines().filter(|line| !is_target(line));
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    words.join(" ").replace("[`", "`").replace("`]", "`")
+}

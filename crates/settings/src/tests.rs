@@ -1,0 +1,277 @@
+use super::*;
+
+/// A lamp's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Colour {
+    /// Stop.
+    Red,
+    /// Go.
+    Green,
+}
+spelled!(Colour: Colour::Red = "red", Colour::Green = "green");
+
+switches! {
+    /// Which colour
+    /// the light has.
+    colour: Colour, "RFC 0 §1";
+    /// How long it lasts.
+    lasts: Span, "RFC 0 §2";
+    /// How long it waits before.
+    waits: Pause, "RFC 0 §3";
+    /// How often it blinks.
+    blinks: Limit, "RFC 0 §4";
+    /// Its share of the night.
+    share: Fraction, "RFC 0 §5";
+}
+
+fn profile() -> Profile {
+    Profile {
+        name: "lamp",
+        colour: Colour::Red,
+        lasts: Span(1_500_000_000),
+        waits: Pause(0),
+        blinks: Limit(0),
+        share: Fraction(0.25),
+    }
+}
+
+settings! {
+    /// A lamp.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Lamp {
+        /// How bright it is. See [`Lamp::pulse`].
+        ///
+        /// [`Lamp::pulse`]: Lamp
+        level: u16 = 7, Kind::Count { least: 1, most: 9 }, "RFC 0 §6";
+        /// Time between two pulses.
+        pulse as pulse_interval: Option<u64> = Some(2_000_000_000),
+            Kind::Either(OFF, &Kind::Duration { least: 1_000_000, most: 60_000_000_000 }), "RFC 0 §7";
+        /// What it holds.
+        oil: usize = 65_536, Kind::Bytes { least: 512, most: 1 << 20 }, "";
+    }
+    beside {
+        /// Where it stands.
+        place: String = "door".to_owned();
+    }
+}
+
+#[test]
+fn every_switch_reads_what_it_shows() {
+    let shown: Vec<_> = Profile::SWITCHES
+        .iter()
+        .map(|switch| profile().show(switch.name).expect("it has it"))
+        .collect();
+    assert_eq!(shown, ["red", "1500 ms", "0 s", "0", "0.25"]);
+    for (switch, value) in Profile::SWITCHES.iter().zip(&shown) {
+        let mut copy = profile();
+        copy.set(switch.name, value).expect("what it shows");
+        assert_eq!(copy, profile(), "{}", switch.name);
+    }
+    assert_eq!(profile().show("hue"), None);
+}
+
+#[test]
+fn a_switch_tells_its_reason_its_clause_and_its_values() {
+    let colour = Profile::SWITCHES[0];
+    assert_eq!(colour.name, "colour");
+    assert_eq!(colour.clause, "RFC 0 §1");
+    assert_eq!(colour.text(), "Which colour the light has.");
+    assert_eq!(colour.kind.allowed(), "\"red\", \"green\"");
+}
+
+#[test]
+fn values_have_bounds() {
+    for (switch, right) in [
+        ("colour", "green"),
+        ("lasts", "200 ms"),
+        ("lasts", "1e6 s"),
+        ("waits", "0s"),
+        ("waits", "5 min"),
+        ("blinks", "1000000"),
+        ("share", "1"),
+    ] {
+        profile().set(switch, right).expect(right);
+    }
+    for (switch, wrong) in [
+        ("colour", "Red"),
+        ("lasts", "0 s"),
+        ("lasts", "-1 s"),
+        ("lasts", "NaN s"),
+        ("lasts", "3"),
+        ("lasts", "1000001 s"),
+        ("waits", "-1 ms"),
+        ("waits", "5 minutes"),
+        ("blinks", "-1"),
+        ("blinks", "1000001"),
+        ("share", "0"),
+        ("share", "1.1"),
+        ("share", "NaN"),
+        ("share", "inf"),
+    ] {
+        let error = profile().set(switch, wrong).expect_err(wrong);
+        assert!(
+            matches!(error, SettingError::Value { .. }),
+            "{switch} = {wrong}"
+        );
+    }
+}
+
+#[test]
+fn a_wrong_name_or_word_brings_the_nearest() {
+    let error = profile().set("blink", "3").expect_err("no such switch");
+    assert_eq!(
+        error.to_string(),
+        "there is no setting `blink`; the nearest is `blinks`"
+    );
+    let error = profile().set("colour", "gren").expect_err("no such colour");
+    assert_eq!(
+        error.to_string(),
+        "`colour`: found \"gren\"; it takes \"red\", \"green\"; did you mean \"green\"?"
+    );
+}
+
+#[test]
+fn a_structure_of_settings_is_set_shown_and_checked_by_name() {
+    let mut lamp = Lamp::default();
+    assert_eq!(lamp.place, "door");
+    let shown: Vec<_> = Lamp::SETTINGS
+        .iter()
+        .map(|setting| (setting.name, lamp.show(setting.name).expect("it has it")))
+        .collect();
+    let shown: Vec<_> = shown
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    assert_eq!(
+        shown,
+        [("level", "7"), ("pulse_interval", "2 s"), ("oil", "64 KiB")]
+    );
+    lamp.set("pulse_interval", "off").expect("it can be off");
+    assert_eq!(lamp.pulse, None);
+    assert_eq!(lamp.show("pulse_interval").as_deref(), Some("off"));
+    lamp.set("oil", "1 KiB").expect("within its range");
+    assert_eq!(lamp.oil, 1024);
+    assert_eq!(lamp.check_ranges(), Ok(()));
+    let error = lamp.set("pulse_interval", "90 s").expect_err("too long");
+    assert_eq!(
+        error.to_string(),
+        "`pulse_interval`: found \"90 s\"; it takes \"off\", or a time with its unit, 1 ms to 60 s, such as \"250 ms\""
+    );
+    lamp.oil = 17;
+    assert_eq!(
+        lamp.check_ranges().expect_err("too little").to_string(),
+        "`oil`: found 17 B; it takes a size with its unit, 512 B to 1 MiB, such as \"64 KiB\""
+    );
+    assert_eq!(
+        Lamp::SETTINGS[0].text(),
+        "How bright it is. See `Lamp::pulse`."
+    );
+    assert_eq!(Lamp::SETTINGS[0].summary(), "How bright it is.");
+}
+
+#[test]
+fn amounts_are_counted_in_segments_or_bytes() {
+    for (text, expected) in [
+        ("10 segments", Amount::Segments(10)),
+        ("1 packet", Amount::Segments(1)),
+        ("64 KiB", Amount::Bytes(65_536)),
+    ] {
+        let datum = Amount::KIND.parse(text).expect(text);
+        assert_eq!(Amount::from_datum(&datum), Some(expected));
+    }
+    for wrong in ["10", "0 segments", "1.5 segments", "-1 B", "10 bits"] {
+        assert!(Amount::KIND.parse(wrong).is_err(), "{wrong}");
+    }
+    assert_eq!(Amount::Bytes(4_380).segments(1_448), 3);
+    assert_eq!(Amount::Segments(3).bytes(1_448), 4_344);
+}
+
+#[cfg(feature = "json")]
+mod json {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A shade, with parameters of its own.
+    const SHADES: &[Variant] = &[
+        Variant {
+            name: "none",
+            about: " No shade.",
+            parameters: &[],
+        },
+        Variant {
+            name: "cloth",
+            about: " Of cloth.",
+            parameters: &[Setting {
+                name: "thickness",
+                about: " How thick.",
+                clause: "",
+                kind: Kind::Number {
+                    least: 0.0,
+                    most: 1.0,
+                    above: true,
+                    step: 0.0,
+                },
+                fallback: Fallback::Required,
+            }],
+        },
+    ];
+    const SHADE: Kind = Kind::Variant(|| SHADES.to_vec());
+
+    #[test]
+    fn values_of_a_spec_have_their_own_types() {
+        let pulse = Lamp::SETTINGS[1].kind;
+        for (kind, right) in [
+            (Kind::Flag, json!(true)),
+            (u32::KIND, json!(4)),
+            (Fraction::KIND, json!(0.5)),
+            (Fraction::KIND, json!(1)),
+            (pulse, json!("off")),
+            (pulse, json!("20 ms")),
+            (SHADE, json!({ "kind": "cloth", "thickness": 0.5 })),
+        ] {
+            let datum = kind.read(&right).expect("it is of that kind");
+            assert_eq!(kind.read(&kind.to_json(&datum)), Ok(datum), "{right}");
+        }
+        for (kind, wrong) in [
+            (Kind::Flag, json!("true")),
+            (u32::KIND, json!("4")),
+            (u32::KIND, json!(4.5)),
+            (u32::KIND, json!(0)),
+            (pulse, json!(20)),
+            (pulse, json!(false)),
+            (SHADE, json!({ "kind": "cloth" })),
+            (SHADE, json!({ "kind": "cloth", "thickness": 2 })),
+            (SHADE, json!({ "kind": "cloth", "thick": 0.5 })),
+            (SHADE, json!({ "kind": "silk" })),
+        ] {
+            assert!(kind.read(&wrong).is_err(), "{wrong}");
+        }
+        let error = SHADE.read(&json!({ "kind": "cloth", "thicknes": 0.5 }));
+        let error = error.expect_err("a wrong key");
+        assert_eq!(error.parameter.as_deref(), Some("thicknes"));
+        assert!(error.words.contains(&"thickness".to_owned()));
+    }
+
+    #[test]
+    fn a_schema_has_range_default_and_text() {
+        let schema = Lamp::SETTINGS[0].json_schema(Some("7"));
+        assert_eq!(
+            schema,
+            json!({
+                "type": "integer", "minimum": 1, "maximum": 9,
+                "description": "How bright it is. See `Lamp::pulse`. Default: 7. (RFC 0 §6)",
+            })
+        );
+        let schema = Lamp::SETTINGS[1].json_schema(Some("2 s"));
+        let text = schema["description"].as_str().expect("a description");
+        assert!(
+            text.contains("Range: \"off\", or 1 ms to 60 s. Default: 2 s."),
+            "{text}"
+        );
+        assert_eq!(
+            SHADE.json_schema()["oneOf"][1]["required"],
+            json!(["kind", "thickness"])
+        );
+    }
+}

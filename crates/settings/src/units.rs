@@ -1,0 +1,135 @@
+//! Units: how values with a unit are read and written.
+
+use anabranch_transport::Nanos;
+
+use crate::nearest;
+
+/// A unit's name and how many base units it holds.
+pub type Unit = (&'static str, f64);
+
+/// Units of time; the base is the nanosecond.
+pub const TIME: &[Unit] = &[
+    ("s", 1e9),
+    ("ms", 1e6),
+    ("us", 1e3),
+    ("ns", 1.0),
+    ("min", 60e9),
+    ("h", 3600e9),
+];
+/// Units of rates; the base is the bit per second.
+pub const RATE: &[Unit] = &[
+    ("bit/s", 1.0),
+    ("kbit/s", 1e3),
+    ("Mbit/s", 1e6),
+    ("Gbit/s", 1e9),
+];
+/// Units of sizes; the base is the byte.
+pub const SIZE: &[Unit] = &[
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+];
+/// Packets.
+pub const PACKETS: &[Unit] = &[("packets", 1.0), ("packet", 1.0)];
+/// Segments, or chunks.
+pub const SEGMENTS: &[Unit] = &[("segments", 1.0), ("segment", 1.0)];
+
+/// Splits `"2 Mbit/s"` into number and unit; returns the number in base units, and the unit found. `what` and `example` are
+/// for the error: `a rate`, `2 Mbit/s`.
+///
+/// # Errors
+/// No number, no unit, an unknown unit, a negative number, or one too large for 64 bits, in words.
+pub fn parse(
+    text: &str,
+    what: &str,
+    example: &str,
+    units: &[&[Unit]],
+) -> Result<(f64, &'static str), String> {
+    let names = || {
+        units
+            .iter()
+            .flat_map(|family| family.iter().map(|(name, _)| *name))
+    };
+    let allowed = || names().collect::<Vec<_>>().join(", ");
+    let text = text.trim();
+    let (number, unit) = split(text);
+    let Ok(number) = number.parse::<f64>() else {
+        return Err(format!(
+            "found {text:?}, which does not begin with a number; write {what} as {example:?}"
+        ));
+    };
+    if unit.is_empty() {
+        return Err(format!(
+            "found {text:?} without a unit; allowed units: {}; for example {example:?}",
+            allowed()
+        ));
+    }
+    let all = units.iter().flat_map(|family| family.iter());
+    let Some(&(name, factor)) = all.clone().find(|(name, _)| *name == unit) else {
+        let hint = nearest(unit, names())
+            .map_or(String::new(), |name| format!("; did you mean {name:?}?"));
+        return Err(format!(
+            "found the unit {unit:?} in {text:?}; allowed units: {}{hint}",
+            allowed()
+        ));
+    };
+    if !number.is_finite() || number * factor > 9e18 {
+        return Err(format!("found {text:?}, which is too large"));
+    }
+    if number < 0.0 {
+        return Err(format!("found {text:?}; {what} cannot be negative"));
+    }
+    Ok((number * factor, name))
+}
+
+/// The number in front, without separators, and what follows it.
+fn split(text: &str) -> (String, &str) {
+    let is_number = |i: usize, c: char| {
+        c.is_ascii_digit()
+            || matches!(c, '.' | '-' | '+' | '_')
+            || (c == 'e' && is_exponent(text, i))
+    };
+    let end = text
+        .char_indices()
+        .find(|&(i, c)| !is_number(i, c))
+        .map_or(text.len(), |(i, _)| i);
+    (text[..end].replace('_', ""), text[end..].trim())
+}
+
+/// Whether the `e` at `i` stands in a number (`1e6 bit/s`) rather than in a unit.
+fn is_exponent(text: &str, i: usize) -> bool {
+    i > 0 && text[i + 1..].starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+')
+}
+
+/// A span of time in the largest unit in which it is a whole number.
+pub fn show_time(span: Nanos) -> String {
+    let (divisor, unit) = match span {
+        ns if ns % 1_000_000_000 == 0 => (1_000_000_000, "s"),
+        ns if ns % 1_000_000 == 0 => (1_000_000, "ms"),
+        ns if ns % 1_000 == 0 => (1_000, "us"),
+        _ => (1, "ns"),
+    };
+    format!("{} {unit}", span / divisor)
+}
+
+/// A size in the largest unit in which it is a whole number.
+pub fn show_size(bytes: u64) -> String {
+    match bytes {
+        bytes if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        bytes if bytes > 0 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} B"),
+    }
+}
+
+/// A rate in the largest unit in which it is a whole number.
+pub fn show_rate(bits: u64) -> String {
+    match bits {
+        bits if bits > 0 && bits.is_multiple_of(1_000_000) => {
+            format!("{} Mbit/s", bits / 1_000_000)
+        }
+        bits if bits > 0 && bits.is_multiple_of(1_000) => format!("{} kbit/s", bits / 1_000),
+        bits => format!("{bits} bit/s"),
+    }
+}

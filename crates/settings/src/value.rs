@@ -1,0 +1,240 @@
+//! The Rust types that a setting of any protocol can have.
+
+use anabranch_transport::Nanos;
+
+use crate::datum::Datum;
+use crate::kind::{Kind, OFF};
+
+/// A type that a setting can have.
+pub trait Value: Sized {
+    /// What it may be, where a declaration does not say.
+    const KIND: Kind;
+
+    /// Takes a value that lies in its kind's range; `None` if it is of another kind.
+    fn from_datum(datum: &Datum) -> Option<Self>;
+
+    /// Gives the value.
+    fn to_datum(&self) -> Datum;
+}
+
+/// The most seconds that a time may have.
+const LONGEST: Nanos = 1_000_000 * 1_000_000_000;
+
+impl Value for bool {
+    const KIND: Kind = Kind::Flag;
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        datum.flag()
+    }
+
+    fn to_datum(&self) -> Datum {
+        Datum::Flag(*self)
+    }
+}
+
+/// Implements a whole number.
+macro_rules! whole {
+    ($($name:ty: $least:literal to $most:expr;)+) => {$(
+        impl Value for $name {
+            const KIND: Kind = Kind::Count { least: $least, most: $most };
+
+            fn from_datum(datum: &Datum) -> Option<Self> {
+                Self::try_from(datum.whole()?).ok()
+            }
+
+            fn to_datum(&self) -> Datum {
+                Datum::Whole(*self as u64)
+            }
+        }
+    )+};
+}
+
+whole! {
+    u16: 1 to u16::MAX as u64;
+    u32: 1 to 1_000_000;
+    u64: 1 to 1 << 40;
+    usize: 1 to 1 << 40;
+}
+
+impl Value for f64 {
+    const KIND: Kind = Kind::Number {
+        least: 0.0,
+        most: f64::INFINITY,
+        above: false,
+        step: 0.0,
+    };
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        datum.number()
+    }
+
+    fn to_datum(&self) -> Datum {
+        Datum::Real(*self)
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    const KIND: Kind = Kind::Either(OFF, &T::KIND);
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        match datum {
+            Datum::Word(word) if word == OFF[0].name => Some(None),
+            other => T::from_datum(other).map(Some),
+        }
+    }
+
+    fn to_datum(&self) -> Datum {
+        self.as_ref()
+            .map_or_else(|| Datum::word(OFF[0].name), T::to_datum)
+    }
+}
+
+/// Implements a wrapper around a number by its kind.
+macro_rules! wrapper {
+    ($name:ident, $get:ident, $put:ident, $kind:expr) => {
+        impl Value for $name {
+            const KIND: Kind = $kind;
+
+            fn from_datum(datum: &Datum) -> Option<Self> {
+                datum.$get()?.try_into().ok().map($name)
+            }
+
+            fn to_datum(&self) -> Datum {
+                Datum::$put(self.0.into())
+            }
+        }
+    };
+}
+
+/// How often something may happen; 0: there is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit(
+    /// The number.
+    pub u32,
+);
+wrapper!(
+    Limit,
+    whole,
+    Whole,
+    Kind::Count {
+        least: 0,
+        most: 1_000_000
+    }
+);
+
+/// A span of time above 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(
+    /// The span, nanoseconds.
+    pub Nanos,
+);
+wrapper!(
+    Span,
+    whole,
+    Whole,
+    Kind::Duration {
+        least: 1,
+        most: LONGEST
+    }
+);
+
+/// As [`Span`], and may be 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pause(
+    /// The span, nanoseconds.
+    pub Nanos,
+);
+wrapper!(
+    Pause,
+    whole,
+    Whole,
+    Kind::Duration {
+        least: 0,
+        most: LONGEST
+    }
+);
+
+/// A factor: a number above 0 and at most 1000.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Factor(
+    /// The number.
+    pub f64,
+);
+wrapper!(
+    Factor,
+    number,
+    Real,
+    Kind::Number {
+        least: 0.0,
+        most: 1_000.0,
+        above: true,
+        step: 0.0
+    }
+);
+
+/// A number above 0 and at most 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fraction(
+    /// The number.
+    pub f64,
+);
+wrapper!(
+    Fraction,
+    number,
+    Real,
+    Kind::Number {
+        least: 0.0,
+        most: 1.0,
+        above: true,
+        step: 0.0
+    }
+);
+
+/// How much a window holds: bytes, or full segments (chunks) of the flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// Bytes.
+    Bytes(u64),
+    /// Full segments.
+    Segments(u64),
+}
+
+impl Amount {
+    /// In bytes, for a segment of `segment` bytes.
+    pub const fn bytes(self, segment: u64) -> u64 {
+        match self {
+            Amount::Bytes(bytes) => bytes,
+            Amount::Segments(count) => count.saturating_mul(segment),
+        }
+    }
+
+    /// In whole segments of `segment` bytes, rounded down.
+    pub const fn segments(self, segment: u64) -> u64 {
+        match self {
+            Amount::Bytes(bytes) => bytes / segment,
+            Amount::Segments(count) => count,
+        }
+    }
+}
+
+impl Value for Amount {
+    const KIND: Kind = Kind::Amount {
+        segments: [1, 1_000_000],
+        bytes: [1, 1 << 40],
+    };
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        match datum {
+            Datum::Whole(bytes) => Some(Amount::Bytes(*bytes)),
+            Datum::Segments(count) => Some(Amount::Segments(*count)),
+            _ => None,
+        }
+    }
+
+    fn to_datum(&self) -> Datum {
+        match self {
+            Amount::Bytes(bytes) => Datum::Whole(*bytes),
+            Amount::Segments(count) => Datum::Segments(*count),
+        }
+    }
+}
