@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anabranch_sctp::{AssociationId, Config, Endpoint, Message};
 use anabranch_transport::time::MILLISECOND;
-use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
 use cpu_time::ThreadTime;
 
@@ -138,7 +138,7 @@ impl Crowd {
                 while client.poll_transmit(self.now, &mut self.out).is_some() {
                     let datagram = self.out.split().freeze();
                     self.server
-                        .handle_datagram(self.now, path.reversed(), datagram);
+                        .handle_datagram(self.now, path.reversed(), Ecn::NotEct, datagram);
                     self.score.packets += 1;
                 }
                 while client.poll_event().is_some() {}
@@ -164,7 +164,7 @@ impl Crowd {
             for (number, datagram) in wire.drain(..) {
                 self.score.packets += 1;
                 if let Some((client, _, path)) = self.clients.get_mut(number) {
-                    client.handle_datagram(self.now, *path, datagram);
+                    client.handle_datagram(self.now, *path, Ecn::NotEct, datagram);
                 }
             }
         }

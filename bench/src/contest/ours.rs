@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use anabranch_sctp::{
     Association, AssociationId, Config, Endpoint, Event, Message, ReceivedMessage,
 };
-use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
 
 use super::{Conditions, End};
@@ -100,7 +100,8 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
     }
 
     fn take(&mut self, now: Nanos, packet: Bytes) {
-        self.endpoint.handle_datagram(now, self.path, packet);
+        self.endpoint
+            .handle_datagram(now, self.path, Ecn::NotEct, packet);
     }
 
     fn give(&mut self, now: Nanos, wire: &mut VecDeque<Bytes>) {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use anabranch_sim::Agent;
-use anabranch_transport::{Nanos, Path, Transmit};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
 /// Packets that crossed the world: when, and the IP payload.
@@ -36,7 +36,7 @@ impl Gateway {
 }
 
 impl Agent for Gateway {
-    fn handle_datagram(&mut self, now: Nanos, _: Path, datagram: Bytes) {
+    fn handle_datagram(&mut self, now: Nanos, _: Path, _: Ecn, datagram: Bytes) {
         self.leaving.borrow_mut().push_back((now, datagram));
     }
 
@@ -48,6 +48,7 @@ impl Agent for Gateway {
         Some(Transmit {
             path: self.path,
             len: payload.len(),
+            ecn: Ecn::NotEct,
             segment_size: None,
             may_fragment: false,
         })

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use anabranch_sctp::{AssociationId, CloseReason, Config, Endpoint, Event, Message};
-use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
 
 /// A UDP socket, a protocol endpoint, and a clock.
@@ -63,7 +63,8 @@ impl Host {
                 let path = Path::new(self.socket.local_addr()?.ip(), from.ip());
                 let packet = Bytes::copy_from_slice(&buffer[..len]);
                 let time = self.time();
-                self.endpoint.handle_from(time, path, from.port(), packet);
+                self.endpoint
+                    .handle_from(time, path, from.port(), Ecn::NotEct, packet);
             }
             Err(error) if is_timeout(&error) => self.endpoint.handle_timeout(self.time()),
             Err(error) => return Err(error),

@@ -10,6 +10,7 @@ use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 
+use anabranch_transport::Ecn;
 use bytes::{Bytes, BytesMut};
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 
@@ -31,6 +32,8 @@ pub(crate) struct Arrival {
     pub local: IpAddr,
     /// The sender's, and its UDP port (0 for raw IP).
     pub from: SocketAddr,
+    /// ECN field of their IP headers; `NotEct` where the socket does not tell.
+    pub ecn: Ecn,
     /// Packets one after the other, each `stride` long but the last, which may be shorter.
     pub packets: Bytes,
     /// See `packets`.
@@ -96,6 +99,9 @@ impl Inbox {
             arrivals.push_back(Arrival {
                 local: socket.local_of(&meta),
                 from: SocketAddr::new(meta.addr.ip().to_canonical(), meta.addr.port()),
+                ecn: meta
+                    .ecn
+                    .map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)),
                 packets,
                 stride,
             });

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anabranch_sctp::AssociationId;
-use anabranch_transport::{Nanos, ProbeSet, Sample};
+use anabranch_transport::{Ecn, Nanos, ProbeSet, Sample};
 
 /// Which way a packet went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub struct Seen<'a> {
     pub remote: IpAddr,
     /// The peer's UDP port; 0 over raw IP.
     pub udp_port: u16,
+    /// ECN field of the IP header; `NotEct` where the socket does not tell.
+    pub ecn: Ecn,
     /// Common header and chunks.
     pub packet: &'a [u8],
 }

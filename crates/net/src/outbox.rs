@@ -5,8 +5,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
 
+use anabranch_transport::{Ecn, Transmit};
 use bytes::BytesMut;
-use quinn_udp::Transmit;
+use quinn_udp::EcnCodepoint;
 
 use crate::socket::Sockets;
 
@@ -25,6 +26,7 @@ struct Run {
     len: usize,
     segment: usize,
     packets: usize,
+    ecn: Ecn,
     /// One packet that IP may fragment.
     may_fragment: bool,
     /// The last packet is shorter: nothing may follow it.
@@ -53,22 +55,23 @@ impl Outbox {
         self.bytes.len() >= MOST_BYTES
     }
 
-    /// The last `len` bytes of `bytes` are a packet from `local` to `to`, which IP may fragment or not. `false`: no socket leads there.
-    pub fn push(
-        &mut self,
-        sockets: &Sockets,
-        local: IpAddr,
-        to: SocketAddr,
-        (len, may_fragment): (usize, bool),
-    ) -> bool {
+    /// The last bytes of `bytes` are the packet of `transmit`, and go to `to`. `false`: no socket leads there.
+    pub fn push(&mut self, sockets: &Sockets, to: SocketAddr, transmit: &Transmit) -> bool {
+        let &Transmit {
+            path,
+            len,
+            ecn,
+            may_fragment,
+            ..
+        } = transmit;
         let start = self.bytes.len() - len;
-        let Some((socket, source)) = sockets.route(local, to.ip()) else {
+        let Some((socket, source)) = sockets.route(path.local, to.ip()) else {
             self.bytes.truncate(start);
             return false;
         };
         if let Some(run) = self.runs.back_mut() {
             let joins = !(run.ended || run.may_fragment || may_fragment)
-                && (run.socket, run.to, run.source) == (socket, to, source)
+                && (run.socket, run.to, run.source, run.ecn) == (socket, to, source, ecn)
                 && len <= run.segment
                 && run.packets < sockets.get(socket).most_segments()
                 && run.len + len <= MOST_RUN;
@@ -87,6 +90,7 @@ impl Outbox {
             len,
             segment: len,
             packets: 1,
+            ecn,
             may_fragment,
             ended: false,
         });
@@ -108,9 +112,9 @@ impl Outbox {
                 run.len
             };
             let packets = if single { 1 } else { run.packets };
-            let transmit = Transmit {
+            let transmit = quinn_udp::Transmit {
                 destination: run.to,
-                ecn: None,
+                ecn: EcnCodepoint::from_bits(run.ecn.bits()),
                 contents: &self.bytes[run.start..run.start + len],
                 segment_size: (packets > 1).then_some(run.segment),
                 src_ip: run.source,

@@ -143,7 +143,7 @@ impl Port {
                 return;
             }
             let packet = arrival.packets.split_to(len);
-            let (local, from) = (arrival.local, arrival.from);
+            let (local, from, ecn) = (arrival.local, arrival.from, arrival.ecn);
             if arrival.packets.is_empty() {
                 arrivals.pop_front();
             }
@@ -161,11 +161,14 @@ impl Port {
                     local,
                     remote: from.ip(),
                     udp_port: from.port(),
+                    ecn,
                     packet: &packet,
                 });
             }
             let path = Path::new(local, from.ip());
-            state.endpoint.handle_from(now, path, from.port(), packet);
+            state
+                .endpoint
+                .handle_from(now, path, from.port(), ecn, packet);
             if !drain_transmits(state, now, io) {
                 return;
             }
@@ -305,7 +308,8 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
         let Some(outgoing) = state.endpoint.poll_outgoing(now, &mut io.outbox.bytes) else {
             return true;
         };
-        let (path, len) = (outgoing.transmit.path, outgoing.transmit.len);
+        let transmit = outgoing.transmit;
+        let (path, len) = (transmit.path, transmit.len);
         let to = SocketAddr::new(path.remote, outgoing.udp_port);
         if let Some(observer) = &mut state.observer {
             let start = io.outbox.bytes.len() - len;
@@ -315,11 +319,11 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
                 local: path.local,
                 remote: path.remote,
                 udp_port: outgoing.udp_port,
+                ecn: transmit.ecn,
                 packet: &io.outbox.bytes[start..],
             });
         }
-        let packet = (len, outgoing.transmit.may_fragment);
-        if !io.outbox.push(&io.sockets, path.local, to, packet) {
+        if !io.outbox.push(&io.sockets, to, &transmit) {
             io.sent.errors += 1;
         }
     }

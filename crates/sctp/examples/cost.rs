@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anabranch_sctp::{Config, Endpoint, Message};
 use anabranch_transport::time::MILLISECOND;
-use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
 
 const MESSAGES: u64 = 1_000_000;
@@ -35,7 +35,7 @@ impl Pipe {
                 let mut inbox = std::mem::take(&mut self.inbox[to]);
                 self.packets += inbox.len() as u64;
                 for (path, datagram) in inbox.drain(..) {
-                    self.ends[to].handle_datagram(now, path, datagram);
+                    self.ends[to].handle_datagram(now, path, Ecn::NotEct, datagram);
                     if to == 1 {
                         read(&mut self.ends[1]);
                     }

@@ -78,6 +78,8 @@ pub struct Association {
     pub(crate) control: ControlStatistics,
     /// The peer's addresses changed: the endpoint must learn them.
     pub(crate) addresses_changed: bool,
+    /// Packets received with CE.
+    pub(crate) marks_received: u64,
     pub(crate) readable_told: bool,
     /// What the sender had counted when the association ended.
     pub(crate) final_sent: Option<SenderStatistics>,
@@ -175,6 +177,12 @@ impl Association {
     /// Whether a SACK must go now. Reading messages may bring this about: the window had been closed and is open again.
     pub fn sack_due(&self) -> bool {
         self.rx.as_ref().is_some_and(Receiver::sack_due)
+    }
+
+    /// Packets received with [`Ecn::Ce`](anabranch_transport::Ecn::Ce). They change nothing: RFC 9260 §3.2 reserves the
+    /// chunks that would tell the peer (ECNE, CWR) and defines no use of them, so that packets are sent without ECT.
+    pub fn marks_received(&self) -> u64 {
+        self.marks_received
     }
 
     /// Streams this side may send on: what was asked for, until the handshake has settled it.

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_transport::{Nanos, Path, Transmit, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
 use anabranch_wire::chunk::kind;
 use anabranch_wire::encode::Encode;
 use anabranch_wire::packet::{
@@ -47,6 +47,7 @@ struct Arrival {
     path: Path,
     /// The peer's UDP port; 0 if it came without UDP.
     udp_port: u16,
+    ecn: Ecn,
     header: CommonHeader,
 }
 
@@ -283,6 +284,7 @@ impl Endpoint {
         association
             .paths
             .follow_udp_port(arrival.path.remote, arrival.udp_port);
+        association.marks_received += u64::from(arrival.ecn == Ecn::Ce);
         association.handle_chunks(arrival.now, arrival.path, first, rest, &mut self.discards);
         // Most packets tell nothing.
         let tells = !association.events.is_empty();
@@ -383,7 +385,14 @@ impl Endpoint {
     /// As [`Transport::handle_datagram`], for a packet that came inside UDP from the peer's port `udp_port`, or right
     /// above IP (0). The port is followed only where the packet's verification tag fits the association (RFC 6951 §5.4);
     /// what belongs to none is answered to where it came from.
-    pub fn handle_from(&mut self, now: Nanos, path: Path, udp_port: u16, datagram: Bytes) {
+    pub fn handle_from(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        udp_port: u16,
+        ecn: Ecn,
+        datagram: Bytes,
+    ) {
         let checksum = if self.config.checksum {
             Checksum::Verify
         } else {
@@ -413,6 +422,7 @@ impl Endpoint {
             now,
             path,
             udp_port,
+            ecn,
             header: packet.header,
         };
         match first.kind {
@@ -430,6 +440,7 @@ impl Endpoint {
             let transmit = Transmit {
                 path,
                 len: bytes.len(),
+                ecn: Ecn::NotEct,
                 segment_size: None,
                 may_fragment: false,
             };
@@ -464,8 +475,8 @@ impl Endpoint {
 }
 
 impl Transport for Endpoint {
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
-        self.handle_from(now, path, 0, datagram);
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        self.handle_from(now, path, 0, ecn, datagram);
     }
 
     fn handle_timeout(&mut self, now: Nanos) {

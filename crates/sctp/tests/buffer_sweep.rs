@@ -12,7 +12,7 @@ use anabranch_sctp::profile::Profile;
 use anabranch_sctp::tx::allocation::AllocationKind;
 use anabranch_sctp::{AssociationId, Endpoint, Event, Message};
 use anabranch_transport::time::{self, MILLISECOND, SECOND};
-use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Probe, ProbeSet, Transport};
 use bytes::{Bytes, BytesMut};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -239,7 +239,7 @@ impl World {
                     continue;
                 };
                 let path = Path::new(address(end), address(1 - end));
-                self.ends[end].handle_datagram(self.now, path, packet);
+                self.ends[end].handle_datagram(self.now, path, Ecn::NotEct, packet);
                 self.drain(end);
                 continue;
             }

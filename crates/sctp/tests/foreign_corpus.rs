@@ -7,7 +7,7 @@ mod common;
 use std::path::{Path as FilePath, PathBuf};
 
 use anabranch_transport::time::SECOND;
-use anabranch_transport::{Path, Transport};
+use anabranch_transport::{Ecn, Path, Transport};
 use bytes::{Bytes, BytesMut};
 use common::*;
 
@@ -28,7 +28,7 @@ fn files(dir: &FilePath, found: &mut Vec<PathBuf>) {
 
 fn give(world: &mut World, bytes: Bytes) {
     let path = Path::new(address(A, 0), address(Z, 0));
-    world.endpoints[A].handle_datagram(world.now, path, bytes);
+    world.endpoints[A].handle_datagram(world.now, path, Ecn::NotEct, bytes);
     let mut out = BytesMut::new();
     let mut answers = 0;
     while world.endpoints[A]

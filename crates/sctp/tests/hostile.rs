@@ -5,7 +5,7 @@ mod common;
 
 use anabranch_sctp::{CloseReason, Config, Discard, Event, StateName, Violation};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_transport::{Path, Transport};
+use anabranch_transport::{Ecn, Path, Transport};
 use anabranch_wire::cause::code;
 use anabranch_wire::chunk::{
     Abort, Chunk, CookieEcho, Data, Ecne, Heartbeat, HeartbeatAck, Init, Shutdown, ShutdownComplete,
@@ -233,6 +233,7 @@ fn a_flood_of_inits_leaves_nothing_behind() {
         world.endpoints[Z].handle_datagram(
             world.now,
             source,
+            Ecn::NotEct,
             packet(A, 0, &[&init(Parameters::empty())]),
         );
         if number % 100 == 0 {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, Event, Message};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::chunk::{Chunk, Init};
 use anabranch_wire::parameter::Parameters;
 use anabranch_wire::serial::Tsn;
@@ -59,7 +59,12 @@ fn exchange(now: Nanos, client: &mut Endpoint, server: &mut Endpoint) {
             };
             while let Some(transmit) = from.poll_transmit(now, &mut out) {
                 quiet = false;
-                to.handle_datagram(now, transmit.path.reversed(), out.split().freeze());
+                to.handle_datagram(
+                    now,
+                    transmit.path.reversed(),
+                    Ecn::NotEct,
+                    out.split().freeze(),
+                );
             }
         }
         if quiet {
@@ -190,7 +195,7 @@ fn a_million_inits_cost_no_memory_and_stop_no_work() {
             parameters: Parameters::empty(),
         });
         let path = Path::new(SERVER, client_address(1 + number));
-        server.handle_datagram(now, path, packet(common::A, 0, &[&init]));
+        server.handle_datagram(now, path, Ecn::NotEct, packet(common::A, 0, &[&init]));
         if number % 10 == 0 {
             while server.poll_transmit(now, &mut out).is_some() {
                 out.clear();

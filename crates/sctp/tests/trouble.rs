@@ -3,8 +3,8 @@
 mod common;
 
 use anabranch_sctp::{CloseReason, Config, Event, Message, StateName};
-use anabranch_transport::Transport;
 use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_transport::{Ecn, Transport};
 use anabranch_wire::chunk::{Chunk, ErrorChunk, Init};
 use anabranch_wire::parameter::Parameters;
 use anabranch_wire::serial::Tsn;
@@ -44,7 +44,7 @@ fn an_unknown_chunk_in_cookie_wait_draws_no_storm_of_inits() {
         let tag = tag_in_init(&world, A);
         let unknown = raw_packet(Z, tag, &[kind, 0, 0, 8, 1, 2, 3, 4]);
         let path = anabranch_transport::Path::new(address(A, 0), address(Z, 0));
-        world.endpoints[A].handle_datagram(world.now, path, unknown);
+        world.endpoints[A].handle_datagram(world.now, path, Ecn::NotEct, unknown);
         assert_eq!(
             packets_until_quiet(&mut world, A),
             0,
@@ -73,7 +73,7 @@ fn an_answer_owed_when_the_cookie_turns_stale_draws_no_storm_of_inits() {
     let mut bytes = vec![0xFF, 0, 0, 8, 1, 2, 3, 4];
     bytes.extend_from_slice(&packet(Z, tag, &[&stale])[12..]);
     let path = anabranch_transport::Path::new(address(A, 0), address(Z, 0));
-    world.endpoints[A].handle_datagram(world.now, path, raw_packet(Z, tag, &bytes));
+    world.endpoints[A].handle_datagram(world.now, path, Ecn::NotEct, raw_packet(Z, tag, &bytes));
     assert!(packets_until_quiet(&mut world, A) <= 1, "the new INIT");
 }
 

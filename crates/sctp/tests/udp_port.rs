@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_sctp::{AssociationId, Config, Discard, Endpoint, Event, Message, Outgoing};
 use anabranch_transport::time::SECOND;
-use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::cause::code;
 use anabranch_wire::chunk::{Chunk, Init};
 use anabranch_wire::parameter::Parameters;
@@ -76,7 +76,8 @@ impl Net {
                 let bytes = out.split().freeze();
                 self.to_server.push(bytes.clone());
                 let path = transmit.path.reversed();
-                self.server.handle_from(self.now, path, self.nat, bytes);
+                self.server
+                    .handle_from(self.now, path, self.nat, Ecn::NotEct, bytes);
             }
             while let Some(Outgoing { transmit, udp_port }) =
                 self.server.poll_outgoing(self.now, &mut out)
@@ -86,7 +87,8 @@ impl Net {
                 self.to_client.push((udp_port, bytes.clone()));
                 if udp_port == self.nat {
                     let path = transmit.path.reversed();
-                    self.client.handle_from(self.now, path, REGISTERED, bytes);
+                    self.client
+                        .handle_from(self.now, path, REGISTERED, Ecn::NotEct, bytes);
                 }
             }
             if quiet {
@@ -115,7 +117,8 @@ impl Net {
     fn inject(&mut self, udp_port: u16, bytes: Bytes) -> Vec<(u16, Bytes)> {
         let mut out = BytesMut::new();
         let path = Path::new(SERVER, CLIENT);
-        self.server.handle_from(self.now, path, udp_port, bytes);
+        self.server
+            .handle_from(self.now, path, udp_port, Ecn::NotEct, bytes);
         let mut answers = Vec::new();
         while let Some(outgoing) = self.server.poll_outgoing(self.now, &mut out) {
             answers.push((outgoing.udp_port, out.split().freeze()));

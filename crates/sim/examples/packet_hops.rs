@@ -10,7 +10,7 @@ use anabranch_sim::{
     Agent, Attachment, DirectionConfig, DropTail, Family, Limit, LinkConfig, PlacedLoss, Seed,
     Topology, World,
 };
-use anabranch_transport::{Nanos, Path, Transmit};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{BufMut, Bytes, BytesMut};
 
 const PROTOCOL: u8 = 253;
@@ -26,7 +26,7 @@ struct Sender {
 }
 
 impl Agent for Sender {
-    fn handle_datagram(&mut self, _now: Nanos, _path: Path, _datagram: Bytes) {}
+    fn handle_datagram(&mut self, _now: Nanos, _path: Path, _ecn: Ecn, _datagram: Bytes) {}
 
     fn handle_timeout(&mut self, _now: Nanos) {}
 
@@ -42,6 +42,7 @@ impl Agent for Sender {
         Some(Transmit {
             path: self.path,
             len: self.payload,
+            ecn: Ecn::NotEct,
             segment_size: None,
             may_fragment: false,
         })
@@ -59,7 +60,7 @@ struct Sink {
 }
 
 impl Agent for Sink {
-    fn handle_datagram(&mut self, _now: Nanos, _path: Path, _datagram: Bytes) {
+    fn handle_datagram(&mut self, _now: Nanos, _path: Path, _ecn: Ecn, _datagram: Bytes) {
         self.packets += 1;
     }
 

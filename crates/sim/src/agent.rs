@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::net::IpAddr;
 
-use anabranch_transport::{Nanos, Path, Transmit};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
 use crate::topology::NodeId;
@@ -26,8 +26,8 @@ pub trait Agent: Any {
     }
 
     /// Takes one datagram (the IP payload) that arrived on `path`, seen from this node: `local` is the destination
-    /// address of the packet.
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes);
+    /// address of the packet, and `ecn` the ECN field of its IP header.
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes);
 
     /// Runs what is due at `now`.
     fn handle_timeout(&mut self, now: Nanos);

@@ -96,6 +96,7 @@ impl Demux {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
+    use anabranch_transport::Ecn;
     use bytes::Bytes;
 
     use super::*;
@@ -111,6 +112,7 @@ mod tests {
             sent: 0,
             departed: 0,
             added: 0,
+            ecn: Ecn::NotEct,
             may_fragment: false,
             fragment: 0,
             protocol,

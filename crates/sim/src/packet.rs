@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_transport::Nanos;
+use anabranch_transport::{Ecn, Nanos};
 use bytes::Bytes;
 
 /// Size of an IPv4 header without options, bytes.
@@ -40,6 +40,8 @@ pub struct Packet {
     /// Bytes that a routing protocol of the world put on it, and that count on every link from there on; there is nothing
     /// in them.
     pub added: u16,
+    /// ECN field of its IP header: what its sender set, or [`Ecn::Ce`] once a queue has marked it.
+    pub ecn: Ecn,
     /// IP may fragment it, where a link carries less ("don't fragment" is not set).
     pub may_fragment: bool,
     /// Size of the largest fragment it travels in, with the IP header; 0 while it is whole.

@@ -410,9 +410,10 @@ impl World {
             watch.delivered(self.now, &packet);
         }
         let path = Path::new(packet.destination, packet.source);
+        let ecn = packet.ecn;
         let datagram = self.network.parcels.unwrap(packet);
         let slot = &mut self.slots[agent as usize];
-        slot.agent.handle_datagram(self.now, path, datagram);
+        slot.agent.handle_datagram(self.now, path, ecn, datagram);
         self.drive(agent as usize);
     }
 
@@ -508,6 +509,7 @@ fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, 
                     sent: now,
                     departed: Nanos::MAX,
                     added: 0,
+                    ecn: transmit.ecn,
                     may_fragment: transmit.may_fragment,
                     fragment: 0,
                     protocol: slot.protocol,

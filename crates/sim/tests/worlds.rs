@@ -11,7 +11,7 @@ use anabranch_sim::{
     Family, Limit, LinkConfig, LinkProbe, LinkProbes, LinkSample, PlacedLoss, RunError, Seed,
     Topology, World, start_time,
 };
-use anabranch_transport::{Nanos, Path, Transmit};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 use common::{Line, MS, PORT, PROTOCOL, SECOND, Sender, Sink, burst, chain, end_to_end, every};
 
@@ -285,7 +285,7 @@ impl Agent for Diary {
         self.calls.push((now, "stop"));
     }
 
-    fn handle_datagram(&mut self, now: Nanos, _path: Path, _datagram: Bytes) {
+    fn handle_datagram(&mut self, now: Nanos, _path: Path, _ecn: Ecn, _datagram: Bytes) {
         self.calls.push((now, "datagram"));
     }
 
@@ -304,6 +304,7 @@ impl Agent for Diary {
         Some(Transmit {
             path,
             len: 55,
+            ecn: Ecn::NotEct,
             segment_size: Some(20),
             may_fragment: false,
         })
@@ -361,7 +362,7 @@ fn agents_start_wake_and_stop_in_time_and_send_runs() {
 fn an_agent_that_stops_time_is_told_so() {
     struct Impatient;
     impl Agent for Impatient {
-        fn handle_datagram(&mut self, _now: Nanos, _path: Path, _datagram: Bytes) {}
+        fn handle_datagram(&mut self, _now: Nanos, _path: Path, _ecn: Ecn, _datagram: Bytes) {}
         fn handle_timeout(&mut self, _now: Nanos) {}
         fn poll_transmit(&mut self, _now: Nanos, _out: &mut BytesMut) -> Option<Transmit> {
             None

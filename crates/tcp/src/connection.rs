@@ -6,7 +6,7 @@ mod transmit;
 
 use std::collections::VecDeque;
 
-use anabranch_transport::{Nanos, Path, Trace, Transmit, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Trace, Transmit, Transport};
 use anabranch_wire::tcp::Header;
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
@@ -346,7 +346,7 @@ impl Connection {
 }
 
 impl Transport for Connection {
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, _ecn: Ecn, datagram: Bytes) {
         self.receive(now, path, datagram);
     }
 

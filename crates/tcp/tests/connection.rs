@@ -4,7 +4,7 @@ mod common;
 
 use anabranch_tcp::{Config, Connection, Event, Failure, Ports, Profile, State};
 use anabranch_transport::time::{MILLISECOND as MS, SECOND};
-use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::tcp::{Flags, Header, Options, Segment};
 use anabranch_wire::{Checksum, SeqNumber};
 use bytes::{Bytes, BytesMut};
@@ -95,7 +95,7 @@ fn forge(world: &mut World, end: usize, flags: Flags, seq: i64, ack: i64, text: 
     let mut out = BytesMut::new();
     header.encode(&mut out, (path.local, path.remote), true, [text]);
     let now = world.now;
-    world.ends[end].handle_datagram(now, path_of(end), out.freeze());
+    world.ends[end].handle_datagram(now, path_of(end), Ecn::NotEct, out.freeze());
     world.drain(end);
 }
 
@@ -331,7 +331,7 @@ fn misdirected_and_broken_segments_are_counted() {
     let mut header = parse(0, &good).header;
     header.source_port = 1;
     header.encode(&mut other_port, (CLIENT, SERVER), true, [&b""[..]]);
-    world.ends[1].handle_datagram(now, path_of(1), other_port.freeze());
+    world.ends[1].handle_datagram(now, path_of(1), Ecn::NotEct, other_port.freeze());
     let mut from_elsewhere = BytesMut::new();
     header.source_port = 40_000;
     header.encode(
@@ -340,11 +340,11 @@ fn misdirected_and_broken_segments_are_counted() {
         true,
         [&b""[..]],
     );
-    world.ends[1].handle_datagram(now, elsewhere, from_elsewhere.freeze());
+    world.ends[1].handle_datagram(now, elsewhere, Ecn::NotEct, from_elsewhere.freeze());
     let mut flipped = BytesMut::from(&good[..]);
     flipped[15] ^= 1;
-    world.ends[1].handle_datagram(now, path_of(1), flipped.freeze());
-    world.ends[1].handle_datagram(now, path_of(1), good.slice(..12));
+    world.ends[1].handle_datagram(now, path_of(1), Ecn::NotEct, flipped.freeze());
+    world.ends[1].handle_datagram(now, path_of(1), Ecn::NotEct, good.slice(..12));
     let dropped = world.ends[1].stats().dropped;
     assert_eq!(
         (dropped.misdirected, dropped.checksum, dropped.malformed),
@@ -482,7 +482,7 @@ fn old_timestamps_are_refused() {
     let mut out = BytesMut::new();
     old.encode(&mut out, (CLIENT, SERVER), true);
     let now = world.now;
-    world.ends[1].handle_datagram(now, path_of(1), out.freeze());
+    world.ends[1].handle_datagram(now, path_of(1), Ecn::NotEct, out.freeze());
     assert_eq!(
         (
             world.ends[1].stats().dropped.old_timestamp,

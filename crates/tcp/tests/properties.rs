@@ -193,7 +193,7 @@ fn bytes_arrive_once_and_in_order_or_failure_is_said() {
 /// Any bytes at any state: no panic, no answer without end, no growth.
 #[test]
 fn any_bytes_are_survived() {
-    use anabranch_transport::Transport;
+    use anabranch_transport::{Ecn, Transport};
     use common::path_of;
     for seed in 0..300 {
         let mut draw = Draw(seed);
@@ -222,7 +222,7 @@ fn any_bytes_are_survived() {
             let now = world.now;
             let mut bytes = bytes::BytesMut::from(&bytes[..]);
             mend_checksum(&mut bytes, end);
-            world.ends[end].handle_datagram(now, path_of(end), bytes.freeze());
+            world.ends[end].handle_datagram(now, path_of(end), Ecn::NotEct, bytes.freeze());
             world.drain(end);
             assert!(world.ends[end].readable() <= 300_000, "seed {seed}");
         }

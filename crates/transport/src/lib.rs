@@ -9,6 +9,7 @@
 //! Nothing behind this contract reads a clock, draws ambient randomness or does I/O.
 #![forbid(unsafe_code)]
 
+pub mod ecn;
 pub mod time;
 pub mod trace;
 
@@ -16,6 +17,7 @@ use std::net::IpAddr;
 
 use bytes::{Bytes, BytesMut};
 
+pub use ecn::Ecn;
 pub use time::Nanos;
 pub use trace::{Probe, ProbeSet, Sample, Trace};
 
@@ -53,6 +55,8 @@ pub struct Transmit {
     pub path: Path,
     /// Bytes appended to the buffer: transport header and payload, no IP header.
     pub len: usize,
+    /// The ECN field of the packet's IP header.
+    pub ecn: Ecn,
     /// When the buffer holds a run of packets, the size of each but the last, which may be shorter (as UDP GSO wants
     /// it). `None`: one packet.
     pub segment_size: Option<usize>,
@@ -63,9 +67,10 @@ pub struct Transmit {
 
 /// A transport protocol without I/O.
 pub trait Transport {
-    /// Takes one datagram (the IP payload) that arrived on `path`. Payload that fits in one chunk is handed to the
+    /// Takes one datagram (the IP payload) that arrived on `path` with `ecn` in its IP header ([`Ecn::NotEct`] where the
+    /// driver cannot tell). Payload that fits in one chunk is handed to the
     /// application as a slice of `datagram`, without a copy.
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes);
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes);
 
     /// Runs the timers that are due at `now`. Calling it early or twice does no harm.
     fn handle_timeout(&mut self, now: Nanos);

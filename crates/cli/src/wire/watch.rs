@@ -123,6 +123,7 @@ impl Observer for Watch {
                 destination,
                 protocol: anabranch_sim::packet::SCTP,
                 id,
+                ecn: seen.ecn,
                 hops_left: 64,
                 payload: seen.packet,
             });

@@ -7,7 +7,7 @@ use anabranch_sctp::{
     Association, AssociationId, CloseReason, Endpoint, Event, Message as SctpMessage,
 };
 use anabranch_sim::Agent;
-use anabranch_transport::{Nanos, Path, ProbeSet, Transmit, Transport, time};
+use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Transmit, Transport, time};
 use bytes::{Bytes, BytesMut};
 
 use super::once::Once;
@@ -225,8 +225,8 @@ impl Agent for Source {
         self.top_up(now);
     }
 
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
-        self.endpoint.handle_datagram(now, path, datagram);
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        self.endpoint.handle_datagram(now, path, ecn, datagram);
         self.observe();
     }
 
@@ -369,8 +369,8 @@ impl Sink {
 }
 
 impl Agent for Sink {
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
-        self.endpoint.handle_datagram(now, path, datagram);
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        self.endpoint.handle_datagram(now, path, ecn, datagram);
         self.take(now);
     }
 

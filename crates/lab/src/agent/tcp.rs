@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use anabranch_sim::Agent;
 use anabranch_tcp::{Config, Connection, Event, Ports, State};
-use anabranch_transport::{Nanos, Path, Trace, Transmit, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Trace, Transmit, Transport};
 use bytes::{Bytes, BytesMut};
 
 use super::tally::SharedTally;
@@ -136,9 +136,9 @@ impl Agent for Source {
         self.top_up(now);
     }
 
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         if let Some(connection) = &mut self.connection {
-            connection.handle_datagram(now, path, datagram);
+            connection.handle_datagram(now, path, ecn, datagram);
         }
         self.observe();
     }
@@ -226,8 +226,8 @@ impl Sink {
 }
 
 impl Agent for Sink {
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
-        self.connection.handle_datagram(now, path, datagram);
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        self.connection.handle_datagram(now, path, ecn, datagram);
         self.take(now);
     }
 

@@ -2,7 +2,7 @@
 
 use anabranch_sim::Agent;
 use anabranch_sim::udp::UdpSink;
-use anabranch_transport::{Nanos, Path, Transmit};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
 use super::tally::SharedTally;
@@ -24,9 +24,9 @@ impl Sink {
 }
 
 impl Agent for Sink {
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         let before = *self.inner.stats();
-        self.inner.handle_datagram(now, path, datagram);
+        self.inner.handle_datagram(now, path, ecn, datagram);
         let after = self.inner.stats();
         if after.received > before.received {
             let mut tally = self.tally.borrow_mut();

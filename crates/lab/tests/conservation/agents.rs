@@ -10,7 +10,7 @@ use anabranch_sctp::{
 };
 use anabranch_sim::{Agent, Rng};
 use anabranch_tcp::{Connection, Event as TcpEvent};
-use anabranch_transport::{Nanos, Path, Transmit, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// A message that an application offers.
@@ -196,8 +196,8 @@ impl Agent for SctpSource {
         self.work(now);
     }
 
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
-        self.endpoint.handle_datagram(now, path, datagram);
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        self.endpoint.handle_datagram(now, path, ecn, datagram);
         self.work(now);
     }
 
@@ -270,8 +270,8 @@ impl SctpSink {
 }
 
 impl Agent for SctpSink {
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
-        self.endpoint.handle_datagram(now, path, datagram);
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        self.endpoint.handle_datagram(now, path, ecn, datagram);
         self.work();
     }
 
@@ -337,9 +337,9 @@ impl Agent for TcpSource {
         self.connection = self.connect.take();
     }
 
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         if let Some(connection) = &mut self.connection {
-            connection.handle_datagram(now, path, datagram);
+            connection.handle_datagram(now, path, ecn, datagram);
         }
         self.work();
     }
@@ -392,8 +392,8 @@ impl TcpSink {
 }
 
 impl Agent for TcpSink {
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
-        self.connection.handle_datagram(now, path, datagram);
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        self.connection.handle_datagram(now, path, ecn, datagram);
         self.work();
     }
 

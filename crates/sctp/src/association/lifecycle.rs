@@ -149,6 +149,7 @@ impl Association {
             verifying: Verifying::default(),
             control: ControlStatistics::default(),
             addresses_changed: true,
+            marks_received: 0,
             readable_told: false,
             final_sent: None,
             events: VecDeque::new(),

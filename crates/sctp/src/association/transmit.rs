@@ -1,6 +1,6 @@
 //! What goes out: control chunks first, then the SACK, then DATA (RFC 9260 §6.10).
 
-use anabranch_transport::{Nanos, Probe, Transmit};
+use anabranch_transport::{Ecn, Nanos, Probe, Transmit};
 use anabranch_wire::Encode;
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{
@@ -51,6 +51,7 @@ impl Association {
         Transmit {
             path: self.paths.get(path).path,
             len,
+            ecn: Ecn::NotEct,
             segment_size: None,
             may_fragment: false,
         }

@@ -8,7 +8,7 @@ use anabranch_sctp::{
     AssociationId, CloseReason, Config, Endpoint, Event, Message, ReceivedMessage, StateName,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::Encode;
 use anabranch_wire::chunk::{Chunk, kind};
 use anabranch_wire::packet::{Checksum, CommonHeader, Packet, PacketBuilder};
@@ -256,7 +256,7 @@ impl World {
             self.story
                 .push(format!("? -> {} -> {}", describe(&bytes), name(host)));
         }
-        self.endpoints[host].handle_datagram(self.now, path, bytes);
+        self.endpoints[host].handle_datagram(self.now, path, Ecn::NotEct, bytes);
         self.drain(host);
     }
 
@@ -279,7 +279,7 @@ impl World {
             && at <= next
         {
             let (host, path, bytes) = self.in_flight.remove(&(at, sequence)).expect("just seen");
-            self.endpoints[host].handle_datagram(self.now, path, bytes);
+            self.endpoints[host].handle_datagram(self.now, path, Ecn::NotEct, bytes);
             self.drain(host);
             return true;
         }

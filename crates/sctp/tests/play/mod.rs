@@ -9,7 +9,7 @@ use anabranch_congestion::sctp_algorithms;
 use anabranch_sctp::profile::WhenFull;
 use anabranch_sctp::{AssociationId, Config, Endpoint, Icmp, Message, Profile};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_transport::{Nanos, Path, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::{Chunk, kind};
 use anabranch_wire::packet::{Checksum, Packet};
@@ -201,7 +201,7 @@ impl Play<'_> {
 
     fn hand(&mut self, to: usize, path: Path, bytes: Bytes) {
         let len = bytes.len();
-        self.endpoints[to].handle_datagram(self.now, path, bytes);
+        self.endpoints[to].handle_datagram(self.now, path, Ecn::NotEct, bytes);
         let (answers, answer_bytes) = self.drain(to);
         assert!(answers <= MOST_ANSWERS, "{answers} answers to one packet");
         assert!(

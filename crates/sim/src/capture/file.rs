@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anabranch_transport::Nanos;
+use anabranch_transport::{Ecn, Nanos};
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -45,6 +45,8 @@ pub struct Frame<'a> {
     pub protocol: u8,
     /// Identification of an IPv4 header.
     pub id: u16,
+    /// ECN field.
+    pub ecn: Ecn,
     /// Time to live, or hop limit.
     pub hops_left: u8,
     /// What follows the IP header.

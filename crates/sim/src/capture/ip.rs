@@ -28,6 +28,7 @@ fn write_v4(packet: &Frame<'_>, source: Ipv4Addr, destination: Ipv4Addr, out: &m
     let total = u16::try_from(IPV4_HEADER + packet.payload.len()).unwrap_or(u16::MAX);
     let mut header = [0u8; IPV4_HEADER];
     header[0] = 0x45;
+    header[1] = packet.ecn.bits();
     header[2..4].copy_from_slice(&total.to_be_bytes());
     header[4..6].copy_from_slice(&(packet.id).to_be_bytes());
     header[6] = 0x40;
@@ -43,7 +44,8 @@ fn write_v4(packet: &Frame<'_>, source: Ipv4Addr, destination: Ipv4Addr, out: &m
 /// RFC 8200 §3.
 fn write_v6(packet: &Frame<'_>, source: Ipv6Addr, destination: Ipv6Addr, out: &mut Vec<u8>) {
     let length = u16::try_from(packet.payload.len()).unwrap_or(u16::MAX);
-    out.extend_from_slice(&[0x60, 0, 0, 0]);
+    // The traffic class stands between the version and the flow label.
+    out.extend_from_slice(&[0x60, packet.ecn.bits() << 4, 0, 0]);
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(&[packet.protocol, packet.hops_left]);
     out.extend_from_slice(&source.octets());
@@ -54,6 +56,8 @@ use crate::udp::sum;
 
 #[cfg(test)]
 mod tests {
+    use anabranch_transport::Ecn;
+
     use super::super::file::Way;
     use super::*;
 
@@ -66,6 +70,7 @@ mod tests {
             way: Way::Out,
             payload: &[0; 95],
             id: 0,
+            ecn: Ecn::NotEct,
             source: IpAddr::V4(Ipv4Addr::new(192, 168, 0, 1)),
             destination: IpAddr::V4(Ipv4Addr::new(192, 168, 0, 199)),
             protocol: 17,
@@ -77,5 +82,31 @@ mod tests {
         assert_eq!(out[2..4], [0x00, 0x73]);
         assert_eq!(out[10..12], [0xb8, 0x61]);
         assert_eq!(sum(&out, 0), 0xffff);
+    }
+
+    #[test]
+    fn the_ecn_field_stands_in_tos_and_in_the_traffic_class() {
+        let mut packet = Frame {
+            at: 0,
+            interface: 0,
+            way: Way::Out,
+            payload: &[],
+            id: 0,
+            ecn: Ecn::Ce,
+            source: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            destination: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            protocol: 132,
+            hops_left: 64,
+        };
+        let mut out = Vec::new();
+        write_header(&packet, &mut out);
+        assert_eq!(out[1], 0b11);
+        assert_eq!(sum(&out, 0), 0xffff);
+        packet.ecn = Ecn::Ect0;
+        (packet.source, packet.destination) =
+            (Ipv6Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+        out.clear();
+        write_header(&packet, &mut out);
+        assert_eq!(out[..4], [0x60, 0x20, 0, 0]);
     }
 }

@@ -99,6 +99,7 @@ impl Capture {
             destination: packet.destination,
             protocol: packet.protocol,
             id: packet.id as u16,
+            ecn: packet.ecn,
             hops_left: packet.hops_left,
             payload: &packet.bytes,
         });

@@ -1,6 +1,6 @@
 //! A receiver of datagrams that measures what comes.
 
-use anabranch_transport::{Nanos, Path, Transmit};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
 use super::STAMP;
@@ -67,7 +67,7 @@ impl Default for UdpSink {
 }
 
 impl Agent for UdpSink {
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, _ecn: Ecn, datagram: Bytes) {
         let stats = &mut self.stats;
         if !header::verify(path, &datagram) {
             stats.corrupted += 1;

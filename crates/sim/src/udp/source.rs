@@ -1,6 +1,6 @@
 //! A sender of datagrams.
 
-use anabranch_transport::{Nanos, Path, Transmit};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
 use super::header::{self, HEADER};
@@ -76,7 +76,7 @@ impl Agent for UdpSource {
         self.next = None;
     }
 
-    fn handle_datagram(&mut self, _now: Nanos, _path: Path, _datagram: Bytes) {}
+    fn handle_datagram(&mut self, _now: Nanos, _path: Path, _ecn: Ecn, _datagram: Bytes) {}
 
     fn handle_timeout(&mut self, _now: Nanos) {}
 
@@ -99,6 +99,7 @@ impl Agent for UdpSource {
                 Some(Transmit {
                     path,
                     len: HEADER + payload,
+                    ecn: Ecn::NotEct,
                     segment_size: None,
                     may_fragment: false,
                 })

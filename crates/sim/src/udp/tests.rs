@@ -1,6 +1,6 @@
 //! The UDP header against a known datagram, and the agents over a link that corrupts.
 
-use anabranch_transport::Path;
+use anabranch_transport::{Ecn, Path};
 use bytes::{Bytes, BytesMut};
 
 use super::*;
@@ -64,7 +64,7 @@ fn a_sink_survives_anything() {
     let mut sink = UdpSink::new();
     let here = path("10.0.0.1", "10.0.0.2");
     for len in 0..30 {
-        sink.handle_datagram(5, here, Bytes::from(vec![0xff; len]));
+        sink.handle_datagram(5, here, Ecn::NotEct, Bytes::from(vec![0xff; len]));
     }
     assert_eq!((sink.stats().received, sink.stats().corrupted), (0, 30));
     assert_eq!(sink.stats().mean_one_way_delay(), None);

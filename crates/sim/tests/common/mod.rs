@@ -7,7 +7,7 @@ use anabranch_sim::{
     Agent, AgentId, Attachment, Direction, DirectionConfig, Family, LinkConfig, LinkId, NodeId,
     Seed, Topology, World,
 };
-use anabranch_transport::{Nanos, Path, Transmit};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{BufMut, Bytes, BytesMut};
 
 pub const MS: Nanos = 1_000_000;
@@ -38,7 +38,7 @@ impl Sender {
 }
 
 impl Agent for Sender {
-    fn handle_datagram(&mut self, _now: Nanos, _path: Path, _datagram: Bytes) {}
+    fn handle_datagram(&mut self, _now: Nanos, _path: Path, _ecn: Ecn, _datagram: Bytes) {}
 
     fn handle_timeout(&mut self, _now: Nanos) {}
 
@@ -53,6 +53,7 @@ impl Agent for Sender {
         Some(Transmit {
             path: self.path,
             len,
+            ecn: Ecn::NotEct,
             segment_size: None,
             may_fragment: self.may_fragment,
         })
@@ -73,7 +74,7 @@ pub struct Sink {
 }
 
 impl Agent for Sink {
-    fn handle_datagram(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, _ecn: Ecn, datagram: Bytes) {
         let mut word = [0; 8];
         word.copy_from_slice(&datagram[4..12]);
         self.arrivals.push((now, u64::from_be_bytes(word)));

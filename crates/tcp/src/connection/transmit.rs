@@ -1,7 +1,7 @@
 //! Writing segments: RSTs, SYNs, text, bare acknowledgements, in that order.
 
 use anabranch_transport::time::MILLISECOND;
-use anabranch_transport::{Nanos, Path, Probe, Transmit};
+use anabranch_transport::{Ecn, Nanos, Path, Probe, Transmit};
 use anabranch_wire::SeqNumber;
 use anabranch_wire::tcp::{Flags, Header, Options, SackBlock, Segment, Timestamps};
 use bytes::BytesMut;
@@ -152,6 +152,7 @@ impl Connection {
         Transmit {
             path,
             len,
+            ecn: Ecn::NotEct,
             segment_size: None,
             may_fragment: false,
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_tcp::{Config, Connection, Event, Ports, Profile};
-use anabranch_transport::{Nanos, Path, Probe, ProbeSet, Sample, Trace, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Probe, ProbeSet, Sample, Trace, Transport};
 use bytes::{Bytes, BytesMut};
 
 pub const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -181,7 +181,7 @@ impl World {
                 self.now = at;
                 let (_, (from, packet)) = self.flying.pop_first().unwrap();
                 let end = 1 - from;
-                self.ends[end].handle_datagram(at, path_of(end), packet);
+                self.ends[end].handle_datagram(at, path_of(end), Ecn::NotEct, packet);
                 self.drain(end);
             }
             (_, Some(at)) => {

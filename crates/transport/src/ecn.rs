@@ -1,0 +1,69 @@
+//! Explicit congestion notification (RFC 3168): the two bits of the IP header by which routers mark instead of drop.
+
+/// The ECN field of an IP header (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Ecn {
+    /// The transport does not use ECN: a router drops instead of marking. Bits 00.
+    #[default]
+    NotEct = 0b00,
+    /// The transport uses ECN. Bits 01 (since RFC 8311: a transport of the L4S experiment).
+    Ect1 = 0b01,
+    /// The transport uses ECN. Bits 10, what RFC 3168 has senders use.
+    Ect0 = 0b10,
+    /// Congestion experienced: a router marked the packet. Bits 11.
+    Ce = 0b11,
+}
+
+impl Ecn {
+    /// The two bits, as they stand in the traffic class.
+    pub const fn bits(self) -> u8 {
+        self as u8
+    }
+
+    /// The field in the low two bits of a traffic class (IPv6) or TOS byte (IPv4).
+    pub const fn from_bits(bits: u8) -> Self {
+        match bits & 0b11 {
+            0b00 => Ecn::NotEct,
+            0b01 => Ecn::Ect1,
+            0b10 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+
+    /// Whether a router may mark the packet instead of dropping it.
+    pub const fn is_capable(self) -> bool {
+        !matches!(self, Ecn::NotEct)
+    }
+
+    /// What a router makes of the field where it marks: CE; [`Ecn::NotEct`] stays (RFC 3168 §5).
+    #[must_use]
+    pub const fn marked(self) -> Self {
+        match self {
+            Ecn::NotEct => Ecn::NotEct,
+            _ => Ecn::Ce,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bits_are_those_of_figure_1_of_rfc_3168() {
+        for (bits, field) in [
+            (0, Ecn::NotEct),
+            (1, Ecn::Ect1),
+            (2, Ecn::Ect0),
+            (3, Ecn::Ce),
+        ] {
+            assert_eq!(Ecn::from_bits(bits), field);
+            assert_eq!(field.bits(), bits);
+            // The six bits above are DSCP's.
+            assert_eq!(Ecn::from_bits(bits | 0b1011_1000), field);
+        }
+        assert_eq!(Ecn::NotEct.marked(), Ecn::NotEct);
+        assert_eq!(Ecn::Ect1.marked(), Ecn::Ce);
+    }
+}
