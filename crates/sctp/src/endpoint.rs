@@ -63,7 +63,8 @@ pub struct Outgoing {
 /// One SCTP port and its associations, without I/O.
 ///
 /// It is driven as [`Transport`] says: after each `handle_*` call and each use of an association, drain
-/// [`poll_transmit`](Transport::poll_transmit) and [`Endpoint::poll_event`], then ask for the next timeout.
+/// [`poll_transmit`](Transport::poll_transmit) and [`Endpoint::poll_event`], then ask for the next timeout. A time before
+/// one that it was told already is taken as that one: a clock that is set back stands still.
 #[derive(Debug)]
 pub struct Endpoint {
     config: Arc<Config>,
@@ -78,6 +79,8 @@ pub struct Endpoint {
     answers: VecDeque<(Path, u16, Bytes)>,
     retired: RetiredTags,
     discards: Discards,
+    /// The latest time that was told.
+    latest: Nanos,
 }
 
 impl Endpoint {
@@ -99,7 +102,14 @@ impl Endpoint {
             answers: VecDeque::new(),
             retired: RetiredTags::default(),
             discards: Discards::default(),
+            latest: 0,
         }
+    }
+
+    /// The time, which never goes back here: where the driver's clock does, it stands still until that has caught up.
+    fn at(&mut self, now: Nanos) -> Nanos {
+        self.latest = self.latest.max(now);
+        self.latest
     }
 
     /// The settings.
@@ -393,6 +403,7 @@ impl Endpoint {
         ecn: Ecn,
         datagram: Bytes,
     ) {
+        let now = self.at(now);
         let checksum = if self.config.checksum {
             Checksum::Verify
         } else {
@@ -435,6 +446,7 @@ impl Endpoint {
 
     /// As [`Transport::poll_transmit`], and says which UDP port the packet goes to.
     pub fn poll_outgoing(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Outgoing> {
+        let now = self.at(now);
         if let Some((path, udp_port, bytes)) = self.answers.pop_front() {
             out.extend_from_slice(&bytes);
             let transmit = Transmit {
@@ -480,6 +492,7 @@ impl Transport for Endpoint {
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
+        let now = self.at(now);
         while let Some(slot) = self.timers.pop_due(now) {
             if let Some(association) = self.table.get_mut(slot) {
                 association.handle_timeout(now);
