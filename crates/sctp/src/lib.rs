@@ -30,6 +30,8 @@ pub mod stats;
 mod stream_table;
 mod timer;
 pub mod tx;
+#[doc(hidden)]
+pub mod work;
 
 pub use association::Association;
 pub use config::Config;

@@ -1,0 +1,222 @@
+//! Who sent what, and what of it came: each message once, whole, and in the order of its stream.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anabranch_sctp::{AssociationId, CloseReason, Event, ReceivedMessage};
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// Messages from this size on say which they are.
+const HEADER: usize = 12;
+
+/// Messages of one life of one association, from one end.
+#[derive(Debug)]
+struct Sent {
+    host: usize,
+    id: AssociationId,
+    /// How many were accepted, by stream and whether they were unordered.
+    accepted: BTreeMap<(u16, bool), u32>,
+    /// No more are sent under this serial.
+    over: bool,
+    closed: Option<CloseReason>,
+    /// An end lost its memory, or threw away what it had not read.
+    forgiven: bool,
+}
+
+/// The numbers of the messages that a reader got.
+#[derive(Debug, Default)]
+struct Order {
+    /// How often the peer restarted.
+    restarts: u32,
+    /// The restart that a stream is at, and the number that comes next.
+    next: BTreeMap<u16, (u32, u16)>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    sent: Vec<Sent>,
+    /// Ordered messages that came, by serial and stream.
+    came: BTreeMap<(u32, u16), u32>,
+    came_unordered: BTreeMap<(u32, u16), BTreeSet<u32>>,
+    orders: BTreeMap<(usize, AssociationId), Order>,
+}
+
+impl Ledger {
+    /// A payload of `len` bytes for the next message, and the serial it goes under.
+    pub(super) fn write(
+        &mut self,
+        host: usize,
+        id: AssociationId,
+        stream: u16,
+        unordered: bool,
+        len: usize,
+    ) -> (u32, Bytes) {
+        let ours = |it: &Sent| it.host == host && it.id == id && !it.over;
+        let serial = self.sent.iter().rposition(ours).unwrap_or_else(|| {
+            self.sent.push(Sent {
+                host,
+                id,
+                accepted: BTreeMap::new(),
+                over: false,
+                closed: None,
+                forgiven: false,
+            });
+            self.sent.len() - 1
+        }) as u32;
+        let counted = len >= HEADER;
+        let number = self.number(serial, stream, unordered);
+        let mut payload = BytesMut::with_capacity(len);
+        if counted {
+            payload.put_u32(serial);
+            payload.put_u16(stream);
+            payload.put_u8(unordered.into());
+            payload.put_u8(host as u8);
+            payload.put_u32(number);
+        }
+        payload.resize(len, fill(number));
+        (if counted { serial } else { u32::MAX }, payload.freeze())
+    }
+
+    fn number(&self, serial: u32, stream: u16, unordered: bool) -> u32 {
+        let sent = &self.sent[serial as usize];
+        sent.accepted
+            .get(&(stream, unordered))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// The message written last was taken.
+    pub(super) fn accepted(&mut self, serial: u32, stream: u16, unordered: bool) {
+        if let Some(sent) = self.sent.get_mut(serial as usize) {
+            *sent.accepted.entry((stream, unordered)).or_default() += 1;
+        }
+    }
+
+    pub(super) fn hear(&mut self, host: usize, id: AssociationId, event: &Event) {
+        let order = self.orders.entry((host, id)).or_default();
+        let mine = self.sent.iter_mut().rev();
+        let mine = mine.filter(|it| it.host == host && it.id == id && !it.over);
+        match event {
+            Event::Restarted { .. } => {
+                order.restarts += 1;
+                mine.for_each(|it| (it.over, it.forgiven) = (true, true));
+            }
+            Event::SendFailed { .. } => mine.for_each(|it| it.forgiven = true),
+            Event::Closed(reason) => mine.for_each(|it| {
+                (it.over, it.closed) = (true, Some(reason.clone()));
+            }),
+            _ => {}
+        }
+    }
+
+    /// `host` lost its memory.
+    pub(super) fn forget(&mut self, host: usize) {
+        self.sent.iter_mut().for_each(|it| it.forgiven = true);
+        self.sent
+            .iter_mut()
+            .filter(|it| it.host == host)
+            .for_each(|it| it.over = true);
+        self.orders.retain(|(of, _), _| *of != host);
+    }
+
+    /// `host` released an association, with what it had not read.
+    pub(super) fn released(&mut self, host: usize, id: AssociationId) {
+        self.orders.remove(&(host, id));
+        let theirs = self.sent.iter_mut().filter(|it| it.host != host);
+        theirs.for_each(|it| it.forgiven = true);
+    }
+
+    /// `host` read a message. Its number follows the one before it in its stream, whoever sent it; where nobody interfered
+    /// it is one that the peer sent, not read before, with its bytes.
+    pub(super) fn take(
+        &mut self,
+        host: usize,
+        id: AssociationId,
+        message: ReceivedMessage,
+        tampered: bool,
+    ) {
+        if !message.unordered {
+            self.follow(host, id, message.stream, message.ssn.0);
+        }
+        let (stream, unordered) = (message.stream, message.unordered);
+        let payload = message.payload.into_bytes();
+        assert!(!payload.is_empty(), "a message of no bytes");
+        if tampered || payload.len() < HEADER {
+            return;
+        }
+        let word = |at: usize| u32::from_be_bytes(payload[at..at + 4].try_into().expect("four"));
+        let (serial, number) = (word(0), word(8));
+        let header = (
+            u16::from_be_bytes([payload[4], payload[5]]),
+            payload[6] != 0,
+            usize::from(payload[7]),
+        );
+        assert_eq!(header, (stream, unordered, 1 - host), "another's message");
+        let rest = payload[HEADER..].iter();
+        assert!(
+            rest.clone().all(|&byte| byte == fill(number)),
+            "message {number} was altered"
+        );
+        assert!(
+            number < self.number(serial, stream, unordered),
+            "message {number} was never sent"
+        );
+        if unordered {
+            let came = self.came_unordered.entry((serial, stream)).or_default();
+            assert!(came.insert(number), "message {number} came twice");
+        } else {
+            let next = self.came.entry((serial, stream)).or_default();
+            assert_eq!(number, *next, "stream {stream} of {serial}: out of order");
+            *next += 1;
+        }
+    }
+
+    fn follow(&mut self, host: usize, id: AssociationId, stream: u16, ssn: u16) {
+        let order = self.orders.entry((host, id)).or_default();
+        let restarts = order.restarts;
+        let (life, next) = order.next.entry(stream).or_default();
+        if *life < restarts && ssn == 0 && *next != 0 {
+            (*life, *next) = (restarts, 0);
+        }
+        // Of what a former life left unread some may be gone.
+        assert!(
+            ssn == *next || *life < restarts,
+            "stream {stream}: {ssn} and not {next}"
+        );
+        *next = ssn.wrapping_add(1);
+    }
+
+    /// Bytes of heap that these books may take.
+    pub(super) fn held(&self) -> usize {
+        let orders = self.orders.values().map(|it| it.next.len());
+        let numbers = self.came_unordered.values().map(BTreeSet::len);
+        let sent = self.sent.iter().map(|it| 4 + it.accepted.len());
+        let entries = orders.chain(numbers).chain(sent).sum::<usize>() + self.came.len();
+        4_096 + 256 * self.orders.len() + 128 * entries
+    }
+
+    /// Everything has ended: what was sent by an association that closed in good order came.
+    pub(super) fn check(&self) {
+        for (serial, sent) in self.sent.iter().enumerate() {
+            if sent.closed != Some(CloseReason::Shutdown) || sent.forgiven {
+                continue;
+            }
+            let serial = serial as u32;
+            for (&(stream, unordered), &accepted) in &sent.accepted {
+                let came = if unordered {
+                    let came = self.came_unordered.get(&(serial, stream));
+                    came.map_or(0, |it| it.len() as u32)
+                } else {
+                    self.came.get(&(serial, stream)).copied().unwrap_or(0)
+                };
+                assert_eq!(
+                    came, accepted,
+                    "stream {stream} of {serial}: closed in good order, and something is missing"
+                );
+            }
+        }
+    }
+}
+
+fn fill(number: u32) -> u8 {
+    (number as u8).wrapping_mul(37) ^ 0x5A
+}

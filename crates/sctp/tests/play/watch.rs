@@ -1,0 +1,253 @@
+//! What is looked at while the play goes on, and in the end.
+
+use std::net::IpAddr;
+
+use anabranch_sctp::work;
+use anabranch_transport::Transport;
+use anabranch_transport::time::SECOND;
+use anabranch_wire::chunk::{Chunk, kind};
+use anabranch_wire::packet::{Checksum, Packet};
+use anabranch_wire::parameter::Parameter;
+use bytes::{Bytes, BytesMut};
+
+use super::{A, Play, Z};
+
+/// Packets without DATA that one packet may draw, and their bytes beyond its own.
+const MAX_ANSWERS: usize = 48;
+const MAX_ANSWER_BYTES: usize = 4_096;
+/// How many times the configured buffers may be held.
+const BUFFERS: usize = 100;
+/// What an association may hold beside its buffers, bytes.
+const ASSOCIATION: usize = 32 << 10;
+/// What an endpoint may hold beside its associations, bytes.
+const ENDPOINT: usize = 64 << 10;
+/// Steps that a byte may cost, given or sent.
+const STEPS_PER_BYTE: u64 = 4;
+/// Steps that a packet and a timer may cost whatever they carry.
+const STEPS_PER_CALL: u64 = 2_000;
+
+/// What a stranger who reads everything on the wire knows.
+#[derive(Clone, Default)]
+pub(super) struct Known {
+    /// The tag in packets to each host.
+    pub tag_to: [u32; 2],
+    /// The last TSN each host sent.
+    pub tsn_of: [u32; 2],
+    /// How far what each host sent was acknowledged.
+    pub acked_of: [u32; 2],
+    /// The last cookie each host gave, and the tag it goes with.
+    pub cookie_of: [Option<(u32, Bytes)>; 2],
+    /// Packets read.
+    pub packets: u32,
+}
+
+impl Known {
+    /// Learns from a packet of `host`; whether it carries DATA. What this stack sends is sound to the last byte.
+    pub(super) fn learn(&mut self, host: usize, bytes: &Bytes) -> bool {
+        let packet = Packet::parse(bytes, Checksum::Verify).expect("a sound packet");
+        let mut data = false;
+        self.packets += 1;
+        for raw in packet.chunks() {
+            match Chunk::decode(raw.expect("framed")).expect("sound") {
+                Chunk::Data(chunk) => {
+                    data = true;
+                    self.tsn_of[host] = chunk.tsn.0;
+                }
+                Chunk::Sack(sack) => self.acked_of[1 - host] = sack.cumulative_tsn_ack.0,
+                Chunk::Init(init) => {
+                    self.tag_to[host] = init.initiate_tag;
+                    self.begin(host, init.initial_tsn.prev().0);
+                }
+                Chunk::InitAck(ack) => {
+                    let cookie = ack.parameters.iter().flatten().find_map(|it| match it {
+                        Parameter::StateCookie(cookie) => Some(cookie),
+                        _ => None,
+                    });
+                    self.cookie_of[host] = cookie.map(|cookie| (ack.initiate_tag, cookie));
+                    self.begin(host, ack.initial_tsn.prev().0);
+                }
+                _ => {}
+            }
+        }
+        if packet.header.verification_tag != 0 {
+            self.tag_to[1 - host] = packet.header.verification_tag;
+        }
+        data
+    }
+
+    fn begin(&mut self, host: usize, before_first: u32) {
+        self.tsn_of[host] = before_first;
+        self.acked_of[host] = before_first;
+    }
+}
+
+/// Packets that one packet drew, those with DATA aside.
+#[derive(Default)]
+pub(super) struct Answers {
+    packets: usize,
+    bytes: usize,
+}
+
+impl Answers {
+    pub(super) fn count(&mut self, bytes: usize) {
+        self.packets += 1;
+        self.bytes += bytes;
+    }
+
+    /// Checks them against the `len` bytes that drew them.
+    pub(super) fn check(&self, len: usize) {
+        let Self { packets, bytes } = *self;
+        assert!(packets <= MAX_ANSWERS, "{packets} answers to one packet");
+        assert!(
+            bytes <= len + MAX_ANSWER_BYTES,
+            "{bytes} bytes of answers to {len}"
+        );
+    }
+}
+
+/// Heap and steps.
+pub(super) struct Meter {
+    held: Option<fn() -> usize>,
+    before: usize,
+    /// Steps that may be taken, for the bytes and calls so far; and those taken.
+    allowed: u64,
+    taken: u64,
+}
+
+impl Meter {
+    pub(super) fn new(held: Option<fn() -> usize>) -> Self {
+        work::take();
+        Self {
+            held,
+            before: held.map_or(0, |held| held()),
+            allowed: 10_000,
+            taken: 0,
+        }
+    }
+
+    /// A packet of `len` bytes is given.
+    pub(super) fn begin(&mut self, len: usize) {
+        self.allowed += STEPS_PER_CALL + STEPS_PER_BYTE * len as u64;
+    }
+
+    pub(super) fn begin_timer(&mut self) {
+        self.allowed += STEPS_PER_CALL;
+    }
+
+    /// A packet of `len` bytes was sent: what it carries is acknowledged one day, or sent again.
+    pub(super) fn sent(&mut self, len: usize) {
+        self.allowed += STEPS_PER_BYTE * len as u64;
+    }
+
+    /// Steps follow the bytes.
+    pub(super) fn check(&mut self, what: &str) {
+        self.taken += work::take();
+        let Self { taken, allowed, .. } = self;
+        assert!(taken <= allowed, "{what}: {taken} steps of {allowed}");
+    }
+}
+
+impl Play<'_> {
+    pub(super) fn check_memory_if(&mut self, wanted: bool) {
+        if wanted {
+            self.check_memory();
+        }
+    }
+
+    /// All that is on the wire is lost, so that what is still held the endpoints hold: a multiple of their buffers.
+    pub(super) fn check_memory(&mut self) {
+        let Some(held) = self.meter.held else { return };
+        self.wire = Default::default();
+        self.seen = Vec::new();
+        self.late = Vec::new();
+        self.out = BytesMut::new();
+        let held = held().saturating_sub(self.meter.before);
+        let associations: usize = [A, Z]
+            .map(|host| self.endpoints[host].associations().count())
+            .iter()
+            .sum();
+        let buffers = self.config.receive_buffer as usize + self.config.send_buffer;
+        let bound =
+            associations * (BUFFERS * buffers + ASSOCIATION) + 2 * ENDPOINT + self.ledger.held();
+        assert!(
+            held <= bound,
+            "{held} bytes held by {associations} associations, {bound} allowed"
+        );
+    }
+
+    /// Nothing but HEARTBEATs, their answers and what belongs to no association goes to an address that is not known to be
+    /// the peer's (RFC 9260 §5.4).
+    pub(super) fn hold_back(&self, host: usize, remote: IpAddr, bytes: &Bytes) {
+        const NEVER: [u8; 5] = [
+            kind::DATA,
+            kind::SACK,
+            kind::SHUTDOWN,
+            kind::SHUTDOWN_ACK,
+            kind::COOKIE_ECHO,
+        ];
+        let packet = Packet::parse(bytes, Checksum::Ignore).expect("a packet");
+        let ours = |raw: &anabranch_wire::packet::RawChunk| NEVER.contains(&raw.kind);
+        if !packet.chunks().flatten().any(|raw| ours(&raw)) {
+            return;
+        }
+        let endpoint = &self.endpoints[host];
+        let verified = endpoint.associations().any(|id| {
+            let paths = endpoint.association(id).expect("listed").paths();
+            let path = paths.find(remote);
+            path.is_some_and(|path| paths.get(path).verified)
+        });
+        assert!(verified, "host {host} trusts {remote}");
+    }
+
+    /// Once the users close and the wire is honest again everything comes to an end, unless a stranger who knew the tags
+    /// interfered: with acknowledgements of what never arrived, say, neither end can know that it waits in vain. Then the
+    /// users abort. Afterwards all is silent.
+    pub(super) fn end(&mut self) {
+        for _ in 0..200 {
+            self.close_all(false);
+            while !self.wire.is_empty() {
+                self.deliver(0);
+                for host in [A, Z] {
+                    self.read(host);
+                }
+            }
+            self.pass(10 * SECOND);
+        }
+        if self.tampered {
+            self.close_all(true);
+        } else {
+            self.ledger.check();
+        }
+        for host in [A, Z] {
+            let ids: Vec<_> = self.endpoints[host].associations().collect();
+            for id in ids {
+                let association = self.endpoints[host].association(id).expect("listed");
+                let state = association.state();
+                assert!(association.is_closed(), "{host}: {state:?} for ever");
+                assert!(self.endpoints[host].release(id), "{host}: not released");
+            }
+            let endpoint = &mut self.endpoints[host];
+            assert_eq!(endpoint.poll_timeout(), None, "host {host} waits");
+            let sent = endpoint.poll_transmit(self.now, &mut self.out);
+            assert_eq!(sent, None, "host {host} speaks");
+        }
+    }
+
+    /// The users of both ends read all and close, or abort.
+    fn close_all(&mut self, abort: bool) {
+        for host in [A, Z] {
+            self.read(host);
+            let ids: Vec<_> = self.endpoints[host].associations().collect();
+            assert!(ids.len() <= 9, "{} associations", ids.len());
+            for id in ids {
+                if let Some(association) = self.endpoints[host].association_mut(id) {
+                    let _ = match abort {
+                        true => association.abort(self.now, Bytes::new()),
+                        false => association.shutdown(self.now),
+                    };
+                }
+            }
+            self.drain(host);
+        }
+    }
+}
