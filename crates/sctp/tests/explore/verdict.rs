@@ -1,0 +1,91 @@
+//! What becomes of a world once its network is honest: whatever happened before, it comes to a good end.
+
+use anabranch_sctp::{CloseReason, StateName};
+use anabranch_transport::time::SECOND;
+
+use super::world::{A, HOSTS, Step, World, Z};
+
+/// By then every timer has given up.
+const PATIENCE: u64 = 600 * SECOND;
+/// Events after which a world is taken never to end.
+const MAX_EVENTS: usize = 5_000;
+
+pub struct Verdict {
+    /// Both ends were up, are up, and heard each other, and neither was told of an end or a new beginning.
+    pub agreed: bool,
+    pub problem: Option<String>,
+}
+
+/// Hands over every packet in its turn and runs every timer, until nothing is left to do.
+fn settle(world: &mut World) -> Result<(), String> {
+    let until = world.now + PATIENCE;
+    for _ in 0..MAX_EVENTS {
+        if world.handed < world.seen.len() {
+            let (to, path, bytes) = {
+                let seen = &world.seen[world.handed];
+                (seen.to, seen.path, seen.bytes.clone())
+            };
+            world.handed += 1;
+            world.hand(to, path, bytes);
+        } else if world.next_timer().is_some_and(|at| at <= until) {
+            world.run_timers();
+        } else {
+            return Ok(());
+        }
+    }
+    Err("it goes on for ever".into())
+}
+
+/// What was on its way is lost; from now on the network is honest.
+pub fn verdict(mut world: World) -> Verdict {
+    let up = |world: &World, host| world.state(host) == Some(StateName::Established);
+    let was_up = HOSTS.iter().all(|&host| up(&world, host));
+    let broken = world.broken;
+    world.honest = true;
+    world.handed = world.seen.len();
+    world.cut = false;
+    let mut agreed = false;
+    let problem = (|| {
+        settle(&mut world)?;
+        for host in HOSTS {
+            if let Some(state) = world.state(host).filter(|_| !up(&world, host)) {
+                return Err(format!("host {host} stays in {state:?}"));
+            }
+        }
+        let probes = HOSTS.map(|host| world.send(host));
+        settle(&mut world)?;
+        match HOSTS.map(|host| up(&world, host)) {
+            [false, false] => {}
+            [true, true] => {
+                for host in HOSTS {
+                    let heard = probes[1 - host].is_some_and(|it| world.got[host].contains(&it));
+                    if !heard {
+                        return Err(format!("both are up, and host {host} hears nothing"));
+                    }
+                }
+                agreed = was_up && world.broken == broken;
+                world.take(Step::Shutdown(A));
+                settle(&mut world)?;
+            }
+            [one, _] => return Err(format!("host {} is up alone", usize::from(!one))),
+        }
+        for host in [A, Z] {
+            if let Some(state) = world.state(host) {
+                return Err(format!("host {host} stays in {state:?} after the shutdown"));
+            }
+        }
+        let good = world.lives.iter().filter(|it| !it.broken);
+        for life in good.filter(|it| it.closed == Some(CloseReason::Shutdown)) {
+            for number in &life.sent {
+                if !world.got[1 - life.host].contains(number) {
+                    return Err(format!("message {number} was acknowledged and is lost"));
+                }
+            }
+        }
+        Ok(())
+    })();
+    Verdict {
+        agreed,
+        problem: problem.err(),
+    }
+}
