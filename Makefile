@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out/alamgir2002
 
-.PHONY: demo test quick setup lint bench fuzz geo-real clean
+.PHONY: demo test quick setup lint deny bench fuzz geo-real clean
 
 demo: ## reproduce alamgir2002 from the embedded data file; prints where the report lies
 	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --out $(OUT)
@@ -11,7 +11,7 @@ demo: ## reproduce alamgir2002 from the embedded data file; prints where the rep
 quick: ## the same in about ten seconds, with fewer replications
 	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --quick --out $(OUT)-quick
 
-test: setup lint ## install what the tests need, then pass them
+test: setup lint deny ## install what the tests need, then pass them
 	$(CARGO) test --locked --workspace
 	scripts/check-command
 
@@ -21,6 +21,9 @@ setup: ## Debian packages the tests call: tshark, ns2, the peers of interop/
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+deny: setup ## licences, bans and sources of the dependencies
+	scripts/deny
 
 bench: setup ## speed beside other SCTP stacks (in memory; on the loopback interface, as root) and beside ns-2.35
 	$(CARGO) build --release --locked --quiet -p anabranch -p anabranch-interop --bins
