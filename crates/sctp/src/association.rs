@@ -55,6 +55,9 @@ pub struct Association {
     pub(crate) local_initial_tsn: Tsn,
     /// The peer's first TSN, once known.
     pub(crate) peer_initial_tsn: Option<Tsn>,
+    /// When the peer said what its tag is: its INIT ACK came, or the INIT whose cookie came back. A cookie that is no
+    /// younger is of a life that the peer had given up before.
+    pub(crate) peer_known_since: Nanos,
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
     pub(crate) state: State,
@@ -134,7 +137,8 @@ impl Association {
 
     /// The peer's addresses, by path.
     pub fn remote_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        self.paths.iter().map(|(_, entry)| entry.path.remote)
+        let ours = self.paths.iter().filter(|(_, entry)| !entry.disowned);
+        ours.map(|(_, entry)| entry.path.remote)
     }
 
     /// What is known of each path.

@@ -263,7 +263,7 @@ impl Endpoint {
         &self.discards
     }
 
-    /// The association with that peer, unless it is closed already.
+    /// The association whose peer was shown to be there (RFC 9260 §5.4), unless it is closed already.
     fn live(&mut self, port: u16, address: IpAddr) -> Option<u32> {
         let slot = self.table.find(port, address)?;
         if self
@@ -277,13 +277,25 @@ impl Endpoint {
         None
     }
 
-    /// Whether the association with that peer is closed and its last packet still to be sent. That packet tells the peer
-    /// all there is to tell; a bare ABORT for what arrives meanwhile would overtake it, and the cause it carries be lost.
-    fn is_parting(&mut self, port: u16, address: IpAddr) -> bool {
-        self.table
-            .find(port, address)
-            .and_then(|slot| self.table.get(slot))
-            .is_some_and(|association| association.is_closed() && association.parting.is_some())
+    /// The association that a packet is for which is neither INIT nor COOKIE ECHO: its sender's; or one that lists the
+    /// sender's address, which nobody has verified, and that the packet's tag fits; or one whose INIT it answers.
+    fn addressee(&mut self, arrival: &Arrival, first: &RawChunk) -> Option<u32> {
+        let (port, address) = (arrival.header.source_port, arrival.path.remote);
+        let tag = arrival.header.verification_tag;
+        let known = self.table.find(port, address);
+        known
+            .or_else(|| {
+                let mut claimants = self.table.claimants(port, address, tag);
+                claimants.find(|&slot| {
+                    let association = self.table.get(slot);
+                    association
+                        .is_some_and(|it| it.admits(arrival.header, first) == Admission::Admitted)
+                })
+            })
+            .or_else(|| {
+                let waiting = self.table.find_waiting(tag);
+                waiting.filter(|_| first.kind == kind::INIT_ACK)
+            })
     }
 
     /// Hands the chunks of a packet to the association it belongs to.
@@ -315,23 +327,19 @@ impl Endpoint {
         rest: Chunks<'_>,
         packet: &Packet<'_>,
     ) {
-        let tag = arrival.header.verification_tag;
-        if self.is_parting(arrival.header.source_port, arrival.path.remote) {
-            return self.discards.count(Discard::OutOfTheBlue);
-        }
-        let known = self.live(arrival.header.source_port, arrival.path.remote);
-        let waiting = |endpoint: &Self| {
-            endpoint
-                .table
-                .find_waiting(tag)
-                .filter(|_| first.kind == kind::INIT_ACK)
-        };
-        let Some(slot) = known.or_else(|| waiting(self)) else {
+        let slot = self.addressee(&arrival, &first);
+        let Some((slot, association)) = slot.and_then(|it| Some((it, self.table.get(it)?))) else {
             return self.out_of_the_blue(arrival, packet);
         };
-        let Some(association) = self.table.get(slot) else {
-            return;
-        };
+        if association.is_closed() {
+            // Its last packet tells the peer all there is to tell; a bare ABORT for what arrives meanwhile would overtake
+            // it, and the cause it carries be lost.
+            if association.parting.is_some() {
+                return self.discards.count(Discard::OutOfTheBlue);
+            }
+            self.table.detach(slot);
+            return self.out_of_the_blue(arrival, packet);
+        }
         if matches!(first.kind, kind::INIT_ACK | kind::SHUTDOWN_COMPLETE)
             && rest.clone().next().is_some()
         {

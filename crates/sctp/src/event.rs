@@ -41,7 +41,8 @@ pub enum Event {
     },
     /// The peer lost its state and set the association up anew (RFC 9260 §11.2 G, §5.2.4.1). What was unacknowledged is
     /// not delivered any more; streams start again from 0. What was received and not read stays readable, up to the
-    /// size of the receive buffer.
+    /// size of the receive buffer; but not where it came back from an address that was not verified (RFC 9260 §5.4): whoever is
+    /// there need not be the one who spoke before.
     Restarted {
         /// Messages of ours, queued or unacknowledged, were given up.
         data_lost: bool,

@@ -102,6 +102,9 @@ impl Association {
     pub(crate) fn start_heartbeats(&mut self, now: Nanos) {
         for path in self.path_ids() {
             *self.heartbeat_mut(path) = Heartbeat::default();
+            if self.paths.get(path).disowned {
+                continue;
+            }
             if self.paths.get(path).state == PathState::Unconfirmed {
                 self.heartbeat_mut(path).due = true;
             } else {
@@ -120,7 +123,8 @@ impl Association {
     /// Sends a HEARTBEAT to `path` without waiting for its time (RFC 9260 §11.1.8). Nothing happens where there is no such
     /// path, or the association is not up.
     pub fn request_heartbeat(&mut self, path: PathId) {
-        if usize::from(path.0) < self.paths.len() && self.state.probes_paths() {
+        let ours = usize::from(path.0) < self.paths.len() && !self.paths.get(path).disowned;
+        if ours && self.state.probes_paths() {
             self.heartbeat_mut(path).due = true;
         }
     }

@@ -23,6 +23,8 @@ use crate::tx::Sender;
 /// What the handshake settled about the peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
+    /// When the peer said so.
+    pub(crate) since: Nanos,
     pub(crate) peer_tag: u32,
     pub(crate) peer_initial_tsn: Tsn,
     pub(crate) peer_a_rwnd: u32,
@@ -36,6 +38,7 @@ pub(crate) struct Terms {
 impl Terms {
     pub(crate) fn of_cookie(cookie: &Cookie) -> Self {
         Self {
+            since: cookie.created_at,
             peer_tag: cookie.peer_tag,
             peer_initial_tsn: cookie.peer_initial_tsn,
             peer_a_rwnd: cookie.peer_a_rwnd,
@@ -131,6 +134,7 @@ impl Association {
             tie_tags: TieTags::draw(&mut random),
             local_initial_tsn,
             peer_initial_tsn: None,
+            peer_known_since: 0,
             outbound_streams: config.outbound_streams,
             inbound_streams: config.inbound_streams,
             state,
@@ -162,6 +166,7 @@ impl Association {
     /// Takes over what the handshake settled. Addresses that were not known yet are unconfirmed (RFC 9260 §5.4).
     pub(crate) fn adopt(&mut self, local: IpAddr, terms: &Terms) {
         self.peer_tag = terms.peer_tag;
+        self.peer_known_since = terms.since;
         self.peer_initial_tsn = Some(terms.peer_initial_tsn);
         self.outbound_streams = terms.outbound_streams;
         self.inbound_streams = terms.inbound_streams;
@@ -212,7 +217,7 @@ impl Association {
         });
         self.tell_stream_limit();
         if initiator && self.config.profile.confirm_paths_before_data {
-            for (_, entry) in self.paths.iter_mut() {
+            for (_, entry) in self.paths.iter_mut().filter(|(_, entry)| !entry.disowned) {
                 entry.state = PathState::Unconfirmed;
             }
         }
@@ -231,14 +236,13 @@ impl Association {
         self.local_tag = cookie.local_tag;
         self.local_initial_tsn = cookie.local_initial_tsn;
         self.tie_tags = TieTags::draw(&mut self.random);
-        let first = self
-            .paths
-            .get(
-                self.paths
-                    .find(cookie.path.remote)
-                    .unwrap_or(self.paths.primary()),
-            )
-            .path;
+        let source = self.paths.find(cookie.path.remote);
+        let first = self.paths.get(source.unwrap_or(self.paths.primary())).path;
+        // Who has shown that it has an address that nobody had verified need not be the one who spoke before.
+        if !source.is_some_and(|source| self.paths.get(source).verified) {
+            self.tell_abandoned();
+            self.rx = None;
+        }
         // Congestion state and MTU of every path begin again, and so do its errors.
         self.paths = Paths::new(&self.config, first, PathState::Active);
         self.data_path = PathId(0);
@@ -326,6 +330,8 @@ impl Association {
     pub(crate) fn revive_path(&mut self, now: Nanos, path: PathId) {
         let entry = self.paths.get_mut(path);
         let confirmed = entry.state == PathState::Unconfirmed;
+        // The endpoint learns that the address has an owner.
+        self.addresses_changed |= !entry.verified;
         entry.verified = true;
         if confirmed {
             entry.state = PathState::Active;
@@ -347,6 +353,30 @@ impl Association {
     pub(crate) fn is_active_or_none_is(&self, path: PathId) -> bool {
         let active = |state| state == PathState::Active;
         active(self.paths.get(path).state) || !self.paths.iter().any(|(_, it)| active(it.state))
+    }
+
+    /// Another association's peer has shown that `address` is its own: the path there is given up. A path that is verified
+    /// stays.
+    pub(crate) fn disown(&mut self, address: IpAddr) {
+        let Some(path) = self.paths.disown(address) else {
+            return;
+        };
+        if self.cookie_ack == Some(path) {
+            self.cookie_ack = Some(self.paths.choose_for_new_data());
+        }
+        self.replies.retain(|reply| match *reply {
+            Reply::HeartbeatAck { to, .. } | Reply::Error { to, .. } => to != path,
+        });
+        self.tell_path(path);
+        let primary = self.paths.primary();
+        if primary != self.known_primary {
+            self.known_primary = primary;
+            let address = self.paths.get(primary).path.remote;
+            self.events.push_back(Event::PrimaryChanged {
+                path: primary,
+                address,
+            });
+        }
     }
 
     /// The timeout of `path` doubles (RFC 9260 §6.3.3 E2).

@@ -300,6 +300,7 @@ impl Association {
         cookie: bytes::Bytes,
     ) {
         let terms = Terms {
+            since: now,
             peer_tag: offer.initiate_tag,
             peer_initial_tsn: offer.initial_tsn,
             peer_a_rwnd: offer.a_rwnd,

@@ -31,7 +31,13 @@ impl Endpoint {
         if quote.source_port != self.port {
             return self.discards.count(Discard::IcmpStranger);
         }
-        let Some(slot) = self.live(quote.destination_port, quote.remote) else {
+        let (port, remote) = (quote.destination_port, quote.remote);
+        let live = self.live(port, remote);
+        let slot = live.or_else(|| {
+            let mut claimants = self.table.claimants(port, remote, quote.verification_tag);
+            claimants.find(|&slot| self.table.get(slot).is_some_and(|it| !it.is_closed()))
+        });
+        let Some(slot) = slot else {
             return self.discards.count(Discard::IcmpStranger);
         };
         let Some(association) = self.table.get_mut(slot) else {

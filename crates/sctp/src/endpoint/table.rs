@@ -1,6 +1,10 @@
 //! The associations of an endpoint, found by the peer's address and port.
+//!
+//! An address that is verified (RFC 9260 §5.4) belongs to one association. Others may list it as long as it is not; then
+//! only their own packets, told by their tags, come to them from there, so that nobody who lists an address keeps its owner
+//! out or is taken for it (RFC 5062 §2).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use crate::association::Association;
@@ -12,13 +16,22 @@ pub struct AssociationId {
     pub(crate) generation: u32,
 }
 
+/// The peer's port and one of its addresses.
+type Key = (u16, IpAddr);
+
+/// Claims to one address under one tag that are looked at. Tags that are drawn here differ; those that peers choose, and
+/// reflect in an ABORT, may be made alike, to the harm of those who make them so.
+const MOST_ALIKE: usize = 4;
+
 /// A place for an association.
 #[derive(Debug, Default)]
 struct Slot {
     generation: u32,
     association: Option<Box<Association>>,
-    /// What finds it in `by_peer`.
-    keys: Vec<(u16, IpAddr)>,
+    /// What finds it in `by_peer`: its verified addresses.
+    keys: Vec<Key>,
+    /// What finds it in `claims`.
+    claims: Vec<(Key, u32)>,
     waits_to_transmit: bool,
     waits_to_tell: bool,
 }
@@ -28,9 +41,11 @@ struct Slot {
 pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_peer: BTreeMap<(u16, IpAddr), u32>,
+    by_peer: BTreeMap<Key, u32>,
+    /// Associations that list an address which nobody has verified: by the address and each of their two tags.
+    claims: BTreeSet<(Key, u32, u32)>,
     /// The peer that was looked for and found last: packets come in rows.
-    last: Option<((u16, IpAddr), u32)>,
+    last: Option<(Key, u32)>,
     /// Associations whose INIT is unanswered, by their tag: the INIT ACK may come from an address not known yet
     /// (RFC 9260 §5.1.2 B).
     by_tag: BTreeMap<u32, u32>,
@@ -55,25 +70,99 @@ impl Table {
         id
     }
 
-    /// Makes the association findable by all its addresses. An address that another association of the same port holds
-    /// already stays with that one: nobody takes over a peer by listing its address (RFC 5062 §2.2).
+    /// Makes the association findable by all its addresses, as they stand now. One that it has verified is its own from now
+    /// on, and no longer of others that list it; one that another association has verified it does not get.
     pub(super) fn index(&mut self, slot: u32) {
-        let Some(entry) = self.slots.get_mut(slot as usize) else {
-            return;
-        };
-        let Some(association) = entry.association.as_mut() else {
+        self.withdraw_claims(slot);
+        let Some(association) = self.get_mut(slot) else {
             return;
         };
         association.addresses_changed = false;
-        for address in association.remote_addresses() {
-            let key = (association.remote_port(), address);
-            if !entry.keys.contains(&key)
-                && let std::collections::btree_map::Entry::Vacant(vacant) = self.by_peer.entry(key)
-            {
-                vacant.insert(slot);
-                entry.keys.push(key);
+        let port = association.remote_port();
+        let tags = [association.local_tag, association.peer_tag];
+        let addresses: Vec<_> = association
+            .paths
+            .iter()
+            .filter(|(_, entry)| !entry.disowned)
+            .map(|(_, entry)| (entry.path.remote, entry.verified))
+            .collect();
+        for (address, verified) in addresses {
+            let key = (port, address);
+            match self.owner(key) {
+                Some(owner) if owner == slot => {}
+                Some(_) if verified => debug_assert!(false, "two have verified {address}"),
+                Some(_) => self.disown(slot, address),
+                None if verified => self.own(slot, key),
+                None => self.claim(slot, key, tags),
             }
         }
+    }
+
+    /// Who has verified the address. An association that is over has nothing.
+    fn owner(&mut self, key: Key) -> Option<u32> {
+        let owner = self.by_peer.get(&key).copied()?;
+        if self.get(owner).is_some_and(|it| !it.is_closed()) {
+            return Some(owner);
+        }
+        self.detach(owner);
+        None
+    }
+
+    fn own(&mut self, slot: u32, key: Key) {
+        self.by_peer.insert(key, slot);
+        self.slots[slot as usize].keys.push(key);
+        let all = (key, 0, 0)..=(key, u32::MAX, u32::MAX);
+        let others: BTreeSet<u32> = self.claims.range(all).map(|&(_, _, slot)| slot).collect();
+        for other in others {
+            self.disown(other, key.1);
+            self.touch(other);
+        }
+    }
+
+    fn claim(&mut self, slot: u32, key: Key, tags: [u32; 2]) {
+        for tag in tags {
+            if self.claims.insert((key, tag, slot)) {
+                self.slots[slot as usize].claims.push((key, tag));
+            }
+        }
+    }
+
+    /// The association's peer does not have `address`: another's has.
+    fn disown(&mut self, slot: u32, address: IpAddr) {
+        let entry = &mut self.slots[slot as usize];
+        let (gone, left) = entry
+            .claims
+            .drain(..)
+            .partition(|((_, claimed), _)| *claimed == address);
+        entry.claims = left;
+        let gone: Vec<(Key, u32)> = gone;
+        for (key, tag) in gone {
+            self.claims.remove(&(key, tag, slot));
+        }
+        if let Some(association) = self.get_mut(slot) {
+            association.disown(address);
+        }
+    }
+
+    fn withdraw_claims(&mut self, slot: u32) {
+        let Some(entry) = self.slots.get_mut(slot as usize) else {
+            return;
+        };
+        for (key, tag) in entry.claims.drain(..) {
+            self.claims.remove(&(key, tag, slot));
+        }
+    }
+
+    /// Associations that list the address, which nobody has verified, and have `tag` for themselves or for their peer.
+    pub(super) fn claimants(
+        &self,
+        port: u16,
+        address: IpAddr,
+        tag: u32,
+    ) -> impl Iterator<Item = u32> + '_ {
+        let key = (port, address);
+        let alike = self.claims.range((key, tag, 0)..=(key, tag, u32::MAX));
+        alike.take(MOST_ALIKE).map(|&(_, _, slot)| slot)
     }
 
     /// Remembers the tag under which an INIT ACK will come.
@@ -85,7 +174,7 @@ impl Table {
         self.by_tag.contains_key(&tag)
     }
 
-    /// The association with the peer at `address` and `port`.
+    /// The association whose peer has been shown to be at `address` and `port`.
     pub(super) fn find(&mut self, port: u16, address: IpAddr) -> Option<u32> {
         let key = (port, address);
         if let Some((last, slot)) = self.last
@@ -128,6 +217,7 @@ impl Table {
 
     /// Makes the association unfindable: packets of its peer are out of the blue from now on.
     pub(super) fn detach(&mut self, slot: u32) {
+        self.withdraw_claims(slot);
         let Some(entry) = self.slots.get_mut(slot as usize) else {
             return;
         };

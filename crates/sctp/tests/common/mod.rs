@@ -1,6 +1,8 @@
 //! Two endpoints, A and Z, joined by a pipe with delay; every packet is narrated as `A -> INIT -> Z`.
 #![allow(dead_code)]
 
+pub mod caller;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 

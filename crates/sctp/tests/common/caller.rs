@@ -1,0 +1,99 @@
+//! A hand-made peer of endpoint Z: it says what it is told to, from wherever it is told to.
+
+use super::*;
+use anabranch_wire::chunk::{CookieEcho, Init};
+use anabranch_wire::parameter::{Parameter, Parameters};
+use anabranch_wire::serial::Tsn;
+
+/// The first TSN of every caller.
+pub const CALLERS_TSN: u32 = 1_000;
+
+/// A peer that has an association with Z.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    pub at: IpAddr,
+    /// The tag in packets to Z, and in packets to the caller.
+    pub to_z: u32,
+    pub own: u32,
+}
+
+/// An INIT with this tag and these addresses.
+pub fn init_of(tag: u32, listed: &[IpAddr]) -> Chunk {
+    let listed: Vec<_> = listed.iter().copied().map(Parameter::address).collect();
+    Chunk::Init(Init {
+        initiate_tag: tag,
+        a_rwnd: 65_536,
+        outbound_streams: 10,
+        inbound_streams: 10,
+        initial_tsn: Tsn(CALLERS_TSN),
+        parameters: Parameters::of(&listed),
+    })
+}
+
+/// Tag and cookie of an INIT ACK.
+pub fn cookie_of(init_ack: &Bytes) -> (u32, Bytes) {
+    let Chunk::InitAck(ack) = chunks_of(init_ack).remove(0) else {
+        panic!("{}", describe(init_ack));
+    };
+    let cookie = ack.parameters.iter().flatten().find_map(|it| match it {
+        Parameter::StateCookie(cookie) => Some(cookie),
+        _ => None,
+    });
+    (ack.initiate_tag, cookie.expect("an INIT ACK has a cookie"))
+}
+
+/// What Z sends to `at` from now on until it is silent, while `what` is handed to it from there.
+pub fn say_from(world: &mut World, at: IpAddr, tag: u32, chunks: &[&Chunk]) -> Vec<Shot> {
+    let before = world.shots.len();
+    let path = Path::new(address(Z, 0), at);
+    world.inject_from(Z, path, packet(A, tag, chunks));
+    let said = world.shots[before..].iter();
+    said.filter(|shot| shot.from == Z && shot.path.remote == at)
+        .cloned()
+        .collect()
+}
+
+/// The INIT of a caller at `at`, and what Z answers there.
+pub fn ask(world: &mut World, at: IpAddr, tag: u32, listed: &[IpAddr]) -> Vec<Shot> {
+    say_from(world, at, 0, &[&init_of(tag, listed)])
+}
+
+impl Caller {
+    /// The whole handshake from `at`, as far as Z lets it come.
+    pub fn call(world: &mut World, at: IpAddr, own: u32, listed: &[IpAddr]) -> Option<Self> {
+        let answers = ask(world, at, own, listed);
+        let ack = answers.iter().find(|shot| shot.chunks == "INIT ACK")?;
+        let (to_z, cookie) = cookie_of(&ack.bytes);
+        let echo = Chunk::CookieEcho(CookieEcho { cookie });
+        let answers = say_from(world, at, to_z, &[&echo]);
+        let up = answers
+            .iter()
+            .any(|shot| shot.chunks.starts_with("COOKIE ACK"));
+        up.then_some(Self { at, to_z, own })
+    }
+
+    /// Hands `chunks` to Z, and gives what Z answers to the caller.
+    pub fn say(&self, world: &mut World, chunks: &[&Chunk]) -> Vec<Shot> {
+        say_from(world, self.at, self.to_z, chunks)
+    }
+
+    /// The same caller, at another of its addresses.
+    pub fn moved(self, at: IpAddr) -> Self {
+        Self { at, ..self }
+    }
+}
+
+/// A whole message on stream 0, the `number`th.
+pub fn message_of(number: u16, text: &'static [u8]) -> Chunk {
+    Chunk::Data(anabranch_wire::chunk::Data {
+        tsn: Tsn(CALLERS_TSN + u32::from(number)),
+        stream_id: 0,
+        ssn: anabranch_wire::serial::Ssn(number),
+        ppid: 0,
+        unordered: false,
+        beginning: true,
+        ending: true,
+        immediate: false,
+        user_data: Bytes::from_static(text),
+    })
+}
