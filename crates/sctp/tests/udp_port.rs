@@ -214,6 +214,67 @@ fn an_init_from_another_port_restarts_nothing() {
     assert!(matches!(chunks_of(&answers[0].1)[0], Chunk::InitAck(_)));
 }
 
+/// What the port is concerns nobody but the client's own address: a stranger who lists that address learns that it is in use
+/// (RFC 9260 §5.2.2), and no more.
+#[test]
+fn a_stranger_who_lists_a_clients_address_is_not_told_its_port() {
+    let (mut net, _, served) = Net::established();
+    let stranger: IpAddr = [10, 66, 6, 6].into();
+    for listed in [vec![CLIENT], vec![stranger, CLIENT]] {
+        let init = common::caller::init_of(0xAAAA, &listed);
+        let path = Path::new(SERVER, stranger);
+        let init = packet(common::A, 0, &[&init]);
+        net.server
+            .handle_from(net.now, path, SECOND_PORT, Ecn::NotEct, init);
+        let mut out = BytesMut::new();
+        let answer = net.server.poll_outgoing(net.now, &mut out).expect("one");
+        assert_eq!(answer.transmit.path.remote, stranger);
+        let bytes = out.split().freeze();
+        assert!(!bytes.windows(2).any(|it| it == FIRST.to_be_bytes()));
+        let Chunk::Abort(abort) = &chunks_of(&bytes)[0] else {
+            panic!("{bytes:?}")
+        };
+        let causes: Vec<_> = abort.causes.iter().flatten().collect();
+        assert_eq!(causes.len(), 1);
+        assert_eq!(causes[0].code(), code::RESTART_WITH_NEW_ADDRESSES);
+        assert!(net.server.poll_outgoing(net.now, &mut out).is_none());
+    }
+    assert_eq!(net.port_of(served), FIRST);
+}
+
+/// Somebody right above IP lists the client's address; the client comes inside UDP. It is no restart from another port.
+#[test]
+fn a_client_inside_udp_is_served_beside_one_who_camps_on_its_address() {
+    let mut net = Net::new();
+    let camper: IpAddr = [10, 66, 6, 6].into();
+    let path = Path::new(SERVER, camper);
+    let mut out = BytesMut::new();
+    let mut tell = |net: &mut Net, bytes| {
+        net.server.handle_from(net.now, path, 0, Ecn::NotEct, bytes);
+        net.server
+            .poll_outgoing(net.now, &mut out)
+            .expect("an answer");
+        out.split().freeze()
+    };
+    let init = common::caller::init_of(0xBAD, &[camper, CLIENT]);
+    let ack = tell(&mut net, packet(common::A, 0, &[&init]));
+    let (tag, cookie) = common::caller::cookie_of(&ack);
+    let echo = Chunk::CookieEcho(anabranch_wire::chunk::CookieEcho { cookie });
+    tell(&mut net, packet(common::A, tag, &[&echo]));
+    let camped = net.server.associations().next().expect("one came");
+    net.nat = 30_000;
+    let id = net
+        .client
+        .connect_over_udp(net.now, &[SERVER], PORT, REGISTERED)
+        .expect("free");
+    net.exchange();
+    let mut all = net.server.associations();
+    let served = all.find(|&it| it != camped).expect("the client's");
+    drop(all);
+    assert!(net.client.association(id).expect("known").is_established());
+    assert_eq!(net.port_of(served), 30_000);
+}
+
 /// A peer that lost its state comes back through another binding of its NAT, once the old one is forgotten here.
 #[test]
 fn a_new_association_takes_its_port_from_the_cookie_echo() {

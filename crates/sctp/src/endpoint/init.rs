@@ -210,8 +210,9 @@ fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Col
             }
         },
         State::ShutdownAckSent(_) => Collision::ShutdownAck,
-        _ if known_port != arrival.udp_port => Collision::NewUdpPort(known_port),
         _ if !new.is_empty() => Collision::NewAddresses(new),
+        // The port is told to nobody but who sends from the association's addresses.
+        _ if known_port != arrival.udp_port => Collision::NewUdpPort(known_port),
         State::CookieEchoed(_) => Collision::SameTag(association.tie_tags),
         _ => Collision::NewTag(association.tie_tags),
     }
