@@ -125,8 +125,9 @@ fn a_peer_whose_cookies_are_always_stale_is_given_up() {
     assert_eq!(world.endpoints[Z].associations().count(), 0);
 }
 
-/// Z answers a second life of A's while it is itself still in COOKIE-WAIT; its own handshake with the first life then
-/// finishes, data flows, and only now the second life's COOKIE ECHO arrives (RFC 9260 §5.2.4, action B, in ESTABLISHED).
+/// Z answers a second life of A's while it is itself in COOKIE-ECHOED, after the INIT ACK of the first; its own handshake with
+/// the first life then finishes, data flows, and only now the second life's COOKIE ECHO arrives (RFC 9260 §5.2.4, action B,
+/// in ESTABLISHED). That its cookie is younger than the INIT ACK tells it from one that comes late (`collision.rs`).
 #[test]
 fn action_b_in_established_begins_both_directions_anew() {
     let mut world = World::new(Config::default());
@@ -139,7 +140,9 @@ fn action_b_in_established_begins_both_directions_anew() {
         _ => Fate::Deliver,
     });
     world.drain(Z);
-    // The second life of A, played by hand: its INIT finds Z in COOKIE-WAIT.
+    world.run_for(600 * MILLISECOND);
+    assert_eq!(world.state(Z, z), StateName::CookieEchoed);
+    // The second life of A, played by hand.
     let second = Chunk::Init(Init {
         initiate_tag: 0x0BAD_CAFE,
         a_rwnd: 65_536,

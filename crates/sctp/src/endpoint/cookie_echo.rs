@@ -20,7 +20,8 @@ enum Action {
     Restart,
     /// Only our tag fits: both ends began, and the peer's later INIT won.
     PeerBeganAnew,
-    /// Only the peer's tag fits and nothing is tied: the cookie of an attempt that was given up.
+    /// Only the peer's tag fits and nothing is tied: the cookie of an attempt that was given up. Or only ours fits, and what
+    /// is known of the peer is younger: it has given up the life that this cookie speaks of, and its COOKIE ECHO comes late.
     Late,
     /// Both tags fit: the association's own cookie.
     Own,
@@ -34,6 +35,7 @@ impl Action {
         let peer = cookie.peer_tag == association.peer_tag;
         match (local, peer) {
             (true, true) => Action::Own,
+            (true, false) if association.knows_better(cookie) => Action::Late,
             (true, false) if association.is_being_set_up() => Action::PeerBeganAnew,
             (true, false) => Action::Restart,
             (false, true) if cookie.tie_tags == TieTags::NONE => Action::Late,
@@ -193,6 +195,20 @@ impl Association {
     /// the COOKIE ECHO before. It then shares its packet with a HEARTBEAT (RFC 9260 §5.4).
     fn acknowledge_cookie(&mut self, source: std::net::IpAddr) {
         self.cookie_ack = self.paths.find(source).or(Some(self.paths.primary()));
+    }
+
+    /// Whether the peer named the tag it has now after the one in `cookie`, whose tag for us is ours. Every cookie with that
+    /// tag was made while this side called.
+    ///
+    /// In COOKIE-ECHOED the order in which the peer's INIT and its INIT ACK came may not be that in which they were sent: our
+    /// COOKIE ECHO, which the peer answers if it is the later, is given one T1-cookie; then the cookie counts.
+    fn knows_better(&self, cookie: &Cookie) -> bool {
+        let older = cookie.created_at <= self.peer_known_since;
+        match &self.state {
+            State::CookieWait(_) => false,
+            State::CookieEchoed(echoed) => older && echoed.echo.retransmissions == 0,
+            _ => older,
+        }
     }
 
     fn is_being_set_up(&self) -> bool {
