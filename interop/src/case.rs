@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_emulate::Carrier;
 
-use crate::capture::Capture;
+use crate::capture::{Capture, Sender};
 use crate::namespace::{self, Family};
 use crate::peer::{Peer, Setup, Stack, Transport};
 use crate::programs::Programs;
@@ -164,7 +164,7 @@ impl Case {
             }
         }
         if let Some(capture) = capture.filter(|_| self.condition == Condition::Captured) {
-            let remarks = capture.judge()?;
+            let remarks = capture.judge(&self.ours())?;
             outcome.remark = remarks
                 .iter()
                 .map(|(text, count)| format!("{count} x {text}"))
@@ -297,6 +297,20 @@ impl Case {
             &["lo"]
         };
         Capture::start(interfaces, &file)
+    }
+
+    /// This project's peers, as a capture shows them.
+    fn ours(&self) -> Vec<Sender> {
+        let ours = |&connects: &bool| self.stacks(connects).0 == Stack::Anabranch;
+        let sides = [true, false].into_iter().filter(ours);
+        let sender = |connects| {
+            let setup = self.setup(connects, None);
+            Sender {
+                addresses: setup.local,
+                udp_port: (!self.apart()).then_some(setup.local_udp),
+            }
+        };
+        sides.map(sender).collect()
     }
 
     fn setup(&self, connects: bool, relay: Option<&Relay>) -> Setup {
