@@ -12,7 +12,7 @@ use tokio::time::Sleep;
 
 use crate::ground::Ground;
 use crate::inbox::{Arrival, Inbox};
-use crate::outbox::{Outbox, Sent};
+use crate::io::Io;
 use crate::port::{Port, Round};
 use crate::socket::Sockets;
 
@@ -40,22 +40,6 @@ pub(crate) struct Driver {
     alarm: Option<Nanos>,
 }
 
-/// The sending side, and what is counted of both.
-pub(crate) struct Io {
-    pub sockets: Sockets,
-    pub outbox: Outbox,
-    pub sent: Sent,
-    pub receive_calls: u64,
-    /// Datagrams that hold no whole packet.
-    pub broken: u64,
-}
-
-impl Io {
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.outbox.poll_flush(cx, &self.sockets, &mut self.sent)
-    }
-}
-
 /// What a round of all ports came to.
 struct Whole {
     /// Nothing is to be done before the timeout.
@@ -73,13 +57,7 @@ impl Driver {
             turn: 0,
             inbox: Inbox::new(),
             arrivals: VecDeque::new(),
-            io: Io {
-                sockets,
-                outbox: Outbox::default(),
-                sent: Sent::default(),
-                receive_calls: 0,
-                broken: 0,
-            },
+            io: Io::new(sockets),
             sleep: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)),
             alarm: None,
         }

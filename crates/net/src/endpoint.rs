@@ -10,14 +10,12 @@ use bytes::Bytes;
 use crate::association::Association;
 use crate::config::{Carrier, Config, Peer};
 use crate::error::{BindError, ConnectError, Lost};
-use crate::ground::SharedSockets;
 use crate::observer::Observer;
 use crate::port::Port;
+use crate::random::secret;
 use crate::shared::{Entry, Phase, Shared, State};
+use crate::shared_sockets::SharedSockets;
 use crate::status::EndpointStatistics;
-
-/// The first of the ports that are nobody's (RFC 6335 §6).
-const FIRST_FREE_PORT: u16 = 49_152;
 
 /// An SCTP endpoint (RFC 9260 §1.2): a port, its addresses, its associations. Clones are handles of the same endpoint.
 ///
@@ -357,16 +355,4 @@ fn protocol(config: Config, port: u16, secret: [u8; 32]) -> anabranch_sctp::Endp
 /// How much wider than told a window is told at once: a quarter of the buffer, and at least a packet.
 fn window_step(config: &SctpConfig) -> u32 {
     (config.receive_buffer / 4).max(config.mtu as u32)
-}
-
-fn secret() -> Result<[u8; 32], BindError> {
-    let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| BindError::Random(error.to_string()))?;
-    Ok(seed)
-}
-
-pub(crate) fn any_port() -> Result<u16, BindError> {
-    let [high, low, ..] = secret()?;
-    let free = u16::MAX - FIRST_FREE_PORT;
-    Ok(FIRST_FREE_PORT + u16::from_be_bytes([high, low]) % (free + 1))
 }

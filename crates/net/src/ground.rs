@@ -1,99 +1,15 @@
-//! Sockets that several endpoints stand on.
+//! The sockets that several endpoints share, as their driver and its handles see them.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-
-use tokio::runtime::Handle;
 
 use crate::clock::Clock;
 use crate::config::{Carrier, Config};
-use crate::driver::Driver;
-use crate::endpoint::any_port;
 use crate::error::BindError;
 use crate::port::Port;
-use crate::socket::Sockets;
-
-/// Sockets for several endpoints, each with an SCTP port of its own: one UDP port carries all SCTP ports of a host
-/// (RFC 6951 §5.1). Packets go to the endpoint that has their destination port; over UDP those for ports that nobody has
-/// are answered as RFC 9260 §8.4 says of packets that belong to no association.
-///
-/// Clones are handles of the same sockets. The sockets are closed when every handle is dropped and every endpoint on them
-/// has ended.
-///
-/// ```no_run
-/// use anabranch_net::{Config, Endpoint, SharedSockets};
-///
-/// # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// let sockets = SharedSockets::open(&Config::server(0))?; // UDP port 9899
-/// let echo = Endpoint::bind_on(&sockets, Config::server(7))?;
-/// let discard = Endpoint::bind_on(&sockets, Config::server(9))?;
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug)]
-pub struct SharedSockets {
-    ground: Arc<Ground>,
-}
-
-impl SharedSockets {
-    /// Opens the sockets that `config` asks for (its carrier, addresses, `socket_buffer` and `offload`) and starts their task
-    /// on the current tokio runtime.
-    ///
-    /// # Errors
-    /// A setting that cannot be used, a socket that cannot be opened or bound, or no runtime.
-    pub fn open(config: &Config) -> Result<Self, BindError> {
-        config.check_sockets()?;
-        let runtime = Handle::try_current().map_err(|_| BindError::NoRuntime)?;
-        let sockets = Sockets::open(config)?;
-        let ground = Arc::new(Ground {
-            clock: Clock::start(),
-            local: sockets.iter().map(|socket| socket.local()).collect(),
-            carrier: config.carrier,
-            addresses: config.addresses.clone(),
-            state: Mutex::new(GroundState {
-                handles: 1,
-                ..GroundState::default()
-            }),
-        });
-        runtime.spawn(Driver::new(Arc::clone(&ground), sockets));
-        Ok(Self { ground })
-    }
-
-    /// The local addresses with their UDP ports (0 over raw IP); an unspecified address stands for all of its family.
-    pub fn local_addresses(&self) -> &[SocketAddr] {
-        &self.ground.local
-    }
-
-    /// The UDP port; 0 over raw IP.
-    pub fn udp_port(&self) -> u16 {
-        self.ground.local.first().map_or(0, SocketAddr::port)
-    }
-
-    pub(crate) fn ground(&self) -> &Ground {
-        &self.ground
-    }
-}
-
-impl Clone for SharedSockets {
-    fn clone(&self) -> Self {
-        self.ground.lock().handles += 1;
-        Self {
-            ground: Arc::clone(&self.ground),
-        }
-    }
-}
-
-impl Drop for SharedSockets {
-    fn drop(&mut self) {
-        let mut state = self.ground.lock();
-        state.handles -= 1;
-        if state.handles == 0 {
-            state.wake_driver();
-        }
-    }
-}
+use crate::random::any_port;
 
 /// What the handles and the driver of some sockets share.
 #[derive(Debug)]
@@ -129,8 +45,36 @@ impl GroundState {
 }
 
 impl Ground {
+    /// The state of sockets that were opened as `config` says, with one handle.
+    pub fn new(config: &Config, local: Vec<SocketAddr>) -> Self {
+        Self {
+            clock: Clock::start(),
+            local,
+            carrier: config.carrier,
+            addresses: config.addresses.clone(),
+            state: Mutex::new(GroundState {
+                handles: 1,
+                ..GroundState::default()
+            }),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, GroundState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more handle.
+    pub fn add_handle(&self) {
+        self.lock().handles += 1;
+    }
+
+    /// One handle less. The driver looks whether it was the last.
+    pub fn drop_handle(&self) {
+        let mut state = self.lock();
+        state.handles -= 1;
+        if state.handles == 0 {
+            state.wake_driver();
+        }
     }
 
     /// Takes `port` for an endpoint, or any that is free where it is 0.

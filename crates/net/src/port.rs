@@ -11,9 +11,9 @@ use anabranch_transport::{Nanos, Path, Transport};
 use bytes::Bytes;
 
 use crate::config::Carrier;
-use crate::driver::Io;
 use crate::event::AssociationEvent;
 use crate::inbox::Arrival;
+use crate::io::Io;
 use crate::observer::{Direction, Seen};
 use crate::shared::{Entry, Phase, Shared, State};
 

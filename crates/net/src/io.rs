@@ -1,0 +1,34 @@
+//! The sockets of a driver, what waits to be sent on them, and what was counted.
+
+use std::task::{Context, Poll};
+
+use crate::outbox::{Outbox, Sent};
+use crate::socket::Sockets;
+
+/// The sending side, and what is counted of both.
+pub(crate) struct Io {
+    pub sockets: Sockets,
+    pub outbox: Outbox,
+    pub sent: Sent,
+    pub receive_calls: u64,
+    /// Datagrams that hold no whole packet.
+    pub broken: u64,
+}
+
+impl Io {
+    /// On these sockets, with nothing to send.
+    pub fn new(sockets: Sockets) -> Self {
+        Self {
+            sockets,
+            outbox: Outbox::default(),
+            sent: Sent::default(),
+            receive_calls: 0,
+            broken: 0,
+        }
+    }
+
+    /// Sends what was gathered, as far as the sockets take it. Ready when nothing waits any more.
+    pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.outbox.poll_flush(cx, &self.sockets, &mut self.sent)
+    }
+}
