@@ -19,7 +19,8 @@ use anabranch_lab::store::{self, Store, StoreError, Unit};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::arguments::Advise;
-use crate::work::{Failure, jobs};
+use crate::failure::Failure;
+use crate::work::jobs;
 
 /// Searches, runs the evidence, and says what came out.
 pub fn advise(arguments: &Advise) -> Result<(), Failure> {

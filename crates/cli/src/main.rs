@@ -6,6 +6,7 @@
 
 mod advise;
 mod arguments;
+mod failure;
 mod progress;
 mod wire;
 mod work;
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use arguments::{Arguments, Command};
-use work::Failure;
+use failure::Failure;
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {

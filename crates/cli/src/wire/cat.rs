@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::arguments::Cat;
 use super::{Interrupts, Ports, connect, peer};
-use crate::work::Failure;
+use crate::failure::Failure;
 
 /// How long after the end of the input answers are waited for by whoever called.
 const WAIT: Duration = Duration::from_millis(500);

@@ -12,7 +12,7 @@ use anabranch_sim::{BuildError, DropReason, Family, Seed};
 
 use super::Interrupts;
 use super::arguments::Emulate;
-use crate::work::Failure;
+use crate::failure::Failure;
 
 /// Runs an emulator until it is interrupted or its time is over.
 pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {

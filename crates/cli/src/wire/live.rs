@@ -21,7 +21,7 @@ use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::work::Failure;
+use crate::failure::Failure;
 
 /// Bytes of UDP, which the specs' IP packets do not have.
 const UDP_HEADER: usize = 8;

@@ -21,7 +21,7 @@ use anabranch_net::{
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::work::Failure;
+use crate::failure::Failure;
 use arguments::{CarrierKind, Pmtu, Wire, WireCommand};
 use watch::{Watch, Watched};
 

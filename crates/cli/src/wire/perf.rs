@@ -14,7 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout_at};
 use super::arguments::Perf;
 use super::serve::{Job, REQUEST};
 use super::{Interrupts, Ports, connect, peer};
-use crate::work::Failure;
+use crate::failure::Failure;
 use report::{Line, Lines, Peers, Progress, Report};
 
 /// Longer than any measurement takes.

@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::arguments::{Serve, Service};
 use super::{Bound, Interrupts, Ports};
-use crate::work::Failure;
+use crate::failure::Failure;
 
 /// Identifier of the message that asks a source to send (a payload protocol identifier that nobody has registered).
 pub const REQUEST: u32 = 0x616e_6172;

@@ -11,7 +11,7 @@ use anabranch_lab::store::{Store, Unit};
 use anabranch_lab::world::live::{Live, Observed};
 use anabranch_transport::{Nanos, Probe};
 
-use crate::work::Failure;
+use crate::failure::Failure;
 
 /// Tries the directory before anything is run.
 pub fn check(directory: &Path) -> Result<(), Failure> {

@@ -14,7 +14,7 @@ use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
 
 use super::arguments::Wire;
 use super::trace;
-use crate::work::Failure;
+use crate::failure::Failure;
 
 /// Samples kept of a run: 24 bytes each. A trace ends there, and says so.
 const MOST_SAMPLES: usize = 20_000_000;

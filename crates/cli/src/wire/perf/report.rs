@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use crate::failure::Failure;
 use crate::wire::arguments::Perf;
-use crate::work::Failure;
 
 /// How far an association is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

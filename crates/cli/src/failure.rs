@@ -1,0 +1,92 @@
+//! Why a command failed, and the exit status that says so.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anabranch_lab::output::OutputError;
+use anabranch_lab::run::RunError;
+use anabranch_lab::spec::problem::SpecError;
+use anabranch_lab::store::StoreError;
+
+/// Why a command did not do all it should.
+#[derive(Debug)]
+pub enum Failure {
+    /// The command line asks for something that is not there.
+    Asked(String),
+    /// The spec is wrong.
+    Spec(Box<SpecError>),
+    /// The runs, or their keeping, failed; what was finished is in the directory.
+    Run(Box<RunError>, PathBuf),
+    /// A run failed whose results are kept nowhere.
+    Search(Box<RunError>),
+    /// The results directory cannot be used; nothing was run.
+    Directory(Box<StoreError>),
+    /// Results could not be read.
+    Store(Box<StoreError>),
+    /// Tables, figures or the report could not be made of results.
+    Show(Box<OutputError>),
+    /// Tables, figures or the report could not be written; the runs are in the directory.
+    Outputs(Box<OutputError>, PathBuf),
+    /// Something failed on real sockets.
+    Wire(String),
+    /// Standard output does not take more.
+    Output(io::Error),
+    /// Whoever started it ends it.
+    Interrupted,
+}
+
+impl Failure {
+    /// The exit status: 2 where nothing was run because of what was asked, 130 where it was interrupted (as shells have it),
+    /// 1 for everything else.
+    pub fn status(&self) -> u8 {
+        match self {
+            Failure::Asked(_) | Failure::Spec(_) => 2,
+            Failure::Interrupted => 130,
+            _ => 1,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Asked(message) | Failure::Wire(message) => write!(f, "error: {message}"),
+            Failure::Spec(error) => error.fmt(f),
+            Failure::Search(error) => write!(f, "error: {error}"),
+            Failure::Directory(error) => {
+                write!(
+                    f,
+                    "error: {error}\nNothing was run; `--out DIR` names another directory."
+                )
+            }
+            Failure::Run(error, directory) => kept(f, error, directory),
+            Failure::Outputs(error, directory) => kept(f, error, directory),
+            Failure::Store(error) => write!(f, "error: {error}"),
+            Failure::Show(error) => write!(f, "error: {error}"),
+            Failure::Output(error) => write!(f, "error: cannot write to standard output: {error}"),
+            Failure::Interrupted => write!(f, "interrupted"),
+        }
+    }
+}
+
+/// An error on the way, and where the work so far is.
+fn kept(f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display, directory: &Path) -> fmt::Result {
+    let directory = directory.display();
+    write!(
+        f,
+        "error: {error}\nFinished runs are kept in {directory}; the same command goes on from there."
+    )
+}
+
+impl From<SpecError> for Failure {
+    fn from(error: SpecError) -> Self {
+        Failure::Spec(Box::new(error))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Output(error)
+    }
+}

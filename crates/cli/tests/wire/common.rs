@@ -1,0 +1,98 @@
+//! Commands that run beside a test, and what they print.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use serde_json::Value;
+
+pub fn anabranch(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command
+        .current_dir(directory)
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null());
+    command
+}
+
+pub fn run(directory: &Path, arguments: &[&str]) -> Output {
+    anabranch(directory, arguments)
+        .output()
+        .expect("the command starts")
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub fn number_after(line: &str, word: &str) -> String {
+    let rest = line.split(word).nth(1).unwrap_or_default();
+    let digits = rest.trim_start().chars().take_while(char::is_ascii_digit);
+    let number: String = digits.collect();
+    assert!(!number.is_empty(), "no number after {word:?} in {line:?}");
+    number
+}
+
+/// A command that runs beside the test, and is ended with it.
+pub struct Beside {
+    pub child: Child,
+    output: BufReader<ChildStdout>,
+    pub first: String,
+}
+
+impl Beside {
+    /// Starts it, and waits for its first line.
+    pub fn start(directory: &Path, arguments: &[&str]) -> Self {
+        let mut child = anabranch(directory, arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let mut output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut first = String::new();
+        output.read_line(&mut first).expect("a first line");
+        Self {
+            child,
+            output,
+            first,
+        }
+    }
+
+    /// The number that follows `word` in the first line.
+    pub fn port(&self, word: &str) -> String {
+        number_after(&self.first, word)
+    }
+
+    /// Waits for its end, and gives what it printed after the first line.
+    pub fn end(mut self) -> (i32, String) {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).expect("text");
+        let status = self.child.wait().expect("it ends");
+        (status.code().unwrap_or(-1), rest)
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // Ended already, where the test came to its end.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn server(directory: &Path, service: &str, more: &[&str]) -> Beside {
+    let arguments = ["serve", service, "--once", "--udp-port", "0"];
+    let arguments: Vec<&str> = arguments.iter().chain(more).copied().collect();
+    Beside::start(directory, &arguments)
+}
+
+pub fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("a JSON document")
+}
+
+pub fn signal(child: &Child, name: &str) {
+    let command = format!("kill -s {name} {}", child.id());
+    let sent = Command::new("sh").args(["-c", &command]).status();
+    assert!(sent.expect("sh starts").success());
+}

@@ -1,0 +1,7 @@
+//! Commands on real sockets, on the loopback interface: two processes that talk, what they print, what they leave.
+
+mod cat;
+mod common;
+mod emulated;
+mod mistakes;
+mod perf;

@@ -1,0 +1,220 @@
+//! What `perf` prints.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::{Beside, json, run, server, text};
+
+#[test]
+fn perf_counts_what_the_sink_got() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let sink = server(
+        here,
+        "sink",
+        &["--trace", "traced", "--capture", "sink.pcapng"],
+    );
+    let port = sink.port("UDP port");
+    let arguments = [
+        "perf",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "-n",
+        "3 MB",
+        "-l",
+        "5000 B",
+    ];
+    let options = [
+        "--json",
+        "--streams",
+        "4",
+        "--unordered",
+        "--profile",
+        "rfc4960",
+    ];
+    let perf = run(here, &[&arguments[..], &options].concat());
+    let document = json(&perf);
+    assert_eq!(document["end"]["sum_sent"]["bytes"], 3_000_000);
+    assert_eq!(document["end"]["sum_sent"]["messages"], 600);
+    assert_eq!(document["error"], Value::Null);
+    assert_eq!(document["start"]["streams"], 4);
+    let of_intervals = document["intervals"].as_array().expect("a list").iter();
+    let sum: u64 = of_intervals
+        .filter_map(|it| it["sum"]["bytes"].as_u64())
+        .sum();
+    assert_eq!(sum, 3_000_000, "the intervals are the whole");
+    let (status, said) = sink.end();
+    assert_eq!(status, 0);
+    assert!(
+        said.contains("600 messages") && said.contains("closed gracefully"),
+        "{said}"
+    );
+    // What it left is a results directory.
+    let shown = run(here, &["show", "traced"]);
+    let shown = text(&shown.stdout);
+    assert!(
+        shown.contains("goodput") && shown.contains("Receive window advertised"),
+        "{shown}"
+    );
+    assert!(here.join("traced/figures/a_rwnd.svg").exists());
+    let capture = fs::metadata(here.join("sink.pcapng")).expect("a capture");
+    assert!(capture.len() > 3_000_000, "{} bytes", capture.len());
+    let tshark = Command::new("tshark")
+        .current_dir(here)
+        .args(["-r", "sink.pcapng", "-Y", "sctp.chunk_type == 14"])
+        .output()
+        .expect("tshark is installed by scripts/setup");
+    assert!(
+        text(&tshark.stdout).contains("SHUTDOWN_COMPLETE"),
+        "{}",
+        text(&tshark.stderr)
+    );
+}
+
+#[test]
+fn perf_the_other_way_and_for_a_time() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let source = server(here, "source", &[]);
+    let port = source.port("UDP port");
+    let perf = [
+        "perf",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "-R",
+        "--json",
+    ];
+    let document = json(&run(
+        here,
+        &[&perf[..], &["-n", "1 MB", "-l", "1000 B"]].concat(),
+    ));
+    assert_eq!(document["end"]["sum_received"]["bytes"], 1_000_000);
+    assert_eq!(document["end"]["sum_received"]["messages"], 1_000);
+    assert_eq!(source.end().0, 0);
+
+    let sink = server(here, "sink", &[]);
+    let port = sink.port("UDP port");
+    let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port, "-t", "0.5"];
+    let output = run(here, &[&perf[..], &["-i", "100 ms"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let said = text(&output.stdout);
+    assert!(
+        said.contains("Interval") && said.contains("acknowledged"),
+        "{said}"
+    );
+    // What is told ends where the next begins; how many there are is a matter of the machine.
+    let between: Vec<&str> = said
+        .lines()
+        .filter_map(|line| line.split_whitespace().next()?.split_once('-'))
+        .filter(|(from, to)| from.parse::<f64>().is_ok() && to.parse::<f64>().is_ok())
+        .flat_map(|(from, to)| [from, to])
+        .collect();
+    let [inner @ .., begin, end] = &between[..] else {
+        panic!("no interval:\n{said}");
+    };
+    assert_eq!(
+        (*begin, inner.first(), inner.last()),
+        ("0.00", Some(begin), Some(end))
+    );
+    assert!(
+        inner[1..inner.len() - 1].chunks(2).all(|it| it[0] == it[1]),
+        "{said}"
+    );
+    assert!(end.parse::<f64>().is_ok_and(|end| end >= 0.5), "{said}");
+}
+
+/// iperf3's habits: sizes without units and by K, several associations, from either side, no lines in between.
+#[test]
+fn perf_has_the_habits_of_iperf3() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let arguments = ["-p", "7001", "-p", "7002", "--udp-port", "0"];
+    let sink = Beside::start(here, &[&["serve", "sink"][..], &arguments].concat());
+    assert!(
+        sink.first.contains("SCTP ports 7001, 7002"),
+        "{}",
+        sink.first
+    );
+    let port = sink.port("UDP port");
+    let perf = [
+        "perf",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "-J",
+        "-i",
+        "0",
+    ];
+    for more in [
+        &["-p", "7001", "-P", "3", "-n", "1M", "-l", "1024"][..],
+        &["-p", "7002", "-P", "3", "-n", "1M", "-l", "1k", "-R"],
+    ] {
+        let document = json(&run(here, &[&perf[..], more].concat()));
+        let sum = if more.contains(&"-R") {
+            "sum_received"
+        } else {
+            "sum_sent"
+        };
+        let end = &document["end"];
+        assert_eq!(end[sum]["bytes"], 1 << 20, "{document}");
+        assert_eq!(document["start"]["test_start"]["blksize"], 1_024);
+        assert_eq!(end["streams"].as_array().map(Vec::len), Some(3));
+        assert_eq!(document["intervals"].as_array().map(Vec::len), Some(1));
+    }
+    // As people read it: each association, and all.
+    let said = run(
+        here,
+        &[
+            "perf",
+            "127.0.0.1:7002",
+            "--peer-udp-port",
+            &port,
+            "-P",
+            "2",
+            "-n",
+            "100K",
+        ],
+    );
+    let said = text(&said.stdout);
+    for word in ["[ ID]", "[  1]", "[  2]", "[SUM]", "100.00 KiB"] {
+        assert!(said.contains(word), "{said}");
+    }
+    // A port that nobody has says so at once.
+    let refused = run(here, &["perf", "127.0.0.1:7003", "--peer-udp-port", &port]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        text(&refused.stderr).contains("nobody accepts associations at SCTP port 7003"),
+        "{}",
+        text(&refused.stderr)
+    );
+}
+
+/// A file that takes nothing is what a full disk looks like.
+#[test]
+fn a_capture_on_a_full_disk_fails_after_the_figures() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let sink = server(here, "sink", &[]);
+    let port = sink.port("UDP port");
+    let arguments = ["perf", "127.0.0.1", "--peer-udp-port", &port, "-n", "1M"];
+    let output = run(
+        here,
+        &[&arguments[..], &["--capture", "/dev/full"]].concat(),
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stdout).contains("acknowledged"),
+        "{}",
+        text(&output.stdout)
+    );
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("/dev/full") && said.contains("No space left"),
+        "{said}"
+    );
+    assert_eq!(sink.end().0, 0);
+}
