@@ -15,6 +15,7 @@ use crate::inbox::{Arrival, Inbox};
 use crate::io::Io;
 use crate::port::{Port, Round};
 use crate::socket::Sockets;
+use crate::turns::{Budget, Turns};
 
 /// Rounds of receiving and sending before other tasks have their turn.
 const MOST_ROUNDS: usize = 16;
@@ -33,7 +34,9 @@ pub(crate) struct Driver {
     /// The port that is first to send.
     turn: usize,
     inbox: Inbox,
+    /// What the last call received.
     arrivals: VecDeque<Arrival>,
+    turns: Turns,
     io: Io,
     sleep: Pin<Box<Sleep>>,
     /// When `sleep` ends; `None`: nobody looks at it.
@@ -57,14 +60,18 @@ impl Driver {
             turn: 0,
             inbox: Inbox::new(),
             arrivals: VecDeque::new(),
+            turns: Turns::default(),
             io: Io::new(sockets),
             sleep: Box::pin(tokio::time::sleep(std::time::Duration::ZERO)),
             alarm: None,
         }
     }
 
-    /// Receives from each socket what one call brings. Whether anything came.
+    /// Receives from each socket what one call brings. Whether anything came, or may have.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
+        if !self.turns.has_room() {
+            return true;
+        }
         let mut came = false;
         for socket in self.io.sockets.iter() {
             match self.inbox.poll_receive(cx, socket, &mut self.arrivals) {
@@ -77,7 +84,9 @@ impl Driver {
                 Poll::Ready(Err(_)) => came = true,
                 Poll::Pending => {}
             }
+            self.turns.push_all(&mut self.arrivals);
         }
+        self.io.dropped = self.turns.dropped();
         came
     }
 
@@ -101,32 +110,34 @@ impl Driver {
         came
     }
 
-    /// Lets every port take what arrived for it, and do what is due; the next one first each time, so that none that sends
-    /// much leaves the others no room.
+    /// Lets every port take what arrived for it, as far as the budget of a round goes, and do what is due; the next one first
+    /// each time, so that none that sends much leaves the others no room.
     fn run_protocol(&mut self, waker: &Waker) -> Whole {
         self.rounds.clear();
         self.rounds.resize(self.ports.len(), None);
         let mut drained = true;
+        let mut budget = Budget::of_a_round();
         self.turn = (self.turn + 1) % self.ports.len().max(1);
         let mut next = Some(self.turn).filter(|_| !self.ports.is_empty());
         while let Some(index) = next {
             let numbers = &self.numbers;
             let mine = |packet: &[u8]| owner(numbers, packet) == index;
-            let round = self.ports[index].run(waker, &mut self.arrivals, mine, &mut self.io);
+            let port = &mut self.ports[index];
+            let round = port.run(waker, &mut self.turns, &mut budget, mine, &mut self.io);
             self.rounds[index] = Some(round);
             drained = round.drained;
-            next = match self.arrivals.front() {
+            next = match self.turns.peek().filter(|_| !budget.is_spent()) {
                 _ if !drained => None,
-                Some(arrival) => Some(owner(numbers, &arrival.packets)),
+                Some(packet) => Some(owner(numbers, packet)),
                 None => self.rounds.iter().position(Option::is_none),
             };
         }
         if self.ports.is_empty() {
-            self.arrivals.clear();
+            self.turns.clear();
         }
         let rounds = || self.rounds.iter().flatten();
         let whole = Whole {
-            settled: drained && self.arrivals.is_empty() && rounds().all(|round| round.settled),
+            settled: drained && self.turns.is_empty() && rounds().all(|round| round.settled),
             timeout: rounds().filter_map(|round| round.timeout).min(),
         };
         self.forget_ended();
@@ -188,7 +199,7 @@ impl Future for Driver {
                 return Poll::Pending;
             }
             // Only a socket that had nothing wakes this task when something comes.
-            let mut came = !this.arrivals.is_empty() || this.receive(cx);
+            let mut came = this.receive(cx);
             came |= this.receive_icmp(cx);
             let round = this.run_protocol(cx.waker());
             if this.poll_flush(cx).is_pending() {

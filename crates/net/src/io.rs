@@ -13,6 +13,8 @@ pub(crate) struct Io {
     pub receive_calls: u64,
     /// Datagrams that hold no whole packet.
     pub broken: u64,
+    /// Packets dropped since too many waited.
+    pub dropped: u64,
 }
 
 impl Io {
@@ -24,6 +26,7 @@ impl Io {
             sent: Sent::default(),
             receive_calls: 0,
             broken: 0,
+            dropped: 0,
         }
     }
 

@@ -61,6 +61,7 @@ mod shared;
 mod shared_sockets;
 mod socket;
 mod status;
+mod turns;
 
 pub use anabranch_sctp::{self as sctp, CloseReason, PathState};
 pub use association::Association;

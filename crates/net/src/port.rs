@@ -1,6 +1,5 @@
 //! One endpoint among those of a driver: what is done under its lock.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
@@ -12,10 +11,10 @@ use bytes::Bytes;
 
 use crate::config::Carrier;
 use crate::event::AssociationEvent;
-use crate::inbox::Arrival;
 use crate::io::Io;
 use crate::observer::{Direction, Seen};
 use crate::shared::{Entry, Phase, Shared, State};
+use crate::turns::{Budget, Turn, Turns};
 
 /// An endpoint's side of the driver.
 #[derive(Debug)]
@@ -81,12 +80,13 @@ impl Port {
         self.shared.lock().endpoint.handle_icmp(now, icmp);
     }
 
-    /// Everything that is done under the lock: takes the first of `arrivals`, as far as `mine` says of a packet that it is
-    /// for this port, then does what is due.
+    /// Everything that is done under the lock: takes the packets whose turn it is, as far as `budget` goes and `mine` says of
+    /// a packet that it is for this port, then does what is due.
     pub fn run(
         &mut self,
         waker: &Waker,
-        arrivals: &mut VecDeque<Arrival>,
+        turns: &mut Turns,
+        budget: &mut Budget,
         mine: impl Fn(&[u8]) -> bool,
         io: &mut Io,
     ) -> Round {
@@ -97,7 +97,7 @@ impl Port {
         if std::mem::take(&mut self.flushed) {
             self.tell_ends(state);
         }
-        self.handle_arrivals(state, now, arrivals, mine, io);
+        self.handle_arrivals(state, now, (turns, budget), mine, io);
         if state.endpoint.poll_timeout().is_some_and(|at| at <= now) {
             state.endpoint.handle_timeout(now);
         }
@@ -133,20 +133,19 @@ impl Port {
         &mut self,
         state: &mut State,
         now: Nanos,
-        arrivals: &mut VecDeque<Arrival>,
+        (turns, budget): (&mut Turns, &mut Budget),
         mine: impl Fn(&[u8]) -> bool,
         io: &mut Io,
     ) {
-        while let Some(arrival) = arrivals.front_mut() {
-            let len = arrival.stride.min(arrival.packets.len());
-            if !mine(&arrival.packets[..len]) {
-                return;
-            }
-            let packet = arrival.packets.split_to(len);
-            let (local, from, ecn) = (arrival.local, arrival.from, arrival.ecn);
-            if arrival.packets.is_empty() {
-                arrivals.pop_front();
-            }
+        while turns.peek().is_some_and(&mine) && !budget.is_spent() {
+            let Some(turn) = turns.pop() else { return };
+            budget.spend(turn.packet.len());
+            let Turn {
+                local,
+                from,
+                ecn,
+                packet,
+            } = turn;
             if let Carrier::Udp { peer_port, .. } = self.shared.carrier
                 && from.port() != peer_port
             {
@@ -255,23 +254,6 @@ impl Port {
         if entries > 0 && state.entries.is_empty() {
             self.shared.idle.notify_waiters();
         }
-    }
-
-    /// Nobody holds the endpoint: what is open has `linger` to close.
-    fn hurry(&mut self, state: &mut State, now: Nanos) {
-        let deadline = *self.deadline.get_or_insert(now.saturating_add(self.linger));
-        if now < deadline {
-            return;
-        }
-        let ids: Vec<AssociationId> = state.entries.keys().copied().collect();
-        for id in ids {
-            if let Some(association) = state.endpoint.association_mut(id) {
-                // Refused only where it is closed already.
-                let _ = association.abort(now, Bytes::from_static(b"endpoint closed"));
-            }
-        }
-        // The ABORTs go out in the next round, which nothing else may bring about.
-        self.deadline = Some(now.saturating_add(anabranch_transport::time::MILLISECOND));
     }
 
     fn publish(&mut self, state: &mut State, io: &Io) {

@@ -96,7 +96,7 @@ impl Status {
     }
 }
 
-/// Counters of an endpoint. Those of sending, and `receive_calls`, are its sockets', which others may share.
+/// Counters of an endpoint. Those of sending, `receive_calls` and `packets_dropped` are its sockets', which others may share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndpointStatistics {
     /// Packets handed to sockets.
@@ -113,4 +113,6 @@ pub struct EndpointStatistics {
     pub foreign: u64,
     /// What the protocol threw away, by reason.
     pub discards: Discards,
+    /// Packets received and dropped since too many waited to be handled: only those of the sender with the most waiting.
+    pub packets_dropped: u64,
 }
