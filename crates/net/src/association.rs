@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_sctp::{
     Association as Protocol, AssociationId, CloseReason, Message as SctpMessage,
@@ -19,7 +20,8 @@ use crate::status::Status;
 /// An SCTP association. Clones are handles of the same association and may be used from different tasks: one sends, one
 /// receives, one looks at events.
 ///
-/// When the last handle is dropped the association is shut down: what was sent still arrives, what comes is thrown away.
+/// When the last handle is dropped the association is shut down: what was sent still arrives if the peer takes it within
+/// [`Config::linger`](crate::Config::linger), what comes is thrown away. [`Association::shutdown`] waits as long as it takes.
 pub struct Association {
     shared: Arc<Shared>,
     signals: Arc<Signals>,
@@ -333,6 +335,9 @@ impl Association {
     /// Closes gracefully (RFC 9260 §9.2): everything sent is still delivered, nothing more can be. Gives when both sides
     /// are done. Messages that arrive meanwhile stay readable.
     ///
+    /// How long that takes is up to the peer: one that acknowledges what it gets, but keeps its receive window shut, keeps
+    /// this end waiting without bound; see [`Association::shutdown_within`].
+    ///
     /// Cancel-safe: if the future is dropped, the association goes on closing.
     ///
     /// # Errors
@@ -345,15 +350,38 @@ impl Association {
         }
     }
 
+    /// As [`Association::shutdown`], but for so long at most: then the association is aborted, the peer is told so, and what
+    /// it has not acknowledged is lost. A peer that is silent, or keeps its receive window shut, cannot hold it open.
+    ///
+    /// Cancel-safe: if the future is dropped, the association goes on closing, and the bound holds.
+    ///
+    /// # Errors
+    /// As [`Association::shutdown`]; [`CloseReason::ShutdownTimeout`] where the time was over.
+    pub async fn shutdown_within(&self, limit: Duration) -> Result<(), Lost> {
+        self.begin_shutdown_within(limit);
+        self.shutdown().await
+    }
+
     /// Begins to close gracefully, and waits for nothing.
     pub fn begin_shutdown(&self) {
-        let mut state = self.shared.lock();
         let now = self.shared.now();
-        if let Some(association) = state.association(self.id) {
-            // Refused only where it is closed already.
-            let _ = association.shutdown(now);
-            state.wake_driver();
-        }
+        self.shared.lock().shut_down(self.id, now, None);
+    }
+
+    /// Begins to close gracefully, as [`Association::shutdown_within`] does, and waits for nothing. Of several limits the one
+    /// that ends first counts.
+    pub fn begin_shutdown_within(&self, limit: Duration) {
+        let now = self.shared.now();
+        self.shared.lock().shut_down(self.id, now, Some(limit));
+    }
+
+    /// Takes back the messages of which nothing was sent yet; returns how many. A message of which a part was sent is sent to
+    /// its end.
+    pub fn withdraw_unsent(&self) -> usize {
+        let mut state = self.shared.lock();
+        let withdrawn = state.association(self.id).map(Protocol::withdraw_unsent);
+        state.wake_driver();
+        withdrawn.unwrap_or(0)
     }
 
     /// Ends the association at once, telling the peer `reason`, of which 512 bytes are sent at most (RFC 9260 §9.1). What is

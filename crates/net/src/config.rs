@@ -110,7 +110,9 @@ pub struct Config {
     pub socket_buffer: usize,
     /// Sends runs of equal packets by one call where the system can (GSO), and takes them so (GRO).
     pub offload: bool,
-    /// How long the endpoint goes on closing associations after the last handle of it is gone.
+    /// How long an association that nobody holds any more may take to close, counted from the drop of its last handle: what
+    /// the peer has not taken by then is lost, and the association is aborted. Whoever wants to wait longer holds it and
+    /// calls [`shutdown`](crate::Association::shutdown). 60 s by default.
     pub linger: Duration,
 }
 

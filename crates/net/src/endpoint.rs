@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_sctp::{AssociationId, CloseReason, Config as SctpConfig};
 use bytes::Bytes;
@@ -19,8 +20,8 @@ use crate::status::EndpointStatistics;
 
 /// An SCTP endpoint (RFC 9260 §1.2): a port, its addresses, its associations. Clones are handles of the same endpoint.
 ///
-/// When the last handle is dropped no more associations are accepted; those that are held live on, and those that nobody
-/// holds are shut down, for which they have [`Config::linger`].
+/// When the last handle is dropped no more associations are accepted, and those that wait to be accepted are shut down. Those
+/// that are held live on. Associations that nobody holds have [`Config::linger`] to close.
 #[derive(Debug)]
 pub struct Endpoint {
     shared: Arc<Shared>,
@@ -95,6 +96,8 @@ impl Endpoint {
             waiting: Default::default(),
             writers: Vec::new(),
             dropped: Vec::new(),
+            deadlines: Default::default(),
+            linger,
             driver: None,
             handles: 1,
             stopped: false,
@@ -108,7 +111,7 @@ impl Endpoint {
             ground.carrier,
             max_message_size,
         ));
-        match ground.join(Port::new(Arc::clone(&shared), port, linger)) {
+        match ground.join(Port::new(Arc::clone(&shared), port)) {
             true => Ok(Self { shared, port }),
             false => Err(BindError::Stopped),
         }
@@ -211,6 +214,17 @@ impl Endpoint {
     ///
     /// Cancel-safe: if the future is dropped, the associations go on closing.
     pub async fn close(&self) {
+        self.close_all(None).await;
+    }
+
+    /// As [`Endpoint::close`], but for so long at most: associations that are not closed by then are aborted.
+    ///
+    /// Cancel-safe: if the future is dropped, the associations go on closing, and the bound holds.
+    pub async fn close_within(&self, limit: Duration) {
+        self.close_all(Some(limit)).await;
+    }
+
+    async fn close_all(&self, within: Option<Duration>) {
         let ids: Vec<AssociationId> = {
             let mut state = self.shared.lock();
             state.accepts = false;
@@ -218,10 +232,7 @@ impl Endpoint {
             let now = self.shared.now();
             let ids: Vec<AssociationId> = state.entries.keys().copied().collect();
             for &id in &ids {
-                if let Some(association) = state.association(id) {
-                    // Refused only where it is closed already.
-                    let _ = association.shutdown(now);
-                }
+                state.shut_down(id, now, within);
             }
             drop_waiting(&mut state, now);
             state.wake_driver();

@@ -3,11 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Duration;
 
 use anabranch_sctp::{AssociationId, CloseReason, Event, Icmp, PathState};
 use anabranch_transport::{Nanos, Path, Transport};
-use bytes::Bytes;
 
 use crate::config::Carrier;
 use crate::event::AssociationEvent;
@@ -31,9 +29,6 @@ pub(crate) struct Port {
     flushed: bool,
     /// Closed associations that nobody holds, to be forgotten once their last packet is out.
     leaving: Vec<AssociationId>,
-    /// How long unheld associations may take to close, and when that time is over.
-    linger: Nanos,
-    deadline: Option<Nanos>,
     foreign: u64,
 }
 
@@ -50,7 +45,7 @@ pub(crate) struct Round {
 }
 
 impl Port {
-    pub fn new(shared: Arc<Shared>, number: u16, linger: Duration) -> Self {
+    pub fn new(shared: Arc<Shared>, number: u16) -> Self {
         Self {
             shared,
             number,
@@ -58,8 +53,6 @@ impl Port {
             drained: true,
             flushed: true,
             leaving: Vec::new(),
-            linger: linger.as_nanos().min(u128::from(u64::MAX)) as Nanos,
-            deadline: None,
             foreign: 0,
         }
     }
@@ -98,6 +91,7 @@ impl Port {
             self.tell_ends(state);
         }
         self.handle_arrivals(state, now, (turns, budget), mine, io);
+        state.abort_overdue(now);
         if state.endpoint.poll_timeout().is_some_and(|at| at <= now) {
             state.endpoint.handle_timeout(now);
         }
@@ -111,16 +105,12 @@ impl Port {
         tell_writers(state);
         self.publish(state, io);
         let unheld = state.handles == 0 && state.entries.values().all(|entry| entry.handles == 0);
-        if unheld {
-            self.hurry(state, now);
-        } else {
-            self.deadline = None;
-        }
         let over = unheld && state.entries.is_empty() && settled;
         if settled {
             state.driver = Some(waker.clone());
         }
-        let timeout = [state.endpoint.poll_timeout(), self.deadline];
+        let overdue = state.deadlines.first().map(|&(at, _)| at);
+        let timeout = [state.endpoint.poll_timeout(), overdue];
         Round {
             settled,
             drained: self.drained,
@@ -177,7 +167,7 @@ impl Port {
     fn drain_events(&mut self, state: &mut State, now: Nanos) {
         while let Some((id, event)) = state.endpoint.poll_event() {
             if !state.entries.contains_key(&id) {
-                self.welcome(state, id);
+                self.welcome(state, id, now);
             }
             if let Event::Closed(reason) = event {
                 self.ended.push((id, reason));
@@ -208,9 +198,13 @@ impl Port {
     }
 
     /// An association that a peer began.
-    fn welcome(&self, state: &mut State, id: AssociationId) {
+    fn welcome(&self, state: &mut State, id: AssociationId, now: Nanos) {
         state.entries.insert(id, Entry::new(Phase::Up, 0));
         state.watch(id);
+        if !state.accepts {
+            // It came while the endpoint ceased to accept.
+            return state.orphan(id, now);
+        }
         state.waiting.push_back(id);
         state.listen();
         self.shared.acceptable.notify_one();
@@ -218,12 +212,9 @@ impl Port {
 
     fn tell_ends(&mut self, state: &mut State) {
         for (id, reason) in self.ended.drain(..) {
-            let Some(entry) = state.entries.get_mut(&id) else {
-                continue;
-            };
-            entry.phase = Phase::Closed(reason);
-            entry.signals.all();
-            if entry.handles == 0 && !state.waiting.contains(&id) {
+            state.end(id, reason);
+            let unheld = state.entries.get(&id).is_some_and(|it| it.handles == 0);
+            if unheld && !state.waiting.contains(&id) {
                 self.leaving.push(id);
             }
         }
@@ -262,6 +253,7 @@ impl Port {
         statistics.send_calls = io.sent.calls;
         statistics.send_errors = io.sent.errors;
         statistics.receive_calls = io.receive_calls;
+        statistics.packets_dropped = io.dropped;
         statistics.foreign = self.foreign + io.broken;
     }
 }

@@ -1,12 +1,14 @@
 //! What the driver and the handles of an endpoint share.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
 
 use anabranch_sctp::{Association, AssociationId, CloseReason, Endpoint};
 use anabranch_transport::Nanos;
+use bytes::Bytes;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -46,6 +48,10 @@ pub(crate) struct State {
     pub writers: Vec<AssociationId>,
     /// Associations whose last handle is gone: the driver looks whether they can be forgotten.
     pub dropped: Vec<AssociationId>,
+    /// When associations that are closing are aborted, earliest first.
+    pub deadlines: BTreeSet<(Nanos, AssociationId)>,
+    /// How long an association that nobody holds may take to close.
+    pub linger: Duration,
     /// The driver sleeps, and is woken by this.
     pub driver: Option<Waker>,
     /// Handles of the endpoint itself.
@@ -102,6 +108,10 @@ pub(crate) struct Entry {
     pub missed: u64,
     pub handles: usize,
     pub wants_to_write: bool,
+    /// When it is aborted unless it is closed by then; it is in `State::deadlines` too.
+    pub deadline: Option<Nanos>,
+    /// It was aborted since that time came.
+    pub overdue: bool,
 }
 
 impl Entry {
@@ -113,6 +123,8 @@ impl Entry {
             missed: 0,
             handles,
             wants_to_write: false,
+            deadline: None,
+            overdue: false,
         }
     }
 
@@ -179,15 +191,69 @@ impl State {
         }
     }
 
-    /// Nobody holds the association any more.
-    pub fn orphan(&mut self, id: AssociationId, now: Nanos) {
+    /// Begins to close gracefully; `within`: and to abort if that takes longer. Of several bounds the earliest counts.
+    pub fn shut_down(&mut self, id: AssociationId, now: Nanos, within: Option<Duration>) {
         if let Some(association) = self.endpoint.association_mut(id) {
             // Refused only where it is closed already.
             let _ = association.shutdown(now);
+        }
+        if let Some(within) = within {
+            let within = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
+            self.set_deadline(id, now.saturating_add(within));
+        }
+        self.wake_driver();
+    }
+
+    fn set_deadline(&mut self, id: AssociationId, at: Nanos) {
+        let Some(entry) = self.entries.get_mut(&id) else {
+            return;
+        };
+        if matches!(entry.phase, Phase::Closed(_)) || entry.deadline.is_some_and(|it| it <= at) {
+            return;
+        }
+        if let Some(later) = entry.deadline.replace(at) {
+            self.deadlines.remove(&(later, id));
+        }
+        self.deadlines.insert((at, id));
+    }
+
+    /// Aborts the associations whose time to close is over.
+    pub fn abort_overdue(&mut self, now: Nanos) {
+        while let Some(&(at, id)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
+            self.deadlines.remove(&(at, id));
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.deadline = None;
+                entry.overdue = true;
+            }
+            if let Some(association) = self.endpoint.association_mut(id) {
+                // Refused only where it is closed already.
+                let _ = association.abort(now, Bytes::from_static(b"the shutdown took too long"));
+            }
+        }
+    }
+
+    /// Notes that the association ended.
+    pub fn end(&mut self, id: AssociationId, reason: CloseReason) {
+        let Some(entry) = self.entries.get_mut(&id) else {
+            return;
+        };
+        entry.phase = Phase::Closed(match reason {
+            CloseReason::AbortedHere if entry.overdue => CloseReason::ShutdownTimeout,
+            reason => reason,
+        });
+        entry.signals.all();
+        if let Some(at) = entry.deadline.take() {
+            self.deadlines.remove(&(at, id));
+        }
+    }
+
+    /// Nobody holds the association any more.
+    pub fn orphan(&mut self, id: AssociationId, now: Nanos) {
+        self.shut_down(id, now, Some(self.linger));
+        if let Some(association) = self.endpoint.association_mut(id) {
             while association.poll_part().is_some() {}
         }
         self.dropped.push(id);
-        self.wake_driver();
     }
 
     /// Lets the observer have what it wants of an association.

@@ -1,0 +1,189 @@
+//! Ends that a peer does not help with: they have bounds of this side's own.
+
+mod common;
+
+use std::net::UdpSocket;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anabranch_net::sctp::{self, Event};
+use anabranch_net::{
+    Association, Carrier, CloseReason, Config, Endpoint, Lost, Peer, SendOptions, TrySendError,
+};
+use anabranch_transport::{Ecn, Path, Transport};
+use bytes::{Bytes, BytesMut};
+use common::{LOOPBACK, bounded, without_timers};
+
+/// Long enough for a handshake, and nothing that a test waits for without need.
+const SOON: Duration = Duration::from_millis(50);
+/// The first chunk's type, behind the common header (RFC 9260 §3).
+const FIRST_CHUNK: usize = 12;
+const ABORT: u8 = 6;
+
+fn settings() -> Config {
+    Config {
+        addresses: vec![LOOPBACK],
+        carrier: Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        },
+        ..Config::default()
+    }
+}
+
+/// A peer that takes part in the handshake and says nothing more. Its thread ends when it is sent an ABORT.
+fn silent_after_the_handshake() -> (Peer, JoinHandle<()>) {
+    let socket = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
+    let peer = Peer::from((LOOPBACK, 7)).over_udp(socket.local_addr().expect("bound").port());
+    let thread = thread::spawn(move || {
+        let mut endpoint = sctp::Endpoint::new(sctp::Config::default(), 7, [7; 32]);
+        endpoint.listen(true);
+        let mut buffer = [0; 65_536];
+        let mut silent = false;
+        loop {
+            let (len, from) = socket.recv_from(&mut buffer).expect("a packet");
+            if silent {
+                match buffer[FIRST_CHUNK] {
+                    ABORT => return,
+                    _ => continue,
+                }
+            }
+            let path = Path::new(LOOPBACK, from.ip());
+            endpoint.handle_datagram(0, path, Ecn::NotEct, Bytes::copy_from_slice(&buffer[..len]));
+            let mut out = BytesMut::new();
+            while let Some(transmit) = endpoint.poll_transmit(0, &mut out) {
+                socket.send_to(&out[..transmit.len], from).expect("sent");
+                out.clear();
+            }
+            while let Some((_, event)) = endpoint.poll_event() {
+                silent |= matches!(event, Event::Established { .. });
+            }
+        }
+    });
+    (peer, thread)
+}
+
+/// No timer of the protocol comes into it: the bound is the caller's.
+#[test]
+fn a_shutdown_of_a_silent_peer_ends_when_the_caller_says() {
+    bounded(async {
+        let client = Endpoint::bind(without_timers(settings())).expect("loopback");
+        let (peer, thread) = silent_after_the_handshake();
+        let association = client.connect(peer).await.expect("it answers");
+        let sent = association.send(0, "never acknowledged", SendOptions::default());
+        sent.await.expect("up");
+        let ended = association.shutdown_within(SOON).await;
+        assert_eq!(ended, Err(Lost(CloseReason::ShutdownTimeout)));
+        assert_eq!(association.closed().await, CloseReason::ShutdownTimeout);
+        thread.join().expect("the peer is told by an ABORT");
+    });
+}
+
+#[test]
+fn a_bound_outlives_the_future_and_the_earliest_counts() {
+    bounded(async {
+        let client = Endpoint::bind(without_timers(settings())).expect("loopback");
+        let (peer, thread) = silent_after_the_handshake();
+        let association = client.connect(peer).await.expect("it answers");
+        association.begin_shutdown_within(Duration::from_secs(3_600));
+        {
+            let mut waiting = Box::pin(association.shutdown_within(SOON));
+            tokio::select! {
+                biased;
+                _ = &mut waiting => panic!("nobody answers"),
+                () = std::future::ready(()) => {}
+            }
+        }
+        association.begin_shutdown_within(Duration::MAX);
+        assert_eq!(association.closed().await, CloseReason::ShutdownTimeout);
+        thread.join().expect("the peer is told by an ABORT");
+    });
+}
+
+#[test]
+fn a_bound_that_is_not_needed_changes_nothing() {
+    bounded(async {
+        let (client, server) = common::pair(settings()).await;
+        let sent = client.send(0, vec![1; 500_000], SendOptions::default());
+        sent.await.expect("up");
+        let closing = tokio::spawn(async move {
+            client
+                .shutdown_within(Duration::from_secs(3_600))
+                .await
+                .map(|()| client)
+        });
+        let message = server.recv().await.expect("up").expect("open");
+        assert_eq!(message.bytes.len(), 500_000);
+        assert_eq!(server.recv().await, Ok(None));
+        let client = closing.await.expect("no panic").expect("graceful");
+        assert_eq!(client.closed().await, CloseReason::Shutdown);
+    });
+}
+
+/// An association whose peer acknowledges all there is, but reads nothing: the window is shut, and data waits.
+async fn behind_a_shut_window(config: Config) -> (Endpoint, Association, Association) {
+    let mut config = config;
+    config.sctp.receive_buffer = 64 * 1024;
+    let server = Endpoint::bind(Config {
+        accept: true,
+        ..config.clone()
+    });
+    let server = server.expect("loopback");
+    let client = Endpoint::bind(config).expect("loopback");
+    let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+    let sender = client.connect(peer).await.expect("it listens");
+    let reader = server.accept().await.expect("it came");
+    loop {
+        match sender.try_send(0, vec![1; 10_000], SendOptions::default()) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) if sender.status().expect("up").rwnd < 1_000 => break,
+            Err(TrySendError::Full(_)) => tokio::task::yield_now().await,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    (client, sender, reader)
+}
+
+/// The peer answers every probe of its window, so that no timer of the protocol would end it.
+#[test]
+fn an_association_that_nobody_holds_ends_though_its_peer_keeps_the_window_shut() {
+    bounded(async {
+        let config = Config {
+            linger: SOON,
+            ..settings()
+        };
+        let (client, sender, reader) = behind_a_shut_window(config).await;
+        drop(sender);
+        client.wait_idle().await;
+        let aborted = CloseReason::AbortedByPeer { cause: Some(12) };
+        assert_eq!(reader.closed().await, aborted);
+    });
+}
+
+#[test]
+fn an_endpoint_closes_within_a_bound() {
+    bounded(async {
+        let (client, sender, reader) = behind_a_shut_window(settings()).await;
+        client.close_within(SOON).await;
+        assert_eq!(sender.closed().await, CloseReason::ShutdownTimeout);
+        let aborted = CloseReason::AbortedByPeer { cause: Some(12) };
+        assert_eq!(reader.closed().await, aborted);
+    });
+}
+
+/// What was not begun is taken back: then only what is in flight keeps a shutdown.
+#[test]
+fn messages_that_were_not_sent_can_be_taken_back() {
+    bounded(async {
+        let (_client, sender, reader) = behind_a_shut_window(settings()).await;
+        let withdrawn = sender.withdraw_unsent();
+        assert!(withdrawn > 50, "{withdrawn} of 1 MiB in 10 kB");
+        let closing = tokio::spawn(async move { sender.shutdown().await });
+        let mut came = 0;
+        while reader.recv().await.expect("a graceful end").is_some() {
+            came += 1;
+        }
+        assert!((1..20).contains(&came), "{came} of 64 KiB in 10 kB");
+        assert_eq!(closing.await.expect("no panic"), Ok(()));
+    });
+}
