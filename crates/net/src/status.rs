@@ -25,6 +25,8 @@ pub struct Status {
     pub fragmentation_point: usize,
     /// The primary path.
     pub primary: PathStatus,
+    /// The path that new data goes to now: the primary, or after a failover another (RFC 9260 §6.4.1).
+    pub in_use: PathStatus,
     /// Every path, the primary among them.
     pub paths: Vec<PathStatus>,
     /// Streams that messages without a stream are spread over now.
@@ -80,6 +82,7 @@ impl Status {
             })
             .collect();
         let primary = usize::from(association.paths().primary().0);
+        let in_use = usize::from(association.paths().choose_for_new_data().0);
         Self {
             state: association.state(),
             rwnd: association.peer_rwnd(),
@@ -89,6 +92,7 @@ impl Status {
             outstrms: association.outbound_streams(),
             fragmentation_point: association.fragmentation_point(),
             primary: paths[primary].clone(),
+            in_use: paths[in_use].clone(),
             paths,
             streams_in_use: association.streams_in_use(),
             counters: association.stats(),
@@ -109,10 +113,118 @@ pub struct EndpointStatistics {
     pub packets_received: u64,
     /// Calls that brought them.
     pub receive_calls: u64,
+    /// Packets received and dropped since too many waited to be handled: only those of the sender with the most waiting.
+    pub packets_dropped: u64,
     /// Datagrams thrown away before the protocol saw them: of another UDP port than the fixed one, or cut short.
     pub foreign: u64,
     /// What the protocol threw away, by reason.
     pub discards: Discards,
-    /// Packets received and dropped since too many waited to be handled: only those of the sender with the most waiting.
-    pub packets_dropped: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_sctp::{Config, Endpoint, Message};
+    use anabranch_transport::{Ecn, Path, Transport};
+    use bytes::BytesMut;
+
+    use super::*;
+
+    fn host(number: u8) -> [IpAddr; 2] {
+        [0, 1].map(|network| [10, 0, network, number].into())
+    }
+
+    /// Two hosts with two addresses each, whose packets arrive at once.
+    struct Hosts {
+        endpoints: [Endpoint; 2],
+        now: Nanos,
+        /// Packets to and from this address are lost.
+        cut: Option<IpAddr>,
+    }
+
+    impl Hosts {
+        fn exchange(&mut self) {
+            let mut quiet = false;
+            while !std::mem::replace(&mut quiet, true) {
+                for from in [0, 1] {
+                    let mut out = BytesMut::new();
+                    while let Some(transmit) =
+                        self.endpoints[from].poll_transmit(self.now, &mut out)
+                    {
+                        quiet = false;
+                        let packet = out.split_to(transmit.len).freeze();
+                        let Path { local, remote } = transmit.path;
+                        if [Some(local), Some(remote)].contains(&self.cut) {
+                            continue;
+                        }
+                        let back = Path::new(remote, local);
+                        self.endpoints[1 - from].handle_datagram(
+                            self.now,
+                            back,
+                            Ecn::NotEct,
+                            packet,
+                        );
+                    }
+                }
+            }
+        }
+
+        /// Goes on to the next timeout of either.
+        fn step(&mut self) {
+            let next = self.endpoints.iter().filter_map(Transport::poll_timeout);
+            self.now = next.min().expect("a timer runs");
+            for endpoint in &mut self.endpoints {
+                endpoint.handle_timeout(self.now);
+            }
+            self.exchange();
+        }
+    }
+
+    /// Users are shown the window and the round-trip time of the path that carries their data, not of a dead primary.
+    #[test]
+    fn after_a_failover_the_path_in_use_is_another_than_the_primary() {
+        let endpoint = |number| {
+            let config = Config {
+                addresses: host(number).to_vec(),
+                ..Config::default()
+            };
+            Endpoint::new(config, 7, [number; 32])
+        };
+        let mut hosts = Hosts {
+            endpoints: [endpoint(1), endpoint(2)],
+            now: 0,
+            cut: None,
+        };
+        hosts.endpoints[1].listen(true);
+        let [first, second] = host(2);
+        let id = hosts.endpoints[0].connect(0, &[first, second], 7);
+        let id = id.expect("an address");
+        hosts.exchange();
+        // Until the second address is confirmed by a HEARTBEAT.
+        let status = |hosts: &Hosts| Status::of(hosts.endpoints[0].association(id).expect("up"));
+        while status(&hosts).paths[1].state != PathState::Active {
+            hosts.step();
+        }
+        let before = status(&hosts);
+        assert_eq!(
+            (before.primary.address, before.in_use.address),
+            (first, first)
+        );
+        hosts.cut = Some(first);
+        let association = hosts.endpoints[0].association_mut(id).expect("up");
+        let message = Message {
+            ppid: 0,
+            unordered: false,
+            payload: vec![1; 1_000].into(),
+        };
+        association.send(0, message).expect("room");
+        hosts.exchange();
+        while status(&hosts).paths[0].state == PathState::Active {
+            hosts.step();
+        }
+        let after = status(&hosts);
+        assert_eq!(
+            (after.primary.address, after.in_use.address),
+            (first, second)
+        );
+    }
 }

@@ -35,6 +35,8 @@ pub struct SenderStatistics {
     pub chunks_sent: u64,
     /// User data in them, bytes.
     pub bytes_sent: u64,
+    /// User data that the cumulative TSN has passed, bytes: the peer cannot take that back.
+    pub bytes_acknowledged: u64,
     /// DATA chunks sent again.
     pub chunks_retransmitted: u64,
     /// User data in them, bytes.

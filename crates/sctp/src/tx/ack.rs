@@ -197,6 +197,7 @@ impl Sender {
         paths: &mut Paths,
     ) {
         while let Some((tsn, chunk)) = self.outstanding.pop_up_to(cumulative) {
+            self.statistics.bytes_acknowledged += chunk.fragment.user_data.len() as u64;
             self.acks[usize::from(chunk.path.0)].passed |= self.profile.cumulative_restarts_t3;
             if chunk.state != ChunkState::GapAcked {
                 self.count_acked(now, tsn, chunk.standing(), paths);
