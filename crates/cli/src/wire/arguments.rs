@@ -44,6 +44,9 @@ pub struct Wire {
     /// Streams to negotiate outwards.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub streams: Option<u16>,
+    /// Send buffer of an association, for what is accepted and not yet sent [default: 4 MiB].
+    #[arg(long, value_name = "SIZE", value_parser = super::amount)]
+    pub send_buffer: Option<Size>,
     /// Set a key of a spec's [flow.transport], such as receive_buffer='4 MiB' or allocation.kind=adaptive (repeatable).
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -126,7 +129,7 @@ pub struct Perf {
     /// Associations at a time, from one UDP port.
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub parallel: u16,
-    /// How long to send.
+    /// How long to send. What was not sent by then is withdrawn; what is in flight has 2 s to arrive.
     #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds)]
     pub time: Span,
     /// How much to send in all, instead of for how long.
@@ -147,6 +150,13 @@ pub struct Perf {
     /// One JSON document instead of lines.
     #[arg(short = 'J', long)]
     pub json: bool,
+    /// Give up if the association is not up after this time; 0: after RFC 9260's eight retransmissions of INIT.
+    #[arg(long, value_name = "TIME", default_value = "15 s", value_parser = seconds_or_none)]
+    pub connect_timeout: Span,
+    /// Give up if nothing arrives, at either end, for this time; 0: never. A failover takes 63 s by RFC 9260's defaults, in
+    /// which something arrives every 32 s at least.
+    #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = seconds_or_none)]
+    pub idle_timeout: Span,
     /// What all commands on real sockets have.
     #[command(flatten)]
     pub wire: Wire,
@@ -174,6 +184,9 @@ pub struct Cat {
     /// Say where it listens, and who is there, on standard error.
     #[arg(short, long)]
     pub verbose: bool,
+    /// Give up if the association is not up after this time; 0: after RFC 9260's eight retransmissions of INIT.
+    #[arg(long, value_name = "TIME", default_value = "15 s", value_parser = seconds_or_none)]
+    pub connect_timeout: Span,
     /// The stream to send on.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub stream: u16,

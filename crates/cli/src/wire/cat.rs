@@ -8,16 +8,26 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufRead
 use tokio::task::JoinHandle;
 
 use super::arguments::Cat;
-use super::{Interrupts, Ports, connect, peer};
+use super::print::Printer;
+use super::{Interrupts, PATIENCE, Ports, connect, limit, peer};
 use crate::failure::Failure;
 
 /// How long after the end of the input answers are waited for by whoever called.
 const WAIT: Duration = Duration::from_millis(500);
-/// How long somebody who leaves waits until the peer is told.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Connects, or waits for somebody, and copies both ways until both are done.
 pub async fn cat(arguments: Cat) -> Result<(), Failure> {
+    let (printer, written) = Printer::stderr();
+    let result = talk(arguments, &printer).await;
+    drop(printer);
+    // What was said is read; where nobody reads, that keeps nobody from leaving.
+    let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
+    result
+}
+
+async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
+    // Whoever closed standard error goes without.
+    let say = |line: String| drop(log.line(line));
     let listens = arguments.listen.map(|port| [port]);
     let bound = arguments.wire.bind(
         listens
@@ -28,18 +38,18 @@ pub async fn cat(arguments: Cat) -> Result<(), Failure> {
     let association = match &arguments.host {
         Some(host) => {
             let peer = peer(host, arguments.port, &arguments.path).await?;
-            connect(endpoint, host, &peer).await?
+            connect(endpoint, host, &peer, limit(arguments.connect_timeout)).await?
         }
         None => {
             if arguments.verbose {
-                eprintln!("listening: {}", bound.place());
+                say(format!("listening: {}", bound.place()));
             }
             let accepted = endpoint.accept().await;
             accepted.map_err(|error| Failure::Wire(error.to_string()))?
         }
     };
     if let (true, Some(status)) = (arguments.verbose, association.status()) {
-        eprintln!("{}: association up", status.primary.address);
+        say(format!("{}: association up", status.primary.address));
     }
     let mut interrupts = Interrupts::new();
     let result = tokio::select! {

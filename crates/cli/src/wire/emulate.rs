@@ -1,7 +1,6 @@
 //! `anabranch emulate`: the simulator's links in real time.
 
 use std::fs;
-use std::io::{self, Write};
 use std::time::Duration;
 
 use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report, StartError};
@@ -12,6 +11,7 @@ use anabranch_sim::{BuildError, DropReason, Family, Seed};
 
 use super::Interrupts;
 use super::arguments::Emulate;
+use super::print::Printer;
 use crate::failure::Failure;
 
 /// Runs an emulator until it is interrupted or its time is over.
@@ -69,13 +69,15 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
         error @ StartError::Addresses { .. } => Failure::Asked(error.to_string()),
         error => Failure::Wire(error.to_string()),
     })?;
-    let mut out = io::stdout();
+    let (printer, written) = Printer::stdout();
     let [listen, to] = [emulator.address(), arguments.to].map(|address| match arguments.ip {
         true => address.ip().to_string(),
         false => address.to_string(),
     });
-    writeln!(out, "emulating {}: from {listen} to {to}", file.display())?;
-    out.flush()?;
+    printer.line(format!(
+        "emulating {}: from {listen} to {to}",
+        file.display()
+    ))?;
     let mut interrupts = Interrupts::new();
     let over = async {
         match arguments.time {
@@ -90,10 +92,13 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
         tokio::select! {
             () = interrupts.next() => break,
             () = &mut over => break,
-            _ = ticks.tick() => writeln!(out, "{}", line(&emulator.report()))?,
+            _ = ticks.tick() => printer.line(line(&emulator.report()))?,
         }
     }
-    writeln!(out, "{}", line(&emulator.stop()))?;
+    printer.line(line(&emulator.stop()))?;
+    drop(printer);
+    // A reader that reads has them all; one that does not keeps nobody from leaving.
+    let _ = tokio::time::timeout(super::PATIENCE, written.wait()).await;
     Ok(())
 }
 

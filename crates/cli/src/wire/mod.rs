@@ -5,19 +5,22 @@ mod cat;
 mod emulate;
 pub mod live;
 mod perf;
+mod print;
 mod serve;
+mod talk;
 mod trace;
 mod watch;
 
 use std::future::Future;
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::time::Duration;
 
-use anabranch_lab::spec::quantity::Size;
+use anabranch_lab::spec::quantity::{Size, Span};
 use anabranch_lab::spec::transport::{self, Sctp};
 use anabranch_net::{
     Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
-    SharedSockets,
+    SharedSockets, Status,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -29,6 +32,14 @@ use watch::{Watch, Watched};
 const MOST_MESSAGE: u64 = 16 << 20;
 /// Receive and send buffer where the settings do not say, bytes.
 const BUFFER: u32 = 4 << 20;
+
+/// How long a command that ends waits until peers are told and its lines are read.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Longer than anybody waits.
+const NEVER: Duration = Duration::from_secs(365 * 86_400);
+/// Time between two looks at what is acknowledged.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// Runs a command.
 pub fn run(command: WireCommand) -> Result<(), Failure> {
@@ -97,11 +108,14 @@ fn message_size(text: &str) -> Result<Size, String> {
 }
 
 /// SCTP ports of the endpoints of a command.
+#[derive(Clone, Copy, Debug)]
 enum Ports<'a> {
     /// So many of any, which accept nobody.
     Any(usize),
     /// These, where peers may begin associations.
     Served(&'a [u16]),
+    /// As [`Ports::Served`], with as many streams each way as a peer asks for.
+    Echoed(&'a [u16]),
 }
 
 /// Reads the size of packets.
@@ -149,6 +163,15 @@ impl Bound {
 }
 
 impl Wire {
+    /// Whether the command line says something of that key.
+    fn sets(&self, key: &str) -> bool {
+        let named = |setting: &String| {
+            let name = setting.split('=').next().unwrap_or_default();
+            name.trim() == key
+        };
+        (key == "streams" && self.streams.is_some()) || self.set.iter().any(named)
+    }
+
     /// The transport's settings.
     fn sctp(&self) -> Result<Sctp, Failure> {
         let flag = |key: &str, value: Option<String>| value.map(|value| format!("{key}={value}"));
@@ -161,31 +184,33 @@ impl Wire {
         .flatten()
         .chain(self.set.iter().cloned())
         .collect();
-        if !settings
-            .iter()
-            .any(|it| it.trim_start().starts_with("receive_buffer"))
-        {
+        if !self.sets("receive_buffer") {
             settings.push(format!("receive_buffer={}", Size(BUFFER.into())));
         }
         let mut sctp = transport::sctp(&settings)?;
-        sctp.config.send_buffer = sctp.config.send_buffer.max(BUFFER as usize);
+        sctp.config.send_buffer = match self.send_buffer {
+            Some(size) => usize::try_from(size.0).unwrap_or(usize::MAX),
+            None => sctp.config.send_buffer.max(BUFFER as usize),
+        };
         sctp.config.bare_init = self.bare_init;
         match self.pmtu {
             Pmtu::Auto => sctp.config.path_mtu_discovery = true,
             Pmtu::Fixed(bytes) => sctp.config.mtu = bytes,
         }
-        // Somebody waits at a terminal: a quarter of a minute, not four.
-        sctp.config.max_init_retransmits = 3;
         Ok(sctp)
     }
 
     /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP ports (RFC 6951 §5.1).
     fn bind(&self, ports: Ports<'_>) -> Result<Bound, Failure> {
-        let sctp = self.sctp()?;
+        let mut sctp = self.sctp()?;
         let (numbers, accept) = match ports {
             Ports::Any(count) => (vec![0; count], false),
-            Ports::Served(numbers) => (numbers.to_vec(), true),
+            Ports::Served(numbers) | Ports::Echoed(numbers) => (numbers.to_vec(), true),
         };
+        if matches!(ports, Ports::Echoed(_)) && !self.sets("streams") {
+            sctp.config.outbound_streams = u16::MAX;
+            sctp.config.inbound_streams = u16::MAX;
+        }
         let usual = if accept { 9899 } else { 0 };
         let (port, peer_port) = (self.udp_port.unwrap_or(usual), self.peer_udp_port);
         let carrier = match self.carrier {
@@ -271,11 +296,25 @@ async fn peer(host: &str, usual: u16, further: &[IpAddr]) -> Result<Peer, Failur
     Ok(Peer::new(addresses, port))
 }
 
-/// Begins an association with the peer that `host` named.
-async fn connect(endpoint: &Endpoint, host: &str, peer: &Peer) -> Result<Association, Failure> {
-    let error = match endpoint.connect(peer.clone()).await {
-        Ok(association) => return Ok(association),
-        Err(error) => error,
+/// The duration of a limit, where 0 stands for none.
+fn limit(span: Span) -> Duration {
+    match span {
+        Span(0) => NEVER,
+        Span(nanoseconds) => Duration::from_nanos(nanoseconds),
+    }
+}
+
+/// Begins an association with the peer that `host` named, within `limit`.
+async fn connect(
+    endpoint: &Endpoint,
+    host: &str,
+    peer: &Peer,
+    limit: Duration,
+) -> Result<Association, Failure> {
+    let error = match tokio::time::timeout(limit, endpoint.connect(peer.clone())).await {
+        Ok(Ok(association)) => return Ok(association),
+        Ok(Err(error)) => error,
+        Err(_) => Lost(CloseReason::NoAnswer).into(),
     };
     let hint = match &error {
         ConnectError::Lost(Lost(CloseReason::AbortedByPeer { cause: None })) => {
@@ -290,6 +329,20 @@ async fn connect(endpoint: &Endpoint, host: &str, peer: &Peer) -> Result<Associa
         _ => String::new(),
     };
     Err(Failure::Wire(format!("{host}: {error}{hint}")))
+}
+
+/// Waits until everything given to the association is acknowledged, or it has ended.
+async fn all_acknowledged(association: &Association) {
+    let acknowledged = async {
+        let waits = |it: Status| it.unackdata > 0 || it.penddata > 0;
+        while association.status().is_some_and(waits) {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::select! {
+        () = acknowledged => {}
+        _ = association.closed() => {}
+    }
 }
 
 /// Ctrl-C, and the word to end (SIGTERM). From its making on none is missed, and none ends the process by itself.

@@ -1,62 +1,19 @@
 //! `anabranch serve`: echo, sink, source.
 
-use std::io::{self, Write};
-use std::time::Duration;
+use std::fmt::Display;
 
 use anabranch_lab::spec::quantity::Size;
-use anabranch_net::{Association, CloseReason, Lost, SendOptions};
+use anabranch_net::{Association, CloseReason, Lost, MessagePart, SendOptions};
 use bytes::Bytes;
+use tokio::time::Instant;
 
 use super::arguments::{Serve, Service};
-use super::{Bound, Interrupts, Ports};
+use super::print::Printer;
+use super::talk::{Job, PPID, Received, Sent, Text};
+use super::{Bound, Interrupts, PATIENCE, Ports, all_acknowledged};
 use crate::failure::Failure;
 
-/// Identifier of the message that asks a source to send (a payload protocol identifier that nobody has registered).
-pub const REQUEST: u32 = 0x616e_6172;
-
-/// How long a server that ends waits until its peers are told.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// What a source is to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Job {
-    /// Bytes of a message.
-    pub message: u64,
-    /// Bytes in all; `None`: until the peer closes.
-    pub bytes: Option<u64>,
-    /// Without order.
-    pub unordered: bool,
-}
-
-impl Job {
-    /// The job as a request says it.
-    pub fn to_request(self) -> String {
-        let (message, unordered) = (self.message, u8::from(self.unordered));
-        let bytes = self.bytes.unwrap_or(0);
-        format!("anabranch source 1 message={message} bytes={bytes} unordered={unordered}")
-    }
-
-    /// Reads a request; `None` for what is none.
-    pub fn of_request(text: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(text).ok()?;
-        let rest = text.strip_prefix("anabranch source 1 ")?;
-        let value = |key: &str| {
-            let mut pairs = rest.split(' ').filter_map(|pair| pair.split_once('='));
-            pairs.find(|(name, _)| *name == key)?.1.parse::<u64>().ok()
-        };
-        let message = value("message")?;
-        if !(1..=super::MOST_MESSAGE).contains(&message) {
-            return None;
-        }
-        Some(Self {
-            message,
-            bytes: value("bytes").filter(|&bytes| bytes > 0),
-            unordered: value("unordered")? == 1,
-        })
-    }
-}
-
-/// What was exchanged.
+/// What was exchanged, without what `perf` and `serve` say to each other.
 #[derive(Clone, Copy, Debug, Default)]
 struct Count {
     messages: u64,
@@ -64,11 +21,7 @@ struct Count {
 }
 
 impl Count {
-    fn add(&mut self, len: usize) {
-        self.add_part(len, true);
-    }
-
-    fn add_part(&mut self, len: usize, ends: bool) {
+    fn add(&mut self, len: usize, ends: bool) {
         self.messages += u64::from(ends);
         self.bytes += len as u64;
     }
@@ -77,12 +30,14 @@ impl Count {
 /// Runs a server.
 pub async fn serve(arguments: Serve) -> Result<(), Failure> {
     let mut interrupts = Interrupts::new();
-    let bound = arguments.wire.bind(Ports::Served(&arguments.port))?;
+    let ports = match arguments.service {
+        Service::Echo => Ports::Echoed(&arguments.port),
+        Service::Sink | Service::Source => Ports::Served(&arguments.port),
+    };
+    let bound = arguments.wire.bind(ports)?;
+    let (printer, written) = Printer::stdout();
     // Whoever started it may begin.
-    let mut out = io::stdout().lock();
-    writeln!(out, "listening: {}", bound.place())?;
-    out.flush()?;
-    drop(out);
+    printer.line(format!("listening: {}", bound.place()))?;
     let job = Job {
         message: arguments.message.0,
         bytes: arguments.bytes.map(|bytes| bytes.0),
@@ -117,7 +72,11 @@ pub async fn serve(arguments: Serve) -> Result<(), Failure> {
             from
         };
         let (service, at_once) = (arguments.service, arguments.at_once);
-        let serving = tokio::spawn(attend(name, association, service, job, at_once));
+        let log = Log {
+            from: name,
+            printer: printer.clone(),
+        };
+        let serving = tokio::spawn(attend(log, association, service, job, at_once));
         if arguments.once {
             tokio::select! {
                 result = serving => failed = result.ok().flatten(),
@@ -127,6 +86,9 @@ pub async fn serve(arguments: Serve) -> Result<(), Failure> {
         }
     }
     end(&bound).await;
+    drop(printer);
+    // A reader that reads has them all; one that does not keeps nobody from leaving.
+    let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
     bound.watched.finish(&bound.sctp.toml, failed)
 }
 
@@ -144,15 +106,28 @@ async fn end(bound: &Bound) {
     let _ = tokio::time::timeout(PATIENCE, gone).await;
 }
 
+/// What is said of an association.
+struct Log {
+    from: String,
+    printer: Printer,
+}
+
+impl Log {
+    /// Prints a line; a server goes on also where nobody reads.
+    fn say(&self, what: impl Display) {
+        let _ = self.printer.line(format!("{}: {what}", self.from));
+    }
+}
+
 /// Serves one association, and says what came of it; gives why it ended otherwise than gracefully.
 async fn attend(
-    from: String,
+    log: Log,
     association: Association,
     service: Service,
     job: Job,
     at_once: bool,
 ) -> Option<String> {
-    say(&format!("{from}: association up"));
+    log.say("association up");
     let mut count = Count::default();
     let result = match service {
         Service::Sink => sink(&association, &mut count).await,
@@ -163,49 +138,79 @@ async fn attend(
     let retransmitted = association
         .status()
         .map_or(0, |status| status.counters.sender.chunks_retransmitted);
-    say(&format!(
-        "{from}: {messages} messages, {bytes}, {retransmitted} chunks sent again"
+    log.say(format_args!(
+        "{messages} messages, {bytes}, {retransmitted} chunks sent again"
     ));
     match result {
         Ok(()) => {
-            say(&format!("{from}: closed gracefully"));
+            log.say("closed gracefully");
             None
         }
         Err(lost) => {
-            say(&format!("{from}: {lost}"));
+            log.say(&lost);
             Some(lost.to_string())
         }
     }
 }
 
-/// Prints a line; a server goes on also where nobody reads.
-fn say(line: &str) {
-    let _ = writeln!(io::stdout().lock(), "{line}");
+/// A text of the client's beside its data.
+fn text_of(part: &MessagePart) -> Option<Text> {
+    let whole = part.ppid == PPID && part.begins && part.ends;
+    whole.then(|| Text::read(&part.bytes)).flatten()
 }
 
-/// Takes what comes; but sends, if the first message asks for that.
+/// Takes what comes, and tells the client what that was; but sends, if the first message asks for that.
 async fn sink(association: &Association, count: &mut Count) -> Result<(), Lost> {
     let mut first = true;
+    let mut between: Option<[Instant; 2]> = None;
+    let mut wanted = None;
     while let Some(part) = association.recv_part().await? {
-        let asks = std::mem::take(&mut first) && part.ends && part.ppid == REQUEST;
-        if let Some(job) = Job::of_request(&part.bytes).filter(|_| asks) {
-            return send(association, job, count).await;
+        let first = std::mem::take(&mut first);
+        match text_of(&part) {
+            Some(Text::Source(job)) if first => return send(association, job, count).await,
+            Some(Text::Count { messages }) => wanted = Some(messages),
+            _ => {
+                let now = Instant::now();
+                between = Some([between.map_or(now, |[begin, _]| begin), now]);
+                count.add(part.bytes.len(), part.ends);
+            }
         }
-        count.add_part(part.bytes.len(), part.ends);
+        if wanted.is_some_and(|wanted| count.messages >= wanted) {
+            wanted = None;
+            let time = between.map(|[begin, end]| end.duration_since(begin));
+            let received = Received {
+                messages: count.messages,
+                bytes: count.bytes,
+                nanoseconds: time.map_or(0, |time| time.as_nanos() as u64),
+            };
+            say(association, Text::Received(received)).await;
+        }
     }
     Ok(())
 }
 
+/// Says something to the client beside the data.
+async fn say(association: &Association, text: Text) {
+    let options = SendOptions {
+        ppid: PPID,
+        unordered: false,
+    };
+    // Refused where the client closes, which then does not want to know.
+    let _ = association.send_immediate(0, text.write(), options).await;
+}
+
+/// Sends every message back on the stream that it came on.
 async fn echo(association: &Association, count: &mut Count) -> Result<(), Lost> {
+    // As many as the client asked for, unless it takes fewer itself: then they go round.
+    let outwards = association.status().map_or(1, |status| status.outstrms);
     while let Some(message) = association.recv().await? {
-        count.add(message.bytes.len());
+        count.add(message.bytes.len(), true);
         let options = SendOptions {
             ppid: message.ppid,
             unordered: message.unordered,
         };
-        // The client has fewer streams inwards than outwards, perhaps; and may be closing.
-        let outwards = association.status().map_or(1, |status| status.outstrms);
         let stream = message.stream % outwards.max(1);
+        // The client may be closing.
         if association
             .send(stream, message.bytes, options)
             .await
@@ -229,9 +234,11 @@ async fn source(
     let job = if at_once {
         job
     } else {
-        match association.recv().await? {
-            Some(first) if first.ppid == REQUEST => Job::of_request(&first.bytes).unwrap_or(job),
-            Some(_) => job,
+        match association.recv_part().await? {
+            Some(first) => match text_of(&first) {
+                Some(Text::Source(asked)) => asked,
+                _ => job,
+            },
             // Closed before it asked.
             None => return Ok(()),
         }
@@ -239,8 +246,65 @@ async fn source(
     send(association, job, count).await
 }
 
-/// Sends, and closes.
+/// Sends the job's messages, until the client has enough, and closes.
 async fn send(association: &Association, job: Job, count: &mut Count) -> Result<(), Lost> {
+    let stopped = tokio::select! {
+        biased;
+        stopped = stop(association) => stopped?,
+        fed = feed(association, job, count) => fed,
+    };
+    match stopped {
+        // The counters are to be those of the whole job.
+        Stopped::No => all_acknowledged(association).await,
+        // Nobody wants the rest, and what of it is not begun need not be sent.
+        Stopped::Told | Stopped::Closed => {
+            let withdrawn = association.withdraw_unsent() as u64;
+            count.messages -= withdrawn;
+            // Only the last message of a job is shorter than the others.
+            let most = job.bytes.unwrap_or(u64::MAX);
+            count.bytes = most.min(count.messages * job.message);
+        }
+    }
+    if let Some(status) = association.status() {
+        let sender = status.counters.sender;
+        let sent = Sent {
+            messages: count.messages,
+            bytes: count.bytes,
+            retransmitted: sender.chunks_retransmitted,
+            timeouts: sender.timeouts,
+            cwnd: status.in_use.cwnd,
+            srtt: status.in_use.srtt,
+        };
+        say(association, Text::Sent(sent)).await;
+    }
+    association.begin_shutdown();
+    // What a client says all the same is not to keep the association open.
+    while association.recv_part().await?.is_some() {}
+    match association.closed().await {
+        CloseReason::Shutdown => Ok(()),
+        reason => Err(Lost(reason)),
+    }
+}
+
+/// Whether the client wants no more.
+enum Stopped {
+    No,
+    Told,
+    Closed,
+}
+
+/// Waits until the client has enough.
+async fn stop(association: &Association) -> Result<Stopped, Lost> {
+    while let Some(part) = association.recv_part().await? {
+        if text_of(&part) == Some(Text::Stop) {
+            return Ok(Stopped::Told);
+        }
+    }
+    Ok(Stopped::Closed)
+}
+
+/// Sends the job's messages, as far as the association takes them.
+async fn feed(association: &Association, job: Job, count: &mut Count) -> Stopped {
     let payload = Bytes::from(vec![0; job.message as usize]);
     let options = SendOptions {
         ppid: 0,
@@ -252,50 +316,12 @@ async fn send(association: &Association, job: Job, count: &mut Count) -> Result<
         let len = piece.len();
         // Refused once the client closes.
         if association.send_spread(piece, options).await.is_err() {
-            break;
+            return Stopped::Closed;
         }
-        count.add(len);
+        count.add(len, true);
         if job.bytes.is_some() {
             left -= len as u64;
         }
     }
-    association.begin_shutdown();
-    // What a client says all the same is not to keep the association open.
-    while association.recv().await?.is_some() {}
-    match association.closed().await {
-        CloseReason::Shutdown => Ok(()),
-        reason => Err(Lost(reason)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_is_read_as_it_was_meant_and_nothing_else_is() {
-        for job in [
-            Job {
-                message: 1,
-                bytes: None,
-                unordered: true,
-            },
-            Job {
-                message: 1 << 20,
-                bytes: Some(5),
-                unordered: false,
-            },
-        ] {
-            assert_eq!(Job::of_request(job.to_request().as_bytes()), Some(job));
-        }
-        for wrong in [
-            "",
-            "anabranch source 2 message=1 bytes=0 unordered=0",
-            "anabranch source 1 message=0 bytes=0 unordered=0",
-            "anabranch source 1 message=99999999 bytes=0 unordered=0",
-            "anabranch source 1 bytes=0 unordered=0",
-        ] {
-            assert_eq!(Job::of_request(wrong.as_bytes()), None, "{wrong}");
-        }
-    }
+    Stopped::No
 }

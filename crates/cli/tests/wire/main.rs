@@ -3,5 +3,7 @@
 mod cat;
 mod common;
 mod emulated;
+mod ends;
 mod mistakes;
 mod perf;
+mod serve;

@@ -39,6 +39,12 @@ fn perf_counts_what_the_sink_got() {
     let document = json(&perf);
     assert_eq!(document["end"]["sum_sent"]["bytes"], 3_000_000);
     assert_eq!(document["end"]["sum_sent"]["messages"], 600);
+    // The receiver's count, and by its own time; it has no congestion window to tell of.
+    let received = &document["end"]["sum_received"];
+    assert_eq!(received["bytes"], 3_000_000);
+    assert_eq!(received["messages"], 600);
+    assert_eq!(received["snd_cwnd"], Value::Null);
+    assert!(received["seconds"].as_f64() < document["end"]["sum_sent"]["seconds"].as_f64());
     assert_eq!(document["error"], Value::Null);
     assert_eq!(document["start"]["streams"], 4);
     let of_intervals = document["intervals"].as_array().expect("a list").iter();
@@ -94,6 +100,14 @@ fn perf_the_other_way_and_for_a_time() {
     ));
     assert_eq!(document["end"]["sum_received"]["bytes"], 1_000_000);
     assert_eq!(document["end"]["sum_received"]["messages"], 1_000);
+    // What the server sent is its own count, and the window is the server's.
+    let sent = &document["end"]["sum_sent"];
+    assert_eq!(
+        (&sent["bytes"], &sent["messages"]),
+        (&1_000_000.into(), &1_000.into())
+    );
+    assert!(sent["snd_cwnd"].as_u64().is_some_and(|cwnd| cwnd > 0));
+    assert_eq!(document["intervals"][0]["sum"]["snd_cwnd"], Value::Null);
     assert_eq!(source.end().0, 0);
 
     let sink = server(here, "sink", &[]);
@@ -109,6 +123,8 @@ fn perf_the_other_way_and_for_a_time() {
     // What is told ends where the next begins; how many there are is a matter of the machine.
     let between: Vec<&str> = said
         .lines()
+        // What the receiver counted is by its own time.
+        .filter(|line| !line.ends_with("received"))
         .filter_map(|line| line.split_whitespace().next()?.split_once('-'))
         .filter(|(from, to)| from.parse::<f64>().is_ok() && to.parse::<f64>().is_ok())
         .flat_map(|(from, to)| [from, to])

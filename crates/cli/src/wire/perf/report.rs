@@ -1,11 +1,12 @@
 //! What `perf` prints: lines as it goes and a summary, or one document in iperf3's shape.
 
-use std::io::{self, Write};
+use std::io;
 
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::wire::arguments::Perf;
+use crate::wire::print::Printer;
 
 /// How far an association is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -13,26 +14,46 @@ pub struct Progress {
     /// Bytes that reached the other end: acknowledged, or received here.
     pub bytes: u64,
     pub messages: u64,
-    pub retransmitted: u64,
-    pub timeouts: u64,
-    pub cwnd: u64,
+    /// Chunks sent again, expiries of T3-rtx, and the path in use: the sender's, which a receiver does not know.
+    pub retransmitted: Option<u64>,
+    pub timeouts: Option<u64>,
+    /// Bytes.
+    pub cwnd: Option<u64>,
     /// Seconds.
     pub srtt: Option<f64>,
 }
 
+/// `with` of both, or the one there is.
+fn both<T>(one: Option<T>, two: Option<T>, with: impl Fn(T, T) -> T) -> Option<T> {
+    match (one, two) {
+        (Some(one), Some(two)) => Some(with(one, two)),
+        (one, two) => one.or(two),
+    }
+}
+
 impl Progress {
+    /// What was done since `last`. None of it goes back.
+    pub fn since(self, last: &Self) -> Self {
+        let less = |now: u64, last: u64| now.saturating_sub(last);
+        Self {
+            bytes: less(self.bytes, last.bytes),
+            messages: less(self.messages, last.messages),
+            retransmitted: both(self.retransmitted, last.retransmitted, less),
+            timeouts: both(self.timeouts, last.timeouts, less),
+            ..self
+        }
+    }
+
     /// Both together; of the round-trip times the longer.
     fn and(self, other: Self) -> Self {
+        let sum = |one: u64, two: u64| one + two;
         Self {
             bytes: self.bytes + other.bytes,
             messages: self.messages + other.messages,
-            retransmitted: self.retransmitted + other.retransmitted,
-            timeouts: self.timeouts + other.timeouts,
-            cwnd: self.cwnd + other.cwnd,
-            srtt: match (self.srtt, other.srtt) {
-                (Some(one), Some(two)) => Some(one.max(two)),
-                (one, two) => one.or(two),
-            },
+            retransmitted: both(self.retransmitted, other.retransmitted, sum),
+            timeouts: both(self.timeouts, other.timeouts, sum),
+            cwnd: both(self.cwnd, other.cwnd, sum),
+            srtt: both(self.srtt, other.srtt, f64::max),
         }
     }
 }
@@ -83,14 +104,18 @@ pub struct Lines {
 impl Lines {
     /// Lines of one interval; there is at least one.
     pub fn of(each: Vec<Line>) -> Self {
-        let first = each[0];
-        let done = each[1..]
-            .iter()
-            .fold(first.done, |sum, line| sum.and(line.done));
+        let (first, others) = (each[0], &each[1..]);
+        let done = others.iter().fold(first.done, |sum, it| sum.and(it.done));
+        let to = others.iter().map(|line| line.to).fold(first.to, f64::max);
         Self {
-            sum: Line { done, ..first },
+            sum: Line { done, to, ..first },
             each,
         }
+    }
+
+    /// All associations together.
+    pub fn sum(&self) -> Line {
+        self.sum
     }
 
     /// Whether anything arrived.
@@ -127,6 +152,14 @@ impl Lines {
     }
 }
 
+/// What a whole measurement came to.
+pub struct Summary {
+    /// What this end knows: as the sender what was acknowledged, as the receiver what came.
+    pub here: Lines,
+    /// The same of all associations as the other end counted it, where it told.
+    pub there: Option<Line>,
+}
+
 /// What all associations of a measurement have in common.
 pub struct Peers {
     /// The peer's addresses.
@@ -139,60 +172,24 @@ pub struct Peers {
 pub struct Report {
     json: bool,
     reverse: bool,
+    several: bool,
     start: Value,
     intervals: Vec<Value>,
+    printer: Printer,
 }
 
 impl Report {
-    pub fn begin(arguments: &Perf, peers: &Peers) -> Result<Self, Failure> {
-        let start = json!({
-            "version": format!("anabranch {}", env!("CARGO_PKG_VERSION")),
-            "host": arguments.host,
-            "paths": peers.paths,
-            "streams": peers.streams,
-            "message": arguments.message.0,
-            "unordered": arguments.unordered,
-            "test_start": {
-                "protocol": "SCTP",
-                "num_streams": arguments.parallel,
-                "blksize": arguments.message.0,
-                "bytes": arguments.bytes.map_or(0, |bytes| bytes.0),
-                "duration": arguments.bytes.map_or(arguments.time.0 as f64 / 1e9, |_| 0.0),
-                "reverse": u8::from(arguments.reverse),
-            },
-        });
+    pub fn begin(arguments: &Perf, peers: &Peers, printer: Printer) -> Result<Self, Failure> {
         if !arguments.json {
-            let mut out = io::stdout().lock();
-            let direction = if arguments.reverse { "from" } else { "to" };
-            let associations = match arguments.parallel {
-                1 => String::new(),
-                many => format!("{many} associations, "),
-            };
-            writeln!(
-                out,
-                "{direction} {}, {associations}{} streams, messages of {}",
-                peers.paths.join(", "),
-                peers.streams,
-                arguments.message
-            )?;
-            writeln!(
-                out,
-                "{}{:>15}  {:>10}  {:>13}  {:>11}  {:>5}  {:>10}  {:>9}",
-                if arguments.parallel > 1 { "[ ID] " } else { "" },
-                "Interval",
-                "Transfer",
-                "Bitrate",
-                "Messages",
-                "Retr",
-                "Cwnd",
-                "RTT"
-            )?;
+            printer.line(heading(arguments, peers))?;
         }
         Ok(Self {
             json: arguments.json,
             reverse: arguments.reverse,
-            start,
+            several: arguments.parallel > 1,
+            start: start(arguments, peers),
             intervals: Vec::new(),
+            printer,
         })
     }
 
@@ -200,51 +197,112 @@ impl Report {
         if self.json {
             self.intervals.push(lines.json());
         } else {
-            writeln!(io::stdout().lock(), "{}", lines.text(""))?;
+            self.printer.line(lines.text(""))?;
         }
         Ok(())
     }
 
     /// The summary; `failed` says why not everything went well.
-    pub fn end(&self, whole: &Lines, failed: Option<&str>) -> Result<(), Failure> {
-        let mut out = io::stdout().lock();
-        if self.json {
-            let mut end = whole.json();
-            // What was acknowledged was received, and the other way round.
-            end["sum_sent"] = end["sum"].clone();
-            end["sum_received"] = end["sum"].take();
-            if let Some(end) = end.as_object_mut() {
-                end.remove("sum");
-            }
+    pub fn end(self, summary: &Summary, failed: Option<&str>) -> Result<(), Failure> {
+        let text = if self.json {
+            let end = summary.json(self.reverse);
             let mut document =
                 json!({ "start": self.start, "intervals": self.intervals, "end": end });
             if let Some(failed) = failed {
                 document["error"] = json!(failed);
             }
-            let document = serde_json::to_string_pretty(&document).map_err(io::Error::from)?;
-            writeln!(out, "{document}")?;
+            serde_json::to_string_pretty(&document).map_err(io::Error::from)?
         } else {
-            let side = if self.reverse {
-                "received"
-            } else {
-                "acknowledged"
-            };
-            writeln!(out, "{}", "-".repeat(88))?;
-            writeln!(out, "{}", whole.text(&format!("  {side}")))?;
-        }
-        Ok(())
+            let rule = "-".repeat(88);
+            format!("{rule}\n{}", summary.text(self.reverse, self.several))
+        };
+        Ok(self.printer.line(text)?)
     }
+}
+
+impl Summary {
+    /// As iperf3 has it: what the sender knows, and what the receiver counted. `null`: the other end did not tell.
+    fn json(&self, reverse: bool) -> Value {
+        let mut end = self.here.json();
+        let here = end["sum"].take();
+        let there = self.there.as_ref().map_or(Value::Null, Line::json);
+        let (sent, received) = if reverse {
+            (there, here)
+        } else {
+            (here, there)
+        };
+        if let Some(end) = end.as_object_mut() {
+            end.remove("sum");
+            end.insert("sum_sent".to_owned(), sent);
+            end.insert("sum_received".to_owned(), received);
+        }
+        end
+    }
+
+    fn text(&self, reverse: bool, several: bool) -> String {
+        let (here, there) = match reverse {
+            true => ("received", "sent"),
+            false => ("acknowledged", "received"),
+        };
+        let first = self.here.text(&format!("  {here}"));
+        let name = if several { "[SUM] " } else { "" };
+        match &self.there {
+            Some(line) => format!("{first}\n{name}{}  {there}", text(line)),
+            None => format!("{first}\n{name}what was {there}: the other end did not tell"),
+        }
+    }
+}
+
+/// What is said of a measurement before it begins.
+fn start(arguments: &Perf, peers: &Peers) -> Value {
+    json!({
+        "version": format!("anabranch {}", env!("CARGO_PKG_VERSION")),
+        "host": arguments.host,
+        "paths": peers.paths,
+        "streams": peers.streams,
+        "message": arguments.message.0,
+        "unordered": arguments.unordered,
+        "test_start": {
+            "protocol": "SCTP",
+            "num_streams": arguments.parallel,
+            "blksize": arguments.message.0,
+            "bytes": arguments.bytes.map_or(0, |bytes| bytes.0),
+            "duration": arguments.bytes.map_or(arguments.time.0 as f64 / 1e9, |_| 0.0),
+            "reverse": u8::from(arguments.reverse),
+        },
+    })
+}
+
+/// The same for people, and what the columns are.
+fn heading(arguments: &Perf, peers: &Peers) -> String {
+    let direction = if arguments.reverse { "from" } else { "to" };
+    let associations = match arguments.parallel {
+        1 => String::new(),
+        many => format!("{many} associations, "),
+    };
+    format!(
+        "{direction} {}, {associations}{} streams, messages of {}\n{}{:>15}  {:>10}  {:>13}  {:>11}  {:>5}  {:>10}  {:>9}",
+        peers.paths.join(", "),
+        peers.streams,
+        arguments.message,
+        if arguments.parallel > 1 { "[ ID] " } else { "" },
+        "Interval",
+        "Transfer",
+        "Bitrate",
+        "Messages",
+        "Retr",
+        "Cwnd",
+        "RTT"
+    )
 }
 
 /// Units of sizes.
 const BYTES: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
 
-/// A line as people read it.
+/// A line as people read it; `-`: not known at this end.
 fn text(line: &Line) -> String {
     let done = &line.done;
-    let rtt = done
-        .srtt
-        .map_or("-".to_owned(), |srtt| format!("{:.3} ms", srtt * 1e3));
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     format!(
         "{:>6.2}-{:<6.2} s  {:>10}  {:>13}  {:>11}  {:>5}  {:>10}  {:>9}",
         line.from,
@@ -256,9 +314,9 @@ fn text(line: &Line) -> String {
             ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"]
         ),
         done.messages,
-        done.retransmitted,
-        scaled(done.cwnd as f64, 1024.0, BYTES),
-        rtt
+        or_dash(done.retransmitted.map(|chunks| chunks.to_string())),
+        or_dash(done.cwnd.map(|cwnd| scaled(cwnd as f64, 1024.0, BYTES))),
+        or_dash(done.srtt.map(|srtt| format!("{:.3} ms", srtt * 1e3)))
     )
 }
 
@@ -300,6 +358,46 @@ mod tests {
     fn a_rate_is_what_was_done_over_how_long() {
         assert_eq!(line(1.0, 3.0, 1_000, None).bits_per_second(), 4_000.0);
         assert_eq!(line(1.0, 1.0, 1_000, None).bits_per_second(), 0.0);
+    }
+
+    /// A receiver's own window and round-trip times are of a path that carries no data, and are not shown for the sender's.
+    #[test]
+    fn what_this_end_does_not_know_is_a_dash_or_null() {
+        let received = line(0.0, 1.0, 100, None);
+        let text = text(&received);
+        assert_eq!(
+            text.split_whitespace().filter(|it| *it == "-").count(),
+            3,
+            "{text}"
+        );
+        let json = received.json();
+        for key in ["retransmits", "timeouts", "snd_cwnd", "rtt"] {
+            assert_eq!(json[key], Value::Null, "{json}");
+        }
+    }
+
+    /// What the receiver counted is its own count, and nobody's where it did not tell.
+    #[test]
+    fn the_summary_has_the_count_of_either_end() {
+        let here = || Lines::of(vec![line(0.0, 2.0, 100, None)]);
+        let there = Some(line(0.0, 1.5, 90, None));
+        let summary = Summary {
+            here: here(),
+            there,
+        };
+        let forward = summary.json(false);
+        assert_eq!(forward["sum_sent"]["bytes"], 100);
+        assert_eq!(forward["sum_received"]["bytes"], 90);
+        assert_eq!(forward["sum_received"]["seconds"], 1.5);
+        let reverse = summary.json(true);
+        assert_eq!(reverse["sum_sent"]["bytes"], 90);
+        assert_eq!(reverse["sum_received"]["bytes"], 100);
+        let silent = Summary {
+            here: here(),
+            there: None,
+        };
+        assert_eq!(silent.json(false)["sum_received"], Value::Null);
+        assert!(silent.text(false, false).contains("did not tell"));
     }
 
     #[test]

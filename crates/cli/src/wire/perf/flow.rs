@@ -1,0 +1,321 @@
+//! The associations of a measurement, and how far each is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use anabranch_net::{Association, Status};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::report::{Line, Lines, Progress, Summary};
+use super::work::{self, End, Plan};
+use crate::wire::talk::{Received, Sent};
+
+/// What the tasks of an association count.
+#[derive(Debug)]
+pub struct Counted {
+    /// Data that came.
+    pub bytes: AtomicU64,
+    pub messages: AtomicU64,
+    /// When the last of it came, nanoseconds since the beginning.
+    pub last: AtomicU64,
+    /// Data that was sent in all, once nothing more will be.
+    pub fed_bytes: AtomicU64,
+    pub fed_messages: AtomicU64,
+    /// When everything had arrived, nanoseconds since the beginning.
+    pub done: AtomicU64,
+}
+
+/// A number that is not known yet.
+const UNKNOWN: u64 = u64::MAX;
+
+impl Counted {
+    fn new() -> Self {
+        Self {
+            bytes: AtomicU64::new(0),
+            messages: AtomicU64::new(0),
+            last: AtomicU64::new(0),
+            fed_bytes: AtomicU64::new(UNKNOWN),
+            fed_messages: AtomicU64::new(UNKNOWN),
+            done: AtomicU64::new(UNKNOWN),
+        }
+    }
+
+    fn done(&self) -> Option<u64> {
+        Some(self.done.load(Ordering::Relaxed)).filter(|&done| done != UNKNOWN)
+    }
+}
+
+/// One of the associations, and how far it was at the last line.
+struct Flow {
+    association: Association,
+    counted: Arc<Counted>,
+    last: Progress,
+    /// What had arrived when something last did, and when that was.
+    arrived: (u64, Instant),
+    end: Option<End>,
+}
+
+/// How far an association is that sends messages of `message` bytes.
+fn sending(status: &Status, counted: &Counted, message: u64) -> Progress {
+    let sender = &status.counters.sender;
+    let fed = counted.fed_bytes.load(Ordering::Relaxed);
+    // Behind the data came a question of our own.
+    let bytes = sender.bytes_acknowledged.min(fed);
+    let messages = if bytes == fed {
+        counted.fed_messages.load(Ordering::Relaxed)
+    } else {
+        bytes / message
+    };
+    Progress {
+        bytes,
+        messages,
+        retransmitted: Some(sender.chunks_retransmitted),
+        timeouts: Some(sender.timeouts),
+        cwnd: Some(status.in_use.cwnd),
+        srtt: status.in_use.srtt.map(|srtt| srtt as f64 / 1e9),
+    }
+}
+
+/// How far an association is that receives. Windows and times are the sender's, and are not known here.
+fn receiving(counted: &Counted) -> Progress {
+    Progress {
+        bytes: counted.bytes.load(Ordering::Relaxed),
+        messages: counted.messages.load(Ordering::Relaxed),
+        ..Progress::default()
+    }
+}
+
+impl Flow {
+    /// What was done since the last time.
+    fn advance(&mut self, plan: &Plan) -> Progress {
+        let last = self.last;
+        if let Some(now) = self.progress(plan) {
+            self.last = now;
+        }
+        self.last.since(&last)
+    }
+
+    fn progress(&self, plan: &Plan) -> Option<Progress> {
+        if plan.reverse {
+            return Some(receiving(&self.counted));
+        }
+        let status = self.association.status()?;
+        Some(sending(&status, &self.counted, plan.job.message))
+    }
+
+    /// Whether nothing arrived for so long.
+    fn is_idle_for(&mut self, plan: &Plan, limit: Duration) -> bool {
+        let arrived = self.progress(plan).map_or(0, |progress| progress.bytes);
+        let now = Instant::now();
+        if arrived != self.arrived.0 {
+            self.arrived = (arrived, now);
+        }
+        now.duration_since(self.arrived.1) >= limit
+    }
+}
+
+/// The associations of a measurement.
+pub struct Flows {
+    all: Vec<Flow>,
+    plan: Plan,
+    begin: Instant,
+    /// When the last line ended, seconds.
+    last: f64,
+    stop: watch::Sender<bool>,
+}
+
+impl Flows {
+    /// From now on.
+    pub fn begin(plan: &Plan, associations: Vec<Association>) -> Self {
+        let begin = Instant::now();
+        let flow = |association| Flow {
+            association,
+            counted: Arc::new(Counted::new()),
+            last: Progress::default(),
+            arrived: (0, begin),
+            end: None,
+        };
+        Self {
+            all: associations.into_iter().map(flow).collect(),
+            plan: *plan,
+            begin,
+            last: 0.0,
+            stop: watch::channel(false).0,
+        }
+    }
+
+    /// Sets every association to work. Each task ends with its association.
+    pub fn work(&self) -> JoinSet<(usize, End)> {
+        let mut tasks = JoinSet::new();
+        let count = self.all.len() as u64;
+        for (index, flow) in self.all.iter().enumerate() {
+            let work = work::Work {
+                association: flow.association.clone(),
+                counted: Arc::clone(&flow.counted),
+                plan: self.plan.share(index as u64, count),
+                begin: self.begin,
+                stop: self.stop.subscribe(),
+            };
+            tasks.spawn(async move { (index, work.run().await) });
+        }
+        tasks
+    }
+
+    /// Ends the measurement as time would.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// That association has ended.
+    pub fn end(&mut self, index: usize, end: End) {
+        self.all[index].end = Some(end);
+    }
+
+    /// Whether everything has arrived that will.
+    pub fn are_done(&self) -> bool {
+        self.all.iter().all(|flow| flow.counted.done().is_some())
+    }
+
+    /// Open associations over which nothing arrived for `limit`.
+    pub fn idle_for(&mut self, limit: Duration) -> impl Iterator<Item = &Association> {
+        let plan = self.plan;
+        let open = self.all.iter_mut().filter(|flow| flow.end.is_none());
+        open.filter_map(move |flow| flow.is_idle_for(&plan, limit).then_some(&flow.association))
+    }
+
+    /// Ends an interval: now, or when the last of the data arrived.
+    pub fn lines(&mut self) -> Lines {
+        let now = self.begin.elapsed().as_secs_f64();
+        let done = self.all.iter().map(|flow| flow.counted.done());
+        let done = done.collect::<Option<Vec<u64>>>();
+        let last = done.and_then(|all| all.into_iter().max());
+        let to = last.map_or(now, |last| last as f64 / 1e9).max(self.last);
+        let from = std::mem::replace(&mut self.last, to);
+        let plan = self.plan;
+        let done = self.all.iter_mut().map(|flow| flow.advance(&plan));
+        Lines::of(done.map(|done| Line { from, to, done }).collect())
+    }
+
+    /// Everything from the beginning to the last line, and what the other end told.
+    pub fn summary(&self) -> Summary {
+        let line = |flow: &Flow| Line {
+            from: 0.0,
+            to: self.last,
+            done: flow.last,
+        };
+        Summary {
+            here: Lines::of(self.all.iter().map(line).collect()),
+            there: self.there(),
+        }
+    }
+
+    /// What the other end told of all associations.
+    fn there(&self) -> Option<Line> {
+        let ends = self.all.iter().map(|flow| flow.end.as_ref());
+        let told = |end: Option<&End>| match self.plan.reverse {
+            true => end?.sent.map(|sent| self.of_sender(sent)),
+            false => end?.received.map(of_receiver),
+        };
+        let lines: Vec<Line> = ends.map(told).collect::<Option<_>>()?;
+        Some(Lines::of(lines).sum())
+    }
+
+    fn of_sender(&self, sent: Sent) -> Line {
+        let done = Progress {
+            bytes: sent.bytes,
+            messages: sent.messages,
+            retransmitted: Some(sent.retransmitted),
+            timeouts: Some(sent.timeouts),
+            cwnd: Some(sent.cwnd),
+            srtt: sent.srtt.map(|srtt| srtt as f64 / 1e9),
+        };
+        let (from, to) = (0.0, self.last);
+        Line { from, to, done }
+    }
+}
+
+fn of_receiver(received: Received) -> Line {
+    Line {
+        from: 0.0,
+        to: received.nanoseconds as f64 / 1e9,
+        done: Progress {
+            bytes: received.bytes,
+            messages: received.messages,
+            ..Progress::default()
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_net::sctp::{StateName, stats::AssociationStatistics};
+    use anabranch_net::{PathState, PathStatus};
+
+    use super::*;
+
+    fn status(sent: u64, acknowledged: u64) -> Status {
+        let path = |last| PathStatus {
+            address: [192, 0, 2, last].into(),
+            local: [192, 0, 2, 9].into(),
+            udp_port: 0,
+            state: PathState::Active,
+            cwnd: 1_000 * u64::from(last),
+            ssthresh: 0,
+            flightsize: 0,
+            srtt: Some(1_000_000 * u64::from(last)),
+            rto: 0,
+            mtu: 1_500,
+            error_count: 0,
+        };
+        let mut counters = AssociationStatistics::default();
+        counters.sender.bytes_sent = sent;
+        counters.sender.bytes_acknowledged = acknowledged;
+        Status {
+            state: StateName::Established,
+            rwnd: 0,
+            unackdata: 0,
+            penddata: 0,
+            instrms: 1,
+            outstrms: 1,
+            fragmentation_point: 1_400,
+            primary: path(1),
+            in_use: path(2),
+            paths: vec![path(1), path(2)],
+            streams_in_use: 1,
+            counters,
+        }
+    }
+
+    /// An association that was cut has nothing in flight, and yet not everything was acknowledged.
+    #[test]
+    fn a_message_counts_as_acknowledged_once_all_of_it_is() {
+        let counted = Counted::new();
+        for (acknowledged, messages) in [(0, 0), (999, 0), (1_000, 1), (2_999, 2)] {
+            let progress = sending(&status(3_000, acknowledged), &counted, 1_000);
+            assert_eq!(
+                (progress.bytes, progress.messages),
+                (acknowledged, messages)
+            );
+        }
+        // The last message may be shorter; what comes behind the data is no data.
+        counted.fed_bytes.store(2_500, Ordering::Relaxed);
+        counted.fed_messages.store(3, Ordering::Relaxed);
+        for (acknowledged, bytes, messages) in
+            [(2_000, 2_000, 2), (2_500, 2_500, 3), (2_530, 2_500, 3)]
+        {
+            let progress = sending(&status(2_530, acknowledged), &counted, 1_000);
+            assert_eq!((progress.bytes, progress.messages), (bytes, messages));
+        }
+    }
+
+    #[test]
+    fn window_and_round_trip_time_are_of_the_path_in_use() {
+        let progress = sending(&status(0, 0), &Counted::new(), 1_000);
+        assert_eq!((progress.cwnd, progress.srtt), (Some(2_000), Some(0.002)));
+        let progress = receiving(&Counted::new());
+        assert_eq!((progress.cwnd, progress.srtt), (None, None));
+    }
+}

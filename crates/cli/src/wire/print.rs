@@ -1,0 +1,183 @@
+//! Lines to standard output or standard error by a thread of their own: where nobody reads, a write blocks for as long as it
+//! likes, and neither the protocol nor a signal may wait for that.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use tokio::sync::oneshot;
+
+/// Lines that wait for a reader. Beyond it they are counted, and the number is printed once there is room again.
+pub const MAX_WAITING: usize = 1_024;
+
+/// Where lines go. Clones are handles of the same.
+#[derive(Clone, Debug)]
+pub struct Printer {
+    lines: SyncSender<String>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Lines that found no room.
+    dropped: AtomicU64,
+    /// Why nothing is written any more.
+    error: Mutex<Option<io::ErrorKind>>,
+}
+
+impl Shared {
+    fn error(&self) -> MutexGuard<'_, Option<io::ErrorKind>> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells when every line is written.
+#[derive(Debug)]
+pub struct Written(oneshot::Receiver<()>);
+
+impl Written {
+    /// Waits until all handles are dropped and every line is written, or cannot be.
+    pub async fn wait(self) {
+        // An error says that the thread is gone, and with it all that will ever be written.
+        let _ = self.0.await;
+    }
+}
+
+impl Printer {
+    /// To standard output.
+    pub fn stdout() -> (Self, Written) {
+        Self::to(io::stdout())
+    }
+
+    /// To standard error.
+    pub fn stderr() -> (Self, Written) {
+        Self::to(io::stderr())
+    }
+
+    fn to(out: impl Write + Send + 'static) -> (Self, Written) {
+        let (lines, waiting) = sync_channel(MAX_WAITING);
+        let (done, written) = oneshot::channel();
+        let shared = Arc::new(Shared::default());
+        let writing = Arc::clone(&shared);
+        // It is left behind where it never gets rid of its lines: the process ends all the same.
+        thread::spawn(move || {
+            write_all(&waiting, out, &writing);
+            // Nobody may be waiting.
+            let _ = done.send(());
+        });
+        (Self { lines, shared }, Written(written))
+    }
+
+    /// Prints a line, without waiting. Where too many wait, it is dropped and counted.
+    ///
+    /// # Errors
+    /// Nothing is written any more, as a former line found out.
+    pub fn line(&self, line: impl Into<String>) -> io::Result<()> {
+        if let Some(kind) = *self.shared.error() {
+            return Err(kind.into());
+        }
+        let dropped = self.shared.dropped.swap(0, Ordering::Relaxed);
+        if dropped > 0 && self.lines.try_send(remark(dropped)).is_err() {
+            self.shared.dropped.fetch_add(dropped, Ordering::Relaxed);
+        }
+        match self.lines.try_send(line.into()) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_)) => {
+                self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(TrySendError::Disconnected(_)) => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+/// What is printed in the place of lines that were dropped.
+fn remark(dropped: u64) -> String {
+    format!("({dropped} lines dropped: nobody read them)")
+}
+
+fn write_all(lines: &Receiver<String>, mut out: impl Write, shared: &Shared) {
+    let mut write = |line: &str| {
+        let written = writeln!(out, "{line}").and_then(|()| out.flush());
+        if let Err(error) = written {
+            *shared.error() = Some(error.kind());
+        }
+    };
+    for line in lines {
+        write(&line);
+        if shared.error().is_some() {
+            return;
+        }
+    }
+    let dropped = shared.dropped.swap(0, Ordering::Relaxed);
+    if dropped > 0 {
+        write(&remark(dropped));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// A reader that reads when it is told to.
+    struct Slow {
+        turns: mpsc::Receiver<()>,
+        heard: mpsc::Sender<String>,
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.turns.recv().is_err() {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            let _ = self.heard.send(String::from_utf8_lossy(bytes).into_owned());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn slow() -> (Printer, Written, mpsc::Sender<()>, mpsc::Receiver<String>) {
+        let (turn, turns) = mpsc::channel();
+        let (heard, hears) = mpsc::channel();
+        let (printer, written) = Printer::to(Slow { turns, heard });
+        (printer, written, turn, hears)
+    }
+
+    #[test]
+    fn where_nobody_reads_so_many_lines_wait_and_the_rest_is_counted() {
+        let (printer, _written, turn, heard) = slow();
+        let many = MAX_WAITING + 501;
+        for number in 0..many {
+            printer.line(format!("line {number}")).expect("not broken");
+        }
+        // It reads on: as many turns as it may take.
+        for _ in 0..8 * many {
+            turn.send(()).expect("the thread lives");
+        }
+        drop(printer);
+        let said: String = heard.iter().collect();
+        let kept = said.lines().filter(|it| it.starts_with("line")).count();
+        // The thread holds a line of its own, if it was started in time.
+        assert!((MAX_WAITING..=MAX_WAITING + 1).contains(&kept), "{kept}");
+        let dropped = (many - kept) as u64;
+        assert_eq!(said.lines().last(), Some(remark(dropped).as_str()));
+    }
+
+    #[test]
+    fn an_error_is_told_to_whoever_prints_next() {
+        let (printer, written, turn, _heard) = slow();
+        drop(turn);
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        printer.line("into a closed pipe").expect("not known yet");
+        runtime.expect("a runtime").block_on(written.wait());
+        let error = printer.line("again").expect_err("it is known");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+}

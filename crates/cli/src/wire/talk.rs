@@ -1,0 +1,187 @@
+//! What `perf` and `serve` say to each other beside the data: short texts in messages of their own.
+//!
+//! Each is `anabranch WORD 1 key=value ...`, where 1 is the version. Keys that are not known are skipped.
+
+/// Identifier of these messages (a payload protocol identifier that nobody has registered).
+pub const PPID: u32 = 0x616e_6172;
+
+/// What a source is to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// Bytes of a message.
+    pub message: u64,
+    /// Bytes in all; `None`: until the peer closes.
+    pub bytes: Option<u64>,
+    /// Without order.
+    pub unordered: bool,
+}
+
+/// What a receiver counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    pub messages: u64,
+    pub bytes: u64,
+    /// From the first byte to the last.
+    pub nanoseconds: u64,
+}
+
+/// What a sender did, and what its path was like in the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    pub messages: u64,
+    pub bytes: u64,
+    /// Chunks sent again.
+    pub retransmitted: u64,
+    /// Expiries of T3-rtx.
+    pub timeouts: u64,
+    /// Bytes.
+    pub cwnd: u64,
+    /// Nanoseconds; `None`: never measured.
+    pub srtt: Option<u64>,
+}
+
+/// A text between `perf` and `serve`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text {
+    /// The client, first of all: send.
+    Source(Job),
+    /// The client to a source: send no more, and say what you did.
+    Stop,
+    /// The client to a sink, behind its data: so many messages were sent; when they are here, say what you counted.
+    Count {
+        /// How many.
+        messages: u64,
+    },
+    /// The sink's answer.
+    Received(Received),
+    /// The source's last word.
+    Sent(Sent),
+}
+
+impl Text {
+    /// As it is sent.
+    pub fn write(self) -> String {
+        match self {
+            Text::Source(job) => format!(
+                "anabranch source 1 message={} bytes={} unordered={}",
+                job.message,
+                job.bytes.unwrap_or(0),
+                u8::from(job.unordered)
+            ),
+            Text::Stop => "anabranch stop 1".to_owned(),
+            Text::Count { messages } => format!("anabranch count 1 messages={messages}"),
+            Text::Received(it) => format!(
+                "anabranch received 1 messages={} bytes={} nanoseconds={}",
+                it.messages, it.bytes, it.nanoseconds
+            ),
+            Text::Sent(it) => format!(
+                "anabranch sent 1 messages={} bytes={} retransmitted={} timeouts={} cwnd={} srtt={}",
+                it.messages,
+                it.bytes,
+                it.retransmitted,
+                it.timeouts,
+                it.cwnd,
+                it.srtt.unwrap_or(0)
+            ),
+        }
+    }
+
+    /// Reads one; `None` for what is none.
+    pub fn read(text: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(text).ok()?.strip_prefix("anabranch ")?;
+        let mut words = text.split(' ');
+        let (word, version) = (words.next()?, words.next()?);
+        if version != "1" {
+            return None;
+        }
+        let value = |key: &str| {
+            let mut pairs = words.clone().filter_map(|pair| pair.split_once('='));
+            pairs.find(|(name, _)| *name == key)?.1.parse::<u64>().ok()
+        };
+        Some(match word {
+            "source" => {
+                let message = value("message")?;
+                if !(1..=super::MOST_MESSAGE).contains(&message) {
+                    return None;
+                }
+                Text::Source(Job {
+                    message,
+                    bytes: value("bytes").filter(|&bytes| bytes > 0),
+                    unordered: value("unordered")? == 1,
+                })
+            }
+            "stop" => Text::Stop,
+            "count" => Text::Count {
+                messages: value("messages")?,
+            },
+            "received" => Text::Received(Received {
+                messages: value("messages")?,
+                bytes: value("bytes")?,
+                nanoseconds: value("nanoseconds")?,
+            }),
+            "sent" => Text::Sent(Sent {
+                messages: value("messages")?,
+                bytes: value("bytes")?,
+                retransmitted: value("retransmitted")?,
+                timeouts: value("timeouts")?,
+                cwnd: value("cwnd")?,
+                srtt: value("srtt").filter(|&srtt| srtt > 0),
+            }),
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_as_it_was_meant_and_nothing_else_is() {
+        let sent = Sent {
+            messages: 1,
+            bytes: 2,
+            retransmitted: 3,
+            timeouts: 4,
+            cwnd: 5,
+            srtt: Some(6),
+        };
+        for text in [
+            Text::Source(Job {
+                message: 1,
+                bytes: None,
+                unordered: true,
+            }),
+            Text::Source(Job {
+                message: 1 << 20,
+                bytes: Some(5),
+                unordered: false,
+            }),
+            Text::Stop,
+            Text::Count { messages: 7 },
+            Text::Received(Received {
+                messages: 1,
+                bytes: 2,
+                nanoseconds: 3,
+            }),
+            Text::Sent(sent),
+            Text::Sent(Sent { srtt: None, ..sent }),
+        ] {
+            assert_eq!(Text::read(text.write().as_bytes()), Some(text));
+        }
+        for wrong in [
+            "",
+            "anabranch",
+            "anabranch source 2 message=1 bytes=0 unordered=0",
+            "anabranch source 1 message=0 bytes=0 unordered=0",
+            "anabranch source 1 message=99999999 bytes=0 unordered=0",
+            "anabranch source 1 bytes=0 unordered=0",
+            "anabranch count 1 messages=-1",
+            "anabranch stop",
+        ] {
+            assert_eq!(Text::read(wrong.as_bytes()), None, "{wrong}");
+        }
+        let later = b"anabranch count 1 colour=red messages=7";
+        assert_eq!(Text::read(later), Some(Text::Count { messages: 7 }));
+    }
+}

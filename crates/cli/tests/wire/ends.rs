@@ -1,0 +1,161 @@
+//! How `perf` ends: when time is over, when it is interrupted, when nobody answers.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::common::{Beside, anabranch, json, run, server, signal, text};
+
+/// A path so slow that what a send buffer holds takes it some minutes.
+const SLOW: &str = r#"
+anabranch = 1
+[[node]]
+name = "near"
+[[node]]
+name = "far"
+[[link]]
+name = "path"
+between = ["near", "far"]
+rate = "200 kbit/s"
+delay = "20 ms"
+queue = "10 packets"
+"#;
+
+/// 4 MiB would be acknowledged after 168 s. What is not sent when time is over is withdrawn.
+#[test]
+fn what_waits_to_be_sent_when_time_is_over_is_withdrawn() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    fs::write(here.join("slow.toml"), SLOW).expect("a file");
+    let sink = server(here, "sink", &[]);
+    let to = format!("127.0.0.1:{}", sink.port("UDP port"));
+    let emulate = ["emulate", "slow.toml", "--listen", "127.0.0.1:0"];
+    let emulator = Beside::start(here, &[&emulate[..], &["--to", &to]].concat());
+    let port = emulator.port("from 127.0.0.1:");
+    let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port, "-J"];
+    let document = json(&run(here, &[&perf[..], &["-t", "0.5"]].concat()));
+    let acknowledged = document["end"]["sum_sent"]["bytes"].as_u64();
+    assert!(
+        acknowledged.is_some_and(|bytes| bytes < 1 << 20),
+        "{document}"
+    );
+}
+
+#[test]
+fn one_signal_ends_a_measurement_with_its_report() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    for reverse in [false, true] {
+        let sink = server(here, "sink", &[]);
+        let port = sink.port("UDP port");
+        let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port, "-t", "3600"];
+        let more = ["-i", "0.1", if reverse { "-R" } else { "-u" }];
+        let mut perf = anabranch(here, &[&perf[..], &more].concat())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command starts");
+        let mut output = BufReader::new(perf.stdout.take().expect("piped"));
+        let mut line = String::new();
+        // The heading, and an interval.
+        for _ in 0..3 {
+            output.read_line(&mut line).expect("a line");
+        }
+        signal(&perf, "TERM");
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).expect("text");
+        assert_eq!(perf.wait().expect("it ends").code(), Some(0), "{rest}");
+        let words = if reverse {
+            ["received", "sent"]
+        } else {
+            ["acknowledged", "received"]
+        };
+        for word in words {
+            let told = rest.lines().any(|line| line.trim_end().ends_with(word));
+            assert!(told, "no line of what was {word} in\n{rest}");
+        }
+        assert_eq!(sink.end().0, 0);
+    }
+}
+
+#[test]
+fn a_server_that_is_gone_ends_a_measurement_with_its_report() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let sink = server(here, "sink", &[]);
+    let port = sink.port("UDP port");
+    let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port, "-J"];
+    let more = ["-n", "1T", "-l", "64K", "--idle-timeout", "0.5"];
+    let perf = anabranch(here, &[&perf[..], &more].concat())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    // It may be killed before the association is up: then the attempt says so.
+    signal(&sink.child, "KILL");
+    let output = perf.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("--idle-timeout") || said.contains("does not answer"),
+        "{said}"
+    );
+    if said.contains("--idle-timeout") {
+        let document: Value = serde_json::from_slice(&output.stdout).expect("a document");
+        assert_eq!(document["end"]["sum_received"], Value::Null, "{document}");
+        let sent = &document["end"]["sum_sent"];
+        let [bytes, messages] = ["bytes", "messages"].map(|key| sent[key].as_u64());
+        assert_eq!(messages, bytes.map(|bytes| bytes / 65_536), "{document}");
+        assert!(document["error"].is_string());
+    }
+}
+
+#[test]
+fn an_attempt_ends_when_the_command_line_says() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+    let port = silent.local_addr().expect("bound").port().to_string();
+    for command in ["perf", "cat"] {
+        let call = [command, "127.0.0.1", "--peer-udp-port", &port];
+        let more = ["--connect-timeout", "50 ms"];
+        let output = run(directory.path(), &[&call[..], &more].concat());
+        assert_eq!(output.status.code(), Some(1));
+        let said = text(&output.stderr);
+        assert!(said.contains("the peer does not answer"), "{said}");
+    }
+}
+
+/// Whatever ends the process, what was recorded until then is there.
+#[test]
+fn a_trace_of_a_process_that_was_killed_is_in_samples_csv() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let sink = Beside::start(
+        here,
+        &["serve", "sink", "--udp-port", "0", "--trace", "traced"],
+    );
+    let port = sink.port("UDP port");
+    let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port, "-n", "1M"];
+    let perf = run(here, &[&perf[..], &["--trace", "ended"]].concat());
+    assert!(perf.status.success(), "{}", text(&perf.stderr));
+    assert!(
+        !here.join("ended/samples.csv").exists() && here.join("ended/report.html").exists(),
+        "it is in the results directory now"
+    );
+    let samples = || fs::read_to_string(here.join("traced/samples.csv")).expect("samples");
+    while samples().lines().count() < 100 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    signal(&sink.child, "KILL");
+    let samples = samples();
+    let mut lines = samples.lines();
+    assert_eq!(lines.next(), Some("seconds,association,probe,value"));
+    let line: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let [seconds, "0", probe, value] = line[..] else {
+        panic!("{line:?}");
+    };
+    assert!(seconds.parse::<f64>().is_ok() && value.parse::<f64>().is_ok());
+    assert!(!probe.is_empty());
+}
