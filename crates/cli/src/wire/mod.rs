@@ -7,6 +7,7 @@ pub mod live;
 mod perf;
 mod print;
 mod serve;
+mod spool;
 mod talk;
 mod trace;
 mod watch;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anabranch_lab::world::live::Observed;
@@ -13,6 +13,7 @@ use anabranch_sim::{Frame, PacketFile, Way};
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
 
 use super::arguments::Wire;
+use super::spool::{Numbered, Spool};
 use super::trace;
 use crate::failure::Failure;
 
@@ -24,8 +25,10 @@ const MOST_SAMPLES: usize = 20_000_000;
 struct Kept {
     capture: Option<PacketFile<BufWriter<File>>>,
     /// By endpoint and association, in the order in which those of an endpoint began.
-    associations: BTreeMap<(usize, AssociationId), Observed>,
+    associations: BTreeMap<(usize, AssociationId), (u32, Observed)>,
     samples: usize,
+    /// What is not in the spool yet.
+    unwritten: Vec<Numbered>,
 }
 
 /// An endpoint's side.
@@ -42,7 +45,7 @@ pub struct Watch {
 pub struct Watched {
     kept: Arc<Mutex<Kept>>,
     capture: Option<PathBuf>,
-    trace: Option<PathBuf>,
+    trace: Option<(PathBuf, Spool)>,
 }
 
 impl Watch {
@@ -59,14 +62,15 @@ impl Watch {
             let file = File::create(path).map_err(cannot)?;
             kept.capture = Some(PacketFile::new(BufWriter::new(file), ["sctp"]).map_err(cannot)?);
         }
-        if let Some(path) = &wire.trace {
-            trace::check(path)?;
-        }
         let kept = Arc::new(Mutex::new(kept));
+        let trace = match &wire.trace {
+            Some(path) => Some((path.clone(), spool(path, &kept)?)),
+            None => None,
+        };
         let watched = Watched {
             kept: Arc::clone(&kept),
             capture: wire.capture.clone(),
-            trace: wire.trace.clone(),
+            trace,
         };
         let wanted = wire.capture.is_some() || wire.trace.is_some();
         let watch = wanted.then(|| Watch {
@@ -140,24 +144,45 @@ impl Observer for Watch {
             return;
         }
         kept.samples += 1;
-        let observed = kept
-            .associations
-            .entry((self.endpoint, association))
-            .or_insert_with(|| Observed {
+        let next = kept.associations.len() as u32;
+        let begin = || {
+            let observed = Observed {
                 start: sample.at,
                 ..Observed::default()
-            });
+            };
+            (next, observed)
+        };
+        let key = (self.endpoint, association);
+        let (number, observed) = kept.associations.entry(key).or_insert_with(begin);
+        let numbered = (*number, sample);
         if sample.probe == Probe::Delivered {
             observed.deliveries.push((sample.at, sample.value as u64));
         }
         observed.samples.push(sample);
+        kept.unwritten.push(numbered);
     }
+}
+
+/// Begins to write what is kept to `samples.csv` in the directory of a trace.
+fn spool(directory: &Path, kept: &Arc<Mutex<Kept>>) -> Result<Spool, Failure> {
+    trace::check(directory)?;
+    let kept = Arc::clone(kept);
+    let take = move || {
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut kept.unwritten)
+    };
+    Spool::begin(directory, take).map_err(|error| {
+        let directory = directory.display();
+        Failure::Asked(format!(
+            "cannot write the trace {directory}/samples.csv: {error}"
+        ))
+    })
 }
 
 impl Watched {
     /// Ends the capture, and writes the results directory of the first association. `failed`: why it ended otherwise than
     /// gracefully.
-    pub fn finish(&self, transport: &str, failed: Option<String>) -> Result<(), Failure> {
+    pub fn finish(self, transport: &str, failed: Option<String>) -> Result<(), Failure> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(mut file), Some(path)) = (kept.capture.take(), &self.capture) {
             file.finish().map_err(|error| {
@@ -167,11 +192,11 @@ impl Watched {
                 ))
             })?;
         }
-        let Some(directory) = &self.trace else {
+        let Some((directory, mut spool)) = self.trace else {
             return Ok(());
         };
         let full = kept.samples == MOST_SAMPLES;
-        let Some((_, mut observed)) = kept.associations.pop_first() else {
+        let Some((_, (_, mut observed))) = kept.associations.pop_first() else {
             return Err(Failure::Wire(format!(
                 "no association came, so {} has no series",
                 directory.display()
@@ -182,6 +207,13 @@ impl Watched {
         if full {
             eprintln!("the trace ends after {MOST_SAMPLES} samples");
         }
-        trace::write(directory, transport, observed)
+        let written = spool.end();
+        trace::write(&directory, transport, observed)?;
+        written.and_then(|()| spool.remove()).map_err(|error| {
+            let directory = directory.display();
+            Failure::Wire(format!(
+                "cannot write the trace {directory}/samples.csv: {error}"
+            ))
+        })
     }
 }
