@@ -259,7 +259,9 @@ pub enum WireCommand {
   anabranch serve sink --carrier ip               right above IP, as root
   anabranch serve sink --once --trace run         the first association's series, for `anabranch show run`
 
-docs/NET.md tells about carriers, ports and settings.")]
+It prints a line when an association begins and when it ends. Where nobody reads, 1,024 lines wait; the rest is dropped, and
+one line says how many. SIGINT or SIGTERM aborts all associations and ends it. docs/NET.md tells about carriers, ports and
+settings.")]
     Serve(Box<Serve>),
     /// Measure what an association carries to a server.
     #[command(after_help = "Examples:
@@ -270,7 +272,10 @@ docs/NET.md tells about carriers, ports and settings.")]
   anabranch perf 192.0.2.1 -R                     the other way
   anabranch perf 192.0.2.1 --path 198.51.100.1 --local 192.0.2.9 --local 198.51.100.9
                                                   over two paths
-  anabranch perf 127.0.0.1 --peer-udp-port 9900   through `anabranch emulate`")]
+  anabranch perf 127.0.0.1 --peer-udp-port 9900   through `anabranch emulate`
+
+Counted is what was acknowledged, and what the server says it received. The first SIGINT or SIGTERM ends it as when time is
+over, with the report; the second aborts. Columns of the sender are a dash with -R; the summary has the server's.")]
     Perf(Box<Perf>),
     /// Send standard input and print what comes, a message at a time.
     #[command(after_help = "Examples:
