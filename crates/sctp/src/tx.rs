@@ -23,7 +23,7 @@ pub use recovery::T3Outcome;
 pub use send_queue::Message;
 
 use crate::config::Config;
-use crate::path::{PathEntry, PathId, PathState, Paths, mtu};
+use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::profile::{MaxBurst, Profile};
 use crate::stats::SenderStatistics;
 use ack::PathAck;
@@ -412,20 +412,6 @@ impl Sender {
         }
         let path = paths.choose_for_new_data();
         self.may_send_new(now, path, paths).then_some(path)
-    }
-
-    /// Bytes of a packet with nothing but the chunk that is next to be sent again, if that goes to `path`.
-    pub(crate) fn packet_to_repeat(&self, path: PathId, paths: &Paths) -> usize {
-        let Some(tsn) = self.outstanding.first_marked() else {
-            return 0;
-        };
-        match self.outstanding.get(tsn) {
-            Some(chunk) if self.retransmission_path(tsn, paths) == Some(path) => {
-                mtu::COMMON_HEADER
-                    + (mtu::DATA_HEADER + chunk.fragment.user_data.len()).next_multiple_of(4)
-            }
-            _ => 0,
-        }
     }
 
     /// Whether a new chunk may go. Where the peer's window has no room for it, one chunk in flight is allowed, whatever the

@@ -102,9 +102,7 @@ impl Association {
         data: Option<PathId>,
         out: &mut BytesMut,
     ) -> usize {
-        // A chunk cut before the path's MTU fell is sent whole, for IP to fragment (RFC 9260 §6.9).
-        let oversize = self.tx.packet_to_repeat(path, &self.paths);
-        let limit = self.paths.get(path).max_packet.max(oversize);
+        let limit = self.paths.get(path).max_packet;
         let mut packet = PacketBuilder::new(out, self.header(self.peer_tag), limit);
         let echoed = self.push_cookie_echo(now, path, &mut packet);
         self.push_cookie_ack(now, path, &mut packet);

@@ -376,7 +376,6 @@ impl Sender {
         }
     }
 
-    /// Marks every chunk of the path that nothing has acknowledged (RFC 9260 §6.3.3 E3).
     /// How often the earliest chunk that waits for an acknowledgement from path `id` was sent; 0 if none does.
     pub(crate) fn times_sent(&self, id: PathId, paths: &Paths) -> u32 {
         let earliest = |bound| self.outstanding.earliest_on(id, bound);
@@ -402,6 +401,7 @@ impl Sender {
         }
     }
 
+    /// Marks every chunk of the path that nothing has acknowledged (RFC 9260 §6.3.3 E3).
     fn mark_path(&mut self, id: PathId, earliest: Tsn, paths: &mut Paths) {
         let mut next = Some(earliest);
         while let Some(tsn) = next {
