@@ -97,7 +97,7 @@ impl Crowd {
             addresses: vec![address],
             ..config(conditions, true)
         };
-        let mut server = Endpoint::new(config(SERVER.into()), PORT, [1; 32]);
+        let mut server = Endpoint::new(config(SERVER.into()), PORT, [1; 32])?;
         server.listen(true);
         let mut crowd = Self {
             server,
@@ -109,7 +109,7 @@ impl Crowd {
         };
         for number in 0..many {
             let address = address_of(number);
-            let mut client = Endpoint::new(config(address), PORT, [2; 32]);
+            let mut client = Endpoint::new(config(address), PORT, [2; 32])?;
             let id = client.connect(0, &[SERVER.into()], PORT)?;
             let path = Path::new(address, SERVER.into());
             crowd.clients.push((client, id, path));

@@ -48,19 +48,19 @@ pub fn paths() -> [Path; 2] {
 }
 
 impl<const CHECKSUM: bool> Ours<CHECKSUM> {
-    fn new(conditions: &Conditions, path: Path, seed: u8) -> Self {
+    fn new(conditions: &Conditions, path: Path, seed: u8) -> Result<Self, Box<dyn Error>> {
         let config = Config {
             addresses: vec![path.local],
             ..config(conditions, CHECKSUM)
         };
-        Self {
-            endpoint: Endpoint::new(config, PORT, [seed; 32]),
+        Ok(Self {
+            endpoint: Endpoint::new(config, PORT, [seed; 32])?,
             association: None,
             path,
             up: false,
             send_buffer: conditions.window,
             out: BytesMut::with_capacity(BUFFER),
-        }
+        })
     }
 }
 
@@ -70,7 +70,7 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
 
     fn pair(conditions: &Conditions) -> Result<[Self; 2], Box<dyn Error>> {
         let [a, z] = paths();
-        let mut ends = [Self::new(conditions, a, 1), Self::new(conditions, z, 2)];
+        let mut ends = [Self::new(conditions, a, 1)?, Self::new(conditions, z, 2)?];
         ends[0].association = Some(ends[0].endpoint.connect(0, &[a.remote], PORT)?);
         ends[1].endpoint.listen(true);
         Ok(ends)

@@ -29,7 +29,7 @@ impl Host {
         getrandom::fill(&mut seed).map_err(io::Error::other)?;
         Ok(Self {
             socket: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?,
-            endpoint: Endpoint::new(config, port, seed),
+            endpoint: Endpoint::new(config, port, seed).map_err(io::Error::other)?,
             origin: now(),
             out: BytesMut::new(),
         })

@@ -158,24 +158,8 @@ impl Config {
         if self.accept && self.port == 0 && self.carrier == Carrier::Ip {
             return complain("an endpoint that accepts over raw IP needs a port".to_owned());
         }
-        if self.sctp.receive_buffer < 1500 {
-            let found = self.sctp.receive_buffer;
-            return complain(format!(
-                "found a receive buffer of {found} B; it has at least 1500 B (RFC 9260 §6)"
-            ));
-        }
-        if self.sctp.outbound_streams == 0 || self.sctp.inbound_streams == 0 {
-            return complain(
-                "found 0 streams; an association has at least one each way".to_owned(),
-            );
-        }
-        let least = self.sctp.least_primary_switch();
-        if let Some(found) = self.sctp.primary_switch_max_retrans
-            && found < least
-        {
-            return complain(format!(
-                "found primary_switch_max_retrans {found}; it is at least {least}, the errors after which the primary counts as failed (RFC 7829 §5)"
-            ));
+        if let Err(error) = self.sctp.check() {
+            return complain(error.to_string());
         }
         if self.backlog == 0 || self.max_message_size == 0 {
             return complain(

@@ -91,7 +91,7 @@ impl Endpoint {
         let state = State {
             backlog: config.backlog,
             accepts: config.accept,
-            endpoint: protocol(config, port, secret),
+            endpoint: protocol(config, port, secret)?,
             entries: Default::default(),
             waiting: Default::default(),
             writers: Vec::new(),
@@ -343,7 +343,11 @@ impl Drop for Endpoint {
 }
 
 /// The sans-IO endpoint of these settings.
-fn protocol(config: Config, port: u16, secret: [u8; 32]) -> anabranch_sctp::Endpoint {
+fn protocol(
+    config: Config,
+    port: u16,
+    secret: [u8; 32],
+) -> Result<anabranch_sctp::Endpoint, BindError> {
     let specific = |address: &IpAddr| !address.is_unspecified();
     // Applications read when they are scheduled, not when packets come.
     let window_update = config.sctp.window_update;
@@ -355,12 +359,13 @@ fn protocol(config: Config, port: u16, secret: [u8; 32]) -> anabranch_sctp::Endp
         checksum: true,
         ..config.sctp
     };
-    let mut endpoint = anabranch_sctp::Endpoint::new(sctp, port, secret);
+    let mut endpoint = anabranch_sctp::Endpoint::new(sctp, port, secret)
+        .map_err(|error| BindError::Config(error.to_string()))?;
     endpoint.set_max_associations(config.max_associations);
     endpoint.listen(config.accept);
     // Nobody else hears what comes to our UDP port; right above IP, other processes have ports of their own.
     endpoint.answer_for_other_ports(config.carrier != Carrier::Ip);
-    endpoint
+    Ok(endpoint)
 }
 
 /// How much wider than told a window is told at once: a quarter of the buffer, and at least a packet.

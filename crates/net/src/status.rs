@@ -187,7 +187,7 @@ mod tests {
                 addresses: host(number).to_vec(),
                 ..Config::default()
             };
-            Endpoint::new(config, 7, [number; 32])
+            Endpoint::new(config, 7, [number; 32]).expect("settings")
         };
         let mut hosts = Hosts {
             endpoints: [endpoint(1), endpoint(2)],

@@ -36,7 +36,8 @@ fn silent_after_the_handshake() -> (Peer, JoinHandle<()>) {
     let socket = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
     let peer = Peer::from((LOOPBACK, 7)).over_udp(socket.local_addr().expect("bound").port());
     let thread = thread::spawn(move || {
-        let mut endpoint = sctp::Endpoint::new(sctp::Config::default(), 7, [7; 32]);
+        let mut endpoint =
+            sctp::Endpoint::new(sctp::Config::default(), 7, [7; 32]).expect("settings");
         endpoint.listen(true);
         let mut buffer = [0; 65_536];
         let mut silent = false;

@@ -60,8 +60,8 @@ fn main() {
             ..Config::default()
         };
         let mut ends = [
-            Endpoint::new(config(a), 1, [1; 32]),
-            Endpoint::new(config(z), 2, [2; 32]),
+            Endpoint::new(config(a), 1, [1; 32]).expect("settings"),
+            Endpoint::new(config(z), 2, [2; 32]).expect("settings"),
         ];
         ends[1].listen(true);
         let mut now = 0;

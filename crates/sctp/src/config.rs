@@ -1,5 +1,7 @@
 //! Everything that can be set about an endpoint and its associations.
 
+mod check;
+
 use std::net::IpAddr;
 
 use anabranch_congestion::CongestionControl;
@@ -10,6 +12,8 @@ use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
+
+pub use check::ConfigError;
 
 use crate::path::{Discovery, mtu};
 use crate::profile::{IdleDecay, Profile, WindowUnit};
@@ -48,13 +52,13 @@ pub struct Config {
     pub tuning: Tuning,
     /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
     pub addresses: Vec<IpAddr>,
-    /// Path MTU: the largest IP packet, bytes with the IP header. With [`Config::path_mtu_discovery`] the most that a path is
+    /// Path MTU: the largest IP packet, 128 to 65,535 bytes with the IP header. With [`Config::path_mtu_discovery`] the most that a path is
     /// tried with: the MTU of the interface.
     pub mtu: usize,
     /// Find out what each path carries, by HEARTBEATs with padding (RFC 8899, RFC 4820): packets begin at 1,200 bytes over IPv4
     /// and 1,280 over IPv6. Not with RSCTP, whose HEARTBEATs measure something else. Off: packets have [`Config::mtu`].
     pub path_mtu_discovery: bool,
-    /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951).
+    /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951): 32 at most.
     pub encapsulation: usize,
     /// Receive buffer: the first a_rwnd, bytes as the profile counts them. At least 1500 (RFC 9260 §6).
     pub receive_buffer: u32,
@@ -75,15 +79,15 @@ pub struct Config {
     pub initial_ssthresh: Option<u64>,
     /// Acknowledge every second packet, or after [`Config::sack_delay`]; otherwise every packet (RFC 9260 §6.2).
     pub delayed_sack: bool,
-    /// How long a SACK may wait; what is longer than 500 ms is taken as that (RFC 9260 §6.2).
+    /// How long a SACK may wait: 500 ms at most (RFC 9260 §6.2).
     pub sack_delay: Nanos,
-    /// RTO.Initial; `None`: the profile's.
+    /// RTO.Initial, from RTO.Min to RTO.Max; `None`: the profile's.
     pub rto_initial: Option<Nanos>,
-    /// RTO.Min.
+    /// RTO.Min: 1 ms or more, and no more than RTO.Max.
     pub rto_min: Nanos,
-    /// RTO.Max.
+    /// RTO.Max: a day at most.
     pub rto_max: Nanos,
-    /// HB.interval; `None`: no HEARTBEAT on idle paths.
+    /// HB.interval, a day at most; `None`: no HEARTBEAT on idle paths.
     pub hb_interval: Option<Nanos>,
     /// Path.Max.Retrans: a path with more errors in a row is inactive.
     pub path_max_retrans: u32,
@@ -91,15 +95,14 @@ pub struct Config {
     /// potentially failed (RFC 7829 §3). 0 is what that text recommends.
     pub pf_max_retrans: u32,
     /// Primary.Switchover.Max.Retrans (PSMR): with more errors in a row the primary path gives its office to an active
-    /// path for good (RFC 7829 §5). What is less than the errors that make the path potentially failed, or inactive where
-    /// that state is not in use, is taken as that; see [`Config::least_primary_switch`]. `None`: data returns to the primary
-    /// once it answers again.
+    /// path for good (RFC 7829 §5): at least [`Config::least_primary_switch`]. `None`: data returns to the primary once it answers
+    /// again.
     pub primary_switch_max_retrans: Option<u32>,
     /// Association.Max.Retrans: with more errors in a row the association has failed.
     pub association_max_retrans: u32,
     /// Max.Init.Retransmits.
     pub max_init_retransmits: u32,
-    /// Valid.Cookie.Life.
+    /// Valid.Cookie.Life: from 1 ms to a day.
     pub valid_cookie_life: Nanos,
     /// Streams asked for outwards: 1 to 65535.
     pub outbound_streams: u16,

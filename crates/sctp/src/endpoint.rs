@@ -21,7 +21,7 @@ use bytes::{Bytes, BytesMut};
 pub use table::AssociationId;
 
 use crate::association::{Admission, Association, Ports};
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::cookie::CookieJar;
 use crate::discard::{Discard, Discards};
 use crate::error::ConnectError;
@@ -86,10 +86,14 @@ pub struct Endpoint {
 impl Endpoint {
     /// An endpoint at `port` with the addresses of `config`. All it ever draws comes from `seed`: give it 32 secret random
     /// bytes where strangers can send packets, and the same bytes again to repeat a run.
-    pub fn new(config: Config, port: u16, seed: [u8; 32]) -> Self {
+    ///
+    /// # Errors
+    /// A setting that no association could work with; see [`Config::check`].
+    pub fn new(config: Config, port: u16, seed: [u8; 32]) -> Result<Self, ConfigError> {
+        config.check()?;
         let mut random = Random::new(seed);
         let jar = CookieJar::new(&mut random);
-        Self {
+        Ok(Self {
             config: Arc::new(config),
             port,
             random,
@@ -103,7 +107,7 @@ impl Endpoint {
             retired: RetiredTags::default(),
             discards: Discards::default(),
             latest: 0,
-        }
+        })
     }
 
     /// The time, which never goes back here: where the driver's clock does, it stands still until that has caught up.

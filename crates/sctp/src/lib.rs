@@ -34,7 +34,7 @@ pub mod tx;
 pub mod work;
 
 pub use association::Association;
-pub use config::Config;
+pub use config::{Config, ConfigError};
 pub use discard::{Discard, Discards};
 pub use endpoint::{AssociationId, Endpoint, Outgoing};
 pub use error::{CloseError, ConnectError};

@@ -109,7 +109,7 @@ impl World {
                 addresses: vec![address(end)],
                 ..config(conditions)
             };
-            Endpoint::new(config, PORT, [end as u8; 32])
+            Endpoint::new(config, PORT, [end as u8; 32]).expect("settings")
         });
         ends[RECEIVER].listen(true);
         let sender = ends[SENDER]

@@ -63,7 +63,8 @@ fn restart_a(world: &mut World, addresses: Vec<std::net::IpAddr>) -> Association
         },
         PORT_A,
         [9; 32],
-    );
+    )
+    .expect("settings");
     world.connect()
 }
 
@@ -267,7 +268,7 @@ fn action_b_the_peer_began_anew_meanwhile() {
         addresses: vec![address(Z, 0)],
         ..Config::default()
     };
-    world.endpoints[Z] = Endpoint::new(config, PORT_Z, [8; 32]);
+    world.endpoints[Z] = Endpoint::new(config, PORT_Z, [8; 32]).expect("settings");
     world.endpoints[Z].listen(true);
     let now = world.now;
     let z = world.endpoints[Z]
@@ -457,7 +458,7 @@ fn a_peer_that_restarts_again_and_again_does_not_fill_the_memory() {
             addresses: vec![address(A, 0)],
             ..Config::default()
         };
-        world.endpoints[A] = Endpoint::new(config, PORT_A, [100 + life; 32]);
+        world.endpoints[A] = Endpoint::new(config, PORT_A, [100 + life; 32]).expect("settings");
         let a = world.connect();
         world.run_for(SECOND);
         for _ in 0..5 {

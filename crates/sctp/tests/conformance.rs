@@ -2,7 +2,9 @@
 
 mod common;
 
-use anabranch_sctp::{AssociationId, CloseReason, Config, Event, PathId, PathState, StateName};
+use anabranch_sctp::{
+    AssociationId, CloseReason, Config, Endpoint, Event, PathId, PathState, StateName,
+};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::chunk::Chunk;
@@ -335,13 +337,17 @@ fn a_dormant_association_sends_to_the_path_with_the_fewest_errors() {
     assert_eq!(networks_of(&world, A, "DATA"), [1], "{:#?}", world.story);
 }
 
-/// RFC 7829 §5 (1): a primary is not given up before it has failed, whatever PSMR says.
+/// RFC 7829 §5 (1): a primary is not given up before it has failed, and no PSMR that says so is accepted.
 #[test]
 fn a_primary_is_not_given_up_before_it_fails() {
-    let mut world = two_homes(&Config {
-        primary_switch_max_retrans: Some(0),
+    let config = |most| Config {
+        primary_switch_max_retrans: Some(most),
         ..Config::default()
-    });
+    };
+    let refused = Endpoint::new(config(4), 1, [1; 32]).err();
+    let field = "primary_switch_max_retrans";
+    assert_eq!(refused.map(|error| error.field), Some(field));
+    let mut world = two_homes(&config(5));
     let (a, _) = both_up(&mut world);
     world.fate = dies(0);
     world.send(A, a, 0, "lost on its way");
@@ -351,13 +357,16 @@ fn a_primary_is_not_given_up_before_it_fails() {
     assert_eq!(association.paths().primary(), PathId(0));
 }
 
-/// RFC 9260 §6.2: no SACK waits for more than 500 ms.
+/// RFC 9260 §6.2: no SACK waits for more than 500 ms, and no longer delay is accepted.
 #[test]
 fn a_sack_waits_half_a_second_at_most() {
-    let mut world = World::new(Config {
-        sack_delay: 3 * SECOND,
+    let config = |delay| Config {
+        sack_delay: delay,
         ..Config::default()
-    });
+    };
+    let refused = Endpoint::new(config(501 * MILLISECOND), 1, [1; 32]).err();
+    assert_eq!(refused.map(|error| error.field), Some("sack_delay"));
+    let mut world = World::new(config(500 * MILLISECOND));
     let (a, _) = world.established();
     world.send(A, a, 0, "the first is answered at once");
     world.run_for(SECOND);

@@ -42,11 +42,13 @@ fn config(random: &mut Random) -> Config {
     if below(random, 2) == 0 {
         profile.dormant_path = DormantPath::FewestErrors;
     }
+    let path_max_retrans = below(random, 4);
     Config {
-        path_max_retrans: below(random, 4),
+        path_max_retrans,
         association_max_retrans: 1_000,
         max_init_retransmits: 100,
-        primary_switch_max_retrans: (below(random, 3) == 0).then(|| below(random, 6)),
+        primary_switch_max_retrans: (below(random, 3) == 0)
+            .then(|| path_max_retrans + below(random, 6)),
         receive_buffer: [65_536, 8_000, 3_000][below(random, 3) as usize],
         hb_interval: (below(random, 4) > 0).then_some(2 * SECOND),
         rto_max: 5 * SECOND,

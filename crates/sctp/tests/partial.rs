@@ -451,7 +451,7 @@ fn a_restart_amid_a_message_is_told_and_the_rest_is_not_mistaken() {
             addresses: vec![address(A, 0)],
             ..Config::default()
         };
-        world.endpoints[A] = Endpoint::new(config, PORT_A, [9; 32]);
+        world.endpoints[A] = Endpoint::new(config, PORT_A, [9; 32]).expect("settings");
         let a = world.connect();
         world.run_for(SECOND);
         let restarted = Event::Restarted { data_lost: false };
@@ -496,7 +496,7 @@ fn a_restart_forgets_what_was_gathered() {
         addresses: vec![address(A, 0)],
         ..Config::default()
     };
-    world.endpoints[A] = Endpoint::new(config, PORT_A, [9; 32]);
+    world.endpoints[A] = Endpoint::new(config, PORT_A, [9; 32]).expect("settings");
     world.fate = Box::new(|_| common::Fate::Deliver);
     world.connect();
     world.run_for(SECOND);

@@ -154,7 +154,7 @@ fn plays_of_the_corpus_end_well() {
 }
 
 fn endpoint(seed: u64) -> Endpoint {
-    let mut endpoint = Endpoint::new(Config::default(), 7, play::seed_of(seed));
+    let mut endpoint = Endpoint::new(Config::default(), 7, play::seed_of(seed)).expect("settings");
     endpoint.listen(true);
     endpoint
 }

@@ -592,7 +592,8 @@ fn a_restarted_peer_is_asked_again() {
         transfer(&mut world, (a, z), &mut next, &mut got, 3);
         // A comes back without memory.
         let again = homes(A, if speaks { config(|_| {}) } else { plain() });
-        world.endpoints[A] = anabranch_sctp::Endpoint::new(again, PORT_A, [9; 32]);
+        world.endpoints[A] =
+            anabranch_sctp::Endpoint::new(again, PORT_A, [9; 32]).expect("settings");
         let a = world.connect();
         world.run_for(2 * SECOND);
         assert_eq!(world.state(A, a), StateName::Established);

@@ -34,7 +34,7 @@ fn client(number: u32) -> Endpoint {
     };
     let mut seed = [3; 32];
     seed[..4].copy_from_slice(&number.to_be_bytes());
-    Endpoint::new(config, PORT_A, seed)
+    Endpoint::new(config, PORT_A, seed).expect("settings")
 }
 
 fn server() -> Endpoint {
@@ -42,7 +42,7 @@ fn server() -> Endpoint {
         addresses: vec![SERVER],
         ..Config::default()
     };
-    let mut endpoint = Endpoint::new(config, PORT_Z, [4; 32]);
+    let mut endpoint = Endpoint::new(config, PORT_Z, [4; 32]).expect("settings");
     endpoint.listen(true);
     endpoint
 }

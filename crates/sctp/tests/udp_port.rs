@@ -40,10 +40,10 @@ impl Net {
             encapsulation: 8,
             ..Config::default()
         };
-        let mut server = Endpoint::new(config(SERVER), PORT, [1; 32]);
+        let mut server = Endpoint::new(config(SERVER), PORT, [1; 32]).expect("settings");
         server.listen(true);
         Self {
-            client: Endpoint::new(config(CLIENT), common::PORT_A, [2; 32]),
+            client: Endpoint::new(config(CLIENT), common::PORT_A, [2; 32]).expect("settings"),
             server,
             nat: FIRST,
             now: SECOND,
@@ -309,7 +309,7 @@ fn a_bare_init_has_no_parameter() {
             bare_init,
             ..Config::default()
         };
-        let mut endpoint = Endpoint::new(config, common::PORT_A, [2; 32]);
+        let mut endpoint = Endpoint::new(config, common::PORT_A, [2; 32]).expect("settings");
         endpoint.connect(0, &[SERVER], PORT).expect("free");
         let mut out = BytesMut::new();
         endpoint.poll_transmit(0, &mut out).expect("an INIT");

@@ -10,7 +10,6 @@ use crate::spec::flow::Switches;
 use crate::spec::quantity::Amount;
 use crate::spec::validate::Checker;
 
-mod homes;
 mod streams;
 
 /// SCTP's common header.
@@ -256,14 +255,6 @@ fn sctp_checked(transport: &Protocol, ip: IpVersion, complain: &mut Complain<'_>
     }
     config.path_mtu_discovery = path_mtu_discovery.unwrap_or(config.path_mtu_discovery);
     if let Some(streams) = *streams {
-        if streams == 0 {
-            complain(
-                "streams",
-                "found 0; an association has at least one stream".to_owned(),
-                "",
-                &[],
-            );
-        }
         config.outbound_streams = streams;
         config.inbound_streams = config.inbound_streams.max(streams);
     }
@@ -275,8 +266,8 @@ fn sctp_checked(transport: &Protocol, ip: IpVersion, complain: &mut Complain<'_>
     }
     if let Some(buffer) = receive_buffer {
         match u32::try_from(buffer.0) {
-            Ok(bytes @ 1500..) => config.receive_buffer = bytes,
-            _ => complain(
+            Ok(bytes) => config.receive_buffer = bytes,
+            Err(_) => complain(
                 "receive_buffer",
                 format!("found \"{buffer}\"; a buffer has 1500 B to 4 GiB"),
                 "",
@@ -309,26 +300,31 @@ fn sctp_checked(transport: &Protocol, ip: IpVersion, complain: &mut Complain<'_>
     if let Some(interval) = heartbeat_interval {
         config.hb_interval = (interval.0 > 0).then_some(interval.0);
     }
-    let timeouts = [rto_initial, rto_min, rto_max].map(|span| span.map(|span| span.0));
-    homes::set_timeouts(&mut config, timeouts, complain);
+    let [initial, min, max] =
+        [rto_initial, rto_min, rto_max].map(|span| span.as_ref().map(|span| span.0));
+    config.rto_initial = initial.or(config.rto_initial);
+    config.rto_min = min.unwrap_or(config.rto_min);
+    config.rto_max = max.unwrap_or(config.rto_max);
     config.path_max_retrans = path_max_retrans.unwrap_or(config.path_max_retrans);
     config.pf_max_retrans = pf_max_retrans.unwrap_or(config.pf_max_retrans);
     config.primary_switch_max_retrans =
         primary_switch_max_retrans.or(config.primary_switch_max_retrans);
-    let least = config.least_primary_switch();
-    if let Some(found) = config.primary_switch_max_retrans
-        && found < least
-    {
-        complain(
-            "primary_switch_max_retrans",
-            format!(
-                "found {found}; it is at least {least}, the errors after which the primary counts as failed (RFC 7829 §5)"
-            ),
-            "",
-            &[],
-        );
-    }
     config.association_max_retrans =
         association_max_retrans.unwrap_or(config.association_max_retrans);
+    if let Err(error) = config.check() {
+        let (found, allowed) = (&error.found, &error.allowed);
+        let message = format!("found {found}; allowed: {allowed}");
+        complain(&key_of(error.field, named), message, "", &[]);
+    }
     config
+}
+
+/// The key of a spec that sets a field of the protocol's configuration.
+fn key_of(field: &str, switches: &Switches) -> String {
+    match field {
+        switch if switches.contains_key(switch) => format!("switches.{switch}"),
+        "hb_interval" => "heartbeat_interval".to_owned(),
+        "outbound_streams" => "streams".to_owned(),
+        key => key.to_owned(),
+    }
 }

@@ -33,6 +33,9 @@ const SCTP: u8 = 132;
 const SOURCE_PORTS: u16 = 42_000;
 const SINK_PORTS: u16 = 52_000;
 
+/// Why an endpoint accepts its settings.
+const CHECKED: &str = "the settings were checked with the spec";
+
 /// Who counts the packets of all members of the flows, by their tallies.
 pub fn packet_counter(flows: &[AttachedFlow]) -> PacketCounter {
     let tallies = flows
@@ -379,13 +382,13 @@ fn attach_sctp(
         },
     };
     let receiver = sctp::Sink::new(
-        Endpoint::new(far, place.ports[1], secret()),
+        Endpoint::new(far, place.ports[1], secret()).expect(CHECKED),
         stamped,
         message,
         reading_rate.map(|rate| rate.0),
         Rc::clone(tally),
     );
-    let endpoint = Endpoint::new(near, place.ports[0], secret());
+    let endpoint = Endpoint::new(near, place.ports[0], secret()).expect(CHECKED);
     let sender = sctp::Source::new(
         endpoint,
         source_config,

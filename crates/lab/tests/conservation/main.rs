@@ -220,7 +220,7 @@ impl Case {
             offers.len()
         );
         let flow = Flow::new(name, offers);
-        let mut endpoint = Endpoint::new(far, sink, secrets[1]);
+        let mut endpoint = Endpoint::new(far, sink, secrets[1]).expect("settings");
         endpoint.listen(true);
         let receiver = SctpSink {
             endpoint,
@@ -228,7 +228,7 @@ impl Case {
             begun: Default::default(),
             flow: flow.clone(),
         };
-        let endpoint = Endpoint::new(near, source, secrets[0]);
+        let endpoint = Endpoint::new(near, source, secrets[0]).expect("settings");
         let sender = SctpSource {
             endpoint,
             remote,

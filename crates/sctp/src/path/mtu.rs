@@ -6,8 +6,12 @@ use std::net::IpAddr;
 pub const COMMON_HEADER: usize = 12;
 /// Bytes of a DATA chunk before the user data.
 pub const DATA_HEADER: usize = 16;
-/// The least that an IPv4 host must be able to receive less headers; a smaller MTU is taken as this.
-const LEAST_MTU: usize = 128;
+/// The least MTU: room for the headers and a little data. A smaller one is taken as this.
+pub const LEAST_MTU: usize = 128;
+/// The most that the length field of an IPv4 packet can say.
+pub const MOST_MTU: usize = 65_535;
+/// The most that an encapsulation may take of each packet.
+pub const MOST_ENCAPSULATION: usize = LEAST_MTU / 4;
 
 /// Bytes of the IP header of packets to `remote`, without options or extensions.
 pub const fn ip_header(remote: IpAddr) -> usize {
@@ -17,7 +21,8 @@ pub const fn ip_header(remote: IpAddr) -> usize {
 /// The largest SCTP packet (common header and chunks) within `mtu` bytes of IP packet to `remote`, with
 /// `encapsulation` bytes between IP and SCTP. A multiple of 4.
 pub fn max_packet(mtu: usize, remote: IpAddr, encapsulation: usize) -> usize {
-    (mtu.clamp(LEAST_MTU, 65535) - ip_header(remote) - encapsulation.min(LEAST_MTU / 4)) & !3
+    (mtu.clamp(LEAST_MTU, MOST_MTU) - ip_header(remote) - encapsulation.min(MOST_ENCAPSULATION))
+        & !3
 }
 
 /// The largest DATA chunk in a packet of `max_packet` bytes, header included (PMDCS).

@@ -1,12 +1,8 @@
 //! When to acknowledge: every second packet, after a delay, or at once (RFC 9260 §6.2, §6.7).
 
 use anabranch_transport::Nanos;
-use anabranch_transport::time::MILLISECOND;
 
 use crate::config::Config;
-
-/// No SACK may be delayed longer, whatever is set (RFC 9260 §6.2).
-const MOST_DELAY: Nanos = 500 * MILLISECOND;
 
 /// Decides when a SACK is due.
 #[derive(Debug)]
@@ -29,7 +25,7 @@ impl SackPolicy {
     pub fn new(config: &Config) -> Self {
         Self {
             delayed: config.delayed_sack,
-            delay: config.sack_delay.min(MOST_DELAY),
+            delay: config.sack_delay,
             due: false,
             deadline: None,
             packets: 0,

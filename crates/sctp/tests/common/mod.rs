@@ -81,8 +81,8 @@ impl World {
         let mut world = Self {
             now: SECOND,
             endpoints: [
-                Endpoint::new(a, PORT_A, [1; 32]),
-                Endpoint::new(z, PORT_Z, [2; 32]),
+                Endpoint::new(a, PORT_A, [1; 32]).expect("settings"),
+                Endpoint::new(z, PORT_Z, [2; 32]).expect("settings"),
             ],
             delay: 10 * MILLISECOND,
             events: [Vec::new(), Vec::new()],

@@ -90,7 +90,8 @@ fn endpoint(host: usize, config: &Config, life: u8) -> Endpoint {
         addresses: (0..homes).map(|network| address(host, network)).collect(),
         ..config.clone()
     };
-    let mut endpoint = Endpoint::new(config, PORTS[host], [1 + host as u8 + 2 * life; 32]);
+    let mut endpoint =
+        Endpoint::new(config, PORTS[host], [1 + host as u8 + 2 * life; 32]).expect("settings");
     endpoint.listen(true);
     endpoint
 }

@@ -173,7 +173,7 @@ fn endpoint(host: usize, config: &Config, seed: [u8; 32]) -> Endpoint {
         addresses: vec![address(host, 0), address(host, 1)],
         ..config.clone()
     };
-    let mut endpoint = Endpoint::new(config, PORTS[host], seed);
+    let mut endpoint = Endpoint::new(config, PORTS[host], seed).expect("settings");
     endpoint.listen(true);
     endpoint.set_max_associations(8);
     endpoint
