@@ -117,6 +117,9 @@ switches! {
     idle_decay: IdleDecay, "RFC 9260 §7.2.1";
     /// Before idle time first shrinks cwnd, ssthresh is set to it, so that slow start leads back (RFC 9260).
     idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1";
+    /// What a SACK no longer reports is in flight again at once, 64 chunks a SACK at most: so one that was overtaken on another
+    /// path takes back what a later one told (ns-2.35). Otherwise that is noted, and in flight again when T3-rtx expires.
+    withdrawn_at_once: bool, "RFC 9260 §6.2.1 D iii";
     /// At most so many packets of new data in one burst.
     max_burst: u32, "RFC 9260 §6.1 D";
     /// When Max.Burst applies: at `each_sack` (that is, each occasion to send), only `after_fast_retransmit` was
@@ -249,6 +252,7 @@ impl Profile {
             repeated_timeout_keeps_ssthresh: false,
             idle_decay: IdleDecay::Drained,
             idle_decay_sets_ssthresh: true,
+            withdrawn_at_once: false,
             max_burst: 4,
             max_burst_applies: MaxBurst::EachSack,
             rto_initial: Span(SECOND),
@@ -377,6 +381,7 @@ impl Profile {
             repeated_timeout_keeps_ssthresh: true,
             idle_decay: IdleDecay::SinceLastSend,
             idle_decay_sets_ssthresh: false,
+            withdrawn_at_once: true,
             max_burst: 4,
             max_burst_applies: MaxBurst::AfterFastRetransmit,
             rto_initial: Span(3 * SECOND),

@@ -11,6 +11,7 @@ mod outstanding;
 mod recovery;
 mod scheduler;
 mod send_queue;
+mod tsn_set;
 
 use anabranch_congestion::LossCause;
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -71,6 +72,8 @@ pub struct Sender {
     outstanding: Outstanding,
     /// The last SACK's Gap Ack Blocks.
     gaps: Vec<Run>,
+    /// Where the lowest chunk was sent that a Gap Ack Block reported and the last SACK no longer does.
+    withdrawn_on: Option<PathId>,
     /// The window the peer advertised last, and what of it is believed to be left.
     a_rwnd: u64,
     peer_rwnd: u64,
@@ -80,8 +83,6 @@ pub struct Sender {
     /// Fast recovery lasts until the cumulative point reaches this TSN.
     recovery_until: Option<Tsn>,
     highest_newly_acked: Option<Tsn>,
-    /// No chunk below it can still be retransmitted fast.
-    reportable_from: Tsn,
     /// The next packet of retransmissions goes whatever cwnd is (RFC 9260 §6.3.3 E3, §7.2.4).
     one_packet: bool,
     /// Retransmissions wait for the next SACK.
@@ -152,13 +153,13 @@ impl Sender {
             in_use: StreamsInUse::new(&config.allocation),
             outstanding: Outstanding::new(initial_tsn),
             gaps: Vec::new(),
+            withdrawn_on: None,
             a_rwnd: 0,
             peer_rwnd: 0,
             rwnd_in_flight: 0,
             rwnd_marked: 0,
             recovery_until: None,
             highest_newly_acked: None,
-            reportable_from: initial_tsn,
             one_packet: false,
             gate_closed: false,
             timed_out: false,

@@ -227,6 +227,12 @@ impl PathEntry {
         self.flightsize < limit
     }
 
+    /// A chunk last sent here waits for its acknowledgement again.
+    pub(crate) fn watch(&mut self, tsn: Tsn) {
+        let earliest = self.earliest.filter(|earliest| earliest.lt(tsn));
+        self.earliest = Some(earliest.unwrap_or(tsn));
+    }
+
     /// (Re)starts T3-rtx with the RTO in force.
     pub(crate) fn start_t3(&mut self, now: Nanos) {
         self.t3_deadline = Some(now + self.rto.rto());

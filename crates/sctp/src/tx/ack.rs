@@ -11,6 +11,9 @@ use super::{Sender, trace_window, window};
 use crate::path::{PathEntry, PathId, Paths};
 use crate::profile::{Counts, IdleDecay, MaxBurst};
 
+/// Chunks that one SACK puts in flight again, under the switch `withdrawn_at_once`.
+const MOST_WITHDRAWN_AT_ONCE: usize = 64;
+
 /// What a SACK (or the cumulative TSN of a SHUTDOWN) changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackOutcome {
@@ -43,7 +46,8 @@ pub(super) struct PathAck {
     rtt: Option<Nanos>,
     flight_before: u64,
     earliest_before: Option<Tsn>,
-    reneged: bool,
+    /// A chunk is in flight again that had been acknowledged.
+    withdrawn: bool,
     /// Chunks that missing reports marked.
     pub lost: u32,
 }
@@ -125,6 +129,7 @@ impl Sender {
         if let Some((blocks, _)) = report {
             self.take_gaps(now, cumulative, blocks, &mut newly, paths);
         }
+        self.note_withdrawn();
         let recovering = self.recovery_until;
         let still_recovering = recovering.is_some_and(|until| cumulative.lt(until));
         let fast_retransmitted = match report {
@@ -216,21 +221,23 @@ impl Sender {
         newly: &mut Newly,
         paths: &mut Paths,
     ) {
-        let known = std::mem::take(&mut self.gaps);
-        gaps::difference(blocks, &known, |run| {
-            for tsn in (run.start..=run.end).map(|offset| cumulative.add(offset)) {
+        for run in blocks {
+            let end = cumulative.add(run.end).next();
+            let mut next = self
+                .outstanding
+                .next_unacked(cumulative.add(run.start), end);
+            while let Some(tsn) = next {
                 self.gap_acked(now, tsn, paths);
                 newly.count(tsn);
+                next = self.outstanding.next_unacked(tsn.next(), end);
             }
-        });
-        gaps::difference(&known, blocks, |run| {
-            for tsn in (run.start..=run.end).map(|offset| cumulative.add(offset)) {
-                self.withdrawn(tsn, paths);
-            }
-        });
-        self.gaps = known;
+        }
         self.gaps.clear();
         self.gaps.extend_from_slice(blocks);
+        if self.profile.withdrawn_at_once && self.any_withdrawn() {
+            let first = self.withdrawn().take(MOST_WITHDRAWN_AT_ONCE).collect();
+            self.take_back(now, first, paths);
+        }
     }
 
     fn gap_acked(&mut self, now: Nanos, tsn: Tsn, paths: &mut Paths) {
@@ -242,27 +249,60 @@ impl Sender {
         self.count_acked(now, tsn, standing, paths);
     }
 
-    /// The receiver no longer reports a TSN that a gap block had acknowledged (RFC 9260 §6.2.1 D iii).
-    fn withdrawn(&mut self, tsn: Tsn, paths: &mut Paths) {
-        if self.outstanding.set_state(tsn, ChunkState::InFlight) != Some(ChunkState::GapAcked) {
-            return;
+    /// Notes whether the receiver has taken back what a Gap Ack Block had reported (RFC 9260 §6.2.1 D iii). That costs no
+    /// look at the chunks: a peer could give and take back tens of thousands with each SACK. They are taken up again when
+    /// T3-rtx expires, or one by one as missing reports find them lost.
+    fn note_withdrawn(&mut self) {
+        self.withdrawn_on = None;
+        if self.any_withdrawn() {
+            let lowest = self.withdrawn().next();
+            let chunk = lowest.and_then(|tsn| self.outstanding.get(tsn));
+            self.withdrawn_on = chunk.map(|chunk| chunk.path);
         }
-        let Some(chunk) = self.outstanding.get(tsn) else {
-            return;
-        };
-        let (length, path) = (chunk.fragment.user_data.len(), chunk.path);
-        let entry = paths.get_mut(path);
-        entry.flightsize += self.profile.cwnd_counts.bytes(length);
-        entry.earliest = Some(
-            entry
-                .earliest
-                .filter(|earliest| earliest.lt(tsn))
-                .unwrap_or(tsn),
-        );
-        self.rwnd_in_flight += self.profile.rwnd_counts.bytes(length);
-        self.acks[usize::from(path.0)].reneged = true;
-        if tsn.lt(self.reportable_from) {
-            self.reportable_from = tsn;
+    }
+
+    fn any_withdrawn(&self) -> bool {
+        self.outstanding.gap_acked() > gaps::covered(&self.gaps)
+    }
+
+    /// The TSNs that a Gap Ack Block has reported and the last SACK does not.
+    fn withdrawn(&self) -> impl Iterator<Item = Tsn> + '_ {
+        let ring = &self.outstanding;
+        let at = |offset: u32| ring.cumulative_point().add(offset);
+        let begins = std::iter::once(at(1)).chain(self.gaps.iter().map(move |run| at(run.end + 1)));
+        let ends = self.gaps.iter().map(move |run| at(run.start));
+        let holes = begins.zip(ends.chain(std::iter::once(ring.next_tsn())));
+        holes.flat_map(move |(from, end)| {
+            let next = move |tsn: &Tsn| ring.next_gap_acked(tsn.next(), end);
+            std::iter::successors(ring.next_gap_acked(from, end), next)
+        })
+    }
+
+    /// Puts what was withdrawn in flight again, where T3-rtx watches it.
+    pub(super) fn take_back_withdrawn(&mut self, now: Nanos, paths: &mut Paths) {
+        if self.withdrawn_on.take().is_some() {
+            let withdrawn = self.withdrawn().collect();
+            self.take_back(now, withdrawn, paths);
+        }
+    }
+
+    fn take_back(&mut self, now: Nanos, withdrawn: Vec<Tsn>, paths: &mut Paths) {
+        for tsn in withdrawn {
+            self.outstanding.set_state(tsn, ChunkState::InFlight);
+            let Some(chunk) = self.outstanding.get(tsn) else {
+                continue;
+            };
+            let length = chunk.fragment.user_data.len();
+            let entry = paths.get_mut(chunk.path);
+            entry.flightsize += self.profile.cwnd_counts.bytes(length);
+            entry.watch(tsn);
+            if entry.t3_deadline.is_none() {
+                entry.start_t3(now);
+            }
+            if let Some(ack) = self.acks.get_mut(usize::from(chunk.path.0)) {
+                ack.withdrawn = true;
+            }
+            self.rwnd_in_flight += self.profile.rwnd_counts.bytes(length);
         }
     }
 
@@ -320,8 +360,8 @@ impl Sender {
                 outcome.paths_restored |= 1 << index;
             }
             outcome.newly_acked_bytes += ack.bytes;
-            if self.is_watched_wrongly(paths.get(id)) || ack.chunks > 0 || ack.reneged || ack.passed
-            {
+            let withdrawn = ack.withdrawn || self.withdrawn_on == Some(id);
+            if self.is_watched_wrongly(paths.get(id)) || ack.chunks > 0 || withdrawn || ack.passed {
                 self.settle_path(now, id, &ack, advanced, in_recovery, paths, trace);
             }
         }
@@ -370,7 +410,8 @@ impl Sender {
                     .get(tsn)
                     .is_none_or(|chunk| chunk.state == ChunkState::GapAcked)
             });
-        if entry.flightsize + entry.marked_bytes == 0 {
+        let all_acked = entry.flightsize + entry.marked_bytes == 0;
+        if all_acked && self.withdrawn_on != Some(id) {
             entry.t3_deadline = None; // RFC 9260 §6.3.2 R2
             entry.earliest = None;
         } else if earliest_acked || entry.t3_deadline.is_none() {

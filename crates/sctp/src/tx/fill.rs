@@ -11,6 +11,9 @@ use crate::path::mtu::DATA_HEADER;
 use crate::path::{PathId, Paths};
 use crate::profile::MaxBurst;
 
+/// Marked chunks that go to another path, looked past for more that fit into a packet.
+const MOST_PASSED_OVER: u32 = 64;
+
 impl Sender {
     /// Adds DATA chunks for path `id` to a packet, and returns how many. None is added if none may go, or if what must
     /// go next does not fit beside the chunks already there; send that packet then, and ask again.
@@ -76,6 +79,7 @@ impl Sender {
         trace: &mut Trace,
     ) -> usize {
         let mut count = 0;
+        let mut passed_over = 0;
         let mut next = self.outstanding.first_marked();
         while let Some(tsn) = next {
             if self.retransmission_path(tsn, paths) == Some(id) {
@@ -96,6 +100,11 @@ impl Sender {
                 trace.record(now, Probe::Retransmitted, id.0.into(), self.number(tsn));
                 count += 1;
                 if !self.bundling {
+                    break;
+                }
+            } else {
+                passed_over += 1;
+                if passed_over == MOST_PASSED_OVER {
                     break;
                 }
             }
@@ -122,9 +131,10 @@ impl Sender {
         self.statistics.bytes_retransmitted += length as u64;
         chunk.transmissions += 1;
         chunk.sent_at = now;
-        chunk.path = id;
         chunk.moved |= from != id;
+        self.outstanding.move_to(tsn, id);
         self.outstanding.set_state(tsn, ChunkState::InFlight);
+        self.count_reports_again(tsn);
         let (bytes, rwnd) = (
             self.profile.cwnd_counts.bytes(length),
             self.profile.rwnd_counts.bytes(length),

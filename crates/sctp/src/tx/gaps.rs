@@ -1,6 +1,8 @@
-//! Gap Ack Blocks as the sender keeps them: what changed from one SACK to the next, without looking at every TSN.
+//! Gap Ack Blocks as the sender keeps them: the runs of TSNs that the last SACK reported.
 
 use anabranch_wire::chunk::GapAckBlock;
+
+use super::tsn_set::step;
 
 /// A run of TSNs as offsets from the cumulative point; both ends belong to it, `0 < start <= end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +17,7 @@ pub(super) fn read_blocks(blocks: impl Iterator<Item = GapAckBlock>, runs: &mut 
     runs.clear();
     let mut in_order = true;
     for block in blocks.filter(|block| block.start >= 2 && block.end >= block.start) {
+        step();
         let run = Run {
             start: block.start.into(),
             end: block.end.into(),
@@ -38,53 +41,28 @@ pub(super) fn read_blocks(blocks: impl Iterator<Item = GapAckBlock>, runs: &mut 
     }
 }
 
-/// Moves `runs` to a cumulative point `advance` further on; what it passes is forgotten.
+/// Moves `runs` to a cumulative point `advance` further on; what it passes is forgotten. So is a TSN right after the new
+/// point: a peer that held it would have moved the point past it.
 pub(super) fn advance(runs: &mut Vec<Run>, advance: u32) {
     if advance == 0 {
         return;
     }
     runs.retain_mut(|run| {
-        if run.end <= advance {
+        step();
+        if run.end < advance + 2 {
             return false;
         }
-        run.start = run.start.saturating_sub(advance).max(1);
+        run.start = run.start.saturating_sub(advance).max(2);
         run.end -= advance;
         true
     });
 }
 
-/// Calls `found` with every run of TSNs that is in `these` and not in `those`; both ascending and apart.
-pub(super) fn difference(these: &[Run], those: &[Run], mut found: impl FnMut(Run)) {
-    let mut those = those.iter().copied().peekable();
-    for run in these {
-        let mut start = run.start;
-        while let Some(other) = those.peek().copied() {
-            if other.end < start {
-                those.next();
-                continue;
-            }
-            if other.start > run.end {
-                break;
-            }
-            if other.start > start {
-                found(Run {
-                    start,
-                    end: other.start - 1,
-                });
-            }
-            start = other.end + 1;
-            if start > run.end {
-                break;
-            }
-            those.next();
-        }
-        if start <= run.end {
-            found(Run {
-                start,
-                end: run.end,
-            });
-        }
-    }
+/// TSNs in runs that are apart from each other.
+pub(super) fn covered(runs: &[Run]) -> usize {
+    runs.iter()
+        .map(|run| (run.end - run.start + 1) as usize)
+        .sum()
 }
 
 #[cfg(test)]
@@ -96,54 +74,6 @@ mod tests {
             .iter()
             .map(|&(start, end)| Run { start, end })
             .collect()
-    }
-
-    fn minus(these: &[(u32, u32)], those: &[(u32, u32)]) -> Vec<(u32, u32)> {
-        let mut found = Vec::new();
-        difference(&runs(these), &runs(those), |run| {
-            found.push((run.start, run.end))
-        });
-        found
-    }
-
-    #[test]
-    fn differences_by_hand() {
-        assert_eq!(minus(&[(2, 5)], &[]), [(2, 5)]);
-        assert_eq!(minus(&[(2, 5)], &[(2, 5)]), []);
-        assert_eq!(minus(&[(2, 6), (8, 9)], &[(2, 5)]), [(6, 6), (8, 9)]);
-        assert_eq!(
-            minus(&[(2, 20)], &[(4, 5), (9, 9), (20, 30)]),
-            [(2, 3), (6, 8), (10, 19)]
-        );
-        assert_eq!(minus(&[(2, 3), (5, 6), (8, 9)], &[(1, 100)]), []);
-        assert_eq!(minus(&[(2, 3), (5, 6)], &[(3, 5)]), [(2, 2), (6, 6)]);
-    }
-
-    /// Against sets, over every pair of subsets of eight TSNs.
-    #[test]
-    fn differences_agree_with_sets() {
-        let as_runs = |set: u32| {
-            let mut list: Vec<Run> = Vec::new();
-            for tsn in (1..=8).filter(|tsn| set >> tsn & 1 == 1) {
-                match list.last_mut() {
-                    Some(last) if last.end + 1 == tsn => last.end = tsn,
-                    _ => list.push(Run {
-                        start: tsn,
-                        end: tsn,
-                    }),
-                }
-            }
-            list
-        };
-        for these in (0..512).step_by(2) {
-            for those in (0..512).step_by(2) {
-                let mut found = 0u32;
-                difference(&as_runs(these), &as_runs(those), |run| {
-                    (run.start..=run.end).for_each(|tsn| found |= 1 << tsn);
-                });
-                assert_eq!(found, these & !those, "{these:b} - {those:b}");
-            }
-        }
     }
 
     #[test]
@@ -168,8 +98,11 @@ mod tests {
     #[test]
     fn the_cumulative_point_passes_runs_and_cuts_them() {
         let mut list = runs(&[(2, 5), (8, 12), (20, 20)]);
+        assert_eq!(covered(&list), 10);
         advance(&mut list, 9);
-        assert_eq!(list, runs(&[(1, 3), (11, 11)]));
+        assert_eq!(list, runs(&[(2, 3), (11, 11)]), "10 is not held");
+        advance(&mut list, 2);
+        assert_eq!(list, runs(&[(9, 9)]), "nor is 12");
         advance(&mut list, 11);
         assert_eq!(list, []);
     }

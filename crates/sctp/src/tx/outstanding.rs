@@ -5,8 +5,12 @@ use anabranch_wire::chunk::Data;
 use anabranch_wire::serial::Tsn;
 
 use super::send_queue::Fragment;
+use super::tsn_set::{TsnSet, step};
 use crate::path::PathId;
 use crate::queue::Queue;
+
+/// With nothing outstanding, sets for no more chunks than this keep their memory.
+const KEPT: usize = 1024;
 
 /// Where a chunk stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,13 +81,24 @@ impl Outgoing {
 }
 
 /// The ring. Its first element is the TSN after the cumulative point.
+///
+/// Beside it stand sets, so that what an acknowledgement asks for is found without a look at every chunk: a peer chooses
+/// what it acknowledges, and must not choose how long that takes.
 #[derive(Debug)]
 pub(super) struct Outstanding {
     first: Tsn,
     ring: Queue<Outgoing>,
-    marked: usize,
+    /// Not reported by any Gap Ack Block so far; and of those, what was last sent on each path.
+    unacked: TsnSet,
+    on_path: Vec<TsnSet>,
+    /// Waits to be sent again.
+    marked: TsnSet,
+    marked_count: usize,
     /// The lowest marked TSN, while any is marked.
     first_marked: Tsn,
+    /// Chunks whose missing reports still count for something.
+    reportable: TsnSet,
+    gap_acked: usize,
 }
 
 impl Outstanding {
@@ -91,8 +106,13 @@ impl Outstanding {
         Self {
             first: initial_tsn,
             ring: Queue::default(),
-            marked: 0,
+            unacked: TsnSet::default(),
+            on_path: Vec::new(),
+            marked: TsnSet::default(),
+            marked_count: 0,
             first_marked: initial_tsn,
+            reportable: TsnSet::default(),
+            gap_acked: 0,
         }
     }
 
@@ -114,7 +134,14 @@ impl Outstanding {
         self.ring.is_empty()
     }
 
+    /// Chunks that a Gap Ack Block has reported, withdrawn or not.
+    pub fn gap_acked(&self) -> usize {
+        self.gap_acked
+    }
+
+    #[inline]
     fn index(&self, tsn: Tsn) -> Option<usize> {
+        step();
         let distance = tsn.distance_from(self.first) as usize;
         (distance < self.ring.len()).then_some(distance)
     }
@@ -123,8 +150,40 @@ impl Outstanding {
         self.index(tsn).map(|index| &self.ring[index])
     }
 
+    /// Adds a chunk, which is in flight, with the TSN [`Outstanding::next_tsn`].
     pub fn push(&mut self, chunk: Outgoing) {
+        let (tsn, path) = (self.next_tsn(), chunk.path);
         self.ring.push_back(chunk);
+        if self.ring.len() > self.unacked.capacity() {
+            self.grow(tsn);
+        }
+        self.unacked.insert(tsn);
+        self.reportable.insert(tsn);
+        self.on_path(path).insert(tsn);
+    }
+
+    /// Makes room in the sets for as many chunks as the ring has room for; `end` is the first TSN that is in none of them.
+    fn grow(&mut self, end: Tsn) {
+        let (capacity, from) = (self.ring.capacity(), self.first);
+        let sets = [&mut self.unacked, &mut self.marked, &mut self.reportable];
+        for set in sets.into_iter().chain(&mut self.on_path) {
+            set.grow(capacity, from, end);
+        }
+    }
+
+    /// The set of path `path`, which has the others' capacity.
+    #[inline]
+    fn on_path(&mut self, path: PathId) -> &mut TsnSet {
+        let index = usize::from(path.0);
+        if index >= self.on_path.len() {
+            let capacity = self.unacked.capacity();
+            self.on_path.resize_with(index + 1, || {
+                let mut set = TsnSet::default();
+                set.grow(capacity, Tsn(0), Tsn(0));
+                set
+            });
+        }
+        &mut self.on_path[index]
     }
 
     /// Takes the chunk after the cumulative point away, if its TSN is not past `up_to`.
@@ -132,11 +191,24 @@ impl Outstanding {
         if !self.first.le(up_to) {
             return None;
         }
+        step();
         let chunk = self.ring.pop_front()?;
         let tsn = self.first;
         self.first = tsn.next();
+        self.reportable.remove(tsn);
+        if chunk.state == ChunkState::GapAcked {
+            self.gap_acked -= 1;
+        } else {
+            self.unacked.remove(tsn);
+            self.on_path(chunk.path).remove(tsn);
+        }
         if let ChunkState::Marked { .. } = chunk.state {
             self.unmarked(tsn);
+        }
+        if self.ring.is_empty() && self.unacked.capacity() > KEPT {
+            let sets = [&mut self.unacked, &mut self.marked, &mut self.reportable];
+            sets.into_iter().for_each(TsnSet::release);
+            self.on_path.clear();
         }
         Some((tsn, chunk))
     }
@@ -144,14 +216,33 @@ impl Outstanding {
     /// Puts a chunk in another state and tells which it was in; `None` if the TSN is not in the ring.
     pub fn set_state(&mut self, tsn: Tsn, state: ChunkState) -> Option<ChunkState> {
         let index = self.index(tsn)?;
-        let before = std::mem::replace(&mut self.ring[index].state, state);
+        let chunk = &mut self.ring[index];
+        let path = chunk.path;
+        let before = std::mem::replace(&mut chunk.state, state);
+        match (
+            before == ChunkState::GapAcked,
+            state == ChunkState::GapAcked,
+        ) {
+            (false, true) => {
+                self.gap_acked += 1;
+                self.unacked.remove(tsn);
+                self.on_path(path).remove(tsn);
+            }
+            (true, false) => {
+                self.gap_acked -= 1;
+                self.unacked.insert(tsn);
+                self.on_path(path).insert(tsn);
+            }
+            _ => {}
+        }
         let was = matches!(before, ChunkState::Marked { .. });
         let is = matches!(state, ChunkState::Marked { .. });
         if is && !was {
-            if self.marked == 0 || tsn.lt(self.first_marked) {
+            if self.marked_count == 0 || tsn.lt(self.first_marked) {
                 self.first_marked = tsn;
             }
-            self.marked += 1;
+            self.marked.insert(tsn);
+            self.marked_count += 1;
         } else if was && !is {
             self.unmarked(tsn);
         }
@@ -162,51 +253,92 @@ impl Outstanding {
         self.index(tsn).map(|index| &mut self.ring[index])
     }
 
+    /// A chunk that is not acknowledged goes out on `path`.
+    pub fn move_to(&mut self, tsn: Tsn, path: PathId) {
+        let Some(chunk) = self.get_mut(tsn) else {
+            return;
+        };
+        let from = std::mem::replace(&mut chunk.path, path);
+        if from != path {
+            self.on_path(from).remove(tsn);
+            self.on_path(path).insert(tsn);
+        }
+    }
+
+    /// Whether missing reports of a chunk count for something from now on.
+    pub fn set_reportable(&mut self, tsn: Tsn, counts: bool) {
+        if counts {
+            self.reportable.insert(tsn);
+        } else {
+            self.reportable.remove(tsn);
+        }
+    }
+
     /// `tsn` is no longer marked: finds the lowest that still is.
     fn unmarked(&mut self, tsn: Tsn) {
-        self.marked -= 1;
-        if self.marked > 0 && tsn == self.first_marked {
+        self.marked.remove(tsn);
+        self.marked_count -= 1;
+        if self.marked_count > 0 && tsn == self.first_marked {
             self.first_marked = self.next_marked(tsn.next()).unwrap_or(tsn);
+        }
+    }
+
+    /// `from`, or the first TSN of the ring if that is later.
+    #[inline]
+    fn at_least_first(&self, from: Tsn) -> Tsn {
+        if from.lt(self.first) {
+            self.first
+        } else {
+            from
         }
     }
 
     /// The lowest marked TSN from `from` on.
     pub fn next_marked(&self, from: Tsn) -> Option<Tsn> {
-        let start = if from.lt(self.first) {
-            0
-        } else {
-            from.distance_from(self.first) as usize
-        };
-        (start..self.ring.len())
-            .find(|index| matches!(self.ring[*index].state, ChunkState::Marked { .. }))
-            .map(|index| self.first.add(index as u32))
+        self.marked.next(self.at_least_first(from), self.next_tsn())
+    }
+
+    /// The lowest marked TSN from `from` on that was last sent on `path`.
+    pub fn next_marked_on(&self, path: PathId, from: Tsn) -> Option<Tsn> {
+        let on_path = self.on_path.get(usize::from(path.0))?;
+        let from = self.at_least_first(from);
+        self.marked.next_in_both(on_path, from, self.next_tsn())
     }
 
     /// The lowest marked TSN.
     pub fn first_marked(&self) -> Option<Tsn> {
-        (self.marked > 0).then_some(self.first_marked)
+        (self.marked_count > 0).then_some(self.first_marked)
     }
 
     /// The highest TSN sent that does not wait to be sent again.
     pub fn highest_unmarked(&self) -> Option<Tsn> {
-        (0..self.ring.len())
-            .rev()
-            .find(|index| !matches!(self.ring[*index].state, ChunkState::Marked { .. }))
-            .map(|index| self.first.add(index as u32))
+        if self.marked_count == 0 {
+            return (!self.is_empty()).then(|| self.next_tsn().prev());
+        }
+        self.marked.last_absent(self.first, self.next_tsn())
     }
 
     /// The lowest TSN last sent on `path` and not acknowledged in any way, looking from `bound` on.
     pub fn earliest_on(&self, path: PathId, bound: Tsn) -> Option<Tsn> {
-        let start = if bound.lt(self.first) {
-            0
-        } else {
-            bound.distance_from(self.first) as usize
-        };
-        (start..self.ring.len())
-            .find(|index| {
-                self.ring[*index].path == path && self.ring[*index].state != ChunkState::GapAcked
-            })
-            .map(|index| self.first.add(index as u32))
+        let on_path = self.on_path.get(usize::from(path.0))?;
+        on_path.next(self.at_least_first(bound), self.next_tsn())
+    }
+
+    /// The lowest TSN from `from` to before `end` that no Gap Ack Block has reported.
+    pub fn next_unacked(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
+        self.unacked.next(from, end)
+    }
+
+    /// The lowest TSN from `from` to before `end` that a Gap Ack Block has reported.
+    pub fn next_gap_acked(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
+        self.unacked.next_absent(from, end)
+    }
+
+    /// The lowest TSN from `from` to before `end` whose missing reports count for something.
+    pub fn next_reportable(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
+        let next_tsn = self.next_tsn();
+        let end = if end.lt(next_tsn) { end } else { next_tsn };
+        self.reportable.next(self.at_least_first(from), end)
     }
 }
 
@@ -267,6 +399,62 @@ mod tests {
         ring.pop_up_to(Tsn(4));
         ring.pop_up_to(Tsn(4));
         assert_eq!(ring.first_marked(), None);
+    }
+
+    /// The sets and counts against a look at every chunk, after each of many steps drawn at random.
+    #[test]
+    fn the_sets_agree_with_the_chunks() {
+        let mut random = 0x9e37_79b9_u32;
+        let mut draw = |below: usize| {
+            random ^= random << 13;
+            random ^= random >> 17;
+            random ^= random << 5;
+            random as usize % below
+        };
+        let mut ring = Outstanding::new(Tsn(u32::MAX - 200));
+        for round in 0..20_000 {
+            let len = ring.len();
+            let any = ring.first.add(draw(len.max(1)) as u32);
+            match draw(8) {
+                0..=2 if len < 900 => ring.push(chunk(draw(3) as u8)),
+                3 if round % 500 < 50 => {
+                    ring.pop_up_to(ring.first.add(2));
+                }
+                4 => drop(ring.set_state(any, ChunkState::GapAcked)),
+                5 => drop(ring.set_state(any, ChunkState::Marked { timed_out: true })),
+                6 => drop(ring.set_state(any, ChunkState::InFlight)),
+                _ if ring
+                    .get(any)
+                    .is_some_and(|it| it.state != ChunkState::GapAcked) =>
+                {
+                    ring.move_to(any, PathId(draw(3) as u8));
+                }
+                _ => {}
+            }
+            let all =
+                || (0..ring.len()).map(|index| (ring.first.add(index as u32), &ring.ring[index]));
+            let marked = |it: &Outgoing| matches!(it.state, ChunkState::Marked { .. });
+            let first = |wanted: &dyn Fn(&Outgoing) -> bool| {
+                all().find(|(_, it)| wanted(it)).map(|(tsn, _)| tsn)
+            };
+            assert_eq!(ring.first_marked(), first(&marked), "round {round}");
+            let unmarked = all().rfind(|(_, it)| !marked(it));
+            assert_eq!(ring.highest_unmarked(), unmarked.map(|(tsn, _)| tsn));
+            let gap_acked = |it: &Outgoing| it.state == ChunkState::GapAcked;
+            assert_eq!(
+                ring.gap_acked(),
+                all().filter(|(_, it)| gap_acked(it)).count()
+            );
+            let (begin, end) = (ring.first, ring.next_tsn());
+            assert_eq!(ring.next_gap_acked(begin, end), first(&gap_acked));
+            assert_eq!(ring.next_unacked(begin, end), first(&|it| !gap_acked(it)));
+            for path in (0..3).map(PathId) {
+                let on = |it: &Outgoing| it.path == path && !gap_acked(it);
+                assert_eq!(ring.earliest_on(path, begin), first(&on), "round {round}");
+                let marked_on = |it: &Outgoing| on(it) && marked(it);
+                assert_eq!(ring.next_marked_on(path, begin), first(&marked_on));
+            }
+        }
     }
 
     #[test]

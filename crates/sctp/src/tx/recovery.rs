@@ -7,7 +7,7 @@ use anabranch_wire::Tsn;
 use super::ack::Newly;
 use super::allocation::LossEvents;
 use super::gaps::Run;
-use super::outstanding::ChunkState;
+use super::outstanding::{ChunkState, Outgoing};
 use super::{Sender, trace_window, window};
 use crate::path::{PathId, Paths};
 use crate::profile::{FastRecovery, Htna, MaxBurst};
@@ -67,21 +67,16 @@ impl Sender {
         for run in blocks.iter().chain(std::iter::once(&beyond)) {
             let hole_end = cumulative.add(run.start);
             let end = if hole_end.lt(limit) { hole_end } else { limit };
-            let mut tsn = if hole_start.lt(self.reportable_from) {
-                self.reportable_from
-            } else {
-                hole_start
-            };
-            while tsn.lt(end) {
+            let mut next = self.outstanding.next_reportable(hole_start, end);
+            while let Some(tsn) = next {
                 marked += u32::from(self.report_missing(now, tsn, paths, trace));
-                tsn = tsn.next();
+                next = self.outstanding.next_reportable(tsn.next(), end);
             }
             hole_start = cumulative.add(run.end).next();
             if hole_start.gt(limit) {
                 break;
             }
         }
-        self.raise_reportable();
         marked
     }
 
@@ -127,21 +122,26 @@ impl Sender {
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> bool {
+        let once = self.profile.fast_retransmit_once;
         let Some(chunk) = self.outstanding.get_mut(tsn) else {
             return false;
         };
         chunk.missing_reports += 1;
+        if chunk.missing_reports < self.profile.missing_reports {
+            return false;
+        }
         let again = self.profile.fast_recovery == FastRecovery::RecoveryPoint;
-        let waits = matches!(chunk.state, ChunkState::Marked { .. });
-        let spent = chunk.fast_retransmitted && self.profile.fast_retransmit_once;
-        if chunk.missing_reports < self.profile.missing_reports || spent || (waits && !again) {
+        if matches!(chunk.state, ChunkState::Marked { .. }) && !again {
+            self.outstanding.set_reportable(tsn, false); // until it is sent again
             return false;
         }
         chunk.fast_retransmitted = true;
-        if !self.profile.fast_retransmit_once {
+        let path = chunk.path;
+        if once {
+            self.outstanding.set_reportable(tsn, false);
+        } else {
             chunk.missing_reports = 0;
         }
-        let path = chunk.path;
         self.mark(tsn, false, paths);
         self.statistics.fast_retransmits += 1;
         self.acks[usize::from(path.0)].lost += 1;
@@ -149,20 +149,19 @@ impl Sender {
         true
     }
 
-    /// Nothing below can be retransmitted fast again: later SACKs need not look there.
-    fn raise_reportable(&mut self) {
-        if !self.profile.fast_retransmit_once {
-            return;
-        }
-        if self.reportable_from.le(self.outstanding.cumulative_point()) {
-            self.reportable_from = self.outstanding.cumulative_point().next();
-        }
-        while self
+    /// Whether reports that it is missing can still have a chunk sent again (RFC 9260 §7.2.4 (5)).
+    fn is_spent(&self, chunk: &Outgoing) -> bool {
+        chunk.fast_retransmitted && self.profile.fast_retransmit_once
+    }
+
+    /// A marked chunk has been sent again, or its reports count from 0: they mean something again.
+    pub(super) fn count_reports_again(&mut self, tsn: Tsn) {
+        let spent = self
             .outstanding
-            .get(self.reportable_from)
-            .is_some_and(|chunk| chunk.fast_retransmitted)
-        {
-            self.reportable_from = self.reportable_from.next();
+            .get(tsn)
+            .is_none_or(|chunk| self.is_spent(chunk));
+        if !spent {
+            self.outstanding.set_reportable(tsn, true);
         }
     }
 
@@ -177,21 +176,26 @@ impl Sender {
         let Some(chunk) = self.outstanding.get(tsn) else {
             return;
         };
-        if before == ChunkState::InFlight {
-            let length = chunk.fragment.user_data.len();
-            let (bytes, rwnd) = (
-                self.profile.cwnd_counts.bytes(length),
-                self.profile.rwnd_counts.bytes(length),
-            );
-            let entry = paths.get_mut(chunk.path);
-            entry.flightsize -= bytes;
-            entry.marked_bytes += bytes;
-            self.rwnd_in_flight -= rwnd;
-            self.rwnd_marked += rwnd;
-            if !self.profile.flight_counts_marked {
-                self.peer_rwnd += rwnd;
+        let length = chunk.fragment.user_data.len();
+        let (bytes, rwnd) = (
+            self.profile.cwnd_counts.bytes(length),
+            self.profile.rwnd_counts.bytes(length),
+        );
+        let entry = paths.get_mut(chunk.path);
+        match before {
+            ChunkState::Marked { .. } => return,
+            ChunkState::InFlight => {
+                entry.flightsize -= bytes;
+                self.rwnd_in_flight -= rwnd;
+                if !self.profile.flight_counts_marked {
+                    self.peer_rwnd += rwnd;
+                }
             }
+            // It had been acknowledged, and that was withdrawn.
+            ChunkState::GapAcked => entry.watch(tsn),
         }
+        entry.marked_bytes += bytes;
+        self.rwnd_marked += rwnd;
     }
 
     /// Missing reports have marked chunks: cuts the windows as the profile's recovery says, and lets one packet go.
@@ -241,24 +245,30 @@ impl Sender {
 
     /// A cut for each path with a marked chunk above the recovery point; each cut moves the point up.
     fn cut_past_recovery_point(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
-        let mut cut: u32 = 0;
-        let mut next = self.outstanding.first_marked();
-        while let Some(tsn) = next {
-            let path = self
-                .outstanding
-                .get(tsn)
-                .map_or(PathId(0), |chunk| chunk.path);
-            if cut >> path.0 & 1 == 0 && self.recovery_until.is_none_or(|until| tsn.gt(until)) {
-                cut |= 1 << path.0;
-                self.cut(now, path, paths, trace);
-                let highest = self.outstanding.highest_unmarked();
-                self.recovery_until = match (self.recovery_until, highest) {
-                    (Some(until), Some(tsn)) if tsn.lt(until) => Some(until),
-                    (_, Some(tsn)) => Some(tsn),
-                    (until, None) => until,
-                };
+        let mut cut = [false; Paths::MOST];
+        let mut from = self.outstanding.cumulative_point().next();
+        loop {
+            if let Some(until) = self.recovery_until.filter(|until| until.ge(from)) {
+                from = until.next();
             }
-            next = self.outstanding.next_marked(tsn.next());
+            let uncut = (0..paths.len()).filter(|&index| !cut[index]);
+            let marked = uncut.filter_map(|index| {
+                let path = PathId(index as u8);
+                let tsn = self.outstanding.next_marked_on(path, from)?;
+                Some((tsn.distance_from(from), path))
+            });
+            let Some((distance, path)) = marked.min() else {
+                return;
+            };
+            cut[usize::from(path.0)] = true;
+            self.cut(now, path, paths, trace);
+            let highest = self.outstanding.highest_unmarked();
+            self.recovery_until = match (self.recovery_until, highest) {
+                (Some(until), Some(tsn)) if tsn.lt(until) => Some(until),
+                (_, Some(tsn)) => Some(tsn),
+                (until, None) => until,
+            };
+            from = from.add(distance).next();
         }
     }
 
@@ -306,6 +316,8 @@ impl Sender {
         if entry.t3_deadline.is_none_or(|deadline| deadline > now) {
             return T3Outcome::Nothing;
         }
+        self.take_back_withdrawn(now, paths);
+        let entry = paths.get_mut(id);
         entry.t3_deadline = None;
         entry.earliest = entry
             .earliest
@@ -408,6 +420,7 @@ impl Sender {
             if let Some(chunk) = self.outstanding.get_mut(tsn) {
                 chunk.missing_reports = 0;
             }
+            self.count_reports_again(tsn);
             self.mark(tsn, true, paths);
             next = self.outstanding.earliest_on(id, tsn.next());
         }

@@ -12,6 +12,8 @@ use super::*;
 use crate::config::SchedulerKind;
 use crate::profile::{FastRecovery, RetransmissionPath};
 
+mod withdrawals;
+
 const SEGMENT: u64 = 1448;
 const MESSAGE: usize = 1432;
 
@@ -433,24 +435,6 @@ fn round_trips_are_measured_once_at_a_time() {
     rig.now = 1120 * MILLISECOND; // 2 was sent at 600 and is timed: 520 ms
     rig.sack_and_drain(3, &[]);
     assert_eq!(rig.paths.get(PathId(0)).rto.srtt(), Some(590 * MILLISECOND));
-}
-
-#[test]
-fn a_withdrawn_gap_block_counts_as_in_flight_again() {
-    let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
-    rig.offer(3, MESSAGE);
-    rig.drain();
-    rig.sack(0, &[(1, 2)], 65536);
-    assert_eq!(rig.flight(), SEGMENT);
-    rig.sack(0, &[(2, 2)], 65536);
-    assert_eq!(
-        (rig.flight(), rig.sender.rwnd_in_flight),
-        (2 * SEGMENT, 2 * MESSAGE as u64)
-    );
-    rig.sack(0, &[], 65536);
-    assert_eq!(rig.flight(), 3 * SEGMENT);
-    rig.sack(3, &[], 65536);
-    assert!(rig.sender.is_drained() && rig.flight() == 0);
 }
 
 #[test]

@@ -1,0 +1,205 @@
+//! A receiver that takes back what it acknowledged (RFC 9260 §6.2.1 D iii), and what a SACK may cost.
+
+use super::*;
+use crate::work;
+
+/// The most chunks that are ever outstanding.
+const MANY: u32 = MOST_OUTSTANDING as u32;
+/// Steps of a search through all sets' words, and of a SACK without blocks.
+const SEARCH: u64 = MANY as u64 / 64 + 40;
+
+/// Steps that `act` takes.
+fn steps<T>(act: impl FnOnce() -> T) -> u64 {
+    work::take();
+    act();
+    work::take()
+}
+
+/// A sender whose window never closes, with so many chunks of one byte in flight.
+fn flying(profile: Profile, chunks: u32) -> Rig {
+    let profile = Profile {
+        initial_cwnd: crate::profile::InitialCwnd::Units(1000),
+        max_burst_applies: MaxBurst::Off,
+        ..profile
+    };
+    let mut rig = Rig::new(&config(profile), u32::MAX - 1000);
+    rig.sender.set_peer(u32::MAX, 10);
+    rig.offer(chunks as usize, 1);
+    rig.drain();
+    assert_eq!(rig.sender.outstanding_chunks() as u32, chunks);
+    rig
+}
+
+fn t3(rig: &mut Rig) -> T3Outcome {
+    rig.now = rig.paths.next_t3().expect("T3-rtx runs");
+    rig.sender
+        .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace)
+}
+
+#[test]
+fn what_is_withdrawn_is_sent_again_when_t3_expires() {
+    let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
+    rig.offer(3, MESSAGE);
+    rig.drain();
+    rig.sack(0, &[(1, 2)], 65536);
+    assert_eq!(rig.flight(), SEGMENT);
+    // The last chunk is taken back: nothing is in flight, and yet T3-rtx runs.
+    rig.now += MILLISECOND;
+    rig.sack(2, &[], 65536);
+    assert_eq!(rig.flight(), 0, "noted, and no more");
+    assert_eq!(t3(&mut rig), T3Outcome::Marked { count_error: true });
+    assert_eq!(rig.drain(), [2]);
+    assert_eq!(rig.flight(), SEGMENT);
+    assert!(rig.sack(3, &[], 65536).newly_acked_chunks > 0);
+    assert!(rig.sender.is_drained() && rig.flight() == 0);
+    assert_eq!(rig.paths.next_t3(), None);
+}
+
+/// The chunk after the cumulative point was acknowledged by a gap block, and the point does not pass it: a SHUTDOWN that says
+/// so takes it back.
+#[test]
+fn a_point_right_below_a_gap_block_takes_it_back() {
+    let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
+    rig.offer(4, MESSAGE);
+    rig.drain();
+    rig.sack(0, &[(2, 3)], 65536);
+    rig.sender
+        .handle_shutdown_ack_point(rig.now, Tsn(2), &mut rig.paths, &mut rig.trace);
+    assert_eq!(rig.flight(), 0);
+    assert_eq!(t3(&mut rig), T3Outcome::Marked { count_error: true });
+    assert_eq!(rig.drain(), [2], "3 is still reported");
+    rig.sack(4, &[], 65536);
+    assert!(rig.sender.is_drained());
+}
+
+/// A withdrawn TSN counts missing reports as any other (RFC 9260 §6.2.1 D iii).
+#[test]
+fn what_is_withdrawn_is_found_lost_by_missing_reports() {
+    let mut rig = Rig::new(&config(Profile::rfc9260()), 1);
+    rig.paths.get_mut(PathId(0)).cc.on_mtu(1448);
+    rig.offer(8, 100);
+    rig.drain();
+    rig.sack(1, &[(2, 3)], 65536);
+    assert_eq!(rig.sack_and_drain(1, &[(3, 4)]), [] as [u32; 0]);
+    let third = rig.sack_and_drain(1, &[(3, 5)]);
+    assert_eq!(third, [1], "which was missing from the first SACK on");
+    assert_eq!(rig.sack_and_drain(1, &[(3, 6)]), [2]);
+    rig.sack(8, &[], 65536);
+    assert!(rig.sender.is_drained() && rig.flight() == 0);
+    let entry = rig.paths.get(PathId(0));
+    assert_eq!((entry.marked_bytes, rig.sender.rwnd_in_flight), (0, 0));
+}
+
+/// SACK for SACK the peer gives and takes back all that is in flight.
+#[test]
+fn giving_and_taking_back_costs_no_more_than_the_sack() {
+    let mut rig = flying(Profile::rfc9260(), MANY);
+    let first = steps(|| rig.sack(0, &[(1, MANY - 1)], 65536));
+    assert!(
+        first >= u64::from(MANY),
+        "each is acknowledged once: {first}"
+    );
+    for round in 0..200 {
+        let blocks: &[(u32, u32)] = match round % 4 {
+            0 | 2 => &[],
+            1 => &[(1, MANY - 1)],
+            _ => &[(1, 1), (MANY / 2, MANY - 1)],
+        };
+        let cost = steps(|| rig.sack(0, blocks, 65536));
+        assert!(cost < SEARCH, "SACK {round} costs {cost} steps");
+    }
+    // T3-rtx takes up once what then is withdrawn.
+    rig.sack(0, &[], 65536);
+    t3(&mut rig);
+    rig.sack(MANY, &[], 65536);
+    assert!(rig.sender.is_drained() && rig.flight() == 0);
+}
+
+/// Every other TSN is given, and taken back, and given: a SACK costs as much as it has blocks.
+#[test]
+fn many_blocks_cost_their_number() {
+    let mut rig = flying(Profile::rfc9260(), 20_000);
+    let blocks: Vec<(u32, u32)> = (0..9_000).map(|n| (2 * n + 1, 2 * n + 1)).collect();
+    rig.sack(0, &blocks, 65536);
+    for round in 0..20 {
+        let blocks = if round % 2 == 0 {
+            &blocks[..0]
+        } else {
+            &blocks
+        };
+        let cost = steps(|| rig.sack(0, blocks, 65536));
+        let allowed = SEARCH + 8 * blocks.len() as u64;
+        assert!(cost < allowed, "SACK {round} costs {cost} steps");
+    }
+}
+
+/// Each SACK acknowledges one chunk more at the top of the flight, far above a hole.
+#[test]
+fn a_wide_hole_is_counted_through_three_times_and_no_more() {
+    for (profile, lost) in [
+        (Profile::rfc9260(), false),
+        (Profile::rfc9260(), true),
+        (Profile::rfc2960(), false),
+        (ns2_era(), true),
+        (
+            Profile {
+                fast_retransmit_once: false,
+                ..Profile::rfc9260()
+            },
+            true,
+        ),
+    ] {
+        let (name, reports) = (profile.name, u64::from(profile.missing_reports));
+        let mut rig = flying(profile, MANY);
+        if lost {
+            t3(&mut rig);
+        }
+        // One chunk at the hole's beginning is never sent again, since it is acknowledged: what a search begins with.
+        rig.sack(0, &[(1, 1)], 65536);
+        let sacks = 400;
+        let cost = steps(|| {
+            for count in 1..=sacks {
+                rig.sack(0, &[(1, 1), (MANY - count, MANY - 1)], 65536);
+            }
+        });
+        // A report looks at its chunk, and marks it the last time: a few steps each.
+        let allowed = 6 * (reports + 1) * u64::from(MANY) + u64::from(sacks) * 4 * SEARCH;
+        assert!(
+            cost < allowed,
+            "{name}: {cost} steps for {sacks} SACKs, {allowed} allowed"
+        );
+        let after = steps(|| rig.sack(0, &[(1, 1), (MANY - sacks - 1, MANY - 1)], 65536));
+        assert!(after < 4 * SEARCH, "{name}: then {after} steps a SACK");
+    }
+}
+
+/// All have timed out and go again over another path, a packet at a time: what is left on the first path is not gone
+/// through with every SACK.
+#[test]
+fn chunks_that_change_their_path_are_not_searched_for() {
+    let profile = Profile {
+        initial_cwnd: crate::profile::InitialCwnd::Units(1000),
+        max_burst_applies: MaxBurst::Off,
+        ..Profile::rfc9260()
+    };
+    let mut rig = Rig::new(&config(profile), 1);
+    rig.paths
+        .add(&config(Profile::rfc9260()), path(2), PathState::Active)
+        .expect("a second path");
+    rig.offer(MANY as usize, 1);
+    rig.drain();
+    t3(&mut rig);
+    let mut acked = 0;
+    while acked < 20_000 {
+        let cost = steps(|| rig.drain());
+        assert!(cost < 100 * 2 * SEARCH, "{cost} steps to send");
+        let before = acked;
+        acked = rig.sent.last().expect("it was sent").0 + 1;
+        let cost = steps(|| rig.sack(acked, &[], 65536));
+        let allowed = 4 * SEARCH + 8 * u64::from(acked - before);
+        assert!(cost < allowed, "{cost} steps for {} chunks", acked - before);
+        if acked == before {
+            break;
+        }
+    }
+}
