@@ -65,6 +65,37 @@ impl Heartbeat {
         self.due || self.second_due
     }
 
+    /// Notes one that goes out now. Those that were given up before it are no longer believed, unless they `measure`.
+    ///
+    /// The user may ask for more than are kept. Then the last one before gives way and not the first, which is the next to
+    /// be answered, or else to count as an error.
+    fn remember(&mut self, sent: Sent, measure: bool) {
+        if measure {
+            if self.unanswered.len() >= MOST_UNANSWERED {
+                self.unanswered.pop_front();
+            }
+        } else {
+            self.unanswered.retain(|sent| sent.expires.is_some());
+            self.unanswered.truncate(MOST_UNANSWERED - 1);
+        }
+        self.unanswered.push_back(sent);
+    }
+
+    /// Whether the answer to one is missing at `now`. Several that were under way at that time are one question and one
+    /// error (RFC 9260 §8.3 counts one per RTO), unless they `measure`, at times of their own.
+    fn expire(&mut self, now: Nanos, measure: bool) -> bool {
+        let expired = |sent: &Sent| sent.expires.is_some_and(|at| at <= now);
+        if !self.unanswered.iter().any(expired) {
+            return false;
+        }
+        for sent in &mut self.unanswered {
+            if !measure || expired(sent) {
+                sent.expires = None;
+            }
+        }
+        true
+    }
+
     /// To be sent at once.
     pub(crate) fn send_now(&mut self) {
         self.next = None;
@@ -195,15 +226,7 @@ impl Association {
         };
         heartbeat.last_sent = now;
         heartbeat.second_due = role == Role::PairFirst;
-        let most = if self.rsctp.is_some() {
-            MOST_UNANSWERED
-        } else {
-            1
-        };
-        while heartbeat.unanswered.len() >= most {
-            heartbeat.unanswered.pop_front();
-        }
-        heartbeat.unanswered.push_back(sent);
+        heartbeat.remember(sent, self.rsctp.is_some());
         if role != Role::PairSecond {
             heartbeat.due = false;
             let unconfirmed = entry.state == PathState::Unconfirmed;
@@ -233,14 +256,8 @@ impl Association {
     /// Runs what is due at `now`: paths that were idle, HEARTBEATs that were not answered.
     pub(crate) fn handle_heartbeat_timeout(&mut self, now: Nanos) {
         for path in self.path_ids() {
-            let mut lost = false;
-            for sent in &mut self.heartbeat_mut(path).unanswered {
-                if sent.expires.is_some_and(|at| at <= now) {
-                    sent.expires = None;
-                    lost = true;
-                }
-            }
-            if lost {
+            let measures = self.rsctp.is_some();
+            if self.heartbeat_mut(path).expire(now, measures) {
                 self.on_heartbeat_lost(now, path);
                 if self.is_closed() {
                     return;
