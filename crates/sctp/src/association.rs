@@ -72,6 +72,12 @@ pub struct Association {
     pub(crate) parting: Option<Parting>,
     /// Retransmissions in a row without an answer, on all paths (RFC 9260 §8.1).
     pub(crate) error_count: u32,
+    /// The packet at hand had a SACK.
+    pub(crate) sack_taken: bool,
+    /// When the peer last acknowledged something, or a side asked to close: see [`Config::drain_timeout`].
+    pub(crate) drained_at: Nanos,
+    /// When the user's patience with the shutdown ends.
+    pub(crate) close_by: Option<Nanos>,
     /// Where new data went when last looked at, and the primary that the user knows of.
     pub(crate) data_path: PathId,
     pub(crate) known_primary: PathId,

@@ -100,6 +100,12 @@ pub struct Config {
     pub primary_switch_max_retrans: Option<u32>,
     /// Association.Max.Retrans: with more errors in a row the association has failed.
     pub association_max_retrans: u32,
+    /// How long data that is left when either side has closed may go without the cumulative TSN of the peer's
+    /// acknowledgements moving; then the association is aborted with
+    /// [`CloseReason::ShutdownTimeout`](crate::CloseReason::ShutdownTimeout). `None`: for ever. A policy of this host's: a peer that
+    /// keeps its window closed and answers every probe is never found dead (RFC 9260 §6.1 A), and nobody is left here who
+    /// would lose patience with it; TCP's like case is RFC 6429. Longer by default than it takes to find a silent peer dead.
+    pub drain_timeout: Option<Nanos>,
     /// Max.Init.Retransmits.
     pub max_init_retransmits: u32,
     /// Valid.Cookie.Life: from 1 ms to a day.
@@ -157,6 +163,7 @@ impl Config {
             pf_max_retrans: 0,
             primary_switch_max_retrans: None,
             association_max_retrans: 10,
+            drain_timeout: Some(900 * SECOND),
             max_init_retransmits: 8,
             valid_cookie_life: 60 * SECOND,
             outbound_streams: 10,

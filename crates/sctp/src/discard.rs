@@ -64,6 +64,8 @@ discards! {
     HeartbeatReport = "heartbeat_report",
     /// An acknowledgement of data never sent.
     BadSack = "bad_sack",
+    /// A second SACK of one packet: a receiver sends one for a packet at most (RFC 9260 §6.2).
+    SecondSack = "second_sack",
     /// DATA that was received before, found no room, or names a stream that does not exist.
     Data = "data",
     /// An ICMP message of a kind that means nothing to SCTP, or nothing now (RFC 9260 §10, ICMP1 to ICMP4).

@@ -113,7 +113,8 @@ pub enum CloseReason {
     /// An ICMP message said that nobody speaks SCTP at the peer's address, or nobody listens at its UDP port any more
     /// (RFC 9260 §10, RFC 6951 §5.5).
     ProtocolUnreachable,
-    /// The shutdown took longer than T5-shutdown-guard (RFC 9260 §9.2).
+    /// The shutdown took longer than T5-shutdown-guard (RFC 9260 §9.2), than the user's limit
+    /// ([`Association::shutdown_within`](crate::Association::shutdown_within)), or than [`Config::drain_timeout`](crate::Config::drain_timeout).
     ShutdownTimeout,
 }
 

@@ -382,6 +382,16 @@ impl Receiver {
         Ok(())
     }
 
+    /// Whether the cumulative TSN says all that a SACK would: no gap, no duplicate, and the window that the peer knows.
+    pub(crate) fn point_says_all(&self) -> bool {
+        !self.tracker.has_gaps() && self.tracker.duplicates().is_empty() && self.window.is_as_told()
+    }
+
+    /// The peer has been told the cumulative TSN otherwise; a SACK need not.
+    pub(crate) fn point_told(&mut self) {
+        self.sack.sent();
+    }
+
     /// The next message for the application, or part of one that is too long for the receive buffer, or longer than
     /// [`Config::partial_delivery_point`]. Taking it frees the receive buffer, and makes a SACK due if the window had
     /// been closed and is open again.

@@ -28,7 +28,7 @@ impl Association {
             State::CookieWait(wait) => wait.shutdown_when_open = true,
             State::CookieEchoed(echoed) => echoed.shutdown_when_open = true,
             State::Established => {
-                self.state = State::ShutdownPending;
+                self.finish_data(now, State::ShutdownPending);
                 self.advance_shutdown(now);
             }
             State::Closed(_) => return Err(CloseError::Closed),
@@ -38,6 +38,65 @@ impl Association {
             | State::ShutdownAckSent(_) => {}
         }
         Ok(())
+    }
+
+    /// As [`Association::shutdown`], and the association is aborted if it has not ended `limit` later, in whatever state it
+    /// is then: [`CloseReason::ShutdownTimeout`]. Without a limit a silent peer is waited for until
+    /// [`Config::association_max_retrans`](crate::Config::association_max_retrans) is exceeded: six minutes by default. A later call can only
+    /// shorten the time.
+    ///
+    /// # Errors
+    /// The association is closed already.
+    pub fn shutdown_within(&mut self, now: Nanos, limit: Nanos) -> Result<(), CloseError> {
+        self.shutdown(now)?;
+        let by = now.saturating_add(limit);
+        self.close_by = Some(self.close_by.map_or(by, |at| at.min(by)));
+        Ok(())
+    }
+
+    /// From now on what was accepted is delivered, and nothing more accepted.
+    pub(crate) fn finish_data(&mut self, now: Nanos, state: State) {
+        self.state = state;
+        self.drained_at = now;
+    }
+
+    /// When waiting for the end is over: the user's limit, or that of what is left to be acknowledged.
+    pub(crate) fn closing_deadline(&self) -> Option<Nanos> {
+        let drain = match self.state {
+            State::ShutdownPending | State::ShutdownReceived => self.config.drain_timeout,
+            _ => None,
+        };
+        let drained_by = drain.map(|drain| self.drained_at.saturating_add(drain));
+        self.close_by.into_iter().chain(drained_by).min()
+    }
+
+    /// The limit of [`Self::closing_deadline`] is over.
+    pub(crate) fn give_up_closing(&mut self) {
+        let reason = Bytes::from_static(b"the shutdown took too long");
+        self.abort_with(
+            Cause::UserInitiatedAbort { reason },
+            CloseReason::ShutdownTimeout,
+        );
+    }
+
+    /// T5-shutdown-guard expired (RFC 9260 §9.2). It is for a peer that goes on sending, which the count of retransmissions
+    /// never ends; a silent one is left to that count, whose last repeat is due later than T5 by default.
+    pub(crate) fn on_guard_expired(&mut self) {
+        if self.error_count == 0 {
+            return self.abort_guarded();
+        }
+        if let State::ShutdownSent(closing) | State::ShutdownAckSent(closing) = &mut self.state {
+            closing.guard = None;
+            closing.overdue = true;
+        }
+    }
+
+    fn abort_guarded(&mut self) {
+        let information = Bytes::from_static(b"T5-shutdown-guard expired");
+        self.abort_with(
+            Cause::ProtocolViolation { information },
+            CloseReason::ShutdownTimeout,
+        );
     }
 
     /// Ends the association at once, telling the peer `reason` (RFC 9260 §9.1, §11.1.4). What is queued or outstanding
@@ -82,13 +141,17 @@ impl Association {
         {
             return;
         }
+        let closes = matches!(self.state, State::ShutdownPending);
+        let guard = now.saturating_add(GUARD_RTO_MAX * self.config.rto_max);
         let closing = Closing {
             retry: Retry::new(path),
-            guard: now.saturating_add(GUARD_RTO_MAX * self.config.rto_max),
+            guard: closes.then_some(guard),
+            overdue: false,
         };
-        self.state = match self.state {
-            State::ShutdownPending => State::ShutdownSent(closing),
-            _ => State::ShutdownAckSent(closing),
+        self.state = if closes {
+            State::ShutdownSent(closing)
+        } else {
+            State::ShutdownAckSent(closing)
         };
     }
 
@@ -105,7 +168,7 @@ impl Association {
                 discards.count(Discard::Unexpected)
             }
             State::Established | State::ShutdownPending => {
-                self.state = State::ShutdownReceived;
+                self.finish_data(now, State::ShutdownReceived);
                 self.events.push_back(Event::PeerShutdown);
                 self.finish_sending(now, from, cumulative_tsn_ack);
             }
@@ -114,7 +177,7 @@ impl Association {
             State::ShutdownSent(closing) => {
                 let closing = Closing {
                     retry: Retry::new(from),
-                    guard: closing.guard,
+                    ..*closing
                 };
                 self.state = State::ShutdownAckSent(closing);
             }
@@ -155,8 +218,11 @@ impl Association {
     /// begins anew (RFC 9260 §9.2). T2-shutdown does so only with DATA: HEARTBEATs oftener than it expires would else keep a
     /// lost SHUTDOWN from being sent again.
     pub(crate) fn hear_of_peer(&mut self) {
-        if let State::ShutdownSent(_) = self.state {
+        if let State::ShutdownSent(closing) = &self.state {
             self.error_count = 0;
+            if closing.overdue {
+                self.abort_guarded();
+            }
         }
     }
 

@@ -104,8 +104,11 @@ pub(crate) struct CookieEchoed {
 pub(crate) struct Closing {
     /// SHUTDOWN or SHUTDOWN ACK, with T2-shutdown.
     pub(crate) retry: Retry,
-    /// T5-shutdown-guard: when patience ends.
-    pub(crate) guard: Nanos,
+    /// T5-shutdown-guard: when patience ends. It belongs to the side that sent a SHUTDOWN (RFC 9260 §9.2); `None` on the
+    /// other, and once it is over.
+    pub(crate) guard: Option<Nanos>,
+    /// It is over, and the peer was silent then.
+    pub(crate) overdue: bool,
 }
 
 impl State {
@@ -153,7 +156,7 @@ impl State {
             .and_then(|retry| retry.deadline);
         match self {
             State::ShutdownSent(closing) | State::ShutdownAckSent(closing) => {
-                Some(retry.map_or(closing.guard, |retry| retry.min(closing.guard)))
+                retry.into_iter().chain(closing.guard).min()
             }
             _ => retry,
         }

@@ -2,7 +2,9 @@
 
 mod common;
 
-use anabranch_sctp::{CloseError, CloseReason, Config, Event, Message, SendError, StateName};
+use anabranch_sctp::{
+    CloseError, CloseReason, Config, Event, Message, PathId, SendError, StateName,
+};
 use anabranch_transport::Transport;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::cause::code;
@@ -444,4 +446,203 @@ fn an_inactive_path_comes_back_with_the_first_heartbeat_ack() {
         ]
     );
     assert_eq!(world.state(A, a), StateName::Established);
+}
+
+/// RFC 9260 §8.1, §9.1: a peer that lives, and cannot be heard, learns that it was given up.
+#[test]
+fn a_peer_given_up_is_told_by_an_abort() {
+    let mut world = World::new(Config {
+        association_max_retrans: 2,
+        ..Config::default()
+    });
+    let (a, z) = world.established();
+    world.fate = Box::new(|shot| match shot.from {
+        Z => Fate::Drop,
+        _ => Fate::Deliver,
+    });
+    world.send(A, a, 0, "heard and not answered");
+    world.run_for(30 * SECOND);
+    assert_eq!(world.close_reason(A, a), Some(CloseReason::PeerUnreachable));
+    assert_eq!(
+        world
+            .story
+            .iter()
+            .filter(|it| *it == "A -> ABORT -> Z")
+            .count(),
+        1
+    );
+    let told = Some(CloseReason::AbortedByPeer { cause: None });
+    assert_eq!(world.close_reason(Z, z), told, "{:#?}", world.story);
+}
+
+/// RFC 9260 §9.2: T5-shutdown-guard belongs to the side that sent SHUTDOWN. SHUTDOWN ACK is repeated
+/// Association.Max.Retrans times, the last one after T5 would have ended, and then the association fails.
+#[test]
+fn a_shutdown_ack_is_repeated_as_often_as_the_user_says() {
+    for closes in [A, Z] {
+        let mut world = World::new(Config::default());
+        let (a, z) = world.established();
+        let ends = [a, z];
+        // What A says last is never answered: SHUTDOWN if A closes, else SHUTDOWN ACK.
+        let lost = ["SHUTDOWN", "SHUTDOWN ACK"][usize::from(closes == Z)];
+        let mut answers = 0;
+        world.fate = Box::new(move |shot| {
+            answers += usize::from(shot.from == A && shot.chunks == lost);
+            match answers {
+                0 => Fate::Deliver,
+                _ => Fate::Drop,
+            }
+        });
+        let began = world.now;
+        world.shutdown(closes, ends[closes]);
+        world.run_for(400 * SECOND);
+        let sent: Vec<u64> = world
+            .shots
+            .iter()
+            .filter(|shot| shot.from == A && shot.chunks == lost)
+            .map(|shot| (shot.at - began) / SECOND)
+            .collect();
+        let at = [0, 1, 3, 7, 15, 31, 63, 123, 183, 243, 303];
+        assert_eq!(sent, at, "{lost}, then doubling up to a minute");
+        let reason = world.close_reason(A, a);
+        assert_eq!(reason, Some(CloseReason::PeerUnreachable), "{lost}");
+        let abort = world.shots.iter().rfind(|shot| shot.from == A);
+        let last = abort.map(|shot| (shot.chunks.as_str(), (shot.at - began) / SECOND));
+        assert_eq!(last, Some(("ABORT", 363)), "{lost}");
+    }
+}
+
+/// RFC 9260 §9.2: a SHUTDOWN acknowledges all that came before it; a SACK goes along only for gaps, duplicates, or a window
+/// that the peer does not know.
+#[test]
+fn a_shutdown_that_acknowledges_everything_goes_without_a_sack() {
+    let mut world = World::new(Config::default());
+    let (a, z) = world.established();
+    world.shutdown(A, a);
+    world.send(Z, z, 0, "crossing");
+    world.run_for(10 * MILLISECOND);
+    assert_eq!(world.receive_all(A, a).len(), 1);
+    world.run_for(5 * MILLISECOND);
+    let answers = |world: &World| -> Vec<String> {
+        let of_a = world.shots.iter().filter(|shot| shot.from == A);
+        of_a.map(|shot| shot.chunks.clone()).collect()
+    };
+    let told = answers(&world);
+    assert!(told.iter().all(|chunks| chunks == "SHUTDOWN"), "{told:?}");
+    assert!(told.len() >= 2, "{told:?}");
+    finish(&mut world);
+    assert_eq!(world.close_reason(Z, z), Some(CloseReason::Shutdown));
+    // One of two is lost: the SHUTDOWN cannot say that the other came.
+    let mut world = World::new(Config::default());
+    let (a, z) = world.established();
+    world.shutdown(A, a);
+    world.fate = lose("DATA", 1);
+    world.send(Z, z, 0, "lost");
+    world.send(Z, z, 0, "crossing");
+    world.run_for(15 * MILLISECOND);
+    let told = answers(&world);
+    assert!(
+        told.iter().any(|chunks| chunks == "SACK, SHUTDOWN"),
+        "{told:?}"
+    );
+    finish(&mut world);
+    assert_eq!(world.receive_all(A, a).len(), 2);
+}
+
+/// The user's own bound, in every state: nobody answers the INIT, or the data, or the SHUTDOWN.
+#[test]
+fn a_shutdown_within_a_limit_ends_with_the_limit() {
+    for silent_from in ["INIT", "DATA", "SHUTDOWN"] {
+        let mut world = World::new(Config::default());
+        world.fate = Box::new(move |shot| match shot.chunks.starts_with(silent_from) {
+            true => Fate::Drop,
+            false => Fate::Deliver,
+        });
+        let a = world.connect();
+        world.run_for(SECOND);
+        if silent_from != "SHUTDOWN" {
+            world.send(A, a, 0, "last words");
+        }
+        let now = world.now;
+        let association = world.endpoints[A].association_mut(a).unwrap();
+        association.shutdown_within(now, 7 * SECOND).unwrap();
+        association.shutdown_within(now, 60 * SECOND).unwrap();
+        world.drain(A);
+        world.run_for(7 * SECOND - 1);
+        assert_ne!(world.state(A, a), StateName::Closed, "{silent_from}");
+        world.run_for(1);
+        let reason = Some(CloseReason::ShutdownTimeout);
+        assert_eq!(world.close_reason(A, a), reason, "{silent_from}");
+        let aborts = world.story.iter().filter(|it| *it == "A -> ABORT -> Z");
+        let known = usize::from(silent_from != "INIT");
+        assert_eq!(aborts.count(), known, "only to a peer whose tag is known");
+    }
+}
+
+/// Data is left when the user closes, and the peer keeps its window closed and answers every probe: RFC 9260 §6.1 A counts no
+/// error, so that only `drain_timeout` ends it.
+#[test]
+fn what_a_closed_window_keeps_back_is_not_held_for_ever() {
+    for (drain_timeout, ended) in [(Some(40 * SECOND), true), (None, false)] {
+        let mut world = World::new(Config {
+            receive_buffer: 4_000,
+            drain_timeout,
+            ..Config::default()
+        });
+        world.narrate = false;
+        let (a, z) = world.established();
+        for _ in 0..10 {
+            world.send(A, a, 0, vec![1; 1_000]);
+        }
+        world.run_for(100 * SECOND);
+        world.shutdown(A, a);
+        // The reader takes some after a while: the point moves, and the time begins anew.
+        world.run_for(30 * SECOND);
+        assert_eq!(world.receive_all(Z, z).len(), 4);
+        world.run_for(39 * SECOND);
+        assert_eq!(world.state(A, a), StateName::ShutdownPending);
+        world.run_for(if ended { 2 * SECOND } else { 86_400 * SECOND });
+        let reason = ended.then_some(CloseReason::ShutdownTimeout);
+        assert_eq!(world.close_reason(A, a), reason);
+        world.run_for(SECOND);
+        assert_eq!(world.close_reason(Z, z).is_some(), ended);
+    }
+}
+
+/// RFC 9260 §8.3, §11.1.8: HEARTBEATs that the user asks for oftener than once per RTO show a dead peer as dead, and a peer
+/// that is farther off than the time between two as alive.
+#[test]
+fn heartbeats_on_request_tell_the_dead_from_the_living() {
+    for every in [1, 10, 300, 999, 5_000] {
+        for dead in [true, false] {
+            let mut world = World::new(Config {
+                association_max_retrans: 2,
+                path_max_retrans: 2,
+                hb_interval: None,
+                ..Config::default()
+            });
+            world.delay = 200 * MILLISECOND;
+            let a = world.connect();
+            world.run_for(3 * SECOND);
+            world.narrate = false;
+            if dead {
+                world.fate = Box::new(|_| Fate::Drop);
+            }
+            let began = world.now;
+            let span = 30 * SECOND;
+            while world.now < began + span && world.state(A, a) == StateName::Established {
+                let association = world.endpoints[A].association_mut(a).unwrap();
+                association.request_heartbeat(PathId(0));
+                world.drain(A);
+                world.run_for(every * MILLISECOND);
+            }
+            let closed = world.state(A, a) == StateName::Closed;
+            assert_eq!(closed, dead, "asked every {every} ms");
+            if dead {
+                // One error per RTO, which doubles: not one for each HEARTBEAT.
+                let waited = world.now - began;
+                assert!(waited >= 7 * SECOND, "{every}: given up after {waited} ns");
+            }
+        }
+    }
 }

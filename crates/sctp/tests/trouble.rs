@@ -2,10 +2,10 @@
 
 mod common;
 
-use anabranch_sctp::{CloseReason, Config, Event, Message, StateName};
+use anabranch_sctp::{CloseReason, Config, Discard, Event, Message, StateName};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Transport};
-use anabranch_wire::chunk::{Chunk, ErrorChunk, Init};
+use anabranch_wire::chunk::{Chunk, ErrorChunk, GapAckBlock, Init, OutgoingSack};
 use anabranch_wire::parameter::Parameters;
 use anabranch_wire::serial::Tsn;
 use anabranch_wire::{Cause, Causes};
@@ -466,4 +466,81 @@ fn a_path_too_narrow_for_the_cookie() {
     assert_eq!(world.close_reason(A, a), Some(CloseReason::NoAnswer));
     assert_eq!(world.story, ["A -> INIT -> Z", "Z -> INIT ACK -> A"]);
     assert_eq!(world.endpoints[Z].associations().count(), 0);
+}
+
+/// A SACK with at most one gap block.
+fn sack(cumulative_tsn_ack: Tsn, block: Option<(u16, u16)>) -> Chunk {
+    let block = block.map(|(start, end)| GapAckBlock { start, end });
+    let sack = OutgoingSack {
+        cumulative_tsn_ack,
+        a_rwnd: 65_536,
+        gap_blocks: block.into_iter(),
+        duplicates: &[],
+    };
+    Chunk::Sack(sack.to_sack())
+}
+
+/// A in the middle of ten messages that nobody answers, the tag in packets to A, and the last TSN before the messages.
+fn unanswered() -> (World, u32, Tsn) {
+    let mut world = World::new(Config::default());
+    let a = world.connect();
+    world.run_for(SECOND);
+    let tag = tag_in_init(&world, A);
+    let initial = match chunks_of(&world.shot(A, "INIT")).remove(0) {
+        Chunk::Init(init) => init.initial_tsn,
+        other => panic!("{other:?}"),
+    };
+    world.fate = Box::new(|_| Fate::Drop);
+    for number in 0..10_u8 {
+        world.send(A, a, 0, vec![number; 1_000]);
+    }
+    world.run_for(MILLISECOND);
+    (world, tag, initial.prev())
+}
+
+/// RFC 9260 §6.2.1 D iii: the receiver acknowledges what it then says it has not. All of it is delivered in the end.
+#[test]
+fn what_a_receiver_takes_back_is_delivered_after_all() {
+    let (mut world, tag, before) = unanswered();
+    let a = world.endpoints[A].associations().next().unwrap();
+    let sent = world.endpoints[A]
+        .association(a)
+        .unwrap()
+        .outstanding_chunks() as u16;
+    assert!(sent >= 3, "{sent} in flight");
+    for block in [Some((2, sent)), None, Some((2, sent)), None] {
+        world.inject(A, packet(Z, tag, &[&sack(before, block)]));
+    }
+    world.fate = Box::new(|_| Fate::Deliver);
+    world.run_for(60 * SECOND);
+    let z = world.only_association(Z);
+    let got = world.receive_all(Z, z).into_iter();
+    let numbers: Vec<u8> = got.map(|it| it.payload.into_bytes()[0]).collect();
+    assert_eq!(numbers, (0..10).collect::<Vec<u8>>(), "{:#?}", world.story);
+}
+
+/// RFC 9260 §6.2: a receiver sends no more than one SACK for a packet; of several in one packet the first is taken.
+#[test]
+fn one_sack_of_a_packet_is_taken() {
+    let (mut world, tag, before) = unanswered();
+    let a = world.endpoints[A].associations().next().unwrap();
+    let count = |world: &World| {
+        let association = world.endpoints[A].association(a).unwrap();
+        (
+            association.outstanding_chunks(),
+            association.stats().sender.sacks,
+        )
+    };
+    let (sent, sacks) = count(&world);
+    let [first, second] = [1, 2].map(|acked| sack(before.add(acked), None));
+    world.inject(A, packet(Z, tag, &[&first, &second, &second]));
+    assert_eq!(world.endpoints[A].discards().of(Discard::SecondSack), 2);
+    assert_eq!(count(&world).1, sacks + 1);
+    assert!(count(&world).0 >= sent - 1);
+    world.inject(A, packet(Z, tag, &[&second]));
+    assert_eq!(
+        count(&world).1,
+        sacks + 2,
+        "in a packet of its own it counts"
+    );
 }

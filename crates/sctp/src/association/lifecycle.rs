@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use anabranch_transport::{Nanos, Path, Probe, Trace, time};
+use anabranch_wire::cause::Causes;
 use anabranch_wire::serial::Tsn;
 
-use super::{Association, MAX_PEER_ERRORS, MAX_REPLIES, Reply};
+use super::{Association, MAX_PEER_ERRORS, MAX_REPLIES, Parting, Reply};
 use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
@@ -147,6 +148,9 @@ impl Association {
             replies: VecDeque::new(),
             parting: None,
             error_count: 0,
+            sack_taken: false,
+            drained_at: 0,
+            close_by: None,
             data_path: PathId(0),
             known_primary: PathId(0),
             rsctp: None,
@@ -223,7 +227,7 @@ impl Association {
         }
         self.start_heartbeats(now);
         if shutdown {
-            self.state = State::ShutdownPending;
+            self.finish_data(now, State::ShutdownPending);
             self.advance_shutdown(now);
         }
     }
@@ -257,7 +261,7 @@ impl Association {
         self.events.push_back(Event::Restarted { data_lost });
         self.start_heartbeats(now);
         if closing {
-            self.state = State::ShutdownPending;
+            self.finish_data(now, State::ShutdownPending);
             self.advance_shutdown(now);
         }
     }
@@ -318,10 +322,12 @@ impl Association {
         }
     }
 
-    /// A retransmission that was not answered (RFC 9260 §8.1). May close the association.
+    /// A retransmission that was not answered (RFC 9260 §8.1). May close the association, with an ABORT (§9.1): a peer that
+    /// lives and merely cannot be heard learns of it at once.
     pub(crate) fn count_association_error(&mut self) {
         self.error_count += 1;
         if self.error_count > self.config.association_max_retrans {
+            self.parting = Some(Parting::Abort(Causes::empty()));
             self.close(CloseReason::PeerUnreachable);
         }
     }

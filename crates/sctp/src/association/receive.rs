@@ -71,6 +71,7 @@ impl Association {
         discards: &mut Discards,
     ) {
         let mut data = false;
+        self.sack_taken = false;
         let mut is_first = true;
         for raw in std::iter::once(Ok(first)).chain(rest) {
             let Ok(raw) = raw else {
@@ -190,6 +191,9 @@ impl Association {
         if !self.state.sends_data() {
             return discards.count(Discard::Unexpected);
         }
+        if std::mem::replace(&mut self.sack_taken, true) {
+            return discards.count(Discard::SecondSack);
+        }
         let outcome = self
             .tx
             .handle_sack(now, sack, &mut self.paths, &mut self.trace);
@@ -197,7 +201,7 @@ impl Association {
             discards.count(Discard::BadSack);
             return self.refuse_protocol(b"acknowledgement of data never sent");
         }
-        self.note_acknowledged(&outcome);
+        self.note_acknowledged(now, &outcome);
     }
 
     /// The cumulative acknowledgement of a SHUTDOWN.
@@ -211,11 +215,14 @@ impl Association {
         if outcome.protocol_violation {
             return self.refuse_protocol(b"acknowledgement of data never sent");
         }
-        self.note_acknowledged(&outcome);
+        self.note_acknowledged(now, &outcome);
     }
 
-    fn note_acknowledged(&mut self, outcome: &SackOutcome) {
+    fn note_acknowledged(&mut self, now: Nanos, outcome: &SackOutcome) {
         self.tell_stream_limit();
+        if outcome.cumulative_advanced && !self.is_established() {
+            self.drained_at = now;
+        }
         if outcome.newly_acked_chunks > 0 {
             self.error_count = 0;
         }

@@ -1,8 +1,6 @@
 //! What the passing of time does: T1-init, T1-cookie, T2-shutdown, T5-shutdown-guard, T3-rtx, SACK and HEARTBEAT.
 
 use anabranch_transport::Nanos;
-use anabranch_wire::cause::Cause;
-use bytes::Bytes;
 
 use super::Association;
 use crate::event::CloseReason;
@@ -19,6 +17,7 @@ impl Association {
         }
         let all = [
             self.state.deadline(),
+            self.closing_deadline(),
             self.data_deadline(),
             self.streams_deadline(),
             self.rx.as_ref().and_then(|rx| rx.sack_deadline()),
@@ -54,11 +53,20 @@ impl Association {
             return;
         }
         if self
+            .closing_deadline()
+            .is_some_and(|deadline| deadline <= now)
+        {
+            return self.give_up_closing();
+        }
+        if self
             .state
             .deadline()
             .is_some_and(|deadline| deadline <= now)
         {
             self.handle_state_timeout(now);
+        }
+        if self.is_closed() {
+            return;
         }
         if self.data_deadline().is_some_and(|deadline| deadline <= now) {
             self.handle_t3_timeout(now);
@@ -90,13 +98,12 @@ impl Association {
     /// T1-init, T1-cookie (RFC 9260 §5.1), T2-shutdown and T5-shutdown-guard (§9.2).
     fn handle_state_timeout(&mut self, now: Nanos) {
         if let State::ShutdownSent(closing) | State::ShutdownAckSent(closing) = &self.state
-            && closing.guard <= now
+            && closing.guard.is_some_and(|guard| guard <= now)
         {
-            let information = Bytes::from_static(b"T5-shutdown-guard expired");
-            return self.abort_with(
-                Cause::ProtocolViolation { information },
-                CloseReason::ShutdownTimeout,
-            );
+            self.on_guard_expired();
+            if self.is_closed() {
+                return;
+            }
         }
         let Some(retry) = self
             .state

@@ -234,6 +234,13 @@ impl Association {
         if path != self.sack_path {
             return;
         }
+        if let (Some(rx), State::ShutdownSent(closing)) = (&mut self.rx, &self.state)
+            && closing.retry.due
+            && closing.retry.path == path
+            && rx.point_says_all()
+        {
+            return rx.point_told(); // by the SHUTDOWN of this packet (RFC 9260 §9.2)
+        }
         if let Some(rx) = &mut self.rx
             && (rx.sack_due() || (rx.sack_useful() && data == Some(path)))
         {

@@ -113,6 +113,8 @@ impl Config {
         if let Some(initial) = self.rto_initial {
             span("rto_initial", initial, (self.rto_min, self.rto_max))?;
         }
+        let drain = self.drain_timeout.unwrap_or(MILLISECOND);
+        span("drain_timeout", drain, (MILLISECOND, MOST_SPAN))?;
         span("hb_interval", self.hb_interval.unwrap_or(0), (0, MOST_SPAN))?;
         let life = self.valid_cookie_life;
         span("valid_cookie_life", life, (MILLISECOND, MOST_SPAN))
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn each_setting_out_of_its_range_is_named_with_what_is_allowed() {
         type Change = fn(&mut Config);
-        let cases: [(&str, Change); 29] = [
+        let cases: [(&str, Change); 30] = [
             ("mtu", |it| it.mtu = 127),
             ("mtu", |it| it.mtu = 65_536),
             ("encapsulation", |it| it.encapsulation = 33),
@@ -206,6 +208,7 @@ mod tests {
             ("rto_initial", |it| it.rto_initial = Some(SECOND - 1)),
             ("rto_initial", |it| it.rto_initial = Some(61 * SECOND)),
             ("hb_interval", |it| it.hb_interval = Some(u64::MAX)),
+            ("drain_timeout", |it| it.drain_timeout = Some(0)),
             ("valid_cookie_life", |it| it.valid_cookie_life = 0),
             ("outbound_streams", |it| it.outbound_streams = 0),
             ("inbound_streams", |it| it.inbound_streams = 0),

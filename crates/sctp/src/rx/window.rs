@@ -55,6 +55,14 @@ impl ReceiveWindow {
         self.size.saturating_sub(self.used)
     }
 
+    /// Whether a SACK would tell about the window that the last one told: within an eighth of the buffer, and closed or not
+    /// as it was.
+    pub fn is_as_told(&self) -> bool {
+        let now = u64::from(self.to_advertise());
+        let close = now.abs_diff(self.told) <= self.size / 8;
+        close && (now == 0) == (self.told == 0)
+    }
+
     /// Whether `bytes` more fit.
     pub fn fits(&self, bytes: u64) -> bool {
         bytes <= self.left()
