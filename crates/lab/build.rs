@@ -1,35 +1,38 @@
-//! Tells the program which code it is: a fingerprint of every source that a run depends on, and the commit if known.
+//! Tells the program which code it is: a fingerprint of all that a run depends on, and the commit if known.
+//!
+//! That is the engine, every crate of this workspace below it, the form of the series files, and the versions of all other
+//! crates (`Cargo.lock`). Tables, figures and pages may change without running anew.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Crates whose code decides what a run gives. `DefaultHasher::new` has fixed keys: the fingerprint is the same on every
-/// machine that compiles the same code with the same compiler.
-const CRATES: &[&str] = &["wire", "transport", "congestion", "sctp", "tcp", "sim"];
-/// Files of this crate that do; tables and figures may change without running anew.
-const OWN: &[&str] = &[
-    "src/agent.rs",
-    "src/agent",
-    "src/metric.rs",
-    "src/metric",
-    "src/world.rs",
-    "src/world",
-];
+/// The crate that runs, from which the others are found.
+const RUNS: &str = "anabranch-engine";
+/// Files of this crate that records are kept by.
+const OWN: &[&str] = &["src/series.rs"];
 
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    let root = here.join("../..");
+    let crates = below(&root, RUNS);
+    // `DefaultHasher::new` has fixed keys: the same sources have the same fingerprint on every machine.
     let mut hasher = DefaultHasher::new();
-    let crates = CRATES
+    let lock = root.join("Cargo.lock");
+    let sources = crates
         .iter()
-        .map(|name| here.join("..").join(name).join("src"));
-    for root in crates.chain(OWN.iter().map(|own| here.join(own))) {
-        println!("cargo:rerun-if-changed={}", root.display());
-        hash_tree(&root, &mut hasher);
+        .flat_map(|(_, folder)| ["src", "Cargo.toml"].map(|part| folder.join(part)));
+    let own = OWN.iter().map(|own| here.join(own));
+    for path in sources.chain(own).chain([lock]) {
+        println!("cargo:rerun-if-changed={}", path.display());
+        hash_tree(&path, &mut hasher);
     }
+    let names: Vec<&str> = crates.iter().map(|(name, _)| name.as_str()).collect();
     println!("cargo:rustc-env=ANABRANCH_CODE={:016x}", hasher.finish());
+    println!("cargo:rustc-env=ANABRANCH_CODE_OF={}", names.join(" "));
     println!("cargo:rerun-if-env-changed=ANABRANCH_COMMIT");
     if let Some(commit) = env::var("ANABRANCH_COMMIT")
         .ok()
@@ -37,6 +40,48 @@ fn main() {
     {
         println!("cargo:rustc-env=ANABRANCH_BUILT_FROM={commit}");
     }
+}
+
+/// A crate of the workspace and all those of it that it is built with, by name, each with its folder.
+fn below(root: &Path, name: &str) -> BTreeSet<(String, PathBuf)> {
+    let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
+    let folder = |name: &str| {
+        let of = |line: &str| {
+            let rest = line.strip_prefix(name)?.trim_start().strip_prefix('=')?;
+            Some(root.join(rest.split('"').nth(1)?))
+        };
+        let found = workspace.lines().find_map(of);
+        found.unwrap_or_else(|| panic!("no line of Cargo.toml says where {name} is"))
+    };
+    let mut found = BTreeSet::new();
+    let mut open = vec![name.to_owned()];
+    while let Some(name) = open.pop() {
+        let folder = folder(&name);
+        if found.insert((name, folder.clone())) {
+            open.extend(dependencies(&folder));
+        }
+    }
+    found
+}
+
+/// The crates of this project that a crate is built with, its tests aside.
+fn dependencies(folder: &Path) -> Vec<String> {
+    let path = folder.join("Cargo.toml");
+    let text = fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    let mut section = "";
+    let mut found = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line;
+        } else if matches!(section, "[dependencies]" | "[build-dependencies]")
+            && line.starts_with("anabranch-")
+        {
+            let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
+            found.push(name.to_owned());
+        }
+    }
+    found
 }
 
 fn hash_tree(path: &Path, hasher: &mut DefaultHasher) {
@@ -49,7 +94,9 @@ fn hash_tree(path: &Path, hasher: &mut DefaultHasher) {
             .iter()
             .filter(|entry| !is_test(entry))
             .for_each(|entry| hash_tree(entry, hasher));
-    } else if let Ok(contents) = fs::read(path) {
+    } else {
+        let contents = fs::read(path)
+            .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
         path.file_name().hash(hasher);
         contents.hash(hasher);
     }

@@ -2,20 +2,21 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anabranch_lab::advise::evidence::{Advice, Evidence};
-use anabranch_lab::advise::spec::FIGURE;
-use anabranch_lab::advise::trials::{Unwatched, Watch};
-use anabranch_lab::advise::{self, AdviseError, Question, words};
-use anabranch_lab::model::{Results, SeriesStore};
-use anabranch_lab::output::terminal::{self, Terminal};
-use anabranch_lab::output::{OutputError, Outputs};
-use anabranch_lab::plan::{Plan, Request};
-use anabranch_lab::reference::Reference;
+use anabranch_advise::evidence::Advice;
+use anabranch_advise::spec::{Evidence, FIGURE};
+use anabranch_advise::trials::{Unwatched, Watch};
+use anabranch_advise::{AdviseError, Question, words};
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_lab::outputs::{WriteError, write};
+use anabranch_lab::reference;
 use anabranch_lab::run::{self, Progress, Simulator};
-use anabranch_lab::store::{self, Store, StoreError, Unit};
+use anabranch_lab::store::{self, Store, StoreError};
+use anabranch_report::Outputs;
+use anabranch_report::terminal::{self, Terminal};
+use anabranch_scenario::records::Results;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::arguments::Advise;
@@ -35,28 +36,24 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     let bar = (!arguments.quiet).then(Bar::new);
     let watch: &dyn Watch = bar.as_ref().map_or(&Unwatched, |bar| bar);
     watch.stage("1 of 3: looking at the path");
-    let question = advise::timed(question, jobs, watch).map_err(refused)?;
+    let question = anabranch_advise::timed(question, jobs, watch).map_err(refused)?;
     watch.stage("2 of 3: searching");
-    let search = advise::find(&question, jobs, watch).map_err(refused)?;
+    let search = anabranch_advise::find(&question, jobs, watch).map_err(refused)?;
     let evidence = Evidence::plan(&question, &search).map_err(refused)?;
     let results = show(&evidence, question.seed, store.as_ref(), jobs, watch)?;
     if let Some(bar) = &bar {
         bar.clear();
     }
     let advice = Advice::of(&question, &search, &evidence, &results);
-    let outputs = Outputs::make(&results, Reference::embedded())
+    let outputs = Outputs::make(&results, reference::embedded())
         .map_err(|error| Failure::Show(Box::new(error)))?;
     let text = words::whole(&advice);
     if let Some(directory) = &arguments.out {
-        outputs
-            .write(directory)
+        write(&outputs, directory)
             .map_err(|error| Failure::Outputs(Box::new(error), directory.clone()))?;
         let path = directory.join("advice.txt");
         fs::write(&path, &text).map_err(|source| {
-            Failure::Outputs(
-                Box::new(OutputError::Io { path, source }),
-                directory.clone(),
-            )
+            Failure::Outputs(Box::new(WriteError::Io { path, source }), directory.clone())
         })?;
     }
     let mut out = io::stdout().lock();
@@ -131,14 +128,14 @@ fn show(
                 .map(|unit| unit.point.spec.world.duration.seconds())
                 .sum(),
         );
-        let heard = |record: &anabranch_lab::model::RunRecord| watch.did(record.simulated);
+        let heard = |record: &anabranch_scenario::records::RunRecord| watch.did(record.simulated);
         let records = run::in_memory(&units, seed, &Simulator::default(), jobs, &heard)
             .map_err(|error| Failure::Search(Box::new(error)))?;
         return Ok(Results {
             manifest: store::manifest(&plan, &records),
             spec: plan.spec.clone(),
             records,
-            series: SeriesStore::Memory(Vec::new()),
+            series: Arc::new(Vec::new()),
         });
     };
     let directory = store.directory();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anabranch_lab::spec::quantity::{Amount, Probability, Rate, Size, Span};
+use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use clap::{Args, Parser, Subcommand};
 
 use crate::wire::arguments::WireCommand;

@@ -4,10 +4,11 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anabranch_lab::output::OutputError;
+use anabranch_lab::outputs::WriteError;
 use anabranch_lab::run::RunError;
-use anabranch_lab::spec::problem::SpecError;
 use anabranch_lab::store::StoreError;
+use anabranch_report::OutputError;
+use anabranch_scenario::problem::SpecError;
 
 /// Why a command did not do all it should.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ pub enum Failure {
     /// Tables, figures or the report could not be made of results.
     Show(Box<OutputError>),
     /// Tables, figures or the report could not be written; the runs are in the directory.
-    Outputs(Box<OutputError>, PathBuf),
+    Outputs(Box<WriteError>, PathBuf),
     /// Something failed on real sockets.
     Wire(String),
     /// Standard output does not take more.

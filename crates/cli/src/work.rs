@@ -5,16 +5,18 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use anabranch_lab::output::terminal::{self, Terminal};
-use anabranch_lab::output::{Outputs, Tally};
+use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::world;
+use anabranch_lab::outputs::{self, WriteError};
 use anabranch_lab::papers::{EXAMPLES, PAPERS, example, paper};
-use anabranch_lab::plan::{Plan, Request};
-use anabranch_lab::reference::Reference;
+use anabranch_lab::reference;
+use anabranch_lab::run::CaptureRequest;
 use anabranch_lab::run::{self, Simulator};
-use anabranch_lab::spec::nearest::nearest;
-use anabranch_lab::spec::schema::json_schema;
 use anabranch_lab::store::{Store, StoreError};
-use anabranch_lab::world::{self, CaptureRequest};
+use anabranch_report::terminal::{self, Terminal};
+use anabranch_report::{Outputs, Tally};
+use anabranch_scenario::nearest::nearest;
+use anabranch_scenario::schema::json_schema;
 
 use crate::arguments::{Common, Reproduce, Run};
 use crate::failure::Failure;
@@ -148,10 +150,11 @@ fn work(
     let results = run::run(&plan, &store, &runner, jobs, &bar);
     bar.clear();
     let results = results.map_err(|error| Failure::Run(Box::new(error), directory.clone()))?;
-    let outputs_failed = |error| Failure::Outputs(Box::new(error), directory.clone());
-    let outputs = Outputs::make(&results, Reference::embedded()).map_err(outputs_failed)?;
-    outputs.write(&directory).map_err(outputs_failed)?;
-    summary(&outputs, &directory)
+    let outputs_failed = |error: WriteError| Failure::Outputs(Box::new(error), directory.clone());
+    let made = Outputs::make(&results, reference::embedded());
+    let made = made.map_err(|error| outputs_failed(error.into()))?;
+    outputs::write(&made, &directory).map_err(outputs_failed)?;
+    summary(&made, &directory)
 }
 
 /// How many runs to make at a time: as asked, or one for each core.
@@ -212,7 +215,7 @@ pub fn show(directory: &Path) -> Result<(), Failure> {
         }
         error => Failure::Store(Box::new(error)),
     })?;
-    let outputs = Outputs::make(&results, Reference::embedded())
+    let outputs = Outputs::make(&results, reference::embedded())
         .map_err(|error| Failure::Show(Box::new(error)))?;
     terminal::show(&outputs, Terminal::detect(), &mut io::stdout().lock())?;
     Ok(())

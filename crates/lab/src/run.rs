@@ -1,18 +1,21 @@
 //! Runs a plan over all cores and keeps what each run gives as soon as it is finished.
 
 use std::fs::File;
-use std::io::BufWriter;
-use std::path::Path;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use crate::model::{Results, RunRecord};
-use crate::plan::Plan;
-use crate::series::{SeriesError, SeriesWriter};
-use crate::store::{self, Store, StoreError, Unit};
+use anabranch_engine::plan::{Plan, Unit};
+use anabranch_engine::runner::Runner;
+use anabranch_engine::sink::{Discard, Sink};
+use anabranch_engine::world::{self, Capture, WorldError};
+use anabranch_scenario::records::{Results, RunRecord};
+
+use crate::series::{self, SeriesWriter};
+use crate::store::{self, Store, StoreError};
 use crate::whole::{Keep, part_path};
-use crate::world::{self, CaptureRequest, Sink, WorldError};
 
 /// A plan that could not be run to its end. What was finished is kept.
 #[derive(Debug, thiserror::Error)]
@@ -48,23 +51,13 @@ impl Progress for Quiet {
     fn finished(&self, _: f64) {}
 }
 
-/// What makes a record of a unit. [`Simulator`] does; tests put something quicker in its place.
-pub trait Runner: Sync {
-    /// Runs one unit of a plan with this seed; samples go to `sink`, which is there if the unit records any.
-    ///
-    /// # Errors
-    /// [`WorldError`].
-    fn run(
-        &self,
-        unit: &Unit<'_>,
-        seed: u64,
-        sink: Option<&mut Sink>,
-    ) -> Result<RunRecord, WorldError>;
-
-    /// Whether a unit must be run although its record is there.
-    fn wants(&self, _unit: &Unit<'_>) -> bool {
-        false
-    }
+/// Packets of a link to be written to a pcapng file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureRequest {
+    /// The link; `name[i]` for a member of a group.
+    pub link: String,
+    /// The file.
+    pub path: PathBuf,
 }
 
 /// The simulator, with captures of the first replication of the first point of each experiment.
@@ -81,14 +74,23 @@ impl Runner for Simulator {
         &self,
         unit: &Unit<'_>,
         seed: u64,
-        sink: Option<&mut Sink>,
+        sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError> {
-        let captures = if self.wants(unit) {
-            &self.captures[..]
-        } else {
-            &[]
-        };
-        world::run(unit, seed, sink, captures)
+        if !self.wants(unit) {
+            return world::run(unit, seed, sink, &[]);
+        }
+        let open: Vec<_> = self.captures.iter().map(opener).collect();
+        let captures: Vec<Capture<'_>> = self
+            .captures
+            .iter()
+            .zip(&open)
+            .map(|(request, open)| Capture {
+                link: &request.link,
+                name: request.path.display().to_string(),
+                open,
+            })
+            .collect();
+        world::run(unit, seed, sink, &captures)
     }
 
     fn wants(&self, unit: &Unit<'_>) -> bool {
@@ -102,6 +104,14 @@ impl Runner for Simulator {
             .as_ref()
             .is_some_and(|id| *id == unit.experiment.id);
         !self.captures.is_empty() && captured && first && unit.replication == 0
+    }
+}
+
+/// Opens the file of a capture.
+fn opener(request: &CaptureRequest) -> impl Fn() -> io::Result<Box<dyn Write>> {
+    || {
+        let file = File::create(&request.path)?;
+        Ok(Box::new(BufWriter::new(file)) as Box<dyn Write>)
     }
 }
 
@@ -150,7 +160,7 @@ pub fn in_memory(
     let units: Vec<&Unit<'_>> = units.iter().collect();
     each(&units, jobs, |unit| {
         let record = runner
-            .run(unit, seed, None)
+            .run(unit, seed, &mut Discard)
             .map_err(|source| failed(unit, source))?;
         heard(&record);
         Ok(record)
@@ -220,7 +230,7 @@ fn run_unit(
     store: &Store,
     runner: &impl Runner,
 ) -> Result<(), RunError> {
-    let key = unit.key();
+    let key = store::key(unit);
     let record = if unit.records() {
         let path = store.series_path(&key);
         let part = part_path(&path);
@@ -232,7 +242,7 @@ fn run_unit(
         recorded?
     } else {
         runner
-            .run(unit, seed, None)
+            .run(unit, seed, &mut Discard)
             .map_err(|source| failed(unit, source))?
     };
     Ok(store.keep(&key, &record)?)
@@ -246,12 +256,7 @@ fn run_recorded(
     path: &Path,
     runner: &impl Runner,
 ) -> Result<RunRecord, RunError> {
-    let series_failed = |source| {
-        StoreError::Series(SeriesError::Parquet {
-            path: part.to_owned(),
-            source,
-        })
-    };
+    let series_failed = |source| StoreError::Series(series::failed(part, source));
     let file = File::create(part).map_err(|source| StoreError::Write {
         path: part.to_owned(),
         source,
@@ -260,7 +265,7 @@ fn run_recorded(
     let mut sink = SeriesWriter::new(BufWriter::new(file), &unit.experiment.id, axes)
         .map_err(series_failed)?;
     let record = runner
-        .run(unit, seed, Some(&mut sink))
+        .run(unit, seed, &mut sink)
         .map_err(|source| failed(unit, source))?;
     store::finish_series(sink, part, path, Keep::Durably)?;
     Ok(record)

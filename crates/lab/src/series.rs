@@ -9,6 +9,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anabranch_engine::sink::{RunId, Sink, SinkError};
+use anabranch_scenario::records::{
+    RunRecord, Series, SeriesError, SeriesKey, SeriesQuery, SeriesSample, SeriesSource,
+};
+use anabranch_scenario::value::{Point, Value};
 use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type};
@@ -18,42 +23,8 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-use crate::model::{Point, Series, SeriesQuery, SeriesSample, Value};
-
-/// A series file that cannot be written or read.
-#[derive(Debug, thiserror::Error)]
-pub enum SeriesError {
-    /// The file system said no.
-    #[error("{path}: {source}", path = path.display())]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// What it said.
-        source: std::io::Error,
-    },
-    /// Not a series file, or a damaged one.
-    #[error("{path}: {source}", path = path.display())]
-    Parquet {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: ParquetError,
-    },
-}
-
 /// Rows held before they are written out as a row group.
 const ROW_GROUP: usize = 1 << 18;
-
-/// Where a series comes from within a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SeriesKey {
-    /// Flow group or link.
-    pub entity: String,
-    /// Member of the group, counted from 0.
-    pub member: u32,
-    /// The probe's name.
-    pub probe: &'static str,
-}
 
 /// The shape of the x columns: the names of the sweeps, and whether every x of each is a number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -152,39 +123,6 @@ impl<W: Write + Send> SeriesWriter<W> {
         })
     }
 
-    /// Begins the rows of a run; [`SeriesWriter::push`] names its series by their index in `keys`.
-    ///
-    /// # Errors
-    /// The sink's.
-    pub fn begin(
-        &mut self,
-        point: &Point,
-        replication: u32,
-        keys: Vec<SeriesKey>,
-    ) -> Result<(), ParquetError> {
-        self.flush()?;
-        self.point.clone_from(point);
-        self.replication = replication;
-        self.keys = keys;
-        Ok(())
-    }
-
-    /// Adds a sample of the series `keys[key]`.
-    ///
-    /// # Errors
-    /// The sink's.
-    pub fn push(&mut self, key: u32, sample: SeriesSample) -> Result<(), ParquetError> {
-        self.rows.key.push(key);
-        self.rows.index.push(i32::from(sample.index));
-        self.rows.time.push(sample.time);
-        self.rows.value.push(sample.value);
-        if self.rows.key.len() >= ROW_GROUP {
-            self.flush()
-        } else {
-            Ok(())
-        }
-    }
-
     fn flush(&mut self) -> Result<(), ParquetError> {
         let count = self.rows.key.len();
         if count == 0 {
@@ -271,6 +209,34 @@ impl<W: Write + Send> SeriesWriter<W> {
     }
 }
 
+impl<W: Write + Send> Sink for SeriesWriter<W> {
+    fn begin(&mut self, run: RunId<'_>, keys: &[SeriesKey]) -> Result<(), SinkError> {
+        self.flush()?;
+        self.point.clone_from(run.point);
+        self.replication = run.replication;
+        self.keys = keys.to_vec();
+        Ok(())
+    }
+
+    fn samples(&mut self, samples: &[(u32, SeriesSample)]) -> Result<(), SinkError> {
+        for &(key, sample) in samples {
+            self.rows.key.push(key);
+            self.rows.index.push(i32::from(sample.index));
+            self.rows.time.push(sample.time);
+            self.rows.value.push(sample.value);
+            if self.rows.key.len() >= ROW_GROUP {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The record is kept beside the samples, not among them.
+    fn end(&mut self, _: &RunRecord) -> Result<(), SinkError> {
+        Ok(())
+    }
+}
+
 fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
     values: &[T::T],
@@ -329,18 +295,32 @@ pub fn path(directory: &Path, experiment: &str) -> PathBuf {
         .join(format!("{experiment}.parquet"))
 }
 
-/// Reads the series that a query wants from a results directory. An experiment without a file has none.
-///
-/// # Errors
-/// A file that cannot be read, or is not a series file.
-pub fn read(directory: &Path, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
-    let path = path(directory, query.experiment);
-    let file = match File::open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(SeriesError::Io { path, source }),
-    };
-    read_file(file, query).map_err(|source| SeriesError::Parquet { path, source })
+/// The series of a results directory: `DIR/series/<experiment>.parquet`.
+#[derive(Clone, Debug)]
+pub struct Directory(
+    /// The results directory.
+    pub PathBuf,
+);
+
+/// An experiment without a file has no series.
+impl SeriesSource for Directory {
+    fn read(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
+        let path = path(&self.0, query.experiment);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(failed(&path, error)),
+        };
+        read_file(file, query).map_err(|error| failed(&path, error))
+    }
+}
+
+/// A file's error.
+pub fn failed(path: &Path, source: impl std::error::Error + Send + Sync + 'static) -> SeriesError {
+    SeriesError {
+        place: path.display().to_string(),
+        source: Box::new(source),
+    }
 }
 
 fn read_file(file: File, query: &SeriesQuery<'_>) -> Result<Vec<Series>, ParquetError> {

@@ -14,15 +14,16 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use anabranch_engine::plan::{Plan, PlannedExperiment, Request, Unit};
+use anabranch_report::derive;
+use anabranch_scenario::problem::SpecError;
+use anabranch_scenario::records::{Manifest, Results, RunRecord, SeriesError};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::derive;
-use crate::model::{Manifest, Results, RunRecord, SeriesStore};
-use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
-use crate::series::{self, Axes, SeriesError, SeriesWriter};
-use crate::spec::problem::SpecError;
+use crate::series::{self, Axes, SeriesWriter};
 use crate::whole::{self, Keep, part_path};
 
 /// A results directory that cannot be used.
@@ -66,62 +67,20 @@ pub struct Store {
     directory: PathBuf,
 }
 
-/// One run of a plan.
-#[derive(Clone, Copy, Debug)]
-pub struct Unit<'a> {
-    /// The experiment.
-    pub experiment: &'a PlannedExperiment,
-    /// The point.
-    pub point: &'a PlannedPoint,
-    /// The replication.
-    pub replication: u32,
-}
-
-impl Unit<'_> {
-    /// Every run of a plan, in order.
-    pub fn all(plan: &Plan) -> Vec<Unit<'_>> {
-        let experiments = plan.experiments.iter();
-        let points = experiments.flat_map(|experiment| {
-            experiment
-                .points
-                .iter()
-                .map(move |point| (experiment, point))
-        });
-        points
-            .flat_map(|(experiment, point)| {
-                (0..experiment.replications).map(move |replication| Unit {
-                    experiment,
-                    point,
-                    replication,
-                })
-            })
-            .collect()
-    }
-
-    /// The name under which the run is kept.
-    pub fn key(&self) -> String {
-        let mut digest = Sha256::new();
-        digest.update(&self.point.hash);
-        digest.update(serde_json::to_string(&self.point.point).unwrap_or_default());
-        digest.update(self.replication.to_le_bytes());
-        digest.update(env!("ANABRANCH_CODE"));
-        let digest = digest.finalize();
-        let hex: String = digest
-            .iter()
-            .take(12)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        format!("{}-{}-{hex}", self.experiment.id, self.replication)
-    }
-
-    /// Whether it records samples.
-    pub fn records(&self) -> bool {
-        self.point
-            .experiment
-            .records
-            .iter()
-            .any(|record| record.wants(self.replication))
-    }
+/// The name under which a run is kept: what it depends on, the code among it.
+pub fn key(unit: &Unit<'_>) -> String {
+    let mut digest = Sha256::new();
+    digest.update(&unit.point.hash);
+    digest.update(serde_json::to_string(&unit.point.point).unwrap_or_default());
+    digest.update(unit.replication.to_le_bytes());
+    digest.update(env!("ANABRANCH_CODE"));
+    let digest = digest.finalize();
+    let hex: String = digest
+        .iter()
+        .take(12)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("{}-{}-{hex}", unit.experiment.id, unit.replication)
 }
 
 impl Store {
@@ -166,7 +125,7 @@ impl Store {
 
     /// A finished run, if it is there, whole, and has its samples.
     pub fn finished(&self, unit: &Unit<'_>) -> Option<RunRecord> {
-        let key = unit.key();
+        let key = key(unit);
         let text = fs::read_to_string(self.record_path(&key)).ok()?;
         let record = serde_json::from_str(&text).ok()?;
         (!unit.records() || self.series_path(&key).exists()).then_some(record)
@@ -207,7 +166,7 @@ impl Store {
             Keep::Cheaply,
             &manifest,
         )?;
-        let series = SeriesStore::Directory(self.directory.clone());
+        let series = Arc::new(series::Directory(self.directory.clone()));
         Ok(Results {
             manifest,
             spec: plan.spec.clone(),
@@ -229,18 +188,13 @@ impl Store {
         });
         let files: Vec<PathBuf> = units
             .filter(|unit| unit.records() && self.finished(unit).is_some())
-            .map(|unit| self.series_path(&unit.key()))
+            .map(|unit| self.series_path(&key(&unit)))
             .collect();
         if files.is_empty() {
             return Ok(());
         }
         let part = part_path(&path);
-        let failed = |source| {
-            StoreError::Series(SeriesError::Parquet {
-                path: part.clone(),
-                source,
-            })
-        };
+        let failed = |source| StoreError::Series(series::failed(&part, source));
         let sink = File::create(&part).map_err(|source| StoreError::Write {
             path: part.clone(),
             source,
@@ -295,7 +249,7 @@ impl Store {
             path,
             reason: error.to_string(),
         })?;
-        let series = SeriesStore::Directory(directory.to_owned());
+        let series = Arc::new(series::Directory(directory.to_owned()));
         let results = Results {
             manifest,
             spec: plan.spec.clone(),
@@ -327,12 +281,7 @@ pub fn finish_series(
     };
     let file = writer
         .finish()
-        .map_err(|source| {
-            StoreError::Series(SeriesError::Parquet {
-                path: part.to_owned(),
-                source,
-            })
-        })?
+        .map_err(|source| StoreError::Series(series::failed(part, source)))?
         .into_inner()
         .map_err(|error| failed(error.into_error()))?;
     if keep == Keep::Durably {

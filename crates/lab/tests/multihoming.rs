@@ -3,15 +3,17 @@
 
 use std::fs;
 
-use anabranch_lab::compare::beside_ns2;
-use anabranch_lab::derive;
-use anabranch_lab::model::RunRecord;
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::runner::Runner;
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
 use anabranch_lab::papers::{example, paper};
-use anabranch_lab::plan::{Plan, Request};
-use anabranch_lab::reference::Reference;
-use anabranch_lab::statistics::{Interval, Summary, paired_difference};
-use anabranch_lab::store::Unit;
-use anabranch_lab::world::{self, CaptureRequest};
+use anabranch_lab::reference;
+use anabranch_lab::run::{CaptureRequest, Simulator};
+use anabranch_report::compare::beside_ns2;
+use anabranch_report::derive;
+use anabranch_report::statistics::{Interval, Summary, paired_difference};
+use anabranch_scenario::records::RunRecord;
 use anabranch_wire::chunk::Chunk;
 use anabranch_wire::packet::{Checksum, Packet};
 use bytes::Bytes;
@@ -29,7 +31,7 @@ fn request(text: &str, only: &str, replications: u32, overrides: &[&str]) -> Req
 }
 
 /// The x of a unit or a record, in the order of the sweeps.
-fn x_of(point: &[(String, anabranch_lab::model::Value)]) -> Vec<String> {
+fn x_of(point: &[(String, anabranch_scenario::value::Value)]) -> Vec<String> {
     point.iter().map(|(_, x)| x.to_string()).collect()
 }
 
@@ -39,7 +41,7 @@ fn run(request: Request, wants: impl Fn(&[String]) -> bool) -> (Plan, Vec<RunRec
     let units = Unit::all(&plan);
     let wanted = units.iter().filter(|unit| wants(&x_of(&unit.point.point)));
     let runs: Vec<RunRecord> = wanted
-        .map(|unit| world::run(unit, 1, None, &[]).expect("a run"))
+        .map(|unit| world::run(unit, 1, &mut Discard, &[]).expect("a run"))
         .collect();
     assert!(!runs.is_empty(), "no point is wanted");
     for run in &runs {
@@ -97,7 +99,7 @@ fn plain_sctp_over_two_paths_agrees_with_ns2_35() {
                 let mut ours = values(&runs, &["sctp", loss], "sctp", metric);
                 ours.iter_mut().for_each(|(_, value)| *value /= unit);
                 let ours = summary(&ours);
-                let theirs = Reference::embedded()
+                let theirs = reference::embedded()
                     .ns2("ho2008", PLACE, &condition, theirs)
                     .expect("ns-2.35 ran it");
                 let beside = beside_ns2(Some(&ours), theirs);
@@ -125,7 +127,7 @@ fn without_losses_plain_sctp_carries_what_ns2_35_carries() {
             x[0] == "sctp" && x[1] == "0"
         });
         let condition = format!("primary bottleneck={named} delack=1 trigger=4 rtxToAlt=1 loss=0");
-        let theirs = Reference::embedded()
+        let theirs = reference::embedded()
             .ns2("ho2008", PLACE, &condition, THROUGHPUT)
             .expect("ns-2.35 ran it");
         let ours = values(&runs, &["sctp", "0"], "sctp", "goodput")[0].1;
@@ -321,7 +323,11 @@ fn each_path_is_on_the_wire_of_its_own_link() {
             path: directory.path().join(link),
         })
         .collect();
-    world::run(&units[0], 1, None, &captures).expect("a run");
+    let simulator = Simulator {
+        captures: captures.clone(),
+        captured: Some("over-time".to_owned()),
+    };
+    simulator.run(&units[0], 1, &mut Discard).expect("a run");
     let mut addresses = Vec::new();
     let mut data = Vec::new();
     for capture in &captures {

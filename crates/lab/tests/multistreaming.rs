@@ -1,11 +1,11 @@
 //! What the papers on multistreaming must show, from their own specs, with few replications.
 
-use anabranch_lab::derive;
-use anabranch_lab::model::RunRecord;
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
 use anabranch_lab::papers::paper;
-use anabranch_lab::plan::{Plan, Request};
-use anabranch_lab::store::Unit;
-use anabranch_lab::world;
+use anabranch_report::derive;
+use anabranch_scenario::records::RunRecord;
 
 /// Seconds of a round trip of atiquzzaman2002: 260 ms there and back, a packet of 1500 bytes and a SACK of 48 over two
 /// links of 10 Mbit/s.
@@ -44,7 +44,7 @@ fn run(
     };
     let units = Unit::all(&plan).into_iter().filter(wanted);
     let runs = units
-        .map(|unit| world::run(&unit, 1, None, &[]).expect("a run"))
+        .map(|unit| world::run(&unit, 1, &mut Discard, &[]).expect("a run"))
         .collect();
     (plan, runs)
 }

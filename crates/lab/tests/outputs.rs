@@ -3,13 +3,16 @@
 #[path = "../examples/gallery/fake.rs"]
 mod fake;
 
-use anabranch_lab::compare::Verdict;
-use anabranch_lab::model::Results;
-use anabranch_lab::output::figure::{Content, Figure};
-use anabranch_lab::output::table::Table;
-use anabranch_lab::output::terminal::{self, Terminal};
-use anabranch_lab::output::{Outputs, Tally};
-use anabranch_lab::reference::Reference;
+use std::sync::Arc;
+
+use anabranch_lab::outputs::write;
+use anabranch_lab::reference;
+use anabranch_report::compare::Verdict;
+use anabranch_report::figure::{Content, Figure};
+use anabranch_report::table::Table;
+use anabranch_report::terminal::{self, Terminal};
+use anabranch_report::{Outputs, Tally};
+use anabranch_scenario::records::Results;
 
 fn results(replications: u32) -> Results {
     fake::results(fake::spec(fake::PAPER), replications)
@@ -22,7 +25,7 @@ fn table(results: &Results, id: &str) -> Table {
         .iter()
         .find(|table| table.id == id)
         .expect("the data file has this table");
-    Table::make(spec, results, Reference::embedded()).expect("series are in memory")
+    Table::make(spec, results, reference::embedded()).expect("series are in memory")
 }
 
 fn figure(results: &Results, id: &str) -> Figure {
@@ -32,7 +35,7 @@ fn figure(results: &Results, id: &str) -> Figure {
         .iter()
         .find(|figure| figure.id == id)
         .expect("the data file has this figure");
-    Figure::make(spec, results, Reference::embedded()).expect("series are in memory")
+    Figure::make(spec, results, reference::embedded()).expect("series are in memory")
 }
 
 fn csv(table: &Table) -> String {
@@ -66,13 +69,12 @@ fn tables_as_csv() {
 #[test]
 fn every_printed_value_of_the_paper_has_a_line() {
     let results = results(20);
-    let outputs = Outputs::make(&results, Reference::embedded()).unwrap();
+    let outputs = Outputs::make(&results, reference::embedded()).unwrap();
     for table in &outputs.tables {
         let Some(place) = &table.place else { continue };
-        for printed in Reference::embedded().published("alamgir2002", place) {
-            let of = |line: &&anabranch_lab::output::table::Line| {
-                line.published.as_ref() == Some(printed)
-            };
+        for printed in reference::embedded().published("alamgir2002", place) {
+            let of =
+                |line: &&anabranch_report::table::Line| line.published.as_ref() == Some(printed);
             assert_eq!(
                 table.lines.iter().filter(of).count(),
                 1,
@@ -106,8 +108,8 @@ fn every_printed_value_of_the_paper_has_a_line() {
 fn without_runs_every_printed_value_is_not_attempted() {
     let mut results = results(20);
     results.records.clear();
-    results.series = anabranch_lab::model::SeriesStore::Memory(Vec::new());
-    let outputs = Outputs::make(&results, Reference::embedded()).unwrap();
+    results.series = Arc::new(Vec::new());
+    let outputs = Outputs::make(&results, reference::embedded()).unwrap();
     let tally = Tally::of(&outputs.tables);
     assert_eq!((tally.reproduced, tally.differs), (0, 0));
     assert_eq!(
@@ -203,7 +205,7 @@ fn the_ladder_marks_the_lost_segment_and_its_repair() {
         let Some(Content::Ladder(ladder)) = figure(&results, id).content else {
             panic!("{id} is no ladder")
         };
-        use anabranch_lab::output::figure::ladder::Fate;
+        use anabranch_report::figure::ladder::Fate;
         let eighth: Vec<_> = ladder
             .segments
             .iter()
@@ -232,7 +234,7 @@ fn the_ladder_marks_the_lost_segment_and_its_repair() {
 #[test]
 fn the_terminal_shows_tables_and_figures_within_its_width() {
     let results = results(20);
-    let outputs = Outputs::make(&results, Reference::embedded()).unwrap();
+    let outputs = Outputs::make(&results, reference::embedded()).unwrap();
     let shown = |width, colours| {
         let mut bytes = Vec::new();
         terminal::show(&outputs, Terminal { width, colours }, &mut bytes).unwrap();
@@ -256,11 +258,9 @@ fn the_terminal_shows_tables_and_figures_within_its_width() {
 fn a_directory_holds_every_file_whole() {
     let results = results(20);
     let directory = tempfile::tempdir().unwrap();
-    let outputs = Outputs::make(&results, Reference::embedded()).unwrap();
-    outputs.write(directory.path()).unwrap();
-    outputs
-        .write(directory.path())
-        .expect("writing again replaces the files");
+    let outputs = Outputs::make(&results, reference::embedded()).unwrap();
+    write(&outputs, directory.path()).unwrap();
+    write(&outputs, directory.path()).expect("writing again replaces the files");
     let names = |folder: &str| {
         let entries = std::fs::read_dir(directory.path().join(folder)).unwrap();
         let mut names: Vec<String> = entries
@@ -308,14 +308,14 @@ fn a_place_that_cannot_be_written_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     std::fs::write(&file, "in the way").unwrap();
-    let outputs = Outputs::make(&results, Reference::embedded()).unwrap();
-    let error = outputs.write(&file).unwrap_err().to_string();
+    let outputs = Outputs::make(&results, reference::embedded()).unwrap();
+    let error = write(&outputs, &file).unwrap_err().to_string();
     assert!(error.contains("file/tables"), "{error}");
 }
 
 /// What a spec that holds `extra` is told.
 fn problems(extra: &str) -> String {
-    use anabranch_lab::plan::{Plan, Request};
+    use anabranch_engine::plan::{Plan, Request};
     let text = format!("{}\n{extra}", fake::PAPER);
     Plan::new(Request {
         file: "mine.toml".to_owned(),

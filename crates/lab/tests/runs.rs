@@ -5,11 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anabranch_lab::model::{Results, RunRecord, SeriesQuery};
-use anabranch_lab::plan::{Plan, Request};
-use anabranch_lab::run::{Quiet, RunError, Runner, Simulator, run};
-use anabranch_lab::store::{Store, StoreError, Unit};
-use anabranch_lab::world::{Sink, WorldError};
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::runner::Runner;
+use anabranch_engine::sink::{Discard, Sink};
+use anabranch_engine::world::WorldError;
+use anabranch_lab::run::{Quiet, RunError, Simulator, run};
+use anabranch_lab::store::{Store, StoreError, key};
+use anabranch_scenario::records::{Results, RunRecord, SeriesQuery};
 
 const SPEC: &str = r#"
 anabranch = 1
@@ -249,7 +251,7 @@ impl Runner for Killed {
         &self,
         unit: &Unit<'_>,
         seed: u64,
-        sink: Option<&mut Sink>,
+        sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError> {
         if self
             .left
@@ -309,7 +311,7 @@ fn a_damaged_run_is_made_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let before = simulate(directory.path(), 1);
     let units = plan(SPEC);
-    let key = Unit::all(&units)[1].key();
+    let key = key(&Unit::all(&units)[1]);
     fs::write(
         directory.path().join(format!("runs/{key}.json")),
         b"{ \"experi",
@@ -407,7 +409,8 @@ replications = 1
 fn a_slow_reader_sets_the_rate_and_its_buffer_fills() {
     let measured = |reading: &str| {
         let plan = plan(&READER.replace("READING", reading));
-        let run = anabranch_lab::world::run(&Unit::all(&plan)[0], 1, None, &[]).expect("a run");
+        let run = anabranch_engine::world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[])
+            .expect("a run");
         let value = |metric| run.value("sctp", metric).expect("a value");
         (value("goodput"), value("window"))
     };
@@ -429,7 +432,8 @@ fn a_link_whose_mtu_falls_is_a_black_hole_to_who_does_not_look() {
     );
     let goodput = |transport: &str| {
         let plan = plan(&spec.replace("READING", transport));
-        let run = anabranch_lab::world::run(&Unit::all(&plan)[0], 1, None, &[]).expect("a run");
+        let run = anabranch_engine::world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[])
+            .expect("a run");
         run.value("sctp", "goodput").expect("a value")
     };
     let (blind, looking) = (goodput(""), goodput(", path_mtu_discovery = true"));

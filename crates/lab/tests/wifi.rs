@@ -1,13 +1,14 @@
 //! What rafiq2007 must show, from its own spec with few replications; and how a wrong wireless cell is answered.
 
-use anabranch_lab::compare::beside_ns2;
-use anabranch_lab::model::RunRecord;
+use anabranch_engine::medium;
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
 use anabranch_lab::papers::paper;
-use anabranch_lab::plan::{Plan, Request};
-use anabranch_lab::reference::Reference;
-use anabranch_lab::statistics::Summary;
-use anabranch_lab::store::Unit;
-use anabranch_lab::world;
+use anabranch_lab::reference;
+use anabranch_report::compare::beside_ns2;
+use anabranch_report::statistics::Summary;
+use anabranch_scenario::records::RunRecord;
 
 /// The metrics whose means ns-2.35 gives, by our names and by those of its file.
 const METRICS: [(&str, &str); 6] = [
@@ -37,11 +38,11 @@ fn run(experiment: &str, replications: u32, wants: impl Fn(&[String]) -> bool) -
     let units = Unit::all(&plan).into_iter();
     units
         .filter(|unit| wants(&xs(&unit.point.point)))
-        .map(|unit| world::run(&unit, 1, None, &[]).expect("a run"))
+        .map(|unit| world::run(&unit, 1, &mut Discard, &[]).expect("a run"))
         .collect()
 }
 
-fn xs(point: &anabranch_lab::model::Point) -> Vec<String> {
+fn xs(point: &anabranch_scenario::value::Point) -> Vec<String> {
     point.iter().map(|(_, x)| x.to_string()).collect()
 }
 
@@ -52,8 +53,8 @@ fn summary(runs: &[RunRecord], x: &[&str], series: &str, metric: &str) -> Summar
     Summary::of(&values).unwrap_or_else(|| panic!("no {metric} at {x:?}"))
 }
 
-fn ns2(condition: &str, metric: &str) -> &'static anabranch_lab::reference::Ns2 {
-    let found = Reference::embedded().ns2("rafiq2007", "Tables 5-1..5-8", condition, metric);
+fn ns2(condition: &str, metric: &str) -> &'static anabranch_report::reference::Ns2 {
+    let found = reference::embedded().ns2("rafiq2007", "Tables 5-1..5-8", condition, metric);
     found.unwrap_or_else(|| panic!("ns-2.35 has no {metric} under {condition}"))
 }
 
@@ -202,13 +203,13 @@ fn plan(text: &str) -> Result<Plan, String> {
 fn a_cell_without_wires_runs() {
     let plan = plan(GOOD).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(world::link_names(&plan.spec), ["air[0]", "air[1]"]);
-    let parameters = plan.spec.cells[0].parameters();
+    let parameters = medium::parameters(&plan.spec.cells[0]);
     assert_eq!(
         (parameters.rts_threshold, parameters.queue_limit),
         (500, 20)
     );
     let units = Unit::all(&plan);
-    let record = world::run(&units[0], 1, None, &[]).expect("a run");
+    let record = world::run(&units[0], 1, &mut Discard, &[]).expect("a run");
     // Some 24 kB of receive window or less are in flight, each packet crosses the medium twice: milliseconds.
     let delay = record.value("up", "mean_delay").expect("a delay");
     assert!((3.0..200.0).contains(&delay), "{delay}");

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use anabranch_lab::spec::quantity::{Size, Span};
+use anabranch_scenario::quantity::{Size, Span};
 use clap::{Args, Subcommand, ValueEnum};
 
 /// The SCTP port where none is named.

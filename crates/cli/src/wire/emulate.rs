@@ -4,9 +4,9 @@ use std::fs;
 use std::time::Duration;
 
 use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report, StartError};
-use anabranch_lab::plan;
-use anabranch_lab::spec::Spec;
-use anabranch_lab::world::{self, WorldError};
+use anabranch_engine::resolve;
+use anabranch_engine::world::{self, WorldError};
+use anabranch_scenario::Spec;
 use anabranch_sim::{BuildError, DropReason, Family, Seed};
 
 use super::Interrupts;
@@ -20,7 +20,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     let text = fs::read_to_string(file).map_err(|error| {
         Failure::Asked(format!("cannot read the spec {}: {error}", file.display()))
     })?;
-    let spec = plan::network(&file.display().to_string(), &text, &arguments.set)?;
+    let spec = resolve::network(&file.display().to_string(), &text, &arguments.set)?;
     let ends = match &arguments.between[..] {
         [] => None,
         [near, far] => Some([near.clone(), far.clone()]),

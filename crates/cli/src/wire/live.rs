@@ -5,17 +5,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch_emulate::{Config as EmulatorConfig, Emulator, Framing, Path};
-use anabranch_lab::agent::settings;
-use anabranch_lab::model::RunRecord;
-use anabranch_lab::plan::Plan;
-use anabranch_lab::run::{Runner, Simulator};
-use anabranch_lab::spec::nearest::nearest;
-use anabranch_lab::spec::{Flow, Protocol, Spec, Workload};
-use anabranch_lab::store::Unit;
-use anabranch_lab::world::live::{self, Live, Observed};
-use anabranch_lab::world::{self, Sink, WorldError};
+use anabranch_engine::live::{self, Live, Observed};
+use anabranch_engine::plan::Plan;
+use anabranch_engine::plan::Unit;
+use anabranch_engine::runner::Runner;
+use anabranch_engine::settings;
+use anabranch_engine::sink::Sink;
+use anabranch_engine::world::{self, WorldError};
+use anabranch_lab::run::Simulator;
 use anabranch_net::sctp::{AssociationId, Config as SctpConfig};
 use anabranch_net::{Association, Carrier, Config, Endpoint, Observer, Peer, SendOptions};
+use anabranch_scenario::nearest::nearest;
+use anabranch_scenario::records::RunRecord;
+use anabranch_scenario::{Flow, Protocol, Spec, Workload};
 use anabranch_sim::{BuildError, Seed};
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
 use bytes::Bytes;
@@ -41,7 +43,7 @@ impl Runner for MixedRunner<'_> {
         &self,
         unit: &Unit<'_>,
         seed: u64,
-        sink: Option<&mut Sink>,
+        sink: &mut dyn Sink,
     ) -> Result<RunRecord, WorldError> {
         if self.live.contains(&unit.experiment.id) {
             Live(observe).run(unit, seed, sink)

@@ -17,12 +17,12 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anabranch_lab::spec::quantity::{Size, Span};
-use anabranch_lab::spec::transport::{self, Sctp};
+use anabranch_engine::transport::{self, Sctp};
 use anabranch_net::{
     Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
     SharedSockets, Status,
 };
+use anabranch_scenario::quantity::{Size, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;

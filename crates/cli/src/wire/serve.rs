@@ -2,8 +2,8 @@
 
 use std::fmt::Display;
 
-use anabranch_lab::spec::quantity::Size;
 use anabranch_net::{Association, CloseReason, Lost, MessagePart, SendOptions};
+use anabranch_scenario::quantity::Size;
 use bytes::Bytes;
 use tokio::time::Instant;
 

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use anabranch_lab::output::Outputs;
-use anabranch_lab::plan::{Plan, Request};
-use anabranch_lab::reference::Reference;
+use anabranch_engine::live::{Live, Observed};
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_lab::outputs::WriteError;
 use anabranch_lab::run::{self, Quiet};
-use anabranch_lab::spec::quantity::Span;
-use anabranch_lab::store::{Store, Unit};
-use anabranch_lab::world::live::{Live, Observed};
+use anabranch_lab::store::Store;
+use anabranch_lab::{outputs, reference};
+use anabranch_report::Outputs;
+use anabranch_scenario::quantity::Span;
 use anabranch_transport::{Nanos, Probe};
 
 use crate::failure::Failure;
@@ -34,9 +35,10 @@ pub fn write(directory: &Path, transport: &str, mut observed: Observed) -> Resul
     let runner = Live(|_: &Unit<'_>, _: u64| Ok(vec![observed.clone()]));
     let results = run::run(&plan, &store, &runner, 1, &Quiet)
         .map_err(|error| Failure::Run(Box::new(error), directory.to_owned()))?;
-    let failed = |error| Failure::Outputs(Box::new(error), directory.to_owned());
-    let outputs = Outputs::make(&results, Reference::embedded()).map_err(failed)?;
-    outputs.write(directory).map_err(failed)
+    let failed = |error: WriteError| Failure::Outputs(Box::new(error), directory.to_owned());
+    let made = Outputs::make(&results, reference::embedded());
+    let made = made.map_err(|error| failed(error.into()))?;
+    outputs::write(&made, directory).map_err(failed)
 }
 
 /// Counts times from the begin of the association.

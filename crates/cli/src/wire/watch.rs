@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use anabranch_lab::world::live::Observed;
+use anabranch_engine::live::Observed;
 use anabranch_net::sctp::AssociationId;
 use anabranch_net::{Direction, Observer, Seen};
 use anabranch_sim::{Frame, PacketFile, Way};

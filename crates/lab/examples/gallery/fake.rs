@@ -1,10 +1,11 @@
 //! Results of no run at all: numbers of a plausible shape, to look at what is made of them and to test it.
 
-use anabranch_lab::model::{
-    Manifest, Measure, Point, Results, RunRecord, Series, SeriesSample, SeriesStore, Value,
-};
-use anabranch_lab::plan::{Plan, Request};
-use anabranch_lab::spec::Spec;
+use std::sync::Arc;
+
+use anabranch_engine::plan::{Plan, Request};
+use anabranch_scenario::Spec;
+use anabranch_scenario::records::{Manifest, Measure, Results, RunRecord, Series, SeriesSample};
+use anabranch_scenario::value::{Point, Value};
 
 /// The data file whose outputs are made.
 pub const PAPER: &str = include_str!("../../../../papers/alamgir2002.toml");
@@ -102,7 +103,7 @@ pub fn results(spec: Spec, replications: u32) -> Results {
         },
         spec,
         records,
-        series: SeriesStore::Memory(series),
+        series: Arc::new(series),
     }
 }
 

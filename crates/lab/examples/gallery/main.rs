@@ -6,9 +6,9 @@ mod fake;
 use std::error::Error;
 use std::path::PathBuf;
 
-use anabranch_lab::output::Outputs;
-use anabranch_lab::output::terminal::{self, Terminal};
-use anabranch_lab::reference::Reference;
+use anabranch_lab::{outputs, reference};
+use anabranch_report::Outputs;
+use anabranch_report::terminal::{self, Terminal};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = PathBuf::from(
@@ -17,9 +17,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             .unwrap_or_else(|| "gallery".to_owned()),
     );
     let results = fake::results(fake::spec(fake::PAPER), 20);
-    let outputs = Outputs::make(&results, Reference::embedded())?;
-    outputs.write(&directory)?;
-    terminal::show(&outputs, Terminal::detect(), &mut std::io::stdout().lock())?;
+    let made = Outputs::make(&results, reference::embedded())?;
+    outputs::write(&made, &directory)?;
+    terminal::show(&made, Terminal::detect(), &mut std::io::stdout().lock())?;
     println!("\n{}", directory.join("report.html").display());
     Ok(())
 }

@@ -8,7 +8,6 @@ mod agents;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use agents::{Flow, Offer, SctpSink, SctpSource, Shared, TcpSink, TcpSource, secret};
 use anabranch_sctp::{Endpoint, config, profile::Profile as SctpProfile};
 use anabranch_sim::loss::Bernoulli;
 use anabranch_sim::{
@@ -18,6 +17,8 @@ use anabranch_sim::{
 use anabranch_tcp::{Config as TcpConfig, Connection, Ports, Profile as TcpProfile};
 use anabranch_transport::Path;
 use anabranch_transport::time::{MILLISECOND, SECOND};
+
+use agents::{Flow, Offer, SctpSink, SctpSource, Shared, TcpSink, TcpSource, secret};
 
 /// How rough a world is: the most that each trouble may be likely, in thousandths.
 #[derive(Clone, Copy)]

@@ -1,0 +1,157 @@
+use std::sync::Arc;
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_lab::run::{self, Simulator};
+use anabranch_lab::store;
+use anabranch_scenario::quantity::{Probability, Rate, Span};
+use anabranch_transport::time::MILLISECOND;
+
+use super::*;
+use crate::grid;
+use crate::search::Found;
+use crate::trials::Unwatched;
+
+/// One candidate on a path of 100 kbytes: 8 Mbit/s x 100 ms.
+fn question(loss: f64) -> Question {
+    let mut question = Question::new(Span(100 * MILLISECOND), Rate(8_000_000), Probability(loss));
+    question.profiles = vec!["rfc9260".to_owned()];
+    question.congestion = vec!["sctp".to_owned()];
+    question.streams = vec![1, 4];
+    question.duration = Some(Span(5_000 * MILLISECOND));
+    question
+}
+
+fn results(evidence: &Evidence, seed: u64) -> Results {
+    let request = Request {
+        file: "spec.toml".to_owned(),
+        text: evidence.spec.clone(),
+        seed,
+        ..Request::default()
+    };
+    let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
+    let records =
+        run::in_memory(&Unit::all(&plan), seed, &Simulator::default(), 2, &|_| {}).expect("runs");
+    Results {
+        manifest: store::manifest(&plan, &records),
+        spec: plan.spec.clone(),
+        records,
+        series: Arc::new(Vec::new()),
+    }
+}
+
+#[test]
+fn without_losses_the_buffer_is_the_asked_share_of_what_the_pipe_holds() {
+    let question = question(0.0).checked().expect("sensible");
+    let search = crate::find(&question, 2, &Unwatched).expect("found");
+    let evidence = Evidence::plan(&question, &search).expect("something holds");
+    let advice = Advice::of(
+        &question,
+        &search,
+        &evidence,
+        &results(&evidence, question.seed),
+    );
+    let advised = advice.advised().expect("confirmed").setting;
+    // 95 % of 100 000 bytes, and a step of the grid for chunk headers and the SACK that waits for a second packet.
+    let grid = grid::buffers(question.least_buffer());
+    let least = grid::place_of(&grid, 95_000);
+    let place = grid::place_of(&grid, advised.buffer.expect("a limit"));
+    assert!((least..=least + 1).contains(&place), "{advised:?}");
+    assert_eq!(advised.streams, 1, "nothing waits behind a hole");
+    assert_eq!(search.findings[0].found, Found::OfBest(advised));
+    let half = advice
+        .tried
+        .iter()
+        .find(|tried| tried.setting.streams == 1)
+        .expect("smaller ones are shown");
+    assert_eq!((half.answer, half.limit), (Answer::Fails, Limit::Buffer));
+    let without = advice.tried.last().expect("without limit");
+    assert_eq!(
+        (without.setting.buffer, without.limit),
+        (None, Limit::Link),
+        "{without:?}"
+    );
+}
+
+#[test]
+fn the_answer_depends_on_the_seed_and_not_on_the_number_of_threads() {
+    let question = Question {
+        loss: Probability(0.02),
+        seed: 7,
+        ..question(0.0)
+    };
+    let search = |jobs| crate::find(&question, jobs, &Unwatched).expect("found");
+    let (one, two) = (search(1), search(2));
+    assert_eq!(one, two);
+    let planned = |search| Evidence::plan(&question, search).expect("something holds");
+    assert_eq!(planned(&one), planned(&two));
+    let other = Question {
+        seed: 8,
+        ..question.clone()
+    };
+    let other = crate::find(&other, 2, &Unwatched).expect("found");
+    assert_ne!(
+        one.findings[0].unlimited, other.findings[0].unlimited,
+        "other losses"
+    );
+}
+
+fn tried(streams: u16, buffer: Option<u64>, answer: Answer) -> Tried {
+    let one = Summary {
+        replications: 10,
+        mean: 1.0,
+        deviation: 0.1,
+    };
+    let setting = Setting {
+        control: 0,
+        streams,
+        buffer,
+    };
+    Tried {
+        setting,
+        decides: true,
+        goodput: one,
+        share: one,
+        answer,
+        limit: Limit::Buffer,
+        utilization: 1.0,
+        mean_cwnd: 1.0,
+        cost: (0.0, 0.0),
+    }
+}
+
+#[test]
+fn what_is_not_confirmed_gives_way_to_the_next_larger() {
+    use Answer::{Fails, Holds, Open};
+    let chosen = Setting {
+        control: 0,
+        streams: 2,
+        buffer: Some(20),
+    };
+    let place = |answers: [Answer; 6]| {
+        let settings = [(1, 10), (1, 20), (1, 30), (2, 10), (2, 20), (2, 30)];
+        let all: Vec<Tried> = settings
+            .iter()
+            .zip(answers)
+            .map(|(&(s, b), answer)| tried(s, Some(b), answer))
+            .collect();
+        confirmed(&all, chosen)
+    };
+    assert_eq!(place([Fails, Open, Holds, Fails, Holds, Holds]), Some(4));
+    assert_eq!(
+        place([Fails, Holds, Holds, Holds, Open, Holds]),
+        Some(5),
+        "smaller settings are luck"
+    );
+    assert_eq!(place([Holds, Holds, Holds, Holds, Fails, Open]), None);
+    let more = [
+        tried(2, Some(20), Open),
+        tried(2, Some(30), Holds),
+        tried(4, Some(20), Holds),
+        tried(4, None, Holds),
+    ];
+    assert_eq!(
+        confirmed(&more, chosen),
+        Some(2),
+        "more streams before a larger buffer"
+    );
+}

@@ -1,0 +1,273 @@
+//! What is asked: a path, a share of what it could carry, and who may be asked to carry it.
+
+use std::fmt;
+
+use anabranch_congestion::sctp_algorithms;
+use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
+use anabranch_sctp::Profile;
+use anabranch_transport::time::{MILLISECOND, SECOND};
+
+use crate::AdviseError;
+
+/// Who decides what may fly: a profile and a congestion control.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// The profile's name.
+    pub profile: String,
+    /// The algorithm's name.
+    pub congestion: String,
+}
+
+impl fmt::Display for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.profile, self.congestion)
+    }
+}
+
+/// A path, the share wanted, and the candidates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// Round-trip time of the empty path, without the time to put a packet on the link.
+    pub rtt: Span,
+    /// Rate of the link, in each direction.
+    pub rate: Rate,
+    /// Probability that a packet of the data direction is lost in the air.
+    pub loss: Probability,
+    /// The share wanted of the goodput with a buffer without limit: 0.01 to 0.99.
+    pub share: f64,
+    /// Largest IP packet, bytes: 512 to 65535.
+    pub mtu: Size,
+    /// Size of a message; one that fills a packet if left out.
+    pub message: Option<Size>,
+    /// What the link's queue holds; a round trip's worth of packets if left out.
+    pub queue: Option<Amount>,
+    /// Numbers of streams to try.
+    pub streams: Vec<u16>,
+    /// Profiles to try, the one to be preferred first.
+    pub profiles: Vec<String>,
+    /// Congestion controls to try, the one to be preferred first.
+    pub congestion: Vec<String>,
+    /// How long each run is measured, after its begin; [`crate::timed`] chooses if left out.
+    pub duration: Option<Span>,
+    /// The seed of all randomness.
+    pub seed: u64,
+}
+
+/// Profiles that are tried unless others are named: the texts. `ns2` is no protocol that anybody runs.
+pub const PROFILES: &[&str] = &["rfc9260", "rfc4960", "rfc2960"];
+/// Numbers of streams that are tried unless others are named.
+pub const STREAMS: &[u16] = &[1, 2, 4, 8];
+
+/// IPv4 header, common header and the header of a DATA chunk.
+const HEADERS: u64 = 20 + 12 + 16;
+/// Fewer packets make no queue.
+const LEAST_QUEUE: u64 = 20;
+/// The largest message: larger ones say nothing new of a path.
+const LARGEST_MESSAGE: u64 = 64 << 10;
+
+/// How long a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// What comes before is not measured.
+    pub begin: Span,
+    /// The end of the run.
+    pub end: Span,
+}
+
+/// The congestion controls that a sender can have by itself; `rsctp` needs a receiver that reports.
+fn algorithms() -> Vec<&'static str> {
+    let all = sctp_algorithms::ALGORITHMS.iter();
+    all.map(|algorithm| algorithm.name)
+        .filter(|&name| name != "rsctp")
+        .collect()
+}
+
+/// What of a question may be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Setting {
+    /// Place among [`Question::controls`].
+    pub control: usize,
+    /// Streams.
+    pub streams: u16,
+    /// Receive buffer, bytes; `None`: without limit.
+    pub buffer: Option<u64>,
+}
+
+impl Question {
+    /// A question about a path, all else as it is if nobody says otherwise.
+    pub fn new(rtt: Span, rate: Rate, loss: Probability) -> Self {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Self {
+            rtt,
+            rate,
+            loss,
+            share: 0.95,
+            mtu: Size(1500),
+            message: None,
+            queue: None,
+            streams: STREAMS.to_vec(),
+            profiles: names(PROFILES),
+            congestion: names(&algorithms()),
+            duration: None,
+            seed: 1,
+        }
+    }
+
+    /// Puts what is asked in order and refuses what makes no sense.
+    ///
+    /// # Errors
+    /// [`AdviseError::Question`]: the key, what was found, what is allowed.
+    pub fn checked(mut self) -> Result<Self, AdviseError> {
+        let wrong = |message: String| Err(AdviseError::Question(message));
+        if self.rtt.0 < 1_000 || self.rtt.0 > 60 * SECOND {
+            return wrong(format!(
+                "rtt: found {}; a round trip takes 1 us to 60 s",
+                self.rtt
+            ));
+        }
+        if !(1_000..=100_000_000_000).contains(&self.rate.0) {
+            return wrong(format!(
+                "rate: found {}; a link has 1 kbit/s to 100 Gbit/s",
+                self.rate
+            ));
+        }
+        if self.loss.0 > 0.5 {
+            return wrong(format!(
+                "loss: found {} %; allowed is 0 % to 50 %",
+                self.loss.0 * 100.0
+            ));
+        }
+        if !(0.01..=0.99).contains(&self.share) {
+            let found = self.share * 100.0;
+            return wrong(format!(
+                "goodput: found {found} %; allowed is 1 % to 99 % (all of it no buffer reaches surely)"
+            ));
+        }
+        if !(512..=65_535).contains(&self.mtu.0) {
+            return wrong(format!(
+                "mtu: found {}; an MTU has 512 to 65535 B",
+                self.mtu
+            ));
+        }
+        if let Some(message) = self
+            .message
+            .filter(|message| !(1..=LARGEST_MESSAGE).contains(&message.0))
+        {
+            return wrong(format!(
+                "message: found {message}; a message has 1 B to 64 KiB"
+            ));
+        }
+        if let Some(queue) = self
+            .queue
+            .filter(|queue| queue.bytes(self.mtu.0) < self.mtu.0)
+        {
+            return wrong(format!(
+                "queue: found {queue}; it holds a packet of {} at least",
+                self.mtu
+            ));
+        }
+        if let Some(duration) = self
+            .duration
+            .filter(|duration| duration.0 < SECOND || duration.0 > 3600 * SECOND)
+        {
+            return wrong(format!("duration: found {duration}; allowed is 1 s to 1 h"));
+        }
+        self.streams.sort_unstable();
+        self.streams.dedup();
+        if self.streams.first().is_none_or(|&least| least == 0) {
+            return wrong(format!(
+                "streams: found {:?}; an association has 1 to 65535 streams",
+                self.streams
+            ));
+        }
+        for name in &self.profiles {
+            if Profile::by_name(name).is_none() {
+                return wrong(unknown("profile", name, Profile::NAMES));
+            }
+        }
+        for name in &self.congestion {
+            if !algorithms().contains(&name.as_str()) {
+                return wrong(unknown("congestion", name, &algorithms()));
+            }
+        }
+        if self.profiles.is_empty() || self.congestion.is_empty() {
+            return wrong(
+                "profile, congestion: found none; at least one of each is tried".to_owned(),
+            );
+        }
+        Ok(self)
+    }
+
+    /// The candidates, the one to be preferred among equals first: all algorithms of the first profile, then of the next.
+    pub fn controls(&self) -> Vec<Control> {
+        let of = |profile: &String| {
+            let profile = profile.clone();
+            self.congestion.iter().map(move |congestion| Control {
+                profile: profile.clone(),
+                congestion: congestion.clone(),
+            })
+        };
+        self.profiles.iter().flat_map(of).collect()
+    }
+
+    /// What the pipe holds: rate x round-trip time, bytes.
+    pub fn bandwidth_delay(&self) -> u64 {
+        let bits = u128::from(self.rate.0) * u128::from(self.rtt.0) / u128::from(SECOND);
+        u64::try_from(bits / 8).unwrap_or(u64::MAX)
+    }
+
+    /// What the link's queue holds.
+    pub fn queue(&self) -> Amount {
+        self.queue.unwrap_or_else(|| {
+            Amount::Packets(self.bandwidth_delay().div_ceil(self.mtu.0).max(LEAST_QUEUE))
+        })
+    }
+
+    /// User data of a message, bytes.
+    pub fn message(&self) -> u64 {
+        self.message
+            .map_or(self.mtu.0 - HEADERS, |message| message.0)
+    }
+
+    /// The least buffer that makes sense, bytes: a packet, a whole message, and what RFC 9260 §6 asks of a receiver.
+    pub fn least_buffer(&self) -> u64 {
+        let chunks = self.message().div_ceil(self.mtu.0 - HEADERS);
+        (self.message() + 16 * chunks).max(self.mtu.0).max(1500)
+    }
+
+    /// The least that is measured of a run: 50 round trips, or 5 s where these are longer, or a second where they are shorter.
+    pub fn least_measured(&self) -> Span {
+        Span((50 * self.rtt.0).clamp(SECOND, 5 * SECOND))
+    }
+
+    /// The most that is measured of a run: 400 round trips, at least 20 s (a lost retransmission costs seconds on any path)
+    /// and at most 400 s.
+    pub fn most_measured(&self) -> Span {
+        Span((400 * self.rtt.0).clamp(20 * SECOND, 400 * SECOND))
+    }
+
+    /// How long a run is. Before what is measured come 20 round trips and a second for the handshake and the first slow
+    /// start.
+    pub fn timing(&self) -> Timing {
+        let measured = self.duration.unwrap_or(self.most_measured()).0;
+        let whole = |nanos: u64| nanos.div_ceil(100 * MILLISECOND) * 100 * MILLISECOND;
+        let begin = whole(SECOND + 20 * self.rtt.0);
+        Timing {
+            begin: Span(begin),
+            end: Span(begin + whole(measured)),
+        }
+    }
+}
+
+/// A name that is not known, with those that are and the nearest.
+fn unknown(key: &str, name: &str, known: &[&str]) -> String {
+    let hint = anabranch_scenario::nearest::nearest(name, known.iter().copied())
+        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+    format!(
+        "{key}: found {name:?}, but nothing has this name; allowed are {}{hint}",
+        known.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,298 @@
+//! Runs of settings, kept in memory: the search asks, and what was run once is not run again.
+//!
+//! A trial is what everything else is: a spec in, a run out. Equal replications of different settings meet the same random
+//! stream of losses, so that settings are compared by their differences.
+
+use std::collections::BTreeMap;
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_lab::run::{self, Simulator};
+use anabranch_report::statistics::{Summary, paired_difference};
+use anabranch_scenario::records::RunRecord;
+
+use crate::question::{Question, Setting};
+use crate::{AdviseError, spec};
+
+/// Hears how far the work is, counted in simulated seconds.
+pub trait Watch: Sync {
+    /// Something new begins.
+    fn stage(&self, what: &str);
+    /// So much is expected still to come; a guess that gets better.
+    fn expect(&self, seconds: f64);
+    /// So much was done.
+    fn did(&self, seconds: f64);
+}
+
+/// Nobody watches.
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn stage(&self, _: &str) {}
+    fn expect(&self, _: f64) {}
+    fn did(&self, _: f64) {}
+}
+
+/// Whether a setting carries the wanted share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes: the whole 95 % interval lies at or above it.
+    Holds,
+    /// No: the whole interval lies below it.
+    Fails,
+    /// It cannot be told with the runs that may be spent.
+    Open,
+}
+
+/// The numbers of runs after which a comparison is judged.
+const LOOKS: [u32; 8] = [4, 8, 12, 16, 24, 32, 48, MOST];
+/// Where nothing is lost, a run is like the next; two show that it is.
+const LOOK_WITHOUT_CHANCE: u32 = 2;
+/// Runs at least for a yes, and at most.
+const LEAST: u32 = 8;
+const MOST: u32 = 64;
+
+/// Runs of settings, and how many events they may cost.
+pub struct Trials<'a> {
+    question: &'a Question,
+    jobs: usize,
+    watch: &'a dyn Watch,
+    goodputs: BTreeMap<Setting, Vec<f64>>,
+    events: u64,
+    dearest: u64,
+    budget: u64,
+    runs: u64,
+}
+
+impl<'a> Trials<'a> {
+    /// No run was made yet; `budget` events may be simulated.
+    pub fn new(question: &'a Question, jobs: usize, budget: u64, watch: &'a dyn Watch) -> Self {
+        Self {
+            question,
+            jobs,
+            watch,
+            goodputs: BTreeMap::new(),
+            events: 0,
+            dearest: 0,
+            budget,
+            runs: 0,
+        }
+    }
+
+    /// Goodput of each replication that was run, bit/s.
+    pub fn goodputs(&self, setting: Setting) -> &[f64] {
+        self.goodputs.get(&setting).map_or(&[], Vec::as_slice)
+    }
+
+    /// Runs made.
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Events simulated.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Events of the run that had most.
+    pub fn dearest(&self) -> u64 {
+        self.dearest
+    }
+
+    /// Tells whoever watches how many runs are still to be expected.
+    pub fn expect(&self, runs: usize) {
+        self.watch
+            .expect(runs as f64 * self.question.timing().end.seconds());
+    }
+
+    /// Whether such a part of what may be spent is spent.
+    pub fn spent(&self, part: f64) -> bool {
+        self.events as f64 >= self.budget as f64 * part
+    }
+
+    /// Whether no more may be spent.
+    pub fn exhausted(&self) -> bool {
+        self.events >= self.budget
+    }
+
+    /// Sees to it that settings were run so many times.
+    ///
+    /// # Errors
+    /// A spec that is refused, or a run that fails.
+    pub fn ensure(&mut self, settings: &[Setting], replications: u32) -> Result<(), AdviseError> {
+        let short = |setting: &&Setting| (self.goodputs(**setting).len() as u32) < replications;
+        let mut missing: Vec<Setting> = settings.iter().filter(short).copied().collect();
+        missing.sort_unstable();
+        missing.dedup();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let plan = Plan::new(Request {
+            file: "the spec of this search".to_owned(),
+            text: spec::trials(self.question, &missing),
+            seed: self.seed(),
+            ..Request::default()
+        })
+        .map_err(Box::new)?;
+        let experiment = &plan.experiments[0];
+        let mut units = Vec::new();
+        for (setting, point) in missing.iter().zip(&experiment.points) {
+            let made = self.goodputs(*setting).len() as u32;
+            units.extend((made..replications).map(|replication| Unit {
+                experiment,
+                point,
+                replication,
+            }));
+        }
+        let heard = |record: &RunRecord| self.watch.did(record.simulated);
+        let records = run::in_memory(
+            &units,
+            self.seed(),
+            &Simulator::default(),
+            self.jobs,
+            &heard,
+        )
+        .map_err(Box::new)?;
+        self.runs += records.len() as u64;
+        let mut records = records.into_iter();
+        for setting in missing {
+            let kept = self.goodputs.entry(setting).or_default();
+            for record in records.by_ref().take(replications as usize - kept.len()) {
+                self.events += record.events;
+                self.dearest = self.dearest.max(record.events);
+                kept.push(record.value(spec::FLOW, spec::GOODPUT).unwrap_or(0.0));
+            }
+        }
+        Ok(())
+    }
+
+    /// The search's own seed: what it finds is shown again with losses that it did not meet.
+    fn seed(&self) -> u64 {
+        // One round of SplitMix64 (Steele, Lea, Flood 2014): neighbouring seeds of users give unrelated ones.
+        let mixed = self.question.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Whether nothing of the path is left to chance.
+    pub fn certain(&self) -> bool {
+        self.question.loss.0 == 0.0
+    }
+
+    /// Whether a setting carries `share` of what a reference carries, replication by replication; more runs are made until
+    /// it is sure, or hopeless, or too many.
+    ///
+    /// # Errors
+    /// Those of [`Trials::ensure`].
+    pub fn test(
+        &mut self,
+        setting: Setting,
+        share: f64,
+        reference: Setting,
+    ) -> Result<Answer, AdviseError> {
+        let early = self.certain().then_some(LOOK_WITHOUT_CHANCE);
+        for replications in early.into_iter().chain(LOOKS) {
+            self.ensure(&[reference, setting], replications)?;
+            let margin = margin(self.goodputs(setting), share, self.goodputs(reference));
+            let Some(margin) = margin else { break };
+            match judge(&margin) {
+                Answer::Holds if replications >= LEAST || margin.deviation == 0.0 => {
+                    return Ok(Answer::Holds);
+                }
+                Answer::Fails => return Ok(Answer::Fails),
+                Answer::Open if hopeless(&margin) => break,
+                Answer::Holds | Answer::Open => {}
+            }
+            if self.exhausted() {
+                break;
+            }
+        }
+        Ok(Answer::Open)
+    }
+}
+
+/// Whether even the most runs would hardly bring a yes: if the true margin is no more than a standard error above what was
+/// seen, the whole interval would not lie above 0 then.
+fn hopeless(margin: &Summary) -> bool {
+    let error = margin.deviation / (margin.replications as f64).sqrt();
+    margin.replications >= LEAST as usize
+        && margin.mean + error < 2.0 * margin.deviation / f64::from(MOST).sqrt()
+}
+
+/// What a setting carries beyond a share of what the reference carries, over common replications.
+pub fn margin(goodputs: &[f64], share: f64, reference: &[f64]) -> Option<Summary> {
+    let numbered = |values: &[f64], factor: f64| -> Vec<(u32, f64)> {
+        (0..)
+            .zip(values)
+            .map(|(replication, value)| (replication, value * factor))
+            .collect()
+    };
+    paired_difference(&numbered(goodputs, 1.0), &numbered(reference, share))
+}
+
+/// What a margin says with 95 % confidence.
+pub fn judge(margin: &Summary) -> Answer {
+    match margin.confidence() {
+        Some(half) if margin.mean - half >= 0.0 => Answer::Holds,
+        Some(half) if margin.mean + half < 0.0 => Answer::Fails,
+        _ => Answer::Open,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_margin_is_taken_replication_by_replication() {
+        // 10 - 0.5 x 16 = 2 and 9 - 0.5 x 10 = 4; the third has no partner.
+        let margin = margin(&[10.0, 9.0, 1.0], 0.5, &[16.0, 10.0]).expect("two are common");
+        assert_eq!((margin.mean, margin.replications), (3.0, 2));
+    }
+
+    #[test]
+    fn a_comparison_ends_where_no_number_of_runs_would_bring_a_yes() {
+        // After 64 runs a yes needs a mean of 2 x 8 / 8 = 2; after 16 the mean is known to 8 / 4 = 2.
+        let with = |mean, replications| {
+            hopeless(&Summary {
+                replications,
+                mean,
+                deviation: 8.0,
+            })
+        };
+        assert_eq!([with(-0.1, 16), with(0.1, 16)], [true, false]);
+        assert!(!with(-20.0, 4), "four runs are too few to give up");
+    }
+
+    #[test]
+    fn a_judgement_needs_the_whole_interval() {
+        // t(0.975, 3) = 3.182: the half width is 3.182 x 2 / 2 = 3.182.
+        let with = |mean| {
+            judge(&Summary {
+                replications: 4,
+                mean,
+                deviation: 2.0,
+            })
+        };
+        assert_eq!(
+            [with(3.2), with(3.1), with(0.0), with(-3.1), with(-3.2)],
+            [
+                Answer::Holds,
+                Answer::Open,
+                Answer::Open,
+                Answer::Open,
+                Answer::Fails
+            ]
+        );
+        let single = Summary {
+            replications: 1,
+            mean: 5.0,
+            deviation: 0.0,
+        };
+        assert_eq!(
+            judge(&single),
+            Answer::Open,
+            "one run says nothing of the next"
+        );
+    }
+}

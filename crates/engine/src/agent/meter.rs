@@ -1,0 +1,423 @@
+//! Quantities over a window of a run, kept while it goes on.
+
+use anabranch_scenario::measure::{Take, Weighting};
+use anabranch_scenario::quantity::{Span, Window};
+use anabranch_transport::{Nanos, Probe, Sample};
+
+/// A quantity over a window of the run, for one measure.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    /// The window.
+    window: Window,
+    /// What is metered.
+    kind: MeterKind,
+    /// Payload bytes, segments, or values by time or by samples; the extreme for `least` and `most`.
+    pub sum: f64,
+    /// Segment bytes; nanoseconds; samples. 0: nothing was seen.
+    pub weight: f64,
+    /// The value that stands and since when.
+    standing: Option<(f64, Nanos)>,
+    /// Of [`MeterKind::Blocked`]: the peer's window, flight and cwnd that stand.
+    windows: [f64; 3],
+}
+
+/// What a meter meters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MeterKind {
+    /// Payload (`sum`) and segment bytes (`weight`) delivered.
+    Delivered,
+    /// Data segments sent, retransmissions among them.
+    Segments {
+        /// Only those sent on this path.
+        path: Option<u16>,
+    },
+    /// The longest time without a delivery (`weight`, nanoseconds), and when the last was over that took at least half as
+    /// long (`sum`, nanoseconds from the window's begin; infinite if it was not).
+    Silence,
+    /// Samples of a probe against what they should be: the mean of |sample - truth| / truth.
+    Error {
+        /// The probe.
+        probe: Probe,
+        /// Only samples of this path.
+        index: Option<u16>,
+        /// From each time on, the true value, in the probe's unit.
+        truth: Vec<(Nanos, f64)>,
+        /// How samples weigh.
+        weighting: Weighting,
+    },
+    /// Samples of a probe.
+    Probe {
+        /// The probe.
+        probe: Probe,
+        /// Only samples of this path or stream.
+        index: Option<u16>,
+        /// What is made of them.
+        take: Take,
+        /// For [`Take::Below`].
+        threshold: f64,
+    },
+    /// Time in which the peer's window was below the threshold and the flight below cwnd.
+    Blocked {
+        /// Bytes.
+        threshold: f64,
+    },
+}
+
+const SENT: [Probe; 2] = [Probe::Sent, Probe::Retransmitted];
+const WINDOWS: [Probe; 3] = [Probe::PeerRwnd, Probe::FlightSize, Probe::Cwnd];
+
+impl MeterKind {
+    /// cwnd by the time each value stood.
+    pub const CWND_BY_TIME: Self = Self::cwnd(Take::Mean);
+    /// cwnd by changes.
+    pub const CWND_BY_SAMPLES: Self = Self::cwnd(Take::SampleMean);
+
+    const fn cwnd(take: Take) -> Self {
+        Self::Probe {
+            probe: Probe::Cwnd,
+            index: None,
+            take,
+            threshold: 0.0,
+        }
+    }
+}
+
+impl Meter {
+    /// A meter that has seen nothing.
+    pub fn new(kind: MeterKind, window: Window) -> Self {
+        Self {
+            window,
+            kind,
+            sum: 0.0,
+            weight: 0.0,
+            standing: None,
+            // Nothing is blocked before all three were seen.
+            windows: [f64::INFINITY, f64::INFINITY, 0.0],
+        }
+    }
+
+    /// The same, its window counted from `start`.
+    pub fn starting(mut self, start: Nanos) -> Self {
+        self.window = Window(self.window.0.map(|at| Span(at.0.saturating_add(start))));
+        self
+    }
+
+    /// The probes it needs.
+    pub fn probes(&self) -> &[Probe] {
+        match &self.kind {
+            MeterKind::Delivered => &[],
+            MeterKind::Silence => &[],
+            MeterKind::Segments { .. } => &SENT,
+            MeterKind::Probe { probe, .. } | MeterKind::Error { probe, .. } => {
+                std::slice::from_ref(probe)
+            }
+            MeterKind::Blocked { .. } => &WINDOWS,
+        }
+    }
+
+    /// Whether it meters the samples of this probe alone.
+    pub fn is_of(&self, wanted: Probe) -> bool {
+        matches!(self.kind, MeterKind::Probe { probe, .. } if probe == wanted)
+    }
+
+    /// Takes a sample of any probe.
+    pub fn sample(&mut self, sample: &Sample) {
+        let of_path = |path: Option<u16>| path.is_none_or(|path| path == sample.index);
+        match self.kind {
+            MeterKind::Segments { path } if SENT.contains(&sample.probe) && of_path(path) => {
+                self.count(sample.at, 1.0);
+            }
+            MeterKind::Error {
+                probe,
+                index,
+                weighting: Weighting::Time,
+                ..
+            } if probe == sample.probe && of_path(index) => self.stands(sample.at, sample.value),
+            MeterKind::Error {
+                probe,
+                index,
+                ref truth,
+                ..
+            } if probe == sample.probe && of_path(index) => {
+                let begun = truth.partition_point(|(from, _)| *from <= sample.at);
+                if let Some((_, truth)) = begun.checked_sub(1).and_then(|last| truth.get(last)) {
+                    let error = (sample.value - truth).abs() / truth;
+                    self.count(sample.at, error);
+                }
+            }
+            MeterKind::Probe {
+                probe, index, take, ..
+            } if probe == sample.probe && of_path(index) => match take {
+                Take::FirstTime if self.weight == 0.0 => {
+                    self.count(sample.at, sample.at as f64 / 1e9);
+                }
+                Take::FirstTime => {}
+                Take::SampleMean | Take::Count | Take::Sum => self.count(sample.at, sample.value),
+                Take::Mean | Take::Below | Take::Least | Take::Most => {
+                    self.stands(sample.at, sample.value)
+                }
+            },
+            MeterKind::Blocked { threshold } => {
+                let Some(which) = WINDOWS.iter().position(|probe| *probe == sample.probe) else {
+                    return;
+                };
+                self.windows[which] = sample.value;
+                let [rwnd, flight, cwnd] = self.windows;
+                let blocked = rwnd < threshold && flight < cwnd;
+                self.stands(sample.at, f64::from(u8::from(blocked)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Payload reached the application: `bytes`, and `headers` bytes that its segments added.
+    pub fn deliver(&mut self, at: Nanos, bytes: u64, headers: u64) {
+        if self.kind == MeterKind::Delivered && self.window.contains(at) {
+            self.sum += bytes as f64;
+            self.weight += (bytes + headers) as f64;
+        }
+        if self.kind == MeterKind::Silence {
+            self.silent_until(at, true);
+        }
+    }
+
+    /// The run is over: what stands now stood until here.
+    pub fn close(&mut self, end: Nanos) {
+        if self.kind == MeterKind::Silence {
+            self.silent_until(end, false);
+            return;
+        }
+        if let Some((value, since)) = self.standing.take() {
+            self.stood(since, end, value);
+        }
+    }
+
+    /// Nothing was delivered from the last delivery, or the window's begin, until `at`; then something was, or the
+    /// run was over.
+    fn silent_until(&mut self, at: Nanos, delivered: bool) {
+        let [begin, end] = self.window.0.map(|span| span.0);
+        if at < begin {
+            return;
+        }
+        let since = self.standing.map_or(begin, |(_, last)| last);
+        let silence = at.min(end).saturating_sub(since) as f64;
+        if silence > 0.0 && silence >= self.weight / 2.0 {
+            self.weight = self.weight.max(silence);
+            self.sum = if delivered && at < end {
+                (at - begin) as f64
+            } else {
+                f64::INFINITY
+            };
+        }
+        self.standing = Some((0.0, at));
+    }
+
+    /// Length of the window, nanoseconds.
+    pub fn length(&self) -> Nanos {
+        self.window.length()
+    }
+
+    fn count(&mut self, at: Nanos, value: f64) {
+        if self.window.contains(at) {
+            self.sum += value;
+            self.weight += 1.0;
+        }
+    }
+
+    fn stands(&mut self, at: Nanos, value: f64) {
+        if let Some((before, since)) = self.standing.replace((value, at)) {
+            self.stood(since, at, before);
+        }
+    }
+
+    /// Adds a value that stood from `from` to `to`.
+    fn stood(&mut self, from: Nanos, to: Nanos, value: f64) {
+        let [begin, end] = self.window.0;
+        let (from, to) = (from.max(begin.0), to.min(end.0));
+        if from >= to {
+            return;
+        }
+        let span = (to - from) as f64;
+        let first = self.weight == 0.0;
+        self.weight += span;
+        match &self.kind {
+            MeterKind::Error { truth, .. } => {
+                let until = truth.iter().skip(1).map(|(from, _)| *from);
+                let steps = truth.iter().zip(until.chain([Nanos::MAX]));
+                // Before the first step nothing is true, and nothing is wrong.
+                for (&(since, truth), until) in steps {
+                    let stood = to.min(until).saturating_sub(from.max(since));
+                    self.sum += (value - truth).abs() / truth * stood as f64;
+                }
+            }
+            MeterKind::Probe {
+                take: Take::Below,
+                threshold,
+                ..
+            } => {
+                self.sum += if value < *threshold { span } else { 0.0 };
+            }
+            MeterKind::Probe {
+                take: Take::Least, ..
+            } => self.sum = if first { value } else { self.sum.min(value) },
+            MeterKind::Probe {
+                take: Take::Most, ..
+            } => self.sum = if first { value } else { self.sum.max(value) },
+            _ => self.sum += value * span,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Nanos = 1_000_000_000;
+
+    fn of(take: Take) -> Meter {
+        let kind = MeterKind::Probe {
+            probe: Probe::PeerRwnd,
+            index: None,
+            take,
+            threshold: 1500.0,
+        };
+        Meter::new(kind, Window([Span(SECOND), Span(5 * SECOND)]))
+    }
+
+    fn sample(second: Nanos, probe: Probe, value: f64) -> Sample {
+        Sample {
+            at: second * SECOND,
+            probe,
+            index: 0,
+            value,
+        }
+    }
+
+    /// 9000 from 0 s, 1000 from 2 s, 1500 from 3 s, to the end at 10 s; the window is 1 to 5 s.
+    fn seen(take: Take) -> Meter {
+        let mut meter = of(take);
+        for (second, value) in [(0, 9000.0), (2, 1000.0), (3, 1500.0)] {
+            meter.sample(&sample(second, Probe::PeerRwnd, value));
+        }
+        meter.close(10 * SECOND);
+        meter
+    }
+
+    #[test]
+    fn values_count_by_the_time_they_stood_in_the_window() {
+        for (take, expected) in [
+            (Take::Mean, (9000.0 + 1000.0 + 2.0 * 1500.0) / 4.0),
+            (Take::Below, 0.25),
+        ] {
+            let meter = seen(take);
+            assert_eq!(meter.sum / meter.weight, expected, "{take:?}");
+        }
+        assert_eq!(
+            (seen(Take::Least).sum, seen(Take::Most).sum),
+            (1000.0, 9000.0)
+        );
+    }
+
+    #[test]
+    fn samples_count_alike_inside_the_window_only() {
+        let meter = seen(Take::SampleMean);
+        assert_eq!((meter.sum, meter.weight), (2500.0, 2.0));
+        assert_eq!(seen(Take::Count).weight, 2.0);
+    }
+
+    #[test]
+    fn a_window_can_count_from_the_flows_start() {
+        let mut meter = of(Take::Count).starting(2 * SECOND);
+        for second in [1, 2, 3, 6, 7] {
+            meter.sample(&sample(second, Probe::PeerRwnd, 0.0));
+        }
+        assert_eq!(meter.weight, 2.0, "3 and 6 s lie from 1 to 5 s after 2 s");
+    }
+
+    #[test]
+    fn the_last_long_silence_ends_with_the_delivery_that_breaks_it() {
+        let window = || Window([Span(2 * SECOND), Span(20 * SECOND)]);
+        let heard = |seconds: &[Nanos], end: Nanos| {
+            let mut meter = Meter::new(MeterKind::Silence, window());
+            for second in seconds {
+                meter.deliver(second * SECOND, 1000, 16);
+            }
+            meter.close(end * SECOND);
+            (meter.weight / 1e9, meter.sum / 1e9)
+        };
+        // 1 s is before the window; silent for 1, 5, 1 and then for 2 s, and that to the end.
+        let ends = [1, 3, 4, 9, 10, 12, 14, 16, 18];
+        assert_eq!(heard(&ends, 20), (5.0, 7.0));
+        // Silences of 1, 2, 2 and 2 s, as timeouts under a ceiling of 2 s leave them: the last of them counts.
+        assert_eq!(heard(&[3, 5, 7, 9], 9), (2.0, 7.0));
+        // What comes after the window's end broke the silence too late.
+        assert_eq!(heard(&[3, 25], 30), (17.0, f64::INFINITY));
+        assert_eq!(heard(&[], 30), (18.0, f64::INFINITY));
+    }
+
+    #[test]
+    fn an_error_is_relative_to_the_truth_of_its_time() {
+        let kind = MeterKind::Error {
+            probe: Probe::RateEstimate,
+            index: Some(0),
+            truth: vec![(SECOND, 100.0), (3 * SECOND, 50.0)],
+            weighting: Weighting::Samples,
+        };
+        let mut meter = Meter::new(kind, Window([Span(0), Span(10 * SECOND)]));
+        // Before there is a truth; exact; 20 over 100; 25 under 50.
+        for (second, value) in [(0, 7.0), (1, 100.0), (2, 120.0), (3, 25.0)] {
+            meter.sample(&sample(second, Probe::RateEstimate, value));
+        }
+        let elsewhere = Sample {
+            index: 1,
+            ..sample(4, Probe::RateEstimate, 999.0)
+        };
+        meter.sample(&elsewhere);
+        assert_eq!(meter.weight, 3.0);
+        assert!((meter.sum - 0.7).abs() < 1e-12, "{}", meter.sum);
+    }
+
+    #[test]
+    fn an_error_by_time_counts_from_step_to_step() {
+        let kind = MeterKind::Error {
+            probe: Probe::RateEstimate,
+            index: None,
+            truth: vec![(0, 100.0), (4 * SECOND, 50.0)],
+            weighting: Weighting::Time,
+        };
+        let mut meter = Meter::new(kind, Window([Span(0), Span(10 * SECOND)]));
+        // Right for 2 s from 2 s on, twice too much for 1 s, then right again.
+        for (second, value) in [(2, 100.0), (5, 50.0)] {
+            meter.sample(&sample(second, Probe::RateEstimate, value));
+        }
+        meter.close(10 * SECOND);
+        assert!((meter.sum / meter.weight - 1.0 / 8.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_first_time_is_that_of_the_first_sample_in_the_window() {
+        let mut meter = of(Take::FirstTime);
+        for second in [0, 3, 4] {
+            meter.sample(&sample(second, Probe::PeerRwnd, 9.0));
+        }
+        assert_eq!((meter.sum, meter.weight), (3.0, 1.0));
+    }
+
+    #[test]
+    fn blocked_is_a_closed_window_with_room_in_cwnd() {
+        let window = Window([Span(0), Span(10 * SECOND)]);
+        let mut meter = Meter::new(MeterKind::Blocked { threshold: 1500.0 }, window);
+        for (second, probe, value) in [
+            (0, Probe::Cwnd, 4000.0),
+            (1, Probe::PeerRwnd, 1000.0),
+            (2, Probe::FlightSize, 3000.0), // blocked
+            (5, Probe::FlightSize, 4000.0), // cwnd is full
+            (6, Probe::Cwnd, 6000.0),       // blocked
+            (7, Probe::PeerRwnd, 1500.0),   // open
+        ] {
+            meter.sample(&sample(second, probe, value));
+        }
+        meter.close(10 * SECOND);
+        assert_eq!(meter.sum / meter.weight, 0.4);
+    }
+}

@@ -1,0 +1,389 @@
+//! SCTP in the simulator: a source that opens an association and feeds it, a sink that takes what comes.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use anabranch_sctp::{
+    Association, AssociationId, CloseReason, Endpoint, Event, Message as SctpMessage,
+};
+use anabranch_sim::Agent;
+use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Transmit, Transport, time};
+use bytes::{Bytes, BytesMut};
+
+use super::once::Once;
+use super::tally::SharedTally;
+use super::{Feed, earlier};
+use crate::settings::DATA_HEADER;
+
+/// What a source needs beside its endpoint.
+pub struct SourceConfig {
+    /// The peer's addresses, the primary first.
+    pub remote: Vec<IpAddr>,
+    /// The peer's port.
+    pub remote_port: u16,
+    /// Messages may overtake one another.
+    pub unordered: bool,
+    /// The workload never runs dry and nobody asks for its messages: what was handed over and not begun when the flow stops
+    /// was never offered.
+    pub endless: bool,
+    /// Each message begins with the time it was offered, for the one-way delay, and its number.
+    pub stamped: bool,
+    /// So much is handed over ahead of what was sent, bytes: enough for a packet, where the workload has no pace of its
+    /// own; the send buffer, where it has.
+    pub ahead: usize,
+}
+
+/// Opens an association at its start time and sends its workload.
+pub struct Source {
+    endpoint: Endpoint,
+    config: SourceConfig,
+    association: Option<AssociationId>,
+    feed: Feed,
+    zeros: Bytes,
+    shut: bool,
+    tally: SharedTally,
+}
+
+impl Source {
+    /// A source at an endpoint of its own.
+    pub fn new(endpoint: Endpoint, config: SourceConfig, feed: Feed, tally: SharedTally) -> Self {
+        // Static bytes are cut without counting references.
+        static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+        let zeros = Bytes::from_static(&ZEROS);
+        Self {
+            endpoint,
+            config,
+            association: None,
+            feed,
+            zeros,
+            shut: false,
+            tally,
+        }
+    }
+
+    /// Whether there is a message and room for it, or the end is to be told. Asks the feed even where there is no room,
+    /// so that a deadline of the feed never stays behind.
+    fn has_something(&mut self, id: AssociationId, now: Nanos) -> bool {
+        match self.feed.peek(now) {
+            Some(_) => self
+                .endpoint
+                .association(id)
+                .is_some_and(|association| association.buffered() < self.config.ahead),
+            None => self.feed.is_over() && !self.shut,
+        }
+    }
+
+    /// Hands messages over while there is room, and closes after the last.
+    fn top_up(&mut self, now: Nanos) {
+        let Some(id) = self.association else {
+            return;
+        };
+        // After most packets there is nothing to do, and to look does not wake the association.
+        if !self.has_something(id, now) {
+            return;
+        }
+        let Some(association) = self.endpoint.association_mut(id) else {
+            return;
+        };
+        while association.buffered() < self.config.ahead {
+            let Some(message) = self.feed.peek(now) else {
+                break;
+            };
+            let stamp = self.config.stamped.then(|| Stamp {
+                time: now,
+                number: self.tally.borrow().once.as_ref().map(Once::next),
+            });
+            let payload = payload(&mut self.zeros, message.size, stamp);
+            let sent = SctpMessage {
+                ppid: 0,
+                unordered: self.config.unordered,
+                payload,
+            };
+            let taken = match message.stream {
+                Some(stream) => association.send(stream, sent),
+                None => association.send_spread(sent),
+            };
+            if taken.is_err() {
+                break;
+            }
+            if let Some(once) = &mut self.tally.borrow_mut().once {
+                once.accept();
+            }
+            self.feed.take();
+        }
+        if self.feed.is_over() && !self.shut {
+            // Refused only where the association is closing or closed already.
+            self.shut = true;
+            let _ = association.shutdown(now);
+        }
+    }
+
+    fn observe(&mut self) {
+        while let Some((_, event)) = self.endpoint.poll_event() {
+            match event {
+                Event::Closed(reason) if reason != CloseReason::Shutdown => {
+                    self.tally.borrow_mut().failed = Some(format!("{reason:?}"));
+                }
+                Event::StreamLimitMet { .. } => self.tally.borrow_mut().stream_limits_met += 1,
+                _ => {}
+            }
+        }
+        // Few packets leave a sample.
+        let Some(association) = self
+            .association
+            .filter(|&id| {
+                self.endpoint
+                    .association(id)
+                    .is_some_and(Association::has_samples)
+            })
+            .and_then(|id| self.endpoint.association_mut(id))
+        else {
+            return;
+        };
+        let mut tally = self.tally.borrow_mut();
+        for sample in association.drain_trace() {
+            tally.sample(sample);
+        }
+    }
+}
+
+/// What a message says of itself in its first bytes: when it was offered, and its number in its association.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    time: Nanos,
+    /// None in a message that has no room for it.
+    number: Option<u64>,
+}
+
+impl Stamp {
+    const WORD: usize = 8;
+
+    fn write(self, message: &mut [u8]) {
+        let words = [Some(self.time), self.number];
+        for (place, word) in message.chunks_exact_mut(Self::WORD).zip(words) {
+            place.copy_from_slice(&word.unwrap_or(0).to_be_bytes());
+        }
+    }
+
+    fn read(parts: &[Bytes]) -> Option<Self> {
+        let first = parts.first()?;
+        let mut words = first.chunks_exact(Self::WORD).map_while(|word| {
+            let word = word.first_chunk::<8>()?;
+            Some(u64::from_be_bytes(*word))
+        });
+        Some(Self {
+            time: words.next()?,
+            number: words.next(),
+        })
+    }
+}
+
+/// A message of `size` bytes, a slice of `zeros` unless it is stamped.
+fn payload(zeros: &mut Bytes, size: usize, stamp: Option<Stamp>) -> Bytes {
+    if let Some(stamp) = stamp {
+        let mut stamped = BytesMut::zeroed(size);
+        stamp.write(&mut stamped);
+        return stamped.freeze();
+    }
+    if zeros.len() < size {
+        *zeros = Bytes::from(vec![0; size]);
+    }
+    zeros.slice(..size)
+}
+
+impl Agent for Source {
+    fn start(&mut self, now: Nanos) {
+        self.feed.start();
+        match self
+            .endpoint
+            .connect(now, &self.config.remote, self.config.remote_port)
+        {
+            Ok(id) => {
+                self.association = Some(id);
+                let probes = self.tally.borrow().sender_probes();
+                if let Some(association) = self.endpoint.association_mut(id) {
+                    association.set_probes(probes);
+                    let primary = association.paths().primary();
+                    let cwnd = association.paths().get(primary).cc.cwnd();
+                    self.tally.borrow_mut().first_window(now, cwnd as f64);
+                }
+            }
+            Err(error) => self.tally.borrow_mut().failed = Some(error.to_string()),
+        }
+        self.top_up(now);
+    }
+
+    fn stop(&mut self, now: Nanos) {
+        self.feed.stop();
+        if let (true, Some(association)) = (
+            self.config.endless,
+            self.association
+                .and_then(|id| self.endpoint.association_mut(id)),
+        ) {
+            association.withdraw_unsent();
+        }
+        self.top_up(now);
+    }
+
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        self.endpoint.handle_datagram(now, path, ecn, datagram);
+        self.observe();
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.endpoint.handle_timeout(now);
+        self.observe();
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.top_up(now);
+        let transmit = self.endpoint.poll_transmit(now, out);
+        if transmit.is_none() {
+            self.observe();
+        }
+        transmit
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        earlier(self.endpoint.poll_timeout(), self.feed.deadline())
+    }
+}
+
+/// Accepts associations and takes their messages.
+pub struct Sink {
+    endpoint: Endpoint,
+    stamped: bool,
+    /// The most user data of a chunk: longer messages came in several.
+    fragment: u64,
+    probes: ProbeSet,
+    reader: Reader,
+    /// Stamps of messages that came in part, by stream.
+    begun: BTreeMap<u16, Stamp>,
+    tally: SharedTally,
+}
+
+/// The receiving application's pace.
+#[derive(Clone, Copy, Debug)]
+struct Reader {
+    /// Bits per second; `None`: always ready.
+    rate: Option<u64>,
+    /// It is busy with what it read last until then.
+    busy_until: Nanos,
+    /// More may wait for it.
+    behind: bool,
+}
+
+impl Reader {
+    fn is_ready(&self, now: Nanos) -> bool {
+        self.busy_until <= now
+    }
+
+    fn read(&mut self, now: Nanos, bytes: u64) {
+        if let Some(rate) = self.rate {
+            let busy = u128::from(bytes) * 8 * u128::from(time::SECOND) / u128::from(rate.max(1));
+            self.busy_until = now.saturating_add(busy.min(u128::from(Nanos::MAX)) as Nanos);
+        }
+    }
+
+    fn deadline(&self) -> Option<Nanos> {
+        self.behind.then_some(self.busy_until)
+    }
+}
+
+impl Sink {
+    /// A sink at an endpoint of its own, which begins to listen. `fragment` is the most user data of a chunk, bytes.
+    ///
+    /// The application reads `rate` bits per second; without one it is always ready.
+    pub fn new(
+        mut endpoint: Endpoint,
+        stamped: bool,
+        fragment: u64,
+        rate: Option<u64>,
+        tally: SharedTally,
+    ) -> Self {
+        endpoint.listen(true);
+        let probes = tally.borrow().receiver_probes();
+        Self {
+            endpoint,
+            stamped,
+            fragment,
+            probes,
+            reader: Reader {
+                rate,
+                busy_until: 0,
+                behind: false,
+            },
+            begun: BTreeMap::new(),
+            tally,
+        }
+    }
+
+    fn take(&mut self, now: Nanos) {
+        while let Some((id, event)) = self.endpoint.poll_event() {
+            if matches!(event, Event::Established { .. }) && !self.probes.is_empty() {
+                let probes = self.probes;
+                if let Some(association) = self.endpoint.association_mut(id) {
+                    association.set_probes(probes);
+                }
+            }
+        }
+        let ids: Option<AssociationId> = self.endpoint.associations().next();
+        let Some(association) = ids.and_then(|id| self.endpoint.association_mut(id)) else {
+            return;
+        };
+        let mut tally = self.tally.borrow_mut();
+        let reader = &mut self.reader;
+        loop {
+            reader.behind = !reader.is_ready(now);
+            let next = if reader.behind {
+                None
+            } else {
+                association.poll_part()
+            };
+            let Some(part) = next else { break };
+            let size = part.payload.len() as u64;
+            reader.read(now, size);
+            let chunks = match (part.begins, part.ends) {
+                (true, true) => size.div_ceil(self.fragment),
+                _ => part.payload.parts().len() as u64,
+            };
+            tally.deliver(now, size, DATA_HEADER * chunks);
+            let mut stamp = match (self.stamped, part.begins) {
+                (true, true) => Stamp::read(part.payload.parts()),
+                _ => self.begun.remove(&part.stream),
+            };
+            if !part.ends {
+                self.begun.extend(stamp.take().map(|it| (part.stream, it)));
+                continue;
+            }
+            tally.message(stamp.map(|stamp| now.saturating_sub(stamp.time)));
+            let number = stamp.and_then(|stamp| stamp.number);
+            if let (Some(number), Some(once)) = (number, &mut tally.once) {
+                once.deliver(number);
+            }
+        }
+        for sample in association.drain_trace() {
+            tally.sample(sample);
+        }
+    }
+}
+
+impl Agent for Sink {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        self.endpoint.handle_datagram(now, path, ecn, datagram);
+        self.take(now);
+    }
+
+    fn handle_timeout(&mut self, now: Nanos) {
+        self.endpoint.handle_timeout(now);
+        self.take(now);
+    }
+
+    fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.endpoint.poll_transmit(now, out)
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        earlier(self.endpoint.poll_timeout(), self.reader.deadline())
+    }
+}

@@ -1,0 +1,16 @@
+//! A spec resolved once ([`Plan`](plan::Plan)), run in the simulator ([`world`]), and written to a [`Sink`](sink::Sink).
+//! Nothing here touches files, threads, clocks or a terminal.
+#![forbid(unsafe_code)]
+
+pub mod agent;
+pub mod live;
+pub mod medium;
+pub mod metric;
+pub mod plan;
+pub mod resolve;
+pub mod runner;
+pub mod settings;
+pub mod sink;
+pub mod transport;
+pub mod vocabulary;
+pub mod world;

@@ -1,0 +1,151 @@
+//! Runs that happened on real sockets, as records and series like those of the simulator.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use anabranch_scenario::records::RunRecord;
+use anabranch_sim::LinkStats;
+use anabranch_transport::{Nanos, ProbeSet, Sample};
+
+use crate::agent::tally::Tally;
+use crate::metric::{self, FlowOutcome, LinkOutcome, Outcome};
+use crate::plan::Unit;
+use crate::runner::Runner;
+use crate::settings::{self, DATA_HEADER};
+use crate::sink::Sink;
+use crate::world::record::Recording;
+use crate::world::{WorldError, flows};
+
+/// What was observed of a flow's member. Times count from the begin of the run.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// When it began.
+    pub start: Nanos,
+    /// What sender and receiver recorded, in the order of time.
+    pub samples: Vec<Sample>,
+    /// Messages that reached the receiving application: when, and their sizes in bytes.
+    pub deliveries: Vec<(Nanos, u64)>,
+    /// Why it ended before its time, if it did.
+    pub failed: Option<String>,
+}
+
+/// The probes that sender and receiver of a unit's flows must record.
+pub fn probes(unit: &Unit<'_>) -> ProbeSet {
+    let (spec, experiment) = (&unit.point.spec, &unit.point.experiment);
+    let wanted = spec.measures_of(experiment);
+    let mut recording = Recording::new(experiment, unit.replication);
+    let mut all = ProbeSet::NONE;
+    for member in flows::members(spec) {
+        let name = &member.flow.name;
+        let meters = metric::meters(&wanted, name, 0, spec.world.duration.0);
+        let recorded = recording.of_flow(name, member.index);
+        let tally = Tally::new(meters, recorded, recording.buffer());
+        all = all
+            .union(tally.sender_probes())
+            .union(tally.receiver_probes());
+    }
+    all
+}
+
+/// The record of a unit whose flows' members were observed, in their order; samples that it keeps go to `sink`, and then the record.
+///
+/// # Errors
+/// The sink's.
+pub fn record(
+    unit: &Unit<'_>,
+    observed: &[Observed],
+    sink: &mut dyn Sink,
+) -> Result<RunRecord, WorldError> {
+    let (spec, experiment) = (&*unit.point.spec, &*unit.point.experiment);
+    let duration = spec.world.duration.0;
+    let wanted = spec.measures_of(experiment);
+    let mut recording = Recording::new(experiment, unit.replication);
+    let mut outcomes: Vec<FlowOutcome> = Vec::new();
+    for (member, seen) in flows::members(spec).into_iter().zip(observed) {
+        let name = &member.flow.name;
+        let meters = metric::meters(&wanted, name, seen.start, duration);
+        let recorded = recording.of_flow(name, member.index);
+        let mut tally = Tally::new(meters, recorded, recording.buffer());
+        let fragment = flows::segment(member.flow)
+            .saturating_sub(DATA_HEADER)
+            .max(1);
+        fill(&mut tally, seen, duration, fragment);
+        let tally = flows::close(&Rc::new(RefCell::new(tally)), duration);
+        match outcomes.iter_mut().find(|outcome| outcome.name == *name) {
+            Some(outcome) => outcome.members.push(tally),
+            None => outcomes.push(FlowOutcome {
+                name: name.clone(),
+                segment: flows::segment(member.flow),
+                receive_buffer: settings::sctp(&member.flow.transport, member.flow.ip)
+                    .receive_buffer
+                    .into(),
+                members: vec![tally],
+            }),
+        }
+    }
+    sink.begin(unit.id(), &recording.take_keys())
+        .map_err(WorldError::Sink)?;
+    recording.drain(sink).map_err(WorldError::Sink)?;
+    // What a real network did with its packets is not known.
+    let links = spec.links.iter().map(|link| LinkOutcome {
+        name: link.name.clone(),
+        rate: link.rate.0,
+        members: vec![[LinkStats::default(); 2]],
+    });
+    let failures = outcomes.iter().flat_map(FlowOutcome::failures).collect();
+    let outcome = Outcome {
+        links: links.collect(),
+        flows: outcomes,
+        marks: Vec::new(),
+        duration,
+    };
+    let record = RunRecord {
+        experiment: unit.experiment.id.clone(),
+        point: unit.point.point.clone(),
+        replication: unit.replication,
+        metrics: metric::measure(&wanted, &outcome),
+        events: 0,
+        packet_hops: 0,
+        simulated: spec.world.duration.seconds(),
+        failures,
+    };
+    sink.end(&record).map_err(WorldError::Sink)?;
+    Ok(record)
+}
+
+/// Feeds a tally in the order of time, up to the end of the run.
+fn fill(tally: &mut Tally, seen: &Observed, duration: Nanos, fragment: u64) {
+    let mut samples = seen.samples.iter().peekable();
+    for &(at, bytes) in seen.deliveries.iter().take_while(|(at, _)| *at <= duration) {
+        while let Some(sample) = samples.next_if(|sample| sample.at <= at) {
+            tally.sample(*sample);
+        }
+        tally.deliver(at, bytes, DATA_HEADER * bytes.div_ceil(fragment));
+        tally.message(None);
+    }
+    samples
+        .take_while(|sample| sample.at <= duration)
+        .for_each(|sample| tally.sample(*sample));
+    tally.failed.clone_from(&seen.failed);
+}
+
+/// Makes records of units by observing real runs of them.
+pub struct Live<F>(
+    /// Runs a unit, with its seed, and says what was observed of its flows' members.
+    pub F,
+);
+
+impl<F> Runner for Live<F>
+where
+    F: Fn(&Unit<'_>, u64) -> Result<Vec<Observed>, String> + Sync,
+{
+    fn run(
+        &self,
+        unit: &Unit<'_>,
+        seed: u64,
+        sink: &mut dyn Sink,
+    ) -> Result<RunRecord, WorldError> {
+        let observed = (self.0)(unit, seed).map_err(WorldError::Live)?;
+        record(unit, &observed, sink)
+    }
+}

@@ -1,0 +1,76 @@
+//! What a run had carried at chosen moments, for measures of links over a part of the run.
+
+use anabranch_scenario::Metric;
+use anabranch_scenario::measure::Counting;
+use anabranch_sim::LinkStats;
+use anabranch_transport::Nanos;
+
+use crate::agent::tally::Tally;
+
+/// What had been carried since the begin of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// When.
+    pub at: Nanos,
+    /// Bytes on the wire that arrived over each member of each link, forward, in the order of the spec.
+    pub wire: Vec<Vec<u64>>,
+    /// Unique payload of all flows, bytes.
+    pub payload: u64,
+    /// Their unique segments, bytes.
+    pub segments: u64,
+}
+
+impl Mark {
+    /// Reads the counters of links and flows.
+    pub fn read<'a>(
+        at: Nanos,
+        links: impl Iterator<Item = Vec<[LinkStats; 2]>>,
+        tallies: impl Iterator<Item = &'a Tally>,
+    ) -> Self {
+        let wire = |members: Vec<[LinkStats; 2]>| -> Vec<u64> {
+            let forward = members.iter().map(|[forward, _]| forward.delivered.bytes);
+            forward.collect()
+        };
+        let (payload, segments) = tallies.fold((0, 0), |(payload, segments), tally| {
+            (
+                payload + tally.delivered,
+                segments + tally.delivered_segments,
+            )
+        });
+        Self {
+            at,
+            wire: links.map(wire).collect(),
+            payload,
+            segments,
+        }
+    }
+
+    /// Bytes of a kind; those on the wire are of a link, by its place in the spec, and of one of its members or all.
+    pub fn bytes(&self, link: usize, member: Option<u32>, counting: Counting) -> u64 {
+        match counting {
+            Counting::UniquePayload => self.payload,
+            Counting::UniqueSegments => self.segments,
+            Counting::Wire => {
+                let members = self.wire.get(link).map_or(&[][..], Vec::as_slice);
+                match member {
+                    Some(index) => members.get(index as usize).copied().unwrap_or(0),
+                    None => members.iter().sum(),
+                }
+            }
+        }
+    }
+}
+
+/// The moments at which measures want a mark, in order: both ends of each window of a link's use, up to the end of the run.
+pub fn moments(wanted: &[Metric], duration: Nanos) -> Vec<Nanos> {
+    let windows = wanted.iter().filter_map(|metric| match metric {
+        Metric::LinkUtilization { window, .. } => *window,
+        _ => None,
+    });
+    let mut moments: Vec<Nanos> = windows
+        .flat_map(|window| window.0.map(|end| end.0.min(duration)))
+        .collect();
+    moments.sort_unstable();
+    moments.dedup();
+    moments
+}

@@ -1,0 +1,22 @@
+//! What makes a record of a unit.
+
+use anabranch_scenario::records::RunRecord;
+
+use crate::plan::Unit;
+use crate::sink::Sink;
+use crate::world::WorldError;
+
+/// Makes a record of a unit: by simulation, by real sockets, or, in tests, by something quicker.
+pub trait Runner: Sync {
+    /// Runs one unit of a plan with this seed; its samples, if it records any, go to `sink`.
+    ///
+    /// # Errors
+    /// [`WorldError`].
+    fn run(&self, unit: &Unit<'_>, seed: u64, sink: &mut dyn Sink)
+    -> Result<RunRecord, WorldError>;
+
+    /// Whether a unit must be run although its record is there.
+    fn wants(&self, _unit: &Unit<'_>) -> bool {
+        false
+    }
+}

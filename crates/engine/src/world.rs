@@ -1,0 +1,288 @@
+//! From a spec to a world of the simulator, and from its run to a record.
+
+pub(crate) mod flows;
+pub mod homes;
+mod marks;
+pub(crate) mod record;
+mod topology;
+mod wifi;
+
+use std::io::{self, Write};
+
+use anabranch_scenario::records::RunRecord;
+use anabranch_scenario::{Metric, Spec};
+use anabranch_sim::{BuildError, CaptureError, Family, NodeId, RunError as SimError, Seed, World};
+use sha2::{Digest, Sha256};
+
+use crate::metric::{self, FlowOutcome, LinkOutcome, Outcome};
+use crate::plan::Unit;
+use crate::sink::{Sink, SinkError};
+use marks::{Marker, link_stats};
+use record::Recording;
+
+/// How much simulated time passes between two looks at the samples that wait, nanoseconds.
+const SLICE: u64 = 1_000_000_000;
+
+/// A run that failed.
+#[derive(Debug, thiserror::Error)]
+pub enum WorldError {
+    /// The simulator refused the world.
+    #[error("the world cannot be built: {0}")]
+    Build(#[from] BuildError),
+    /// Paths without addresses.
+    #[error("the world cannot be built: {0}")]
+    Homes(#[from] homes::Refused),
+    /// The simulation cannot go on.
+    #[error("the simulation stopped: {0}")]
+    Run(#[from] SimError),
+    /// The simulator lost count of its packets: a fault of this program.
+    #[error("packets were lost count of: {0}")]
+    Ledger(#[from] anabranch_sim::Imbalance),
+    /// Samples could not be written.
+    #[error("samples cannot be written: {0}")]
+    Sink(#[source] SinkError),
+    /// A capture could not be opened.
+    #[error("the capture {name} cannot be written: {source}")]
+    Capture {
+        /// The capture's name: its file, where it is one.
+        name: String,
+        /// What its writer said.
+        source: io::Error,
+    },
+    /// A capture of a link that the world does not have.
+    #[error("there is no link {name} to capture; the links are: {known}")]
+    NoSuchLink {
+        /// The link asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// A run on real sockets failed.
+    #[error("the run on real sockets failed: {0}")]
+    Live(String),
+    /// A node that the world does not have.
+    #[error("there is no node {name}; the nodes are: {known}")]
+    NoSuchNode {
+        /// The node asked for.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+    /// A capture that the simulator refused.
+    #[error(transparent)]
+    Refused(#[from] CaptureError),
+}
+
+/// Packets of a link to be written as pcapng.
+pub struct Capture<'a> {
+    /// The link; `name[i]` for a member of a group.
+    pub link: &'a str,
+    /// What it is called in messages.
+    pub name: String,
+    /// Opens the writer; it is asked once the link is found.
+    pub open: &'a dyn Fn() -> io::Result<Box<dyn Write>>,
+}
+
+/// The network of a spec without its flows, and the two of its nodes that packets from outside enter and leave by: the ones
+/// named `ends`, or else the first node and the last.
+///
+/// # Errors
+/// The simulator refuses it, or there is no such node.
+pub fn network(
+    spec: &Spec,
+    ends: Option<[&str; 2]>,
+    seed: Seed,
+) -> Result<(World, [NodeId; 2]), WorldError> {
+    let topology = topology::build(spec)?.topology;
+    let all: Vec<NodeId> = topology.nodes().collect();
+    let named = |name: &str| {
+        let names = topology.nodes().map(|node| topology.node_name(node));
+        topology.node(name).ok_or_else(|| WorldError::NoSuchNode {
+            name: name.to_owned(),
+            known: names.collect::<Vec<_>>().join(", "),
+        })
+    };
+    let ends = match (ends, all.first(), all.last()) {
+        (Some([near, far]), _, _) => [named(near)?, named(far)?],
+        (None, Some(&first), Some(&last)) => [first, last],
+        _ => return Err(BuildError::UnknownNode(0).into()),
+    };
+    Ok((World::new(topology, seed)?, ends))
+}
+
+/// The names of all links of a spec's world, members of groups each: what a capture may name.
+pub fn link_names(spec: &Spec) -> Vec<String> {
+    topology::link_names(spec)
+}
+
+/// Runs one unit; its samples and its record go to `sink`.
+///
+/// # Errors
+/// [`WorldError`].
+pub fn run(
+    unit: &Unit<'_>,
+    seed: u64,
+    sink: &mut dyn Sink,
+    captures: &[Capture<'_>],
+) -> Result<RunRecord, WorldError> {
+    let (spec, experiment) = (&*unit.point.spec, &*unit.point.experiment);
+    let seed = seed_of(unit, seed);
+    let duration = spec.world.duration.0;
+    let wanted = spec.measures_of(experiment);
+    let mut recording = Recording::new(experiment, unit.replication);
+    let mut built = topology::build(spec)?;
+    homes::assign(&mut built, spec)?;
+    let checksum = spec.world.checksum || !captures.is_empty() || topology::corrupts(spec);
+    let mut world = World::new(built.topology, seed)?;
+    let context = flows::Context {
+        spec,
+        wanted: &wanted,
+        links: &built.links,
+        seed,
+        checksum,
+    };
+    let flows = flows::attach(&mut world, &context, &mut recording)?;
+    if wanted
+        .iter()
+        .any(|metric| matches!(metric, Metric::Packets { .. }))
+    {
+        world.set_watch(Box::new(flows::packet_counter(&flows)));
+    }
+    recording.attach_links(&mut world, spec, &built.links)?;
+    for capture in captures {
+        start_capture(&mut world, capture)?;
+    }
+    let mut marker = Marker::new(&wanted, duration, &built.links, &flows);
+    run_world(
+        &mut world,
+        captures,
+        unit,
+        &mut marker,
+        &mut recording,
+        sink,
+    )?;
+    let marks = marker.marks();
+    world.ledger().check()?;
+    let links = spec
+        .carriers()
+        .zip(&built.links)
+        .map(|(link, members)| LinkOutcome {
+            name: link.name().to_owned(),
+            rate: topology::rate(link),
+            members: link_stats(&world, members),
+        });
+    let links = links.collect();
+    let progress = world.progress();
+    // The agents hold the other halves of the tallies.
+    drop(world);
+    let flows = flows.into_iter().map(|flow| FlowOutcome {
+        name: flow.name,
+        segment: flow.segment,
+        receive_buffer: flow.receive_buffer,
+        members: flow
+            .tallies
+            .iter()
+            .map(|tally| flows::close(tally, duration))
+            .collect(),
+    });
+    let flows: Vec<FlowOutcome> = flows.collect();
+    let failures = flows.iter().flat_map(FlowOutcome::failures).collect();
+    let outcome = Outcome {
+        flows,
+        links,
+        marks,
+        duration,
+    };
+    let record = RunRecord {
+        experiment: unit.experiment.id.clone(),
+        point: unit.point.point.clone(),
+        replication: unit.replication,
+        metrics: metric::measure(&wanted, &outcome),
+        events: progress.events,
+        packet_hops: progress.hops,
+        simulated: spec.world.duration.seconds(),
+        failures,
+    };
+    sink.end(&record).map_err(WorldError::Sink)?;
+    Ok(record)
+}
+
+/// Runs the world to its end and moves samples to the sink now and then, so that few wait at a time.
+fn run_world(
+    world: &mut World,
+    captures: &[Capture<'_>],
+    unit: &Unit<'_>,
+    marker: &mut Marker<'_>,
+    recording: &mut Recording,
+    sink: &mut dyn Sink,
+) -> Result<(), WorldError> {
+    sink.begin(unit.id(), &recording.take_keys())
+        .map_err(WorldError::Sink)?;
+    let duration = unit.point.spec.world.duration.0;
+    let mut now = 0;
+    marker.look(world, now);
+    while now < duration {
+        now = marker.stop(now, duration.min(now + SLICE));
+        world.run_until(now)?;
+        marker.look(world, now);
+        if now == duration {
+            // Captures fail together: they share a disk, or there is one.
+            world.finish().map_err(|source| WorldError::Capture {
+                name: captures
+                    .first()
+                    .map(|capture| capture.name.clone())
+                    .unwrap_or_default(),
+                source,
+            })?;
+            marker.settle(now);
+        }
+        recording.drain(sink).map_err(WorldError::Sink)?;
+    }
+    Ok(())
+}
+
+/// The seed of a unit. With `common_losses` the same replication meets the same randomness in every such experiment and
+/// at every point; without, each experiment and point has its own.
+pub fn seed_of(unit: &Unit<'_>, seed: u64) -> Seed {
+    let replication = u64::from(unit.replication);
+    if unit.point.experiment.common_losses {
+        return Seed::new(seed, replication);
+    }
+    let mut digest = Sha256::new();
+    digest.update(seed.to_le_bytes());
+    digest.update(&unit.experiment.id);
+    digest.update(serde_json::to_string(&unit.point.point).unwrap_or_default());
+    let digest = digest.finalize();
+    let own = digest
+        .first_chunk::<8>()
+        .map_or(seed, |bytes| u64::from_le_bytes(*bytes));
+    Seed::new(own, replication)
+}
+
+fn start_capture(world: &mut World, capture: &Capture<'_>) -> Result<(), WorldError> {
+    let topology = world.topology();
+    let Some(link) = topology.link(capture.link) else {
+        let known: Vec<&str> = topology
+            .links()
+            .map(|link| topology.link_name(link))
+            .collect();
+        return Err(WorldError::NoSuchLink {
+            name: capture.link.to_owned(),
+            known: known.join(", "),
+        });
+    };
+    let at_link = |node: &NodeId| topology.address(*node, link, Family::V4).is_ok();
+    let ends: Vec<_> = topology
+        .nodes()
+        .filter(at_link)
+        .take(1)
+        .map(|node| (node, link))
+        .collect();
+    let writer = (capture.open)().map_err(|source| WorldError::Capture {
+        name: capture.name.clone(),
+        source,
+    })?;
+    // One end is enough: every packet of the link passes it, in both directions.
+    world.capture(writer, &ends)?;
+    Ok(())
+}

@@ -1,0 +1,318 @@
+//! The addresses of hosts with several interfaces, and the pairs of them that flows use.
+//!
+//! SCTP knows its peer's addresses and picks its own source for each by the longest common prefix, as RFC 6724 §5 rule 8
+//! has it. So interfaces that a flow pairs get addresses of one network: a path is then what the spec says it is, at both
+//! ends, with no more than the stack's own rule. Interfaces of no such flow keep the addresses of their links.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anabranch_scenario::addresses::IpVersion;
+use anabranch_scenario::names;
+use anabranch_scenario::{Flow, Protocol, Spec};
+use anabranch_sim::{BuildError, Family, LinkId, NodeId, Topology};
+
+use super::flows::{Members, members};
+use super::topology::{self, Built, end};
+
+/// An interface: a node at a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Interface {
+    node: NodeId,
+    link: LinkId,
+}
+
+/// The path from one interface to another.
+type Pair = [Interface; 2];
+
+/// Paths that cannot have addresses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// A host would stand twice in one network, and could not know which of the two to send from.
+    #[error(
+        "the paths join two interfaces of {node:?}, those at {first:?} and {second:?}, to one network; each path needs interfaces of its own"
+    )]
+    TwiceInOneNetwork {
+        /// The host.
+        node: String,
+        /// The link of one interface.
+        first: String,
+        /// The link of the other.
+        second: String,
+    },
+    /// More networks, or larger ones, than the range of addresses holds.
+    #[error(
+        "the paths need {networks} networks of up to {hosts} hosts, more than 172.16.0.0/12 holds"
+    )]
+    TooMany {
+        /// Networks.
+        networks: usize,
+        /// Hosts of the largest.
+        hosts: usize,
+    },
+}
+
+/// What is wrong with the addresses of a checked spec, and at which key; nothing is built to last.
+pub fn check(spec: &Spec) -> Option<(String, Refused)> {
+    let multihomed = |flow: &Flow| flow.paths.len() > 1 || is_multihomed(flow);
+    let flow = spec.flows.iter().rposition(multihomed);
+    let node = spec
+        .nodes
+        .iter()
+        .position(|node| !node.addresses.is_empty());
+    if flow.is_none() && node.is_none() {
+        return None;
+    }
+    // A topology that cannot be built is told by who builds it to run it.
+    let mut built = topology::build(spec).ok()?;
+    let error = assign(&mut built, spec).err()?;
+    let taken = matches!(error, Refused::Build(BuildError::AddressTaken(_)));
+    match (&error, node, flow) {
+        (Refused::Build(_), Some(node), _) if taken => {
+            Some((format!("node.{node}.addresses"), error))
+        }
+        (Refused::Address(_), _, Some(flow)) => Some((format!("flow.{flow}.paths"), error)),
+        _ => None,
+    }
+}
+
+/// Why addresses were not given.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// The paths do not allow it.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The simulator did not.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+/// The simulator's word for an IP version.
+fn family(ip: IpVersion) -> Family {
+    match ip {
+        IpVersion::Ipv4 => Family::V4,
+        IpVersion::Ipv6 => Family::V6,
+    }
+}
+
+fn is_multihomed(flow: &Flow) -> bool {
+    matches!(
+        flow.transport,
+        Protocol::Sctp {
+            multihomed: true,
+            ..
+        }
+    )
+}
+
+/// The pairs of addresses that a member of a flow uses, the primary path first.
+pub fn paths(
+    topology: &Topology,
+    links: &[Vec<LinkId>],
+    spec: &Spec,
+    member: &Members<'_>,
+) -> Result<Vec<[IpAddr; 2]>, BuildError> {
+    let family = family(member.flow.ip);
+    let address = |interface: Interface| topology.address(interface.node, interface.link, family);
+    pairs(topology, links, spec, member)?
+        .into_iter()
+        .map(|[from, to]| Ok([address(from)?, address(to)?]))
+        .collect()
+}
+
+/// The pairs of interfaces of a member: those that its flow names; every interface of both hosts in their order, where it
+/// is multihomed and names none; else the first of each.
+fn pairs(
+    topology: &Topology,
+    links: &[Vec<LinkId>],
+    spec: &Spec,
+    member: &Members<'_>,
+) -> Result<Vec<Pair>, BuildError> {
+    let flow = member.flow;
+    let nodes = [
+        end(topology, spec, &flow.from, member.index)?,
+        end(topology, spec, &flow.to, member.index)?,
+    ];
+    if !flow.paths.is_empty() {
+        let named = |name: &str, node| named(topology, links, spec, name, node);
+        return flow
+            .paths
+            .iter()
+            .map(|path| Ok([named(&path.from, nodes[0])?, named(&path.to, nodes[1])?]))
+            .collect();
+    }
+    let all = nodes.map(|node| interfaces(topology, node));
+    let most = if is_multihomed(flow) {
+        all[0].len().max(all[1].len())
+    } else {
+        all[0].len().min(all[1].len()).min(1)
+    };
+    // Where one host has fewer, its last interface serves the rest.
+    let nth = |of: &[Interface], index: usize| of[index.min(of.len() - 1)];
+    Ok((0..most)
+        .map(|index| [nth(&all[0], index), nth(&all[1], index)])
+        .collect())
+}
+
+fn interfaces(topology: &Topology, node: NodeId) -> Vec<Interface> {
+    topology
+        .links()
+        .map(|link| Interface { node, link })
+        .filter(|interface| is_there(topology, *interface))
+        .collect()
+}
+
+fn is_there(topology: &Topology, interface: Interface) -> bool {
+    topology
+        .address(interface.node, interface.link, Family::V4)
+        .is_ok()
+}
+
+/// The interface of `node` at the link of that name: at the member of the link that ends there.
+fn named(
+    topology: &Topology,
+    links: &[Vec<LinkId>],
+    spec: &Spec,
+    name: &str,
+    node: NodeId,
+) -> Result<Interface, BuildError> {
+    let position = spec.links.iter().position(|link| link.name == name);
+    let members = position.and_then(|position| links.get(position));
+    members
+        .into_iter()
+        .flatten()
+        .map(|&link| Interface { node, link })
+        .find(|interface| is_there(topology, *interface))
+        .ok_or_else(|| BuildError::NotAtLink {
+            link: name.to_owned(),
+            node: topology.node_name(node).to_owned(),
+        })
+}
+
+/// Gives interfaces the addresses that the spec gives them, and the other interfaces of flows with several paths addresses
+/// of common networks.
+///
+/// # Errors
+/// [`AddressError`].
+pub fn assign(built: &mut Built, spec: &Spec) -> Result<(), Refused> {
+    let given = given(built, spec)?;
+    for &(interface, address) in &given {
+        let Interface { node, link } = interface;
+        built.topology.set_address(node, link, address)?;
+    }
+    let is_given = |interface: Interface, address: IpAddr| {
+        let mut same = given.iter().filter(|(other, _)| *other == interface);
+        same.any(|(_, other)| other.is_ipv4() == address.is_ipv4())
+    };
+    let mut networks: Vec<Vec<Interface>> = Vec::new();
+    for member in members(spec) {
+        let pairs = pairs(&built.topology, &built.links, spec, &member)?;
+        if pairs.len() > 1 {
+            pairs.into_iter().for_each(|pair| join(&mut networks, pair));
+        }
+    }
+    let largest = networks.iter().map(Vec::len).max().unwrap_or(0);
+    let range = Range::new(networks.len(), largest)?;
+    for (number, network) in networks.iter().enumerate() {
+        check_hosts(&built.topology, network)?;
+        for (host, interface) in network.iter().enumerate() {
+            for address in range.addresses(number, host) {
+                if !is_given(*interface, address) {
+                    built
+                        .topology
+                        .set_address(interface.node, interface.link, address)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The addresses that the spec gives to interfaces.
+fn given(built: &Built, spec: &Spec) -> Result<Vec<(Interface, IpAddr)>, BuildError> {
+    let mut given = Vec::new();
+    for node in &spec.nodes {
+        for (name, addresses) in &node.addresses {
+            let (group, member) = names::member(name);
+            let host = end(&built.topology, spec, &node.name, 0)?;
+            let interface = match member {
+                None => named(&built.topology, &built.links, spec, name, host)?,
+                Some(member) => {
+                    let position = spec.links.iter().position(|link| link.name == group);
+                    let members = position.and_then(|position| built.links.get(position));
+                    let link = members.and_then(|members| members.get(member as usize));
+                    let &link = link.ok_or(BuildError::UnknownLink(member as usize))?;
+                    Interface { node: host, link }
+                }
+            };
+            given.extend(addresses.iter().map(|address| (interface, address)));
+        }
+    }
+    Ok(given)
+}
+
+/// Puts both interfaces of a pair into one network.
+fn join(networks: &mut Vec<Vec<Interface>>, pair: Pair) {
+    let found = pair.map(|end| networks.iter().position(|network| network.contains(&end)));
+    match found {
+        [None, None] => networks.push(pair.to_vec()),
+        [Some(network), None] => networks[network].push(pair[1]),
+        [None, Some(network)] => networks[network].push(pair[0]),
+        [Some(one), Some(other)] if one != other => {
+            let moved = networks.remove(one.max(other));
+            networks[one.min(other)].extend(moved);
+        }
+        [Some(_), Some(_)] => {}
+    }
+}
+
+fn check_hosts(topology: &Topology, network: &[Interface]) -> Result<(), AddressError> {
+    for (index, one) in network.iter().enumerate() {
+        if let Some(other) = network[..index].iter().find(|other| other.node == one.node) {
+            return Err(AddressError::TwiceInOneNetwork {
+                node: topology.node_name(one.node).to_owned(),
+                first: topology.link_name(other.link).to_owned(),
+                second: topology.link_name(one.link).to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// 172.16.0.0/12, cut into networks of equal size.
+struct Range {
+    host_bits: u32,
+}
+
+impl Range {
+    const BITS: u32 = 20;
+
+    fn new(networks: usize, hosts: usize) -> Result<Self, AddressError> {
+        // The first and the last address of a network stay free; small ones look as one knows them.
+        let host_bits = (hosts + 2).next_power_of_two().ilog2().max(8);
+        let fits = host_bits < Self::BITS && networks <= 1 << (Self::BITS - host_bits);
+        if fits {
+            return Ok(Self { host_bits });
+        }
+        let host_bits = (hosts + 2).next_power_of_two().ilog2();
+        if host_bits < Self::BITS && networks <= 1 << (Self::BITS - host_bits) {
+            Ok(Self { host_bits })
+        } else {
+            Err(AddressError::TooMany { networks, hosts })
+        }
+    }
+
+    /// The addresses of a host of a network; fd00:ac10::/32 is to IPv6 what 172.16.0.0/12 is to IPv4.
+    fn addresses(&self, network: usize, host: usize) -> [IpAddr; 2] {
+        let first = u32::from(Ipv4Addr::new(172, 16, 0, 0));
+        let offset = (network << self.host_bits) + host + 1;
+        let [high, low] = [network >> 16, network].map(|part| part as u16);
+        let [upper, lower] = [(host + 1) >> 16, host + 1].map(|part| part as u16);
+        [
+            Ipv4Addr::from(first + offset as u32).into(),
+            Ipv6Addr::new(0xfd00, 0xac10, high, low, 0, 0, upper, lower).into(),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! Marks of what was carried, taken while a world runs.
+
+use anabranch_scenario::Metric;
+use anabranch_sim::{Direction, LinkId, LinkStats, World};
+use anabranch_transport::Nanos;
+
+use super::flows::AttachedFlow;
+use crate::metric::mark::{self, Mark};
+
+/// Takes marks at the moments that measures want.
+pub struct Marker<'a> {
+    moments: Vec<Nanos>,
+    links: &'a [Vec<LinkId>],
+    flows: &'a [AttachedFlow],
+    marks: Vec<Mark>,
+}
+
+impl<'a> Marker<'a> {
+    /// For the measures of a run, on a world's links and flows in the order of the spec.
+    pub fn new(
+        wanted: &[Metric],
+        duration: Nanos,
+        links: &'a [Vec<LinkId>],
+        flows: &'a [AttachedFlow],
+    ) -> Self {
+        Self {
+            moments: mark::moments(wanted, duration),
+            links,
+            flows,
+            marks: Vec::new(),
+        }
+    }
+
+    /// The first moment after `now` at which the world has to stop, if that is before `end`; else `end`.
+    pub fn stop(&self, now: Nanos, end: Nanos) -> Nanos {
+        let next = self.moments.partition_point(|&moment| moment <= now);
+        self.moments
+            .get(next)
+            .map_or(end, |&moment| moment.min(end))
+    }
+
+    /// Takes a mark, if one is wanted now.
+    pub fn look(&mut self, world: &World, now: Nanos) {
+        if self.moments.binary_search(&now).is_err() {
+            return;
+        }
+        let links = self.links.iter().map(|members| link_stats(world, members));
+        let shared = self.flows.iter().flat_map(|flow| &flow.tallies);
+        let tallies: Vec<_> = shared.map(|tally| tally.borrow()).collect();
+        let mark = Mark::read(now, links, tallies.iter().map(|tally| &**tally));
+        self.marks.push(mark);
+    }
+
+    /// Tells the flows' recorded bins that the run is over.
+    pub fn settle(&self, now: Nanos) {
+        let tallies = self.flows.iter().flat_map(|flow| &flow.tallies);
+        tallies.for_each(|tally| tally.borrow_mut().settle(now));
+    }
+
+    /// The marks that were taken, in order.
+    pub fn marks(self) -> Vec<Mark> {
+        self.marks
+    }
+}
+
+/// What the members of a link did, forward and backward.
+pub fn link_stats(world: &World, members: &[LinkId]) -> Vec<[LinkStats; 2]> {
+    let of = |&id: &LinkId| {
+        let stats = |direction| world.link_stats(id, direction).ok();
+        Some([stats(Direction::Forward)?, stats(Direction::Backward)?])
+    };
+    members.iter().filter_map(of).collect()
+}

@@ -1,0 +1,211 @@
+//! Which samples a run keeps, and how they get from where they are made to the series file.
+
+use std::rc::Rc;
+
+use anabranch_scenario::measure::{GOODPUT, LINK_PROBES};
+use anabranch_scenario::names;
+use anabranch_scenario::quantity::Window;
+use anabranch_scenario::records::SeriesKey;
+use anabranch_scenario::records::SeriesSample;
+use anabranch_scenario::{Experiment, Record, Spec};
+use anabranch_sim::{BuildError, Direction, LinkId, LinkProbe, LinkProbes, LinkSample, World};
+use anabranch_transport::{Probe, time};
+
+use crate::agent::bins::Bins;
+use crate::agent::tally::{Recorded, SampleBuffer};
+use crate::sink::{Sink, SinkError};
+
+/// Width of a throughput bin where the spec does not say, nanoseconds.
+const BIN: u64 = 1_000_000_000;
+
+/// The records of a unit, its series' keys, and the samples that wait.
+pub struct Recording {
+    records: Vec<Record>,
+    keys: Vec<SeriesKey>,
+    buffer: SampleBuffer,
+}
+
+/// A series of a link's direction.
+struct LinkSeries {
+    link: LinkId,
+    probe: &'static str,
+    window: Option<Window>,
+    key: u32,
+}
+
+impl Recording {
+    /// What `experiment` records in this replication.
+    pub fn new(experiment: &Experiment, replication: u32) -> Self {
+        let records = experiment
+            .records
+            .iter()
+            .filter(|record| record.wants(replication))
+            .cloned()
+            .collect();
+        Self {
+            records,
+            keys: Vec::new(),
+            buffer: SampleBuffer::default(),
+        }
+    }
+
+    /// Where samples wait.
+    pub fn buffer(&self) -> SampleBuffer {
+        Rc::clone(&self.buffer)
+    }
+
+    fn key(&mut self, entity: &str, member: u32, probe: &'static str) -> u32 {
+        let key = SeriesKey {
+            entity: entity.to_owned(),
+            member,
+            probe,
+        };
+        self.keys.push(key);
+        self.keys.len() as u32 - 1
+    }
+
+    /// The series of a flow's member.
+    pub fn of_flow(&mut self, flow: &str, member: u32) -> Vec<Recorded> {
+        let mut recorded = Vec::new();
+        for record in self.records.clone() {
+            let Some((group, index)) = record.flow.as_deref().map(names::member) else {
+                continue;
+            };
+            if group != flow || index.is_some_and(|index| index != member) {
+                continue;
+            }
+            for probe in record
+                .probes
+                .iter()
+                .filter_map(|name| Probe::from_name(name))
+            {
+                let key = self.key(flow, member, probe.name());
+                recorded.push(Recorded {
+                    probe,
+                    window: record.window,
+                    key,
+                });
+            }
+        }
+        recorded
+    }
+
+    /// The goodput series of a flow's member.
+    pub fn goodput_of(&mut self, flow: &str, member: u32) -> Vec<Bins> {
+        let mut all = Vec::new();
+        for record in self.records.clone() {
+            let named = record.flow.as_deref().map(names::member);
+            let meant = named.is_some_and(|(group, index)| {
+                group == flow && index.is_none_or(|index| index == member)
+            });
+            if meant && record.probes.iter().any(|name| name == GOODPUT) {
+                let key = self.key(flow, member, GOODPUT);
+                let width = record.bin.map_or(BIN, |bin| bin.0);
+                all.push(Bins::new(width, record.window, key));
+            }
+        }
+        all
+    }
+
+    /// Turns the probes of links on.
+    pub fn attach_links(
+        &mut self,
+        world: &mut World,
+        spec: &Spec,
+        links: &[Vec<LinkId>],
+    ) -> Result<(), BuildError> {
+        let mut series = Vec::new();
+        for (link, members) in spec.carriers().zip(links) {
+            for (&id, member) in members.iter().zip(0..) {
+                let probes = self.of_link(link.name(), member, id, &mut series);
+                if let Some(probes) = probes {
+                    world.probe(id, Direction::Forward, probes)?;
+                }
+            }
+        }
+        if !series.is_empty() {
+            let buffer = self.buffer();
+            world.set_recorder(Box::new(move |sample: LinkSample| {
+                keep(&series, &buffer, &sample)
+            }));
+        }
+        Ok(())
+    }
+
+    fn of_link(
+        &mut self,
+        name: &str,
+        member: u32,
+        id: LinkId,
+        series: &mut Vec<LinkSeries>,
+    ) -> Option<LinkProbes> {
+        let mut probes = None;
+        for record in self.records.clone() {
+            let Some((group, index)) = record.link.as_deref().map(names::member) else {
+                continue;
+            };
+            if group != name || index.is_some_and(|index| index != member) {
+                continue;
+            }
+            let probes = probes.get_or_insert_with(LinkProbes::default);
+            for wanted in &record.probes {
+                let Some(&probe) = LINK_PROBES.iter().find(|known| *known == wanted) else {
+                    continue;
+                };
+                match probe {
+                    "throughput" => probes.throughput = Some(record.bin.map_or(BIN, |bin| bin.0)),
+                    "queue" => probes.queue = true,
+                    _ => probes.drops = true,
+                }
+                let key = self.key(name, member, probe);
+                series.push(LinkSeries {
+                    link: id,
+                    probe,
+                    window: record.window,
+                    key,
+                });
+            }
+        }
+        probes
+    }
+
+    /// The keys of all series, for the series file.
+    pub fn take_keys(&mut self) -> Vec<SeriesKey> {
+        std::mem::take(&mut self.keys)
+    }
+
+    /// Hands over the samples that wait.
+    pub fn drain(&mut self, sink: &mut dyn Sink) -> Result<(), SinkError> {
+        let mut buffer = self.buffer.borrow_mut();
+        if !buffer.is_empty() {
+            sink.samples(&buffer)?;
+            buffer.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Keeps a link's sample in the units of the series: throughput in bit/s, a drop as its reason's number.
+fn keep(series: &[LinkSeries], buffer: &SampleBuffer, sample: &LinkSample) {
+    let (probe, index, value) = match sample.probe {
+        LinkProbe::Throughput => ("throughput", 0, sample.value * 8.0),
+        LinkProbe::QueueLength => ("queue", 0, sample.value),
+        LinkProbe::Dropped(reason) => ("drop", reason as u16, sample.value),
+    };
+    for series in series
+        .iter()
+        .filter(|series| series.link == sample.link && series.probe == probe)
+    {
+        if series
+            .window
+            .is_none_or(|window| window.contains(sample.at))
+        {
+            let kept = SeriesSample {
+                index,
+                time: time::seconds(sample.at),
+                value,
+            };
+            buffer.borrow_mut().push((series.key, kept));
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Nodes, links, queues and losses of a spec as the simulator's.
+
+use anabranch_scenario::names::{NodeName, member_name};
+use anabranch_scenario::quantity::Amount;
+use anabranch_scenario::wifi::Carrier;
+use anabranch_scenario::world::{Impairment, LostSegment, Place};
+use anabranch_scenario::{Link, Loss, Spec};
+use anabranch_sim::loss::{Bernoulli, Burst, GilbertElliott, Schedule, SegmentLoss, Segments};
+use anabranch_sim::{
+    BuildError, DirectionConfig, DropTail, Impairments, Limit, LinkConfig, LinkId, Loss as SimLoss,
+    NodeId, Outage, Place as SimPlace, PlacedLoss, Probability, Reordering, Topology,
+};
+
+use super::flows::{self, Members};
+use crate::agent::inspect::Inspector;
+use crate::medium;
+
+/// How long a packet is held back where the spec does not say, nanoseconds.
+const REORDER_DELAY: u64 = 10_000_000;
+
+/// A topology and which of its links belong to each link of the spec.
+pub struct Built {
+    /// The topology.
+    pub topology: Topology,
+    /// The members of each link, in the order of [`Spec::carriers`].
+    pub links: Vec<Vec<LinkId>>,
+}
+
+/// Bits per second of a link in each direction; of a cell, those of its data frames.
+pub fn rate(link: Carrier<'_>) -> u64 {
+    match link {
+        Carrier::Wire(link) => link.rate.0,
+        Carrier::Air(cell) => medium::parameters(cell).data_rate,
+    }
+}
+
+/// Whether any link damages packets, so that checksums must be computed.
+pub fn corrupts(spec: &Spec) -> bool {
+    let impairments = spec
+        .links
+        .iter()
+        .flat_map(|link| [&link.impairment.forward, &link.impairment.backward]);
+    impairments
+        .flatten()
+        .any(|impairment| impairment.corrupt.0 > 0.0)
+}
+
+/// Builds the topology of a checked spec.
+pub fn build(spec: &Spec) -> Result<Built, BuildError> {
+    let mut topology = Topology::new();
+    for node in &spec.nodes {
+        for index in 0..node.count.0 {
+            topology.add_node(member_name(&node.name, node.count.0, index))?;
+        }
+    }
+    let mut links = Vec::with_capacity(spec.links.len());
+    for link in &spec.links {
+        links.push(add_link(&mut topology, spec, link)?);
+    }
+    for cell in &spec.cells {
+        links.push(super::wifi::add_cell(&mut topology, spec, cell)?);
+    }
+    Ok(Built { topology, links })
+}
+
+/// The node that member `index` of a group of links or flows ends at: the member that the name says, or else the same
+/// member, or the only one.
+pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<NodeId, BuildError> {
+    let (group, named) = NodeName::split(name);
+    let count = spec
+        .nodes
+        .iter()
+        .find(|node| node.name == group)
+        .map_or(1, |node| node.count.0);
+    let member = match named {
+        Some(member) => member.index(count),
+        None if count == 1 => 0,
+        None => index,
+    };
+    topology
+        .node(&member_name(group, count, member))
+        .ok_or(BuildError::UnknownNode(member as usize))
+}
+
+/// Whether a link joins the members of a group in a row, each to the next.
+fn is_chain(link: &Link) -> bool {
+    link.between[0] == link.between[1]
+}
+
+/// How many members a link has: as many as the larger group at its ends; in a chain one less.
+fn members(spec: &Spec, link: &Link) -> u32 {
+    let ends = link
+        .between
+        .iter()
+        .filter_map(|name| NodeName::count(spec, name));
+    let nodes = ends.max().unwrap_or(1);
+    nodes.saturating_sub(u32::from(is_chain(link)))
+}
+
+/// The names of all members of all links.
+pub fn link_names(spec: &Spec) -> Vec<String> {
+    let count = |link: Carrier<'_>| match link {
+        Carrier::Wire(link) => members(spec, link),
+        Carrier::Air(cell) => cell.stations.len() as u32,
+    };
+    let links = spec.carriers().map(|link| (link.name(), count(link)));
+    links
+        .flat_map(|(name, count)| (0..count).map(move |index| member_name(name, count, index)))
+        .collect()
+}
+
+fn add_link(topology: &mut Topology, spec: &Spec, link: &Link) -> Result<Vec<LinkId>, BuildError> {
+    let count = members(spec, link);
+    let [first, second] = &link.between;
+    let chained = u32::from(is_chain(link));
+    let mut ids = Vec::with_capacity(count as usize);
+    for index in 0..count {
+        let between = [
+            end(topology, spec, first, index)?,
+            end(topology, spec, second, index + chained)?,
+        ];
+        ids.push(topology.add_link(LinkConfig {
+            name: member_name(&link.name, count, index),
+            between,
+            forward: direction(spec, link, true)?,
+            backward: direction(spec, link, false)?,
+        })?);
+    }
+    Ok(ids)
+}
+
+fn direction(spec: &Spec, link: &Link, forward: bool) -> Result<DirectionConfig, BuildError> {
+    let mut config = DirectionConfig::new(link.rate.0, link.delay.0);
+    if let Some(amount) = link.queue.side(forward) {
+        config = config.with_queue(DropTail::new(limit(*amount))?);
+    }
+    if let Some(loss) = link.loss.side(forward)
+        && let Some(loss) = placed_loss(spec, loss)?
+    {
+        config = config.with_loss(loss);
+    }
+    if let Some(impairment) = link.impairment.side(forward) {
+        config = config.with_impairments(impairments(impairment)?);
+    }
+    let changes = link.mtu_changes.iter();
+    config = config.with_mtu(
+        link.mtu.map(|mtu| mtu.0 as usize),
+        changes.map(|(from, mtu)| (from.0, mtu.0 as usize)),
+    );
+    let outages = link.outages(forward).into_iter();
+    Ok(config.with_outages(outages.map(|[from, until]| Outage { from, until })))
+}
+
+fn limit(amount: Amount) -> Limit {
+    match amount {
+        Amount::Packets(count) | Amount::Segments(count) => Limit::Packets(count as usize),
+        Amount::Bytes(bytes) => Limit::Bytes(bytes),
+    }
+}
+
+fn impairments(spec: &Impairment) -> Result<Impairments, BuildError> {
+    Ok(Impairments {
+        reordering: Reordering {
+            probability: Probability::new(spec.reorder.0)?,
+            up_to: spec.reorder_delay.map_or(REORDER_DELAY, |delay| delay.0),
+        },
+        duplication: Probability::new(spec.duplicate.0)?,
+        corruption: Probability::new(spec.corrupt.0)?,
+    })
+}
+
+fn placed_loss(spec: &Spec, loss: &Loss) -> Result<Option<PlacedLoss>, BuildError> {
+    let (model, place): (Box<dyn SimLoss>, Place) = match loss {
+        Loss::None {} => return Ok(None),
+        Loss::Bernoulli { probability, place } => {
+            (Box::new(Bernoulli::new(probability.0)?), *place)
+        }
+        Loss::GilbertElliott {
+            to_bad,
+            to_good,
+            loss_good,
+            loss_bad,
+            place,
+        } => {
+            let burst = Burst {
+                good_to_bad: to_bad.0,
+                bad_to_good: to_good.0,
+                loss_in_good: loss_good.0,
+                loss_in_bad: loss_bad.0,
+            };
+            (Box::new(GilbertElliott::new(burst)?), *place)
+        }
+        Loss::Schedule { steps, place } => (
+            Box::new(Schedule::new(
+                steps
+                    .iter()
+                    .map(|(from, probability)| (from.0, probability.0)),
+            )?),
+            *place,
+        ),
+        Loss::List { segments, place } => {
+            let members = flows::members(spec);
+            let inspector = Inspector::new(members.iter().filter_map(Members::watched));
+            let losses = segments
+                .iter()
+                .flat_map(|segment| segment_losses(segment, &members));
+            (
+                Box::new(Segments::new(
+                    losses.collect::<Vec<_>>(),
+                    Box::new(inspector),
+                )),
+                *place,
+            )
+        }
+    };
+    let place = match place {
+        Place::BeforeQueue => SimPlace::BeforeQueue,
+        Place::AfterQueue => SimPlace::AfterQueue,
+    };
+    Ok(Some(PlacedLoss {
+        place,
+        model,
+        stream: None,
+    }))
+}
+
+/// A lost segment of each member that the spec's flow name means.
+fn segment_losses<'a>(
+    segment: &'a LostSegment,
+    members: &'a [Members<'a>],
+) -> impl Iterator<Item = SegmentLoss> + 'a {
+    members
+        .iter()
+        .filter(|member| member.is_named(&segment.flow))
+        .map(|member| SegmentLoss {
+            flow: Some(member.number),
+            number: segment.number.saturating_sub(1),
+            transmission: segment.transmission.unwrap_or(1).saturating_sub(1),
+        })
+}

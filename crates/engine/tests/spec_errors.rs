@@ -1,0 +1,211 @@
+//! A wrong spec says what is wrong: file, line, key, what was found, what is allowed, the nearest spelling.
+
+use anabranch_engine::plan::{Plan, Request};
+
+const GOOD: &str = r#"anabranch = 1
+name = "pair"
+
+[parameters]
+rate = "2 Mbit/s"
+pairs = 1
+
+[world]
+duration = "10 s"
+
+[[node]]
+name = "source"
+count = "$pairs"
+
+[[node]]
+name = "sink"
+
+[[link]]
+name = "wire"
+between = ["source", "sink"]
+rate = "$rate"
+delay = "5 ms"
+queue = "10 packets"
+loss = { forward = { model = "bernoulli", probability = 0.01 } }
+
+[[flow]]
+name = "sctp"
+count = "$pairs"
+from = "source"
+to = "sink"
+start = { uniform = ["0 s", "1 s"] }
+workload = { kind = "bulk", message = "1432 B" }
+transport = { protocol = "sctp", profile = "rfc9260", switches = { missing_reports = 3 } }
+
+[[experiment]]
+id = "rates"
+replications = 2
+record = [{ flow = "sctp", probes = ["cwnd"], window = ["1 s", "2 s"] }]
+sweep = [{ parameter = "rate", values = ["1 Mbit/s", "2 Mbit/s"] }]
+measure = [{ metric = "mean_cwnd", flow = "sctp", weighting = "samples" }]
+"#;
+
+fn request(text: &str, overrides: &[&str]) -> Request {
+    Request {
+        file: "pair.toml".into(),
+        text: text.into(),
+        overrides: overrides
+            .iter()
+            .map(|&argument| argument.to_owned())
+            .collect(),
+        seed: 1,
+        ..Request::default()
+    }
+}
+
+/// The good spec with pieces replaced, planned; gives the error's text.
+fn error(replacements: &[(&str, &str)], overrides: &[&str]) -> String {
+    let mut text = GOOD.to_owned();
+    for (from, to) in replacements {
+        assert!(text.contains(from), "{from:?} is not in the good spec");
+        text = text.replacen(from, to, 1);
+    }
+    match Plan::new(request(&text, overrides)) {
+        Ok(plan) => panic!("planned {} runs of a wrong spec", plan.runs()),
+        Err(error) => error.to_string(),
+    }
+}
+
+macro_rules! wrong {
+    ($($name:ident: $replacements:expr $(, set $overrides:expr)?;)*) => {$(
+        #[test]
+        fn $name() {
+            #[allow(unused_mut, unused_assignments)]
+            let mut overrides: &[&str] = &[];
+            $(overrides = &$overrides;)?
+            insta::assert_snapshot!(error(&$replacements, overrides));
+        }
+    )*};
+}
+
+wrong! {
+    syntax: [("delay = \"5 ms\"", "delay = \"5 ms")];
+    unknown_key: [("delay = \"5 ms\"", "delai = \"5 ms\"")];
+    unknown_section: [("[[flow]]", "[[flows]]")];
+    unknown_key_of_variant: [("probability = 0.01", "probability = 0.01, plaice = \"before-queue\"")];
+    wrong_unit: [("\"5 ms\"", "\"5 msec\"")];
+    wrong_kind_of_unit: [("\"5 ms\"", "\"5 Mbit/s\"")];
+    unit_missing: [("\"5 ms\"", "\"5\"")];
+    number_without_unit: [("\"5 ms\"", "5")];
+    negative_rate: [("rate = \"2 Mbit/s\"\npairs", "rate = \"-2 Mbit/s\"\npairs"), ("sweep = [{ parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"] }]", "")];
+    negative_rate_in_sweep: [("\"1 Mbit/s\", ", "\"-1 Mbit/s\", ")];
+    link_to_nowhere: [("between = [\"source\", \"sink\"]", "between = [\"source\", \"sinc\"]")];
+    no_members: [("pairs = 1", "pairs = 0")];
+    counts_that_do_not_fit: [("name = \"sink\"", "name = \"sink\"\ncount = 3"), ("pairs = 1", "pairs = 2")];
+    sweep_over_nothing: [("parameter = \"rate\"", "parameter = \"ratte\"")];
+    sweep_over_unknown_path: [("parameter = \"rate\"", "parameter = \"link.wir.rate\"")];
+    sweep_over_unknown_key_of_path: [("parameter = \"rate\"", "parameter = \"link.wire.raten\"")];
+    probability_above_one: [("0.01", "1.01")];
+    duplicate_names: [("name = \"sink\"", "name = \"source\""), ("[\"source\", \"sink\"]", "[\"source\", \"source\"]")];
+    unknown_model: [("\"bernoulli\"", "\"bernuolli\"")];
+    unknown_protocol: [("protocol = \"sctp\"", "protocol = \"stcp\"")];
+    unknown_profile: [("rfc9260", "rfc9620")];
+    unknown_congestion: [("profile = \"rfc9260\"", "profile = \"rfc9260\", congestion = \"westwod\"")];
+    unknown_switch: [("missing_reports", "mising_reports")];
+    wrong_switch_value: [("missing_reports = 3", "missing_reports = \"many\"")];
+    unknown_parameter: [("delay = \"5 ms\"", "delay = \"$dealy\"")];
+    parameter_ring: [("rate = \"2 Mbit/s\"\npairs", "rate = \"$other\"\nother = \"$rate\"\npairs"), ("sweep = [{ parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"] }]", "")];
+    unknown_probe: [("probes = [\"cwnd\"]", "probes = [\"cwind\"]")];
+    unknown_metric: [("\"mean_cwnd\"", "\"mean_cwmd\"")];
+    unknown_flow_in_measure: [("flow = \"sctp\", weighting", "flow = \"stcp\", weighting")];
+    window_backwards: [("[\"1 s\", \"2 s\"]", "[\"2 s\", \"1 s\"]")];
+    zero_replications: [("replications = 2", "replications = 0")];
+    missing_key: [("delay = \"5 ms\"\n", "")];
+    several_at_once: [("delay = \"5 ms\"", "delay = \"5 parsecs\"\ncolour = 3"), ("from = \"source\"", "from = 7"), ("queue = \"10 packets\"", "queue = \"ten packets\""), ("duration = \"10 s\"", "duration = \"-1 s\"")];
+    set_unknown_parameter: [], set ["raet=3 Mbit/s"];
+    set_wrong_value: [], set ["link.wire.delay=fast"];
+    set_without_value: [], set ["rate"];
+    chain_of_one: [("[\"source\", \"sink\"]", "[\"source\", \"source\"]")];
+    member_beyond_the_group: [("[\"source\", \"sink\"]", "[\"source\", \"sink[1]\"]")];
+    unknown_allocation: [("profile = \"rfc9260\"", "profile = \"rfc9260\", allocation = { kind = \"adaptiv\" }")];
+    more_streams_in_use_than_negotiated: [("profile = \"rfc9260\"", "streams = 4, allocation = { kind = \"fixed\", streams = 5 }")];
+    unknown_round_trip: [("profile = \"rfc9260\"", "allocation = { kind = \"adaptive-step\", round_trip = \"lest\" }")];
+    unknown_rate_estimate: [("profile = \"rfc9260\"", "rate_estimate = \"westwood_er\"")];
+    two_ends_of_a_flow: [("workload = {", "stop = \"3 s\"\nlasts = \"2 s\"\nworkload = {")];
+    unknown_probe_in_measure: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwmd\", take = \"mean\"")];
+    below_what: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwnd\", take = \"below\"")];
+    derived_from_nothing: [("[[experiment]]", "[[derived]]\nid = \"more\"\nkind = \"relative\"\nexperiment = \"rats\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nto = { rate = \"1 Mbit/s\" }\nname = \"more\"\n\n[[experiment]]")];
+    derived_along_no_sweep: [("[[experiment]]", "[[derived]]\nid = \"least\"\nkind = \"smallest-x\"\nexperiment = \"rates\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nalong = \"rat\"\nat_most = 1.0\nname = \"least\"\n\n[[experiment]]")];
+    where_no_sweep_is: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { raet = 1 }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
+}
+
+#[test]
+fn the_good_spec_is_planned() {
+    let plan = Plan::new(request(GOOD, &[])).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan.runs(), 4);
+    let points = &plan.experiments[0].points;
+    assert_eq!(points[0].spec.links[0].rate.0, 1_000_000);
+    assert_eq!(points[1].spec.links[0].rate.0, 2_000_000);
+    assert_ne!(points[0].hash, points[1].hash);
+}
+
+#[test]
+fn overrides_reach_parameters_and_paths() {
+    let overrides = ["link.wire.delay=7 ms", "pairs=3", "world.duration=\"1 s\""];
+    let plan = Plan::new(request(GOOD, &overrides)).unwrap_or_else(|error| panic!("{error}"));
+    let spec = &plan.spec;
+    assert_eq!(
+        (
+            spec.links[0].delay.0,
+            spec.nodes[0].count.0,
+            spec.world.duration.0
+        ),
+        (7_000_000, 3, 1_000_000_000)
+    );
+}
+
+#[test]
+fn several_sweeps_make_every_combination_the_last_fastest() {
+    let text = GOOD.replace(
+        "] }]\nmeasure",
+        "] }, { name = \"n\", points = [{ x = 1, pairs = 1 }, { x = 2, pairs = 2 }] }]\nmeasure",
+    );
+    let plan = Plan::new(request(&text, &[])).unwrap_or_else(|error| panic!("{error}"));
+    let points: Vec<String> = plan.experiments[0]
+        .points
+        .iter()
+        .map(|point| {
+            point
+                .point
+                .iter()
+                .map(|(name, x)| format!("{name}={x}"))
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    assert_eq!(
+        points,
+        [
+            "rate=1 Mbit/s n=1",
+            "rate=1 Mbit/s n=2",
+            "rate=2 Mbit/s n=1",
+            "rate=2 Mbit/s n=2"
+        ]
+    );
+}
+
+#[test]
+fn a_file_without_experiments_has_one() {
+    let text = &GOOD[..GOOD.find("[[experiment]]").unwrap_or(GOOD.len())];
+    let plan = Plan::new(request(text, &[])).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((plan.experiments[0].id.as_str(), plan.runs()), ("main", 1));
+}
+
+#[test]
+fn titles_do_not_change_what_is_run() {
+    let titled = GOOD.replace("id = \"rates\"", "id = \"rates\"\ntitle = \"Rates\"");
+    let hash = |text: &str| {
+        Plan::new(request(text, &[]))
+            .unwrap_or_else(|error| panic!("{error}"))
+            .experiments[0]
+            .points[0]
+            .hash
+            .clone()
+    };
+    assert_eq!(hash(GOOD), hash(&titled));
+    assert_ne!(hash(GOOD), hash(&GOOD.replace("5 ms", "6 ms")));
+}

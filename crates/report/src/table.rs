@@ -1,0 +1,547 @@
+//! Tables: measures condensed over replications, with what was printed and what ns-2.35 gives beside them.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use anabranch_scenario::Spec;
+use anabranch_scenario::output::{Row, Table as TableSpec, TableKind};
+use anabranch_scenario::records::SeriesError;
+use anabranch_scenario::records::{Results, RunRecord};
+use anabranch_scenario::value::{Point, Value};
+
+use crate::compare::{self, Judgement, Ns2Comparison, Rule, digits};
+use crate::reference::{Published, Reference};
+use crate::statistics::{Summary, paired_difference};
+
+mod single_run;
+
+/// The columns of `tables/<id>.csv`.
+pub const COLUMNS: [&str; 10] = [
+    "series",
+    "x_name",
+    "x",
+    "metric",
+    "value",
+    "ci95",
+    "replications",
+    "unit",
+    "published",
+    "verdict",
+];
+
+/// The columns of `tables/<id>-ns2.csv`.
+pub const NS2_COLUMNS: [&str; 14] = [
+    "series",
+    "x_name",
+    "x",
+    "metric",
+    "value",
+    "ci95",
+    "replications",
+    "unit",
+    "ns2",
+    "ns2_ci95",
+    "ns2_replications",
+    "overlap",
+    "difference",
+    "relative_difference",
+];
+
+/// A finished table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Its short name.
+    pub id: String,
+    /// Head line.
+    pub title: String,
+    /// Where the paper printed it.
+    pub place: Option<String>,
+    /// The experiment it is made of.
+    pub experiment: String,
+    /// A remark.
+    pub note: Option<String>,
+    /// Its lines, ordered by row of the spec, then by x.
+    pub lines: Vec<Line>,
+}
+
+/// A line of a table: one quantity at one x.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// What it is about: `sctp over tcp`.
+    pub series: String,
+    /// Name of the independent variable; empty where there is none.
+    pub x_name: String,
+    /// Its value.
+    pub x: String,
+    /// The metric.
+    pub metric: String,
+    /// The measured quantity over the replications; `None` where it was not measured.
+    pub measured: Option<Summary>,
+    /// The unit of all its numbers.
+    pub unit: String,
+    /// What was printed.
+    pub published: Option<Published>,
+    /// Whether the two agree; `None` where nothing was printed.
+    pub judgement: Option<Judgement>,
+    /// The mean of ns-2.35 beside ours.
+    pub ns2: Option<Ns2Comparison>,
+}
+
+impl Table {
+    /// Makes a table of finished runs.
+    ///
+    /// # Errors
+    /// A series file that cannot be read.
+    pub fn make(
+        spec: &TableSpec,
+        results: &Results,
+        reference: &Reference,
+    ) -> Result<Table, SeriesError> {
+        let maker = Maker {
+            spec,
+            results,
+            reference,
+            experiment: experiment_of(spec, &results.spec),
+        };
+        let lines = match spec.kind {
+            TableKind::Metrics => maker.metrics(),
+            TableKind::Difference => maker.difference(),
+            TableKind::Steps => maker.steps()?,
+            TableKind::Events => maker.events()?,
+        };
+        Ok(Table {
+            id: spec.id.clone(),
+            title: spec.title.clone(),
+            place: spec.published.clone(),
+            experiment: maker.experiment.to_owned(),
+            note: spec.note.clone(),
+            lines,
+        })
+    }
+
+    /// Whether a mean of ns-2.35 stands beside any line.
+    pub fn has_ns2(&self) -> bool {
+        self.lines.iter().any(|line| line.ns2.is_some())
+    }
+
+    /// Writes `tables/<id>.csv`: see [`COLUMNS`]. Numbers have six significant digits; a cell without a number is empty.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn write_csv(&self, out: impl io::Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(COLUMNS)?;
+        for line in &self.lines {
+            let [value, confidence, replications] = line.numbers();
+            let published = line
+                .published
+                .as_ref()
+                .map_or("", |published| &published.printed);
+            let verdict = line
+                .judgement
+                .as_ref()
+                .map_or("", |judgement| judgement.verdict.text());
+            writer.write_record([
+                line.series.as_str(),
+                &line.x_name,
+                &line.x,
+                &line.metric,
+                &value,
+                &confidence,
+                &replications,
+                &line.unit,
+                published,
+                verdict,
+            ])?;
+        }
+        writer.flush()
+    }
+
+    /// Writes `tables/<id>-ns2.csv`, the lines that have a mean of ns-2.35: see [`NS2_COLUMNS`]. `overlap` is `yes`,
+    /// `no`, or empty where either side is a single run.
+    ///
+    /// # Errors
+    /// What the writer says.
+    pub fn write_ns2_csv(&self, out: impl io::Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(NS2_COLUMNS)?;
+        for line in &self.lines {
+            let Some(ns2) = &line.ns2 else { continue };
+            let [value, confidence, replications] = line.numbers();
+            writer.write_record([
+                line.series.as_str(),
+                &line.x_name,
+                &line.x,
+                &line.metric,
+                &value,
+                &confidence,
+                &replications,
+                &line.unit,
+                &digits(ns2.mean, 6),
+                &optional(ns2.confidence),
+                &ns2.replications.to_string(),
+                ns2.overlap
+                    .map_or("", |overlap| if overlap { "yes" } else { "no" }),
+                &optional(ns2.difference),
+                &optional(ns2.relative()),
+            ])?;
+        }
+        writer.flush()
+    }
+}
+
+fn optional(number: Option<f64>) -> String {
+    number.map_or(String::new(), |number| digits(number, 6))
+}
+
+impl Line {
+    /// Value, half width of the 95 % interval and replications, as written to a file.
+    fn numbers(&self) -> [String; 3] {
+        let measured = self.measured.as_ref();
+        [
+            optional(measured.map(|m| m.mean)),
+            optional(measured.and_then(Summary::confidence)),
+            measured.map_or(String::new(), |m| m.replications.to_string()),
+        ]
+    }
+}
+
+/// A mean and its interval for a reader: the half width with two digits, the mean as far as they reach.
+pub fn readable(mean: f64, half_width: Option<f64>) -> (String, Option<String>) {
+    match half_width.filter(|half| *half > 0.0) {
+        None => (digits(mean, 5), half_width.map(|_| "0".to_owned())),
+        Some(half) => {
+            let half_text = compare::two_digits(half);
+            let decimals = half_text
+                .split_once('.')
+                .map_or(0, |(_, decimals)| decimals.len());
+            (format!("{mean:.decimals$}"), Some(half_text))
+        }
+    }
+}
+
+/// The experiment a table is made of: the one it names, or that of its own id, or the first.
+fn experiment_of<'a>(table: &'a TableSpec, spec: &'a Spec) -> &'a str {
+    named_or_own(table.experiment.as_deref(), &table.id, spec)
+}
+
+/// The experiment that a name, or else an id, or else the order of the file says.
+pub(super) fn named_or_own<'a>(named: Option<&'a str>, own: &'a str, spec: &'a Spec) -> &'a str {
+    let exists = |id: &str| {
+        let run = spec
+            .experiments
+            .iter()
+            .any(|experiment| experiment.id == id);
+        run || spec.derived.iter().any(|derived| derived.id() == id)
+    };
+    match named {
+        Some(name) => name,
+        None if exists(own) => own,
+        None => spec.experiments.first().map_or("main", |first| &first.id),
+    }
+}
+
+/// A point without the sweeps that `fixed` fixes; `None` where it lies elsewhere in one of them, or lacks it.
+pub(super) fn within(point: &Point, fixed: &BTreeMap<String, Value>) -> Option<Point> {
+    let lies = |(name, wanted): (&String, &Value)| {
+        let found = point.iter().find(|(other, _)| other == name);
+        found.is_some_and(|(_, x)| same_x(&x.to_string(), &wanted.to_string()))
+    };
+    let rest = || {
+        point
+            .iter()
+            .filter(|(name, _)| !fixed.contains_key(name))
+            .cloned()
+            .collect()
+    };
+    fixed.iter().all(lies).then(rest)
+}
+
+/// What two sets of fixed sweeps fix together; the second is the nearer one and wins.
+pub(super) fn joined(
+    outer: &BTreeMap<String, Value>,
+    inner: &BTreeMap<String, Value>,
+) -> BTreeMap<String, Value> {
+    outer
+        .iter()
+        .chain(inner)
+        .map(|(name, x)| (name.clone(), x.clone()))
+        .collect()
+}
+
+/// The name and the value of a point on the x axis; several sweeps are joined by commas.
+pub(super) fn axis(point: &Point) -> (String, String) {
+    let join = |texts: Vec<String>| texts.join(", ");
+    (
+        join(point.iter().map(|(name, _)| name.clone()).collect()),
+        join(point.iter().map(|(_, value)| value.to_string()).collect()),
+    )
+}
+
+/// Whether two x are the same: as numbers where both are, as text otherwise.
+pub(super) fn same_x(left: &str, right: &str) -> bool {
+    match (left.parse::<f64>(), right.parse::<f64>()) {
+        (Ok(left), Ok(right)) => left == right,
+        _ => left == right,
+    }
+}
+
+/// The records of an experiment at each of its points, in order of appearance.
+pub(super) fn by_point<'a>(
+    results: &'a Results,
+    experiment: &'a str,
+) -> Vec<(&'a Point, Vec<&'a RunRecord>)> {
+    let mut points: Vec<(&Point, Vec<&RunRecord>)> = Vec::new();
+    for record in results.experiment(experiment) {
+        match points.iter_mut().find(|(point, _)| **point == record.point) {
+            Some((_, records)) => records.push(record),
+            None => points.push((&record.point, vec![record])),
+        }
+    }
+    points
+}
+
+/// The values of a measure in some records as `(replication, value)`, and its unit.
+pub(super) fn values(
+    records: &[&RunRecord],
+    series: &str,
+    metric: &str,
+) -> (Vec<(u32, f64)>, String) {
+    let mut unit = String::new();
+    let mut found = Vec::with_capacity(records.len());
+    for record in records {
+        if let Some(measure) = record
+            .metrics
+            .iter()
+            .find(|m| m.series == series && m.metric == metric)
+        {
+            unit.clone_from(&measure.unit);
+            found.push((record.replication, measure.value));
+        }
+    }
+    (found, unit)
+}
+
+/// Values in the unit that a row or a curve asks for, where it asks for one that theirs can be turned into.
+pub(super) fn in_unit(
+    (mut values, own): (Vec<(u32, f64)>, String),
+    wanted: Option<&str>,
+) -> (Vec<(u32, f64)>, String) {
+    let divisor = match (own.as_str(), wanted) {
+        ("bit/s", Some("kbit/s")) => 1e3,
+        ("bit/s", Some("Mbit/s")) => 1e6,
+        ("s", Some("ms")) => 1e-3,
+        _ => return (values, own),
+    };
+    values.iter_mut().for_each(|(_, value)| *value /= divisor);
+    (values, wanted.map_or(own, str::to_owned))
+}
+
+fn summary(values: &[(u32, f64)]) -> Option<Summary> {
+    Summary::of(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
+}
+
+/// What all kinds of tables need while they are made.
+struct Maker<'a> {
+    spec: &'a TableSpec,
+    results: &'a Results,
+    reference: &'a Reference,
+    experiment: &'a str,
+}
+
+impl<'a> Maker<'a> {
+    fn paper(&self) -> &'a str {
+        &self.results.spec.name
+    }
+
+    /// What was printed for a row.
+    fn printed(&self, series: &'a str, metric: &'a str) -> impl Iterator<Item = &'a Published> {
+        let place = self.spec.published.as_deref();
+        place
+            .into_iter()
+            .flat_map(|place| self.reference.published(self.paper(), place))
+            .filter(move |printed| printed.series == series && printed.metric == metric)
+    }
+
+    fn wants(&self, x: &str) -> bool {
+        self.spec
+            .at
+            .as_ref()
+            .is_none_or(|wanted| wanted.iter().any(|value| same_x(&value.to_string(), x)))
+    }
+
+    /// Name and value of x for a row: the row's own, or the point's.
+    fn axis(&self, row: &Row, point: &Point) -> (String, String) {
+        let (name, x) = axis(point);
+        (
+            row.x_name.clone().unwrap_or(name),
+            row.x.as_ref().map_or(x, Value::to_string),
+        )
+    }
+
+    /// The points that a row of the table wants, without the sweeps it fixes, and their records.
+    fn points(&self, experiment: &'a str, row: &Row) -> Vec<(Point, Vec<&'a RunRecord>)> {
+        let fixed = joined(&self.spec.at_point, &row.at_point);
+        let points = by_point(self.results, experiment).into_iter();
+        points
+            .filter_map(|(point, records)| Some((within(point, &fixed)?, records)))
+            .filter(|(point, _)| self.wants(&axis(point).1))
+            .collect()
+    }
+
+    fn ns2(
+        &self,
+        name: Option<&str>,
+        point: &Point,
+        measured: Option<&Summary>,
+    ) -> Option<Ns2Comparison> {
+        let source = self.spec.ns2.as_ref()?;
+        let place = source.place.as_deref().or(self.spec.published.as_deref())?;
+        let whole = source.condition.replace("{x}", &axis(point).1);
+        let named = point
+            .iter()
+            .map(|(name, x)| (format!("{{{name}}}"), x.to_string()));
+        let condition = named.fold(whole, |text, (name, x)| text.replace(&name, &x));
+        let mean = self.reference.ns2(self.paper(), place, &condition, name?)?;
+        Some(compare::beside_ns2(measured, mean))
+    }
+
+    fn metrics(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for row in &self.spec.rows {
+            let points = self.points(self.experiment, row);
+            let (series, metric) = names(row);
+            let printed_as = row.printed.as_deref().unwrap_or(series);
+            let mut printed: Vec<&Published> = self.printed(printed_as, metric).collect();
+            for (point, records) in &points {
+                let (x_name, x) = self.axis(row, point);
+                let (values, unit) = in_unit(values(records, series, metric), row.unit.as_deref());
+                let measured = summary(&values);
+                let place = printed
+                    .iter()
+                    .position(|printed| printed.x_name == x_name && same_x(&printed.x, &x));
+                let published = place.map(|place| printed.remove(place)).cloned();
+                if measured.is_none() && published.is_none() {
+                    continue;
+                }
+                lines.push(Line {
+                    series: row.label.clone().unwrap_or_else(|| series.to_owned()),
+                    metric: metric.to_owned(),
+                    judgement: published
+                        .as_ref()
+                        .map(|p| compare::judge(measured.as_ref(), p, Rule::OneMoreRun)),
+                    ns2: self.ns2(
+                        row.ns2.as_ref().and_then(|names| names.get(0)),
+                        &records
+                            .first()
+                            .map_or(Point::new(), |record| record.point.clone()),
+                        measured.as_ref(),
+                    ),
+                    unit: if measured.is_some() {
+                        unit
+                    } else {
+                        published.as_ref().map_or(unit, |p| p.unit.clone())
+                    },
+                    x_name,
+                    x,
+                    measured,
+                    published,
+                });
+            }
+            lines.extend(
+                printed
+                    .into_iter()
+                    .filter(|printed| self.wants_printed(row, printed))
+                    .map(not_measured),
+            );
+        }
+        lines
+    }
+
+    /// Whether a printed value without a measured one belongs to the row.
+    fn wants_printed(&self, row: &Row, printed: &Published) -> bool {
+        row.x
+            .as_ref()
+            .is_some_and(|x| same_x(&x.to_string(), &printed.x))
+            || row.x.is_none() && self.wants(&printed.x)
+    }
+
+    fn difference(&self) -> Vec<Line> {
+        let less = self.spec.less.as_deref().unwrap_or(self.experiment);
+        let names_of = match &self.spec.names {
+            Some([later, earlier]) => [later.as_str(), earlier.as_str()],
+            None => [self.experiment, less],
+        };
+        let mut lines = Vec::new();
+        for row in &self.spec.rows {
+            let (points, base) = (self.points(self.experiment, row), self.points(less, row));
+            let (series, metric) = names(row);
+            let at_points = points.iter().map(|(point, records)| {
+                let (later, unit) = values(records, series, metric);
+                let earlier = base.iter().find(|(other, _)| other == point);
+                let earlier =
+                    earlier.map_or(Vec::new(), |(_, records)| values(records, series, metric).0);
+                (self.axis(row, point), later, earlier, unit)
+            });
+            let at_points: Vec<_> = at_points.collect();
+            let [a, b] = names_of;
+            for (name, side) in [
+                (a.to_owned(), Side::Later),
+                (b.to_owned(), Side::Earlier),
+                (format!("{a} - {b}"), Side::Both),
+            ] {
+                lines.extend(
+                    at_points
+                        .iter()
+                        .map(|((x_name, x), later, earlier, unit)| Line {
+                            series: format!("{} ({name})", row.label.as_deref().unwrap_or(series)),
+                            x_name: x_name.clone(),
+                            x: x.clone(),
+                            metric: metric.to_owned(),
+                            measured: match side {
+                                Side::Later => summary(later),
+                                Side::Earlier => summary(earlier),
+                                Side::Both => paired_difference(later, earlier),
+                            },
+                            unit: unit.clone(),
+                            published: None,
+                            judgement: None,
+                            ns2: None,
+                        }),
+                );
+            }
+        }
+        lines
+    }
+}
+
+/// Which side of a difference a line is about.
+#[derive(Clone, Copy)]
+enum Side {
+    Later,
+    Earlier,
+    Both,
+}
+
+/// Series and metric of a row about measures.
+fn names(row: &Row) -> (&str, &str) {
+    (
+        row.series.as_deref().unwrap_or("all"),
+        row.metric.as_deref().unwrap_or_default(),
+    )
+}
+
+/// The line for a printed value that no run stands against.
+fn not_measured(printed: &Published) -> Line {
+    Line {
+        series: printed.series.clone(),
+        x_name: printed.x_name.clone(),
+        x: printed.x.clone(),
+        metric: printed.metric.clone(),
+        measured: None,
+        unit: printed.unit.clone(),
+        judgement: Some(compare::judge(None, printed, Rule::OneMoreRun)),
+        published: Some(printed.clone()),
+        ns2: None,
+    }
+}

@@ -1,0 +1,252 @@
+//! Tables of one run: the values that a probe takes one after the other, and when something happened.
+
+use anabranch_scenario::output::Row;
+use anabranch_scenario::records::SeriesError;
+use anabranch_scenario::records::{Series, SeriesQuery};
+use anabranch_scenario::value::{Point, Value};
+
+use super::{Line, Maker, not_measured};
+use crate::compare::{self, Rule};
+use crate::reference::Published;
+use crate::statistics::Summary;
+use crate::unit;
+
+/// A value and when it was taken, seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Step {
+    pub(super) time: f64,
+    pub(super) value: f64,
+}
+
+/// The distinct values that a series takes from its first decrease on, that of the decrease first. Of several samples
+/// at one instant the last counts.
+pub(super) fn steps_from_decrease(series: &Series) -> Vec<Step> {
+    let mut settled: Vec<Step> = Vec::new();
+    for sample in &series.samples {
+        let step = Step {
+            time: sample.time,
+            value: sample.value,
+        };
+        if settled.last().is_some_and(|last| last.time == step.time) {
+            settled.pop();
+        }
+        if settled.last().is_none_or(|last| last.value != step.value) {
+            settled.push(step);
+        }
+    }
+    match settled
+        .windows(2)
+        .position(|pair| pair[1].value < pair[0].value)
+    {
+        Some(before) => settled.split_off(before + 1),
+        None => Vec::new(),
+    }
+}
+
+/// The probe's number for a segment counted from 1, and whether a larger number will do too.
+fn number_of(probe: &str, segment: u64) -> (f64, bool) {
+    match probe {
+        // Acknowledgements carry the first number not covered, counted from 0: that is the last one covered from 1.
+        "cumulative_ack" => (segment as f64, true),
+        "duplicate_ack" => (segment as f64, false),
+        _ => (segment as f64 - 1.0, false),
+    }
+}
+
+/// When a row's event happened, seconds.
+pub(super) fn time_of(series: &Series, row: &Row) -> Option<f64> {
+    let wanted = row.segment.map(|segment| number_of(&series.probe, segment));
+    let occurrence = row.occurrence.unwrap_or(1).max(1) as usize;
+    series
+        .samples
+        .iter()
+        .filter(|sample| {
+            wanted.is_none_or(|(number, or_more)| {
+                sample.value == number || or_more && sample.value > number
+            })
+        })
+        .nth(occurrence - 1)
+        .map(|sample| sample.time)
+}
+
+/// What the lines of a step are called.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    series: &'a str,
+    metric: &'a str,
+    unit: &'a str,
+}
+
+fn single(value: f64) -> Summary {
+    Summary {
+        replications: 1,
+        mean: value,
+        deviation: 0.0,
+    }
+}
+
+impl Maker<'_> {
+    /// The first recorded series that a row speaks of, of the first replication.
+    fn series(&self, row: &Row, probe: &str) -> Result<Option<Series>, SeriesError> {
+        let query = SeriesQuery {
+            experiment: self.experiment,
+            entity: row.flow.as_deref().or(row.link.as_deref()),
+            member: Some(row.member),
+            probe: Some(probe),
+            replication: Some(0),
+        };
+        Ok(self.results.series(&query)?.into_iter().next())
+    }
+
+    fn tolerance(&self) -> Rule {
+        Rule::Within(self.spec.time_tolerance.map_or(0.0, |span| span.seconds()))
+    }
+
+    pub(super) fn steps(&self) -> Result<Vec<Line>, SeriesError> {
+        let mut lines = Vec::new();
+        for row in &self.spec.rows {
+            let probe = row.probe.as_deref().unwrap_or("cwnd");
+            let metric = row.metric.as_deref().unwrap_or(probe);
+            let name = row
+                .series
+                .as_deref()
+                .or(row.flow.as_deref())
+                .unwrap_or_default();
+            let shown = unit::shown(probe, row.unit.as_deref(), row.segment_size);
+            let steps = self
+                .series(row, probe)?
+                .map_or(Vec::new(), |series| steps_from_decrease(&series));
+            let printed: Vec<&Published> = self.printed(name, metric).collect();
+            let count = row.count.map_or(printed.len(), |count| count as usize);
+            let mut times = Vec::with_capacity(count);
+            for index in 0..count {
+                let step = steps.get(index).map(|step| Step {
+                    value: step.value / shown.divisor,
+                    ..*step
+                });
+                let named = Named {
+                    series: name,
+                    metric,
+                    unit: shown.name,
+                };
+                let ns2 = row.ns2.as_ref().and_then(|names| names.get(index));
+                let [value, time] =
+                    self.step_lines(named, index, step, printed.get(index).copied(), ns2);
+                lines.push(value);
+                times.push(time);
+            }
+            lines.append(&mut times);
+        }
+        Ok(lines)
+    }
+
+    /// The two lines of a step: its value and its time. They stand under the printed time where there is one, so that
+    /// they are found by what was printed, and under the number of the step otherwise.
+    fn step_lines(
+        &self,
+        named: Named<'_>,
+        index: usize,
+        step: Option<Step>,
+        printed: Option<&Published>,
+        ns2: Option<&str>,
+    ) -> [Line; 2] {
+        let (x_name, x) = match printed {
+            Some(printed) => (printed.x_name.clone(), printed.x.clone()),
+            None => ("step".to_owned(), (index + 1).to_string()),
+        };
+        let value = step.map(|step| single(step.value));
+        let time = step.map(|step| single(step.time));
+        let printed_time = printed
+            .filter(|printed| printed.x_name == "time")
+            .and_then(|printed| {
+                let value = printed.x.parse().ok()?;
+                let (metric, unit) = ("time".to_owned(), "s".to_owned());
+                Some(Published {
+                    value,
+                    metric,
+                    unit,
+                    printed: printed.x.clone(),
+                    ..printed.clone()
+                })
+            });
+        let line = |metric: &str,
+                    unit: &str,
+                    measured: Option<Summary>,
+                    published: Option<Published>,
+                    rule| Line {
+            series: named.series.to_owned(),
+            x_name: x_name.clone(),
+            x: x.clone(),
+            metric: metric.to_owned(),
+            unit: unit.to_owned(),
+            judgement: published
+                .as_ref()
+                .map(|printed| compare::judge(measured.as_ref(), printed, rule)),
+            published,
+            ns2: None,
+            measured,
+        };
+        let beside = self.ns2(ns2, &single_point(&x), time.as_ref());
+        [
+            line(
+                named.metric,
+                named.unit,
+                value,
+                printed.cloned(),
+                Rule::Within(0.0),
+            ),
+            Line {
+                ns2: beside,
+                ..line("time", "s", time, printed_time, self.tolerance())
+            },
+        ]
+    }
+
+    pub(super) fn events(&self) -> Result<Vec<Line>, SeriesError> {
+        let mut lines = Vec::new();
+        for row in &self.spec.rows {
+            let name = row
+                .series
+                .as_deref()
+                .or(row.flow.as_deref())
+                .or(row.link.as_deref())
+                .unwrap_or_default();
+            let metric = row.metric.as_deref().unwrap_or("time");
+            let x = row.x.as_ref().map_or_else(String::new, ToString::to_string);
+            let x_name = row.x_name.clone().unwrap_or_else(|| "event".to_owned());
+            let series = self.series(row, row.probe.as_deref().unwrap_or_default())?;
+            let measured = series.and_then(|series| time_of(&series, row)).map(single);
+            let published = self
+                .printed(name, metric)
+                .find(|p| p.x_name == x_name && p.x == x)
+                .cloned();
+            if measured.is_none() {
+                lines.extend(published.as_ref().map(not_measured));
+                continue;
+            }
+            lines.push(Line {
+                series: name.to_owned(),
+                metric: metric.to_owned(),
+                unit: "s".to_owned(),
+                judgement: published
+                    .as_ref()
+                    .map(|p| compare::judge(measured.as_ref(), p, self.tolerance())),
+                ns2: self.ns2(
+                    row.ns2.as_ref().and_then(|names| names.get(0)),
+                    &single_point(&x),
+                    measured.as_ref(),
+                ),
+                x_name,
+                x,
+                measured,
+                published,
+            });
+        }
+        Ok(lines)
+    }
+}
+
+/// The point that a row about one run stands for in a condition of ns-2.35.
+fn single_point(x: &str) -> Point {
+    vec![("x".to_owned(), Value::Text(x.to_owned()))]
+}

@@ -1,0 +1,344 @@
+//! Tables and key figures in a terminal.
+
+use std::io::{self, IsTerminal, Write};
+
+use crate::braille::Dots;
+use crate::compare::{Verdict, digits};
+use crate::figure::plot::{Mark, Plot};
+use crate::figure::{Content, Figure};
+use crate::page::Columns;
+use crate::table::{Line, Table, readable};
+use crate::{Outputs, Tally, unit};
+
+/// What the terminal can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// Its width, characters.
+    pub width: usize,
+    /// Whether it shows colours.
+    pub colours: bool,
+}
+
+impl Terminal {
+    /// What standard output is: colours only on a terminal and unless `NO_COLOR` is set, its width or 100.
+    pub fn detect() -> Terminal {
+        let quiet = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let width = terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0));
+        Terminal {
+            width: width.clamp(40, 160),
+            colours: io::stdout().is_terminal() && !quiet,
+        }
+    }
+
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.colours && !code.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
+    }
+}
+
+const BOLD: &str = "1";
+const FAINT: &str = "2";
+/// Colours of layers, in the order of the palette.
+const LAYERS: [&str; 6] = ["34", "31", "32", "35", "33", "36"];
+
+/// Writes all tables, and the figures whose shape is seen in characters.
+///
+/// # Errors
+/// What the writer says.
+pub fn show(outputs: &Outputs<'_>, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
+    let spec = &outputs.results.spec;
+    writeln!(
+        out,
+        "{}",
+        terminal.paint(BOLD, spec.title.as_deref().unwrap_or(&spec.name))
+    )?;
+    if let Some(paper) = &spec.paper {
+        writeln!(
+            out,
+            "{}",
+            terminal.paint(FAINT, &format!("{}. {}", paper.authors, paper.venue))
+        )?;
+    }
+    for failure in outputs.results.failures() {
+        writeln!(
+            out,
+            "{}",
+            terminal.paint("33", &format!("failed: {failure}"))
+        )?;
+    }
+    for table in outputs
+        .tables
+        .iter()
+        .filter(|table| !table.lines.is_empty())
+    {
+        show_table(table, terminal, out)?;
+    }
+    for figure in &outputs.figures {
+        show_figure(figure, terminal, out)?;
+    }
+    let tally = Tally::of(&outputs.tables);
+    if tally.total() > 0 {
+        let part =
+            |verdict, count| terminal.paint(colour_of(verdict), &format!("{count} {verdict}"));
+        let [good, bad, open] = [
+            part(Verdict::Reproduced, tally.reproduced),
+            part(Verdict::Differs, tally.differs),
+            part(Verdict::NotAttempted, tally.not_attempted),
+        ];
+        writeln!(
+            out,
+            "\n{} printed values: {good}, {bad}, {open}",
+            tally.total()
+        )?;
+    }
+    Ok(())
+}
+
+fn colour_of(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Reproduced => "32",
+        Verdict::Differs => "33",
+        Verdict::NotAttempted => FAINT,
+    }
+}
+
+fn headline(place: Option<&str>, title: &str) -> String {
+    place.map_or(title.to_owned(), |place| format!("{place}: {title}"))
+}
+
+/// A cell and its colour.
+type Cell = (String, &'static str);
+
+fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
+    let columns = Columns::of(table);
+    writeln!(
+        out,
+        "\n{}",
+        terminal.paint(BOLD, &headline(table.place.as_deref(), &table.title))
+    )?;
+    let mut heads = vec!["", "ours", "runs"];
+    if columns.published {
+        heads.extend(["printed", "verdict"]);
+    }
+    if columns.ns2 {
+        heads.extend(["ns-2.35", "intervals", "difference"]);
+    }
+    let rows: Vec<Vec<Cell>> = table
+        .lines
+        .iter()
+        .map(|line| cells(line, &columns))
+        .collect();
+    let width = |column: usize| {
+        let longest = rows
+            .iter()
+            .map(|row| row[column].0.chars().count())
+            .max()
+            .unwrap_or(0);
+        longest.max(heads[column].chars().count())
+    };
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    // The last columns are left out where the terminal is too narrow for them.
+    let mut room = terminal.width;
+    let fits = |width: &&usize| {
+        let enough = room >= **width + 2;
+        room = room.saturating_sub(**width + 2);
+        enough
+    };
+    let shown = widths.iter().take_while(fits).count().max(2);
+    let heading: Vec<Cell> = heads
+        .iter()
+        .map(|head| ((*head).to_owned(), FAINT))
+        .collect();
+    write_row(&heading, &widths, shown, terminal, out)?;
+    let mut group = None;
+    for (line, row) in table.lines.iter().zip(&rows) {
+        let head = (&line.series, &line.metric);
+        if columns.grouped && group != Some(head) {
+            group = Some(head);
+            let name = unit::axis_label(&unit::readable(&line.metric), &line.unit);
+            writeln!(out, "  {name}, {}", line.series)?;
+        }
+        write_row(row, &widths, shown, terminal, out)?;
+    }
+    Ok(())
+}
+
+fn write_row(
+    row: &[Cell],
+    widths: &[usize],
+    shown: usize,
+    terminal: Terminal,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut text = String::new();
+    for (column, ((cell, colour), width)) in row.iter().zip(widths).take(shown).enumerate() {
+        let pad = " ".repeat(width - cell.chars().count());
+        // Numbers stand to the right, words to the left.
+        let padded = match column {
+            1..=3 => format!("{pad}{}", terminal.paint(colour, cell)),
+            _ => format!("{}{pad}", terminal.paint(colour, cell)),
+        };
+        text.push_str("  ");
+        text.push_str(&padded);
+    }
+    writeln!(out, "  {}", text.trim_end())
+}
+
+fn with_half((mean, half): (String, Option<String>)) -> String {
+    half.map_or(mean.clone(), |half| format!("{mean} ± {half}"))
+}
+
+fn cells(line: &Line, columns: &Columns) -> Vec<Cell> {
+    let plain = |text: String| (text, "");
+    let ours = line.measured.map_or("–".to_owned(), |m| {
+        with_half(readable(m.mean, m.confidence()))
+    });
+    let runs = line
+        .measured
+        .map_or(String::new(), |m| m.replications.to_string());
+    let mut row = vec![plain(columns.head(line)), plain(ours), (runs, FAINT)];
+    if columns.published {
+        row.push(plain(
+            line.published
+                .as_ref()
+                .map_or(String::new(), |printed| printed.printed.clone()),
+        ));
+        row.push(
+            line.judgement
+                .as_ref()
+                .map_or(plain(String::new()), |judgement| {
+                    (
+                        judgement.verdict.text().to_owned(),
+                        colour_of(judgement.verdict),
+                    )
+                }),
+        );
+    }
+    if columns.ns2 {
+        let ns2 = line.ns2.as_ref();
+        row.push(plain(ns2.map_or(String::new(), |ns2| {
+            with_half(readable(ns2.mean, ns2.confidence))
+        })));
+        row.push(match ns2.and_then(|ns2| ns2.overlap) {
+            Some(true) => ("overlap".to_owned(), colour_of(Verdict::Reproduced)),
+            Some(false) => ("apart".to_owned(), colour_of(Verdict::Differs)),
+            None => plain(String::new()),
+        });
+        row.push(plain(ns2.and_then(|ns2| ns2.difference).map_or(
+            String::new(),
+            |difference| {
+                let sign = if difference > 0.0 { "+" } else { "" };
+                format!("{sign}{}", digits(difference, 3))
+            },
+        )));
+    }
+    row
+}
+
+/// Writes one figure, if its shape is seen in characters: clouds of sequence numbers and ladders say nothing in them and
+/// are left to the SVG.
+///
+/// # Errors
+/// What the writer says.
+pub fn show_figure(figure: &Figure, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
+    let Some(Content::Plot(plot)) = &figure.content else {
+        return Ok(());
+    };
+    if plot
+        .layers
+        .iter()
+        .all(|layer| matches!(layer.mark, Mark::Dots | Mark::Crosses | Mark::SmallDiscs))
+    {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", terminal.paint(BOLD, &figure.headline()))?;
+    show_plot(plot, terminal, out)
+}
+
+const ROWS: usize = 12;
+
+fn show_plot(plot: &Plot, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
+    let gutter = plot
+        .y
+        .ticks
+        .iter()
+        .map(|(_, text)| text.chars().count())
+        .max()
+        .unwrap_or(1);
+    let columns = terminal.width.saturating_sub(gutter + 5).clamp(20, 100);
+    writeln!(out, "  {}", terminal.paint(FAINT, &plot.y.label))?;
+    for (row, characters) in Dots::of(plot, columns, ROWS).rows().enumerate() {
+        let of_row = |at: f64| {
+            let part = (at - plot.y.low) / (plot.y.high - plot.y.low);
+            ROWS - 1 - ((part * ROWS as f64) as usize).min(ROWS - 1) == row
+        };
+        let label = plot
+            .y
+            .ticks
+            .iter()
+            .find(|(at, _)| of_row(*at))
+            .map_or("", |(_, text)| text.as_str());
+        let edge = if label.is_empty() { '│' } else { '┤' };
+        writeln!(
+            out,
+            "  {label:>gutter$} {edge}{}",
+            painted(&characters, plot, terminal)
+        )?;
+    }
+    writeln!(out, "  {:>gutter$} └{}", "", "─".repeat(columns))?;
+    let mut line = vec![' '; columns + 2];
+    let mut free = 0;
+    for (at, text) in &plot.x.ticks {
+        let part = (at - plot.x.low) / (plot.x.high - plot.x.low);
+        let middle = (part * (columns - 1) as f64).round() as usize;
+        let begin = middle.saturating_sub(text.chars().count() / 2);
+        if begin >= free && begin + text.chars().count() <= line.len() {
+            text.chars()
+                .enumerate()
+                .for_each(|(offset, c)| line[begin + offset] = c);
+            free = begin + text.chars().count() + 1;
+        }
+    }
+    let ticks: String = line.into_iter().collect();
+    writeln!(out, "  {:>gutter$}  {}", "", ticks.trim_end())?;
+    let names: Vec<String> = plot
+        .layers
+        .iter()
+        .filter(|layer| !layer.label.is_empty())
+        .map(|layer| match layer.mark {
+            Mark::Printed => format!("◇ {}", layer.label),
+            _ => terminal.paint(
+                LAYERS[layer.colour % LAYERS.len()],
+                &format!("⠶ {}", layer.label),
+            ),
+        })
+        .collect();
+    writeln!(
+        out,
+        "  {:>gutter$}  {}   {}",
+        "",
+        terminal.paint(FAINT, &plot.x.label),
+        names.join("   ")
+    )
+}
+
+/// A row of characters in the colours of their layers, one code for each run of a colour.
+fn painted(characters: &[(char, usize)], plot: &Plot, terminal: Terminal) -> String {
+    let mut text = String::new();
+    for run in characters.chunk_by(|a, b| a.1 == b.1) {
+        let part: String = run.iter().map(|(c, _)| *c).collect();
+        let layer = plot.layers.get(run[0].1);
+        let colour = layer
+            .filter(|layer| layer.mark != Mark::Printed)
+            .map_or("", |l| LAYERS[l.colour % LAYERS.len()]);
+        text.push_str(&if part.trim().is_empty() {
+            part
+        } else {
+            terminal.paint(colour, &part)
+        });
+    }
+    text.trim_end().to_owned()
+}

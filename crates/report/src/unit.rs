@@ -1,0 +1,74 @@
+//! The units that tables and figures show probes in.
+
+use anabranch_scenario::quantity::Size;
+use anabranch_scenario::unit::of_probe;
+
+/// A unit to show and how many of the probe's own unit it holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shown<'a> {
+    /// The unit's name.
+    pub name: &'a str,
+    /// Divide recorded values by this.
+    pub divisor: f64,
+}
+
+/// The unit to show a probe in: the one asked for, or its own. A segment without a stated size has one byte.
+pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) -> Shown<'a> {
+    let own = of_probe(probe);
+    let name = wanted.unwrap_or(own);
+    let divisor = match name {
+        _ if name == own => 1.0,
+        "segments" => segment.map_or(1.0, |size| size.0.max(1) as f64),
+        "bit/s" if own == "B/s" => 0.125,
+        "kbit/s" if own == "B/s" => 125.0,
+        "Mbit/s" if own == "B/s" => 125e3,
+        "KiB" => 1024.0,
+        "kbit/s" => 1e3,
+        "Mbit/s" => 1e6,
+        "ms" => 1e-3,
+        _ => 1.0,
+    };
+    Shown { name, divisor }
+}
+
+/// A quantity and its unit as an axis label.
+pub fn axis_label(quantity: &str, unit: &str) -> String {
+    match unit {
+        "1" | "" => quantity.to_owned(),
+        unit => format!("{quantity} ({unit})"),
+    }
+}
+
+/// A metric's or a probe's name for a reader: `link_utilization` as `link utilization`.
+pub fn readable(name: &str) -> String {
+    name.replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_segments_and_bits_megabits() {
+        assert_eq!(
+            shown("cwnd", Some("segments"), Some(Size(1448))),
+            Shown {
+                name: "segments",
+                divisor: 1448.0
+            }
+        );
+        assert_eq!(
+            shown("cwnd", None, Some(Size(1448))),
+            Shown {
+                name: "bytes",
+                divisor: 1.0
+            }
+        );
+        assert_eq!(shown("throughput", Some("Mbit/s"), None).divisor, 1e6);
+        assert_eq!(shown("rto", Some("ms"), None).divisor, 1e-3);
+        assert_eq!(
+            shown("sent", Some("segments"), Some(Size(1448))).divisor,
+            1.0
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! Collects what is wrong with a spec, and finds where it stands.
+
+use std::collections::BTreeMap;
+
+use crate::problem::Problem;
+use crate::tree::{Node, NodeValue, Place};
+
+/// Collects problems and finds their places in the resolved tree.
+pub struct Checker<'a> {
+    root: &'a Node,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Checker<'a> {
+    /// A checker for a spec decoded from `root`.
+    pub fn new(root: &'a Node) -> Self {
+        Self {
+            root,
+            problems: Vec::new(),
+        }
+    }
+
+    /// What was found.
+    pub fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
+    /// Notes a problem at a path of keys and indices: `link.2.between.1`. A path that the file does not have (a
+    /// default) is placed at the nearest part that it has.
+    pub fn problem(&mut self, path: &str, message: impl Into<String>) {
+        let (place, key) = self.locate(path);
+        self.problems.push(Problem::new(place, key, message));
+    }
+
+    /// The same, unless it stands there already: one value may be checked for each of two directions.
+    pub(super) fn problem_once(&mut self, path: &str, message: impl Into<String>) {
+        let (place, key) = self.locate(path);
+        let problem = Problem::new(place, key, message);
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    /// The same, with what is allowed instead of `found`.
+    pub fn not_among<'n>(
+        &mut self,
+        path: &str,
+        message: &str,
+        found: &str,
+        allowed: impl IntoIterator<Item = &'n str>,
+    ) {
+        let (place, key) = self.locate(path);
+        self.problems
+            .push(Problem::new(place, key, message).allowed(found, allowed));
+    }
+
+    /// Whether nothing was found.
+    pub fn is_content(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    fn locate(&self, path: &str) -> (Place, String) {
+        let mut node = self.root;
+        let mut key = String::new();
+        for segment in path.split('.').filter(|segment| !segment.is_empty()) {
+            let next = match &node.value {
+                NodeValue::Table(_) => node
+                    .get(segment)
+                    .map(|next| (next, Node::key_path(&key, segment))),
+                NodeValue::Array(items) => segment.parse().ok().and_then(|index: usize| {
+                    items
+                        .get(index)
+                        .map(|item| (item, Node::item_path(&key, index, item)))
+                }),
+                _ => None,
+            };
+            match next {
+                Some((next, path)) => (node, key) = (next, path),
+                None => break,
+            }
+        }
+        (node.place.clone(), key)
+    }
+
+    pub(super) fn distinct<'n>(
+        &mut self,
+        section: &str,
+        field: &str,
+        names: impl Iterator<Item = &'n str>,
+    ) {
+        let mut seen = BTreeMap::new();
+        for (index, name) in names.enumerate() {
+            let path = format!("{section}.{index}.{field}");
+            if let Some(first) = seen.insert(name, index) {
+                self.problem(
+                    &path,
+                    format!(
+                        "found {name:?} twice in `{section}` (entries {} and {})",
+                        first + 1,
+                        index + 1
+                    ),
+                );
+            }
+            self.name(&path, name);
+        }
+    }
+
+    pub(super) fn name(&mut self, path: &str, name: &str) {
+        let good = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+        if name.is_empty() || !name.chars().all(good) || name.starts_with('-') {
+            self.problem(
+                path,
+                format!("found {name:?}; a name is made of letters, digits, `-` and `_`"),
+            );
+        }
+    }
+
+    /// The path of one direction's value, or of the one value that stands for both.
+    pub(super) fn side(&self, path: &str, side: &str) -> String {
+        let own = format!("{path}.{side}");
+        let there = self.locate(&own).1.split('.').next_back() == Some(side);
+        if there { own } else { path.to_owned() }
+    }
+}

@@ -1,0 +1,35 @@
+//! The spec of a simulation: what a TOML file may say, and the records of what was run from it. No protocol and no
+//! simulator is known here: what a spec may name beside the grammar's own words comes from a [`vocabulary`].
+//!
+//! Reading goes in steps, each of which names file, line and key in its errors: text -> [`tree`] (values with their
+//! places) -> parameters put in for `"$name"` ([`resolve`]) -> the types of [`spec`] ([`decode`]) -> [`validate`].
+#![forbid(unsafe_code)]
+
+pub mod addresses;
+pub mod checker;
+pub mod decode;
+pub mod derived;
+pub mod flow;
+pub mod measure;
+pub mod names;
+pub mod nearest;
+pub mod output;
+pub mod problem;
+pub mod quantity;
+pub mod records;
+pub mod resolve;
+pub mod schema;
+pub mod spec;
+pub mod tree;
+pub mod unit;
+pub mod validate;
+pub mod value;
+pub mod vocabulary;
+pub mod wanted;
+pub mod wifi;
+pub mod world;
+
+pub use flow::{Flow, Protocol, Start, Workload};
+pub use measure::{MeasureSpec, Metric, Weighting};
+pub use spec::{Assumption, Experiment, Paper, Parameters, Record, Spec, Sweep, SweepPoint};
+pub use world::{Link, Loss, Node, World};

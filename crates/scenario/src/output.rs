@@ -1,0 +1,302 @@
+//! Tables and figures: what is made of the runs.
+//!
+//! A table's rows and a figure's curves name things by the words of the results: `series` and `metric` of a measure,
+//! or `flow`/`link` and `probe` of a recording. What a paper printed is found by the same words under `published`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::quantity::{Rate, Size, Span, Window};
+use crate::value::Value;
+
+/// A table: `tables/<id>.csv`, and a section of the report.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Table {
+    /// Short name; `tables/<id>.csv` is made of it.
+    pub id: String,
+    /// Head line.
+    pub title: String,
+    /// What its rows are.
+    #[serde(default)]
+    pub kind: TableKind,
+    /// The experiment it is made of; the one of the table's own id, or else the first, if left out.
+    #[serde(default)]
+    pub experiment: Option<String>,
+    /// Kind `difference`: the experiment that is subtracted.
+    #[serde(default)]
+    pub less: Option<String>,
+    /// Kind `difference`: short names of the two experiments, in that order; their ids if left out.
+    #[serde(default)]
+    pub names: Option<[String; 2]>,
+    /// Where the paper printed it, as in the reference data: `Table II`.
+    #[serde(default)]
+    pub published: Option<String>,
+    /// Only at these x of some of the sweeps: `{ hops = 1 }`; the others make the axis.
+    #[serde(default, rename = "where")]
+    pub at_point: BTreeMap<String, Value>,
+    /// Only these x of the experiment's sweep; all if left out.
+    #[serde(default)]
+    pub at: Option<Vec<Value>>,
+    /// How far a time may lie from a printed one, beside rounding (kinds `steps` and `events`); 0 if left out.
+    #[serde(default)]
+    pub time_tolerance: Option<Span>,
+    /// The means of ns-2.35 to set beside, in a table of their own.
+    #[serde(default)]
+    pub ns2: Option<Ns2Source>,
+    /// A remark for the report.
+    #[serde(default)]
+    pub note: Option<String>,
+    /// Its rows, each at every x.
+    #[serde(rename = "row")]
+    pub rows: Vec<Row>,
+}
+
+/// What the rows of a table are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TableKind {
+    /// Measures: mean and interval over the replications.
+    #[default]
+    Metrics,
+    /// Measures of two experiments and their difference over common replications.
+    Difference,
+    /// The values that a probe of one run takes one after the other from its first decrease, and when.
+    Steps,
+    /// When something happened in one run.
+    Events,
+}
+
+/// Which means of ns-2.35 belong to a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Ns2Source {
+    /// The place in its file; that of `published` if left out.
+    #[serde(default)]
+    pub place: Option<String>,
+    /// The condition; `{x}` stands for the row's x and `{name}` for the x of the sweep of that name: `era n={x}`.
+    pub condition: String,
+}
+
+/// A row of a table. Kinds `metrics` and `difference`: `series` and `metric` of a measure. Kind `steps`: `flow`, and
+/// as many steps as `count`. Kind `events`: `flow` or `link`, `probe` and which sample.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Row {
+    /// The measure's series, or the name for it in the table; the flow's or link's name if left out.
+    #[serde(default)]
+    pub series: Option<String>,
+    /// The name for it in the table instead (kinds `metrics` and `difference`).
+    #[serde(default)]
+    pub label: Option<String>,
+    /// The series under which the paper's numbers stand in the reference data, where it is not `series` (kind `metrics`).
+    #[serde(default)]
+    pub printed: Option<String>,
+    /// Only at these x of some of the sweeps, beside the table's.
+    #[serde(default, rename = "where")]
+    pub at_point: BTreeMap<String, Value>,
+    /// The measure's metric; `cwnd` for steps and `time` for events if left out.
+    #[serde(default)]
+    pub metric: Option<String>,
+    /// Under which x name and x it stands, instead of the sweep's: `window`, `50-150 s`. For events, `x` says what
+    /// happened.
+    #[serde(default)]
+    pub x_name: Option<String>,
+    /// See `x_name`.
+    #[serde(default)]
+    pub x: Option<Value>,
+    /// The name of its mean in the ns-2.35 file. For steps, the names of the times, in order.
+    #[serde(default)]
+    pub ns2: Option<Names>,
+    /// The recorded flow.
+    #[serde(default)]
+    pub flow: Option<String>,
+    /// Or the recorded link.
+    #[serde(default)]
+    pub link: Option<String>,
+    /// Its member, counted from 0.
+    #[serde(default)]
+    pub member: u32,
+    /// What was recorded of it; `cwnd` for steps if left out.
+    #[serde(default)]
+    pub probe: Option<String>,
+    /// Kind `events`: the segment concerned, counted from 1 for the first of the flow. An acknowledgement concerns the
+    /// last segment that it covers, and the first to cover it or more is taken.
+    #[serde(default)]
+    pub segment: Option<u64>,
+    /// Kind `events`: which occurrence, counted from 1; the first if left out.
+    #[serde(default)]
+    pub occurrence: Option<u32>,
+    /// Kind `steps`: how many values.
+    #[serde(default)]
+    pub count: Option<u32>,
+    /// Kind `steps`: the unit to show: `bytes` or `segments`. Kind `metrics`: `kbit/s` or `Mbit/s` instead of `bit/s`, `ms`
+    /// instead of `s`.
+    #[serde(default)]
+    pub unit: Option<String>,
+    /// How many bytes a segment has, where the unit is `segments`.
+    #[serde(default)]
+    pub segment_size: Option<Size>,
+}
+
+/// One name or several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Names {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+impl Names {
+    /// The name at a place; the first place for a single name.
+    pub fn get(&self, index: usize) -> Option<&str> {
+        match self {
+            Names::One(name) => (index == 0).then_some(name.as_str()),
+            Names::Several(names) => names.get(index).map(String::as_str),
+        }
+    }
+}
+
+/// A figure: `figures/<id>.svg`, and a place in the report.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// Short name; `figures/<id>.svg` is made of it.
+    pub id: String,
+    /// Head line.
+    pub title: String,
+    /// How it is drawn.
+    #[serde(default)]
+    pub kind: FigureKind,
+    /// The experiment it is made of; the one of the figure's own id, or else the first, if left out.
+    #[serde(default)]
+    pub experiment: Option<String>,
+    /// The figure's name in the paper: `Fig. 3`. Points printed under that name (or under the table's name, for
+    /// kind `sweep`) are drawn beside ours.
+    #[serde(default)]
+    pub published: Option<String>,
+    /// What to look at, for the report.
+    #[serde(default)]
+    pub caption: Option<String>,
+    /// Only at these x of some of the sweeps: `{ hops = 1 }`; the others make the axis of kind `sweep`.
+    #[serde(default, rename = "where")]
+    pub at_point: BTreeMap<String, Value>,
+    /// Which x of the experiment's sweep; the first if left out (kind `sweep` draws all).
+    #[serde(default)]
+    pub at: Option<Value>,
+    /// Which replication, counted from 0 (kind `sweep` draws means over all).
+    #[serde(default)]
+    pub replication: u32,
+    /// From when to when; all that was recorded if left out.
+    #[serde(default)]
+    pub window: Option<Window>,
+    /// The text along x; the sweep's label, or time, if left out.
+    #[serde(default)]
+    pub x_label: Option<String>,
+    /// The text along y.
+    #[serde(default)]
+    pub y_label: Option<String>,
+    /// Kinds `sequence` and `ladder`: the flow.
+    #[serde(default)]
+    pub flow: Option<String>,
+    /// Kinds `sequence` and `ladder`: its member, counted from 0.
+    #[serde(default)]
+    pub member: u32,
+    /// Kind `sequence`: sequence numbers are shown modulo this.
+    #[serde(default)]
+    pub modulo: Option<u64>,
+    /// How many bytes a segment has, where a curve's unit is `segments`.
+    #[serde(default)]
+    pub segment_size: Option<Size>,
+    /// The curves of kinds `sweep` and `time`.
+    #[serde(default, rename = "curve")]
+    pub curves: Vec<Curve>,
+}
+
+/// How a figure is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FigureKind {
+    /// Recorded probes over time.
+    #[default]
+    Time,
+    /// Measures over the sweep's x: means with 95 % intervals, printed points beside.
+    Sweep,
+    /// Segments sent and acknowledgements received over time.
+    Sequence,
+    /// Sender and receiver as two lines down the page, packets as arrows between them.
+    Ladder,
+}
+
+/// A curve. Kind `sweep`: `series` and `metric` of a measure. Kind `time`: `flow` or `link`, and `probe`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub label: String,
+    /// Kind `sweep`: the measure's series.
+    #[serde(default)]
+    pub series: Option<String>,
+    /// Kind `sweep`: the measure's metric.
+    #[serde(default)]
+    pub metric: Option<String>,
+    /// An experiment other than the figure's.
+    #[serde(default)]
+    pub experiment: Option<String>,
+    /// Only at these x of some of the sweeps, beside the figure's.
+    #[serde(default, rename = "where")]
+    pub at_point: BTreeMap<String, Value>,
+    /// Kind `time`: only samples with this index: of a path, or of a stream.
+    #[serde(default)]
+    pub index: Option<u16>,
+    /// Kind `time`: each value is the sum of all samples so far.
+    #[serde(default)]
+    pub cumulative: bool,
+    /// Kind `time`: every member of the group, in one colour, instead of `member`.
+    #[serde(default)]
+    pub every_member: bool,
+    /// Kind `time`: the recorded flow.
+    #[serde(default)]
+    pub flow: Option<String>,
+    /// Kind `time`: or the recorded link.
+    #[serde(default)]
+    pub link: Option<String>,
+    /// Kind `time`: its member, counted from 0.
+    #[serde(default)]
+    pub member: u32,
+    /// Kind `time`: what was recorded of it.
+    #[serde(default)]
+    pub probe: Option<String>,
+    /// The unit to show: of `bytes, segments, KiB, bit/s, kbit/s, Mbit/s, s, ms`; the probe's own if left out.
+    #[serde(default)]
+    pub unit: Option<String>,
+    /// How its points are joined.
+    #[serde(default)]
+    pub style: Style,
+    /// Kind `time`: not recorded but given, each value until the next: `[["0 s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`, what
+    /// the world offers and the recorded curves are held against.
+    #[serde(default)]
+    pub given: Vec<(Span, Rate)>,
+    /// Printed values to draw with it: their series in the reference data, where `published` names the place.
+    #[serde(default)]
+    pub printed: Option<String>,
+}
+
+/// How the points of a curve are joined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Style {
+    /// By straight lines.
+    #[default]
+    Line,
+    /// Each value stands until the next.
+    Step,
+    /// Each value stands until the next, dashed.
+    DashedStep,
+    /// Not at all.
+    Points,
+}

@@ -1,0 +1,424 @@
+//! Values with units: `"2 Mbit/s"`, `"250 ms"`, `"64 KiB"`, `"10 packets"`; and bare numbers with bounds.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use anabranch_transport::{Nanos, time};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::nearest::nearest;
+
+/// A unit and how many base units it holds.
+type Unit = (&'static str, f64);
+
+const TIME: &[Unit] = &[
+    ("s", 1e9),
+    ("ms", 1e6),
+    ("us", 1e3),
+    ("ns", 1.0),
+    ("min", 60e9),
+    ("h", 3600e9),
+];
+const RATE: &[Unit] = &[
+    ("bit/s", 1.0),
+    ("kbit/s", 1e3),
+    ("Mbit/s", 1e6),
+    ("Gbit/s", 1e9),
+];
+const SIZE: &[Unit] = &[
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("KiB", 1024.0),
+    ("MiB", 1_048_576.0),
+];
+const PACKETS: &[Unit] = &[("packets", 1.0), ("packet", 1.0)];
+const SEGMENTS: &[Unit] = &[("segments", 1.0), ("segment", 1.0)];
+
+/// Splits `"2 Mbit/s"` into number and unit and returns the number in base units, with the unit found.
+fn parse(
+    text: &str,
+    kind: &str,
+    example: &str,
+    units: &[&[Unit]],
+) -> Result<(f64, &'static str), String> {
+    let allowed = || {
+        let names: Vec<&str> = units
+            .iter()
+            .flat_map(|family| family.iter().map(|(name, _)| *name))
+            .collect();
+        names.join(", ")
+    };
+    let text = text.trim();
+    let end = text
+        .char_indices()
+        .find(|&(i, c)| {
+            !(c.is_ascii_digit()
+                || matches!(c, '.' | '-' | '+' | '_' | 'e' if c != 'e' || exponent(text, i)))
+        })
+        .map_or(text.len(), |(i, _)| i);
+    let (number, unit) = (text[..end].replace('_', ""), text[end..].trim());
+    let Ok(number) = number.parse::<f64>() else {
+        return Err(format!(
+            "found {text:?}, which does not begin with a number; write {kind} as {example:?}"
+        ));
+    };
+    if unit.is_empty() {
+        return Err(format!(
+            "found {text:?} without a unit; allowed units: {}; for example {example:?}",
+            allowed()
+        ));
+    }
+    let Some(&(name, factor)) = units
+        .iter()
+        .flat_map(|family| family.iter())
+        .find(|(name, _)| *name == unit)
+    else {
+        let names = units
+            .iter()
+            .flat_map(|family| family.iter().map(|(name, _)| *name));
+        let hint =
+            nearest(unit, names).map_or(String::new(), |name| format!("; did you mean {name:?}?"));
+        return Err(format!(
+            "found the unit {unit:?} in {text:?}; allowed units: {}{hint}",
+            allowed()
+        ));
+    };
+    if !number.is_finite() || number * factor > 9e18 {
+        return Err(format!("found {text:?}, which is too large"));
+    }
+    if number < 0.0 {
+        return Err(format!("found {text:?}; {kind} cannot be negative"));
+    }
+    Ok((number * factor, name))
+}
+
+/// Whether the `e` at `i` stands in a number (`1e6 bit/s`) rather than in a unit.
+fn exponent(text: &str, i: usize) -> bool {
+    i > 0 && text[i + 1..].starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+')
+}
+
+/// Implements reading from text by a function `fn(&str) -> Result<Self, String>`.
+macro_rules! from_text {
+    ($name:ident, $what:literal, $example:literal, $pattern:literal) => {
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl Visitor<'_> for Text {
+                    type Value = $name;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str(concat!($what, " with its unit, such as \"", $example, "\""))
+                    }
+                    fn visit_str<E: de::Error>(self, text: &str) -> Result<$name, E> {
+                        $name::parse(text).map_err(E::custom)
+                    }
+                }
+                deserializer.deserialize_str(Text)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "description": concat!($what, " with its unit"), "examples": [$example], "pattern": $pattern })
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                $name::parse(text)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    };
+}
+
+/// A time or a span of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(
+    /// Nanoseconds.
+    pub Nanos,
+);
+
+impl Span {
+    fn parse(text: &str) -> Result<Self, String> {
+        parse(text, "a time", "250 ms", &[TIME]).map(|(ns, _)| Span(ns.round() as Nanos))
+    }
+
+    /// In seconds.
+    pub fn seconds(self) -> f64 {
+        time::seconds(self.0)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (divisor, unit) = match self.0 {
+            ns if ns % time::SECOND == 0 => (time::SECOND, "s"),
+            ns if ns % time::MILLISECOND == 0 => (time::MILLISECOND, "ms"),
+            ns if ns % time::MICROSECOND == 0 => (time::MICROSECOND, "us"),
+            _ => (1, "ns"),
+        };
+        write!(f, "{} {unit}", self.0 / divisor)
+    }
+}
+
+from_text!(
+    Span,
+    "a time",
+    "250 ms",
+    r"^\s*[0-9.]+\s*(s|ms|us|ns|min|h)\s*$"
+);
+
+/// A rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(
+    /// Bits per second, above 0.
+    pub u64,
+);
+
+impl Rate {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (bits, _) = parse(text, "a rate", "2 Mbit/s", &[RATE])?;
+        if bits < 1.0 {
+            return Err(format!("found {text:?}; a rate must be above 0"));
+        }
+        Ok(Rate(bits.round() as u64))
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bits if bits % 1_000_000 == 0 => write!(f, "{} Mbit/s", bits / 1_000_000),
+            bits if bits % 1_000 == 0 => write!(f, "{} kbit/s", bits / 1_000),
+            bits => write!(f, "{bits} bit/s"),
+        }
+    }
+}
+
+from_text!(
+    Rate,
+    "a rate",
+    "2 Mbit/s",
+    r"^\s*[0-9.]+\s*(bit/s|kbit/s|Mbit/s|Gbit/s)\s*$"
+);
+
+/// A size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(
+    /// Bytes.
+    pub u64,
+);
+
+impl Size {
+    fn parse(text: &str) -> Result<Self, String> {
+        parse(text, "a size", "1448 B", &[SIZE]).map(|(bytes, _)| Size(bytes.round() as u64))
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes > 0 && bytes % 1024 == 0 => write!(f, "{} KiB", bytes / 1024),
+            bytes => write!(f, "{bytes} B"),
+        }
+    }
+}
+
+from_text!(
+    Size,
+    "a size",
+    "1448 B",
+    r"^\s*[0-9.]+\s*(B|kB|MB|KiB|MiB)\s*$"
+);
+
+/// How much a queue or a window holds, counted in packets, segments or bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// Packets, whatever their size.
+    Packets(u64),
+    /// Full segments (or chunks) of the flow.
+    Segments(u64),
+    /// Bytes.
+    Bytes(u64),
+}
+
+impl Amount {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (number, unit) = parse(text, "an amount", "10 packets", &[PACKETS, SEGMENTS, SIZE])?;
+        let whole = number.round();
+        if whole != number {
+            return Err(format!(
+                "found {text:?}; only a whole number of {unit} makes sense"
+            ));
+        }
+        Ok(match unit.chars().next() {
+            Some('p') => Amount::Packets(whole as u64),
+            Some('s') => Amount::Segments(whole as u64),
+            _ => Amount::Bytes(whole as u64),
+        })
+    }
+
+    /// In bytes, for a segment of `segment` bytes.
+    pub fn bytes(self, segment: u64) -> u64 {
+        match self {
+            Amount::Packets(n) | Amount::Segments(n) => n.saturating_mul(segment),
+            Amount::Bytes(n) => n,
+        }
+    }
+}
+
+impl fmt::Display for Amount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Amount::Packets(n) => write!(f, "{n} packets"),
+            Amount::Segments(n) => write!(f, "{n} segments"),
+            Amount::Bytes(n) => Size(*n).fmt(f),
+        }
+    }
+}
+
+from_text!(
+    Amount,
+    "an amount",
+    "10 packets",
+    r"^\s*[0-9.]+\s*(packets?|segments?|B|kB|MB|KiB|MiB)\s*$"
+);
+
+/// Implements a quantity that is a positive or zero real number of base units, written in the base unit.
+macro_rules! real_quantity {
+    ($(#[doc = $doc:literal])+ $name:ident, $base:literal, $what:literal, $example:literal, $pattern:literal, $units:expr) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+        pub struct $name(
+            #[doc = concat!("In ", $base, ", not negative.")]
+            pub f64,
+        );
+
+        impl $name {
+            fn parse(text: &str) -> Result<Self, String> {
+                parse(text, $what, $example, &[$units]).map(|(number, _)| $name(number))
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!("{:e} ", $base), self.0)
+            }
+        }
+
+        from_text!($name, $what, $example, $pattern);
+    };
+}
+
+real_quantity!(
+    /// A length.
+    Length, "m", "a length", "80 m", r"^\s*[0-9.e+-]+\s*(m|km)\s*$",
+    &[("m", 1.0), ("km", 1e3)]
+);
+real_quantity!(
+    /// A power.
+    Power, "W", "a power", "100 mW", r"^\s*[0-9.e+-]+\s*(W|mW|uW|nW|pW)\s*$",
+    &[("W", 1.0), ("mW", 1e-3), ("uW", 1e-6), ("nW", 1e-9), ("pW", 1e-12)]
+);
+real_quantity!(
+    /// A frequency.
+    Frequency, "Hz", "a frequency", "2.437 GHz", r"^\s*[0-9.e+-]+\s*(Hz|kHz|MHz|GHz)\s*$",
+    &[("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6), ("GHz", 1e9)]
+);
+
+/// A probability, 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Probability(#[schemars(range(min = 0.0, max = 1.0))] pub f64);
+
+impl Probability {
+    /// 1.
+    pub fn certain() -> Self {
+        Probability(1.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Probability {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = f64::deserialize(deserializer)?;
+        if !(0.0..=1.0).contains(&value) {
+            return Err(de::Error::custom(format!(
+                "found {value}; a probability lies between 0 and 1"
+            )));
+        }
+        Ok(Probability(value))
+    }
+}
+
+/// How many members a group has: at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Count(#[schemars(range(min = 1))] pub u32);
+
+impl Count {
+    /// More would be a mistake in a spec rather than a wish.
+    const LARGEST: i64 = 100_000;
+}
+
+impl Default for Count {
+    fn default() -> Self {
+        Count(1)
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = i64::deserialize(deserializer)?;
+        if !(1..=Self::LARGEST).contains(&value) {
+            return Err(de::Error::custom(format!(
+                "found {value}; a count lies between 1 and {}",
+                Self::LARGEST
+            )));
+        }
+        Ok(Count(value as u32))
+    }
+}
+
+/// A part of the run: `["50 s", "150 s"]`, the begin included, the end not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Window(
+    /// Begin and end.
+    pub [Span; 2],
+);
+
+impl Window {
+    /// Whether a time lies in it.
+    pub fn contains(self, at: Nanos) -> bool {
+        self.0[0].0 <= at && at < self.0[1].0
+    }
+
+    /// Its length in nanoseconds.
+    pub fn length(self) -> Nanos {
+        self.0[1].0 - self.0[0].0
+    }
+}
+
+impl<'de> Deserialize<'de> for Window {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let [begin, end] = <[Span; 2]>::deserialize(deserializer)?;
+        if begin >= end {
+            return Err(de::Error::custom(format!(
+                "found [\"{begin}\", \"{end}\"]; a window's begin lies before its end"
+            )));
+        }
+        Ok(Window([begin, end]))
+    }
+}

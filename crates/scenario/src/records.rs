@@ -1,0 +1,243 @@
+//! What a run leaves behind, as whoever reads it finds it: scalar measures, series of samples, and who made them.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::Spec;
+use crate::value::Point;
+
+/// One scalar computed from one run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measure {
+    /// What it is about: a flow group (`sctp`), one flow of it (`sctp[1]`), a link (`satellite`), a comparison
+    /// (`sctp over tcp`), or `all`.
+    pub series: String,
+    /// The metric's name, as in `published.csv`: `throughput_increase`, `link_utilization`, ...
+    pub metric: String,
+    /// The value. Never NaN: a measure that cannot be computed is absent.
+    pub value: f64,
+    /// Its unit: `%`, `1`, `segments`, `bytes`, `bit/s`, `s`, ...
+    pub unit: String,
+}
+
+/// Everything scalar that one run (experiment, point, replication) gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// The experiment's id.
+    pub experiment: String,
+    /// The point of its sweeps.
+    pub point: Point,
+    /// Replication, counted from 0. Equal numbers met equal random streams wherever component names agree, so
+    /// differences over common replications may be paired.
+    pub replication: u32,
+    /// The measures, in the order of the spec's flows, links and `measure` entries.
+    pub metrics: Vec<Measure>,
+    /// Events handled by the simulator.
+    pub events: u64,
+    /// Packets that reached the far end of a link, counted at every link.
+    pub packet_hops: u64,
+    /// Simulated time, seconds.
+    pub simulated: f64,
+    /// Flows whose transport gave up before its time, each with its reason: `sctp[1]: PeerUnreachable`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
+}
+
+impl RunRecord {
+    /// The value of a metric for a series, if the run has it.
+    pub fn value(&self, series: &str, metric: &str) -> Option<f64> {
+        self.metrics
+            .iter()
+            .find(|measure| measure.series == series && measure.metric == metric)
+            .map(|measure| measure.value)
+    }
+}
+
+/// One recorded sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SeriesSample {
+    /// Index of the path or stream; 0 where there is one.
+    pub index: u16,
+    /// When, seconds from the run's begin.
+    pub time: f64,
+    /// The value, in the probe's unit (see [`anabranch_transport::Probe`]; link probes: `throughput` in bit/s,
+    /// `queue` in packets, `drop` a count).
+    pub value: f64,
+}
+
+/// The samples of one probe of one entity in one run, in the order of time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// The experiment's id.
+    pub experiment: String,
+    /// The point of its sweeps.
+    pub point: Point,
+    /// Replication, counted from 0.
+    pub replication: u32,
+    /// Flow group or link, as the spec names it.
+    pub entity: String,
+    /// Which member of the group, counted from 0.
+    pub member: u32,
+    /// The probe's name.
+    pub probe: String,
+    /// The samples.
+    pub samples: Vec<SeriesSample>,
+}
+
+/// Which series are wanted; `None` means any.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SeriesQuery<'a> {
+    /// The experiment's id.
+    pub experiment: &'a str,
+    /// Flow group or link.
+    pub entity: Option<&'a str>,
+    /// Member of the group.
+    pub member: Option<u32>,
+    /// Name of the probe.
+    pub probe: Option<&'a str>,
+    /// Replication.
+    pub replication: Option<u32>,
+}
+
+impl SeriesQuery<'_> {
+    /// Whether a series with these keys is wanted.
+    pub fn matches(
+        &self,
+        experiment: &str,
+        entity: &str,
+        member: u32,
+        probe: &str,
+        replication: u32,
+    ) -> bool {
+        self.experiment == experiment
+            && self.entity.is_none_or(|wanted| wanted == entity)
+            && self.member.is_none_or(|wanted| wanted == member)
+            && self.probe.is_none_or(|wanted| wanted == probe)
+            && self.replication.is_none_or(|wanted| wanted == replication)
+    }
+}
+
+/// Series that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {source}")]
+pub struct SeriesError {
+    /// Where: a file's path.
+    pub place: String,
+    /// What is wrong there.
+    pub source: Box<dyn Error + Send + Sync>,
+}
+
+/// Where recorded series are read from: files, memory, or what else a program keeps them in.
+pub trait SeriesSource: fmt::Debug + Send + Sync {
+    /// The series that a query wants, ordered by (point, replication, entity, member, probe) as recorded. An experiment
+    /// that recorded nothing has none.
+    ///
+    /// # Errors
+    /// [`SeriesError`].
+    fn read(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError>;
+}
+
+/// Series in memory.
+impl SeriesSource for Vec<Series> {
+    fn read(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
+        let wanted = |s: &&Series| {
+            query.matches(&s.experiment, &s.entity, s.member, &s.probe, s.replication)
+        };
+        Ok(self.iter().filter(wanted).cloned().collect())
+    }
+}
+
+/// Which series a sample belongs to, within a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeriesKey {
+    /// Flow group or link.
+    pub entity: String,
+    /// Member of the group, counted from 0.
+    pub member: u32,
+    /// The probe's name.
+    pub probe: &'static str,
+}
+
+/// What a finished run says of itself. Holds nothing of the host: no time of day, no paths.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the program.
+    pub version: String,
+    /// Commit it was built from, where known.
+    pub commit: Option<String>,
+    /// The spec's name.
+    pub name: String,
+    /// The spec as it was read (TOML), before `--set`.
+    pub spec: String,
+    /// `key=value` overrides, in order.
+    pub overrides: Vec<String>,
+    /// Experiments, tables or figures that alone were asked for; all if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<String>,
+    /// SHA-256 of the resolved spec, hex.
+    pub spec_hash: String,
+    /// The seed.
+    pub seed: u64,
+    /// Replications of each experiment that was run: `(id, replications)`.
+    pub replications: Vec<(String, u32)>,
+    /// Runs made.
+    pub runs: u64,
+    /// Packets that reached the far end of a link, counted at every link, over all runs.
+    pub packet_hops: u64,
+}
+
+/// The results of a spec, ready for tables and figures.
+#[derive(Clone, Debug)]
+pub struct Results {
+    /// Who made them.
+    pub manifest: Manifest,
+    /// The spec, decoded with its default parameters; `spec.tables` and `spec.figures` say what to make.
+    pub spec: Spec,
+    /// One record for each run, ordered by (experiment, point, replication) as the spec lists them.
+    pub records: Vec<RunRecord>,
+    /// The recorded series.
+    pub series: Arc<dyn SeriesSource>,
+}
+
+impl Results {
+    /// What failed, and in how many of how many runs of its experiment, in a line each.
+    pub fn failures(&self) -> Vec<String> {
+        let mut counts: Vec<(&str, &str, usize)> = Vec::new();
+        for record in &self.records {
+            for failure in &record.failures {
+                let known = counts
+                    .iter_mut()
+                    .find(|(id, what, _)| *id == record.experiment && what == failure);
+                match known {
+                    Some((_, _, count)) => *count += 1,
+                    None => counts.push((&record.experiment, failure, 1)),
+                }
+            }
+        }
+        let line = |(id, what, count): &(&str, &str, usize)| {
+            format!(
+                "{what} in {count} of {} runs of {id}",
+                self.experiment(id).count()
+            )
+        };
+        counts.iter().map(line).collect()
+    }
+
+    /// The records of one experiment, in order.
+    pub fn experiment<'a>(&'a self, id: &'a str) -> impl Iterator<Item = &'a RunRecord> + 'a {
+        self.records
+            .iter()
+            .filter(move |record| record.experiment == id)
+    }
+
+    /// Reads the series that a query wants, ordered by (point, replication, entity, member, probe) as recorded.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is not a series file.
+    pub fn series(&self, query: &SeriesQuery<'_>) -> Result<Vec<Series>, SeriesError> {
+        self.series.read(query)
+    }
+}

@@ -1,0 +1,338 @@
+//! From one file to the worlds it describes: parameters, overrides, sweeps.
+//!
+//! What sets a value, the later winning: the file's `[parameters]`, an experiment's `parameters`, `--set`, a sweep's
+//! point. Each of them names a parameter, or a key of the file by its path (`link.satellite.rate`, where the members
+//! of an array of tables go by their `name` or `id`).
+
+use crate::problem::Problem;
+use crate::tree::{Entry, Node, NodeValue, Place};
+
+/// A value to put in: the key, where the key stands, the value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Setting {
+    /// A parameter's name, or a path.
+    pub key: String,
+    /// Where it stands.
+    pub key_place: Place,
+    /// The value.
+    pub node: Node,
+}
+
+impl Setting {
+    /// The setting that an entry of a table makes.
+    pub fn of(entry: &Entry) -> Self {
+        Setting {
+            key: entry.key.clone(),
+            key_place: entry.key_place.clone(),
+            node: entry.node.clone(),
+        }
+    }
+
+    /// Reads the `number`-th argument of `--set`.
+    ///
+    /// # Errors
+    /// One without `=`.
+    pub fn parse(argument: &str, number: usize) -> Result<Self, Problem> {
+        let place = Place::Argument(number);
+        match argument.split_once('=') {
+            Some((key, value)) => Ok(Setting {
+                key: key.trim().to_owned(),
+                key_place: place,
+                node: Node::parse_argument(value.trim(), number),
+            }),
+            None => Err(Problem::new(
+                place,
+                "",
+                format!("found {argument:?}; write --set key=value"),
+            )),
+        }
+    }
+
+    /// Puts the value into a tree.
+    ///
+    /// # Errors
+    /// A key that the tree does not have.
+    pub fn apply(&self, root: &mut Node) -> Result<(), Problem> {
+        if let Some(parameter) = root
+            .get_mut("parameters")
+            .and_then(|parameters| parameters.get_mut(&self.key))
+        {
+            *parameter = self.node.clone();
+            return Ok(());
+        }
+        if !self.key.contains('.') {
+            let parameters = root
+                .get("parameters")
+                .map(Node::entries)
+                .unwrap_or_default();
+            let known: Vec<&str> = parameters.iter().map(|entry| entry.key.as_str()).collect();
+            return Err(self.unknown(&self.key, "no parameter of this name", &known));
+        }
+        self.put(root)
+    }
+
+    /// Walks the path and sets its last key, which need not be there yet: what may be there, the types know.
+    fn put(&self, root: &mut Node) -> Result<(), Problem> {
+        let mut segments: Vec<&str> = self.key.split('.').collect();
+        let last = segments.pop().unwrap_or_default();
+        let mut node = root;
+        for segment in segments {
+            let step = match &node.value {
+                NodeValue::Table(entries) => entries.iter().position(|entry| entry.key == segment),
+                NodeValue::Array(items) => items
+                    .iter()
+                    .position(|item| item.own_name() == Some(segment))
+                    .or_else(|| segment.parse().ok().filter(|&index| index < items.len())),
+                _ => None,
+            };
+            let Some(step) = step else {
+                return Err(self.unknown_step(segment, node));
+            };
+            node = match &mut node.value {
+                NodeValue::Table(entries) => &mut entries[step].node,
+                NodeValue::Array(items) => &mut items[step],
+                _ => unreachable!("a step was found in a table or an array"),
+            };
+        }
+        match &mut node.value {
+            NodeValue::Table(entries) => match entries.iter_mut().find(|entry| entry.key == last) {
+                Some(entry) => entry.node = self.node.clone(),
+                None => entries.push(Entry {
+                    key: last.to_owned(),
+                    key_place: self.key_place.clone(),
+                    node: self.node.clone(),
+                }),
+            },
+            _ => return Err(self.unknown_step(last, node)),
+        }
+        Ok(())
+    }
+
+    fn unknown_step(&self, segment: &str, node: &Node) -> Problem {
+        let keys = node.entries().iter().map(|entry| entry.key.as_str());
+        let names = node.items().iter().filter_map(Node::own_name);
+        let known: Vec<&str> = keys.chain(names).collect();
+        self.unknown(
+            segment,
+            &format!("nothing is called `{segment}` there"),
+            &known,
+        )
+    }
+
+    fn unknown(&self, found: &str, what: &str, known: &[&str]) -> Problem {
+        Problem::new(self.key_place.clone(), self.key.clone(), what)
+            .allowed(found, known.iter().copied())
+    }
+}
+
+/// Puts parameters in for every `"$name"` outside `[parameters]` and outside the parameters and sweeps of experiments.
+/// `"$$..."` stands for text that begins with a dollar.
+///
+/// # Errors
+/// Names without a parameter, and parameters that name each other in a ring.
+pub fn substitute(root: &Node) -> Result<Node, Vec<Problem>> {
+    let parameters = root
+        .get("parameters")
+        .map(Node::entries)
+        .unwrap_or_default();
+    let mut problems = Vec::new();
+    let mut resolved = root.clone();
+    if let NodeValue::Table(entries) = &mut resolved.value {
+        for entry in entries.iter_mut().filter(|entry| entry.key != "parameters") {
+            let mut walk = Walk {
+                parameters,
+                problems: &mut problems,
+            };
+            if entry.key == "experiment" {
+                experiments(&mut entry.node, &mut walk);
+            } else {
+                walk.put_in(&mut entry.node, &entry.key, 0);
+            }
+        }
+    }
+    if problems.is_empty() {
+        Ok(resolved)
+    } else {
+        Err(problems)
+    }
+}
+
+fn experiments(node: &mut Node, walk: &mut Walk<'_>) {
+    let NodeValue::Array(items) = &mut node.value else {
+        return;
+    };
+    for (index, item) in items.iter_mut().enumerate() {
+        let path = Node::item_path("experiment", index, item);
+        let NodeValue::Table(entries) = &mut item.value else {
+            continue;
+        };
+        for entry in entries
+            .iter_mut()
+            .filter(|entry| !matches!(entry.key.as_str(), "parameters" | "sweep"))
+        {
+            walk.put_in(&mut entry.node, &Node::key_path(&path, &entry.key), 0);
+        }
+    }
+}
+
+struct Walk<'a> {
+    parameters: &'a [Entry],
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Walk<'_> {
+    fn put_in(&mut self, node: &mut Node, path: &str, depth: usize) {
+        match &mut node.value {
+            NodeValue::Text(text) if text.starts_with("$$") => *text = text[1..].to_owned(),
+            NodeValue::Text(text) if text.starts_with('$') => {
+                let name = text[1..].to_owned();
+                let Some(parameter) = self.parameters.iter().find(|entry| entry.key == name) else {
+                    let known = self.parameters.iter().map(|entry| entry.key.as_str());
+                    let message = format!("found \"${name}\", but no parameter has this name");
+                    self.problems.push(
+                        Problem::new(node.place.clone(), path, message).allowed(&name, known),
+                    );
+                    return;
+                };
+                if depth > self.parameters.len() {
+                    let message =
+                        format!("found \"${name}\", a parameter that names itself in a ring");
+                    self.problems
+                        .push(Problem::new(node.place.clone(), path, message));
+                    return;
+                }
+                *node = parameter.node.clone();
+                self.put_in(node, path, depth + 1);
+            }
+            NodeValue::Array(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    let path = Node::item_path(path, index, item);
+                    self.put_in(item, &path, depth);
+                }
+            }
+            NodeValue::Table(entries) => {
+                for entry in entries {
+                    self.put_in(&mut entry.node, &Node::key_path(path, &entry.key), depth);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// One point of an experiment's sweeps: where it stands, and what it sets.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SweptPoint {
+    /// `(x_name, x)`, the x as it stands in the file.
+    pub point: Vec<(String, Node)>,
+    /// What the point sets.
+    pub settings: Vec<Setting>,
+}
+
+/// Every combination of an experiment's sweeps, the last varying fastest. One empty point where there is no sweep.
+///
+/// `experiment` is decoded without fault, so the shapes are known.
+pub fn points(experiment: &Node, path: &str) -> Result<Vec<SweptPoint>, Vec<Problem>> {
+    let mut all = vec![SweptPoint::default()];
+    let mut problems = Vec::new();
+    for (index, sweep) in experiment
+        .get("sweep")
+        .map(Node::items)
+        .unwrap_or_default()
+        .iter()
+        .enumerate()
+    {
+        let path = Node::item_path(&format!("{path}.sweep"), index, sweep);
+        match sweep_points(sweep, &path).and_then(|points| distinct(points, &path)) {
+            Ok(points) => {
+                all = all
+                    .iter()
+                    .flat_map(|before| points.iter().map(|point| before.and(point)))
+                    .collect();
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if problems.is_empty() {
+        Ok(all)
+    } else {
+        Err(problems)
+    }
+}
+
+/// Two points with one x would be one in every table.
+fn distinct(points: Vec<SweptPoint>, path: &str) -> Result<Vec<SweptPoint>, Problem> {
+    let xs = || points.iter().flat_map(|point| &point.point).map(|(_, x)| x);
+    for (index, x) in xs().enumerate() {
+        if xs().take(index).any(|before| before.value == x.value) {
+            let message = format!("found {} twice among the points of a sweep", x.describe());
+            return Err(Problem::new(x.place.clone(), path, message));
+        }
+    }
+    Ok(points)
+}
+
+impl SweptPoint {
+    fn and(&self, other: &SweptPoint) -> SweptPoint {
+        let mut both = self.clone();
+        both.point.extend(other.point.iter().cloned());
+        both.settings.extend(other.settings.iter().cloned());
+        both
+    }
+}
+
+fn sweep_points(sweep: &Node, path: &str) -> Result<Vec<SweptPoint>, Problem> {
+    let name = sweep.get("name").and_then(Node::text);
+    let wrong = |message: &str| Problem::new(sweep.place.clone(), path, message);
+    match (sweep.get("points"), sweep.get("parameter")) {
+        (Some(points), None) => {
+            let Some(name) = name else {
+                return Err(wrong("a sweep with `points` needs a `name`"));
+            };
+            if points.items().is_empty() {
+                return Err(wrong("a sweep needs at least one point"));
+            }
+            Ok(points
+                .items()
+                .iter()
+                .map(|point| listed_point(name, point))
+                .collect())
+        }
+        (None, Some(parameter)) => {
+            let key = parameter.text().unwrap_or_default();
+            let values = sweep.get("values").map(Node::items).unwrap_or_default();
+            if values.is_empty() {
+                return Err(wrong("a sweep over a `parameter` needs `values`"));
+            }
+            let setting = |node: &Node| Setting {
+                key: key.to_owned(),
+                key_place: parameter.place.clone(),
+                node: node.clone(),
+            };
+            let x_name = name.unwrap_or(key);
+            let point = |node: &Node| SweptPoint {
+                point: vec![(x_name.to_owned(), node.clone())],
+                settings: vec![setting(node)],
+            };
+            Ok(values.iter().map(point).collect())
+        }
+        (Some(_), Some(_)) => Err(wrong(
+            "a sweep has either `points`, or a `parameter` with `values`; found both",
+        )),
+        (None, None) => Err(wrong(
+            "a sweep has either `points`, or a `parameter` with `values`; found neither",
+        )),
+    }
+}
+
+fn listed_point(name: &str, point: &Node) -> SweptPoint {
+    let (x, rest): (Vec<&Entry>, Vec<&Entry>) =
+        point.entries().iter().partition(|entry| entry.key == "x");
+    SweptPoint {
+        point: x
+            .iter()
+            .map(|entry| (name.to_owned(), entry.node.clone()))
+            .collect(),
+        settings: rest.into_iter().map(Setting::of).collect(),
+    }
+}

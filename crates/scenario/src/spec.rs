@@ -1,0 +1,247 @@
+//! A whole spec: what stands at the top of the file, experiments and their sweeps.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::flow::Flow;
+use crate::measure::{MeasureSpec, Metric};
+use crate::quantity::{Span, Window};
+use crate::value::Value;
+use crate::wifi::{Carrier, Wifi};
+use crate::world::{Link, Node, World};
+use crate::{derived, output};
+
+/// A whole spec file, decoded with one set of parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// Version of the grammar: 1.
+    pub anabranch: u32,
+    /// Short name: letters, digits, hyphens.
+    pub name: String,
+    /// One line that says what it is about.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// The paper it reproduces.
+    #[serde(default)]
+    pub paper: Option<Paper>,
+    /// What had to be assumed.
+    #[serde(default, rename = "assumption")]
+    pub assumptions: Vec<Assumption>,
+    /// Values that `"$name"` stands for anywhere else; of any type.
+    #[serde(default)]
+    pub parameters: Parameters,
+    /// What holds for the whole world.
+    pub world: World,
+    /// Hosts and routers.
+    #[serde(rename = "node")]
+    pub nodes: Vec<Node>,
+    /// What joins them by wires.
+    #[serde(default, rename = "link")]
+    pub links: Vec<Link>,
+    /// What joins them by radio.
+    #[serde(default, rename = "wifi")]
+    pub cells: Vec<Wifi>,
+    /// Who talks to whom.
+    #[serde(rename = "flow")]
+    pub flows: Vec<Flow>,
+    /// Measures taken in every experiment.
+    #[serde(default, rename = "measure")]
+    pub measures: Vec<MeasureSpec>,
+    /// What is run. A file without any has one: `main`.
+    #[serde(default, rename = "experiment")]
+    pub experiments: Vec<Experiment>,
+    /// Experiments computed from the runs of others.
+    #[serde(default)]
+    pub derived: Vec<derived::Derived>,
+    /// Tables made of the runs.
+    #[serde(default, rename = "table")]
+    pub tables: Vec<output::Table>,
+    /// Figures made of the runs.
+    #[serde(default, rename = "figure")]
+    pub figures: Vec<output::Figure>,
+}
+
+impl Spec {
+    /// All links of its world: the wires, then the cells.
+    pub fn carriers(&self) -> impl Iterator<Item = Carrier<'_>> {
+        let wires = self.links.iter().map(Carrier::Wire);
+        wires.chain(self.cells.iter().map(Carrier::Air))
+    }
+
+    /// All measures of an experiment: those of the file, then its own; a few plain ones where there are none.
+    pub fn measures_of(&self, experiment: &Experiment) -> Vec<Metric> {
+        let named = self.measures.iter().chain(&experiment.measures);
+        let named: Vec<Metric> = named.cloned().collect();
+        if named.is_empty() {
+            self.plain_measures()
+        } else {
+            named
+        }
+    }
+
+    /// The measures of a spec that names none.
+    fn plain_measures(&self) -> Vec<Metric> {
+        let mut all = Vec::new();
+        for flow in &self.flows {
+            let name = || flow.name.clone();
+            all.push(Metric::Goodput {
+                flow: name(),
+                window: None,
+            });
+            all.push(Metric::Retransmissions { flow: name() });
+            all.push(Metric::Timeouts { flow: name() });
+        }
+        for link in self.carriers() {
+            all.push(Metric::Drops {
+                link: link.name().to_owned(),
+                reason: None,
+            });
+        }
+        all
+    }
+}
+
+/// Named values of any type, as they stand in the file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Parameters(pub BTreeMap<String, serde_json::Value>);
+
+/// The paper that a spec reproduces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Who wrote it.
+    pub authors: String,
+    /// Where and when it appeared.
+    pub venue: String,
+    /// The question it asks, in a sentence or two.
+    #[serde(default)]
+    pub about: Option<String>,
+}
+
+/// Something the source leaves open, and the choice made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Assumption {
+    /// What it is about.
+    pub about: String,
+    /// The choice and its reason.
+    pub text: String,
+}
+
+/// One experiment: the world run at each point of its sweeps, several times.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Short name: letters, digits, hyphens. File names are made of it.
+    pub id: String,
+    /// One line that says what it is about.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// Runs of each point, at least 1.
+    #[serde(default = "one")]
+    pub replications: u32,
+    /// Replications under `--quick`; without it 3, or fewer where `replications` is.
+    #[serde(default)]
+    pub quick_replications: Option<u32>,
+    /// Instead of the world's duration.
+    #[serde(default)]
+    pub duration: Option<Span>,
+    /// Instead of the file's parameters of the same names.
+    #[serde(default)]
+    pub parameters: Parameters,
+    /// What varies. Several sweeps make every combination, the last varying fastest.
+    #[serde(default, rename = "sweep")]
+    pub sweeps: Vec<Sweep>,
+    /// Loss models draw the same randomness whatever the experiment's parameters, so that what is compared meets the
+    /// same losses: the random streams are named by link alone, not by experiment and point.
+    #[serde(default)]
+    pub common_losses: bool,
+    /// Measures taken in this experiment beside the file's.
+    #[serde(default, rename = "measure")]
+    pub measures: Vec<MeasureSpec>,
+    /// Samples kept.
+    #[serde(default, rename = "record")]
+    pub records: Vec<Record>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// What varies in an experiment: either `points`, each with an `x` and the parameters it sets, or one `parameter` with
+/// its `values`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    /// Name of the x axis in tables and figures; the parameter's name if left out.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Text for an axis or a column head.
+    #[serde(default)]
+    pub label: Option<String>,
+    /// The points: `{ x = 2, pairs = 1, rate = "2 Mbit/s" }`.
+    #[serde(default)]
+    pub points: Vec<SweepPoint>,
+    /// The parameter that takes each of `values`.
+    #[serde(default)]
+    pub parameter: Option<String>,
+    /// The values, each an x of its own.
+    #[serde(default)]
+    pub values: Vec<serde_json::Value>,
+}
+
+impl Sweep {
+    /// The name under which its x stand in tables.
+    pub fn x_name(&self) -> Option<&str> {
+        self.name.as_deref().or(self.parameter.as_deref())
+    }
+}
+
+/// One point of a sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SweepPoint {
+    /// Where it stands on the x axis: a number or text.
+    #[schemars(with = "serde_json::Value")]
+    pub x: Value,
+    /// The parameters it sets.
+    #[serde(flatten)]
+    pub parameters: BTreeMap<String, serde_json::Value>,
+}
+
+/// Samples to keep of a flow or of a link.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// A flow (each member of the group).
+    #[serde(default)]
+    pub flow: Option<String>,
+    /// Or a link (each member, direction forward).
+    #[serde(default)]
+    pub link: Option<String>,
+    /// What of it. Flows: `cwnd, ssthresh, flightsize, sent, cumulative_ack, ...`, and `goodput` in bins; links:
+    /// `throughput, queue, drop`.
+    pub probes: Vec<String>,
+    /// From when to when; the whole run if left out.
+    #[serde(default)]
+    pub window: Option<Window>,
+    /// Which replications; the first (0) if left out.
+    #[serde(default)]
+    pub replications: Option<Vec<u32>>,
+    /// Width of a bin for probes that count over time (`throughput`, `goodput`); a second if left out.
+    #[serde(default)]
+    pub bin: Option<Span>,
+}
+
+impl Record {
+    /// Whether samples of this replication are kept.
+    pub fn wants(&self, replication: u32) -> bool {
+        match &self.replications {
+            Some(wanted) => wanted.contains(&replication),
+            None => replication == 0,
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! A TOML file as a tree in which every value knows its place.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::problem::Problem;
+
+/// Where a value stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Bytes of the spec file.
+    File(Range<usize>),
+    /// The `--set` argument of that number, counted from 0.
+    Argument(usize),
+}
+
+/// A value and its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// Where it stands.
+    pub place: Place,
+    /// What it is.
+    pub value: NodeValue,
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NodeValue {
+    /// Text.
+    Text(String),
+    /// A whole number.
+    Integer(i64),
+    /// A number.
+    Float(f64),
+    /// A truth value.
+    Boolean(bool),
+    /// An array.
+    Array(Vec<Node>),
+    /// A table; its entries in the order of the file.
+    Table(Vec<Entry>),
+}
+
+/// A key and its value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub key_place: Place,
+    /// Its value.
+    pub node: Node,
+}
+
+impl Node {
+    /// Reads a TOML document.
+    ///
+    /// # Errors
+    /// Every fault of syntax.
+    pub fn parse(text: &str) -> Result<Node, Vec<Problem>> {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let mut problems: Vec<Problem> = errors
+            .iter()
+            .map(|error| {
+                Problem::new(
+                    Place::File(error.span().unwrap_or(0..0)),
+                    "",
+                    error.message().to_owned(),
+                )
+            })
+            .collect();
+        let place = Place::File(table.span());
+        let root = table_node(place, table.get_ref(), "", &mut problems);
+        if problems.is_empty() {
+            Ok(root)
+        } else {
+            Err(problems)
+        }
+    }
+
+    /// Reads the value of a `--set key=value` argument: TOML, or else text as it stands.
+    pub fn parse_argument(text: &str, number: usize) -> Node {
+        let mut ignored = Vec::new();
+        let mut node = match DeValue::parse(text) {
+            Ok(value) => value_node(&value, "", &mut ignored),
+            Err(_) => None,
+        }
+        .unwrap_or(Node {
+            place: Place::Argument(number),
+            value: NodeValue::Text(text.to_owned()),
+        });
+        node.move_to(&Place::Argument(number));
+        node
+    }
+
+    /// Says of this value, and of all within, that they stand at `place`.
+    fn move_to(&mut self, place: &Place) {
+        self.place = place.clone();
+        match &mut self.value {
+            NodeValue::Array(items) => items.iter_mut().for_each(|item| item.move_to(place)),
+            NodeValue::Table(entries) => entries.iter_mut().for_each(|entry| {
+                entry.key_place = place.clone();
+                entry.node.move_to(place);
+            }),
+            _ => {}
+        }
+    }
+
+    /// The value of a key, if this is a table that has it.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.entries()
+            .iter()
+            .find(|entry| entry.key == key)
+            .map(|entry| &entry.node)
+    }
+
+    /// The same, to change.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
+        match &mut self.value {
+            NodeValue::Table(entries) => entries
+                .iter_mut()
+                .find(|entry| entry.key == key)
+                .map(|entry| &mut entry.node),
+            _ => None,
+        }
+    }
+
+    /// The entries of a table; none for anything else.
+    pub fn entries(&self) -> &[Entry] {
+        match &self.value {
+            NodeValue::Table(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The items of an array; none for anything else.
+    pub fn items(&self) -> &[Node] {
+        match &self.value {
+            NodeValue::Array(items) => items,
+            _ => &[],
+        }
+    }
+
+    /// The text, if this is text.
+    pub fn text(&self) -> Option<&str> {
+        match &self.value {
+            NodeValue::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// What a table calls itself: its `name` or `id`.
+    pub fn own_name(&self) -> Option<&str> {
+        self.get("name")
+            .or_else(|| self.get("id"))
+            .and_then(Node::text)
+    }
+
+    /// The value as JSON with sorted keys, to be hashed and kept.
+    pub fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            NodeValue::Text(text) => text.as_str().into(),
+            NodeValue::Integer(number) => (*number).into(),
+            NodeValue::Float(number) => (*number).into(),
+            NodeValue::Boolean(truth) => (*truth).into(),
+            NodeValue::Array(items) => items.iter().map(Node::to_json).collect(),
+            NodeValue::Table(entries) => {
+                let mut sorted: Vec<&Entry> = entries.iter().collect();
+                sorted.sort_by(|a, b| a.key.cmp(&b.key));
+                sorted
+                    .into_iter()
+                    .map(|entry| (entry.key.clone(), entry.node.to_json()))
+                    .collect()
+            }
+        }
+    }
+
+    /// How an error calls the value: `"2 Mbit/s"`, `17`, `a table`.
+    pub fn describe(&self) -> String {
+        match &self.value {
+            NodeValue::Text(text) => format!("{text:?}"),
+            NodeValue::Integer(number) => number.to_string(),
+            NodeValue::Float(number) => number.to_string(),
+            NodeValue::Boolean(truth) => truth.to_string(),
+            NodeValue::Array(items) => format!("a list of {}", items.len()),
+            NodeValue::Table(_) => "a table".to_owned(),
+        }
+    }
+
+    /// The path of a child: `link` + 2 is `link.satellite` where the child calls itself so, else `link[2]`.
+    pub fn item_path(path: &str, index: usize, item: &Node) -> String {
+        match item.own_name() {
+            Some(name) if !name.starts_with('$') => format!("{path}.{name}"),
+            _ => format!("{path}[{index}]"),
+        }
+    }
+
+    /// The path of an entry.
+    pub fn key_path(path: &str, key: &str) -> String {
+        if path.is_empty() {
+            key.to_owned()
+        } else {
+            format!("{path}.{key}")
+        }
+    }
+}
+
+fn table_node(place: Place, table: &DeTable<'_>, path: &str, problems: &mut Vec<Problem>) -> Node {
+    let mut entries: Vec<Entry> = Vec::with_capacity(table.len());
+    for (key, value) in table.iter() {
+        let name = key.get_ref().to_string();
+        let path = Node::key_path(path, &name);
+        if let Some(node) = value_node(value, &path, problems) {
+            entries.push(Entry {
+                key: name,
+                key_place: Place::File(key.span()),
+                node,
+            });
+        }
+    }
+    entries.sort_by(|a, b| a.key_place.cmp_position(&b.key_place));
+    Node {
+        place,
+        value: NodeValue::Table(entries),
+    }
+}
+
+fn value_node(
+    value: &Spanned<DeValue<'_>>,
+    path: &str,
+    problems: &mut Vec<Problem>,
+) -> Option<Node> {
+    let place = Place::File(value.span());
+    let found = match value.get_ref() {
+        DeValue::String(text) => NodeValue::Text(text.to_string()),
+        DeValue::Boolean(truth) => NodeValue::Boolean(*truth),
+        DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => NodeValue::Integer(number),
+            Err(_) => {
+                problems.push(Problem::new(
+                    place,
+                    path,
+                    format!("found {}, which is too large", number.as_str()),
+                ));
+                return None;
+            }
+        },
+        DeValue::Float(number) => match number.as_str().parse::<f64>() {
+            Ok(number) if number.is_finite() => NodeValue::Float(number),
+            _ => {
+                problems.push(Problem::new(
+                    place,
+                    path,
+                    format!("found {}, which is not finite", number.as_str()),
+                ));
+                return None;
+            }
+        },
+        DeValue::Datetime(_) => {
+            let message = "found a date; times in a spec are spans such as \"250 ms\"";
+            problems.push(Problem::new(place, path, message.to_owned()));
+            return None;
+        }
+        DeValue::Array(items) => {
+            let items = items.iter().enumerate();
+            NodeValue::Array(
+                items
+                    .filter_map(|(i, item)| value_node(item, &format!("{path}[{i}]"), problems))
+                    .collect(),
+            )
+        }
+        DeValue::Table(table) => return Some(table_node(place, table, path, problems)),
+    };
+    Some(Node {
+        place,
+        value: found,
+    })
+}
+
+impl Place {
+    /// Orders places as a reader meets them.
+    pub fn cmp_position(&self, other: &Place) -> std::cmp::Ordering {
+        let position = |place: &Place| match place {
+            Place::File(span) => (0, span.start),
+            Place::Argument(number) => (1, *number),
+        };
+        position(self).cmp(&position(other))
+    }
+}

@@ -1,0 +1,137 @@
+//! Links that cannot be.
+
+use crate::checker::Checker;
+use crate::quantity::{Amount, Span};
+use crate::spec::Spec;
+use crate::validate::names::{check_flow_name, check_node};
+use crate::world::{Link, Loss};
+
+/// Checks a link.
+pub(super) fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &str) {
+    let first = check_node(c, spec, &link.between[0], &format!("{path}.between.0"));
+    let second = check_node(c, spec, &link.between[1], &format!("{path}.between.1"));
+    if let (Some(first), Some(second)) = (first, second) {
+        if link.between[0] == link.between[1] {
+            if first == 1 {
+                c.problem(
+                    &format!("{path}.between"),
+                    format!(
+                        "joins {:?} with itself; a group's chain has at least two members",
+                        link.between[0]
+                    ),
+                );
+            }
+        } else if first != second && first != 1 && second != 1 {
+            let [a, b] = &link.between;
+            let message = format!(
+                "joins {first} members of {a:?} with {second} of {b:?}; the counts must be equal, or one of them 1"
+            );
+            c.problem(&format!("{path}.between"), message);
+        }
+    }
+    check_outages(c, link, path);
+    check_mtu(c, link, path);
+    for (side, queue) in [
+        ("forward", &link.queue.forward),
+        ("backward", &link.queue.backward),
+    ] {
+        if let Some(Amount::Packets(0) | Amount::Segments(0) | Amount::Bytes(0)) = queue {
+            let path = c.side(&format!("{path}.queue"), side);
+            c.problem(
+                &path,
+                "found a queue of 0; it holds the packet on the wire too, so at least 1 packet",
+            );
+        }
+    }
+    for (side, loss) in [
+        ("forward", &link.loss.forward),
+        ("backward", &link.loss.backward),
+    ] {
+        let Some(loss) = loss else { continue };
+        let path = c.side(&format!("{path}.loss"), side);
+        check_loss(c, spec, loss, &path);
+    }
+}
+
+fn check_loss(c: &mut Checker<'_>, spec: &Spec, loss: &Loss, path: &str) {
+    match loss {
+        Loss::List { segments, .. } => {
+            for (index, segment) in segments.iter().enumerate() {
+                let path = format!("{path}.segments.{index}");
+                check_flow_name(c, spec, &segment.flow, &format!("{path}.flow"));
+                if segment.number == 0 {
+                    c.problem(
+                        &format!("{path}.number"),
+                        "found 0; segments are counted from 1",
+                    );
+                }
+                if segment.transmission == Some(0) {
+                    c.problem(
+                        &format!("{path}.transmission"),
+                        "found 0; transmissions are counted from 1",
+                    );
+                }
+            }
+        }
+        Loss::Schedule { steps, .. } => {
+            if steps.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+                c.problem(&format!("{path}.steps"), "the times of the steps must rise");
+            }
+        }
+        Loss::Bernoulli { .. } | Loss::GilbertElliott { .. } | Loss::None {} => {}
+    }
+}
+
+/// Checks what sizes of packets a link carries.
+fn check_mtu(c: &mut Checker<'_>, link: &Link, path: &str) {
+    let first = link.mtu.iter().map(|mtu| ("mtu", mtu));
+    let later = link.mtu_changes.iter().map(|it| ("mtu_changes", &it.1));
+    let mut all = first.chain(later);
+    if let Some((key, mtu)) = all.find(|(_, mtu)| !(68..=65_575).contains(&mtu.0)) {
+        c.problem(
+            &format!("{path}.{key}"),
+            format!("found \"{mtu}\"; a link carries 68 B (RFC 791) to 65575 B"),
+        );
+    }
+    if !link.mtu_changes.is_sorted_by_key(|(from, _)| from.0) {
+        c.problem(
+            &format!("{path}.mtu_changes"),
+            "the changes are not in the order of time",
+        );
+    }
+}
+
+/// Checks when a link is up and down.
+fn check_outages(c: &mut Checker<'_>, link: &Link, path: &str) {
+    for (side, forward) in [("forward", true), ("backward", false)] {
+        let (down, up) = (link.down.side(forward), link.up.side(forward));
+        if down.is_some() && up.is_some() {
+            let path = c.side(&format!("{path}.up"), side);
+            let message =
+                "found both `down` and `up` of one direction; either says when it is which";
+            c.problem_once(&path, message);
+        }
+        for (key, spans) in [("down", down), ("up", up)] {
+            let path = c.side(&format!("{path}.{key}"), side);
+            check_spans(c, spans.map_or(&[], Vec::as_slice), &path);
+        }
+    }
+}
+
+/// Checks that spans follow one another.
+fn check_spans(c: &mut Checker<'_>, spans: &[[Span; 2]], path: &str) {
+    for (index, [from, to]) in spans.iter().enumerate() {
+        let path = format!("{path}.{index}");
+        if from >= to {
+            c.problem_once(
+                &path,
+                format!("found [\"{from}\", \"{to}\"]; it must begin before it ends"),
+            );
+        } else if index > 0 && *from < spans[index - 1][1] {
+            c.problem_once(
+                &path,
+                format!("it begins at \"{from}\", before the one before it is over"),
+            );
+        }
+    }
+}

@@ -1,0 +1,463 @@
+//! Checks of tables and figures: that what they speak of is there.
+
+use std::collections::BTreeMap;
+
+use crate::checker::Checker;
+use crate::derived::Derived;
+use crate::measure::Metric;
+use crate::output::{Curve, Figure, FigureKind, Row, Table, TableKind};
+use crate::spec::{Experiment, Record, Spec, Sweep};
+use crate::unit::UNITS;
+use crate::value::Value;
+
+/// Checks every table and figure.
+pub fn check(c: &mut Checker<'_>, spec: &Spec) {
+    for (index, derived) in spec.derived.iter().enumerate() {
+        check_derived(c, spec, derived, &format!("derived.{index}"));
+    }
+    for (index, table) in spec.tables.iter().enumerate() {
+        check_table(c, spec, table, &format!("table.{index}"));
+    }
+    for (index, figure) in spec.figures.iter().enumerate() {
+        check_figure(c, spec, figure, &format!("figure.{index}"));
+    }
+}
+
+fn check_experiment(c: &mut Checker<'_>, spec: &Spec, named: Option<&String>, path: &str) {
+    let known = || {
+        let run = spec
+            .experiments
+            .iter()
+            .map(|experiment| experiment.id.as_str());
+        run.chain(spec.derived.iter().map(Derived::id))
+    };
+    if let Some(name) = named.filter(|name| known().all(|id| id != name.as_str())) {
+        c.not_among(
+            path,
+            &format!("found {name:?}, but no experiment has this id"),
+            name,
+            known(),
+        );
+    }
+}
+
+/// What a table, figure or curve is made of.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Run(&'a Experiment),
+    Derived(&'a Derived),
+}
+
+impl<'a> Source<'a> {
+    fn named(spec: &'a Spec, id: &str) -> Option<Self> {
+        let run = spec
+            .experiments
+            .iter()
+            .find(|experiment| experiment.id == id);
+        let derived = || spec.derived.iter().find(|derived| derived.id() == id);
+        run.map(Source::Run)
+            .or_else(|| derived().map(Source::Derived))
+    }
+
+    fn id(self) -> &'a str {
+        match self {
+            Source::Run(experiment) => &experiment.id,
+            Source::Derived(derived) => derived.id(),
+        }
+    }
+
+    /// Series and metric of all its measures.
+    fn measures(self, spec: &Spec) -> Vec<(String, String)> {
+        match self {
+            Source::Run(experiment) => spec
+                .measures
+                .iter()
+                .chain(&experiment.measures)
+                .map(Metric::names)
+                .collect(),
+            Source::Derived(derived) => vec![derived.names()],
+        }
+    }
+
+    /// The names of its sweeps.
+    fn sweeps(self, spec: &'a Spec) -> Vec<&'a str> {
+        match self {
+            Source::Run(experiment) => experiment.sweeps.iter().filter_map(Sweep::x_name).collect(),
+            Source::Derived(derived) => {
+                let source = known_before(spec, derived)
+                    .find(|id| *id == derived.experiment())
+                    .and_then(|id| Source::named(spec, id));
+                let mut all = source.map_or(Vec::new(), |source| source.sweeps(spec));
+                all.retain(|name| derived.along() != Some(name));
+                all
+            }
+        }
+    }
+}
+
+/// What a table or figure is made of, where it exists.
+fn source_of<'a>(spec: &'a Spec, id: &str, named: Option<&String>) -> Option<Source<'a>> {
+    let first = || spec.experiments.first().map(Source::Run);
+    match named {
+        Some(name) => Source::named(spec, name),
+        None => Source::named(spec, id).or_else(first),
+    }
+}
+
+/// Checks that fixed sweeps are sweeps of what is shown.
+fn check_where(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    source: Option<Source<'_>>,
+    fixed: &BTreeMap<String, Value>,
+    path: &str,
+) {
+    let Some(source) = source else { return };
+    let known = source.sweeps(spec);
+    for name in fixed.keys().filter(|name| !known.contains(&name.as_str())) {
+        let message = format!(
+            "found {name:?}, but experiment {:?} has no such sweep",
+            source.id()
+        );
+        c.not_among(
+            &format!("{path}.where.{name}"),
+            &message,
+            name,
+            known.iter().copied(),
+        );
+    }
+}
+
+/// Checks a derived experiment: its source, the measure it reads, the sweeps it names.
+/// The experiments that one can be derived from: those that are run, and the derived ones before it.
+fn known_before<'a>(spec: &'a Spec, derived: &'a Derived) -> impl Iterator<Item = &'a str> {
+    let run = spec
+        .experiments
+        .iter()
+        .map(|experiment| experiment.id.as_str());
+    let before = spec.derived.iter().map(Derived::id);
+    run.chain(before.take_while(|id| *id != derived.id()))
+}
+
+fn check_derived(c: &mut Checker<'_>, spec: &Spec, derived: &Derived, path: &str) {
+    let known = || known_before(spec, derived);
+    let id = derived.experiment();
+    if known().all(|run| run != id) {
+        let message = format!("found {id:?}, but no experiment has this id");
+        return c.not_among(&format!("{path}.experiment"), &message, id, known());
+    }
+    let source = Source::named(spec, id);
+    let (series, metric) = derived.source();
+    check_measure(
+        c,
+        spec,
+        source,
+        Some(&series.to_owned()),
+        Some(&metric.to_owned()),
+        path,
+    );
+    let sweeps = source.map_or(Vec::new(), |source| source.sweeps(spec));
+    for (key, name) in derived.sweeps() {
+        if !sweeps.contains(&name) {
+            let message = format!("found {name:?}, but experiment {id:?} has no such sweep");
+            c.not_among(
+                &format!("{path}.{key}"),
+                &message,
+                name,
+                sweeps.iter().copied(),
+            );
+        }
+    }
+    if spec.experiments.iter().any(|run| run.id == derived.id()) {
+        c.problem(
+            &format!("{path}.id"),
+            format!("found {:?}, which is an experiment's id", derived.id()),
+        );
+    }
+}
+
+fn check_table(c: &mut Checker<'_>, spec: &Spec, table: &Table, path: &str) {
+    check_experiment(
+        c,
+        spec,
+        table.experiment.as_ref(),
+        &format!("{path}.experiment"),
+    );
+    check_experiment(c, spec, table.less.as_ref(), &format!("{path}.less"));
+    if table.kind == TableKind::Difference && table.less.is_none() {
+        c.problem(
+            path,
+            "a table of kind \"difference\" names in `less` the experiment that is subtracted",
+        );
+    }
+    if table.kind != TableKind::Difference && table.less.is_some() {
+        c.problem(
+            &format!("{path}.less"),
+            "only a table of kind \"difference\" subtracts an experiment",
+        );
+    }
+    let source = source_of(spec, &table.id, table.experiment.as_ref());
+    check_where(c, spec, source, &table.at_point, path);
+    for (index, row) in table.rows.iter().enumerate() {
+        let path = format!("{path}.row.{index}");
+        match table.kind {
+            TableKind::Metrics | TableKind::Difference => {
+                check_where(c, spec, source, &row.at_point, &path);
+                check_measure(
+                    c,
+                    spec,
+                    source,
+                    row.series.as_ref(),
+                    row.metric.as_ref(),
+                    &path,
+                );
+            }
+            TableKind::Steps | TableKind::Events => {
+                check_single_run(c, source, table.kind, row, &path)
+            }
+        }
+        check_unit(c, row.unit.as_ref(), &path);
+    }
+}
+
+/// Checks a row about one run: that its probe is recorded.
+fn check_single_run(
+    c: &mut Checker<'_>,
+    source: Option<Source<'_>>,
+    kind: TableKind,
+    row: &Row,
+    path: &str,
+) {
+    let default = (kind == TableKind::Steps).then_some("cwnd");
+    let probe = row.probe.as_deref().or(default);
+    check_recorded(c, source, row.flow.as_ref(), row.link.as_ref(), probe, path);
+    for (name, number) in [
+        ("segment", row.segment),
+        ("occurrence", row.occurrence.map(u64::from)),
+    ] {
+        if number == Some(0) {
+            c.problem(&format!("{path}.{name}"), "found 0; this is counted from 1");
+        }
+    }
+}
+
+fn check_unit(c: &mut Checker<'_>, unit: Option<&String>, path: &str) {
+    if let Some(unit) = unit.filter(|unit| !UNITS.contains(&unit.as_str())) {
+        c.not_among(
+            &format!("{path}.unit"),
+            &format!("found {unit:?}"),
+            unit,
+            UNITS.iter().copied(),
+        );
+    }
+}
+
+/// Checks that an experiment takes a measure.
+fn check_measure(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    source: Option<Source<'_>>,
+    series: Option<&String>,
+    metric: Option<&String>,
+    path: &str,
+) {
+    let Some(metric) = metric else {
+        return c.problem(path, "lacks `metric`: which measure it shows");
+    };
+    let Some(source) = source else { return };
+    let taken = source.measures(spec);
+    if taken.iter().all(|(_, name)| name != metric) {
+        let message = format!(
+            "found {metric:?}, but experiment {:?} takes no such measure",
+            source.id()
+        );
+        return c.not_among(
+            &format!("{path}.metric"),
+            &message,
+            metric,
+            taken.iter().map(|(_, name)| name.as_str()),
+        );
+    }
+    let series = series.map_or("all", String::as_str);
+    // A member of a group (`sctp[1]`) is a series of its own.
+    let known = || {
+        taken
+            .iter()
+            .filter(|(_, name)| name == metric)
+            .map(|(series, _)| series.as_str())
+    };
+    let group = series.split('[').next().unwrap_or_default();
+    if known().all(|name| name != series && name.split('[').next() != Some(group)) {
+        let message = format!("found {series:?}, but {metric:?} is not taken of it");
+        c.not_among(&format!("{path}.series"), &message, series, known());
+    }
+}
+
+/// Checks that an experiment records a probe of a flow or link.
+fn check_recorded(
+    c: &mut Checker<'_>,
+    source: Option<Source<'_>>,
+    flow: Option<&String>,
+    link: Option<&String>,
+    probe: Option<&str>,
+    path: &str,
+) {
+    let (key, entity) = match (flow, link) {
+        (Some(flow), None) => ("flow", flow),
+        (None, Some(link)) => ("link", link),
+        _ => {
+            return c.problem(
+                path,
+                "names either a `flow` or a `link` whose recording it shows",
+            );
+        }
+    };
+    let Some(probe) = probe else {
+        return c.problem(path, "lacks `probe`: what was recorded");
+    };
+    let experiment = match source {
+        Some(Source::Run(experiment)) => experiment,
+        Some(Source::Derived(derived)) => {
+            let message = format!(
+                "experiment {:?} is computed and records nothing",
+                derived.id()
+            );
+            return c.problem(path, message);
+        }
+        None => return,
+    };
+    let of_entity = |record: &&Record| {
+        let named = if key == "flow" {
+            record.flow.as_ref()
+        } else {
+            record.link.as_ref()
+        };
+        named == Some(entity)
+    };
+    let recorded: Vec<&str> = experiment
+        .records
+        .iter()
+        .filter(of_entity)
+        .flat_map(|record| &record.probes)
+        .map(String::as_str)
+        .collect();
+    if recorded.is_empty() {
+        let message = format!(
+            "found {entity:?}, but experiment {:?} records nothing of it",
+            experiment.id
+        );
+        let all = experiment.records.iter().filter_map(|r| {
+            if key == "flow" {
+                r.flow.as_ref()
+            } else {
+                r.link.as_ref()
+            }
+        });
+        c.not_among(
+            &format!("{path}.{key}"),
+            &message,
+            entity,
+            all.map(String::as_str),
+        );
+    } else if !recorded.contains(&probe) {
+        let message = format!(
+            "found {probe:?}, but experiment {:?} does not record it of {entity:?}",
+            experiment.id
+        );
+        c.not_among(
+            &format!("{path}.probe"),
+            &message,
+            probe,
+            recorded.iter().copied(),
+        );
+    }
+}
+
+fn check_figure(c: &mut Checker<'_>, spec: &Spec, figure: &Figure, path: &str) {
+    check_experiment(
+        c,
+        spec,
+        figure.experiment.as_ref(),
+        &format!("{path}.experiment"),
+    );
+    let source = source_of(spec, &figure.id, figure.experiment.as_ref());
+    check_where(c, spec, source, &figure.at_point, path);
+    match figure.kind {
+        FigureKind::Sequence | FigureKind::Ladder => {
+            check_recorded(c, source, figure.flow.as_ref(), None, Some("sent"), path);
+        }
+        FigureKind::Time | FigureKind::Sweep if figure.curves.is_empty() => {
+            c.problem(path, "a figure of this kind has at least one `curve`");
+        }
+        FigureKind::Time | FigureKind::Sweep => {
+            for (index, curve) in figure.curves.iter().enumerate() {
+                check_curve(
+                    c,
+                    spec,
+                    figure,
+                    source,
+                    curve,
+                    &format!("{path}.curve.{index}"),
+                );
+            }
+        }
+    }
+    if figure.modulo == Some(0) {
+        c.problem(
+            &format!("{path}.modulo"),
+            "found 0; numbers are shown modulo 1 or more",
+        );
+    }
+}
+
+/// Checks a curve that is given and not measured.
+fn check_given(c: &mut Checker<'_>, figure: &Figure, curve: &Curve, path: &str) {
+    let path = format!("{path}.given");
+    if figure.kind != FigureKind::Time {
+        c.problem(&path, "only a figure of kind \"time\" has given curves");
+    }
+    if curve.flow.is_some() || curve.link.is_some() || curve.probe.is_some() {
+        let message = "found steps beside a flow, link or probe; a curve is given or recorded";
+        c.problem(&path, message);
+    }
+    if curve.given.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+        c.problem(&path, "the times of the steps must rise");
+    }
+}
+
+fn check_curve(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    figure: &Figure,
+    source: Option<Source<'_>>,
+    curve: &Curve,
+    path: &str,
+) {
+    check_experiment(
+        c,
+        spec,
+        curve.experiment.as_ref(),
+        &format!("{path}.experiment"),
+    );
+    let source = match &curve.experiment {
+        Some(name) => Source::named(spec, name),
+        None => source,
+    };
+    check_where(c, spec, source, &curve.at_point, path);
+    if !curve.given.is_empty() {
+        check_given(c, figure, curve, path);
+    } else if figure.kind == FigureKind::Time {
+        let (flow, link) = (curve.flow.as_ref(), curve.link.as_ref());
+        check_recorded(c, source, flow, link, curve.probe.as_deref(), path);
+    } else {
+        check_measure(
+            c,
+            spec,
+            source,
+            curve.series.as_ref(),
+            curve.metric.as_ref(),
+            path,
+        );
+    }
+    check_unit(c, curve.unit.as_ref(), path);
+}

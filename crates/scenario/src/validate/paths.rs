@@ -1,0 +1,66 @@
+//! Hosts with several interfaces: which of them a flow uses, and how they pair up.
+
+use crate::checker::Checker;
+use crate::flow::{Flow, Protocol};
+use crate::names::NodeName;
+use crate::spec::Spec;
+use crate::world::Link;
+
+/// Checks that a flow's paths begin and end at its hosts, and that its transport can use them.
+pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
+    let multihomed = matches!(
+        flow.transport,
+        Protocol::Sctp {
+            multihomed: true,
+            ..
+        }
+    );
+    if multihomed && !flow.paths.is_empty() {
+        c.problem(
+            &format!("{path}.transport.multihomed"),
+            "found both `paths` and `multihomed`; `paths` says which interfaces are used",
+        );
+    }
+    if flow.paths.len() > 1 && !matches!(flow.transport, Protocol::Sctp { .. }) {
+        c.problem(
+            &format!("{path}.paths"),
+            format!(
+                "found {} paths; only SCTP uses more than one",
+                flow.paths.len()
+            ),
+        );
+    }
+    for (index, one) in flow.paths.iter().enumerate() {
+        let path = format!("{path}.paths.{index}");
+        check_end(c, spec, &one.from, &flow.from, &format!("{path}.from"));
+        check_end(c, spec, &one.to, &flow.to, &format!("{path}.to"));
+        let again = flow.paths[..index].iter().any(|other| other.to == one.to);
+        if again {
+            let message = format!(
+                "a second path arrives at {:?}; SCTP has one path to each address of the peer",
+                one.to
+            );
+            c.problem(&format!("{path}.to"), message);
+        }
+    }
+}
+
+/// Checks that a link exists and ends at a host.
+fn check_end(c: &mut Checker<'_>, spec: &Spec, link: &str, host: &str, path: &str) {
+    let (host, _) = NodeName::split(host);
+    let at_host = |name: &&String| NodeName::split(name).0 == host;
+    let ends_there = |link: &Link| link.between.iter().any(|name| at_host(&name));
+    let interfaces = spec
+        .links
+        .iter()
+        .filter(|link| ends_there(link))
+        .map(|link| link.name.as_str());
+    if !spec
+        .links
+        .iter()
+        .any(|known| known.name == link && ends_there(known))
+    {
+        let message = format!("found {link:?}, but no link of this name ends at {host:?}");
+        c.not_among(path, &message, link, interfaces);
+    }
+}

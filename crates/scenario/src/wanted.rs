@@ -1,0 +1,79 @@
+//! What is needed to make one table or figure.
+
+use crate::spec::Spec;
+
+/// The ids of all tables and figures.
+pub fn ids(spec: &Spec) -> impl Iterator<Item = &str> {
+    let tables = spec.tables.iter().map(|table| table.id.as_str());
+    tables.chain(spec.figures.iter().map(|figure| figure.id.as_str()))
+}
+
+/// The experiments that a table or figure is made of; `None` if there is none of that id.
+pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
+    let named_or_own = |named: &Option<String>| {
+        let own = || {
+            spec.experiments
+                .iter()
+                .find(|experiment| experiment.id == id)
+        };
+        let named = named.clone().or_else(|| {
+            own()
+                .map(|experiment| experiment.id.clone())
+                .or_else(|| {
+                    spec.derived
+                        .iter()
+                        .map(|d| d.id().to_owned())
+                        .find(|own| own == id)
+                })
+                .or_else(|| {
+                    spec.experiments
+                        .first()
+                        .map(|experiment| experiment.id.clone())
+                })
+        });
+        named.into_iter()
+    };
+    if let Some(table) = spec.tables.iter().find(|table| table.id == id) {
+        let named = named_or_own(&table.experiment).chain(table.less.clone());
+        return Some(named.map(|id| run_for(spec, id)).collect());
+    }
+    let figure = spec.figures.iter().find(|figure| figure.id == id)?;
+    let others = figure
+        .curves
+        .iter()
+        .filter_map(|curve| curve.experiment.clone());
+    let named = named_or_own(&figure.experiment).chain(others);
+    Some(named.map(|id| run_for(spec, id)).collect())
+}
+
+/// Leaves the tables and figures that are asked for by their ids, or that are made of nothing but experiments asked for by
+/// theirs; all of them where nothing is asked for.
+pub fn list_only(spec: &mut Spec, only: &[String]) {
+    if only.is_empty() {
+        return;
+    }
+    let asked = |id: &str| only.iter().any(|asked| asked == id);
+    let ran = |id: &str| {
+        let needed = experiments_of(spec, id).unwrap_or_default();
+        !needed.is_empty() && needed.iter().all(|experiment| asked(experiment))
+    };
+    let listed: Vec<String> = ids(spec)
+        .filter(|id| asked(id) || ran(id))
+        .map(str::to_owned)
+        .collect();
+    spec.tables.retain(|table| listed.contains(&table.id));
+    spec.figures.retain(|figure| listed.contains(&figure.id));
+}
+
+/// The experiment that is run for one: the source of a derived one, or itself.
+fn run_for(spec: &Spec, id: String) -> String {
+    // A derived experiment stands behind the one it is made of, so that this ends.
+    let mut id = id.as_str();
+    let behind = spec.derived.iter().rev();
+    behind.for_each(|derived| {
+        if derived.id() == id {
+            id = derived.experiment();
+        }
+    });
+    id.to_owned()
+}

@@ -1,0 +1,216 @@
+//! Arrows between crates point downward, and no crate is one circle of modules.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+use anabranch_house::{Modules, plain, sources};
+use serde_json::Value;
+
+/// Which crates of the house a crate may be built with, tests aside. A crate that is not here may use all.
+const MAY_USE: &[(&str, &[&str])] = &[
+    ("wire", &[]),
+    ("transport", &[]),
+    ("settings", &["transport"]),
+    ("congestion", &["transport", "settings"]),
+    ("sctp", &["wire", "transport", "settings", "congestion"]),
+    ("tcp", &["wire", "transport", "settings", "congestion"]),
+    ("sim", &["wire", "transport", "settings"]),
+    ("scenario", &["transport", "settings"]),
+    ("report", &["transport", "settings", "scenario"]),
+    (
+        "engine",
+        &[
+            "wire",
+            "transport",
+            "settings",
+            "congestion",
+            "sctp",
+            "tcp",
+            "sim",
+            "scenario",
+        ],
+    ),
+    (
+        "lab",
+        &[
+            "wire",
+            "transport",
+            "settings",
+            "congestion",
+            "sctp",
+            "tcp",
+            "sim",
+            "scenario",
+            "engine",
+            "report",
+        ],
+    ),
+    (
+        "advise",
+        &[
+            "wire",
+            "transport",
+            "settings",
+            "congestion",
+            "sctp",
+            "tcp",
+            "sim",
+            "scenario",
+            "engine",
+            "report",
+            "lab",
+        ],
+    ),
+    (
+        "net",
+        &["wire", "transport", "settings", "congestion", "sctp"],
+    ),
+    ("emulate", &["wire", "transport", "settings", "sim"]),
+];
+
+/// Crates whose code names no file, thread, clock or socket.
+const NO_IO: &[&str] = &[
+    "wire",
+    "transport",
+    "congestion",
+    "sctp",
+    "tcp",
+    "sim",
+    "scenario",
+    "engine",
+];
+const IO: &[&str] = &[
+    "std::fs",
+    "std::thread",
+    "std::process",
+    "std::env",
+    "std::time::Instant",
+    "Instant::now",
+    "SystemTime",
+    "TcpStream",
+    "UdpSocket",
+    "File::open",
+    "File::create",
+];
+
+/// The most modules of a circle. Those of older crates may not grow.
+const MOST: usize = 3;
+const OLDER: &[(&str, usize)] = &[("net", 4), ("sctp", 10), ("sim", 4)];
+
+/// A crate of the workspace.
+struct Room {
+    name: String,
+    folder: String,
+    uses: Vec<String>,
+}
+
+fn rooms() -> Vec<Room> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let short = |name: &Value| name.as_str()?.strip_prefix("anabranch-").map(str::to_owned);
+    let packages = metadata["packages"].as_array().expect("packages").iter();
+    packages
+        .map(|package| {
+            let dependencies = package["dependencies"].as_array().expect("dependencies");
+            let built = dependencies.iter().filter(|it| it["kind"] != "dev");
+            Room {
+                name: short(&package["name"]).unwrap_or_else(|| text(&package["name"])),
+                folder: text(&package["manifest_path"]).replace("/Cargo.toml", ""),
+                uses: built.filter_map(|it| short(&it["name"])).collect(),
+            }
+        })
+        .collect()
+}
+
+/// Everything that a crate is built with, directly or through others.
+fn below<'a>(rooms: &'a [Room], name: &'a str) -> BTreeSet<&'a str> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![name];
+    while let Some(next) = open.pop() {
+        let uses = rooms
+            .iter()
+            .find(|room| room.name == next)
+            .map_or(&[][..], |room| &room.uses);
+        open.extend(
+            uses.iter()
+                .map(String::as_str)
+                .filter(|name| found.insert(*name)),
+        );
+    }
+    found
+}
+
+#[test]
+fn arrows_between_crates_point_downward() {
+    let rooms = rooms();
+    for (name, may) in MAY_USE {
+        let wrong: Vec<&str> = below(&rooms, name)
+            .into_iter()
+            .filter(|used| !may.contains(used))
+            .collect();
+        assert!(
+            wrong.is_empty(),
+            "{name} is built with {wrong:?}; it may use {may:?}"
+        );
+    }
+    let known = |name: &str| rooms.iter().any(|room| room.name == name);
+    for name in ["scenario", "engine", "report", "lab", "advise"] {
+        assert!(known(name), "no crate {name}");
+    }
+}
+
+#[test]
+fn no_crate_is_a_circle_of_modules() {
+    let limits: BTreeMap<&str, usize> = OLDER.iter().copied().collect();
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for room in rooms() {
+        let modules = Modules::read(&Path::new(&room.folder).join("src")).unwrap_or_default();
+        seen += modules.names.len();
+        let most = limits.get(room.name.as_str()).copied().unwrap_or(MOST);
+        let circles = modules.circles();
+        let larger = circles.iter().filter(|circle| circle.len() > most);
+        wrong.extend(larger.map(|circle| format!("{}: {}", room.name, circle.join(" "))));
+    }
+    assert!(seen > 100, "{seen} modules were read");
+    assert!(
+        wrong.is_empty(),
+        "circles of too many modules:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn what_is_sans_io_names_no_file_thread_or_clock() {
+    let mut wrong = Vec::new();
+    for room in rooms()
+        .iter()
+        .filter(|room| NO_IO.contains(&room.name.as_str()))
+    {
+        for path in sources(&Path::new(&room.folder).join("src")).expect("sources") {
+            let text = plain(&std::fs::read_to_string(&path).expect("a file"));
+            let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let found = IO.iter().filter(|word| text.contains(**word));
+            wrong.extend(found.map(|word| format!("{}: {word}", path.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
