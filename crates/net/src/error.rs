@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use anabranch_sctp::CloseReason;
+use anabranch_sctp::{CloseReason, Violation};
 use thiserror::Error;
 
 /// Why [`Endpoint::bind`](crate::Endpoint::bind) failed.
@@ -76,6 +76,9 @@ fn words(reason: &CloseReason) -> String {
         CloseReason::AbortedByPeer { cause: None } => "aborted by the peer".to_owned(),
         CloseReason::AbortedByPeer { cause: Some(cause) } => {
             format!("aborted by the peer, cause {cause}")
+        }
+        CloseReason::PeerViolation(Violation::Protocol(what)) => {
+            format!("the peer broke the protocol: {what}")
         }
         CloseReason::PeerViolation(what) => format!("the peer broke the protocol ({what:?})"),
         CloseReason::NoAnswer => "the peer does not answer".to_owned(),

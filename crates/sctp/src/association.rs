@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 use anabranch_transport::{Nanos, ProbeSet, Sample, Trace};
 use anabranch_wire::cause::{Cause, Causes};
+use anabranch_wire::chunk::Heartbeat;
+use anabranch_wire::encode::padded;
+use anabranch_wire::packet::CHUNK_HEADER;
 use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 
@@ -69,6 +72,8 @@ pub struct Association {
     pub(crate) sack_path: PathId,
     pub(crate) cookie_ack: Option<PathId>,
     pub(crate) replies: VecDeque<Reply>,
+    /// Bytes of answers that the packet being taken may still draw, once it drew one: all fit one packet.
+    pub(crate) reply_room: Option<usize>,
     pub(crate) parting: Option<Parting>,
     /// Retransmissions in a row without an answer, on all paths (RFC 9260 §8.1).
     pub(crate) error_count: u32,
@@ -92,6 +97,8 @@ pub struct Association {
     pub(crate) readable_told: bool,
     /// What the sender had counted when the association ended.
     pub(crate) final_sent: Option<SenderStatistics>,
+    /// What the peer's user said when it aborted.
+    pub(crate) peers_reason: Option<Bytes>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) random: Random,
     pub(crate) trace: Trace,
@@ -102,6 +109,23 @@ pub struct Association {
 pub(crate) enum Reply {
     HeartbeatAck { to: PathId, info: Bytes },
     Error { to: PathId, causes: Causes },
+}
+
+impl Reply {
+    /// Where it goes.
+    pub(crate) fn to(&self) -> PathId {
+        match *self {
+            Reply::HeartbeatAck { to, .. } | Reply::Error { to, .. } => to,
+        }
+    }
+
+    /// Bytes of its chunk.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Reply::HeartbeatAck { info, .. } => padded(Heartbeat::HEADER + info.len()),
+            Reply::Error { causes, .. } => padded(CHUNK_HEADER + causes.as_bytes().len()),
+        }
+    }
 }
 
 /// The last packet of an association.
@@ -124,6 +148,12 @@ impl Association {
             State::Closed(reason) => Some(reason),
             _ => None,
         }
+    }
+
+    /// What the peer's user said when it aborted the association, if anything (User-Initiated Abort, RFC 9260 §3.3.10.12,
+    /// §9.1).
+    pub fn peers_abort_reason(&self) -> Option<&Bytes> {
+        self.peers_reason.as_ref()
     }
 
     /// Whether it ended.

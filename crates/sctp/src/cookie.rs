@@ -102,6 +102,8 @@ impl Cookie {
             put_address(out, address);
         }
         out.put_u8(self.rsctp.into());
+        // A chunk that needs no padding is the same whether or not its length counts the padding (RFC 9260 §3.2).
+        out.resize(out.len().next_multiple_of(4), 0);
     }
 
     /// Reads what [`Self::encode`] wrote. The signature was checked, yet every length is checked again: a reader that
@@ -143,7 +145,7 @@ impl Cookie {
             1 => true,
             _ => return None,
         };
-        body.is_empty().then_some(cookie)
+        (body.len() < 4).then_some(cookie)
     }
 }
 
@@ -279,6 +281,29 @@ mod tests {
         assert_eq!(jar.open(&longer.into()), None);
         let other = CookieJar::new(&mut random);
         assert_eq!(other.open(&sealed), None, "another endpoint's secret");
+    }
+
+    /// CVE-2026-53224: what the signature covers is not trusted to be whole: a body cut short, or whose count of addresses is
+    /// not theirs, is no cookie.
+    #[test]
+    fn a_body_cut_short_is_no_cookie_though_it_is_signed() {
+        let mut whole = BytesMut::new();
+        sample().encode(&mut whole);
+        let whole = whole.freeze();
+        assert_eq!(Cookie::decode(whole.clone()), Some(sample()));
+        let said = whole.len() / 4 * 4;
+        for len in 0..said - 3 {
+            assert_eq!(Cookie::decode(whole.slice(..len)), None, "{len} bytes");
+        }
+        let mut longer = whole.to_vec();
+        longer.extend_from_slice(&[0; 4]);
+        assert_eq!(Cookie::decode(longer.into()), None);
+        let count = whole.windows(2).rposition(|it| it == [2, 4]).expect("two");
+        for addresses in (0..=255).filter(|&it| it != 2) {
+            let mut wrong = whole.to_vec();
+            wrong[count] = addresses;
+            assert_eq!(Cookie::decode(wrong.into()), None, "{addresses} addresses");
+        }
     }
 
     #[test]

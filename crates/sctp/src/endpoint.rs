@@ -3,6 +3,7 @@
 mod cookie_echo;
 mod icmp;
 mod init;
+mod init_ack;
 mod out_of_the_blue;
 mod table;
 
@@ -302,8 +303,15 @@ impl Endpoint {
             })
     }
 
-    /// Hands the chunks of a packet to the association it belongs to.
-    fn deliver(&mut self, slot: u32, arrival: Arrival, first: RawChunk, rest: Chunks<'_>) {
+    /// Hands the chunks of a packet to the association it belongs to. `behind`: there was a chunk before `first`.
+    fn deliver(
+        &mut self,
+        slot: u32,
+        arrival: Arrival,
+        first: RawChunk,
+        rest: Chunks<'_>,
+        behind: bool,
+    ) {
         let Some(association) = self.table.get_mut(slot) else {
             return;
         };
@@ -311,7 +319,8 @@ impl Endpoint {
             .paths
             .follow_udp_port(arrival.path.remote, arrival.udp_port);
         association.marks_received += u64::from(arrival.ecn == Ecn::Ce);
-        association.handle_chunks(arrival.now, arrival.path, first, rest, &mut self.discards);
+        let (now, path) = (arrival.now, arrival.path);
+        association.handle_chunks(now, path, first, rest, behind, &mut self.discards);
         // Most packets tell nothing.
         let tells = !association.events.is_empty();
         if association.addresses_changed {
@@ -350,7 +359,8 @@ impl Endpoint {
             return self.discards.count(Discard::ForbiddenBundle);
         }
         match association.admits(arrival.header, &first) {
-            Admission::Admitted => self.deliver(slot, arrival, first, rest),
+            Admission::Admitted if self.refuses_init_ack(slot, arrival, &first) => {}
+            Admission::Admitted => self.deliver(slot, arrival, first, rest, false),
             Admission::Refused(reason) => self.discards.count(reason),
             Admission::OutOfTheBlue => self.out_of_the_blue(arrival, packet),
         }

@@ -129,6 +129,7 @@ pub enum Violation {
     HostName,
     /// DATA without user data, with this TSN (RFC 9260 §6.2).
     NoUserData(Tsn),
-    /// An acknowledgement of something never sent, or contradictory fragments (RFC 9260 §3.3.10.13).
-    Protocol,
+    /// What no other cause tells, in the words that the peer was told it in: an acknowledgement of something never sent, or
+    /// contradictory fragments (RFC 9260 §3.3.10.13).
+    Protocol(&'static str),
 }

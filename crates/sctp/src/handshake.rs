@@ -4,8 +4,7 @@ mod offer;
 
 use std::net::IpAddr;
 
-use offer::MIN_A_RWND;
-pub(crate) use offer::Offer;
+pub(crate) use offer::{MIN_A_RWND, Offer};
 
 use anabranch_wire::chunk::Init;
 use anabranch_wire::parameter::{Parameter, Parameters, kind};
@@ -102,7 +101,8 @@ fn push_extensions(parameters: &mut TlvWriter, rsctp: bool) {
 fn push_addresses(parameters: &mut TlvWriter, addresses: &[IpAddr]) {
     if addresses.len() > 1 {
         for &address in addresses {
-            let _ = parameters.push(&Parameter::address(address));
+            // Never an IPv4-mapped IPv6 address (§3.3.2.1.2).
+            let _ = parameters.push(&Parameter::address(address.to_canonical()));
         }
     }
 }

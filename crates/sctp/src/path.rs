@@ -1,5 +1,6 @@
 //! What is known of each destination address: RTO, MTU, congestion state, and which one to use.
 
+mod disowned;
 pub mod manager;
 pub mod mtu;
 mod pmtu;

@@ -170,9 +170,11 @@ impl Association {
             State::Established | State::ShutdownPending => {
                 self.finish_data(now, State::ShutdownReceived);
                 self.events.push_back(Event::PeerShutdown);
-                self.finish_sending(now, from, cumulative_tsn_ack);
+                self.finish_sending(now, from, cumulative_tsn_ack, discards);
             }
-            State::ShutdownReceived => self.finish_sending(now, from, cumulative_tsn_ack),
+            State::ShutdownReceived => {
+                self.finish_sending(now, from, cumulative_tsn_ack, discards);
+            }
             // Both ends closed at the same time.
             State::ShutdownSent(closing) => {
                 let closing = Closing {
@@ -189,8 +191,14 @@ impl Association {
         }
     }
 
-    fn finish_sending(&mut self, now: Nanos, from: PathId, cumulative_tsn_ack: Tsn) {
-        self.on_cumulative_ack(now, cumulative_tsn_ack);
+    fn finish_sending(
+        &mut self,
+        now: Nanos,
+        from: PathId,
+        cumulative_tsn_ack: Tsn,
+        discards: &mut Discards,
+    ) {
+        self.on_cumulative_ack(now, cumulative_tsn_ack, discards);
         self.advance_shutdown_to(now, from);
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anabranch_transport::{Nanos, Path, Probe, Trace, time};
 use anabranch_wire::cause::Causes;
+use anabranch_wire::packet::COMMON_HEADER;
 use anabranch_wire::serial::Tsn;
 
 use super::{Association, MAX_PEER_ERRORS, MAX_REPLIES, Parting, Reply};
@@ -146,6 +147,7 @@ impl Association {
             sack_path: PathId(0),
             cookie_ack: None,
             replies: VecDeque::new(),
+            reply_room: None,
             parting: None,
             error_count: 0,
             sack_taken: false,
@@ -160,6 +162,7 @@ impl Association {
             marks_received: 0,
             readable_told: false,
             final_sent: None,
+            peers_reason: None,
             events: VecDeque::new(),
             random,
             trace: Trace::default(),
@@ -280,14 +283,20 @@ impl Association {
         self.tx = Sender::new(&self.config, self.local_initial_tsn);
     }
 
-    /// Puts an answer in the queue, if there is room and the tag to answer with is known.
+    /// Puts an answer in the queue, if there is room and the tag to answer with is known. One packet draws answers for one
+    /// packet at most (RFC 5062 §8.3, §10.3).
     pub(crate) fn reply(&mut self, reply: Reply, discards: &mut Discards) {
         if self.peer_tag == 0 {
-            discards.count(Discard::Unexpected);
-        } else if self.replies.len() < MAX_REPLIES {
-            self.replies.push_back(reply);
-        } else {
-            discards.count(Discard::Overload);
+            return discards.count(Discard::Unexpected);
+        }
+        let whole = self.paths.get(reply.to()).max_packet - COMMON_HEADER;
+        let room = self.reply_room.unwrap_or(whole);
+        match room.checked_sub(reply.len()) {
+            Some(left) if self.replies.len() < MAX_REPLIES => {
+                self.reply_room = Some(left);
+                self.replies.push_back(reply);
+            }
+            _ => discards.count(Discard::Overload),
         }
     }
 
@@ -370,9 +379,7 @@ impl Association {
         if self.cookie_ack == Some(path) {
             self.cookie_ack = Some(self.paths.choose_for_new_data());
         }
-        self.replies.retain(|reply| match *reply {
-            Reply::HeartbeatAck { to, .. } | Reply::Error { to, .. } => to != path,
-        });
+        self.replies.retain(|reply| reply.to() != path);
         self.tell_path(path);
         let primary = self.paths.primary();
         if primary != self.known_primary {
@@ -382,6 +389,14 @@ impl Association {
                 path: primary,
                 address,
             });
+        }
+    }
+
+    /// The peer has these addresses and no other. Whoever called it at others learns that from the addresses, once it is up.
+    pub(crate) fn keep_only(&mut self, addresses: &[IpAddr]) {
+        if !self.paths.keep_only(addresses).is_empty() {
+            self.known_primary = self.paths.primary();
+            self.addresses_changed = true;
         }
     }
 

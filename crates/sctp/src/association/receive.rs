@@ -3,12 +3,15 @@
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Chunk, Data, InitAck, Sack, kind};
-use anabranch_wire::packet::{CommonHeader, RawChunk};
+use anabranch_wire::encode::padded;
+use anabranch_wire::packet::{CHUNK_HEADER, COMMON_HEADER, CommonHeader, RawChunk};
 use anabranch_wire::parameter;
 use anabranch_wire::serial::Tsn;
-use anabranch_wire::tlv::U16List;
+use anabranch_wire::tlv::{self, U16List};
+use bytes::{Bytes, BytesMut};
 
 use super::{Association, Reply, Terms};
+use crate::cookie::MAX_PEER_ADDRESSES;
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event, Violation};
 use crate::handshake::Offer;
@@ -20,8 +23,6 @@ use crate::tx::SackOutcome;
 
 /// The T bit of ABORT and SHUTDOWN COMPLETE (RFC 9260 §8.5.1).
 const TAG_REFLECTED: u8 = 0x01;
-/// Bytes of an unrecognised chunk that are reported back.
-const MAX_REPORTED_CHUNK: usize = 256;
 /// The least and most that a longer cookie life is asked for, milliseconds (RFC 9260 §5.2.6: not much more than 1 s).
 const LONGER_LIFE_MS: u64 = 1_000;
 
@@ -61,29 +62,31 @@ impl Association {
         }
     }
 
-    /// Takes the chunks of an admitted packet that came over `path`, `first` and then `rest`.
+    /// Takes the chunks of an admitted packet that came over `path`, `first` and then `rest`. `behind`: there was a chunk
+    /// before them.
     pub(crate) fn handle_chunks(
         &mut self,
         now: Nanos,
         path: Path,
         first: RawChunk,
         rest: impl Iterator<Item = Result<RawChunk, anabranch_wire::packet::ChunkError>>,
+        mut behind: bool,
         discards: &mut Discards,
     ) {
         let mut data = false;
         self.sack_taken = false;
-        let mut is_first = true;
+        self.reply_room = None;
         for raw in std::iter::once(Ok(first)).chain(rest) {
             let Ok(raw) = raw else {
                 discards.count(Discard::ChunkLength);
                 break;
             };
-            // The tag is our own unless the first chunk says otherwise (RFC 9260 §8.5.1 B).
-            if !is_first && raw.kind == kind::ABORT && raw.flags & TAG_REFLECTED != 0 {
-                discards.count(Discard::BlindEnd);
+            if std::mem::replace(&mut behind, true)
+                && let Some(reason) = misplaced(&raw)
+            {
+                discards.count(reason);
                 break;
             }
-            is_first = false;
             data |= raw.kind == kind::DATA;
             if !self.handle_chunk(now, path, raw, discards) || self.is_closed() {
                 break;
@@ -123,14 +126,14 @@ impl Association {
             Chunk::Data(data) => self.on_data(now, path, data, discards),
             Chunk::Sack(sack) => self.on_sack(now, &sack, discards),
             Chunk::Unknown(raw) => return self.on_unknown(path, &raw, discards),
-            // Alone in their packets, and answered by the endpoint (RFC 9260 §6.10, §8.5.1 A).
+            // Alone in its packet, and answered by the endpoint (RFC 9260 §6.10, §8.5.1 A).
             Chunk::Init(_) => discards.count(Discard::ForbiddenBundle),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack, discards),
             Chunk::CookieEcho(_) => discards.count(Discard::Unexpected),
             Chunk::CookieAck => self.on_cookie_ack(now, discards),
             Chunk::Heartbeat(heartbeat) => self.on_heartbeat(now, path, heartbeat.info, discards),
             Chunk::HeartbeatAck(ack) => self.on_heartbeat_ack(now, ack.info, discards),
-            Chunk::Abort(abort) => self.on_abort(&abort.causes),
+            Chunk::Abort(abort) => self.on_abort(&abort.causes, discards),
             Chunk::Error(error) => self.on_error(now, &error.causes, discards),
             Chunk::Shutdown(shutdown) => {
                 let from = self.path_to(path.remote);
@@ -173,17 +176,15 @@ impl Association {
                 discards.count(Discard::Data);
                 self.abort_with(Cause::OutOfResource, CloseReason::ReceiveBufferExhausted);
             }
-            DataOutcome::ProtocolViolation => self.refuse_protocol(b"contradictory fragments"),
+            DataOutcome::ProtocolViolation => self.refuse_protocol("contradictory fragments"),
         }
     }
 
-    fn refuse_protocol(&mut self, information: &'static [u8]) {
-        self.refuse(
-            Cause::ProtocolViolation {
-                information: information.into(),
-            },
-            Violation::Protocol,
-        );
+    /// The peer did `what` (RFC 9260 §3.3.10.13).
+    fn refuse_protocol(&mut self, what: &'static str) {
+        let information = what.as_bytes().into();
+        let cause = Cause::ProtocolViolation { information };
+        self.refuse(cause, Violation::Protocol(what));
     }
 
     /// SACK (RFC 9260 §6.2.1). In COOKIE-ECHOED it can only answer DATA bundled with the COOKIE ECHO.
@@ -199,13 +200,19 @@ impl Association {
             .handle_sack(now, sack, &mut self.paths, &mut self.trace);
         if outcome.protocol_violation {
             discards.count(Discard::BadSack);
-            return self.refuse_protocol(b"acknowledgement of data never sent");
+            return self.refuse_protocol("acknowledgement of data never sent");
         }
         self.note_acknowledged(now, &outcome);
     }
 
-    /// The cumulative acknowledgement of a SHUTDOWN.
-    pub(crate) fn on_cumulative_ack(&mut self, now: Nanos, cumulative_tsn_ack: Tsn) {
+    /// The cumulative acknowledgement of a SHUTDOWN. One of something never sent acknowledges nothing, and the SHUTDOWN counts
+    /// nevertheless: there are stacks that give their own last TSN.
+    pub(crate) fn on_cumulative_ack(
+        &mut self,
+        now: Nanos,
+        cumulative_tsn_ack: Tsn,
+        discards: &mut Discards,
+    ) {
         let outcome = self.tx.handle_shutdown_ack_point(
             now,
             cumulative_tsn_ack,
@@ -213,7 +220,7 @@ impl Association {
             &mut self.trace,
         );
         if outcome.protocol_violation {
-            return self.refuse_protocol(b"acknowledgement of data never sent");
+            return discards.count(Discard::BadSack);
         }
         self.note_acknowledged(now, &outcome);
     }
@@ -250,16 +257,9 @@ impl Association {
             && let Some(to) = self.paths.find(path.remote)
         {
             let to = self.paths.verified(to);
-            let chunk = raw
-                .whole()
-                .slice(..raw.whole().len().min(MAX_REPORTED_CHUNK));
-            self.reply(
-                Reply::Error {
-                    to,
-                    causes: Causes::of(&[Cause::UnrecognizedChunkType { chunk }]),
-                },
-                discards,
-            );
+            let chunk = reported(raw.whole(), self.paths.get(to).max_packet);
+            let causes = Causes::of(&[Cause::UnrecognizedChunkType { chunk }]);
+            self.reply(Reply::Error { to, causes }, discards);
         }
         !action.stop
     }
@@ -304,7 +304,7 @@ impl Association {
         path: Path,
         wait: CookieWait,
         offer: Offer,
-        cookie: bytes::Bytes,
+        cookie: Bytes,
     ) {
         let terms = Terms {
             since: now,
@@ -317,6 +317,10 @@ impl Association {
             rsctp: offer.rsctp && self.config.profile.rsctp,
         };
         self.adopt(path.local, &terms);
+        // What the user called and the peer does not name is not the peer's (RFC 9260 §5.1.2 A and C).
+        if terms.addresses.len() < MAX_PEER_ADDRESSES {
+            self.keep_only(&terms.addresses);
+        }
         self.error_count = 0;
         // To where the INIT ACK came from, unless nobody has verified that address: a COOKIE ECHO would have to share its
         // packet with a HEARTBEAT there (RFC 9260 §5.4), and the address called before is as good.
@@ -324,7 +328,7 @@ impl Association {
             .paths
             .find(path.remote)
             .filter(|&from| self.paths.get(from).is_verified())
-            .unwrap_or(wait.init.path);
+            .unwrap_or(self.paths.verified(wait.init.path));
         self.paths.record_answer(now, to, &mut self.trace);
         self.state = State::CookieEchoed(CookieEchoed {
             echo: Retry::new(to),
@@ -348,25 +352,35 @@ impl Association {
     }
 
     /// HEARTBEAT: answered to where it came from (RFC 9260 §8.3).
-    fn on_heartbeat(
-        &mut self,
-        now: Nanos,
-        path: Path,
-        info: bytes::Bytes,
-        discards: &mut Discards,
-    ) {
+    fn on_heartbeat(&mut self, now: Nanos, path: Path, info: Bytes, discards: &mut Discards) {
         match self.paths.find(path.remote) {
             Some(to) if self.rx.is_some() => {
-                let info = self.answer_info(now, path, info);
+                // The answer may wait; the datagram it came in does not.
+                let info = self.answer_info(now, path, Bytes::copy_from_slice(&info));
                 self.reply(Reply::HeartbeatAck { to, info }, discards);
             }
             _ => discards.count(Discard::Unexpected),
         }
     }
 
-    fn on_abort(&mut self, causes: &Causes) {
-        let cause = causes.iter().flatten().next().map(|cause| cause.code());
-        self.close(CloseReason::AbortedByPeer { cause });
+    /// ABORT. One whose causes cannot be read has a format error, and is discarded (RFC 9260 §3.3.7). The reason that the peer's
+    /// user gave is kept for ours (§9.1).
+    fn on_abort(&mut self, causes: &Causes, discards: &mut Discards) {
+        let mut first = None;
+        let mut said = None;
+        for cause in causes {
+            match cause {
+                Err(_) => return discards.count(Discard::ChunkFields),
+                Ok(cause) => {
+                    first = first.or(Some(cause.code()));
+                    if let Cause::UserInitiatedAbort { reason } = cause {
+                        said = said.or(Some(Bytes::copy_from_slice(&reason)));
+                    }
+                }
+            }
+        }
+        self.peers_reason = said;
+        self.close(CloseReason::AbortedByPeer { cause: first });
     }
 
     /// ERROR (RFC 9260 §3.3.10): only a stale cookie does more than be told to the user.
@@ -434,4 +448,27 @@ impl Association {
         let path = self.paths.find(remote);
         self.paths.verified(path.unwrap_or(self.paths.primary()))
     }
+}
+
+/// Why a chunk that is not the first of its packet is not taken: it must stand alone (RFC 9260 §6.10), or claims to be under
+/// another tag than the packet's own (§8.5.1 B).
+fn misplaced(raw: &RawChunk) -> Option<Discard> {
+    match raw.kind {
+        kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE => Some(Discard::ForbiddenBundle),
+        kind::ABORT if raw.flags & TAG_REFLECTED != 0 => Some(Discard::BlindEnd),
+        _ => None,
+    }
+}
+
+/// An unrecognised chunk as it is reported in a packet of at most `most` bytes: with its padding, as it came; cut where it is
+/// larger, and then of the length that is left.
+fn reported(chunk: &Bytes, most: usize) -> Bytes {
+    let room = most.saturating_sub(COMMON_HEADER + CHUNK_HEADER + tlv::HEADER) / 4 * 4;
+    let mut whole = BytesMut::from(&chunk[..chunk.len().min(room)]);
+    if whole.len() < chunk.len() {
+        let length = whole.len() as u16;
+        whole[2..CHUNK_HEADER].copy_from_slice(&length.to_be_bytes());
+    }
+    whole.resize(padded(whole.len()), 0);
+    whole.freeze()
 }

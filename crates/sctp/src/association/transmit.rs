@@ -82,9 +82,7 @@ impl Association {
         if self.is_closed() || matches!(self.state, State::CookieWait(_)) {
             return None;
         }
-        let reply = self.replies.front().map(|reply| match *reply {
-            Reply::HeartbeatAck { to, .. } | Reply::Error { to, .. } => to,
-        });
+        let reply = self.replies.front().map(Reply::to);
         self.cookie_ack
             .or(reply)
             .or_else(|| self.sack_due().then_some(self.sack_path))
@@ -144,13 +142,13 @@ impl Association {
         if !echoed.echo.due || echoed.echo.path != path {
             return false;
         }
-        if packet
-            .push(&CookieEcho {
-                cookie: echoed.cookie.clone(),
-            })
-            .is_err()
-        {
-            // A cookie longer than a packet cannot be given back. T1-cookie then ends the association.
+        let echo = CookieEcho {
+            cookie: echoed.cookie.clone(),
+        };
+        // An INIT ACK may be longer than a packet, and its cookie (RFC 9260 §3.3.3): it goes back whole, for IP to fragment.
+        packet.make_room(echo.encoded_len());
+        if packet.push(&echo).is_err() {
+            // It cannot be given back at all. T1-cookie then ends the association.
             echoed.echo.sent(now, self.paths.get(path).rto.rto());
             return false;
         }
@@ -336,12 +334,12 @@ impl Association {
     }
 }
 
-/// Parameters one after the other, each padded.
+/// Parameters one after the other, each padded but for the last, whose padding is the chunk's (RFC 9260 §3.2).
 fn joined(parameters: &[Bytes]) -> Bytes {
     let mut joined = BytesMut::new();
     for parameter in parameters {
-        joined.extend_from_slice(parameter);
         joined.resize(joined.len().next_multiple_of(4), 0);
+        joined.extend_from_slice(parameter);
     }
     joined.freeze()
 }

@@ -86,7 +86,7 @@ impl Endpoint {
         self.table.index(slot);
         self.table.touch(slot);
         match rest.next() {
-            Some(Ok(next)) => self.deliver(slot, arrival, next, rest),
+            Some(Ok(next)) => self.deliver(slot, arrival, next, rest, true),
             Some(Err(_)) => self.discards.count(Discard::ChunkLength),
             None => {}
         }
@@ -94,7 +94,8 @@ impl Endpoint {
 
     /// ERROR with the cause Stale Cookie (RFC 9260 §5.2.6).
     fn tell_staleness(&mut self, arrival: Arrival, cookie: &Cookie, staleness: u64) {
-        let measure_of_staleness = u32::try_from(staleness / 1_000).unwrap_or(u32::MAX);
+        // Rounded up (RFC 9260 §3.3.10.3).
+        let measure_of_staleness = u32::try_from(staleness.div_ceil(1_000)).unwrap_or(u32::MAX);
         let causes = Causes::of(&[Cause::StaleCookie {
             measure_of_staleness,
         }]);
@@ -187,6 +188,7 @@ impl Association {
             closing.retry.due = true;
             let to = closing.retry.path;
             let causes = Causes::of(&[Cause::CookieReceivedWhileShuttingDown]);
+            self.reply_room = None;
             self.reply(Reply::Error { to, causes }, discards);
         }
     }

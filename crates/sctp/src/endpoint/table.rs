@@ -86,6 +86,16 @@ impl Table {
             .filter(|(_, entry)| !entry.disowned)
             .map(|(_, entry)| (entry.path.remote, entry.verified))
             .collect();
+        let mut keys = std::mem::take(&mut self.slots[slot as usize].keys);
+        keys.retain(|key| {
+            let kept = addresses.contains(&(key.1, true));
+            if !kept {
+                self.by_peer.remove(key);
+                self.last = None;
+            }
+            kept
+        });
+        self.slots[slot as usize].keys = keys;
         for (address, verified) in addresses {
             let key = (port, address);
             match self.owner(key) {

@@ -4,7 +4,6 @@ use std::net::IpAddr;
 
 use anabranch_wire::cause::Cause;
 use anabranch_wire::chunk::Init;
-use anabranch_wire::encode::Encode;
 use anabranch_wire::parameter::Parameter;
 use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::Tlv;
@@ -14,7 +13,7 @@ use super::is_unicast;
 use crate::cookie::MAX_PEER_ADDRESSES;
 
 /// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
-pub(super) const MIN_A_RWND: u32 = 1_500;
+pub(crate) const MIN_A_RWND: u32 = 1_500;
 /// Bytes of unrecognised parameters that are reported; the rest is skipped in silence.
 const MAX_REPORTED: usize = 512;
 
@@ -149,7 +148,9 @@ impl Offer {
     }
 
     /// A loopback address means something only to the host it is on (RFC 9260 §5.1.2 asks for usable addresses).
+    /// An IPv4-mapped IPv6 address, which nobody should list (§3.3.2.1.2), is the IPv4 address.
     fn add_address(&mut self, address: IpAddr, source: IpAddr) {
+        let address = address.to_canonical();
         let usable = is_unicast(address) && (!address.is_loopback() || source.is_loopback());
         if usable && !self.addresses.contains(&address) && self.addresses.len() < MAX_PEER_ADDRESSES
         {
@@ -158,14 +159,11 @@ impl Offer {
     }
 }
 
-/// The whole parameter again, cut to what an ABORT can hold.
+/// The whole parameter again, cut to what an ABORT can hold; its padding is the chunk's.
 fn host_name_parameter(mut name: Bytes) -> Bytes {
     name.truncate(256);
-    let mut whole = bytes::BytesMut::new();
-    if let Ok(tlv) = Tlv::new(anabranch_wire::parameter::kind::HOST_NAME_ADDRESS, &name) {
-        tlv.encode(&mut whole);
-    }
-    whole.freeze()
+    let tlv = Tlv::new(anabranch_wire::parameter::kind::HOST_NAME_ADDRESS, &name);
+    tlv.map(|tlv| tlv.whole().clone()).unwrap_or_default()
 }
 
 #[cfg(test)]

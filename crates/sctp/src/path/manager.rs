@@ -58,8 +58,8 @@ pub struct PathEntry {
     /// The address is the peer's: the handshake or a HEARTBEAT has shown it, or the user says so (RFC 9260 §5.4). An address
     /// that fails before that is inactive and still not verified.
     pub verified: bool,
-    /// Another association's peer has shown that the address is its own, so it is none of this one's: nothing goes there any
-    /// more, and nothing finds it.
+    /// The address is not the peer's: another association's peer has shown that it is its own, or the peer did not name it in
+    /// its INIT ACK. Nothing goes there any more, and nothing finds it.
     pub disowned: bool,
     /// Errors in a row (RFC 9260 §8.2).
     pub error_count: u32,
@@ -397,21 +397,6 @@ impl Paths {
             .iter()
             .position(|entry| entry.path.remote == remote && !entry.disowned)
             .map(|index| PathId(index as u8))
-    }
-
-    /// Takes the path to `remote` out of use, which was never verified: the address is another peer's. Its number stays, as
-    /// that of an inactive path. `None` if there is none to take.
-    pub(crate) fn disown(&mut self, remote: IpAddr) -> Option<PathId> {
-        let id = self.find(remote).filter(|&id| !self.get(id).verified)?;
-        let entry = self.get_mut(id);
-        entry.disowned = true;
-        entry.state = PathState::Inactive;
-        entry.heartbeat = Heartbeat::default();
-        entry.discovery = None;
-        if self.primary == id {
-            self.primary = self.choose_for_new_data();
-        }
-        Some(id)
     }
 
     /// Packets go inside UDP to this port of the peer's, on every path; 0: right above IP (RFC 6951 §5.1).

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod caller;
+pub mod wrong;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

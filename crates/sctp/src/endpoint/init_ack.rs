@@ -1,0 +1,52 @@
+//! INIT ACKs that are answered where they came from, whatever becomes of the association (RFC 9260 §3.3.3).
+
+use anabranch_wire::cause::{Cause, Causes};
+use anabranch_wire::chunk::{Abort, Chunk, kind};
+use anabranch_wire::packet::RawChunk;
+
+use super::{Arrival, Endpoint};
+use crate::discard::Discard;
+use crate::event::{CloseReason, Violation};
+use crate::handshake::MIN_A_RWND;
+use crate::state::State;
+
+impl Endpoint {
+    /// Whether `first` is an INIT ACK that is waited for and has a tag of 0, which ends the attempt, or a window below 1,500
+    /// bytes, which changes nothing. Either is told to its sender by an ABORT: under the tag that it gave, or where it gave
+    /// none under the packet's own, with the T bit.
+    pub(super) fn refuses_init_ack(
+        &mut self,
+        slot: u32,
+        arrival: Arrival,
+        first: &RawChunk,
+    ) -> bool {
+        if first.kind != kind::INIT_ACK {
+            return false;
+        }
+        let Some(association) = self.table.get_mut(slot) else {
+            return false;
+        };
+        let Ok(Chunk::InitAck(ack)) = Chunk::decode(first.clone()) else {
+            return false;
+        };
+        let tag_reflected = ack.initiate_tag == 0;
+        let waiting = matches!(association.state, State::CookieWait(_));
+        if !waiting || (!tag_reflected && ack.a_rwnd >= MIN_A_RWND) {
+            return false;
+        }
+        let tag = if tag_reflected {
+            association.close(CloseReason::PeerViolation(Violation::BadInitAck));
+            self.table.touch(slot);
+            arrival.header.verification_tag
+        } else {
+            ack.initiate_tag
+        };
+        self.discards.count(Discard::BadInit);
+        let abort = Abort {
+            tag_reflected,
+            causes: Causes::of(&[Cause::InvalidMandatoryParameter]),
+        };
+        self.answer(arrival, tag, &[&abort]);
+        true
+    }
+}
