@@ -2,8 +2,9 @@
 //! (ASCONF, AUTH, FORWARD-TSN, RE-CONFIG) are unknown chunks here.
 //!
 //! Elsewhere: the walkers behind CVE-2019-20503 and CVE-2010-1173 also in `wire` (`packet/tests.rs`); cookies that are cut
-//! short (CVE-2026-53224) and the gap counts of GHSA-jwjp-4649-v8jp in `hostile.rs`; the chunk lengths of sipsorcery 1758 and
-//! dpkt 583 there too; the collisions behind CVE-2015-1421 and CVE-2014-5077 in `collision.rs`.
+//! short (CVE-2026-53224) in `hostile.rs` and, with a signature that fits, in `cookie.rs`; the gap counts of
+//! GHSA-jwjp-4649-v8jp and the chunk lengths of sipsorcery 1758 and dpkt 583 in `hostile_chunks.rs`; more collisions in
+//! `collision.rs`; what RFC 5062 describes in `rfc5062.rs` and `camping.rs`.
 
 mod common;
 
@@ -393,7 +394,7 @@ fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
     world.endpoints[host].discards().of(reason)
 }
 
-/// CVE-2014-7841, 3688, 3687, 3673, CVE-2021-3655, CVE-2020-6831, CVE-2009-0065: chunks of extensions that were never
+/// CVE-2014-7841, 3688, 3687, 3673, CVE-2021-3655, CVE-2020-6831, CVE-2022-46871, CVE-2009-0065: chunks of extensions that were never
 /// agreed on, whole, short and many.
 #[test]
 fn extensions_that_are_not_spoken_here_are_unknown_chunks() {
@@ -507,4 +508,67 @@ fn cve_2006_2272_a_cookie_echo_in_pieces() {
     }
     assert_eq!(discarded(&world, Z, Discard::ForgedCookie), pieces as u64);
     assert_eq!(world.endpoints[Z].associations().count(), 0);
+}
+
+/// CVE-2015-1421 and CVE-2014-5077: both ends call at the same time, and the INITs have the parameters of AUTH, which is not
+/// spoken here (RFC 4895 §3): Random, Chunk List, Requested HMAC Algorithm, some without a value.
+#[test]
+fn cve_2015_1421_and_2014_5077_a_collision_with_the_parameters_of_auth() {
+    const RANDOM: u16 = 0x8002;
+    const CHUNKS: u16 = 0x8003;
+    const HMAC_ALGO: u16 = 0x8004;
+    let sets: [&[(u16, &[u8])]; 4] = [
+        &[
+            (RANDOM, &[7; 32]),
+            (CHUNKS, &[0xC1, 0x80]),
+            (HMAC_ALGO, &[0, 1]),
+        ],
+        &[(RANDOM, &[]), (CHUNKS, &[]), (HMAC_ALGO, &[])],
+        &[(HMAC_ALGO, &[0, 1])],
+        &[],
+    ];
+    let init = |tag, set: &[(u16, &[u8])]| {
+        let of = |&(kind, value): &(u16, &[u8])| {
+            Parameter::Unknown(anabranch_wire::tlv::Tlv::new(kind, value).unwrap())
+        };
+        let parameters: Vec<_> = set.iter().map(of).collect();
+        Chunk::Init(Init {
+            initiate_tag: tag,
+            a_rwnd: 65_536,
+            outbound_streams: 1,
+            inbound_streams: 1,
+            initial_tsn: Tsn(tag),
+            parameters: Parameters::of(&parameters),
+        })
+    };
+    for first in sets {
+        for second in sets {
+            let mut world = World::new(Config::default());
+            world.fate = Box::new(|_| Fate::Drop);
+            let a = world.connect();
+            // Two lives of the other end, whose INITs cross ours; the cookies come back in either order.
+            let mut echoes = Vec::new();
+            for (tag, set) in [(0x11, first), (0x22, second)] {
+                world.forget();
+                world.inject(A, packet(Z, 0, &[&init(tag, set)]));
+                let Chunk::InitAck(ack) = chunks_of(&world.shot(A, "INIT ACK")).remove(0) else {
+                    panic!()
+                };
+                let cookie = ack.parameters.iter().flatten().find_map(|it| match it {
+                    Parameter::StateCookie(cookie) => Some(cookie),
+                    _ => None,
+                });
+                let cookie = cookie.expect("a cookie");
+                let echo = Chunk::CookieEcho(CookieEcho { cookie });
+                echoes.push(packet(Z, ack.initiate_tag, &[&echo]));
+                world.now += MILLISECOND;
+            }
+            for echo in [&echoes[1], &echoes[0], &echoes[1]] {
+                world.inject(A, echo.clone());
+                assert_eq!(world.only_association(A), a);
+                assert_eq!(world.state(A, a), StateName::Established);
+            }
+            assert_eq!(world.tag_sent_by(A), 0x22, "the younger life's");
+        }
+    }
 }
