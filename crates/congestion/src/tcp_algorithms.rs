@@ -1,5 +1,7 @@
 //! The algorithms a TCP connection can run, by name. A new one is one new file and one line in [`ALGORITHMS`].
 
+use anabranch_settings::{Choice, Datum, Kind, Value};
+
 use crate::CongestionControl;
 use crate::binomial::Binomial;
 use crate::tcp_newreno::{TcpNewReno, TcpNewRenoConfig};
@@ -54,4 +56,25 @@ pub const ALGORITHMS: &[Algorithm] = &[
 /// The algorithm of that name.
 pub fn by_name(name: &str) -> Option<&'static Algorithm> {
     ALGORITHMS.iter().find(|algorithm| algorithm.name == name)
+}
+
+/// The names and lines of [`ALGORITHMS`], for settings.
+fn choices() -> Vec<Choice> {
+    let choice = |algorithm: &Algorithm| Choice {
+        name: algorithm.name,
+        about: algorithm.about,
+    };
+    ALGORITHMS.iter().map(choice).collect()
+}
+
+impl Value for &'static Algorithm {
+    const KIND: Kind = Kind::Registered(choices);
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        by_name(datum.text()?)
+    }
+
+    fn to_datum(&self) -> Datum {
+        Datum::word(self.name)
+    }
 }

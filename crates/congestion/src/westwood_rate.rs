@@ -16,6 +16,7 @@
 mod filter;
 mod sampling;
 
+use anabranch_settings::{Choice, Datum, Kind, Value};
 use anabranch_transport::Nanos;
 
 pub use filter::Filter;
@@ -89,6 +90,27 @@ impl RateParameters {
             .iter()
             .map(|(parameters, _)| *parameters)
             .find(|parameters| parameters.name == name)
+    }
+}
+
+/// The names and lines of [`PRESETS`], for settings.
+fn choices() -> Vec<Choice> {
+    let choice = |(parameters, about): &(RateParameters, &'static str)| Choice {
+        name: parameters.name,
+        about,
+    };
+    PRESETS.iter().map(choice).collect()
+}
+
+impl Value for RateParameters {
+    const KIND: Kind = Kind::Registered(choices);
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        RateParameters::by_name(datum.text()?)
+    }
+
+    fn to_datum(&self) -> Datum {
+        Datum::word(self.name)
     }
 }
 

@@ -6,6 +6,7 @@ use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::flow::Switches;
 use anabranch_scenario::quantity::Amount;
+use anabranch_sctp::profile::Amount as SctpAmount;
 use anabranch_sctp::{Config as SctpConfig, Profile as SctpProfile};
 use anabranch_tcp::{Config as TcpConfig, Profile as TcpProfile};
 
@@ -147,7 +148,7 @@ fn tcp_checked(transport: &Protocol, ip: IpVersion, complain: &mut Complain<'_>)
     let mss = u64::from(config.mss);
     if let Some(window) = receive_window {
         match u32::try_from(window.bytes(mss)) {
-            Ok(bytes @ 1..=0x4000_0000) => config.receive_buffer = bytes,
+            Ok(bytes @ 1..=0x4000_0000) => config.receive_buffer = SctpAmount::Bytes(bytes.into()),
             _ => complain(
                 "receive_window",
                 format!("found \"{window}\"; a window has 1 B to 1 GiB"),
@@ -288,20 +289,22 @@ fn sctp_checked(transport: &Protocol, ip: IpVersion, complain: &mut Complain<'_>
     let chunk = sctp_chunk(&config, ip);
     if let Some(window) = initial_window {
         let units = format!("{} segments", window.bytes(chunk) / chunk);
-        if let Err(error) = config.profile.set("initial_cwnd", &units) {
+        if let Err(error) = config.profile.set("initial_window", &units) {
             complain("initial_window", error.to_string(), "", &[]);
         }
     }
-    config.initial_ssthresh = initial_ssthresh
-        .map(|amount| amount.bytes(chunk))
-        .or(config.initial_ssthresh);
+    if let Some(amount) = initial_ssthresh {
+        config.profile.initial_ssthresh = SctpAmount::Bytes(amount.bytes(chunk));
+    }
     config.delayed_sack = delayed_sack.unwrap_or(config.delayed_sack);
     if let Some(interval) = heartbeat_interval {
         config.hb_interval = (interval.0 > 0).then_some(interval.0);
     }
     let [initial, min, max] =
         [rto_initial, rto_min, rto_max].map(|span| span.as_ref().map(|span| span.0));
-    config.rto_initial = initial.or(config.rto_initial);
+    if let Some(initial) = initial {
+        config.profile.rto_initial.0 = initial;
+    }
     config.rto_min = min.unwrap_or(config.rto_min);
     config.rto_max = max.unwrap_or(config.rto_max);
     config.path_max_retrans = path_max_retrans.unwrap_or(config.path_max_retrans);
@@ -322,8 +325,6 @@ fn sctp_checked(transport: &Protocol, ip: IpVersion, complain: &mut Complain<'_>
 fn key_of(field: &str, switches: &Switches) -> String {
     match field {
         switch if switches.contains_key(switch) => format!("switches.{switch}"),
-        "hb_interval" => "heartbeat_interval".to_owned(),
-        "outbound_streams" => "streams".to_owned(),
         key => key.to_owned(),
     }
 }

@@ -245,7 +245,7 @@ fn nobody_at_home_and_nobody_accepting() {
         // Nobody answers at all: the port is somebody's who says nothing.
         let silent = std::net::UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
         let udp_port = silent.local_addr().expect("bound").port();
-        config.sctp.rto_initial = Some(20_000_000);
+        config.sctp.profile.rto_initial.0 = 20_000_000;
         config.sctp.rto_min = 20_000_000;
         config.sctp.rto_max = 40_000_000;
         config.sctp.max_init_retransmits = 3;

@@ -10,12 +10,16 @@ use anabranch_congestion::sctp_algorithms::{self, Algorithm};
 use anabranch_congestion::sctp_newreno::SctpParameters;
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
+use anabranch_settings::{Kind, OFF, Value, profiled, settings, spelled};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 pub use check::ConfigError;
+use check::{LEAST_RECEIVE_BUFFER, MOST_BYTES, MOST_ERRORS};
+pub(crate) use check::{LEAST_RTO, MOST_SACK_DELAY, MOST_SPAN};
 
-use crate::path::{Discovery, mtu};
+use crate::path::Discovery;
+use crate::path::mtu::{self, LEAST_MTU, MOST_MTU};
 use crate::profile::{IdleDecay, Profile, WindowUnit};
 use crate::tx::allocation::AllocationKind;
 
@@ -29,156 +33,112 @@ pub enum SchedulerKind {
     Fcfs,
 }
 
-impl SchedulerKind {
-    /// The scheduler of that name: `round_robin` or `fcfs`.
-    pub fn by_name(name: &str) -> Option<Self> {
-        match name {
-            "round_robin" => Some(Self::RoundRobin),
-            "fcfs" => Some(Self::Fcfs),
-            _ => None,
-        }
+spelled!(SchedulerKind: SchedulerKind::RoundRobin = "round_robin", SchedulerKind::Fcfs = "fcfs");
+
+settings! {
+    /// Settings of an endpoint; ports are the endpoint's own business. The defaults are those of RFC 9260 §16. Every switch
+    /// of [`Config::profile`] is a setting, too.
+    #[derive(Clone, Debug)]
+    pub struct Config {
+        /// Congestion control of every path: see [`sctp_algorithms::ALGORITHMS`].
+        congestion: &'static Algorithm = &sctp_algorithms::ALGORITHMS[0], <&'static Algorithm as Value>::KIND, "RFC 9260 §7.2";
+        /// Path MTU: the largest IP packet, with the IP header. With `path_mtu_discovery` the most that a path is tried with:
+        /// the MTU of the interface.
+        mtu: usize = 1500, Kind::bytes(LEAST_MTU as u64, MOST_MTU as u64), "RFC 9260 §7.3";
+        /// Find out what each path carries, up to `mtu`, by HEARTBEATs with padding: packets begin at 1,200 bytes over IPv4 and
+        /// 1,280 over IPv6. Not with RSCTP, whose HEARTBEATs measure something else. Off: packets have `mtu`.
+        path_mtu_discovery: bool = false, Kind::Flag, "RFC 8899";
+        /// Streams asked for outwards. How many of them are in use, `allocation` says.
+        outbound_streams as streams: u16 = 10, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
+        /// The most streams allowed inwards.
+        inbound_streams: u16 = 2048, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
+        /// How many of the negotiated streams carry the messages that are given without one, in turn.
+        allocation: AllocationKind = AllocationKind::Negotiated, AllocationKind::KIND, "tsunoda2007 §II-B";
+        /// Which stream's message goes next.
+        scheduler: SchedulerKind = SchedulerKind::RoundRobin, SchedulerKind::KIND, "RFC 8260 §3";
+        /// The rate estimate that each path keeps. An `allocation` that needs one has `westwood_re` where this is off.
+        rate_estimate: Option<RateParameters> = None, <Option<RateParameters>>::KIND, "tsunoda2007 §II-B";
+        /// Receive buffer: the first a_rwnd, bytes as the profile counts them.
+        receive_buffer: u32 = 65_536, Kind::bytes(LEAST_RECEIVE_BUFFER, u32::MAX as u64), "RFC 9260 §6";
+        /// A message of which so many bytes have come without a hole begins to be delivered before its end has, if nothing
+        /// before it in its stream is missing. Off: only where it fills the receive buffer, which nothing else can make room in
+        /// (RFC 9260 §6.9). See [`Association::poll_part`].
+        ///
+        /// [`Association::poll_part`]: crate::Association::poll_part
+        partial_delivery_point: Option<usize> = None,
+            Kind::Either(OFF, &Kind::Bytes { least: 1, most: MOST_BYTES }), "RFC 6458 §8.1.21";
+        /// The largest message that [`Association::poll_message`] puts together of parts; one that is larger ends the
+        /// association. A message that is not delivered in parts may be as large as the receive buffer.
+        ///
+        /// [`Association::poll_message`]: crate::Association::poll_message
+        max_message: usize = 16 << 20, Kind::bytes(1, MOST_BYTES), "";
+        /// Messages queued to be sent, bytes of user data; `send` refuses beyond it.
+        send_buffer: usize = 256 * 1024, Kind::bytes(1, MOST_BYTES), "";
+        /// Acknowledge every second packet, or after `sack_delay`; otherwise every packet.
+        delayed_sack: bool = true, Kind::Flag, "RFC 9260 §6.2";
+        /// How long a SACK may wait.
+        sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MOST_SACK_DELAY), "RFC 9260 §6.2";
+        /// RTO.Min, the floor of the retransmission timeout: no more than RTO.Max.
+        rto_min: Nanos = SECOND, Kind::duration(LEAST_RTO, MOST_SPAN), "RFC 9260 §6.3.1 C6";
+        /// RTO.Max, the ceiling of the retransmission timeout.
+        rto_max: Nanos = 60 * SECOND, Kind::duration(LEAST_RTO, MOST_SPAN), "RFC 9260 §6.3.1 C7";
+        /// HB.interval. Off: no HEARTBEAT on idle paths.
+        hb_interval as heartbeat_interval: Option<Nanos> = Some(30 * SECOND),
+            Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MOST_SPAN }), "RFC 9260 §8.3";
+        /// Path.Max.Retrans: a path with more errors in a row is inactive.
+        path_max_retrans: u32 = 5, Kind::count(0, MOST_ERRORS), "RFC 9260 §8.2";
+        /// PotentiallyFailed.Max.Retrans (PFMR): with the switch `potentially_failed`, a path with more errors in a row is
+        /// potentially failed. 0 is what the text recommends.
+        pf_max_retrans: u32 = 0, Kind::count(0, MOST_ERRORS), "RFC 7829 §3";
+        /// Primary.Switchover.Max.Retrans (PSMR): with more errors in a row the primary path gives its office to an active
+        /// path for good: at least [`Config::least_primary_switch`]. Off: data returns to the primary once it answers again.
+        primary_switch_max_retrans: Option<u32> = None,
+            Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7829 §5";
+        /// Association.Max.Retrans: with more errors in a row the association has failed.
+        association_max_retrans: u32 = 10, Kind::count(0, MOST_ERRORS), "RFC 9260 §8.1";
+        /// How long data that is left when either side has closed may go without the cumulative TSN of the peer's
+        /// acknowledgements moving; then the association is aborted with
+        /// [`CloseReason::ShutdownTimeout`](crate::CloseReason::ShutdownTimeout). Off: for ever. A policy of this host's: a peer that
+        /// keeps its window closed and answers every probe is never found dead (RFC 9260 §6.1 A), and nobody is left here who
+        /// would lose patience with it; TCP's like case is RFC 6429. Longer by default than it takes to find a silent peer dead.
+        drain_timeout: Option<Nanos> = Some(900 * SECOND),
+            Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MOST_SPAN }), "RFC 9260 §9.2";
+        /// Max.Init.Retransmits: an INIT or COOKIE ECHO that was sent again so often gives up.
+        max_init_retransmits: u32 = 8, Kind::count(0, MOST_ERRORS), "RFC 9260 §5.1.6";
+        /// Valid.Cookie.Life.
+        valid_cookie_life: Nanos = 60 * SECOND, Kind::duration(MILLISECOND, MOST_SPAN), "RFC 9260 §5.1.3";
+        /// Several DATA chunks share a packet where they fit.
+        bundling: bool = true, Kind::Flag, "RFC 9260 §6.10";
+        /// DATA rides along with the COOKIE ECHO, half a round trip before the association is up on this side. With the COOKIE
+        /// ACK it always may.
+        data_with_cookie_echo: bool = false, Kind::Flag, "RFC 9260 §5.1 C";
+        /// Reading sends a SACK of its own once the window is wider than the peer was told by so many bytes. Off: only where
+        /// the peer had been told that it is closed. A peer that was told of a narrow window sends a lone packet into it, which
+        /// waits for `sack_delay`; an application that reads at its own pace should not be slowed by that.
+        window_update: Option<u32> = None,
+            Kind::Either(OFF, &Kind::Bytes { least: 1, most: u32::MAX as u64 }), "RFC 9260 §6.2";
+        /// The INIT has no optional parameter, for peers that refuse or misread one they do not know (pion/sctp, sctp-proto).
+        /// Addresses beside the first are then not told.
+        bare_init: bool = false, Kind::Flag, "RFC 9260 §3.3.2.1";
+    }
+    beside {
+        /// Which text is followed, and the switches turned from it.
+        profile: Profile = Profile::default();
+        /// The numbers of algorithms that have their own, but those of `binomial` and `rsctp`, which are switches
+        /// of the profile.
+        tuning: Tuning = Tuning::default();
+        /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
+        addresses: Vec<IpAddr> = Vec::new();
+        /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951): 32 at most.
+        encapsulation: usize = 0;
+        /// Compute and verify CRC32c; a simulator may save the time.
+        checksum: bool = true;
     }
 }
 
-/// Settings of an endpoint; ports are the endpoint's own business. The defaults are those of RFC 9260 §16.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Which text is followed, and the switches turned from it.
-    pub profile: Profile,
-    /// The congestion control algorithm of every path; see [`sctp_algorithms::ALGORITHMS`].
-    pub congestion: &'static Algorithm,
-    /// The numbers of algorithms that have their own, but those of `binomial` and `rsctp`, which are switches
-    /// of the profile.
-    pub tuning: Tuning,
-    /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
-    pub addresses: Vec<IpAddr>,
-    /// Path MTU: the largest IP packet, 128 to 65,535 bytes with the IP header. With [`Config::path_mtu_discovery`] the most that a path is
-    /// tried with: the MTU of the interface.
-    pub mtu: usize,
-    /// Find out what each path carries, by HEARTBEATs with padding (RFC 8899, RFC 4820): packets begin at 1,200 bytes over IPv4
-    /// and 1,280 over IPv6. Not with RSCTP, whose HEARTBEATs measure something else. Off: packets have [`Config::mtu`].
-    pub path_mtu_discovery: bool,
-    /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951): 32 at most.
-    pub encapsulation: usize,
-    /// Receive buffer: the first a_rwnd, bytes as the profile counts them. At least 1500 (RFC 9260 §6).
-    pub receive_buffer: u32,
-    /// A message of which so many bytes have come without a hole begins to be delivered before its end has, if nothing
-    /// before it in its stream is missing (SCTP_PARTIAL_DELIVERY_POINT, RFC 6458 §8.1.21). `None`: only where it fills the
-    /// receive buffer, which nothing else can make room in (RFC 9260 §6.9). See [`Association::poll_part`].
-    ///
-    /// [`Association::poll_part`]: crate::Association::poll_part
-    pub partial_delivery_point: Option<usize>,
-    /// The largest message that [`Association::poll_message`] puts together of parts, bytes; one that is larger ends the
-    /// association. A message that is not delivered in parts may be as large as the receive buffer.
-    ///
-    /// [`Association::poll_message`]: crate::Association::poll_message
-    pub max_message: usize,
-    /// Messages queued to be sent, bytes of user data; `send` refuses beyond it.
-    pub send_buffer: usize,
-    /// ssthresh before the first loss, bytes; `None`: the profile's.
-    pub initial_ssthresh: Option<u64>,
-    /// Acknowledge every second packet, or after [`Config::sack_delay`]; otherwise every packet (RFC 9260 §6.2).
-    pub delayed_sack: bool,
-    /// How long a SACK may wait: 500 ms at most (RFC 9260 §6.2).
-    pub sack_delay: Nanos,
-    /// RTO.Initial, from RTO.Min to RTO.Max; `None`: the profile's.
-    pub rto_initial: Option<Nanos>,
-    /// RTO.Min: 1 ms or more, and no more than RTO.Max.
-    pub rto_min: Nanos,
-    /// RTO.Max: a day at most.
-    pub rto_max: Nanos,
-    /// HB.interval, a day at most; `None`: no HEARTBEAT on idle paths.
-    pub hb_interval: Option<Nanos>,
-    /// Path.Max.Retrans: a path with more errors in a row is inactive.
-    pub path_max_retrans: u32,
-    /// PotentiallyFailed.Max.Retrans (PFMR): with the switch `potentially_failed`, a path with more errors in a row is
-    /// potentially failed (RFC 7829 §3). 0 is what that text recommends.
-    pub pf_max_retrans: u32,
-    /// Primary.Switchover.Max.Retrans (PSMR): with more errors in a row the primary path gives its office to an active
-    /// path for good (RFC 7829 §5): at least [`Config::least_primary_switch`]. `None`: data returns to the primary once it answers
-    /// again.
-    pub primary_switch_max_retrans: Option<u32>,
-    /// Association.Max.Retrans: with more errors in a row the association has failed.
-    pub association_max_retrans: u32,
-    /// How long data that is left when either side has closed may go without the cumulative TSN of the peer's
-    /// acknowledgements moving; then the association is aborted with
-    /// [`CloseReason::ShutdownTimeout`](crate::CloseReason::ShutdownTimeout). `None`: for ever. A policy of this host's: a peer that
-    /// keeps its window closed and answers every probe is never found dead (RFC 9260 §6.1 A), and nobody is left here who
-    /// would lose patience with it; TCP's like case is RFC 6429. Longer by default than it takes to find a silent peer dead.
-    pub drain_timeout: Option<Nanos>,
-    /// Max.Init.Retransmits.
-    pub max_init_retransmits: u32,
-    /// Valid.Cookie.Life: from 1 ms to a day.
-    pub valid_cookie_life: Nanos,
-    /// Streams asked for outwards: 1 to 65535.
-    pub outbound_streams: u16,
-    /// The most streams allowed inwards: 1 to 65535.
-    pub inbound_streams: u16,
-    /// Several DATA chunks share a packet where they fit (RFC 9260 §6.10).
-    pub bundling: bool,
-    /// DATA rides along with the COOKIE ECHO, half a round trip before the association is up on this side
-    /// (RFC 9260 §5.1 C). With the COOKIE ACK it always may.
-    pub data_with_cookie_echo: bool,
-    /// Which stream's message goes next.
-    pub scheduler: SchedulerKind,
-    /// How many streams carry messages that are given without one.
-    pub allocation: AllocationKind,
-    /// The rate estimate each path keeps; `None`: none, unless [`Config::allocation`] needs one, which then is
-    /// [`RateParameters::RE`].
-    pub rate_estimate: Option<RateParameters>,
-    /// Reading sends a SACK of its own once the window is wider than the peer was told by so many bytes; `None`: only where
-    /// the peer had been told that it is closed. A peer that was told of a narrow window sends a lone packet into it, which
-    /// waits for [`Config::sack_delay`]; an application that reads at its own pace should not be slowed by that.
-    pub window_update: Option<u32>,
-    /// The INIT has no optional parameter, for peers that refuse or misread one they do not know (pion/sctp, sctp-proto).
-    /// Addresses beside the first are then not told.
-    pub bare_init: bool,
-    /// Compute and verify CRC32c; a simulator may save the time.
-    pub checksum: bool,
-}
+profiled!(Config, Profile);
 
 impl Config {
-    /// The defaults of RFC 9260 §16 under `profile`.
-    pub fn new(profile: Profile) -> Self {
-        Self {
-            profile,
-            congestion: &sctp_algorithms::ALGORITHMS[0],
-            tuning: Tuning::default(),
-            addresses: Vec::new(),
-            mtu: 1500,
-            path_mtu_discovery: false,
-            encapsulation: 0,
-            receive_buffer: 65536,
-            partial_delivery_point: None,
-            max_message: 16 << 20,
-            send_buffer: 256 * 1024,
-            initial_ssthresh: None,
-            delayed_sack: true,
-            sack_delay: 200 * MILLISECOND,
-            rto_initial: None,
-            rto_min: SECOND,
-            rto_max: 60 * SECOND,
-            hb_interval: Some(30 * SECOND),
-            path_max_retrans: 5,
-            pf_max_retrans: 0,
-            primary_switch_max_retrans: None,
-            association_max_retrans: 10,
-            drain_timeout: Some(900 * SECOND),
-            max_init_retransmits: 8,
-            valid_cookie_life: 60 * SECOND,
-            outbound_streams: 10,
-            inbound_streams: 2048,
-            bundling: true,
-            data_with_cookie_echo: false,
-            scheduler: SchedulerKind::RoundRobin,
-            allocation: AllocationKind::Negotiated,
-            rate_estimate: None,
-            window_update: None,
-            bare_init: false,
-            checksum: true,
-        }
-    }
-
     /// The least that [`Config::primary_switch_max_retrans`] may be: PFMR, or Path.Max.Retrans where paths cannot be
     /// potentially failed (RFC 7829 §5, rule 1).
     pub fn least_primary_switch(&self) -> u32 {
@@ -189,14 +149,14 @@ impl Config {
         }
     }
 
-    /// RTO.Initial, overridden or the profile's.
-    pub fn rto_initial(&self) -> Nanos {
-        self.rto_initial.unwrap_or(self.profile.rto_initial.0)
-    }
-
     /// The largest SCTP packet to `remote`, bytes with the common header, without IP and encapsulation.
     pub fn max_packet(&self, remote: IpAddr) -> usize {
         mtu::max_packet(self.mtu, remote, self.encapsulation)
+    }
+
+    /// The largest DATA chunk to `remote` with its header, bytes: what an amount of segments counts.
+    fn largest_chunk(&self, remote: IpAddr) -> u64 {
+        mtu::pmdcs(self.max_packet(remote)) as u64
     }
 
     /// The address of this host to reach `remote` from: of those in [`Config::addresses`] and of its family the one that
@@ -226,7 +186,7 @@ impl Config {
         SctpParameters {
             unit,
             initial_cwnd: profile.initial_cwnd.bytes(unit, remote.is_ipv6()),
-            initial_ssthresh: self.initial_ssthresh.unwrap_or(profile.initial_ssthresh),
+            initial_ssthresh: profile.initial_ssthresh.bytes(self.largest_chunk(remote)),
             floor_units: profile.ssthresh_floor,
             slow_start_at_ssthresh: profile.slow_start_at_ssthresh,
             growth_needs_full_cwnd: profile.growth_needs_full_cwnd,
@@ -286,11 +246,5 @@ fn common_prefix(one: IpAddr, other: IpAddr) -> u32 {
         (IpAddr::V4(one), IpAddr::V4(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
         (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
         _ => 0,
-    }
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self::new(Profile::default())
     }
 }

@@ -7,7 +7,7 @@ mod values;
 pub use anabranch_congestion::binomial::Exponent;
 pub use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRule};
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
-pub use anabranch_settings::{Factor, Fraction, Setting, SettingError, Span};
+pub use anabranch_settings::{Amount, Factor, Fraction, Setting, SettingError, Span};
 pub use values::{
     AssociationErrors, Counts, DormantPath, FailedPathProbing, FastRecovery, HeartbeatLoss, Htna,
     IdleDecay, InitialCwnd, MaxBurst, ProbeSize, RetransmissionPath, WhenFull, WindowUnit,
@@ -15,8 +15,15 @@ pub use values::{
 
 use anabranch_congestion::binomial::BinomialParameters;
 use anabranch_congestion::rsctp::RsctpParameters;
-use anabranch_settings::switches;
-use anabranch_transport::time::SECOND;
+use anabranch_settings::{Kind, switches};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+
+use crate::config::{LEAST_RTO, MOST_SPAN};
+
+/// The range of timeouts.
+const TIMEOUT: Kind = Kind::duration(LEAST_RTO, MOST_SPAN);
+/// The range of intervals between measurements.
+const INTERVAL: Kind = Kind::duration(MILLISECOND, MOST_SPAN);
 
 switches! {
     /// So many SACKs must report a TSN missing before it is retransmitted fast: 4 in RFC 2960, 3 since RFC 4960
@@ -83,10 +90,10 @@ switches! {
     /// it a path whose timeout was none answers the HEARTBEAT that it gets at once. ns-2.35 does not believe it either.
     answer_after_timeout_clears_errors: bool, "RFC 7829 §3.2 (10)";
     /// The first window: 2 units in RFC 2960, min(4, max(2, 4380 bytes)) since RFC 4960, 4404 bytes in RFC 9260.
-    initial_cwnd: InitialCwnd, "RFC 9260 §7.2.1";
+    initial_cwnd as initial_window: InitialCwnd, "RFC 9260 §7.2.1";
     /// ssthresh before the first loss, bytes: arbitrarily high by the texts; the papers and ns-2.35 set the size of
     /// the peer's window.
-    initial_ssthresh: u64, "RFC 9260 §7.2.1";
+    initial_ssthresh: Amount, "RFC 9260 §7.2.1";
     /// The least ssthresh after a loss, in units: 2 in RFC 2960, 4 since RFC 4960.
     ssthresh_floor: u64, "RFC 9260 §7.2.3";
     /// cwnd == ssthresh counts as slow start.
@@ -126,7 +133,7 @@ switches! {
     /// acknowledged (ns-2.35), or `off` (RFC 2960 before its errata has no such limit).
     max_burst_applies: MaxBurst, "RFC 9260 §6.1 D";
     /// RTO before the first measurement, seconds: 3 in RFC 2960 and 4960, 1 in RFC 9260.
-    rto_initial: Span, "RFC 9260 §16";
+    rto_initial: Span => TIMEOUT, "RFC 9260 §16";
     /// Only one round-trip measurement is in progress on a path at a time; otherwise each new acknowledgement
     /// of a chunk sent once is a measurement.
     rtt_once_per_round_trip: bool, "RFC 9260 §6.3.1 C4";
@@ -170,9 +177,9 @@ switches! {
     /// the congestion control `rsctp` and of `rsctp_path_switch`.
     rsctp: bool, "ho2008 §3";
     /// Time between two HEARTBEATs on the path that carries new data, whether idle or not: 1 s had the least error.
-    rsctp_primary_interval: Span, "ho2008 §4.2";
+    rsctp_primary_interval: Span => INTERVAL, "ho2008 §4.2";
     /// Time between two pairs of HEARTBEATs on each other path.
-    rsctp_secondary_interval: Span, "ho2008 §4.2";
+    rsctp_secondary_interval: Span => INTERVAL, "ho2008 §4.2";
     /// Beta of `cwnd - beta sqrt(cwnd)` after a loss that is put down to the radio.
     rsctp_beta: Fraction, "ho2008 §4.2";
     /// The unit of that formula, on which the paper is silent: `segments`, as the binomial algorithms are defined and as
@@ -239,7 +246,7 @@ impl Profile {
             ambiguous_answer_clears_errors: false,
             answer_after_timeout_clears_errors: false,
             initial_cwnd: InitialCwnd::Rfc9260,
-            initial_ssthresh: 1 << 30,
+            initial_ssthresh: Amount::Bytes(1 << 30),
             ssthresh_floor: 4,
             slow_start_at_ssthresh: true,
             growth_needs_full_cwnd: true,
@@ -338,7 +345,7 @@ impl Profile {
             fast_recovery: FastRecovery::None,
             htna: Htna::Off,
             initial_cwnd: InitialCwnd::Units(2),
-            initial_ssthresh: 65536,
+            initial_ssthresh: Amount::Bytes(65_536),
             ssthresh_floor: 2,
             window_unit: WindowUnit::Pmdcs,
             max_burst_applies: MaxBurst::Off,
@@ -368,7 +375,7 @@ impl Profile {
             retransmission_path: RetransmissionPath::Alternate,
             ambiguous_answer_clears_errors: true,
             initial_cwnd: InitialCwnd::Rfc4960,
-            initial_ssthresh: 65536,
+            initial_ssthresh: Amount::Bytes(65_536),
             ssthresh_floor: 4,
             slow_start_at_ssthresh: true,
             growth_needs_full_cwnd: true,

@@ -35,10 +35,11 @@ pub fn take<T: Value>(setting: &Setting, datum: &Datum) -> Result<T, SettingErro
 /// Declares `Profile`: a field for each switch, the list of them all, and to set and show each by its name.
 ///
 /// A line is the reason as a doc comment, then `name: type, "clause";`, the type one that implements [`Value`], whose kind
-/// and range are the switch's.
+/// and range are the switch's. A range of its own follows the type: `rto_initial: Span => TIMEOUT, "...";`. Where a spec has
+/// another name for it, that name follows the field's: `initial_cwnd as initial_window: ...`.
 #[macro_export]
 macro_rules! switches {
-    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty, $clause:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident $(as $key:ident)? : $type:ty $(=> $kind:expr)?, $clause:literal;)+) => {
         /// The switches, each with its clause and reason. Start from [`Profile::by_name`].
         #[derive(Clone, Debug, PartialEq)]
         pub struct Profile {
@@ -50,15 +51,15 @@ macro_rules! switches {
         impl Profile {
             /// Every switch with its clause, its text and what it may be set to.
             pub const SWITCHES: &'static [$crate::Setting] = &[$($crate::Setting {
-                name: stringify!($name),
+                name: $crate::settings!(@key $name $(as $key)?),
                 about: concat!($($doc, "\n"),+),
                 clause: $clause,
-                kind: <$type as $crate::Value>::KIND,
+                kind: $crate::settings!(@kind $type $(=> $kind)?),
                 fallback: $crate::Fallback::Owner,
             }),+];
         }
 
-        $crate::settings!(@access Profile, SWITCHES, $($name;)+);
+        $crate::settings!(@access Profile, SWITCHES, $($name $(as $key)?;)+);
     };
 }
 
@@ -121,17 +122,6 @@ macro_rules! settings {
                 kind: $kind,
                 fallback: $crate::Fallback::Owner,
             }),+];
-
-            /// Checks that every setting lies in its range.
-            ///
-            /// # Errors
-            /// The first that does not: what was found, and what is allowed.
-            pub fn check_ranges(&self) -> Result<(), $crate::SettingError> {
-                Self::SETTINGS.iter().try_for_each(|setting| match self.get(setting.name) {
-                    Some(datum) => setting.kind.check(&datum).map_err(|misfit| setting.error(misfit)),
-                    None => Ok(()),
-                })
-            }
         }
 
         $crate::settings!(@access $owner, SETTINGS, $($field $(as $key)?;)+);
@@ -139,6 +129,19 @@ macro_rules! settings {
     // To set and show the fields of a structure by the names of their settings.
     (@access $owner:ident, $list:ident, $($field:ident $(as $key:ident)?;)+) => {
         impl $owner {
+            /// Checks that every setting lies in its range.
+            ///
+            /// # Errors
+            /// The first that does not: what was found, and what is allowed.
+            pub fn check_ranges(&self) -> Result<(), $crate::SettingError> {
+                let mut settings = Self::$list.iter();
+                $(if let Some(setting) = settings.next() {
+                    let datum = $crate::Value::to_datum(&self.$field);
+                    setting.kind.check(&datum).map_err(|misfit| setting.error(misfit))?;
+                })+
+                Ok(())
+            }
+
             /// Sets one by its name from text, as a command line writes it.
             ///
             /// # Errors
@@ -175,6 +178,51 @@ macro_rules! settings {
             }
         }
     };
+    (@kind $type:ty) => { <$type as $crate::Value>::KIND };
+    (@kind $type:ty => $kind:expr) => { $kind };
     (@key $field:ident) => { stringify!($field) };
     (@key $field:ident as $key:ident) => { stringify!($key) };
+}
+
+/// Joins a configuration, which has a field `profile`, and its profile: their settings and switches in one list.
+#[macro_export]
+macro_rules! profiled {
+    ($config:ident, $profile:ident) => {
+        impl $config {
+            /// The default configuration under a profile.
+            pub fn new(profile: $profile) -> Self {
+                Self {
+                    profile,
+                    ..Self::default()
+                }
+            }
+
+            /// Every setting: those of the configuration, and the switches of its profile.
+            pub fn all_settings() -> Vec<$crate::Setting> {
+                [Self::SETTINGS, $profile::SWITCHES].concat()
+            }
+
+            /// Sets a setting or a switch by its name.
+            ///
+            /// # Errors
+            /// The name is unknown, or it does not take the value.
+            pub fn assign(
+                &mut self,
+                name: &str,
+                datum: &$crate::Datum,
+            ) -> Result<(), $crate::SettingError> {
+                if $profile::SWITCHES.iter().any(|switch| switch.name == name) {
+                    self.profile.put(name, datum)
+                } else {
+                    self.put(name, datum)
+                }
+            }
+
+            /// What a setting or a switch is where it is left out, under the profile of that name.
+            pub fn fallback(profile: &str, name: &str) -> Option<String> {
+                let config = Self::new($profile::by_name(profile)?);
+                config.show(name).or_else(|| config.profile.show(name))
+            }
+        }
+    };
 }

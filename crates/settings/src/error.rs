@@ -14,6 +14,8 @@ pub struct Misfit {
     pub found: String,
     /// What is allowed, for people: `a time from 1 ms to 60 s, such as "250 ms"`.
     pub allowed: String,
+    /// The range alone: `1 ms to 60 s`.
+    pub range: String,
     /// The words that are allowed, where any are.
     pub words: Vec<String>,
     /// The parameter of a variant that it is the value of.
@@ -52,14 +54,6 @@ pub enum SettingError {
         /// What was found, and what it takes.
         misfit: Misfit,
     },
-    /// Two settings do not go together.
-    #[error("`{setting}`: {message}")]
-    Relation {
-        /// The setting that is out of place.
-        setting: &'static str,
-        /// What was found, and what is allowed.
-        message: String,
-    },
 }
 
 fn hint(nearest: Option<&str>) -> String {
@@ -80,7 +74,7 @@ impl SettingError {
     pub fn setting(&self) -> &str {
         match self {
             SettingError::Unknown { found, .. } => found,
-            SettingError::Value { setting, .. } | SettingError::Relation { setting, .. } => setting,
+            SettingError::Value { setting, .. } => setting,
         }
     }
 }

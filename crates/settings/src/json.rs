@@ -28,6 +28,8 @@ impl Kind {
             (Kind::Either(_, other), Json::Number(_) | Json::Object(_) | Json::Array(_)) => {
                 return other.read(value).map_err(|inner| Misfit {
                     allowed: self.allowed(),
+                    range: self.range(),
+                    words: self.words(),
                     ..inner
                 });
             }
@@ -180,6 +182,7 @@ fn unknown(key: &str, known: &[Setting]) -> Misfit {
     Misfit {
         found: format!("the key `{key}`"),
         allowed: words.join(", "),
+        range: words.join(", "),
         words,
         parameter: None,
     }

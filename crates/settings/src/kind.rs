@@ -92,6 +92,21 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// A whole number.
+    pub const fn count(least: u64, most: u64) -> Self {
+        Kind::Count { least, most }
+    }
+
+    /// A span of time, nanoseconds.
+    pub const fn duration(least: Nanos, most: Nanos) -> Self {
+        Kind::Duration { least, most }
+    }
+
+    /// A size in bytes.
+    pub const fn bytes(least: u64, most: u64) -> Self {
+        Kind::Bytes { least, most }
+    }
+
     /// Reads a value from text, as a command line gives it.
     ///
     /// # Errors
@@ -106,7 +121,11 @@ impl Kind {
             Kind::Bytes { .. } => self.quantity(text, &[SIZE])?,
             Kind::Rate { .. } => self.quantity(text, &[RATE])?,
             Kind::Amount { .. } => self.amount(text)?,
-            Kind::Choice(_) | Kind::Registered(_) | Kind::Text(_) => Some(Datum::word(text)),
+            Kind::Choice(_) | Kind::Text(_) => Some(Datum::word(text)),
+            Kind::Registered(words) => {
+                let known = words().iter().any(|known| known.name == text);
+                known.then(|| Datum::word(text))
+            }
             Kind::Either(words, other) => {
                 return match words.iter().find(|word| word.name == text) {
                     Some(word) => Ok(Datum::word(word.name)),
@@ -165,7 +184,9 @@ impl Kind {
 
     fn holds(&self, datum: &Datum) -> bool {
         match (self, datum) {
-            (Kind::Flag, Datum::Flag(_)) | (Kind::Text(_), Datum::Word(_)) => true,
+            // A program may use what no registry has.
+            (Kind::Flag, Datum::Flag(_))
+            | (Kind::Text(_) | Kind::Registered(_), Datum::Word(_)) => true,
             (
                 Kind::Count { least, most }
                 | Kind::Duration { least, most }
@@ -196,16 +217,15 @@ impl Kind {
             (Kind::Choice(words), Datum::Word(word)) => {
                 words.iter().any(|known| known.name == word)
             }
-            (Kind::Registered(words), Datum::Word(word)) => {
-                words().iter().any(|known| known.name == word)
-            }
             (Kind::Either(words, other), _) => {
                 let is_word = |word: &str| words.iter().any(|known| known.name == word);
                 datum.text().is_some_and(is_word) || other.holds(datum)
             }
             (Kind::List(item), Datum::List(items)) => items.iter().all(|datum| item.holds(datum)),
-            (Kind::Variant(variants), Datum::Variant { kind, .. }) => {
-                variants().iter().any(|known| known.name == kind)
+            (Kind::Variant(variants), Datum::Variant { kind, parameters }) => {
+                let variants = variants();
+                let variant = variants.iter().find(|known| known.name == kind);
+                variant.is_some_and(|variant| variant.holds(parameters))
             }
             _ => false,
         }
@@ -216,6 +236,7 @@ impl Kind {
         Misfit {
             found,
             allowed: self.allowed(),
+            range: self.range(),
             words: self.words(),
             parameter: None,
         }

@@ -14,6 +14,7 @@ mod error;
 #[cfg(feature = "json")]
 mod json;
 mod kind;
+mod manual;
 mod nearest;
 mod setting;
 pub mod units;
@@ -23,6 +24,7 @@ pub use datum::Datum;
 pub use declare::{find, read, take};
 pub use error::{Misfit, SettingError};
 pub use kind::{Choice, Kind, OFF};
+pub use manual::Section;
 pub use nearest::nearest;
 pub use setting::{Fallback, Setting, Variant};
 pub use value::{Amount, Factor, Fraction, Limit, Pause, Span, Value};

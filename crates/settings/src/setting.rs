@@ -80,6 +80,14 @@ impl Variant {
     pub fn text(&self) -> String {
         plain(self.about)
     }
+
+    /// Whether these are parameters of its own, each in its range.
+    pub(crate) fn holds(&self, parameters: &[(String, Datum)]) -> bool {
+        parameters.iter().all(|(name, datum)| {
+            let known = self.parameters.iter().find(|known| known.name == name);
+            known.is_some_and(|known| known.kind.check(datum).is_ok())
+        })
+    }
 }
 
 /// A doc comment on one line, without links.

@@ -68,6 +68,13 @@ fn every_switch_reads_what_it_shows() {
         assert_eq!(copy, profile(), "{}", switch.name);
     }
     assert_eq!(profile().show("hue"), None);
+    assert_eq!(profile().check_ranges(), Ok(()));
+    let night = Profile {
+        share: Fraction(1.5),
+        ..profile()
+    };
+    let error = night.check_ranges().expect_err("out of its range");
+    assert_eq!(error.setting(), "share");
 }
 
 #[test]

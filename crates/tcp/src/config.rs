@@ -2,56 +2,92 @@
 
 use anabranch_congestion::tcp_algorithms::{self, Algorithm};
 use anabranch_congestion::tuning::Tuning;
+use anabranch_settings::{Amount, Kind, Value, profiled, settings};
 use anabranch_transport::Nanos;
-use anabranch_transport::time::SECOND;
+use anabranch_transport::time::{MILLISECOND, SECOND};
 
 use crate::profile::Profile;
 
-/// Configuration of one end.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Config {
-    /// The choices among texts and implementations.
-    pub profile: Profile,
-    /// The congestion control algorithm; see [`tcp_algorithms::ALGORITHMS`].
-    pub congestion: &'static Algorithm,
-    /// The numbers of algorithms that have their own.
-    pub tuning: Tuning,
-    /// Largest segment this end takes and sends, bytes without headers (RFC 9293 §3.7.1): 1 to 65495.
-    pub mss: u16,
-    /// Receive buffer, bytes; at most 65535 of it are offered unless both ends scale their windows, and 2^30 at all.
-    pub receive_buffer: u32,
-    /// Bytes that [`Connection::write`](crate::Connection::write) takes and holds until they are acknowledged.
-    pub send_buffer: u64,
-    /// Compute and verify checksums. A simulation that never corrupts may do without.
-    pub checksum: bool,
-    /// Where the edges of a coarse clock lie, below `profile.clock_tick`; no matter where that is 0.
-    pub clock_phase: Nanos,
-    /// How long TIME-WAIT lasts, two maximum segment lifetimes (RFC 9293 §3.4.2): 240 s.
-    pub time_wait: Nanos,
-}
+/// The largest window that TCP can offer (RFC 7323 §2.3), bytes.
+const MAX_WINDOW: u64 = 1 << 30;
 
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            profile: Profile::default(),
-            congestion: &tcp_algorithms::ALGORITHMS[0],
-            tuning: Tuning::default(),
-            mss: 1460,
-            receive_buffer: 65_535,
-            send_buffer: 1 << 20,
-            checksum: true,
-            clock_phase: 0,
-            time_wait: 240 * SECOND,
-        }
+settings! {
+    /// Configuration of one end. Every switch of [`Config::profile`] is a setting, too.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Config {
+        /// The congestion control algorithm; see [`tcp_algorithms::ALGORITHMS`].
+        congestion: &'static Algorithm = &tcp_algorithms::ALGORITHMS[0], <&'static Algorithm as Value>::KIND, "RFC 5681 §3";
+        /// Largest segment this end takes and sends, without headers. Over IPv6 20 B less by default, so that packets are as
+        /// large.
+        mss as segment: u16 = 1460, Kind::Bytes { least: 1, most: 65_495 }, "RFC 9293 §3.7.1";
+        /// Receive buffer, the largest window offered; at most 65535 B of it unless both ends scale their windows.
+        receive_buffer as receive_window: Amount = Amount::Bytes(65_535),
+            Kind::Amount { segments: [1, 1_000_000], bytes: [1, MAX_WINDOW] }, "RFC 9293 §3.8.6";
+        /// Bytes that [`Connection::write`](crate::Connection::write) takes and holds until they are acknowledged.
+        send_buffer: u64 = 1 << 20, Kind::Bytes { least: 1, most: 1 << 40 }, "";
+        /// How long TIME-WAIT lasts, two maximum segment lifetimes.
+        time_wait: Nanos = 240 * SECOND, Kind::Duration { least: MILLISECOND, most: 86_400 * SECOND }, "RFC 9293 §3.4.2";
+    }
+    beside {
+        /// The choices among texts and implementations.
+        profile: Profile = Profile::default();
+        /// The numbers of algorithms that have their own.
+        tuning: Tuning = Tuning::default();
+        /// Compute and verify checksums. A simulation that never corrupts may do without.
+        checksum: bool = true;
+        /// Where the edges of a coarse clock lie, below `profile.clock_tick`; no matter where that is 0.
+        clock_phase: Nanos = 0;
     }
 }
 
+profiled!(Config, Profile);
+
 impl Config {
-    /// The default configuration with another profile.
-    pub fn new(profile: Profile) -> Self {
-        Self {
-            profile,
-            ..Self::default()
+    /// The receive buffer in bytes, at most what TCP can offer.
+    pub fn receive_bytes(&self) -> u64 {
+        self.receive_buffer
+            .bytes(self.mss.max(1).into())
+            .min(MAX_WINDOW)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_and_switches_share_no_name_and_have_defaults_in_their_ranges() {
+        let settings = Config::all_settings();
+        for profile in Profile::NAMES {
+            let mut config = Config::new(Profile::by_name(profile).expect("its own name"));
+            let before = config.clone();
+            assert_eq!(config.check_ranges(), Ok(()), "{profile}");
+            for setting in &settings {
+                let shown = Config::fallback(profile, setting.name).expect("a default");
+                let datum = setting.parse(&shown).expect("a default in its range");
+                config
+                    .assign(setting.name, &datum)
+                    .expect("its own default");
+            }
+            assert_eq!(config, before, "{profile}");
         }
+        let mut names: Vec<_> = settings.iter().map(|setting| setting.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), settings.len());
+    }
+
+    #[test]
+    fn a_window_may_be_counted_in_segments() {
+        let mut config = Config::default();
+        config
+            .set("receive_window", "45 segments")
+            .expect("an amount");
+        config.set("segment", "1448 B").expect("a size");
+        assert_eq!(config.receive_bytes(), 45 * 1448);
+        let error = config
+            .set("receive_window", "2048 MiB")
+            .expect_err("too large");
+        assert!(error.to_string().contains("1 B to 1024 MiB"), "{error}");
     }
 }

@@ -123,7 +123,7 @@ impl Connection {
 
     fn new(config: Config, state: State, ports: Ports, isn: u32) -> Self {
         let mss = u64::from(config.mss.max(1));
-        let buffer = u64::from(config.receive_buffer).min(1 << 30);
+        let buffer = config.receive_bytes();
         Self {
             state,
             path: None,

@@ -4,7 +4,7 @@
 mod values;
 
 pub use anabranch_congestion::tcp_newreno::{Growth, HalvingBasis};
-pub use anabranch_settings::{Limit, Pause, Setting, SettingError, Span};
+pub use anabranch_settings::{Amount, Limit, Pause, Setting, SettingError, Span};
 pub use values::{InitialSsthresh, InitialWindow, RecoveryKind, RestartWindow};
 
 use anabranch_settings::switches;

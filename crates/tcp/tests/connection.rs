@@ -2,6 +2,7 @@
 
 mod common;
 
+use anabranch_tcp::profile::Amount;
 use anabranch_tcp::{Config, Connection, Event, Failure, Ports, Profile, State};
 use anabranch_transport::time::{MILLISECOND as MS, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -214,7 +215,7 @@ fn options_are_used_only_where_both_offer_them() {
             (profile.sack, profile.timestamps, profile.window_scale) = (all, all, all);
             Config {
                 mss: if all { 1400 } else { 900 },
-                receive_buffer: 200_000,
+                receive_buffer: Amount::Bytes(200_000),
                 ..Config::new(profile)
             }
         };
@@ -400,7 +401,7 @@ fn nagle_holds_small_segments_back() {
 #[test]
 fn a_closed_window_is_probed_and_opens_again() {
     let server = Config {
-        receive_buffer: 2_500,
+        receive_buffer: Amount::Bytes(2_500),
         ..Config::default()
     };
     let mut world = World::new(

@@ -187,9 +187,7 @@ pub fn segment(flow: &Flow) -> u64 {
 
 fn receive_buffer(flow: &Flow) -> u64 {
     match &flow.transport {
-        Protocol::Tcp { .. } => settings::tcp(&flow.transport, flow.ip)
-            .receive_buffer
-            .into(),
+        Protocol::Tcp { .. } => settings::tcp(&flow.transport, flow.ip).receive_bytes(),
         Protocol::Sctp { .. } => settings::sctp(&flow.transport, flow.ip)
             .receive_buffer
             .into(),
@@ -307,7 +305,7 @@ fn attach_tcp(
     let endless = matches!(member.flow.workload, Workload::Bulk { total: None, .. }) && !delays;
     let unpaced = matches!(member.flow.workload, Workload::Bulk { .. });
     let ahead = if unpaced {
-        u64::from(config.receive_buffer) * 2
+        config.receive_bytes() * 2
     } else {
         config.send_buffer
     };

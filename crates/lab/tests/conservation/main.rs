@@ -14,6 +14,7 @@ use anabranch_sim::{
     Attachment, DirectionConfig, DropReason, DropTail, Family, Impairments, Limit, LinkConfig,
     NodeId, Outage, PlacedLoss, Probability, Reordering, Rng, Seed, Topology, World,
 };
+use anabranch_tcp::profile::Amount;
 use anabranch_tcp::{Config as TcpConfig, Connection, Ports, Profile as TcpProfile};
 use anabranch_transport::Path;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -254,7 +255,7 @@ impl Case {
         let rng = &mut self.rng;
         let config = TcpConfig {
             mss: 300 + rng.below(1160) as u16,
-            receive_buffer: 8_000 + rng.below(60_000) as u32,
+            receive_buffer: Amount::Bytes(8_000 + rng.below(60_000)),
             send_buffer: 70_000,
             ..TcpConfig::new(TcpProfile::by_name(profile).expect("a profile"))
         };

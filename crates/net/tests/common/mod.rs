@@ -28,7 +28,7 @@ pub fn bounded<F: Future<Output = ()>>(test: F) {
 /// Timers that no test lives to see: what happens, happens without them, however slow the machine is.
 pub fn without_timers(mut config: Config) -> Config {
     const HOUR: u64 = 3_600_000_000_000;
-    config.sctp.rto_initial = Some(HOUR);
+    config.sctp.profile.rto_initial.0 = HOUR;
     (config.sctp.rto_min, config.sctp.rto_max) = (HOUR, HOUR);
     config.sctp.hb_interval = None;
     config.sctp.delayed_sack = false;

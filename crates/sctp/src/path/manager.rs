@@ -130,7 +130,7 @@ impl PathEntry {
             verified: state != PathState::Unconfirmed,
             disowned: false,
             error_count: 0,
-            rto: RtoEstimator::new(config.rto_initial(), config.rto_min, config.rto_max),
+            rto: RtoEstimator::new(config.profile.rto_initial.0, config.rto_min, config.rto_max),
             cc: config.new_congestion_control(path.remote),
             estimator: config.new_path_estimator(),
             receiver: ReceiverEstimate::new(config.profile.rsctp_loss_gain.0),

@@ -52,12 +52,12 @@ fn values_read_as_people_write_them() {
         profile.set("rto_initial", text).expect("a time");
         assert_eq!(profile.rto_initial, Span(expected));
     }
-    profile.set("initial_cwnd", "10 segments").expect("units");
+    profile.set("initial_window", "10 segments").expect("units");
     assert_eq!(profile.initial_cwnd, InitialCwnd::Units(10));
     for (switch, bad) in [
         ("rto_initial", "3"),
-        ("initial_cwnd", "10"),
-        ("initial_cwnd", "1001 segments"),
+        ("initial_window", "10"),
+        ("initial_window", "1001 segments"),
         ("binomial_k", "0.3"),
         ("binomial_l", "9"),
         ("binomial_alpha", "0"),

@@ -7,6 +7,7 @@ mod adaptive;
 mod adaptive_step;
 mod fixed;
 mod judgement;
+mod setting;
 
 use anabranch_congestion::LossCause;
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -15,6 +16,7 @@ pub use adaptive::Adaptive;
 pub use adaptive_step::AdaptiveStep;
 pub use fixed::{Fixed, Negotiated};
 pub use judgement::{Judgement, LossEvents, RoundTrip};
+pub use setting::VARIANTS;
 
 /// A loss, as the sender knew the path just before it answered by cutting a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,26 +100,8 @@ pub enum AllocationKind {
 }
 
 impl AllocationKind {
-    /// Names that [`AllocationKind::by_name`] knows.
-    pub const NAMES: &'static [&'static str] =
-        &["negotiated", "fixed", "adaptive", "adaptive_step"];
     /// Streams of `adaptive` while it is enabled, as published.
     pub const ADAPTIVE_STREAMS: u16 = 4;
-
-    /// The allocation of that name, with the numbers of its paper; `fixed` is `fixed(1)`.
-    pub fn by_name(name: &str) -> Option<Self> {
-        let judgement = Judgement::default();
-        Some(match name {
-            "negotiated" => Self::Negotiated,
-            "fixed" => Self::Fixed(1),
-            "adaptive" => Self::Adaptive {
-                streams: Self::ADAPTIVE_STREAMS,
-                judgement,
-            },
-            "adaptive_step" => Self::AdaptiveStep { judgement },
-            _ => return None,
-        })
-    }
 
     /// Whether it judges losses by a rate estimate, which each path must then keep.
     pub fn needs_rate(&self) -> bool {

@@ -149,7 +149,7 @@ fn ns2_era() -> Profile {
     let mut profile = Profile::ns2();
     profile.missing_reports = 4;
     profile.initial_cwnd = crate::profile::InitialCwnd::Units(2);
-    profile.initial_ssthresh = 65536;
+    profile.initial_ssthresh = crate::profile::Amount::Bytes(65_536);
     profile
 }
 

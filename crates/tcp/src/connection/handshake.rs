@@ -16,9 +16,9 @@ const MOST_SHIFT: u8 = 14;
 impl Connection {
     /// The shift that lets the receive buffer be advertised whole.
     fn shift_for_buffer(&self) -> u8 {
-        let buffer = self.config.receive_buffer;
+        let buffer = self.config.receive_bytes();
         (0..MOST_SHIFT)
-            .find(|shift| buffer >> shift <= u32::from(u16::MAX))
+            .find(|shift| buffer >> shift <= u64::from(u16::MAX))
             .unwrap_or(MOST_SHIFT)
     }
 

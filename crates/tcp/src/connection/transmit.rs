@@ -56,7 +56,7 @@ impl Connection {
             header.acknowledgment_number = self.acknowledgment_number();
             self.receiver.acknowledge().min(u64::from(u16::MAX)) as u16
         } else {
-            self.config.receive_buffer.min(u32::from(u16::MAX)) as u16
+            self.config.receive_bytes().min(u64::from(u16::MAX)) as u16
         };
         self.write_out(&header, path, None, out)
     }

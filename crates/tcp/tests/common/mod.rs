@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
+use anabranch_tcp::profile::Amount;
 use anabranch_tcp::{Config, Connection, Event, Ports, Profile};
 use anabranch_transport::{Ecn, Nanos, Path, Probe, ProbeSet, Sample, Trace, Transport};
 use bytes::{Bytes, BytesMut};
@@ -235,7 +236,7 @@ impl World {
 pub fn geo(profile: Profile, clock_phase: Nanos) -> World {
     let config = Config {
         mss: 1448,
-        receive_buffer: 45 * 1448,
+        receive_buffer: Amount::Segments(45),
         clock_phase,
         ..Config::new(profile)
     };

@@ -63,6 +63,6 @@ impl StreamAllocation for AdaptiveStep {
     }
 
     fn name(&self) -> &'static str {
-        "adaptive_step"
+        "adaptive-step"
     }
 }

@@ -1,6 +1,7 @@
 //! Judgements computed by hand: 100,000 bytes/s over a least round trip of 100 ms carry 10,000 bytes, so that a window is
 //! congestion above 14,000 bytes with one stream and above 16,000 with several; over the smoothed 200 ms, twice that.
 
+use anabranch_settings::{Datum, Value};
 use anabranch_transport::ProbeSet;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
@@ -189,12 +190,17 @@ fn growth_stops_at_what_was_negotiated_and_is_told() {
 
 #[test]
 fn names_make_what_they_say() {
-    for name in AllocationKind::NAMES {
-        let kind = AllocationKind::by_name(name).expect("a known name");
-        assert_eq!(kind.build().name(), *name);
-        assert_eq!(kind.needs_rate(), name.starts_with("adaptive"), "{name}");
+    for variant in VARIANTS {
+        let parameters = vec![("streams".to_owned(), Datum::Whole(1))];
+        let datum = Datum::Variant {
+            kind: variant.name.to_owned(),
+            parameters,
+        };
+        let kind = AllocationKind::from_datum(&datum).expect("a known name");
+        assert_eq!(kind.build().name(), variant.name);
+        let adaptive = variant.name.starts_with("adaptive");
+        assert_eq!(kind.needs_rate(), adaptive, "{}", variant.name);
     }
-    assert_eq!(AllocationKind::by_name("none"), None);
 }
 
 /// Whatever is lost, retransmitted or waited for: 1 to as many as were negotiated, and every turn names one of them.

@@ -1,0 +1,127 @@
+//! Pages of the manual, and help, made from declarations.
+
+use std::fmt::Write;
+
+use crate::kind::Kind;
+use crate::setting::{Fallback, Setting};
+
+/// A group of settings with one owner: what a page and a help text are made of.
+#[derive(Clone, Copy)]
+pub struct Section<'a> {
+    /// The heading.
+    pub title: &'a str,
+    /// What stands below it.
+    pub about: &'a str,
+    /// The settings.
+    pub settings: &'a [Setting],
+    /// The names of the profiles whose defaults are told apart; one where there are none.
+    pub profiles: &'a [&'a str],
+    /// What a setting is under a profile where it is left out.
+    pub fallback: &'a dyn Fn(&str, &str) -> Option<String>,
+}
+
+impl Section<'_> {
+    /// The section in Markdown: a row for each setting.
+    pub fn markdown(&self) -> String {
+        let mut page = format!("## {}\n\n{}\n\n", self.title, self.about);
+        page.push_str(
+            "| name | type | unit | range | default | clause | what it does, and why |\n",
+        );
+        page.push_str("|---|---|---|---|---|---|---|\n");
+        for setting in self.settings {
+            let kind = &setting.kind;
+            let cells = [
+                format!("`{}`", setting.name),
+                kind.type_name().to_owned(),
+                kind.unit(),
+                kind.range(),
+                self.default_of(setting),
+                setting.clause.to_owned(),
+                what(setting),
+            ];
+            let cells = cells.map(|cell| cell.replace('|', "\\|"));
+            let _ = writeln!(page, "| {} |", cells.join(" | "));
+        }
+        page
+    }
+
+    /// The section as help: name, range and default, and a sentence, for a terminal `width` columns wide.
+    pub fn help(&self, width: usize) -> String {
+        let mut help = format!("{}:\n", self.title);
+        for setting in self.settings {
+            let range = setting.kind.range();
+            let _ = writeln!(help, "  {}=<{}>", setting.name, setting.kind.type_name());
+            let default = self.default_of(setting);
+            let mut text = setting.summary();
+            if !matches!(setting.kind, Kind::Flag) {
+                let _ = write!(text, " Takes {range}.");
+            }
+            if !default.is_empty() {
+                let _ = write!(text, " [default: {default}]");
+            }
+            help.push_str(&wrapped(&text, 10, width));
+        }
+        help
+    }
+
+    /// The default, where profiles differ each with its name.
+    pub fn default_of(&self, setting: &Setting) -> String {
+        let of = |profile: &&str| (self.fallback)(profile, setting.name);
+        let Some(first) = self.profiles.first().and_then(of) else {
+            return match setting.fallback {
+                Fallback::Is(value) => value.to_owned(),
+                Fallback::Required => "must be given".to_owned(),
+                Fallback::Owner | Fallback::Nothing => String::new(),
+            };
+        };
+        let mut groups: Vec<(String, Vec<&str>)> = vec![(first, Vec::new())];
+        for profile in self.profiles {
+            let value = of(profile).unwrap_or_default();
+            match groups.iter_mut().find(|(known, _)| *known == value) {
+                Some((_, profiles)) => profiles.push(profile),
+                None => groups.push((value, vec![profile])),
+            }
+        }
+        let others = groups[1..]
+            .iter()
+            .map(|(value, profiles)| format!("; {}: {value}", profiles.join(", ")));
+        groups[0].0.clone() + &others.collect::<String>()
+    }
+}
+
+/// The text, with the words that it explains.
+fn what(setting: &Setting) -> String {
+    let mut text = setting.text();
+    let words = match &setting.kind {
+        Kind::Choice(words) | Kind::Either(words, _) => words.to_vec(),
+        Kind::Registered(words) => words(),
+        _ => Vec::new(),
+    };
+    for word in words.iter().filter(|word| !word.about.is_empty()) {
+        let _ = write!(text, " `{}`: {}.", word.name, word.about);
+    }
+    text
+}
+
+/// The text in lines of at most `width` columns, `indent` blanks in front of each.
+fn wrapped(text: &str, indent: usize, width: usize) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column == 0 || column + 1 + length > width {
+            let _ = write!(
+                lines,
+                "{}{:indent$}{word}",
+                if column == 0 { "" } else { "\n" },
+                ""
+            );
+            column = indent + length;
+        } else {
+            let _ = write!(lines, " {word}");
+            column += 1 + length;
+        }
+    }
+    lines.push('\n');
+    lines
+}
