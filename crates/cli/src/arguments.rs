@@ -87,6 +87,17 @@ docs/ADVISE.md tells how it is found, and what it does not know.")]
   # first line of a spec, for editors that read it:
   #:schema ./anabranch.schema.json")]
     Schema,
+    /// Print every setting of the transports: type, unit, range, default, clause and reason, in Markdown.
+    #[command(after_help = "Examples:
+  anabranch settings
+  anabranch settings sctp | grep rto
+
+A spec sets them in [flow.transport]; perf, serve and cat by --set KEY=VALUE.")]
+    Settings {
+        /// One transport: sctp, tcp [default: all].
+        #[arg(value_name = "TRANSPORT")]
+        transport: Option<String>,
+    },
 }
 
 /// `reproduce`.

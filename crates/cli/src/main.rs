@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         Command::Show { directory } => work::show(&directory),
         Command::Wire(command) => wire::run(command),
         Command::Schema => work::schema(),
+        Command::Settings { transport } => work::settings(transport.as_deref()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

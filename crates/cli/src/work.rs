@@ -5,7 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use anabranch_engine::manual;
 use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::settings::TRANSPORTS;
+use anabranch_engine::vocabulary::Standard;
 use anabranch_engine::world;
 use anabranch_lab::outputs::{self, WriteError};
 use anabranch_lab::papers::{EXAMPLES, PAPERS, example, paper};
@@ -221,9 +224,30 @@ pub fn show(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Prints the manual's page of settings, or the part about one transport, or what there is about one setting.
+pub fn settings(transport: Option<&str>) -> Result<(), Failure> {
+    let text = match transport {
+        None => manual::page(),
+        Some(name) => {
+            let known = TRANSPORTS.iter().filter(|kind| !kind.settings.is_empty());
+            let kind = known.clone().find(|kind| kind.name == name);
+            let kind = kind.ok_or_else(|| {
+                let names: Vec<&str> = known.map(|kind| kind.name).collect();
+                Failure::Asked(format!(
+                    "found {name:?}; transports with settings: {}",
+                    names.join(", ")
+                ))
+            })?;
+            manual::of(kind)
+        }
+    };
+    write!(io::stdout().lock(), "{text}")?;
+    Ok(())
+}
+
 /// Prints the schema.
 pub fn schema() -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(&json_schema()).map_err(io::Error::from)?;
+    let text = serde_json::to_string_pretty(&json_schema(&Standard)).map_err(io::Error::from)?;
     writeln!(io::stdout().lock(), "{text}")?;
     Ok(())
 }

@@ -4,6 +4,7 @@
 
 pub mod agent;
 pub mod live;
+pub mod manual;
 pub mod medium;
 pub mod metric;
 pub mod plan;

@@ -76,9 +76,7 @@ pub fn record(
             None => outcomes.push(FlowOutcome {
                 name: name.clone(),
                 segment: flows::segment(member.flow),
-                receive_buffer: settings::sctp(&member.flow.transport, member.flow.ip)
-                    .receive_buffer
-                    .into(),
+                receive_buffer: settings::sctp(&member.flow.transport).receive_buffer.into(),
                 members: vec![tally],
             }),
         }

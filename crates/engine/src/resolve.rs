@@ -8,7 +8,7 @@ use anabranch_scenario::resolve::{self, Setting, SweptPoint};
 use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
 use anabranch_scenario::value::{Point, Value};
 use anabranch_scenario::vocabulary::Vocabulary;
-use anabranch_scenario::{Experiment, Spec, Sweep, decode, validate, wanted};
+use anabranch_scenario::{Experiment, Spec, Sweep, decode, profiles, validate, wanted};
 use sha2::{Digest, Sha256};
 
 use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
@@ -43,6 +43,7 @@ fn build(request: &Request, vocabulary: &dyn Vocabulary) -> Result<Plan, Vec<Pro
     check_shape(&root)?;
     let mut problems = Vec::new();
     let overrides = read_overrides(request, &root, &mut problems);
+    problems.extend(profiles::unused(&with_overrides(&root, &overrides)));
     let mut experiments = Vec::new();
     for (index, experiment) in root
         .get("experiment")

@@ -1,12 +1,11 @@
 //! One transport on its own, from `key=value` arguments: what a command that runs on real sockets has instead of a spec.
 //! Keys, values and errors are those of `[flow.transport]`.
 
-use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::decode::decode;
-use anabranch_scenario::flow::Protocol;
 use anabranch_scenario::problem::{Problem, SpecError};
 use anabranch_scenario::resolve::Setting;
+use anabranch_scenario::transport::Transport;
 use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
 use anabranch_sctp::Config;
 
@@ -16,7 +15,7 @@ use crate::settings;
 #[derive(Clone, Debug)]
 pub struct Sctp {
     /// As a spec has it.
-    pub protocol: Protocol,
+    pub transport: Transport,
     /// As the protocol has it.
     pub config: Config,
     /// The settings as lines of TOML, for a spec's `[flow.transport]`.
@@ -51,16 +50,28 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     if !problems.is_empty() {
         return Err(failed(problems));
     }
-    let protocol: Protocol = decode(&root, "").map_err(failed)?;
+    let transport: Transport = decode(&root, "").map_err(failed)?;
     let mut checker = Checker::new(&root);
-    settings::check(&mut checker, &protocol, "");
+    transport.check(&mut checker, &*settings::TRANSPORTS, "");
+    for setting in settings::Application::SETTINGS {
+        if transport.settings.contains_key(setting.name) {
+            let message = format!(
+                "`{}` is a flow's in a spec; here it would do nothing",
+                setting.name
+            );
+            checker.problem(setting.name, message);
+        }
+    }
+    if checker.is_content() {
+        settings::check(&mut checker, &transport, "");
+    }
     let problems = checker.into_problems();
     if !problems.is_empty() {
         return Err(failed(problems));
     }
-    let config = settings::sctp(&protocol, IpVersion::default());
+    let config = settings::sctp(&transport);
     Ok(Sctp {
-        protocol,
+        transport,
         config,
         toml,
     })
@@ -153,6 +164,7 @@ mod tests {
             (&["receive_buffer=1 KiB"], &["1500 B"]),
             (&["streams=1", "streams=2"], &["twice"]),
             (&["streams"], &["key=value"]),
+            (&["unordered=true"], &["would do nothing"]),
             (
                 &["switches.missing_report=3"],
                 &["did you mean `missing_reports`"],

@@ -1,9 +1,10 @@
 //! What this engine can run, as the grammar asks for it.
 
 use anabranch_scenario::checker::Checker;
+use anabranch_scenario::transport::{Transport, TransportKind};
 use anabranch_scenario::vocabulary::Vocabulary;
 use anabranch_scenario::wifi::Wifi;
-use anabranch_scenario::{Flow, Protocol, Spec};
+use anabranch_scenario::{Flow, Spec};
 use anabranch_sim::DropReason;
 
 use crate::world::homes;
@@ -18,14 +19,16 @@ impl Vocabulary for Standard {
         DropReason::ALL.iter().map(|reason| reason.name()).collect()
     }
 
-    fn check_transport(&self, c: &mut Checker<'_>, transport: &Protocol, path: &str) {
+    fn transports(&self) -> &[TransportKind] {
+        &*settings::TRANSPORTS
+    }
+
+    fn check_transport(&self, c: &mut Checker<'_>, transport: &Transport, path: &str) {
         settings::check(c, transport, path);
     }
 
     fn receive_buffer(&self, flow: &Flow) -> u64 {
-        settings::sctp(&flow.transport, flow.ip)
-            .receive_buffer
-            .into()
+        settings::sctp(&flow.transport).receive_buffer.into()
     }
 
     fn check_medium(&self, c: &mut Checker<'_>, cell: &Wifi, path: &str) {

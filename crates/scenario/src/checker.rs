@@ -54,6 +54,11 @@ impl<'a> Checker<'a> {
             .push(Problem::new(place, key, message).allowed(found, allowed));
     }
 
+    /// How many problems were found.
+    pub(super) fn count(&self) -> usize {
+        self.problems.len()
+    }
+
     /// Whether nothing was found.
     pub fn is_content(&self) -> bool {
         self.problems.is_empty()

@@ -192,7 +192,6 @@ struct Decoder<'a> {
 fn tag_of(name: &str) -> &'static str {
     match name {
         "Loss" => "model",
-        "Protocol" => "protocol",
         "Metric" => "metric",
         _ => "kind",
     }

@@ -3,102 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use anabranch_settings::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME, parse};
 use anabranch_transport::{Nanos, time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
-
-use crate::nearest::nearest;
-
-/// A unit and how many base units it holds.
-type Unit = (&'static str, f64);
-
-const TIME: &[Unit] = &[
-    ("s", 1e9),
-    ("ms", 1e6),
-    ("us", 1e3),
-    ("ns", 1.0),
-    ("min", 60e9),
-    ("h", 3600e9),
-];
-const RATE: &[Unit] = &[
-    ("bit/s", 1.0),
-    ("kbit/s", 1e3),
-    ("Mbit/s", 1e6),
-    ("Gbit/s", 1e9),
-];
-const SIZE: &[Unit] = &[
-    ("B", 1.0),
-    ("kB", 1e3),
-    ("MB", 1e6),
-    ("KiB", 1024.0),
-    ("MiB", 1_048_576.0),
-];
-const PACKETS: &[Unit] = &[("packets", 1.0), ("packet", 1.0)];
-const SEGMENTS: &[Unit] = &[("segments", 1.0), ("segment", 1.0)];
-
-/// Splits `"2 Mbit/s"` into number and unit and returns the number in base units, with the unit found.
-fn parse(
-    text: &str,
-    kind: &str,
-    example: &str,
-    units: &[&[Unit]],
-) -> Result<(f64, &'static str), String> {
-    let allowed = || {
-        let names: Vec<&str> = units
-            .iter()
-            .flat_map(|family| family.iter().map(|(name, _)| *name))
-            .collect();
-        names.join(", ")
-    };
-    let text = text.trim();
-    let end = text
-        .char_indices()
-        .find(|&(i, c)| {
-            !(c.is_ascii_digit()
-                || matches!(c, '.' | '-' | '+' | '_' | 'e' if c != 'e' || exponent(text, i)))
-        })
-        .map_or(text.len(), |(i, _)| i);
-    let (number, unit) = (text[..end].replace('_', ""), text[end..].trim());
-    let Ok(number) = number.parse::<f64>() else {
-        return Err(format!(
-            "found {text:?}, which does not begin with a number; write {kind} as {example:?}"
-        ));
-    };
-    if unit.is_empty() {
-        return Err(format!(
-            "found {text:?} without a unit; allowed units: {}; for example {example:?}",
-            allowed()
-        ));
-    }
-    let Some(&(name, factor)) = units
-        .iter()
-        .flat_map(|family| family.iter())
-        .find(|(name, _)| *name == unit)
-    else {
-        let names = units
-            .iter()
-            .flat_map(|family| family.iter().map(|(name, _)| *name));
-        let hint =
-            nearest(unit, names).map_or(String::new(), |name| format!("; did you mean {name:?}?"));
-        return Err(format!(
-            "found the unit {unit:?} in {text:?}; allowed units: {}{hint}",
-            allowed()
-        ));
-    };
-    if !number.is_finite() || number * factor > 9e18 {
-        return Err(format!("found {text:?}, which is too large"));
-    }
-    if number < 0.0 {
-        return Err(format!("found {text:?}; {kind} cannot be negative"));
-    }
-    Ok((number * factor, name))
-}
-
-/// Whether the `e` at `i` stands in a number (`1e6 bit/s`) rather than in a unit.
-fn exponent(text: &str, i: usize) -> bool {
-    i > 0 && text[i + 1..].starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+')
-}
 
 /// Implements reading from text by a function `fn(&str) -> Result<Self, String>`.
 macro_rules! from_text {
@@ -163,13 +72,7 @@ impl Span {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (divisor, unit) = match self.0 {
-            ns if ns % time::SECOND == 0 => (time::SECOND, "s"),
-            ns if ns % time::MILLISECOND == 0 => (time::MILLISECOND, "ms"),
-            ns if ns % time::MICROSECOND == 0 => (time::MICROSECOND, "us"),
-            _ => (1, "ns"),
-        };
-        write!(f, "{} {unit}", self.0 / divisor)
+        f.write_str(&units::show_time(self.0))
     }
 }
 

@@ -5,6 +5,7 @@
 //! of an array of tables go by their `name` or `id`).
 
 use crate::problem::Problem;
+use crate::profiles;
 use crate::tree::{Entry, Node, NodeValue, Place};
 
 /// A value to put in: the key, where the key stands, the value.
@@ -151,6 +152,7 @@ pub fn substitute(root: &Node) -> Result<Node, Vec<Problem>> {
         }
     }
     if problems.is_empty() {
+        profiles::put_in(&mut resolved).map_err(|problem| vec![problem])?;
         Ok(resolved)
     } else {
         Err(problems)

@@ -33,6 +33,10 @@ pub struct Spec {
     /// Values that `"$name"` stands for anywhere else; of any type.
     #[serde(default)]
     pub parameters: Parameters,
+    /// Profiles of the spec's own: settings and switches of a transport that flows take by `profile = "name"`. The key `base` is
+    /// the profile that one starts from.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub profiles: BTreeMap<String, serde_json::Value>,
     /// What holds for the whole world.
     pub world: World,
     /// Hosts and routers.

@@ -11,7 +11,7 @@ mod paths;
 mod wifi;
 
 use crate::checker::Checker;
-use crate::flow::{Flow, Protocol, Workload};
+use crate::flow::{Flow, Workload};
 use crate::measure::{GOODPUT, LINK_PROBES};
 use crate::names::NodeName;
 use crate::problem::Problem;
@@ -22,9 +22,6 @@ use crate::vocabulary::Vocabulary;
 use link::check_link;
 use measure::check_measures;
 use names::{check_flow_name, check_link_name, check_node};
-
-/// The most payload of a UDP datagram over IPv4: what is left of 65535 bytes by two headers.
-const UDP_LARGEST: u64 = 65_535 - 20 - 8;
 
 /// The most flows a world has, all members counted: each has two ports of its own.
 pub const MOST_FLOWS: u64 = 10_000;
@@ -160,7 +157,7 @@ fn check_flow(
             format!("no links lead from {:?} to {:?}", flow.from, flow.to),
         );
     }
-    paths::check(c, spec, flow, path);
+    paths::check(c, spec, vocabulary, flow, path);
     if flow.stop.is_some() && flow.lasts.is_some() {
         c.problem(
             &format!("{path}.lasts"),
@@ -184,7 +181,7 @@ fn check_flow(
             "found a message of 0 B; a message holds at least 1 B",
         );
     }
-    vocabulary.check_transport(c, &flow.transport, &format!("{path}.transport"));
+    check_transport(c, vocabulary, flow, &format!("{path}.transport"));
     check_largest_message(c, vocabulary, flow, path);
     if let Workload::Trace { messages } = &flow.workload {
         for (index, pair) in messages.windows(2).enumerate() {
@@ -200,11 +197,22 @@ fn check_flow(
             }
         }
     }
-    if let (Protocol::Udp {}, Workload::Bulk { .. }) = (&flow.transport, &flow.workload) {
+    let kind = vocabulary.transport(&flow.transport);
+    if kind.is_some_and(|kind| !kind.window) && matches!(flow.workload, Workload::Bulk { .. }) {
+        let name = flow.transport.protocol.to_uppercase();
         c.problem(
             &format!("{path}.workload"),
-            "UDP has no window that could pace a bulk workload; use `cbr` or `on-off`",
+            format!("{name} has no window that could pace a bulk workload; use `cbr` or `on-off`"),
         );
+    }
+}
+
+/// Checks the names and values of a transport's settings, and that they go together where each is right.
+fn check_transport(c: &mut Checker<'_>, vocabulary: &dyn Vocabulary, flow: &Flow, path: &str) {
+    let before = c.count();
+    flow.transport.check(c, vocabulary.transports(), path);
+    if c.count() == before {
+        vocabulary.check_transport(c, &flow.transport, path);
     }
 }
 
@@ -222,8 +230,17 @@ fn check_largest_message(
     };
     let Some(largest) = largest else { return };
     let path = format!("{path}.workload");
-    match &flow.transport {
-        Protocol::Sctp { .. } => {
+    let Some(kind) = vocabulary.transport(&flow.transport) else {
+        return;
+    };
+    match kind.largest_message {
+        Some(most) if largest.0 > most => {
+            let name = kind.name.to_uppercase();
+            let message =
+                format!("found a message of {largest}; {name} carries at most {most} B in one");
+            c.problem(&path, message);
+        }
+        None if kind.messages => {
             let buffer = vocabulary.receive_buffer(flow);
             if largest.0 > buffer {
                 let message = format!(
@@ -233,13 +250,7 @@ fn check_largest_message(
                 c.problem(&path, message);
             }
         }
-        Protocol::Udp {} if largest.0 > UDP_LARGEST => {
-            c.problem(
-                &path,
-                format!("found a message of {largest}; UDP carries at most {UDP_LARGEST} B in one"),
-            );
-        }
-        Protocol::Udp {} | Protocol::Tcp { .. } => {}
+        _ => {}
     }
 }
 

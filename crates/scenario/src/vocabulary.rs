@@ -2,8 +2,9 @@
 //! links drop packets, numbers of radio media. Whoever runs specs knows them; the grammar only asks.
 
 use crate::checker::Checker;
-use crate::flow::{Flow, Protocol};
+use crate::flow::Flow;
 use crate::spec::Spec;
+use crate::transport::{Transport, TransportKind};
 use crate::wifi::Wifi;
 
 /// The kinds that a program can run. Each check notes what is wrong at a path of keys below which the value stands.
@@ -11,10 +12,19 @@ pub trait Vocabulary: Sync {
     /// Names of the reasons for which a link drops packets.
     fn drop_reasons(&self) -> Vec<&'static str>;
 
-    /// Checks a transport's profile, switches and values.
-    fn check_transport(&self, c: &mut Checker<'_>, transport: &Protocol, path: &str);
+    /// The transports, with their settings.
+    fn transports(&self) -> &[TransportKind];
 
-    /// Bytes of the receive buffer of a flow over SCTP: no message is larger.
+    /// What a flow's transport is, if it is known.
+    fn transport(&self, transport: &Transport) -> Option<&TransportKind> {
+        let mut kinds = self.transports().iter();
+        kinds.find(|kind| kind.name == transport.protocol)
+    }
+
+    /// Checks that settings of a transport go together; each is in its range.
+    fn check_transport(&self, c: &mut Checker<'_>, transport: &Transport, path: &str);
+
+    /// Bytes of the receive buffer of a flow whose transport delivers messages: none is larger.
     fn receive_buffer(&self, flow: &Flow) -> u64;
 
     /// Checks the numbers of a cell's medium against each other and those of its set.

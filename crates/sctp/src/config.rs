@@ -40,7 +40,7 @@ settings! {
     /// of [`Config::profile`] is a setting, too.
     #[derive(Clone, Debug)]
     pub struct Config {
-        /// Congestion control of every path: see [`sctp_algorithms::ALGORITHMS`].
+        /// Congestion control of every path: one of [`sctp_algorithms::ALGORITHMS`], or a program's own.
         congestion: &'static Algorithm = &sctp_algorithms::ALGORITHMS[0], <&'static Algorithm as Value>::KIND, "RFC 9260 §7.2";
         /// Path MTU: the largest IP packet, with the IP header. With `path_mtu_discovery` the most that a path is tried with:
         /// the MTU of the interface.

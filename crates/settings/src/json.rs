@@ -63,7 +63,10 @@ impl Kind {
         table: &Map<String, Json>,
     ) -> Result<Datum, Misfit> {
         let variant = variants.iter().find(|variant| variant.name == name);
-        let variant = variant.ok_or_else(|| self.misfit(format!("{name:?}")))?;
+        let variant = variant.ok_or_else(|| Misfit {
+            parameter: (!table.is_empty()).then(|| TAG.to_owned()),
+            ..self.misfit(format!("{name:?}"))
+        })?;
         let given = table.iter().filter(|(key, _)| *key != TAG);
         let mut parameters = Vec::new();
         for (key, value) in given {

@@ -24,6 +24,10 @@ impl Section<'_> {
     /// The section in Markdown: a row for each setting.
     pub fn markdown(&self) -> String {
         let mut page = format!("## {}\n\n{}\n\n", self.title, self.about);
+        if self.settings.is_empty() {
+            page.truncate(page.len() - 1);
+            return page;
+        }
         page.push_str(
             "| name | type | unit | range | default | clause | what it does, and why |\n",
         );

@@ -95,5 +95,10 @@ fn plain(comment: &str) -> String {
     let is_target = |line: &str| line.trim().starts_with('[') && line.contains("]: ");
     let lines = comment.lines().filter(|line| !is_target(line));
     let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
-    words.join(" ").replace("[`", "`").replace("`]", "`")
+    let mut text = words.join(" ");
+    while let Some(at) = text.find("`](") {
+        let end = text[at..].find(')').map_or(text.len(), |end| at + end + 1);
+        text.replace_range(at + 1..end, "");
+    }
+    text.replace("[`", "`").replace("`]", "`")
 }

@@ -43,7 +43,7 @@ settings! {
         ///
         /// [`Lamp::pulse`]: Lamp
         level: u16 = 7, Kind::Count { least: 1, most: 9 }, "RFC 0 §6";
-        /// Time between two pulses.
+        /// Time between two pulses, or [`Lamp`](crate::Setting)'s breath.
         pulse as pulse_interval: Option<u64> = Some(2_000_000_000),
             Kind::Either(OFF, &Kind::Duration { least: 1_000_000, most: 60_000_000_000 }), "RFC 0 §7";
         /// What it holds.
@@ -174,6 +174,8 @@ fn a_structure_of_settings_is_set_shown_and_checked_by_name() {
         "How bright it is. See `Lamp::pulse`."
     );
     assert_eq!(Lamp::SETTINGS[0].summary(), "How bright it is.");
+    let text = Lamp::SETTINGS[1].text();
+    assert_eq!(text, "Time between two pulses, or `Lamp`'s breath.");
 }
 
 #[test]

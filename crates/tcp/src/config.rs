@@ -2,9 +2,9 @@
 
 use anabranch_congestion::tcp_algorithms::{self, Algorithm};
 use anabranch_congestion::tuning::Tuning;
-use anabranch_settings::{Amount, Kind, Value, profiled, settings};
+use anabranch_settings::{Amount, Kind, SettingError, Value, profiled, settings};
 use anabranch_transport::Nanos;
-use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
 
 use crate::profile::Profile;
 
@@ -15,7 +15,7 @@ settings! {
     /// Configuration of one end. Every switch of [`Config::profile`] is a setting, too.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Config {
-        /// The congestion control algorithm; see [`tcp_algorithms::ALGORITHMS`].
+        /// The congestion control algorithm: one of [`tcp_algorithms::ALGORITHMS`], or a program's own.
         congestion: &'static Algorithm = &tcp_algorithms::ALGORITHMS[0], <&'static Algorithm as Value>::KIND, "RFC 5681 §3";
         /// Largest segment this end takes and sends, without headers. Over IPv6 20 B less by default, so that packets are as
         /// large.
@@ -23,8 +23,10 @@ settings! {
         /// Receive buffer, the largest window offered; at most 65535 B of it unless both ends scale their windows.
         receive_buffer as receive_window: Amount = Amount::Bytes(65_535),
             Kind::Amount { segments: [1, 1_000_000], bytes: [1, MAX_WINDOW] }, "RFC 9293 §3.8.6";
-        /// Bytes that [`Connection::write`](crate::Connection::write) takes and holds until they are acknowledged.
-        send_buffer: u64 = 1 << 20, Kind::Bytes { least: 1, most: 1 << 40 }, "";
+        /// Bytes that [`Connection::write`] takes and holds until they are acknowledged.
+        ///
+        /// [`Connection::write`]: crate::Connection::write
+        send_buffer: u64 = 1 << 20, Kind::Bytes { least: 1, most: u64::MAX }, "";
         /// How long TIME-WAIT lasts, two maximum segment lifetimes.
         time_wait: Nanos = 240 * SECOND, Kind::Duration { least: MILLISECOND, most: 86_400 * SECOND }, "RFC 9293 §3.4.2";
     }
@@ -43,6 +45,21 @@ settings! {
 profiled!(Config, Profile);
 
 impl Config {
+    /// Checks every setting and switch against its range, and how they agree.
+    ///
+    /// # Errors
+    /// The first that cannot work, with what was found and what is allowed.
+    pub fn check(&self) -> Result<(), SettingError> {
+        self.check_ranges()?;
+        self.profile.check_ranges()?;
+        let (min, max) = (self.profile.rto_min, self.profile.rto_max);
+        let below_max = Kind::duration(MICROSECOND, max.0).check(&min.to_datum());
+        below_max.map_err(|misfit| SettingError::Value {
+            setting: "rto_min",
+            misfit,
+        })
+    }
+
     /// The receive buffer in bytes, at most what TCP can offer.
     pub fn receive_bytes(&self) -> u64 {
         self.receive_buffer
@@ -61,7 +78,7 @@ mod tests {
         for profile in Profile::NAMES {
             let mut config = Config::new(Profile::by_name(profile).expect("its own name"));
             let before = config.clone();
-            assert_eq!(config.check_ranges(), Ok(()), "{profile}");
+            assert_eq!(config.check(), Ok(()), "{profile}");
             for setting in &settings {
                 let shown = Config::fallback(profile, setting.name).expect("a default");
                 let datum = setting.parse(&shown).expect("a default in its range");
@@ -75,6 +92,24 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), settings.len());
+    }
+
+    #[test]
+    fn the_floor_of_the_timeout_lies_below_its_ceiling() {
+        let mut config = Config::default();
+        config.profile.rto_min.0 = 61 * SECOND;
+        let error = config.check().expect_err("above the ceiling");
+        assert!(
+            error
+                .to_string()
+                .contains("found 61 s; it takes a time with its unit, 1 us to 60 s"),
+            "{error}"
+        );
+        config.profile.sack_blocks_remembered = 9;
+        assert_eq!(
+            config.check().expect_err("more than fit").setting(),
+            "sack_blocks_remembered"
+        );
     }
 
     #[test]

@@ -7,8 +7,11 @@ pub use anabranch_congestion::tcp_newreno::{Growth, HalvingBasis};
 pub use anabranch_settings::{Amount, Limit, Pause, Setting, SettingError, Span};
 pub use values::{InitialSsthresh, InitialWindow, RecoveryKind, RestartWindow};
 
-use anabranch_settings::switches;
-use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_settings::{Kind, switches};
+use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
+
+/// The range of timeouts.
+const TIMEOUT: Kind = Kind::duration(MICROSECOND, 86_400 * SECOND);
 
 switches! {
     /// How losses are found and repaired: `rfc6675`, `sack1` (the pipe algorithm of 1996, as ns-2's Sack1) or `newreno`
@@ -50,15 +53,15 @@ switches! {
     /// Acknowledge every second full segment, or after `delayed_ack_timeout`; else every segment.
     delayed_ack: bool, "RFC 5681 §4.2";
     /// How long an acknowledgement may be delayed: 500 ms at most.
-    delayed_ack_timeout: Span, "RFC 9293 §3.8.6.3";
+    delayed_ack_timeout: Span => Kind::duration(MICROSECOND, 500 * MILLISECOND), "RFC 9293 §3.8.6.3";
     /// So many blocks are remembered by recency for the SACK option, 8 at most; ns-2's sink forgets all but 3.
-    sack_blocks_remembered: u32, "RFC 2018 §4";
+    sack_blocks_remembered: u32 => Kind::count(1, 8), "RFC 2018 §4";
     /// RTO before the first measurement: 1 s since RFC 6298, 3 s before and in ns-2.
-    rto_initial: Span, "RFC 6298 §2.1";
+    rto_initial: Span => TIMEOUT, "RFC 6298 §2.1";
     /// The least RTO.
-    rto_min: Span, "RFC 6298 §2.4";
+    rto_min: Span => TIMEOUT, "RFC 6298 §2.4";
     /// The greatest RTO, 60 s at least by the text.
-    rto_max: Span, "RFC 6298 §2.5";
+    rto_max: Span => TIMEOUT, "RFC 6298 §2.5";
     /// A lost SYN makes the RTO this when data begin, unless the handshake was measured; 0: the back-off just goes on.
     rto_after_lost_syn: Pause, "RFC 6298 §5.7";
     /// Granularity of the clock that round-trip times are measured with, whole ticks in BSD's integer arithmetic; 0: exact.

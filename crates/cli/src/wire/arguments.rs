@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use anabranch_engine::manual;
 use anabranch_scenario::quantity::{Size, Span};
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -18,6 +19,14 @@ pub enum CarrierKind {
     Udp,
     /// Right above IP, protocol 132; needs root or CAP_NET_RAW.
     Ip,
+}
+
+/// The help of `--set`: every setting of the transport.
+fn set_help() -> String {
+    let settings = manual::help("sctp");
+    format!(
+        "Set a key of a spec's [flow.transport] (repeatable); allocation.kind=adaptive reaches into a table.\n\n{settings}"
+    )
 }
 
 /// What all commands on real sockets have.
@@ -48,7 +57,7 @@ pub struct Wire {
     #[arg(long, value_name = "SIZE", value_parser = super::amount)]
     pub send_buffer: Option<Size>,
     /// Set a key of a spec's [flow.transport], such as receive_buffer='4 MiB' or allocation.kind=adaptive (repeatable).
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", long_help = set_help())]
     pub set: Vec<String>,
     /// The largest IP packet: `auto` finds out what the path carries (RFC 8899), up to mtu of --set (1500 B if left out); a size
     /// is used as it is.
@@ -243,7 +252,7 @@ pub struct Emulate {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Set a parameter, or a key by its path (repeatable).
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", long_help = set_help())]
     pub set: Vec<String>,
 }
 

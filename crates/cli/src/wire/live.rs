@@ -17,7 +17,7 @@ use anabranch_net::sctp::{AssociationId, Config as SctpConfig};
 use anabranch_net::{Association, Carrier, Config, Endpoint, Observer, Peer, SendOptions};
 use anabranch_scenario::nearest::nearest;
 use anabranch_scenario::records::RunRecord;
-use anabranch_scenario::{Flow, Protocol, Spec, Workload};
+use anabranch_scenario::{Flow, Spec, Workload};
 use anabranch_sim::{BuildError, Seed};
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
 use bytes::Bytes;
@@ -92,7 +92,7 @@ fn flow(spec: &Spec) -> Result<&Flow, String> {
             flow.name, flow.count.0
         ));
     }
-    if !matches!(flow.transport, Protocol::Sctp { .. }) {
+    if flow.transport.protocol != "sctp" {
         return Err(format!("flow {} is not SCTP", flow.name));
     }
     if !matches!(flow.workload, Workload::Bulk { .. }) {
@@ -185,7 +185,7 @@ async fn run(spec: &Arc<Spec>, seed: Seed, probes: ProbeSet) -> Result<Observed,
 
 /// The flow's configuration, with packets of the spec's size inside UDP.
 fn transport(flow: &Flow) -> SctpConfig {
-    let mut config = settings::sctp(&flow.transport, flow.ip);
+    let mut config = settings::sctp(&flow.transport);
     config.mtu += UDP_HEADER;
     config
 }
@@ -214,14 +214,10 @@ async fn feed(association: &Association, flow: &Flow) -> Result<(), String> {
     let Workload::Bulk { message, total } = &flow.workload else {
         return Ok(());
     };
-    let whole = || {
-        settings::sctp_chunk(&settings::sctp(&flow.transport, flow.ip), flow.ip)
-            - settings::DATA_HEADER
-    };
+    let whole =
+        || settings::sctp_chunk(&settings::sctp(&flow.transport), flow.ip) - settings::DATA_HEADER;
     let size = message.map_or_else(whole, |size| size.0);
-    let Protocol::Sctp { unordered, .. } = flow.transport else {
-        return Ok(());
-    };
+    let unordered = settings::application(&flow.transport).unordered;
     let payload = Bytes::from(vec![0; size as usize]);
     let options = SendOptions { ppid: 0, unordered };
     let mut left = total.map_or(u64::MAX, |total| total.0);

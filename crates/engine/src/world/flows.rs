@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
 use anabranch_scenario::names::{self, member_name};
-use anabranch_scenario::{Flow, Metric, Protocol, Spec, Start, Workload};
+use anabranch_scenario::{Flow, Metric, Spec, Start, Workload};
 use anabranch_sctp::Endpoint;
 use anabranch_sim::udp::{UdpSource, UdpSourceConfig};
 use anabranch_sim::{Attachment, BuildError, LinkId, NodeId, Seed, World, start_time};
@@ -100,10 +100,10 @@ impl Members<'_> {
 
     /// How an inspector recognises it.
     pub fn watched(&self) -> Option<Watched> {
-        let protocol = match self.flow.transport {
-            Protocol::Tcp { .. } => TCP,
-            Protocol::Sctp { .. } => SCTP,
-            Protocol::Udp {} => return None,
+        let protocol = match self.flow.transport.protocol.as_str() {
+            "tcp" => TCP,
+            "sctp" => SCTP,
+            _ => return None,
         };
         let segment = u32::from(settings::tcp(&self.flow.transport, self.flow.ip).mss);
         Some(Watched {
@@ -176,22 +176,18 @@ pub fn attach(
 
 /// Bytes of a full segment as the flow's window counts them.
 pub fn segment(flow: &Flow) -> u64 {
-    match &flow.transport {
-        Protocol::Tcp { .. } => settings::tcp(&flow.transport, flow.ip).mss.into(),
-        Protocol::Sctp { .. } => {
-            settings::sctp_chunk(&settings::sctp(&flow.transport, flow.ip), flow.ip)
-        }
-        Protocol::Udp {} => 1,
+    match flow.transport.protocol.as_str() {
+        "tcp" => settings::tcp(&flow.transport, flow.ip).mss.into(),
+        "sctp" => settings::sctp_chunk(&settings::sctp(&flow.transport), flow.ip),
+        _ => 1,
     }
 }
 
 fn receive_buffer(flow: &Flow) -> u64 {
-    match &flow.transport {
-        Protocol::Tcp { .. } => settings::tcp(&flow.transport, flow.ip).receive_bytes(),
-        Protocol::Sctp { .. } => settings::sctp(&flow.transport, flow.ip)
-            .receive_buffer
-            .into(),
-        Protocol::Udp {} => 0,
+    match flow.transport.protocol.as_str() {
+        "tcp" => settings::tcp(&flow.transport, flow.ip).receive_bytes(),
+        "sctp" => settings::sctp(&flow.transport).receive_buffer.into(),
+        _ => 0,
     }
 }
 
@@ -233,10 +229,10 @@ fn attach_member(
         start,
         stop: member.flow.stop.map(|stop| stop.0.max(start)).or(lasts),
     };
-    match member.flow.transport {
-        Protocol::Tcp { .. } => attach_tcp(world, context, member, &place, tally),
-        Protocol::Sctp { .. } => attach_sctp(world, context, member, &place, tally),
-        Protocol::Udp {} => attach_udp(world, context, member, &place, tally),
+    match member.flow.transport.protocol.as_str() {
+        "tcp" => attach_tcp(world, context, member, &place, tally),
+        "sctp" => attach_sctp(world, context, member, &place, tally),
+        _ => attach_udp(world, context, member, &place, tally),
     }
 }
 
@@ -340,15 +336,8 @@ fn attach_sctp(
     place: &Place,
     tally: &SharedTally,
 ) -> Result<(), BuildError> {
-    let Protocol::Sctp {
-        unordered,
-        reading_rate,
-        ..
-    } = member.flow.transport
-    else {
-        return Ok(());
-    };
-    let mut config = settings::sctp(&member.flow.transport, member.flow.ip);
+    let application = settings::application(&member.flow.transport);
+    let mut config = settings::sctp(&member.flow.transport);
     config.checksum = context.checksum;
     let mut rng = context.seed.stream(&format!("sctp {}", member.name()));
     let mut secret = || {
@@ -371,7 +360,7 @@ fn attach_sctp(
     let source_config = sctp::SourceConfig {
         remote,
         remote_port: place.ports[1],
-        unordered,
+        unordered: application.unordered,
         endless,
         stamped,
         ahead: if unpaced {
@@ -384,7 +373,7 @@ fn attach_sctp(
         Endpoint::new(far, place.ports[1], secret()).expect(CHECKED),
         stamped,
         message,
-        reading_rate.map(|rate| rate.0),
+        application.reading_rate,
         Rc::clone(tally),
     );
     let endpoint = Endpoint::new(near, place.ports[0], secret()).expect(CHECKED);

@@ -8,11 +8,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::names;
-use anabranch_scenario::{Flow, Protocol, Spec};
+use anabranch_scenario::{Flow, Spec};
 use anabranch_sim::{BuildError, Family, LinkId, NodeId, Topology};
 
 use super::flows::{Members, members};
 use super::topology::{self, Built, end};
+use crate::settings;
 
 /// An interface: a node at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,13 +96,7 @@ fn family(ip: IpVersion) -> Family {
 }
 
 fn is_multihomed(flow: &Flow) -> bool {
-    matches!(
-        flow.transport,
-        Protocol::Sctp {
-            multihomed: true,
-            ..
-        }
-    )
+    settings::application(&flow.transport).multihomed
 }
 
 /// The pairs of addresses that a member of a flow uses, the primary path first.

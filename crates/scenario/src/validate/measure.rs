@@ -3,7 +3,7 @@
 use anabranch_transport::Probe;
 
 use crate::checker::Checker;
-use crate::flow::{Protocol, Workload};
+use crate::flow::Workload;
 use crate::measure::{Metric, Take};
 use crate::names::member;
 use crate::spec::Spec;
@@ -56,7 +56,7 @@ pub(super) fn check_measures(
             }
             check_measure_name(c, name, &format!("{path}.name"));
         }
-        check_numbers(c, spec, metric, &path);
+        check_numbers(c, spec, vocabulary, metric, &path);
         if let Metric::Drops {
             reason: Some(reason),
             ..
@@ -81,10 +81,16 @@ pub(super) fn check_measures(
 }
 
 /// Checks a measure of messages or of an estimate.
-fn check_numbers(c: &mut Checker<'_>, spec: &Spec, metric: &Metric, path: &str) {
+fn check_numbers(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    vocabulary: &dyn Vocabulary,
+    metric: &Metric,
+    path: &str,
+) {
     match metric {
         Metric::RepeatedMessages { flow } | Metric::MissingMessages { flow } => {
-            check_numbered(c, spec, flow, &format!("{path}.flow"));
+            check_numbered(c, spec, vocabulary, flow, &format!("{path}.flow"));
         }
         Metric::EstimateError {
             name, probe, truth, ..
@@ -109,7 +115,13 @@ fn check_numbers(c: &mut Checker<'_>, spec: &Spec, metric: &Metric, path: &str) 
 }
 
 /// Checks that the messages of a flow can carry numbers.
-fn check_numbered(c: &mut Checker<'_>, spec: &Spec, flow: &str, path: &str) {
+fn check_numbered(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    vocabulary: &dyn Vocabulary,
+    flow: &str,
+    path: &str,
+) {
     const ROOM: u64 = 16;
     let (group, _) = member(flow);
     let Some(flow) = spec.flows.iter().find(|known| known.name == group) else {
@@ -120,7 +132,9 @@ fn check_numbered(c: &mut Checker<'_>, spec: &Spec, flow: &str, path: &str) {
         Workload::Cbr { message, .. } | Workload::OnOff { message, .. } => Some(message.0),
         Workload::Trace { messages } => messages.iter().map(|message| message.size.0).min(),
     };
-    if !matches!(flow.transport, Protocol::Sctp { .. }) {
+    // Datagrams that are lost are not delivered later, so only a transport with a window has messages to know again.
+    let kind = vocabulary.transport(&flow.transport);
+    if kind.is_some_and(|kind| !(kind.messages && kind.window)) {
         let message = format!("{group:?} does not run over SCTP; only SCTP delivers messages");
         c.problem(path, message);
     } else if let Some(smallest) = smallest.filter(|&size| size < ROOM) {

@@ -1,27 +1,29 @@
 //! Hosts with several interfaces: which of them a flow uses, and how they pair up.
 
 use crate::checker::Checker;
-use crate::flow::{Flow, Protocol};
+use crate::flow::Flow;
 use crate::names::NodeName;
 use crate::spec::Spec;
+use crate::vocabulary::Vocabulary;
 use crate::world::Link;
 
 /// Checks that a flow's paths begin and end at its hosts, and that its transport can use them.
-pub(super) fn check(c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
-    let multihomed = matches!(
-        flow.transport,
-        Protocol::Sctp {
-            multihomed: true,
-            ..
-        }
-    );
+pub(super) fn check(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    vocabulary: &dyn Vocabulary,
+    flow: &Flow,
+    path: &str,
+) {
+    let multihomed = flow.transport.settings.get("multihomed") == Some(&true.into());
     if multihomed && !flow.paths.is_empty() {
         c.problem(
             &format!("{path}.transport.multihomed"),
             "found both `paths` and `multihomed`; `paths` says which interfaces are used",
         );
     }
-    if flow.paths.len() > 1 && !matches!(flow.transport, Protocol::Sctp { .. }) {
+    let kind = vocabulary.transport(&flow.transport);
+    if flow.paths.len() > 1 && kind.is_some_and(|kind| !kind.multihoming) {
         c.problem(
             &format!("{path}.paths"),
             format!(

@@ -15,7 +15,7 @@ use crate::profile::Profile;
 /// The receive buffer that RFC 9260 §6 asks for at least, bytes; peers refuse less (§3.3.3).
 pub(super) const LEAST_RECEIVE_BUFFER: u64 = 1500;
 /// The most bytes that a buffer can be given.
-pub(super) const MOST_BYTES: u64 = 1 << 40;
+pub(super) const MOST_BYTES: u64 = u64::MAX;
 /// The most errors in a row that can be asked for.
 pub(super) const MOST_ERRORS: u64 = u32::MAX as u64;
 /// The least timeout: less is shorter than what a host takes to answer.

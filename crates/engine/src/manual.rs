@@ -1,0 +1,105 @@
+//! The manual's page of settings, and help, made from the tables.
+
+use anabranch_scenario::transport::TransportKind;
+use anabranch_settings::{Kind, Section, Setting, Variant};
+
+use crate::settings::{Application, TRANSPORTS};
+
+/// What stands above the tables.
+const ABOUT: &str = "# Settings of transports
+
+Made by `anabranch settings`; do not edit. Each row is one declaration in the code, which also gives parsing, range errors,
+JSON Schema (`anabranch schema`) and help.
+
+A spec sets them in `[flow.transport]`, `--set flow.NAME.transport.KEY=VALUE` changes one, and the commands on real sockets take
+`--set KEY=VALUE`. Switches choose among texts and implementations; they may stand among the other keys, or in a table
+`switches`. Values with a unit are text: `\"250 ms\"`, `\"64 KiB\"`, `\"10 segments\"`. Where profiles differ, the default is that of
+the first profile, then those of the others by name.
+
+A spec can name settings and switches once, and use them in any number of flows:
+
+```toml
+[profiles.era]
+base = \"rfc2960\"
+missing_reports = 4
+
+[flow.transport]
+protocol = \"sctp\"
+profile = \"era\"
+```
+
+`--set profiles.era.missing_reports=3` then reaches all of them. What a flow sets itself stays.
+";
+
+/// The page: every transport with its settings, its switches, and the parameters of its tables.
+pub fn page() -> String {
+    let mut page = ABOUT.to_owned();
+    for kind in TRANSPORTS.iter().filter(|kind| !kind.settings.is_empty()) {
+        page.push('\n');
+        page.push_str(&of(kind));
+    }
+    page
+}
+
+/// The part of the page about one transport.
+pub fn of(kind: &TransportKind) -> String {
+    let name = kind.name.to_uppercase();
+    let profiles: Vec<String> = kind
+        .profiles
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect();
+    let about = format!("{} Profiles: {}.", kind.about, profiles.join(", "));
+    let title = format!("{name}: settings");
+    let mut text = kind.section(&title, &about, &kind.settings).markdown();
+    for setting in &kind.settings {
+        if let Kind::Variant(variants) = setting.kind {
+            text.push('\n');
+            text.push_str(&tables(&name, setting, &variants()));
+        }
+    }
+    let title = format!("{name}: switches");
+    let about = "Choices among texts and implementations. A profile sets all of them.";
+    text.push('\n');
+    text.push_str(&kind.section(&title, about, kind.switches).markdown());
+    text
+}
+
+/// The tables that a setting may be.
+fn tables(transport: &str, setting: &Setting, variants: &[Variant]) -> String {
+    let part = |variant: &Variant| {
+        let title = format!(
+            "{transport}: `{} = {{ kind = \"{}\" }}`",
+            setting.name, variant.name
+        );
+        let about = variant.text();
+        let section = Section {
+            title: &title,
+            about: &about,
+            settings: variant.parameters,
+            profiles: &[],
+            fallback: &|_, _| None,
+        };
+        section.markdown()
+    };
+    let parts: Vec<String> = variants.iter().map(part).collect();
+    parts.join("\n")
+}
+
+/// Help about the settings of a transport that commands on real sockets take, for a terminal; empty for one that there is not.
+pub fn help(transport: &str) -> String {
+    let Some(kind) = TRANSPORTS.iter().find(|kind| kind.name == transport) else {
+        return String::new();
+    };
+    let title = format!("Settings of {} (--set KEY=VALUE)", kind.name.to_uppercase());
+    let is_flows = |name: &str| Application::SETTINGS.iter().any(|own| own.name == name);
+    let own = kind
+        .settings
+        .iter()
+        .filter(|setting| !is_flows(setting.name));
+    let own: Vec<Setting> = own.copied().collect();
+    let settings = kind.section(&title, "", &own).help(100);
+    format!(
+        "{settings}\nSwitches of the profile are settings, too: see `anabranch settings {transport}`."
+    )
+}

@@ -1,0 +1,129 @@
+//! The manual and the JSON Schema say what the tables of settings say.
+
+use anabranch_engine::manual;
+use anabranch_engine::settings::TRANSPORTS;
+use anabranch_engine::vocabulary::Standard;
+use anabranch_scenario::schema::json_schema;
+use serde_json::Value;
+
+#[test]
+fn the_page_of_settings_is_up_to_date() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/settings.md"
+    );
+    let page = std::fs::read_to_string(path).expect("docs/reference/settings.md");
+    let wanted = manual::page();
+    let mut lines = page.lines().zip(wanted.lines()).enumerate();
+    let first = lines.find(|(_, (is, should))| is != should);
+    assert!(
+        page == wanted,
+        "docs/reference/settings.md is not what the tables say ({first:?}); make it anew: \
+         anabranch settings > docs/reference/settings.md"
+    );
+}
+
+/// A row that says nothing helps nobody, and a default that cannot be written cannot be changed back.
+#[test]
+fn every_setting_has_a_text_a_range_and_a_default() {
+    for kind in TRANSPORTS.iter() {
+        let mut names: Vec<&str> = kind.all().map(|setting| setting.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "{}: a name stands twice", kind.name);
+        for setting in kind.all() {
+            let name = setting.name;
+            assert!(!setting.text().is_empty(), "{}: {name}", kind.name);
+            assert!(!setting.kind.range().is_empty(), "{}: {name}", kind.name);
+            for profile in kind.profiles {
+                let fallback = (kind.fallback)(profile, name).expect(name);
+                setting
+                    .parse(&fallback)
+                    .unwrap_or_else(|error| panic!("{profile}: {error}"));
+            }
+        }
+    }
+}
+
+fn schema() -> Value {
+    json_schema(&Standard).to_value()
+}
+
+#[test]
+fn every_section_of_a_spec_is_in_the_schema() {
+    let schema = schema();
+    let properties = schema["properties"].as_object().expect("an object");
+    for section in [
+        "anabranch",
+        "parameters",
+        "profiles",
+        "world",
+        "node",
+        "link",
+        "flow",
+        "experiment",
+        "table",
+        "figure",
+    ] {
+        assert!(properties.contains_key(section), "{section}");
+    }
+}
+
+#[test]
+fn a_parameter_may_stand_for_a_rate() {
+    let text = schema().to_string();
+    assert!(
+        text.contains(r#"{"pattern":"^\\$","type":"string"}"#)
+            || text.contains(r#"{"type":"string","pattern":"^\\$"}"#)
+    );
+}
+
+/// The keys that a spec had before they came from the tables, and a few that came with them.
+#[test]
+fn every_key_of_a_transport_is_in_the_schema_with_range_and_default() {
+    let schema = schema();
+    let transport = &schema["definitions"]["Transport"]["oneOf"];
+    let tables = transport.as_array().expect("a table for each transport");
+    let table = |name: &str| {
+        let is = |table: &&Value| table["properties"]["protocol"]["const"] == name;
+        &tables.iter().find(is).expect(name)["properties"]
+    };
+    let described = |protocol: &str, key: &str, words: &[&str]| {
+        let description = table(protocol)[key]["description"].as_str();
+        let description = description.unwrap_or_else(|| panic!("{protocol}: {key}"));
+        for word in words {
+            assert!(
+                description.contains(word),
+                "{protocol}: {key}: {description}"
+            );
+        }
+    };
+    let sctp = "profile switches congestion mtu path_mtu_discovery streams allocation rate_estimate receive_buffer \
+                partial_delivery_point reading_rate initial_window initial_ssthresh delayed_sack unordered \
+                heartbeat_interval rto_initial rto_min rto_max path_max_retrans pf_max_retrans \
+                primary_switch_max_retrans association_max_retrans multihomed sack_delay bundling missing_reports";
+    for key in sctp.split_whitespace() {
+        described("sctp", key, &[]);
+    }
+    let tcp = "profile switches segment receive_window initial_window initial_ssthresh delayed_ack limited_transmit \
+               clock_tick rto_min congestion";
+    for key in tcp.split_whitespace() {
+        described("tcp", key, &[]);
+    }
+    described(
+        "sctp",
+        "heartbeat_interval",
+        &["\"off\", or 1 ms to 86400 s", "Default: 30 s", "RFC 9260"],
+    );
+    described(
+        "sctp",
+        "rto_initial",
+        &["Default: 1 s; rfc4960, rfc2960, ns2: 3 s"],
+    );
+    described("tcp", "congestion", &["Default: newreno"]);
+    let streams = table("sctp")["streams"].to_string();
+    assert!(streams.contains("\"maximum\":65535"), "{streams}");
+    let fixed = table("sctp")["allocation"].to_string();
+    assert!(fixed.contains("weight_single"), "{fixed}");
+}

@@ -1,0 +1,176 @@
+//! Settings of transports in a spec: what they reach, and what is said of those that cannot be.
+
+use anabranch_engine::plan::{Plan, Request};
+use anabranch_engine::settings;
+use anabranch_sctp::Config as SctpConfig;
+use anabranch_tcp::Config as TcpConfig;
+
+/// A spec of two hosts, with something at the top, and a transport.
+fn spec(top: &str, transport: &str) -> String {
+    format!(
+        r#"anabranch = 1
+name = "pair"
+{top}
+[world]
+duration = "10 s"
+
+[[node]]
+name = "source"
+
+[[node]]
+name = "sink"
+
+[[link]]
+name = "wire"
+between = ["source", "sink"]
+rate = "2 Mbit/s"
+delay = "40 ms"
+queue = "10 packets"
+
+[[flow]]
+name = "data"
+from = "source"
+to = "sink"
+workload = {{ kind = "bulk", message = "1000 B" }}
+transport = {{ {transport} }}
+"#
+    )
+}
+
+fn plan(text: String, overrides: &[&str]) -> Result<Plan, String> {
+    let request = Request {
+        file: "pair.toml".into(),
+        text,
+        overrides: overrides.iter().map(|&text| text.to_owned()).collect(),
+        seed: 1,
+        ..Request::default()
+    };
+    Plan::new(request).map_err(|error| error.to_string())
+}
+
+fn sctp(top: &str, transport: &str, overrides: &[&str]) -> SctpConfig {
+    let plan = plan(spec(top, transport), overrides).expect("a good spec");
+    settings::sctp(&plan.spec.flows[0].transport)
+}
+
+fn tcp(transport: &str) -> TcpConfig {
+    let plan = plan(spec("", transport), &[]).expect("a good spec");
+    settings::tcp(&plan.spec.flows[0].transport, Default::default())
+}
+
+fn error(transport: &str) -> String {
+    plan(spec("", transport), &[])
+        .map(drop)
+        .expect_err(transport)
+}
+
+#[test]
+fn a_switch_may_stand_among_the_keys_or_in_its_table() {
+    let [direct, table] = ["missing_reports = 4", "switches = { missing_reports = 4 }"]
+        .map(|text| sctp("", &format!("protocol = \"sctp\", {text}"), &[]));
+    assert_eq!(direct.profile.missing_reports, 4);
+    assert_eq!(direct.profile, table.profile);
+    let twice =
+        error(r#"protocol = "sctp", missing_reports = 4, switches = { missing_reports = 4 }"#);
+    assert!(twice.contains("found `missing_reports` twice"), "{twice}");
+}
+
+#[test]
+fn timers_may_be_off_and_need_their_units() {
+    let config = sctp("", r#"protocol = "sctp", heartbeat_interval = "off""#, &[]);
+    assert_eq!(config.hb_interval, None);
+    for (value, words) in [
+        ("\"of\"", "did you mean `off`"),
+        ("\"30\"", "a time with its unit"),
+        ("30", "found 30"),
+        ("\"0 s\"", "1 ms to 86400 s"),
+    ] {
+        let error = error(&format!(
+            "protocol = \"sctp\", heartbeat_interval = {value}"
+        ));
+        assert!(error.contains(words), "{value}: {error}");
+    }
+}
+
+#[test]
+fn settings_that_do_not_go_together_are_named() {
+    for (transport, words) in [
+        (
+            r#"protocol = "sctp", rto_min = "5 s", rto_max = "2 s""#,
+            &["transport.rto_min", "found 5 s", "1 ms to 2 s"][..],
+        ),
+        (
+            r#"protocol = "sctp", switches = { rto_initial = "90 s" }"#,
+            &["transport.switches.rto_initial", "1 s to 60 s"],
+        ),
+        (
+            r#"protocol = "sctp", primary_switch_max_retrans = 2"#,
+            &["primary_switch_max_retrans", "found 2", "5 or more"],
+        ),
+    ] {
+        let error = error(transport);
+        for word in words {
+            assert!(error.contains(word), "{transport}: {error}");
+        }
+    }
+}
+
+/// Westwood and binomial were written for TCP too, and no spec could name them.
+#[test]
+fn tcp_has_a_congestion_control() {
+    for name in ["newreno", "westwood", "binomial"] {
+        let config = tcp(&format!("protocol = \"tcp\", congestion = \"{name}\""));
+        assert_eq!(config.congestion.name, name);
+    }
+    let error = error(r#"protocol = "tcp", congestion = "westwod""#);
+    assert!(error.contains("did you mean `westwood`"), "{error}");
+}
+
+#[test]
+fn windows_count_segments_of_the_flow() {
+    let config = tcp(r#"protocol = "tcp", receive_window = "45 segments", segment = "1448 B""#);
+    assert_eq!(config.receive_bytes(), 45 * 1448);
+    let wrong = error(r#"protocol = "tcp", receive_window = "45""#);
+    assert!(wrong.contains("such as \"10 segments\""), "{wrong}");
+}
+
+const ERA: &str = r#"
+[profiles.era]
+base = "rfc2960"
+streams = 1
+missing_reports = 4
+"#;
+
+#[test]
+fn a_profile_of_the_spec_is_named_once_and_reached_by_set() {
+    let transport = r#"protocol = "sctp", profile = "era""#;
+    let config = sctp(ERA, transport, &[]);
+    assert_eq!(config.profile.name, "rfc2960");
+    assert_eq!(
+        (config.outbound_streams, config.profile.missing_reports),
+        (1, 4)
+    );
+    let config = sctp(ERA, transport, &["profiles.era.missing_reports=3"]);
+    assert_eq!(config.profile.missing_reports, 3);
+    let config = sctp(
+        ERA,
+        r#"protocol = "sctp", profile = "era", streams = 7"#,
+        &[],
+    );
+    assert_eq!(config.outbound_streams, 7);
+    let unused = plan(spec(ERA, r#"protocol = "sctp""#), &[]);
+    let unused = unused.map(drop).expect_err("nobody uses it");
+    assert!(unused.contains("used by no flow"), "{unused}");
+    let wrong = plan(spec(ERA, transport), &["profiles.era.missing_report=3"]);
+    let wrong = wrong.map(drop).expect_err("no such switch");
+    assert!(wrong.contains("did you mean `missing_reports`"), "{wrong}");
+}
+
+#[test]
+fn tcps_timeouts_go_together_too() {
+    let wrong = error(r#"protocol = "tcp", rto_min = "5 s", switches = { rto_max = "2 s" }"#);
+    assert!(
+        wrong.contains("transport.rto_min") && wrong.contains("1 us to 2 s"),
+        "{wrong}"
+    );
+}

@@ -1,0 +1,174 @@
+//! A spec's own profiles: settings and switches that are named once and used by any number of flows.
+//!
+//! ```toml
+//! [profiles.era]              # a profile of this spec
+//! base = "rfc2960"            # what it starts from; the protocol's default if left out
+//! missing_reports = 4
+//!
+//! [flow.transport]
+//! protocol = "sctp"
+//! profile = "era"
+//! ```
+//!
+//! `--set profiles.era.missing_reports=3`, a sweep, or an experiment's parameters reach it by its path.
+
+use crate::problem::Problem;
+use crate::transport::SWITCHES;
+use crate::tree::{Entry, Node, NodeValue};
+
+/// The section that holds them.
+const SECTION: &str = "profiles";
+/// The key of what a profile starts from.
+const BASE: &str = "base";
+/// The key of a transport that names one.
+const PROFILE: &str = "profile";
+
+/// Puts the spec's own profiles in wherever a flow names one. What the flow sets itself stays.
+///
+/// # Errors
+/// A profile that is not a table.
+pub fn put_in(root: &mut Node) -> Result<(), Problem> {
+    let Some(profiles) = root.get(SECTION).cloned() else {
+        return Ok(());
+    };
+    for entry in profiles.entries() {
+        if !matches!(entry.node.value, NodeValue::Table(_)) {
+            let path = Node::key_path(SECTION, &entry.key);
+            let message = format!("found {}; a profile is a table", entry.node.describe());
+            return Err(Problem::new(entry.node.place.clone(), path, message));
+        }
+    }
+    let Some(NodeValue::Array(flows)) = root.get_mut("flow").map(|flows| &mut flows.value) else {
+        return Ok(());
+    };
+    for flow in flows {
+        if let Some(transport) = flow.get_mut("transport") {
+            expand(transport, &profiles);
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with profiles that nothing in the spec names.
+pub fn unused(root: &Node) -> Vec<Problem> {
+    let profiles = root.get(SECTION).map(Node::entries).unwrap_or_default();
+    let unused = profiles.iter().filter(|entry| !is_named(root, &entry.key));
+    let problem = |entry: &Entry| {
+        let path = Node::key_path(SECTION, &entry.key);
+        let message = format!("the profile `{}` is used by no flow", entry.key);
+        Problem::new(entry.key_place.clone(), path, message)
+    };
+    unused.map(problem).collect()
+}
+
+/// Whether a text in the tree is this name.
+fn is_named(node: &Node, name: &str) -> bool {
+    match &node.value {
+        NodeValue::Text(text) => text == name,
+        NodeValue::Array(items) => items.iter().any(|item| is_named(item, name)),
+        NodeValue::Table(entries) => entries.iter().any(|entry| is_named(&entry.node, name)),
+        _ => false,
+    }
+}
+
+/// Follows a transport's profile to one that is the protocol's. A name that was used already is the protocol's too, so that a
+/// profile may have the name of its base.
+fn expand(transport: &mut Node, profiles: &Node) {
+    let mut used: Vec<String> = Vec::new();
+    loop {
+        let Some(name) = transport
+            .get(PROFILE)
+            .and_then(Node::text)
+            .map(str::to_owned)
+        else {
+            return;
+        };
+        let Some(profile) = profiles.get(&name).filter(|_| !used.contains(&name)) else {
+            return;
+        };
+        used.push(name);
+        merge(transport, profile);
+    }
+}
+
+fn merge(transport: &mut Node, profile: &Node) {
+    let base = profile.get(BASE).cloned();
+    let NodeValue::Table(entries) = &mut transport.value else {
+        return;
+    };
+    let at = entries.iter().position(|entry| entry.key == PROFILE);
+    match (at, base) {
+        (Some(at), Some(base)) => entries[at].node = base,
+        (Some(at), None) => drop(entries.remove(at)),
+        (None, _) => {}
+    }
+    for entry in profile.entries() {
+        match entry.key.as_str() {
+            BASE => {}
+            SWITCHES => {
+                let switches = entry.node.entries();
+                switches.iter().for_each(|switch| add(entries, switch));
+            }
+            _ => add(entries, entry),
+        }
+    }
+}
+
+/// Adds a setting or switch that the transport does not have, neither among its keys nor among its switches.
+fn add(transport: &mut Vec<Entry>, entry: &Entry) {
+    let has = |entries: &[Entry]| entries.iter().any(|known| known.key == entry.key);
+    let switches = transport.iter().find(|known| known.key == SWITCHES);
+    if !has(transport) && !switches.is_some_and(|switches| has(switches.node.entries())) {
+        transport.push(entry.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn transport(text: &str) -> String {
+        let mut root = Node::parse(text).expect("TOML");
+        put_in(&mut root).expect("profiles");
+        let flows = root.get("flow").expect("flows");
+        flows.items()[0]
+            .get("transport")
+            .expect("a transport")
+            .to_json()
+            .to_string()
+    }
+
+    #[test]
+    fn a_profile_of_the_spec_gives_what_the_flow_does_not_say() {
+        let flow = "[[flow]]\ntransport = { protocol = 'sctp', profile = 'era', streams = 2, switches = { htna = 'off' } }\n";
+        let era = "[profiles.era]\nbase = 'old'\nstreams = 1\nmtu = '1 KiB'\nswitches = { htna = 'per_sack', max_burst = 3 }\n";
+        let old = "[profiles.old]\nbase = 'rfc2960'\nmissing_reports = 4\n";
+        let found: serde_json::Value =
+            serde_json::from_str(&transport(&format!("{era}{old}{flow}"))).expect("JSON");
+        assert_eq!(
+            found,
+            serde_json::json!({
+                "protocol": "sctp", "profile": "rfc2960", "streams": 2, "mtu": "1 KiB", "max_burst": 3,
+                "missing_reports": 4, "switches": { "htna": "off" },
+            })
+        );
+    }
+
+    #[test]
+    fn a_ring_ends_at_the_protocols_own_profile() {
+        let flow = "[[flow]]\ntransport = { protocol = 'sctp', profile = 'ns2' }\n";
+        let found = transport(&format!(
+            "[profiles.ns2]\nbase = 'ns2'\nmtu = '1480 B'\n{flow}"
+        ));
+        assert!(
+            found.contains("\"profile\":\"ns2\"") && found.contains("1480 B"),
+            "{found}"
+        );
+    }
+
+    #[test]
+    fn a_profile_is_a_table() {
+        let mut root = Node::parse("[profiles]\nera = 4\n").expect("TOML");
+        assert!(put_in(&mut root).is_err());
+    }
+}

@@ -1,0 +1,298 @@
+//! The transport of a flow: a protocol, and its settings as they are written. Which settings there are, the vocabulary knows.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use anabranch_settings::{Datum, Misfit, Setting};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserializer};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::checker::Checker;
+
+/// The key of the protocol's name.
+const PROTOCOL: &str = "protocol";
+/// The key of the profile's name.
+const PROFILE: &str = "profile";
+/// The table of switches.
+pub const SWITCHES: &str = "switches";
+
+/// A protocol and its settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Transport {
+    /// Its name: `sctp`, `tcp`, `udp`.
+    pub protocol: String,
+    /// The other keys, as they are written; those of [`SWITCHES`] in a table of their own.
+    #[serde(flatten)]
+    pub settings: BTreeMap<String, Value>,
+}
+
+/// A transport that a spec can name: its settings, and what the grammar must know of it.
+#[derive(Clone, Debug)]
+pub struct TransportKind {
+    /// The name in specs.
+    pub name: &'static str,
+    /// What it is.
+    pub about: &'static str,
+    /// Its profiles, the one that is taken where none is named first; none: it has no profiles.
+    pub profiles: &'static [&'static str],
+    /// Its settings, switches aside.
+    pub settings: Vec<Setting>,
+    /// The switches of its profiles. They may stand among the settings, or in the table [`SWITCHES`].
+    pub switches: &'static [Setting],
+    /// What a setting or switch is where it is left out: under a profile, by name.
+    pub fallback: fn(profile: &str, setting: &str) -> Option<String>,
+    /// It delivers messages as they were given, no larger than its receive buffer; otherwise a stream of bytes.
+    pub messages: bool,
+    /// A flow may use several paths at once.
+    pub multihoming: bool,
+    /// It has a window, which paces a bulk workload.
+    pub window: bool,
+    /// The most bytes that it carries in one message, where that is limited.
+    pub largest_message: Option<u64>,
+}
+
+impl TransportKind {
+    /// All settings, then all switches.
+    pub fn all(&self) -> impl Iterator<Item = &Setting> {
+        self.settings.iter().chain(self.switches)
+    }
+
+    /// The setting or switch of that name.
+    pub fn setting(&self, name: &str) -> Option<&Setting> {
+        self.all().find(|setting| setting.name == name)
+    }
+
+    /// The JSON Schema of its table.
+    pub fn json_schema(&self) -> Value {
+        let mut properties = Map::new();
+        properties.insert(PROTOCOL.to_owned(), json!({ "const": self.name }));
+        if let Some(standard) = self.profiles.first() {
+            let profile = json!({
+                "description": format!("Which text is followed: a profile of the protocol, or one of `[profiles]`. Default: {standard}."),
+                "anyOf": [{ "enum": self.profiles }, { "type": "string" }],
+            });
+            properties.insert(PROFILE.to_owned(), profile);
+        }
+        let described = |setting: &Setting| {
+            let fallback = self.fallback_text(setting);
+            (
+                setting.name.to_owned(),
+                setting.json_schema(fallback.as_deref()),
+            )
+        };
+        properties.extend(self.all().map(described));
+        if !self.switches.is_empty() {
+            let switches: Map<String, Value> = self.switches.iter().map(described).collect();
+            let table = json!({
+                "type": "object",
+                "description": "Switches of the profile, by name.",
+                "properties": switches,
+                "additionalProperties": false,
+            });
+            properties.insert(SWITCHES.to_owned(), table);
+        }
+        json!({
+            "type": "object",
+            "description": self.about,
+            "properties": properties,
+            "required": [PROTOCOL],
+            "additionalProperties": false,
+        })
+    }
+
+    /// The default in words, where profiles differ each with its name.
+    pub fn fallback_text(&self, setting: &Setting) -> Option<String> {
+        let section = self.section("", "", &[]);
+        Some(section.default_of(setting)).filter(|text| !text.is_empty())
+    }
+
+    /// Some of its settings as a section of the manual.
+    pub fn section<'a>(
+        &'a self,
+        title: &'a str,
+        about: &'a str,
+        settings: &'a [Setting],
+    ) -> anabranch_settings::Section<'a> {
+        anabranch_settings::Section {
+            title,
+            about,
+            settings,
+            profiles: if self.profiles.is_empty() {
+                &[""]
+            } else {
+                self.profiles
+            },
+            fallback: &self.fallback,
+        }
+    }
+}
+
+impl Transport {
+    /// The profile's name, if one is named.
+    pub fn profile(&self) -> Option<&str> {
+        self.settings.get(PROFILE).and_then(Value::as_str)
+    }
+
+    /// Settings and switches as they were given: key below the transport, name, value.
+    fn given(&self) -> impl Iterator<Item = (String, &str, &Value)> {
+        let switches = self.settings.get(SWITCHES).and_then(Value::as_object);
+        let switches = switches.into_iter().flatten();
+        let own = self
+            .settings
+            .iter()
+            .filter(|(key, _)| !matches!(key.as_str(), PROFILE | SWITCHES));
+        own.map(|(key, value)| (key.clone(), key.as_str(), value))
+            .chain(switches.map(|(key, value)| (format!("{SWITCHES}.{key}"), key.as_str(), value)))
+    }
+
+    /// The settings and switches of a checked transport with their values.
+    pub fn values<'a>(
+        &'a self,
+        kind: &'a TransportKind,
+    ) -> impl Iterator<Item = (&'a Setting, Datum)> {
+        self.given().filter_map(|(_, name, value)| {
+            let setting = kind.setting(name)?;
+            Some((setting, setting.kind.read(value).ok()?))
+        })
+    }
+
+    /// The key below the transport where a setting or switch stands.
+    pub fn key_of(&self, name: &str) -> String {
+        let mut given = self.given();
+        let found = given.find(|(_, known, _)| *known == name);
+        found.map_or_else(|| name.to_owned(), |(key, ..)| key)
+    }
+
+    /// Checks the names and values of a transport at `path`, each for itself.
+    pub fn check(&self, c: &mut Checker<'_>, kinds: &[TransportKind], path: &str) {
+        let Some(kind) = kinds.iter().find(|kind| kind.name == self.protocol) else {
+            let message = format!(
+                "found {:?}, which is not among what is allowed",
+                self.protocol
+            );
+            let names = kinds.iter().map(|kind| kind.name);
+            c.not_among(
+                &format!("{path}.{PROTOCOL}"),
+                &message,
+                &self.protocol,
+                names,
+            );
+            return;
+        };
+        self.check_profile(c, kind, path);
+        if self
+            .settings
+            .get(SWITCHES)
+            .is_some_and(|table| !table.is_object())
+        {
+            c.problem(
+                &format!("{path}.{SWITCHES}"),
+                "expected a table of switches",
+            );
+        }
+        for (key, name, value) in self.given() {
+            let path = format!("{path}.{key}");
+            match self.setting_at(kind, &key, name) {
+                Ok(setting) => {
+                    if let Err(misfit) = setting.kind.read(value) {
+                        complain(c, &path, &misfit);
+                    }
+                }
+                Err(known) => {
+                    let what = if key == name { "key" } else { "switch" };
+                    c.not_among(&path, &format!("unknown {what} `{name}`"), name, known);
+                }
+            }
+            if key != name && self.settings.contains_key(name) {
+                c.problem(
+                    &path,
+                    format!("found `{name}` twice, here and as a key of the transport"),
+                );
+            }
+        }
+    }
+
+    /// The setting that a key means; where there is none, those that are there.
+    fn setting_at<'k>(
+        &self,
+        kind: &'k TransportKind,
+        key: &str,
+        name: &str,
+    ) -> Result<&'k Setting, Vec<&'k str>> {
+        let is_switch = key != name;
+        let known = if is_switch {
+            kind.switches.iter().find(|setting| setting.name == name)
+        } else {
+            kind.setting(name)
+        };
+        known.ok_or_else(|| {
+            let switches = kind.switches.iter().map(|setting| setting.name);
+            if is_switch {
+                return switches.collect();
+            }
+            let own = kind.settings.iter().map(|setting| setting.name);
+            let profile = (!kind.profiles.is_empty()).then_some([PROFILE, SWITCHES]);
+            own.chain(profile.into_iter().flatten())
+                .chain([PROTOCOL])
+                .chain(switches)
+                .collect()
+        })
+    }
+
+    fn check_profile(&self, c: &mut Checker<'_>, kind: &TransportKind, path: &str) {
+        let Some(value) = self.settings.get(PROFILE) else {
+            return;
+        };
+        let name = value.as_str().unwrap_or_default();
+        if !kind.profiles.contains(&name) {
+            let message = format!("found {value}, but no profile has this name");
+            let profiles = kind.profiles.iter().copied();
+            c.not_among(&format!("{path}.{PROFILE}"), &message, name, profiles);
+        }
+    }
+}
+
+/// Notes that a value does not fit.
+fn complain(c: &mut Checker<'_>, path: &str, misfit: &Misfit) {
+    let path = match &misfit.parameter {
+        Some(parameter) => format!("{path}.{parameter}"),
+        None => path.to_owned(),
+    };
+    let message = format!("found {}; it takes {}", misfit.found, misfit.allowed);
+    let found = misfit
+        .found
+        .trim_matches(|c| matches!(c, '"' | '`'))
+        .to_owned();
+    c.not_among(
+        &path,
+        &message,
+        &found,
+        misfit.words.iter().map(String::as_str),
+    );
+}
+
+impl<'de> Deserialize<'de> for Transport {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut settings = BTreeMap::<String, Value>::deserialize(deserializer)?;
+        match settings.remove(PROTOCOL) {
+            Some(Value::String(protocol)) => Ok(Transport { protocol, settings }),
+            Some(other) => Err(de::Error::custom(format!(
+                "found {other} as the protocol; expected a name in quotes"
+            ))),
+            None => Err(de::Error::missing_field(PROTOCOL)),
+        }
+    }
+}
+
+impl JsonSchema for Transport {
+    fn schema_name() -> Cow<'static, str> {
+        "Transport".into()
+    }
+
+    /// Without a vocabulary; [`crate::schema::json_schema`] puts the settings in.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object", "required": [PROTOCOL] })
+    }
+}
