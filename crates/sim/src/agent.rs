@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
-use crate::topology::NodeId;
+use crate::ids::NodeId;
 
 /// An endpoint that the world drives: a transport, its application, and whatever they keep of a run.
 ///

@@ -25,12 +25,15 @@ mod arena;
 mod capture;
 mod demux;
 mod error;
+mod ids;
 mod ledger;
 pub mod link;
 pub mod loss;
 mod network;
+mod over_time;
 pub mod packet;
 pub mod probe;
+pub mod propagation;
 pub mod queue;
 pub mod rng;
 mod routing;
@@ -45,17 +48,20 @@ mod world;
 pub use agent::{Agent, AgentId, Attachment, Binding};
 pub use capture::{Frame, PacketFile, Way};
 pub use error::{BuildError, RunError};
+pub use ids::{Direction, Family, LinkId, MediumId, NodeId};
 pub use ledger::{Imbalance, Ledger, Progress};
 pub use link::{
-    Count, Direction, DirectionConfig, Impairments, LinkConfig, LinkStats, Outage, PlacedLoss,
-    Reordering,
+    Count, DirectionConfig, Impairments, LinkConfig, LinkStats, Outage, PlacedLoss, Reordering,
 };
 pub use loss::{Loss, Place};
+pub use over_time::OverTime;
 pub use packet::{DataSegment, DropCounts, DropReason, Inspect, Packet};
 pub use probe::{LinkProbe, LinkProbes, LinkSample, Recorder};
-pub use queue::{DropTail, Limit, Queue};
+pub use propagation::Propagation;
+pub use queue::{CoDel, CoDelConfig, DropTail, Limit, QueueDiscipline};
 pub use rng::{Probability, Rng, Seed, start_time};
-pub use topology::{Family, LinkId, NodeId, Topology};
+pub use routing::Routing;
+pub use topology::Topology;
 pub use watch::PacketWatch;
-pub use wireless::{MediumConfig, MediumId};
+pub use wireless::MediumConfig;
 pub use world::{CaptureError, World};

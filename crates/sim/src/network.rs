@@ -10,13 +10,14 @@ use anabranch_transport::{Nanos, Path};
 use crate::agenda::Agenda;
 use crate::capture::Capture;
 use crate::error::BuildError;
+use crate::ids::{Direction, Family, LinkId, NodeId};
 use crate::ledger::Ledger;
-use crate::link::{Cell, Direction, Lane, PointToPoint};
+use crate::link::{Cell, Lane};
 use crate::packet::{DropCounts, DropReason, Packet, Parcel, Parcels};
 use crate::probe::Recorder;
 use crate::rng::Seed;
-use crate::routing::{Hop, Routes};
-use crate::topology::{Family, LinkId, NodeId, Topology, lane, opposite};
+use crate::routing::{Hop, Router};
+use crate::topology::{Topology, lane, opposite};
 use crate::watch::PacketWatch;
 
 /// How packets of one path leave a node.
@@ -30,7 +31,7 @@ pub(crate) struct Departure {
 /// Lanes, routes and observers.
 pub(crate) struct Network {
     pub topology: Topology,
-    pub routes: Routes,
+    router: Router,
     pub lanes: Vec<Lane>,
     /// Wireless media, each of which several lanes offer to.
     cells: Vec<Cell>,
@@ -53,7 +54,8 @@ pub(crate) struct Network {
 
 impl Network {
     pub fn new(mut topology: Topology, seed: Seed) -> Result<Self, BuildError> {
-        let routes = Routes::new(&topology);
+        let mut router = Router::new(&topology);
+        router.follow(&topology, 0);
         let cells = air::cells(&topology, seed)?;
         let mut lanes = Vec::with_capacity(topology.links.len() * 2);
         let ids = topology.links();
@@ -72,14 +74,13 @@ impl Network {
                 let config = std::mem::replace(config, crate::DirectionConfig::instant(0));
                 let name = format!("link {} {}", link.name, direction.name());
                 let to = opposite(lane(id, direction) as u32);
-                let built = PointToPoint::new(config, &link.name, &name, to, seed)?;
-                lanes.push(Lane::PointToPoint(Box::new(built)));
+                lanes.push(Lane::wire(config, &link.name, &name, to, seed)?);
             }
         }
         Ok(Self {
             agenda: Agenda::new(lanes.len() + cells.len()),
             topology,
-            routes,
+            router,
             lanes,
             cells,
             arrived: VecDeque::new(),
@@ -101,11 +102,23 @@ impl Network {
         self.lanes.len() + self.cells.len()
     }
 
+    /// When routes change next.
+    #[inline]
+    pub fn next_route_change(&self) -> Nanos {
+        self.router.next_change()
+    }
+
+    /// Brings the routes up to `now`; whether ways that were looked up may have changed.
+    pub fn follow_links(&mut self, now: Nanos) -> bool {
+        self.router.follow(&self.topology, now)
+    }
+
     /// How packets on `path` leave `node`; `None` if they cannot.
     pub fn departure(&self, node: NodeId, path: Path) -> Option<Departure> {
         let target = self.topology.owner(path.remote)?;
         let via = self
-            .routes
+            .router
+            .routes()
             .first_hop(&self.topology, node, path.local, target)?;
         let source = if path.local.is_unspecified() {
             let family = match path.remote {
@@ -141,6 +154,9 @@ impl Network {
                 capture.sends(now, at, via, packet.clone());
             }
         }
+        if !self.captures.is_empty() {
+            self.tell_captures(now, via as usize);
+        }
         self.tell(via as usize);
     }
 
@@ -150,12 +166,35 @@ impl Network {
         captured.then(|| packet.clone())
     }
 
+    /// Begins a capture.
+    pub fn add_capture(&mut self, capture: Capture) {
+        for (interface, lane) in self.lanes.iter_mut().enumerate() {
+            if capture.taps(interface as u32) {
+                lane.tap();
+            }
+        }
+        self.captures.push(capture);
+    }
+
+    /// Shows the captures what a lane has begun to send.
+    #[cold]
+    fn tell_captures(&mut self, now: Nanos, index: usize) {
+        while let Some((at, packet)) = self.lanes[index].poll_begun() {
+            for capture in &mut self.captures {
+                capture.sends(now, at, index as u32, packet.clone());
+            }
+        }
+    }
+
     /// Runs the next event of a lane: the packet and its node, if one reached its destination.
     #[inline]
     pub fn step_lane(&mut self, now: Nanos, index: usize) -> Option<(NodeId, Parcel)> {
         let lane = &mut self.lanes[index];
-        let arrived = lane.step(now);
+        let arrived = lane.step(now, &mut self.sequence);
         self.agenda.set(index, lane.next());
+        if !self.captures.is_empty() {
+            self.tell_captures(now, index);
+        }
         self.tell(index);
         let (interface, packet) = arrived?;
         self.arrive(now, interface, packet)
@@ -185,7 +224,7 @@ impl Network {
         mut packet: Parcel,
     ) -> Option<(NodeId, Parcel)> {
         packet.hops_left -= 1;
-        match self.routes.hop(node, packet.target) {
+        match self.router.routes().hop(node, packet.target) {
             Hop::Here => return Some((node, packet)),
             Hop::Nowhere => self.drop(DropReason::NoRoute),
             Hop::Via(_) if packet.hops_left == 0 => self.drop(DropReason::HopLimit),

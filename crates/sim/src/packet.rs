@@ -185,6 +185,8 @@ drop_reasons! {
     ShortRetryLimit = "short-retry-limit",
     /// A wireless station sent it `long_retry_limit` times after an announcement, and it was never acknowledged.
     LongRetryLimit = "long-retry-limit",
+    /// The queue discipline dropped it although there was room (active queue management, RFC 7567).
+    Aqm = "aqm",
 }
 
 /// How many packets ended for each reason.

@@ -2,9 +2,8 @@
 
 use anabranch_transport::Nanos;
 
-use crate::link::Direction;
+use crate::ids::{Direction, LinkId};
 use crate::packet::DropReason;
-use crate::topology::LinkId;
 
 /// Which quantities of a link direction to record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,6 +14,8 @@ pub struct LinkProbes {
     pub queue: bool,
     /// Every drop.
     pub drops: bool,
+    /// Every mark.
+    pub marks: bool,
 }
 
 /// A quantity of a link direction.
@@ -26,6 +27,8 @@ pub enum LinkProbe {
     QueueLength,
     /// A packet was dropped for this reason; the value is how many were so far.
     Dropped(DropReason),
+    /// The queue discipline has set CE in a packet; the value is in how many so far.
+    Marked,
 }
 
 impl LinkProbe {
@@ -35,6 +38,7 @@ impl LinkProbe {
             LinkProbe::Throughput => "throughput",
             LinkProbe::QueueLength => "queue_length",
             LinkProbe::Dropped(_) => "drops",
+            LinkProbe::Marked => "marks",
         }
     }
 }
@@ -111,6 +115,12 @@ impl LaneProbes {
     pub fn dropped(&mut self, at: Nanos, reason: DropReason, so_far: u64) {
         if self.wanted.drops {
             self.push(at, LinkProbe::Dropped(reason), so_far as f64);
+        }
+    }
+
+    pub fn marked(&mut self, at: Nanos, so_far: u64) {
+        if self.wanted.marks {
+            self.push(at, LinkProbe::Marked, so_far as f64);
         }
     }
 

@@ -1,9 +1,12 @@
-//! Where a packet goes next: computed once, looked up by two small numbers.
+//! Where a packet goes next: computed when a link goes down or comes up, looked up by two small numbers.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use crate::topology::{NodeId, Topology, opposite};
+use anabranch_transport::Nanos;
+
+use crate::ids::NodeId;
+use crate::topology::{Topology, opposite};
 
 /// No way leads there.
 const NONE: u32 = u32::MAX;
@@ -21,14 +24,47 @@ pub(crate) enum Hop {
     Nowhere,
 }
 
+/// How computed routes follow the state of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Routing {
+    /// They do not: what takes the shortest way meets the link that is down.
+    Static,
+    /// A link is used while both of its directions are up, as routers that hear each other use it, and changes are known
+    /// everywhere so long `after` they happen. Where no other way leads to an interface, packets go on to the link that
+    /// is down.
+    FollowsLinks {
+        /// Detection and convergence together.
+        after: Nanos,
+    },
+}
+
+impl Default for Routing {
+    /// Links are followed at once.
+    fn default() -> Self {
+        Routing::FollowsLinks { after: 0 }
+    }
+}
+
 /// The next hop from each node towards each interface.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Routes {
     targets: usize,
     next: Vec<u32>,
     /// Links still to cross, for the same pairs.
     distance: Vec<u32>,
     given: Vec<bool>,
+    /// Pairs that have a way only through the node of the target.
+    behind: Vec<bool>,
+}
+
+/// The links that are down. No link is where this is empty.
+#[derive(Clone, Copy, Debug)]
+struct Down<'a>(&'a [bool]);
+
+impl Down<'_> {
+    fn has(self, interface: u32) -> bool {
+        self.0.get(interface as usize / 2).is_some_and(|down| *down)
+    }
 }
 
 impl Routes {
@@ -40,18 +76,41 @@ impl Routes {
             next: vec![NONE; cells],
             distance: vec![u32::MAX; cells],
             given: vec![false; cells],
+            behind: vec![false; cells],
         };
         for target in 0..targets as u32 {
             routes.spread(topology, target);
         }
-        for route in &topology.given_routes {
-            let cell = routes.cell(route.node, route.target);
-            if routes.next[cell] != HERE {
-                routes.next[cell] = route.via;
-                routes.given[cell] = true;
+        routes.give(topology);
+        routes
+    }
+
+    /// These routes, but around the links that are `down` wherever another way leads to the same interface.
+    fn around(&self, topology: &Topology, down: Down<'_>) -> Self {
+        let mut routes = self.clone();
+        routes.next.fill(NONE);
+        for target in 0..self.targets as u32 {
+            routes.spread_around(topology, target, down);
+        }
+        for cell in 0..self.next.len() {
+            if routes.next[cell] == NONE {
+                routes.next[cell] = self.next[cell];
+                routes.distance[cell] = self.distance[cell];
             }
         }
+        routes.give(topology);
         routes
+    }
+
+    /// Enters the routes that were given.
+    fn give(&mut self, topology: &Topology) {
+        for route in &topology.given_routes {
+            let cell = self.cell(route.node, route.target);
+            if self.next[cell] != HERE {
+                self.next[cell] = route.via;
+                self.given[cell] = true;
+            }
+        }
     }
 
     #[inline]
@@ -63,16 +122,49 @@ impl Routes {
     /// it, then, for nodes that only lie behind its own node, those that arrive through any other.
     fn spread(&mut self, topology: &Topology, target: u32) {
         let owner = topology.interfaces()[target as usize].node;
+        let none = Down(&[]);
+        let mut frontier = self.spread_through(topology, target, owner, none);
+        self.flood(topology, target, none, &mut frontier);
+        for cell in (target as usize..self.next.len()).step_by(self.targets) {
+            self.behind[cell] = self.next[cell] == NONE;
+        }
+        for &interface in topology.interfaces_of(owner) {
+            self.visit(topology, target, opposite(interface), 1, &mut frontier);
+        }
+        self.flood(topology, target, none, &mut frontier);
+    }
+
+    /// The same around links that are down. An interface whose own link is down is not reached by another of its node:
+    /// several addresses are several paths.
+    fn spread_around(&mut self, topology: &Topology, target: u32, down: Down<'_>) {
+        let owner = topology.interfaces()[target as usize].node;
+        let mut frontier = self.spread_through(topology, target, owner, down);
+        self.flood(topology, target, down, &mut frontier);
+        for &interface in topology.interfaces_of(owner) {
+            let neighbour = topology.interfaces()[opposite(interface) as usize].node;
+            if !down.has(interface) && self.behind[self.cell(neighbour, target)] {
+                self.visit(topology, target, opposite(interface), 1, &mut frontier);
+            }
+        }
+        self.flood(topology, target, down, &mut frontier);
+    }
+
+    /// Begins at the target's own link.
+    fn spread_through(
+        &mut self,
+        topology: &Topology,
+        target: u32,
+        owner: NodeId,
+        down: Down<'_>,
+    ) -> VecDeque<NodeId> {
         let home = self.cell(owner, target);
         self.next[home] = HERE;
         self.distance[home] = 0;
         let mut frontier = VecDeque::new();
-        self.visit(topology, target, opposite(target), 1, &mut frontier);
-        self.flood(topology, target, &mut frontier);
-        for &interface in topology.interfaces_of(owner) {
-            self.visit(topology, target, opposite(interface), 1, &mut frontier);
+        if !down.has(target) {
+            self.visit(topology, target, opposite(target), 1, &mut frontier);
         }
-        self.flood(topology, target, &mut frontier);
+        frontier
     }
 
     /// Enters a node by way of `via`, its interface towards the target, if no shorter way is known.
@@ -93,11 +185,19 @@ impl Routes {
         }
     }
 
-    fn flood(&mut self, topology: &Topology, target: u32, frontier: &mut VecDeque<NodeId>) {
+    fn flood(
+        &mut self,
+        topology: &Topology,
+        target: u32,
+        down: Down<'_>,
+        frontier: &mut VecDeque<NodeId>,
+    ) {
         while let Some(node) = frontier.pop_front() {
             let distance = self.distance[self.cell(node, target)] + 1;
             for &interface in topology.interfaces_of(node) {
-                self.visit(topology, target, opposite(interface), distance, frontier);
+                if !down.has(interface) {
+                    self.visit(topology, target, opposite(interface), distance, frontier);
+                }
             }
         }
     }
@@ -145,11 +245,86 @@ impl Routes {
     }
 }
 
+/// Routes that follow the state of links.
+#[derive(Debug)]
+pub(crate) struct Router {
+    /// With every link up.
+    base: Routes,
+    now: Routes,
+    /// What becomes of directions, in the order of time: the lane, and whether it goes down.
+    changes: VecDeque<(Nanos, u32, bool)>,
+    /// The lanes that are down.
+    lanes_down: Vec<bool>,
+}
+
+impl Router {
+    /// The routes at time 0, before [`Router::follow`].
+    pub fn new(topology: &Topology) -> Self {
+        let base = Routes::new(topology);
+        let mut changes: Vec<(Nanos, u32, bool)> = Vec::new();
+        if let Routing::FollowsLinks { after } = topology.routing {
+            let outages = topology.links().flat_map(|id| {
+                let link = &topology.links[id.index()];
+                let lanes = [(id.0 * 2, &link.forward), (id.0 * 2 + 1, &link.backward)];
+                lanes.into_iter().flat_map(|(lane, direction)| {
+                    direction.outages.iter().map(move |span| (lane, *span))
+                })
+            });
+            for (lane, span) in outages {
+                changes.push((span.from.saturating_add(after), lane, true));
+                if span.until < Nanos::MAX {
+                    changes.push((span.until.saturating_add(after), lane, false));
+                }
+            }
+        }
+        // At one instant what comes up is first, so that a direction that goes down again at once is down.
+        changes.sort_unstable();
+        Self {
+            now: base.clone(),
+            base,
+            changes: changes.into(),
+            lanes_down: vec![false; topology.interfaces().len()],
+        }
+    }
+
+    /// The routes of the present.
+    #[inline]
+    pub fn routes(&self) -> &Routes {
+        &self.now
+    }
+
+    /// When they change next; [`Nanos::MAX`] for never.
+    #[inline]
+    pub fn next_change(&self) -> Nanos {
+        self.changes.front().map_or(Nanos::MAX, |change| change.0)
+    }
+
+    /// Brings the routes up to `now`; whether a link has changed.
+    pub fn follow(&mut self, topology: &Topology, now: Nanos) -> bool {
+        let links = |lanes: &[bool]| -> Vec<bool> {
+            lanes.chunks(2).map(|ends| ends.contains(&true)).collect()
+        };
+        let before = links(&self.lanes_down);
+        while let Some(&(at, lane, down)) = self.changes.front()
+            && at <= now
+        {
+            self.lanes_down[lane as usize] = down;
+            self.changes.pop_front();
+        }
+        let after = links(&self.lanes_down);
+        let changed = before != after;
+        if changed {
+            self.now = self.base.around(topology, Down(&after));
+        }
+        changed
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::{Family, LinkId};
     use crate::link::{DirectionConfig, LinkConfig};
-    use crate::topology::{Family, LinkId};
 
     fn connect(topology: &mut Topology, name: &str, between: [NodeId; 2]) -> LinkId {
         let link = LinkConfig {

@@ -3,40 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::error::BuildError;
-use crate::link::{Direction, LinkConfig};
+use crate::ids::{Direction, Family, LinkId, NodeId};
+use crate::link::LinkConfig;
+use crate::routing::Routing;
 use crate::wireless::Wireless;
-
-/// A node of a topology.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub(crate) u32);
-
-/// A link of a topology.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LinkId(pub(crate) u32);
-
-impl NodeId {
-    /// Its place in the order of adding, counted from 0.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl LinkId {
-    /// Its place in the order of adding, counted from 0.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// An address family.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Family {
-    /// IPv4: 20 bytes of header.
-    #[default]
-    V4,
-    /// IPv6: 40 bytes of header.
-    V6,
-}
 
 /// How many links the automatic addresses can tell apart.
 const MOST_LINKS: usize = 1 << 16;
@@ -86,7 +56,8 @@ struct Node {
 /// `n = 256 x + y`, and `fd00::n:1` and `fd00::n:2` (`n` in hexadecimal). [`Topology::set_address`] changes one.
 ///
 /// Packets take the path of the fewest links, and arrive through the interface that has the destination address wherever
-/// the destination can be reached that way: several addresses are several paths. [`Topology::add_route`] overrides this.
+/// the destination can be reached that way: several addresses are several paths. They go around links that are down (see
+/// [`Routing`]). [`Topology::add_route`] overrides this.
 /// A sender with several interfaces sends from the one that has the source address, unless that would send the packet in
 /// a circle or a given route says otherwise.
 #[derive(Debug, Default)]
@@ -96,6 +67,7 @@ pub struct Topology {
     pub(crate) links: Vec<LinkConfig>,
     pub(crate) given_routes: Vec<GivenRoute>,
     pub(crate) wireless: Wireless,
+    pub(crate) routing: Routing,
 }
 
 impl Topology {
@@ -201,6 +173,11 @@ impl Topology {
         let via = self.interface(node, via)?;
         self.given_routes.push(GivenRoute { node, target, via });
         Ok(())
+    }
+
+    /// Sets how computed routes follow the state of links; at once by default. Routes that were given do not.
+    pub fn set_routing(&mut self, routing: Routing) {
+        self.routing = routing;
     }
 
     /// The node of that name.

@@ -5,20 +5,10 @@
 //! station that every link of the medium ends at, and that has wires too, is an access point.
 
 use crate::error::BuildError;
+use crate::ids::{LinkId, MediumId, NodeId};
 use crate::link::{DirectionConfig, LinkConfig};
-use crate::topology::{LinkId, NodeId, Topology};
+use crate::topology::Topology;
 use crate::wifi::{Parameters, Position};
-
-/// A wireless medium of a topology.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MediumId(pub(crate) u32);
-
-impl MediumId {
-    /// Its place in the order of adding, counted from 0.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// An 802.11 medium without its stations.
 #[derive(Clone, Debug)]

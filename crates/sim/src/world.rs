@@ -12,16 +12,16 @@ use crate::arena::Arena;
 use crate::capture::Capture;
 use crate::demux::Demux;
 use crate::error::{BuildError, RunError};
+use crate::ids::{Direction, LinkId, MediumId, NodeId};
 use crate::ledger::{Ledger, Progress};
-use crate::link::{Direction, LinkStats};
+use crate::link::LinkStats;
 use crate::network::{Departure, Network};
 use crate::packet::{DropReason, HOP_LIMIT, Packet, Parcel};
 use crate::probe::{LaneProbes, LinkProbes, Recorder};
 use crate::rng::{Rng, Seed};
-use crate::topology::{LinkId, NodeId, Topology};
+use crate::topology::Topology;
 use crate::watch::PacketWatch;
 use crate::wifi::StationStats;
-use crate::wireless::MediumId;
 
 /// How often an agent may wake at one instant before the world calls it stalled.
 const MOST_WAKES: u32 = 100_000;
@@ -301,7 +301,7 @@ impl World {
                 .map(|interface| (interface, name))
         });
         let taps = named.collect::<Result<Vec<_>, BuildError>>()?;
-        self.network.captures.push(Capture::new(writer, taps)?);
+        self.network.add_capture(Capture::new(writer, taps)?);
         Ok(())
     }
 
@@ -361,6 +361,9 @@ impl World {
         let slot = self.slots.get_mut(id.index())?;
         let agent = (&mut *slot.agent as &mut dyn Any).downcast_mut()?;
         let result = act(agent, self.now);
+        let now = self.now;
+        self.follow_links(now);
+        let slot = &self.slots[id.index()];
         if slot.start.is_none() {
             self.drive(id.index());
         }
@@ -371,6 +374,9 @@ impl World {
     fn run_event(&mut self, at: Nanos, source: usize) -> Result<(), RunError> {
         self.now = at;
         self.events += 1;
+        if self.network.next_route_change() <= at {
+            self.follow_links(at);
+        }
         let (lanes, sources) = (self.network.lanes.len(), self.network.sources());
         if source < lanes {
             if let Some((node, packet)) = self.network.step_lane(at, source) {
@@ -384,6 +390,16 @@ impl World {
         match self.endless.take() {
             None => Ok(()),
             Some(error) => Err(error),
+        }
+    }
+
+    /// Lets routes follow the links, and agents forget the ways they know.
+    #[cold]
+    fn follow_links(&mut self, now: Nanos) {
+        if self.network.follow_links(now) {
+            for slot in &mut self.slots {
+                slot.paths.clear();
+            }
         }
     }
 

@@ -39,7 +39,7 @@ fn cell(parameters: Parameters, wire: Option<u64>, distances: &[f64]) -> Cell {
     let host = topology.add_node("host").unwrap();
     let ap = topology.add_node("ap").unwrap();
     let wired = || DirectionConfig {
-        rate: wire,
+        rate: wire.map(Into::into),
         ..DirectionConfig::instant(MS)
     };
     let wire = LinkConfig {
@@ -270,6 +270,7 @@ fn probes_see_the_queue_the_drops_and_the_throughput_of_a_link() {
         throughput: Some(100 * MS),
         queue: true,
         drops: true,
+        ..LinkProbes::default()
     };
     world.probe(link, Direction::Forward, probes).unwrap();
     let samples = Rc::new(RefCell::new(Vec::new()));

@@ -238,13 +238,13 @@ fn a_wrong_topology_is_refused_by_name() {
     let set = topology.set_address(a, only, taken);
     assert_eq!(set, Err(BuildError::AddressTaken(taken)));
     let mut zero = link("z", [a, b]);
-    zero.forward.rate = Some(0);
+    zero.forward.rate = Some(0.into());
     topology.add_link(zero).unwrap();
     let built = World::new(topology, Seed::default());
     assert_eq!(built.unwrap_err(), BuildError::ZeroRate("z".into()));
     assert_eq!(
-        DropTail::new(Limit::Packets(0)),
-        Err(BuildError::EmptyQueue)
+        DropTail::new(Limit::Packets(0)).err(),
+        Some(BuildError::EmptyQueue)
     );
 }
 
@@ -391,6 +391,7 @@ fn probes_tell_throughput_queue_and_drops() {
         throughput: Some(5 * MS),
         queue: true,
         drops: true,
+        ..LinkProbes::default()
     };
     line.world
         .probe(line.links[0], Direction::Forward, probes)

@@ -191,6 +191,7 @@ fn keep(series: &[LinkSeries], buffer: &SampleBuffer, sample: &LinkSample) {
         LinkProbe::Throughput => ("throughput", 0, sample.value * 8.0),
         LinkProbe::QueueLength => ("queue", 0, sample.value),
         LinkProbe::Dropped(reason) => ("drop", reason as u16, sample.value),
+        LinkProbe::Marked => ("mark", 0, sample.value),
     };
     for series in series
         .iter()

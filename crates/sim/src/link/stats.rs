@@ -36,6 +36,8 @@ pub struct LinkStats {
     /// Dropped, by reason. A drop is counted when it is decided, which for a loss in the air or an outage may be up to
     /// a queueing delay before it happens.
     pub dropped: DropCounts,
+    /// Packets in which the queue discipline has set CE.
+    pub marked: u64,
     /// Second copies made by the impairments.
     pub duplicated: u64,
     /// Packets with a byte flipped by the impairments.

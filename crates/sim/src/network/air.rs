@@ -5,12 +5,13 @@ use anabranch_transport::Nanos;
 use super::Network;
 use crate::agenda::Key;
 use crate::error::BuildError;
-use crate::link::{AirLane, Aloft, Cell, Direction, Landing, Lane};
+use crate::ids::{Direction, LinkId, MediumId, NodeId};
+use crate::link::{AirLane, Aloft, Cell, Landing, Lane};
 use crate::packet::{HOP_LIMIT, Parcel};
 use crate::rng::Seed;
-use crate::topology::{LinkId, NodeId, Topology, opposite};
+use crate::topology::{Topology, opposite};
 use crate::wifi::{MacAddress, Medium, StationId, StationStats};
-use crate::wireless::{Air, MediumId};
+use crate::wireless::Air;
 
 /// The media of a topology, with their stations.
 pub(super) fn cells(topology: &Topology, seed: Seed) -> Result<Vec<Cell>, BuildError> {

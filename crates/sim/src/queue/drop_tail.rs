@@ -1,10 +1,12 @@
 //! First come, first served, up to a limit; who finds it reached is dropped.
 
+use std::collections::VecDeque;
+
 use anabranch_transport::Nanos;
 
-use super::{Occupancy, Queue};
+use super::{Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
 use crate::error::BuildError;
-use crate::rng::Rng;
+use crate::packet::DropReason;
 
 /// How much a queue holds, the packet in transmission included.
 ///
@@ -22,10 +24,79 @@ pub enum Limit {
     Unlimited,
 }
 
+impl Limit {
+    /// The limit, if anything fits into it.
+    ///
+    /// # Errors
+    /// [`BuildError::EmptyQueue`] for a limit of 0.
+    pub fn checked(self) -> Result<Self, BuildError> {
+        match self {
+            Limit::Packets(0) | Limit::Bytes(0) => Err(BuildError::EmptyQueue),
+            limit => Ok(limit),
+        }
+    }
+
+    /// Whether a packet of `size` bytes fits beside `occupancy`, which counts the packet in transmission.
+    #[inline]
+    pub fn admits(self, occupancy: Occupancy, size: usize) -> bool {
+        match self {
+            Limit::Packets(limit) => occupancy.packets < limit,
+            Limit::Bytes(limit) => occupancy.bytes + size as u64 <= limit,
+            Limit::Unlimited => true,
+        }
+    }
+}
+
+/// Packets in the order of their coming, with their bytes: what most disciplines keep.
+#[derive(Debug, Default)]
+pub struct Fifo {
+    packets: VecDeque<Queued>,
+    occupancy: Occupancy,
+}
+
+impl Fifo {
+    /// Nothing waits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A packet joins at the end.
+    pub fn push(&mut self, packet: Queued) {
+        self.occupancy.add(packet.size());
+        self.packets.push_back(packet);
+    }
+
+    /// The packet that has waited longest leaves.
+    pub fn pop(&mut self) -> Option<Queued> {
+        let packet = self.packets.pop_front()?;
+        self.occupancy.remove(packet.size());
+        Some(packet)
+    }
+
+    /// The packet that has waited longest.
+    pub fn front(&self) -> Option<&Queued> {
+        self.packets.front()
+    }
+
+    /// What waits.
+    pub fn occupancy(&self) -> Occupancy {
+        self.occupancy
+    }
+
+    /// What waits and what is being sent.
+    pub fn with(&self, in_service: Occupancy) -> Occupancy {
+        Occupancy {
+            packets: self.occupancy.packets + in_service.packets,
+            bytes: self.occupancy.bytes + in_service.bytes,
+        }
+    }
+}
+
 /// The drop-tail queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct DropTail {
     limit: Limit,
+    waiting: Fifo,
 }
 
 impl DropTail {
@@ -34,27 +105,50 @@ impl DropTail {
     /// # Errors
     /// [`BuildError::EmptyQueue`] for a limit of 0.
     pub fn new(limit: Limit) -> Result<Self, BuildError> {
-        match limit {
-            Limit::Packets(0) | Limit::Bytes(0) => Err(BuildError::EmptyQueue),
-            limit => Ok(Self { limit }),
-        }
+        Ok(Self {
+            limit: limit.checked()?,
+            waiting: Fifo::new(),
+        })
     }
 
     /// A queue that drops nothing.
-    pub const fn unlimited() -> Self {
+    pub fn unlimited() -> Self {
         Self {
             limit: Limit::Unlimited,
+            waiting: Fifo::new(),
         }
     }
 }
 
-impl Queue for DropTail {
-    #[inline]
-    fn admits(&mut self, _now: Nanos, occupancy: Occupancy, size: usize, _rng: &mut Rng) -> bool {
-        match self.limit {
-            Limit::Packets(limit) => occupancy.packets < limit,
-            Limit::Bytes(limit) => occupancy.bytes + size as u64 <= limit,
-            Limit::Unlimited => true,
+impl QueueDiscipline for DropTail {
+    fn enqueue(
+        &mut self,
+        _now: Nanos,
+        packet: Queued,
+        transmitter: &mut Transmitter<'_>,
+    ) -> Result<(), Refused> {
+        let occupancy = self.waiting.with(transmitter.in_service);
+        if !self.limit.admits(occupancy, packet.size()) {
+            let reason = DropReason::QueueFull;
+            return Err(Refused { packet, reason });
         }
+        self.waiting.push(packet);
+        Ok(())
+    }
+
+    fn dequeue(&mut self, _now: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+        self.waiting.pop()
+    }
+
+    fn remove(&mut self) -> Option<Queued> {
+        self.waiting.pop()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.waiting.occupancy()
+    }
+
+    fn as_drop_tail(&self) -> Option<Limit> {
+        Some(self.limit)
     }
 }

@@ -5,10 +5,11 @@ use bytes::{Bytes, BytesMut};
 
 use super::*;
 use crate::agent::{Agent, Attachment};
+use crate::ids::Family;
 use crate::link::{DirectionConfig, Impairments, LinkConfig};
 use crate::packet::UDP;
 use crate::rng::{Probability, Seed};
-use crate::topology::{Family, Topology};
+use crate::topology::Topology;
 use crate::workload::Cbr;
 use crate::world::World;
 

@@ -24,6 +24,7 @@ pub struct Sender {
     pub number: u64,
     /// IP may fragment them.
     pub may_fragment: bool,
+    pub ecn: Ecn,
 }
 
 impl Sender {
@@ -33,6 +34,7 @@ impl Sender {
             plan: plan.into_iter().collect(),
             number: 0,
             may_fragment: false,
+            ecn: Ecn::NotEct,
         }
     }
 }
@@ -53,7 +55,7 @@ impl Agent for Sender {
         Some(Transmit {
             path: self.path,
             len,
-            ecn: Ecn::NotEct,
+            ecn: self.ecn,
             segment_size: None,
             may_fragment: self.may_fragment,
         })
@@ -71,13 +73,18 @@ pub struct Sink {
     pub bytes: usize,
     pub paths: Vec<Path>,
     pub damaged: u64,
+    /// Numbers of those that came with CE.
+    pub marked: Vec<u64>,
 }
 
 impl Agent for Sink {
-    fn handle_datagram(&mut self, now: Nanos, path: Path, _ecn: Ecn, datagram: Bytes) {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         let mut word = [0; 8];
         word.copy_from_slice(&datagram[4..12]);
         self.arrivals.push((now, u64::from_be_bytes(word)));
+        if ecn == Ecn::Ce {
+            self.marked.push(u64::from_be_bytes(word));
+        }
         self.bytes += datagram.len();
         self.damaged += u64::from(datagram[12..].iter().any(|&byte| byte != 0x5a));
         if self.paths.last() != Some(&path) {

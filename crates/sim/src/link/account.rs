@@ -1,0 +1,86 @@
+//! What a direction writes down of its packets.
+
+use anabranch_transport::Nanos;
+
+use super::LinkStats;
+use crate::packet::DropReason;
+use crate::probe::LaneProbes;
+use crate::queue::Occupancy;
+
+/// A packet leaves the queue: its last bit is sent, or an outage takes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departure {
+    pub at: Nanos,
+    pub admitted: Nanos,
+    /// How long the transmitter works on it; `None` if an outage takes it from the queue.
+    pub transmission: Option<Nanos>,
+    pub size: usize,
+}
+
+impl Departure {
+    #[inline]
+    pub fn count(self, stats: &mut LinkStats) {
+        stats.sojourn += u128::from(self.at - self.admitted);
+        if let Some(transmission) = self.transmission {
+            stats.transmitted.add(self.size);
+            stats.busy += transmission;
+        }
+    }
+}
+
+/// Counters, probes, and how much is in the queue, the packet in transmission included.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    pub stats: LinkStats,
+    pub(super) occupancy: Occupancy,
+    pub probes: Option<Box<LaneProbes>>,
+}
+
+impl Account {
+    /// A packet joins the queue.
+    #[inline]
+    pub(super) fn admitted(&mut self, at: Nanos, size: usize) {
+        self.occupancy.add(size);
+        self.stats.longest_queue = self.stats.longest_queue.max(self.occupancy.packets);
+        self.tell_queue(at);
+    }
+
+    /// A packet has left the queue.
+    #[inline]
+    pub(super) fn departed(&mut self, departure: Departure) {
+        self.occupancy.remove(departure.size);
+        departure.count(&mut self.stats);
+        self.tell_queue(departure.at);
+    }
+
+    #[inline]
+    pub(super) fn dropped(&mut self, at: Nanos, reason: DropReason) {
+        self.stats.dropped.add(reason);
+        if let Some(probes) = &mut self.probes {
+            probes.dropped(at, reason, self.stats.dropped.count(reason));
+        }
+    }
+
+    /// The queue discipline has set CE in a packet that is sent now.
+    pub(super) fn marked(&mut self, at: Nanos) {
+        self.stats.marked += 1;
+        if let Some(probes) = &mut self.probes {
+            probes.marked(at, self.stats.marked);
+        }
+    }
+
+    #[inline]
+    pub(super) fn delivered(&mut self, now: Nanos, size: usize) {
+        self.stats.delivered.add(size);
+        if let Some(probes) = &mut self.probes {
+            probes.delivered(now, size);
+        }
+    }
+
+    #[inline]
+    fn tell_queue(&mut self, at: Nanos) {
+        if let Some(probes) = &mut self.probes {
+            probes.queue_length(at, self.occupancy.packets);
+        }
+    }
+}

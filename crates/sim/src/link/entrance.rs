@@ -1,0 +1,107 @@
+//! What stands before the queue of a direction: its MTU, its outages, and the losses placed there.
+
+use std::collections::VecDeque;
+
+use anabranch_transport::Nanos;
+
+use super::outage::{Down, Outages};
+use super::{DirectionConfig, PlacedLoss};
+use crate::error::BuildError;
+use crate::loss::{Loss, Place};
+use crate::packet::{DropReason, Packet};
+use crate::rng::{Rng, Seed};
+
+/// A loss model with its random stream.
+pub(super) struct Losing {
+    model: Box<dyn Loss>,
+    rng: Rng,
+}
+
+/// Whether one of the models takes the packet. All are asked, so that no model's draws depend on another's.
+#[inline]
+pub(super) fn lost(losses: &mut [Losing], at: Nanos, packet: &Packet) -> bool {
+    let mut lost = false;
+    for Losing { model, rng } in losses {
+        lost |= model.takes(at, packet, rng);
+    }
+    lost
+}
+
+/// The losses of a direction, before its queue and in the air.
+pub(super) fn losses(losses: Vec<PlacedLoss>, name: &str, seed: Seed) -> [Vec<Losing>; 2] {
+    let (mut before_queue, mut after_queue) = (Vec::new(), Vec::new());
+    for (index, loss) in losses.into_iter().enumerate() {
+        let PlacedLoss {
+            place,
+            model,
+            stream,
+        } = loss;
+        let stream = stream.unwrap_or_else(|| format!("{name} loss {index}"));
+        let losing = Losing {
+            model,
+            rng: seed.stream(&stream),
+        };
+        match place {
+            Place::BeforeQueue => before_queue.push(losing),
+            Place::AfterQueue => after_queue.push(losing),
+        }
+    }
+    [before_queue, after_queue]
+}
+
+/// See the module's text.
+pub(super) struct Entrance {
+    mtu: usize,
+    mtu_changes: VecDeque<(Nanos, usize)>,
+    outages: Outages,
+    losses: Vec<Losing>,
+}
+
+impl Entrance {
+    /// Takes its parts out of `config`.
+    pub fn new(
+        config: &mut DirectionConfig,
+        losses: Vec<Losing>,
+        link: &str,
+    ) -> Result<Self, BuildError> {
+        let outages = Outages::new(std::mem::take(&mut config.outages))
+            .ok_or_else(|| BuildError::Outages(link.to_owned()))?;
+        Ok(Self {
+            mtu: config.mtu.unwrap_or(usize::MAX),
+            mtu_changes: std::mem::take(&mut config.mtu_changes).into(),
+            outages,
+            losses,
+        })
+    }
+
+    /// Whether the packet is no larger than the link carries now, or made so.
+    #[inline]
+    pub fn fits(&mut self, now: Nanos, packet: &mut Packet) -> bool {
+        while let Some(&(from, mtu)) = self.mtu_changes.front()
+            && from <= now
+        {
+            self.mtu = mtu;
+            self.mtu_changes.pop_front();
+        }
+        packet.fits(self.mtu)
+    }
+
+    /// Why the packet may not come to the queue, or else when the link goes down next.
+    #[inline]
+    pub fn admits(&mut self, now: Nanos, packet: &Packet, fits: bool) -> Result<Nanos, DropReason> {
+        if !fits {
+            return Err(DropReason::TooBig);
+        }
+        let next_outage = self.next_outage(now)?;
+        if lost(&mut self.losses, now, packet) {
+            return Err(DropReason::Loss);
+        }
+        Ok(next_outage)
+    }
+
+    /// When the link goes down next, or that it is down.
+    #[inline]
+    pub fn next_outage(&mut self, now: Nanos) -> Result<Nanos, DropReason> {
+        self.outages.at(now).map_err(|Down| DropReason::LinkDown)
+    }
+}

@@ -1,0 +1,167 @@
+//! The air of a direction: what is lost, delayed, doubled or damaged in it, and what arrives when.
+
+use std::collections::VecDeque;
+
+use anabranch_transport::Nanos;
+
+use super::DirectionConfig;
+use super::account::Account;
+use super::entrance::{Losing, lost};
+use super::impairment::Impairer;
+use crate::agenda::Key;
+use crate::packet::{DropReason, Parcel};
+use crate::propagation::{Fixed, Propagation};
+use crate::rng::{Rng, Seed};
+
+/// A packet on its way, by its arrival.
+#[derive(Debug)]
+struct Flying {
+    arrival: Key,
+    packet: Parcel,
+}
+
+/// A delay that is not the same for all.
+struct Varying {
+    propagation: Box<dyn Propagation>,
+    rng: Rng,
+    overtaking: bool,
+    /// The latest arrival so far.
+    latest: Nanos,
+}
+
+impl Varying {
+    fn arrival(&mut self, finish: Nanos, packet: &Parcel) -> Nanos {
+        let delay = self.propagation.delay(finish, packet, &mut self.rng);
+        let arrival = finish.saturating_add(delay);
+        if self.overtaking {
+            return arrival;
+        }
+        self.latest = self.latest.max(arrival);
+        self.latest
+    }
+}
+
+/// See the module's text.
+pub(super) struct Flight {
+    delay: Nanos,
+    varying: Option<Box<Varying>>,
+    losses: Vec<Losing>,
+    impairer: Option<Box<Impairer>>,
+    /// In the order of arrival.
+    flying: VecDeque<Flying>,
+}
+
+impl Flight {
+    /// Takes its parts out of `config`.
+    pub fn new(config: &mut DirectionConfig, losses: Vec<Losing>, name: &str, seed: Seed) -> Self {
+        let propagation = std::mem::replace(&mut config.propagation, Box::new(Fixed(0)));
+        let fixed = propagation.as_fixed();
+        let overtaking = config.overtaking;
+        let varying = || {
+            Box::new(Varying {
+                propagation,
+                rng: seed.stream(&format!("{name} propagation")),
+                overtaking,
+                latest: 0,
+            })
+        };
+        Self {
+            delay: fixed.unwrap_or(0),
+            varying: fixed.is_none().then(varying),
+            losses,
+            impairer: Impairer::new(config.impairments, seed, name),
+            flying: VecDeque::new(),
+        }
+    }
+
+    /// The last bit of a packet leaves at `finish`. Its arrivals get the numbers from `sequence` on. Whether the next
+    /// arrival has changed.
+    #[inline(always)] // Once for each kind of lane, at the end of its longest way.
+    pub fn depart(
+        &mut self,
+        finish: Nanos,
+        packet: Parcel,
+        sequence: &mut u64,
+        account: &mut Account,
+    ) -> bool {
+        if lost(&mut self.losses, finish, &packet) {
+            account.dropped(finish, DropReason::Loss);
+            return false;
+        }
+        let arrival = match &mut self.varying {
+            None => finish.saturating_add(self.delay),
+            Some(varying) => varying.arrival(finish, &packet),
+        };
+        self.fly(arrival, packet, sequence, account)
+    }
+
+    #[inline(always)]
+    fn fly(
+        &mut self,
+        arrival: Nanos,
+        mut packet: Parcel,
+        sequence: &mut u64,
+        account: &mut Account,
+    ) -> bool {
+        let mut arrival = arrival;
+        let mut twin = None;
+        if let Some(impairer) = &mut self.impairer {
+            if impairer.duplicates() {
+                account.stats.duplicated += 1;
+                twin = Some((arrival, packet.clone()));
+            }
+            if let Some(bytes) = impairer.corrupted(&packet.bytes) {
+                account.stats.corrupted += 1;
+                packet.bytes = bytes;
+            }
+            if let Some(extra) = impairer.extra_delay() {
+                account.stats.reordered += 1;
+                arrival = arrival.saturating_add(extra);
+            }
+        }
+        let first = self.insert(arrival, packet, sequence);
+        let second = twin.is_some_and(|(arrival, packet)| self.insert(arrival, packet, sequence));
+        first || second
+    }
+
+    #[inline]
+    fn insert(&mut self, arrival: Nanos, packet: Parcel, sequence: &mut u64) -> bool {
+        let arrival = Key::new(arrival, *sequence);
+        *sequence += 1;
+        let flying = Flying { arrival, packet };
+        match self.flying.back() {
+            // Only packets that were held back, or took longer, are overtaken.
+            Some(last) if last.arrival > arrival => {
+                let place = self.flying.partition_point(|other| other.arrival < arrival);
+                self.flying.insert(place, flying);
+                place == 0
+            }
+            last => {
+                let first = last.is_none();
+                self.flying.push_back(flying);
+                first
+            }
+        }
+    }
+
+    /// The next arrival.
+    #[inline]
+    pub fn next(&self) -> Key {
+        self.flying
+            .front()
+            .map_or(Key::NEVER, |first| first.arrival)
+    }
+
+    /// The packet whose arrival is next.
+    #[inline]
+    pub fn land(&mut self, now: Nanos, account: &mut Account) -> Option<Parcel> {
+        let Flying { packet, .. } = self.flying.pop_front()?;
+        account.delivered(now, packet.wire_size());
+        Some(packet)
+    }
+
+    /// Packets on their way.
+    pub fn len(&self) -> usize {
+        self.flying.len()
+    }
+}

@@ -1,0 +1,276 @@
+//! One direction of a point-to-point link, decided step by step: any queue discipline, a rate that may change.
+//!
+//! The discipline is asked for a packet whenever the transmitter is free. From then on the packet's passage is known, and
+//! written down as on a link that is decided at once; so the only further event is the end of a transmission while packets
+//! wait, or the moment that the discipline asked to be woken at.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use anabranch_transport::Nanos;
+
+use super::account::{Account, Departure};
+use super::entrance::{Entrance, losses};
+use super::flight::Flight;
+use super::transmitter::Rate;
+use super::{DirectionConfig, LinkStats, Offered};
+use crate::agenda::Key;
+use crate::error::BuildError;
+use crate::packet::{DropReason, Packet, Parcel};
+use crate::queue::{DropTail, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use crate::rng::{Rng, Seed};
+
+/// See the module's text.
+pub(crate) struct Stepwise {
+    /// The interface at the far end.
+    to: u32,
+    entrance: Entrance,
+    queue: Box<dyn QueueDiscipline>,
+    rng: Rng,
+    rate: Rate,
+    /// The packet in transmission.
+    in_service: Option<Departure>,
+    /// When the discipline is asked next while packets wait.
+    service: Key,
+    flight: Flight,
+    pub(crate) account: Account,
+    /// What the discipline dropped while it was asked; empty in between.
+    dropped: Vec<Refused>,
+    /// Copies of what it began to send, where somebody captures it.
+    begun: Option<VecDeque<(Nanos, Packet)>>,
+}
+
+impl Stepwise {
+    /// The direction named `name` (`link <link> <direction>`) towards the interface `to`.
+    pub fn new(
+        mut config: DirectionConfig,
+        link: &str,
+        name: &str,
+        to: u32,
+        seed: Seed,
+    ) -> Result<Self, BuildError> {
+        let placed = std::mem::take(&mut config.losses);
+        let [before_queue, after_queue] = losses(placed, name, seed);
+        let queue = std::mem::replace(&mut config.queue, Box::new(DropTail::unlimited()));
+        Ok(Self {
+            to,
+            entrance: Entrance::new(&mut config, before_queue, link)?,
+            queue,
+            rng: seed.stream(&format!("{name} queue")),
+            rate: Rate::new(config.rate.take()),
+            in_service: None,
+            service: Key::NEVER,
+            flight: Flight::new(&mut config, after_queue, name, seed),
+            account: Account::default(),
+            dropped: Vec::new(),
+            begun: None,
+        })
+    }
+
+    pub fn tap(&mut self) {
+        self.begun.get_or_insert_default();
+    }
+
+    pub fn poll_begun(&mut self) -> Option<(Nanos, Packet)> {
+        self.begun.as_mut()?.pop_front()
+    }
+
+    pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
+        // What ends at this instant has ended before the packet comes.
+        self.advance(now);
+        let fits = self.entrance.fits(now, &mut packet);
+        let size = packet.wire_size();
+        self.account.stats.offered.add(size);
+        match self.entrance.admits(now, &packet, fits) {
+            Ok(_) => {
+                let queued = Queued::new(packet, now, size, *sequence);
+                // One for its arrival, and one for that of a second copy: as if all were decided now.
+                *sequence += 2;
+                self.enqueue(now, queued);
+                self.advance(now);
+            }
+            Err(reason) => self.account.dropped(now, reason),
+        }
+        self.schedule(now, sequence);
+        Offered {
+            transmission: None,
+            next_changed: true,
+        }
+    }
+
+    fn enqueue(&mut self, now: Nanos, queued: Queued) {
+        let size = queued.size();
+        let in_service = self.in_service();
+        let mut transmitter = Transmitter {
+            in_service,
+            rng: &mut self.rng,
+            dropped: &mut self.dropped,
+        };
+        match self.queue.enqueue(now, queued, &mut transmitter) {
+            Ok(()) => self.account.admitted(now, size),
+            Err(refused) => self.account.dropped(now, refused.reason),
+        }
+        self.count_dropped(now);
+    }
+
+    fn in_service(&self) -> Occupancy {
+        let mut occupancy = Occupancy::default();
+        if let Some(departure) = self.in_service {
+            occupancy.add(departure.size);
+        }
+        occupancy
+    }
+
+    /// Packets that waited, and do no longer.
+    fn count_dropped(&mut self, now: Nanos) {
+        for Refused { packet, reason } in self.dropped.drain(..) {
+            drop_waiting(&mut self.account, now, &packet, reason);
+        }
+    }
+
+    /// Ends the transmission that is over by `now`, and begins the next ones.
+    fn advance(&mut self, now: Nanos) {
+        if self.in_service.is_none() && self.queue.occupancy().packets > 0 {
+            self.begin(now);
+        }
+        while let Some(departure) = self.in_service.take_if(|departure| departure.at <= now) {
+            self.account.departed(departure);
+            // Also if nothing waits: a discipline may learn from that.
+            self.begin(departure.at);
+        }
+    }
+
+    /// The transmitter is free at `now`.
+    fn begin(&mut self, now: Nanos) {
+        let Ok(next_outage) = self.entrance.next_outage(now) else {
+            while let Some(packet) = self.queue.remove() {
+                drop_waiting(&mut self.account, now, &packet, DropReason::LinkDown);
+            }
+            return;
+        };
+        let mut transmitter = Transmitter {
+            in_service: Occupancy::default(),
+            rng: &mut self.rng,
+            dropped: &mut self.dropped,
+        };
+        let next = self.queue.dequeue(now, &mut transmitter);
+        self.count_dropped(now);
+        if let Some(queued) = next {
+            self.send(now, queued, next_outage);
+        }
+    }
+
+    fn send(&mut self, now: Nanos, queued: Queued, next_outage: Nanos) {
+        let finish = self.rate.finish(now, queued.size());
+        let flushed = finish > next_outage;
+        self.in_service = Some(Departure {
+            at: finish.min(next_outage),
+            admitted: queued.came(),
+            transmission: (!flushed).then_some(finish - now),
+            size: queued.size(),
+        });
+        if flushed {
+            return self.account.dropped(next_outage, DropReason::LinkDown);
+        }
+        if queued.was_marked() {
+            self.account.marked(now);
+        }
+        let Queued {
+            mut parcel,
+            mut sequence,
+            ..
+        } = queued;
+        parcel.departed = parcel.departed.min(now);
+        if let Some(begun) = &mut self.begun {
+            begun.push_back((now, (*parcel).clone()));
+        }
+        self.flight
+            .depart(finish, parcel, &mut sequence, &mut self.account);
+    }
+
+    /// Sets when the discipline is asked next; an event that has not moved keeps its place among those of its instant.
+    fn schedule(&mut self, now: Nanos, sequence: &mut u64) {
+        let at = if self.queue.occupancy().packets == 0 {
+            None
+        } else {
+            match self.in_service {
+                Some(departure) => Some(departure.at),
+                None => self.wake_up(now),
+            }
+        };
+        match at {
+            None | Some(Nanos::MAX) => self.service = Key::NEVER,
+            Some(at) if self.service != Key::NEVER && self.service.at() == at => {}
+            Some(at) => {
+                self.service = Key::new(at, *sequence);
+                *sequence += 1;
+            }
+        }
+    }
+
+    /// When the discipline wants to be asked although the transmitter is free; the next outage at the latest.
+    fn wake_up(&mut self, now: Nanos) -> Option<Nanos> {
+        let outage = self.entrance.next_outage(now).unwrap_or(now);
+        let asked = self.queue.wake_up(now).unwrap_or(Nanos::MAX);
+        // A discipline that asks for the present again and again would stop the time.
+        Some(asked.max(now + 1).min(outage))
+    }
+
+    #[inline]
+    pub fn next(&self) -> Key {
+        self.flight.next().min(self.service)
+    }
+
+    pub fn step(&mut self, now: Nanos, sequence: &mut u64) -> Option<(u32, Parcel)> {
+        if self.service < self.flight.next() {
+            self.service = Key::NEVER;
+            self.advance(now);
+            self.schedule(now, sequence);
+            return None;
+        }
+        let packet = self.flight.land(now, &mut self.account)?;
+        Some((self.to, packet))
+    }
+
+    pub fn settle(&mut self, now: Nanos) {
+        if let Some(departure) = self.in_service.take_if(|departure| departure.at <= now) {
+            self.account.departed(departure);
+        }
+        if let Some(probes) = &mut self.account.probes {
+            probes.close_bins(now);
+        }
+    }
+
+    pub fn in_flight(&self) -> u64 {
+        (self.queue.occupancy().packets + self.flight.len()) as u64
+    }
+
+    pub fn stats(&self, now: Nanos) -> LinkStats {
+        let mut stats = self.account.stats;
+        if let Some(departure) = self.in_service.filter(|departure| departure.at <= now) {
+            departure.count(&mut stats);
+        }
+        stats
+    }
+}
+
+/// A packet that waited is dropped.
+fn drop_waiting(account: &mut Account, now: Nanos, packet: &Queued, reason: DropReason) {
+    account.departed(Departure {
+        at: now,
+        admitted: packet.came(),
+        transmission: None,
+        size: packet.size(),
+    });
+    account.dropped(now, reason);
+}
+
+impl fmt::Debug for Stepwise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stepwise")
+            .field("rate", &self.rate)
+            .field("occupancy", &self.account.occupancy)
+            .field("flying", &self.flight.len())
+            .finish_non_exhaustive()
+    }
+}

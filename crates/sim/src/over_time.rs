@@ -1,0 +1,238 @@
+//! Values that change as time goes by: a link's rate, its delay, the probability of a loss.
+
+use anabranch_transport::{Nanos, time};
+
+use crate::error::BuildError;
+
+/// A value over time: a constant, or a step function, which may repeat itself.
+///
+/// ```
+/// use anabranch_sim::OverTime;
+///
+/// // 10 Mbit/s, then 2 Mbit/s from 1 s on.
+/// let _step = OverTime::steps(10_000_000, [(1_000_000_000, 2_000_000)])?;
+/// // The same again every 3 s.
+/// let _saw = OverTime::steps(10_000_000, [(1_000_000_000, 2_000_000)])?.repeating(3_000_000_000)?;
+/// # Ok::<(), anabranch_sim::BuildError>(())
+/// ```
+///
+/// A trace file is such a list once it is read: the simulator takes data and opens no file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OverTime<T> {
+    first: T,
+    /// From each time on, until the next. Times increase and are above 0.
+    steps: Vec<(Nanos, T)>,
+    period: Option<Nanos>,
+}
+
+impl<T: Copy> OverTime<T> {
+    /// Always `value`.
+    pub const fn constant(value: T) -> Self {
+        Self {
+            first: value,
+            steps: Vec::new(),
+            period: None,
+        }
+    }
+
+    /// `first`, and from each time of `steps` on the value beside it, until the next. A step at time 0 takes the place of
+    /// `first`.
+    ///
+    /// # Errors
+    /// [`BuildError::Schedule`] if the times do not increase.
+    pub fn steps(
+        first: T,
+        steps: impl IntoIterator<Item = (Nanos, T)>,
+    ) -> Result<Self, BuildError> {
+        let mut steps: Vec<_> = steps.into_iter().collect();
+        if !steps.is_sorted_by(|a, b| a.0 < b.0) {
+            return Err(BuildError::Schedule);
+        }
+        let mut first = first;
+        if let Some(&(0, value)) = steps.first() {
+            first = value;
+            steps.remove(0);
+        }
+        Ok(Self {
+            first,
+            steps,
+            period: None,
+        })
+    }
+
+    /// The same again from each multiple of `period` on.
+    ///
+    /// # Errors
+    /// [`BuildError::Schedule`] if a step is not before the end of the period.
+    pub fn repeating(mut self, period: Nanos) -> Result<Self, BuildError> {
+        let last = self.steps.last().map_or(0, |step| step.0);
+        if period <= last {
+            return Err(BuildError::Schedule);
+        }
+        self.period = Some(period);
+        Ok(self)
+    }
+
+    /// The value, if it never changes.
+    pub fn as_constant(&self) -> Option<T> {
+        self.steps.is_empty().then_some(self.first)
+    }
+
+    /// Every value it takes, in the order of their times.
+    pub fn values(&self) -> impl Iterator<Item = T> + '_ {
+        std::iter::once(self.first).chain(self.steps.iter().map(|step| step.1))
+    }
+}
+
+impl<T: Copy> From<T> for OverTime<T> {
+    fn from(value: T) -> Self {
+        Self::constant(value)
+    }
+}
+
+impl OverTime<u64> {
+    /// The rate, in bits per second, of a trace of delivery opportunities as mahimahi records them: at each of `times`
+    /// one packet of `size` bytes can leave, and the trace begins anew after its last time. The opportunities of each
+    /// millisecond are spread evenly over it.
+    ///
+    /// # Errors
+    /// [`BuildError::Schedule`] if the times decrease or the last one is 0 (or there is none).
+    pub fn opportunities(
+        times: impl IntoIterator<Item = Nanos>,
+        size: usize,
+    ) -> Result<Self, BuildError> {
+        let mut counts: Vec<(u64, u64)> = Vec::new();
+        for at in times {
+            // What leaves at the end of a millisecond was sent in it.
+            let bin = at.div_ceil(time::MILLISECOND).max(1) - 1;
+            match counts.last_mut() {
+                Some((last, _)) if *last > bin => return Err(BuildError::Schedule),
+                Some((last, count)) if *last == bin => *count += 1,
+                _ => counts.push((bin, 1)),
+            }
+        }
+        let Some(&(last, _)) = counts.last() else {
+            return Err(BuildError::Schedule);
+        };
+        let mut steps = Vec::new();
+        let mut next = 0;
+        for (bin, count) in counts {
+            if bin > next {
+                steps.push((next * time::MILLISECOND, 0));
+            }
+            steps.push((bin * time::MILLISECOND, count * size as u64 * 8_000));
+            next = bin + 1;
+        }
+        Self::steps(0, steps)?.repeating((last + 1) * time::MILLISECOND)
+    }
+}
+
+/// A value over time that is asked in the order of time.
+#[derive(Clone, Debug)]
+pub(crate) struct Cursor<T> {
+    values: OverTime<T>,
+    /// When the present period began.
+    origin: Nanos,
+    /// Steps of it that have begun.
+    begun: usize,
+}
+
+impl<T: Copy> Cursor<T> {
+    pub fn new(values: OverTime<T>) -> Self {
+        Self {
+            values,
+            origin: 0,
+            begun: 0,
+        }
+    }
+
+    /// The value at `now`, which is never before what was asked last, and when it changes next ([`Nanos::MAX`] for never).
+    pub fn at(&mut self, now: Nanos) -> (T, Nanos) {
+        if let Some(period) = self.values.period
+            && now - self.origin >= period
+        {
+            self.origin = now - now % period;
+            self.begun = 0;
+        }
+        let since = now - self.origin;
+        let steps = &self.values.steps;
+        while steps.get(self.begun).is_some_and(|step| step.0 <= since) {
+            self.begun += 1;
+        }
+        let value = match self.begun {
+            0 => self.values.first,
+            begun => steps[begun - 1].1,
+        };
+        let end = steps.get(self.begun).map(|step| step.0);
+        let until = end.or(self.values.period.filter(|_| !steps.is_empty()));
+        let until = until.map_or(Nanos::MAX, |until| self.origin.saturating_add(until));
+        (value, until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use time::MILLISECOND as MS;
+
+    #[test]
+    fn steps_begin_at_their_times_and_repeat() {
+        let values = OverTime::steps('a', [(10, 'b'), (20, 'c')]).unwrap();
+        let mut once = Cursor::new(values.clone());
+        let seen: Vec<_> = [0, 9, 10, 19, 20, 1000]
+            .map(|now| once.at(now))
+            .into_iter()
+            .collect();
+        let never = Nanos::MAX;
+        assert_eq!(
+            seen,
+            [
+                ('a', 10),
+                ('a', 10),
+                ('b', 20),
+                ('b', 20),
+                ('c', never),
+                ('c', never)
+            ]
+        );
+        let mut again = Cursor::new(values.repeating(25).unwrap());
+        let seen: Vec<_> = [24, 25, 35, 49, 50, 1_000_000, 1_000_012]
+            .map(|now| again.at(now))
+            .into_iter()
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ('c', 25),
+                ('a', 35),
+                ('b', 45),
+                ('c', 50),
+                ('a', 60),
+                ('a', 1_000_010),
+                ('b', 1_000_020)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_out_of_order_is_refused() {
+        assert!(OverTime::steps(0, [(5, 1), (5, 2)]).is_err());
+        assert!(OverTime::steps(0, [(5, 1)]).unwrap().repeating(5).is_err());
+        let first = OverTime::steps(0, [(0, 7)]).unwrap();
+        assert_eq!(first.as_constant(), Some(7));
+        assert_eq!(OverTime::steps(0, [(1, 7)]).unwrap().as_constant(), None);
+        assert!(OverTime::opportunities([], 1500).is_err());
+        assert!(OverTime::opportunities([2 * MS, MS], 1500).is_err());
+    }
+
+    #[test]
+    fn opportunities_are_a_rate_for_each_millisecond() {
+        // Two packets by 1 ms, none by 2 ms, one by 3 ms; then again.
+        let trace = OverTime::opportunities([MS, MS, 3 * MS], 1500).unwrap();
+        let mut cursor = Cursor::new(trace);
+        assert_eq!(cursor.at(0), (24_000_000, MS));
+        assert_eq!(cursor.at(MS), (0, 2 * MS));
+        assert_eq!(cursor.at(2 * MS), (12_000_000, 3 * MS));
+        assert_eq!(cursor.at(3 * MS), (24_000_000, 4 * MS));
+    }
+}

@@ -1,0 +1,21 @@
+//! One delay for all packets.
+
+use anabranch_transport::Nanos;
+
+use super::Propagation;
+use crate::packet::Packet;
+use crate::rng::Rng;
+
+/// Always the same delay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fixed(pub Nanos);
+
+impl Propagation for Fixed {
+    fn delay(&mut self, _at: Nanos, _packet: &Packet, _rng: &mut Rng) -> Nanos {
+        self.0
+    }
+
+    fn as_fixed(&self) -> Option<Nanos> {
+        Some(self.0)
+    }
+}

@@ -1,0 +1,62 @@
+//! A delay with a random part for each packet.
+
+use anabranch_transport::Nanos;
+
+use super::Propagation;
+use crate::packet::Packet;
+use crate::rng::Rng;
+
+/// How a random delay is distributed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spread {
+    /// Uniform from 0 up to and without this.
+    Uniform(Nanos),
+    /// Exponential with this mean.
+    Exponential(Nanos),
+    /// One of these, each as likely as the others: what was measured.
+    Listed(Vec<Nanos>),
+}
+
+impl Spread {
+    fn draw(&self, rng: &mut Rng) -> Nanos {
+        match self {
+            Spread::Uniform(below) => rng.below(*below),
+            Spread::Exponential(mean) => rng.exponential(*mean),
+            Spread::Listed(delays) => {
+                let place = rng.below(delays.len() as u64) as usize;
+                delays.get(place).copied().unwrap_or(0)
+            }
+        }
+    }
+}
+
+/// Another propagation, and for each packet a random delay on top of it.
+pub struct Jitter {
+    base: Box<dyn Propagation>,
+    spread: Spread,
+}
+
+impl Jitter {
+    /// `spread` on top of `base`.
+    pub fn new(base: impl Propagation + 'static, spread: Spread) -> Self {
+        Self {
+            base: Box::new(base),
+            spread,
+        }
+    }
+}
+
+impl std::fmt::Debug for Jitter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Jitter")
+            .field("spread", &self.spread)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Propagation for Jitter {
+    fn delay(&mut self, at: Nanos, packet: &Packet, rng: &mut Rng) -> Nanos {
+        let base = self.base.delay(at, packet, rng);
+        base.saturating_add(self.spread.draw(rng))
+    }
+}

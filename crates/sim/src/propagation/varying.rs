@@ -1,0 +1,35 @@
+//! A delay that changes as time goes by: a schedule, a trace, an orbit written down as steps.
+
+use anabranch_transport::Nanos;
+
+use super::Propagation;
+use crate::over_time::{Cursor, OverTime};
+use crate::packet::Packet;
+use crate::rng::Rng;
+
+/// The delay of the moment at which a packet's last bit leaves.
+#[derive(Clone, Debug)]
+pub struct Varying {
+    fixed: Option<Nanos>,
+    delay: Cursor<Nanos>,
+}
+
+impl Varying {
+    /// The delay over time.
+    pub fn new(delay: OverTime<Nanos>) -> Self {
+        Self {
+            fixed: delay.as_constant(),
+            delay: Cursor::new(delay),
+        }
+    }
+}
+
+impl Propagation for Varying {
+    fn delay(&mut self, at: Nanos, _packet: &Packet, _rng: &mut Rng) -> Nanos {
+        self.delay.at(at).0
+    }
+
+    fn as_fixed(&self) -> Option<Nanos> {
+        self.fixed
+    }
+}

@@ -1,0 +1,204 @@
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_transport::Ecn;
+use bytes::Bytes;
+
+use super::*;
+use crate::packet::Packet;
+use crate::rng::Seed;
+
+const MS: Nanos = MILLISECOND;
+const PAYLOAD: usize = 1480;
+
+/// A queue under test: packets are numbered in the order of their coming.
+struct Bench {
+    codel: CoDel,
+    ecn: Ecn,
+    came: u64,
+    /// When and which.
+    dropped: Vec<(Nanos, u64)>,
+    marked: Vec<(Nanos, u64)>,
+}
+
+impl Bench {
+    fn new(config: CoDelConfig, ecn: Ecn) -> Self {
+        Self {
+            codel: CoDel::new(config).unwrap(),
+            ecn,
+            came: 0,
+            dropped: Vec::new(),
+            marked: Vec::new(),
+        }
+    }
+
+    fn with<T>(
+        &mut self,
+        act: impl FnOnce(&mut CoDel, &mut Transmitter<'_>) -> T,
+    ) -> (T, Vec<u64>) {
+        let (mut rng, mut dropped) = (Seed::new(1, 0).stream("queue"), Vec::new());
+        let result = act(
+            &mut self.codel,
+            &mut Transmitter {
+                in_service: Occupancy::default(),
+                rng: &mut rng,
+                dropped: &mut dropped,
+            },
+        );
+        let ids = dropped.iter().map(|refused| {
+            assert_eq!(refused.reason, DropReason::Aqm);
+            refused.packet.packet().id
+        });
+        (result, ids.collect())
+    }
+
+    fn come(&mut self, now: Nanos, packets: u64) {
+        for _ in 0..packets {
+            let packet = Packet {
+                bytes: Bytes::from_static(&[0; PAYLOAD]),
+                id: self.came,
+                source: IpAddr::V4(Ipv4Addr::LOCALHOST),
+                destination: IpAddr::V4(Ipv4Addr::LOCALHOST),
+                target: 0,
+                sent: now,
+                departed: now,
+                added: 0,
+                ecn: self.ecn,
+                may_fragment: false,
+                fragment: 0,
+                protocol: 17,
+                hops_left: 64,
+            };
+            self.came += 1;
+            let size = packet.wire_size();
+            let queued = Queued::new(Box::new(packet), now, size, 0);
+            let (taken, _) =
+                self.with(|codel, transmitter| codel.enqueue(now, queued, transmitter).is_ok());
+            assert!(taken);
+        }
+    }
+
+    /// Asks for a packet at each of `times`; the numbers that came out.
+    fn go(&mut self, times: impl IntoIterator<Item = Nanos>) -> Vec<Option<u64>> {
+        let mut out = Vec::new();
+        for now in times {
+            let (next, dropped) = self.with(|codel, transmitter| codel.dequeue(now, transmitter));
+            self.dropped.extend(dropped.into_iter().map(|id| (now, id)));
+            if let Some(next) = &next
+                && next.was_marked()
+            {
+                self.marked.push((now, next.packet().id));
+            }
+            out.push(next.map(|next| next.packet().id));
+        }
+        out
+    }
+}
+
+/// Every 10 ms from 0 up to and without `end`.
+fn every_10_ms(end: Nanos) -> impl Iterator<Item = Nanos> {
+    (0..end / (10 * MS)).map(|n| n * 10 * MS)
+}
+
+/// 100 packets at 0, one of them sent every 10 ms. The sojourn time is above 5 ms from 10 ms on, hence for an interval at
+/// 110 ms, when number 11 is at the head. The next ones go after 100, 100/sqrt 2 = 70.7, 57.7, 50 ms: at 210, 280.7, 338.4
+/// and 388.4 ms, that is at the first time after each at which the transmitter asks. Each that goes brings the head
+/// forward by one.
+#[test]
+fn packets_of_a_standing_queue_go_by_the_square_root_law() {
+    let mut bench = Bench::new(CoDelConfig::default(), Ecn::NotEct);
+    bench.come(0, 100);
+    let out = bench.go(every_10_ms(400 * MS));
+    let expected = [(110, 11), (210, 22), (290, 31), (340, 37), (390, 43)];
+    assert_eq!(bench.dropped, expected.map(|(at, id)| (at * MS, id)));
+    assert_eq!(out.len(), 40);
+    assert!(out.iter().all(Option::is_some), "the link is never idle");
+    assert_eq!(out[11], Some(12), "the next one in its place");
+}
+
+/// The same with marks: nothing goes, so that the head at n x 10 ms is number n.
+#[test]
+fn packets_that_can_be_marked_are_not_dropped() {
+    let config = CoDelConfig {
+        ecn: true,
+        ..CoDelConfig::default()
+    };
+    let mut bench = Bench::new(config, Ecn::Ect0);
+    bench.come(0, 100);
+    let out = bench.go(every_10_ms(400 * MS));
+    assert_eq!(out, (0..40).map(Some).collect::<Vec<_>>());
+    let expected = [(110, 11), (210, 21), (290, 29), (340, 34), (390, 39)];
+    assert_eq!(bench.marked, expected.map(|(at, id)| (at * MS, id)));
+    assert_eq!(bench.dropped, []);
+    // Without ECN at the sender they are dropped after all.
+    let mut bench = Bench::new(config, Ecn::NotEct);
+    bench.come(0, 100);
+    bench.go(every_10_ms(400 * MS));
+    assert_eq!((bench.dropped.len(), bench.marked.len()), (5, 0));
+}
+
+/// A burst that is gone within an interval costs nothing, however long it is in packets.
+#[test]
+fn a_burst_is_let_pass() {
+    let mut bench = Bench::new(CoDelConfig::default(), Ecn::NotEct);
+    bench.come(0, 100);
+    let out = bench.go((0..=100).map(|n| n * MS));
+    assert_eq!(out.iter().flatten().count(), 100);
+    assert_eq!(bench.dropped, []);
+}
+
+/// A queue of one packet of the link's MTU is not judged, however long it has waited (RFC 8289 §4.4).
+#[test]
+fn the_last_packet_is_never_dropped() {
+    let mut bench = Bench::new(CoDelConfig::default(), Ecn::NotEct);
+    bench.come(0, 2);
+    let out = bench.go([500 * MS, 900 * MS, 901 * MS]);
+    assert_eq!(out, [Some(0), Some(1), None]);
+    assert_eq!(bench.dropped, []);
+}
+
+/// After 4 more drops than the first, a drop state that begins within 16 intervals starts from there: the second goes
+/// 100/sqrt 4 = 50 ms after the first, not 100.
+#[test]
+fn a_drop_state_that_comes_back_soon_goes_on_where_it_was() {
+    for (pause, second) in [(0, 50), (16 * 100, 100)] {
+        let mut bench = Bench::new(CoDelConfig::default(), Ecn::NotEct);
+        bench.come(0, 46);
+        // 41 times out, 5 dropped: empty, which ends the state.
+        assert_eq!(bench.go(every_10_ms(420 * MS)).last(), Some(&None));
+        assert_eq!(bench.dropped.len(), 5);
+        let begin = (420 + pause) * MS;
+        bench.dropped.clear();
+        bench.come(begin, 60);
+        bench.go(every_10_ms(300 * MS).map(|at| begin + at));
+        let first = bench.dropped[0].0;
+        assert_eq!(first, begin + 110 * MS);
+        assert_eq!(
+            bench.dropped[1].0,
+            first + second * MS,
+            "pause of {pause} ms"
+        );
+    }
+}
+
+#[test]
+fn a_limit_drops_at_the_tail() {
+    let config = CoDelConfig {
+        limit: Limit::Packets(2),
+        ..CoDelConfig::default()
+    };
+    let mut bench = Bench::new(config, Ecn::NotEct);
+    bench.come(0, 2);
+    let (taken, _) = bench.with(|codel, transmitter| {
+        transmitter.in_service.add(1500);
+        let packet = codel.remove().unwrap();
+        codel.enqueue(0, packet, transmitter).is_ok()
+    });
+    assert!(!taken, "one waits and one is being sent");
+    assert!(
+        CoDel::new(CoDelConfig {
+            limit: Limit::Bytes(0),
+            ..config
+        })
+        .is_err()
+    );
+}

@@ -1,0 +1,423 @@
+//! Links that are decided step by step: they carry what a link decided at once carries, and disciplines that only they can
+//! have; rates and delays over time.
+
+mod common;
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::rc::Rc;
+
+use anabranch_sim::loss::{Bernoulli, Burst, GilbertElliott};
+use anabranch_sim::propagation::{Fixed, Jitter, Spread, Varying};
+use anabranch_sim::queue::{
+    CoDel, CoDelConfig, Fifo, Occupancy, QueueDiscipline, Queued, Refused, Transmitter,
+};
+use anabranch_sim::{
+    Attachment, BuildError, Direction, DirectionConfig, DropReason, DropTail, Family, Impairments,
+    Ledger, Limit, LinkConfig, LinkId, LinkProbe, LinkProbes, LinkSample, LinkStats, NodeId,
+    Outage, OverTime, PlacedLoss, Probability, Reordering, Rng, Seed, Topology, World,
+};
+use anabranch_transport::{Ecn, Nanos, Path};
+use common::{Line, MS, PORT, PROTOCOL, SECOND, Sender, Sink, burst, every};
+
+/// What is written where a test can read it.
+#[derive(Clone, Default)]
+struct Shared(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn chance(rng: &mut Rng, one_in: u64) -> bool {
+    rng.below(one_in) == 0
+}
+
+/// A direction with random rate, queue, losses, impairments, outages and MTU. Rates and delays are few, so that events of
+/// different links meet at one instant.
+fn direction(rng: &mut Rng, stepwise: bool) -> DirectionConfig {
+    let delay = rng.below(5) * 4 * MS;
+    let mut config = match rng.below(8) {
+        0 => DirectionConfig::instant(delay),
+        n => DirectionConfig::new(500_000 * (1 + n % 4), delay),
+    };
+    config = match rng.below(4) {
+        0 => config.with_queue(DropTail::new(Limit::Bytes(1500 + rng.below(9000))).unwrap()),
+        1 => config,
+        _ => {
+            let limit = Limit::Packets(1 + rng.below(12) as usize);
+            config.with_queue(DropTail::new(limit).unwrap())
+        }
+    };
+    if chance(rng, 3) {
+        let loss = Bernoulli::new(0.05).unwrap();
+        config = config.with_loss(PlacedLoss::before_queue(loss));
+    }
+    if chance(rng, 3) {
+        let burst = Burst {
+            good_to_bad: 0.02,
+            bad_to_good: 0.4,
+            loss_in_good: 0.0,
+            loss_in_bad: 1.0,
+        };
+        config = config.with_loss(PlacedLoss::after_queue(GilbertElliott::new(burst).unwrap()));
+    }
+    if chance(rng, 4) {
+        config = config.with_impairments(Impairments {
+            reordering: Reordering {
+                probability: Probability::new(0.1).unwrap(),
+                up_to: 30 * MS,
+            },
+            duplication: Probability::new(0.05).unwrap(),
+            corruption: Probability::NEVER,
+        });
+    }
+    if chance(rng, 4) {
+        let from = rng.below(400) * MS;
+        config = config.with_outages([Outage {
+            from,
+            until: from + (1 + rng.below(200)) * MS,
+        }]);
+    }
+    if chance(rng, 6) {
+        config = config.with_mtu(Some(1500), [(200 * MS, 900), (500 * MS, 1500)]);
+    }
+    if chance(rng, 4) {
+        let jitter = Jitter::new(Fixed(delay), Spread::Exponential(2 * MS));
+        config = config.with_propagation(jitter, chance(rng, 2));
+    }
+    config.stepwise = stepwise;
+    config
+}
+
+/// Everything that can be seen of a run.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    ledger: Ledger,
+    arrivals: Vec<Vec<(Nanos, u64)>>,
+    stats: Vec<LinkStats>,
+    /// By time: drops on a link that decides at once are told before they happen.
+    samples: Vec<(Nanos, usize, String)>,
+    /// Of packets at one instant, either may be written first.
+    capture: Vec<Vec<u8>>,
+}
+
+/// Four hosts at two routers, and traffic between all of them that meets on the link in the middle.
+fn run(seed: u64, stepwise: bool) -> Outcome {
+    let mut rng = Seed::new(seed, 0).stream("world");
+    let mut topology = Topology::new();
+    let names = ["a", "b", "left", "right", "c", "d"];
+    let [a, b, left, right, c, d] = names.map(|name| topology.add_node(name).unwrap());
+    let ends = [[a, left], [b, left], [left, right], [right, c], [right, d]];
+    let links: Vec<LinkId> = ends
+        .into_iter()
+        .enumerate()
+        .map(|(number, between)| {
+            let config = LinkConfig {
+                name: format!("l{number}"),
+                between,
+                forward: direction(&mut rng, stepwise),
+                backward: direction(&mut rng, stepwise),
+            };
+            topology.add_link(config).unwrap()
+        })
+        .collect();
+    let address = |node: NodeId| topology.addresses(node, Family::V4).next().unwrap();
+    let hosts = [a, b, c, d].map(|node| (node, address(node)));
+    let mut world = World::new(topology, Seed::new(seed, 1)).unwrap();
+    let sinks = hosts.map(|(node, _)| {
+        let attachment = Attachment::new(node, PROTOCOL, PORT);
+        world.attach(attachment, Sink::default()).unwrap()
+    });
+    for (from, local) in hosts {
+        for (to, remote) in hosts {
+            if from != to {
+                let plan = plan(&mut rng);
+                let sender = Sender::new(Path::new(local, remote), plan);
+                let mut attachment = Attachment::new(from, PROTOCOL, PORT);
+                attachment.bindings.clear();
+                world.attach(attachment, sender).unwrap();
+            }
+        }
+    }
+    let samples = Rc::new(RefCell::new(Vec::new()));
+    let told = Rc::clone(&samples);
+    world.set_recorder(Box::new(move |sample: LinkSample| {
+        told.borrow_mut().push(sample);
+    }));
+    let probes = LinkProbes {
+        throughput: Some(50 * MS),
+        queue: true,
+        drops: true,
+        marks: true,
+    };
+    for &link in &links {
+        for direction in Direction::BOTH {
+            world.probe(link, direction, probes).unwrap();
+        }
+    }
+    let capture = Shared::default();
+    let interfaces = [(left, links[2]), (right, links[2])];
+    world
+        .capture(Box::new(capture.clone()), &interfaces)
+        .unwrap();
+    while world.step().unwrap() {}
+    world.run_until(10 * SECOND).unwrap();
+    world.finish().unwrap();
+    world.ledger().check().unwrap();
+    let mut samples: Vec<_> = samples.borrow().iter().map(told_of).collect();
+    samples.sort();
+    let capture = blocks(&capture.0.borrow());
+    Outcome {
+        ledger: world.ledger(),
+        arrivals: sinks
+            .map(|sink| world.agent::<Sink>(sink).unwrap().arrivals.clone())
+            .to_vec(),
+        stats: links
+            .iter()
+            .flat_map(|&link| Direction::BOTH.map(|way| world.link_stats(link, way).unwrap()))
+            .collect(),
+        samples,
+        capture,
+    }
+}
+
+/// The blocks of a pcapng file, sorted: each says its length at its beginning.
+fn blocks(mut file: &[u8]) -> Vec<Vec<u8>> {
+    let mut blocks = Vec::new();
+    while !file.is_empty() {
+        let len = u32::from_le_bytes(file[4..8].try_into().unwrap()) as usize;
+        let (block, rest) = file.split_at(len);
+        blocks.push(block.to_vec());
+        file = rest;
+    }
+    blocks.sort();
+    blocks
+}
+
+/// Of drops, not how many there were so far: that depends on when they are told.
+fn told_of(sample: &LinkSample) -> (Nanos, usize, String) {
+    let value = match sample.probe {
+        LinkProbe::Dropped(_) => 0.0,
+        _ => sample.value,
+    };
+    let lane = sample.link.index() * 2 + sample.direction as usize;
+    (sample.at, lane, format!("{:?} {value}", sample.probe))
+}
+
+fn plan(rng: &mut Rng) -> Vec<(Nanos, usize)> {
+    let mut at = rng.below(4) * 4 * MS;
+    let packets = rng.below(120);
+    let plan = (0..packets).map(|_| {
+        at += rng.below(3) * 2 * MS;
+        (at, [1480, 480, 80][rng.below(3) as usize])
+    });
+    plan.collect()
+}
+
+#[test]
+fn what_is_decided_step_by_step_is_what_is_decided_at_once() {
+    let mut drops = 0;
+    for seed in 0..150 {
+        let at_once = run(seed, false);
+        let stepwise = run(seed, true);
+        // In pieces, to see which differs.
+        assert_eq!(at_once.ledger, stepwise.ledger, "seed {seed}");
+        assert_eq!(at_once.arrivals, stepwise.arrivals, "seed {seed}");
+        assert_eq!(at_once.stats, stepwise.stats, "seed {seed}");
+        assert_eq!(at_once.samples, stepwise.samples, "seed {seed}");
+        assert!(at_once.capture == stepwise.capture, "capture, seed {seed}");
+        drops += at_once.ledger.dropped.total();
+    }
+    assert!(drops > 10_000, "{drops}: the worlds are hard enough");
+}
+
+/// 1500 bytes at 1.2 Mbit/s take 10 ms. 100 packets at once stand in the queue: as the hand trace of the discipline itself.
+#[test]
+fn codel_drops_at_the_head_of_a_standing_queue() {
+    let config = CoDelConfig::default();
+    let direction = DirectionConfig::new(1_200_000, MS).with_queue(CoDel::new(config).unwrap());
+    let line = Line::new(1, vec![direction], burst(0, 100, 1480)).run(400 * MS - 1);
+    assert_eq!(line.stats(0).dropped.count(DropReason::Aqm), 5);
+    let gone: Vec<u64> = (0..44).filter(|n| !line.numbers().contains(n)).collect();
+    assert_eq!(gone, [11, 22, 31, 37, 43]);
+}
+
+#[test]
+fn codel_marks_reach_the_receiver() {
+    let config = CoDelConfig {
+        ecn: true,
+        ..CoDelConfig::default()
+    };
+    let direction = DirectionConfig::new(1_200_000, MS).with_queue(CoDel::new(config).unwrap());
+    let line = Line::with_sender(1, vec![direction], |path| Sender {
+        ecn: Ecn::Ect0,
+        ..Sender::new(path, burst(0, 100, 1480))
+    });
+    let line = line.run(2 * SECOND);
+    assert_eq!(line.sink().marked[..5], [11, 21, 29, 34, 39]);
+    assert_eq!(line.sink().marked.len() as u64, line.stats(0).marked);
+    assert_eq!(line.numbers().len(), 100);
+}
+
+/// Lets one packet go at each multiple of `tick`, and keeps no more than `most`: the oldest makes room for a new one.
+struct Ticker {
+    tick: Nanos,
+    most: usize,
+    next: Nanos,
+    waiting: Fifo,
+}
+
+impl QueueDiscipline for Ticker {
+    fn enqueue(
+        &mut self,
+        _now: Nanos,
+        packet: Queued,
+        transmitter: &mut Transmitter<'_>,
+    ) -> Result<(), Refused> {
+        self.waiting.push(packet);
+        if self.waiting.occupancy().packets > self.most
+            && let Some(oldest) = self.waiting.pop()
+        {
+            transmitter.drop(oldest, DropReason::QueueFull);
+        }
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+        if now < self.next {
+            return None;
+        }
+        self.next = now - now % self.tick + self.tick;
+        self.waiting.pop()
+    }
+
+    fn remove(&mut self) -> Option<Queued> {
+        self.waiting.pop()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.waiting.occupancy()
+    }
+
+    fn wake_up(&self, _now: Nanos) -> Option<Nanos> {
+        Some(self.next)
+    }
+}
+
+#[test]
+fn a_discipline_may_wait_and_drop_what_waits() {
+    let ticker = Ticker {
+        tick: 10 * MS,
+        most: 3,
+        next: 0,
+        waiting: Fifo::new(),
+    };
+    let direction = DirectionConfig::instant(0).with_queue(ticker);
+    let line = Line::new(1, vec![direction], burst(MS, 6, 80)).run(SECOND);
+    // Number 0 goes at once; of the other five the oldest two make room.
+    let expected = [(MS, 0), (10 * MS, 3), (20 * MS, 4), (30 * MS, 5)];
+    assert_eq!(line.arrivals(), expected);
+    assert_eq!(line.stats(0).dropped.count(DropReason::QueueFull), 2);
+}
+
+#[test]
+fn an_outage_empties_a_queue_that_waits_for_its_time() {
+    let ticker = Ticker {
+        tick: 10 * MS,
+        most: 9,
+        next: 0,
+        waiting: Fifo::new(),
+    };
+    let outage = Outage {
+        from: 15 * MS,
+        until: 16 * MS,
+    };
+    let direction = DirectionConfig::instant(0)
+        .with_queue(ticker)
+        .with_outages([outage]);
+    let plan = burst(MS, 6, 80).chain([(17 * MS, 80)]);
+    let line = Line::new(1, vec![direction], plan).run(SECOND);
+    assert_eq!(line.arrivals(), [(MS, 0), (10 * MS, 1), (20 * MS, 6)]);
+    assert_eq!(line.stats(0).dropped.count(DropReason::LinkDown), 4);
+}
+
+/// 1500 bytes: 6 ms at 2 Mbit/s, 12 ms at 1 Mbit/s. The third packet has sent 3 ms of its 6 when the rate halves.
+#[test]
+fn a_rate_may_change_while_a_packet_is_sent() {
+    let rate = OverTime::steps(2_000_000, [(15 * MS, 1_000_000)]).unwrap();
+    let direction = DirectionConfig::instant(MS).with_rate(rate);
+    let line = Line::new(1, vec![direction], burst(0, 4, 1480)).run(SECOND);
+    let at: Vec<Nanos> = line.arrivals().iter().map(|arrival| arrival.0).collect();
+    assert_eq!(at, [7 * MS, 13 * MS, 22 * MS, 34 * MS]);
+    assert_eq!(line.stats(0).busy, 33 * MS);
+}
+
+#[test]
+fn a_link_that_never_sends_is_refused() {
+    let dead = OverTime::steps(0, [(MS, 0)]).unwrap();
+    let (topology, _, _) = common::chain(vec![DirectionConfig::instant(0).with_rate(dead)]);
+    let error = World::new(topology, Seed::new(1, 0)).unwrap_err();
+    assert_eq!(error, BuildError::ZeroRate("l0".into()));
+}
+
+/// The delay falls from 20 to 5 ms at 10 ms: what is sent then would arrive before what was sent up to 15 ms earlier.
+#[test]
+fn a_shorter_way_overtakes_only_where_it_may() {
+    let delay = || Varying::new(OverTime::steps(20 * MS, [(10 * MS, 5 * MS)]).unwrap());
+    let run = |overtaking| {
+        let direction = DirectionConfig::instant(0).with_propagation(delay(), overtaking);
+        let line = Line::new(1, vec![direction], every(5 * MS, 4, 80)).run(SECOND);
+        line.arrivals().to_vec()
+    };
+    let kept = [(20, 0), (25, 1), (25, 2), (25, 3)];
+    assert_eq!(run(false), kept.map(|(at, number)| (at * MS, number)));
+    let overtaken = [(15, 2), (20, 0), (20, 3), (25, 1)];
+    assert_eq!(run(true), overtaken.map(|(at, number)| (at * MS, number)));
+}
+
+#[test]
+fn jitter_draws_from_its_own_stream() {
+    let run = |seed, spread, overtaking| {
+        let jitter = Jitter::new(Fixed(10 * MS), spread);
+        let direction = DirectionConfig::instant(0).with_propagation(jitter, overtaking);
+        let line = Line::new(seed, vec![direction], every(MS, 2000, 80)).run(10 * SECOND);
+        line.arrivals().to_vec()
+    };
+    let delays = |arrivals: &[(Nanos, u64)]| -> Vec<Nanos> {
+        arrivals.iter().map(|&(at, n)| at - n * MS).collect()
+    };
+    let free = run(1, Spread::Uniform(4 * MS), true);
+    let uniform = delays(&free);
+    assert!(
+        uniform
+            .iter()
+            .all(|delay| (10 * MS..14 * MS).contains(delay))
+    );
+    let mean = uniform.iter().sum::<Nanos>() / 2000;
+    // The standard deviation of the mean is 4 ms / sqrt (12 * 2000) = 26 us.
+    assert!(mean.abs_diff(12 * MS) < MS / 10, "{mean}");
+    assert!(!free.is_sorted_by_key(|arrival| arrival.1), "some overtake");
+    let kept = run(1, Spread::Uniform(4 * MS), false);
+    assert!(kept.is_sorted_by_key(|arrival| arrival.1));
+    assert!(kept.is_sorted(), "by time");
+    assert_ne!(free, run(2, Spread::Uniform(4 * MS), true));
+    let listed = delays(&run(1, Spread::Listed(vec![0, 7 * MS]), true));
+    assert!(
+        listed
+            .iter()
+            .all(|delay| [10 * MS, 17 * MS].contains(delay))
+    );
+    // As netem would put it: the stream is the one named after the direction, and no other draw is in it.
+    let mut rng = Seed::new(1, 0).stream("link l0 forward propagation");
+    let mut drawn: Vec<_> = (0..2000u64)
+        .map(|n| (n * MS + 10 * MS + rng.below(4 * MS), n))
+        .collect();
+    drawn.sort_unstable();
+    assert_eq!(free, drawn);
+}
