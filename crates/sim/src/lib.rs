@@ -7,6 +7,9 @@
 //! 2. [`World::new`] takes it with a [`Seed`]; [`World::attach`] puts [`Agent`]s at nodes.
 //! 3. [`World::run_until`] runs; [`World::agent`], [`World::link_stats`] and [`World::ledger`] tell what came of it.
 //!
+//! Loss models, queue disciplines, propagations and workloads declare beside their code how specs name them, and what they
+//! are made of: see `KINDS` and `kinds` in [`loss`], [`queue`], [`propagation`] and [`workload`].
+//!
 //! A run is a function of the topology, the agents and the seed. Nothing here reads a clock, draws ambient randomness or
 //! does I/O of its own (captures go to the caller's writer).
 //!

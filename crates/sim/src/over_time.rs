@@ -127,6 +127,14 @@ impl OverTime<u64> {
     }
 }
 
+/// Steps from two lists of one length, as named values have them.
+pub(crate) fn pairs<T>(times: Vec<Nanos>, values: Vec<T>) -> Result<Vec<(Nanos, T)>, BuildError> {
+    if times.len() != values.len() {
+        return Err(BuildError::Schedule);
+    }
+    Ok(times.into_iter().zip(values).collect())
+}
+
 /// A value over time that is asked in the order of time.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<T> {

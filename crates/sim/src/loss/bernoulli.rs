@@ -1,11 +1,31 @@
 //! Each packet is lost with one probability, whatever happened to the others.
 
+use anabranch_settings::{Entry, Fallback, Refusal, Setting, Variant};
 use anabranch_transport::Nanos;
 
-use super::Loss;
+use super::{CHANCE, Loss};
 use crate::error::BuildError;
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn Loss>> = Entry {
+    variant: Variant {
+        name: "bernoulli",
+        about: " Each packet for itself, with one probability.",
+        parameters: &[Setting {
+            name: "probability",
+            about: " That a packet is lost.",
+            clause: "",
+            kind: CHANCE,
+            fallback: Fallback::Required,
+        }],
+    },
+    build: |parameters, ()| {
+        let model = Bernoulli::new(parameters.get("probability")?);
+        Ok(Box::new(model.map_err(Refusal::together)?))
+    },
+};
 
 /// Independent losses.
 #[derive(Clone, Copy, Debug)]

@@ -1,12 +1,60 @@
 //! Losses in bursts: a channel that is good or bad and changes its mind from packet to packet (Gilbert 1960,
 //! Elliott 1963).
 
+use anabranch_settings::{Entry, Fallback, Refusal, Setting, Variant};
 use anabranch_transport::Nanos;
 
-use super::Loss;
+use super::{CHANCE, Loss};
 use crate::error::BuildError;
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn Loss>> = Entry {
+    variant: Variant {
+        name: "gilbert-elliott",
+        about: " Two states, good and bad, each with its own probability of loss (Gilbert 1960, Elliott 1963).",
+        parameters: &[
+            Setting {
+                name: "to_bad",
+                about: " Probability of turning bad at a packet.",
+                clause: "",
+                kind: CHANCE,
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "to_good",
+                about: " Probability of turning good at a packet.",
+                clause: "",
+                kind: CHANCE,
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "loss_good",
+                about: " Probability of loss while good.",
+                clause: "",
+                kind: CHANCE,
+                fallback: Fallback::Is("0"),
+            },
+            Setting {
+                name: "loss_bad",
+                about: " Probability of loss while bad.",
+                clause: "",
+                kind: CHANCE,
+                fallback: Fallback::Is("1"),
+            },
+        ],
+    },
+    build: |parameters, ()| {
+        let model = GilbertElliott::new(Burst {
+            good_to_bad: parameters.get("to_bad")?,
+            bad_to_good: parameters.get("to_good")?,
+            loss_in_good: parameters.get("loss_good")?,
+            loss_in_bad: parameters.get("loss_bad")?,
+        });
+        Ok(Box::new(model.map_err(Refusal::together)?))
+    },
+};
 
 /// The four probabilities of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,11 +2,31 @@
 
 use std::fmt;
 
+use anabranch_settings::{Entry, Fallback, Kind, Setting, Variant};
 use anabranch_transport::Nanos;
 
 use super::Loss;
 use crate::packet::{Inspect, Packet};
 use crate::rng::Rng;
+
+/// How specs name [`Ordinals`].
+pub(super) static ENTRY: Entry<Box<dyn Loss>> = Entry {
+    variant: Variant {
+        name: "ordinals",
+        about: " Exactly the packets at these places in the order of their coming.",
+        parameters: &[Setting {
+            name: "packets",
+            about: " Their numbers, counted from 0.",
+            clause: "",
+            kind: Kind::List(&Kind::Count {
+                least: 0,
+                most: u64::MAX,
+            }),
+            fallback: Fallback::Required,
+        }],
+    },
+    build: |parameters, ()| Ok(Box::new(Ordinals::new(parameters.list::<u64>("packets")?))),
+};
 
 /// The packets at these places in the order of their coming, counted from 0.
 #[derive(Clone, Debug)]

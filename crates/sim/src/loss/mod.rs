@@ -12,8 +12,32 @@ pub use gilbert_elliott::{Burst, GilbertElliott};
 pub use list::{Ordinals, SegmentLoss, Segments};
 pub use schedule::Schedule;
 
+use anabranch_settings::{Entry, Kind, Registry};
+
 use crate::packet::Packet;
 use crate::rng::Rng;
+
+/// A probability.
+const CHANCE: Kind = Kind::Number {
+    least: 0.0,
+    most: 1.0,
+    above: false,
+    step: 0.0,
+};
+
+/// Every loss model that named values make: one line for each, whose declaration stands beside its code. [`Segments`] is
+/// none of them, since it takes an inspector of packets.
+pub const KINDS: &[&Entry<Box<dyn Loss>>] = &[
+    &bernoulli::ENTRY,
+    &gilbert_elliott::ENTRY,
+    &schedule::ENTRY,
+    &list::ENTRY,
+];
+
+/// The registry of [`KINDS`], to which a program may add its own.
+pub fn kinds() -> Registry<Box<dyn Loss>> {
+    Registry::new(KINDS)
+}
 
 /// A loss model, asked once for every packet that comes to its place, in order.
 pub trait Loss {

@@ -1,11 +1,46 @@
 //! Independent losses whose probability is a step function of time: handoff, rain, a jammer.
 
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
 use anabranch_transport::Nanos;
 
-use super::Loss;
+use super::{CHANCE, Loss};
 use crate::error::BuildError;
+use crate::over_time;
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn Loss>> = Entry {
+    variant: Variant {
+        name: "schedule",
+        about: " A probability that changes at given times; 0 before the first.",
+        parameters: &[
+            Setting {
+                name: "times",
+                about: " From when on each probability holds, in the order of time.",
+                clause: "",
+                kind: Kind::List(&Kind::Duration {
+                    least: 0,
+                    most: Nanos::MAX,
+                }),
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "probabilities",
+                about: " One for each time.",
+                clause: "",
+                kind: Kind::List(&CHANCE),
+                fallback: Fallback::Required,
+            },
+        ],
+    },
+    build: |parameters, ()| {
+        let probabilities = parameters.list("probabilities")?;
+        let steps = over_time::pairs(parameters.list("times")?, probabilities);
+        let model = steps.and_then(Schedule::new);
+        Ok(Box::new(model.map_err(Refusal::together)?))
+    },
+};
 
 /// Losses by the clock.
 #[derive(Clone, Debug)]

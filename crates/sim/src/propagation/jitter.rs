@@ -1,10 +1,59 @@
 //! A delay with a random part for each packet.
 
+use anabranch_settings::{Entry, Fallback, Setting, Value, Variant};
 use anabranch_transport::Nanos;
 
-use super::Propagation;
+use super::{Fixed, Propagation, TIME};
 use crate::packet::Packet;
 use crate::rng::Rng;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
+    variant: Variant {
+        name: "jitter",
+        about: " A delay with a random part for each packet.",
+        parameters: &[
+            Setting {
+                name: "delay",
+                about: " The part that all packets have.",
+                clause: "",
+                kind: TIME,
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "jitter",
+                about: " The random part: its upper end where it is uniform from 0 on, its mean where it is exponential.",
+                clause: "",
+                kind: TIME,
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "distribution",
+                about: " Of the random part.",
+                clause: "",
+                kind: Distribution::KIND,
+                fallback: Fallback::Is("uniform"),
+            },
+        ],
+    },
+    build: |parameters, ()| {
+        let amount = parameters.get("jitter")?;
+        let spread = match parameters.get::<Distribution>("distribution")? {
+            Distribution::Uniform => Spread::Uniform(amount),
+            Distribution::Exponential => Spread::Exponential(amount),
+        };
+        let base = Fixed(parameters.get("delay")?);
+        Ok(Box::new(Jitter::new(base, spread)))
+    },
+};
+
+/// A distribution that one number describes.
+#[derive(Clone, Copy)]
+enum Distribution {
+    Uniform,
+    Exponential,
+}
+anabranch_settings::spelled!(Distribution: Distribution::Uniform = "uniform", Distribution::Exponential = "exponential");
 
 /// How a random delay is distributed.
 #[derive(Clone, Debug, PartialEq, Eq)]

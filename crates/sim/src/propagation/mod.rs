@@ -4,6 +4,7 @@ mod fixed;
 mod jitter;
 mod varying;
 
+use anabranch_settings::{Entry, Kind, Registry};
 use anabranch_transport::Nanos;
 
 pub use fixed::Fixed;
@@ -12,6 +13,21 @@ pub use varying::Varying;
 
 use crate::packet::Packet;
 use crate::rng::Rng;
+
+/// Every propagation: one line for each, whose declaration stands beside its code.
+pub const KINDS: &[&Entry<Box<dyn Propagation>>] =
+    &[&fixed::ENTRY, &varying::ENTRY, &jitter::ENTRY];
+
+/// The registry of [`KINDS`], to which a program may add its own.
+pub fn kinds() -> Registry<Box<dyn Propagation>> {
+    Registry::new(KINDS)
+}
+
+/// A delay, or a time at which it changes.
+const TIME: Kind = Kind::Duration {
+    least: 0,
+    most: Nanos::MAX,
+};
 
 /// The way from the last bit sent to the last bit received. A direction asks once for every packet that the air does not
 /// take, in the order of time.

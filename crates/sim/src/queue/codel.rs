@@ -5,12 +5,71 @@
 //! is below the target again, the next ones go at intervals that shrink with the square root of their number, to which a
 //! TCP's rate answers linearly.
 
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 
 use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
 use crate::error::BuildError;
 use crate::packet::DropReason;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
+    variant: Variant {
+        name: "codel",
+        about: " CoDel: drops or marks at the head while packets stay too long (RFC 8289).",
+        parameters: &[
+            Setting {
+                name: "target",
+                about: " The least sojourn time that is accepted for good.",
+                clause: "RFC 8289 §4.3",
+                kind: Kind::Duration {
+                    least: 1,
+                    most: 3_600_000_000_000,
+                },
+                fallback: Fallback::Is("5 ms"),
+            },
+            Setting {
+                name: "interval",
+                about: " How long the sojourn time must stay above the target: about the longest usual round-trip time.",
+                clause: "RFC 8289 §4.2",
+                kind: Kind::Duration {
+                    least: 1,
+                    most: 3_600_000_000_000,
+                },
+                fallback: Fallback::Is("100 ms"),
+            },
+            Setting {
+                name: "mtu",
+                about: " A queue of at most so many bytes is never judged.",
+                clause: "RFC 8289 §4.4",
+                kind: Kind::Bytes {
+                    least: 0,
+                    most: 1 << 30,
+                },
+                fallback: Fallback::Is("1500 B"),
+            },
+            Setting {
+                name: "ecn",
+                about: " Marks packets of senders that use ECN instead of dropping them.",
+                clause: "RFC 3168 §5",
+                kind: Kind::Flag,
+                fallback: Fallback::Is("false"),
+            },
+            super::LIMIT,
+        ],
+    },
+    build: |parameters, ()| {
+        let codel = CoDel::new(CoDelConfig {
+            target: parameters.get("target")?,
+            interval: parameters.get("interval")?,
+            mtu: parameters.get("mtu")?,
+            ecn: parameters.get("ecn")?,
+            limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
+        });
+        Ok(Box::new(codel.map_err(Refusal::together)?))
+    },
+};
 
 /// The settings of [`CoDel`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,25 @@
 
 use std::collections::VecDeque;
 
+use anabranch_settings::{Entry, Refusal, Variant};
 use anabranch_transport::Nanos;
 
 use super::{Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
 use crate::error::BuildError;
 use crate::packet::DropReason;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
+    variant: Variant {
+        name: "drop-tail",
+        about: " First come, first served; a packet that finds the limit reached is dropped.",
+        parameters: &[super::LIMIT],
+    },
+    build: |parameters, ()| {
+        let limit = parameters.optional("limit")?.unwrap_or(Limit::Unlimited);
+        Ok(Box::new(DropTail::new(limit).map_err(Refusal::together)?))
+    },
+};
 
 /// How much a queue holds, the packet in transmission included.
 ///

@@ -4,6 +4,49 @@ mod codel;
 mod discipline;
 mod drop_tail;
 
+use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, Value};
+
 pub use codel::{CoDel, CoDelConfig};
 pub use discipline::{Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
 pub use drop_tail::{DropTail, Fifo, Limit};
+
+/// Every queue discipline: one line for each, whose declaration stands beside its code.
+pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[&drop_tail::ENTRY, &codel::ENTRY];
+
+/// The registry of [`KINDS`], to which a program may add its own.
+pub fn kinds() -> Registry<Box<dyn QueueDiscipline>> {
+    Registry::new(KINDS)
+}
+
+/// A limit as specs write it: packets or bytes, the packet in transmission included.
+impl Value for Limit {
+    const KIND: Kind = Kind::Amount {
+        segments: [1, 1 << 32],
+        bytes: [1, 1 << 40],
+    };
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        match *datum {
+            Datum::Segments(packets) => usize::try_from(packets).ok().map(Limit::Packets),
+            Datum::Whole(bytes) => Some(Limit::Bytes(bytes)),
+            _ => None,
+        }
+    }
+
+    fn to_datum(&self) -> Datum {
+        match *self {
+            Limit::Packets(packets) => Datum::Segments(packets as u64),
+            Limit::Bytes(bytes) => Datum::Whole(bytes),
+            Limit::Unlimited => Datum::word("unlimited"),
+        }
+    }
+}
+
+/// The parameter that disciplines share.
+const LIMIT: Setting = Setting {
+    name: "limit",
+    about: " What it holds, in packets or bytes, the packet in transmission included; left out: whatever comes.",
+    clause: "",
+    kind: Limit::KIND,
+    fallback: Fallback::Nothing,
+};

@@ -1,8 +1,35 @@
 //! As much as the transport takes: ns-2's FTP.
 
+use anabranch_settings::{Entry, Fallback, Setting, Variant};
 use anabranch_transport::Nanos;
 
-use super::{Message, Offer, Workload};
+use super::{MESSAGE, Message, Offer, SIZE, Workload};
+use crate::rng::Rng;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn Workload>, Rng> = Entry {
+    variant: Variant {
+        name: "bulk",
+        about: " Always more to send, as ftp.",
+        parameters: &[
+            MESSAGE,
+            Setting {
+                name: "total",
+                about: " How much in all; without end if left out.",
+                clause: "",
+                kind: SIZE,
+                fallback: Fallback::Nothing,
+            },
+        ],
+    },
+    build: |parameters, _| {
+        let message = parameters.get("message")?;
+        Ok(Box::new(match parameters.optional("total")? {
+            Some(total) => Bulk::of(total, message),
+            None => Bulk::endless(message),
+        }))
+    },
+};
 
 /// Messages of one size without pause.
 #[derive(Clone, Debug)]

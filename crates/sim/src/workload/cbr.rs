@@ -1,9 +1,41 @@
 //! Messages of one size at a constant rate.
 
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
 use anabranch_transport::Nanos;
 
-use super::{Message, Offer, Workload};
+use super::{MESSAGE, Message, Offer, RATE, Workload};
 use crate::error::BuildError;
+use crate::rng::Rng;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn Workload>, Rng> = Entry {
+    variant: Variant {
+        name: "cbr",
+        about: " One message after the other at a constant rate.",
+        parameters: &[
+            RATE,
+            MESSAGE,
+            Setting {
+                name: "count",
+                about: " Messages in all; without end if left out.",
+                clause: "",
+                kind: Kind::Count {
+                    least: 1,
+                    most: u64::MAX,
+                },
+                fallback: Fallback::Nothing,
+            },
+        ],
+    },
+    build: |parameters, _| {
+        let cbr = Cbr::new(parameters.get("rate")?, parameters.get("message")?);
+        let cbr = cbr.map_err(Refusal::together)?;
+        Ok(Box::new(match parameters.optional("count")? {
+            Some(count) => cbr.limited_to(count),
+            None => cbr,
+        }))
+    },
+};
 
 /// Constant bit rate: message `n` is due `n` intervals after the first, rounded down to the nanosecond each time, so
 /// that no error adds up.

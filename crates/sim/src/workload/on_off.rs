@@ -1,11 +1,61 @@
 //! Bursts at a constant rate with pauses between them.
 
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
 use anabranch_transport::Nanos;
 
 use super::cbr::Pace;
-use super::{Message, Offer, Workload};
+use super::{MESSAGE, Message, Offer, RATE, Workload};
 use crate::error::BuildError;
 use crate::rng::Rng;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn Workload>, Rng> = Entry {
+    variant: Variant {
+        name: "on-off",
+        about: " A constant rate while on, silent while off.",
+        parameters: &[
+            RATE,
+            MESSAGE,
+            Setting {
+                name: "on",
+                about: " Mean (or fixed) length of an on period.",
+                clause: "",
+                kind: Kind::Duration {
+                    least: 1,
+                    most: Nanos::MAX,
+                },
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "off",
+                about: " Mean (or fixed) length of an off period.",
+                clause: "",
+                kind: Kind::Duration {
+                    least: 0,
+                    most: Nanos::MAX,
+                },
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "exponential",
+                about: " Periods are exponentially distributed rather than fixed.",
+                clause: "",
+                kind: Kind::Flag,
+                fallback: Fallback::Is("false"),
+            },
+        ],
+    },
+    build: |parameters, rng| {
+        let span = match parameters.get("exponential")? {
+            true => Span::Exponential,
+            false => Span::Fixed,
+        };
+        let (on, off) = (span(parameters.get("on")?), span(parameters.get("off")?));
+        let (rate, message) = (parameters.get("rate")?, parameters.get("message")?);
+        let source = OnOff::new(rate, message, on, off, rng);
+        Ok(Box::new(source.map_err(Refusal::together)?))
+    },
+};
 
 /// How long a burst or a pause lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,289 @@
+//! Kinds of a thing by their names: each declares itself beside its code, a registry lists them, and builds one from named
+//! values.
+//!
+//! A kind is one [`Entry`]; adding it is one line in the list that its crate makes a [`Registry`] of. A program that uses the
+//! crates adds its own with [`Registry::with`].
+
+use std::error::Error as StdError;
+
+use thiserror::Error;
+
+use crate::datum::Datum;
+use crate::error::SettingError;
+use crate::nearest::nearest;
+use crate::setting::{Fallback, Setting, Variant};
+use crate::value::Value;
+
+/// A kind of `T`: what it is called, what it is made of, and how. `C` is what making one takes beside its parameters.
+pub struct Entry<T, C = ()> {
+    /// Its name, a line about it, and its parameters.
+    pub variant: Variant,
+    /// Makes one.
+    pub build: fn(&Parameters<'_>, C) -> Result<T, Refusal>,
+}
+
+impl<T, C> std::fmt::Debug for Entry<T, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.variant.fmt(f)
+    }
+}
+
+/// Why a kind cannot be made as asked.
+#[derive(Debug, Error)]
+pub enum Refusal {
+    /// No kind has that name.
+    #[error("there is no kind `{found}`; it is one of {known}{}", hint(nearest.as_deref()))]
+    Unknown {
+        /// What was asked for.
+        found: String,
+        /// All that there are.
+        known: String,
+        /// The one whose name is nearest, if one is near.
+        nearest: Option<String>,
+    },
+    /// A parameter does not exist, or has a value that it does not take.
+    #[error(transparent)]
+    Parameter(#[from] SettingError),
+    /// A parameter without a default was left out.
+    #[error("`{0}` is missing")]
+    Missing(&'static str),
+    /// The parameters do not go together.
+    #[error(transparent)]
+    Together(Box<dyn StdError + Send + Sync>),
+}
+
+impl Refusal {
+    /// The parameters do not go together, and this says why.
+    pub fn together(error: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Refusal::Together(error.into())
+    }
+}
+
+fn hint(nearest: Option<&str>) -> String {
+    nearest.map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+}
+
+/// The values that a kind is made from, each checked against its declaration.
+#[derive(Debug)]
+pub struct Parameters<'a> {
+    declared: &'static [Setting],
+    given: &'a [(String, Datum)],
+}
+
+impl Parameters<'_> {
+    /// The value of the parameter `name`, or its default.
+    ///
+    /// # Errors
+    /// It is missing, or not what was declared.
+    pub fn get<T: Value>(&self, name: &str) -> Result<T, Refusal> {
+        let setting = crate::declare::find(self.declared, name)?;
+        self.optional(name)?.ok_or(Refusal::Missing(setting.name))
+    }
+
+    /// The value of the parameter `name`, its default, or `None` where it has neither.
+    ///
+    /// # Errors
+    /// It is not what was declared.
+    pub fn optional<T: Value>(&self, name: &str) -> Result<Option<T>, Refusal> {
+        let setting = crate::declare::find(self.declared, name)?;
+        let datum = match self.datum(name) {
+            Some(datum) => datum.clone(),
+            None => match setting.fallback {
+                Fallback::Is(text) => setting.parse(text)?,
+                Fallback::Required => return Err(Refusal::Missing(setting.name)),
+                Fallback::Owner | Fallback::Nothing => return Ok(None),
+            },
+        };
+        Ok(Some(crate::declare::take(setting, &datum)?))
+    }
+
+    /// The values of a list; empty where it was left out.
+    ///
+    /// # Errors
+    /// One is not what was declared.
+    pub fn list<T: Value>(&self, name: &str) -> Result<Vec<T>, Refusal> {
+        let setting = crate::declare::find(self.declared, name)?;
+        let Some(datum) = self.datum(name) else {
+            return match setting.fallback {
+                Fallback::Required => Err(Refusal::Missing(setting.name)),
+                _ => Ok(Vec::new()),
+            };
+        };
+        let misfit = || setting.error(setting.kind.misfit(setting.kind.show(datum)));
+        setting
+            .kind
+            .check(datum)
+            .map_err(|misfit| setting.error(misfit))?;
+        let Datum::List(items) = datum else {
+            return Err(misfit().into());
+        };
+        let values: Option<Vec<T>> = items.iter().map(T::from_datum).collect();
+        Ok(values.ok_or_else(misfit)?)
+    }
+
+    fn datum(&self, name: &str) -> Option<&Datum> {
+        let given = self.given.iter().find(|(known, _)| known == name);
+        given.map(|(_, datum)| datum)
+    }
+}
+
+/// The kinds of `T` that a program knows.
+pub struct Registry<T: 'static, C: 'static = ()> {
+    entries: Vec<&'static Entry<T, C>>,
+}
+
+impl<T, C> std::fmt::Debug for Registry<T, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(&self.entries).finish()
+    }
+}
+
+impl<T, C> Registry<T, C> {
+    /// These kinds.
+    pub fn new(entries: &[&'static Entry<T, C>]) -> Self {
+        Self {
+            entries: entries.to_vec(),
+        }
+    }
+
+    /// These and one more, which takes the place of one of the same name.
+    #[must_use]
+    pub fn with(mut self, entry: &'static Entry<T, C>) -> Self {
+        self.entries
+            .retain(|known| known.variant.name != entry.variant.name);
+        self.entries.push(entry);
+        self
+    }
+
+    /// What specs, schemas, help and manuals need to know of them.
+    pub fn variants(&self) -> Vec<Variant> {
+        self.entries.iter().map(|entry| entry.variant).collect()
+    }
+
+    /// The kind of that name.
+    ///
+    /// # Errors
+    /// [`Refusal::Unknown`].
+    pub fn find(&self, name: &str) -> Result<&'static Entry<T, C>, Refusal> {
+        let found = self.entries.iter().find(|entry| entry.variant.name == name);
+        found.copied().ok_or_else(|| {
+            let names = || self.entries.iter().map(|entry| entry.variant.name);
+            let known: Vec<String> = names().map(|name| format!("`{name}`")).collect();
+            Refusal::Unknown {
+                found: name.to_owned(),
+                known: known.join(", "),
+                nearest: nearest(name, names()).map(str::to_owned),
+            }
+        })
+    }
+
+    /// Makes the kind `name` from the parameters `given`.
+    ///
+    /// # Errors
+    /// There is no such kind, a parameter is unknown, missing or out of range, or they do not go together.
+    pub fn build(&self, name: &str, given: &[(String, Datum)], context: C) -> Result<T, Refusal> {
+        let entry = self.find(name)?;
+        let declared = entry.variant.parameters;
+        for (name, _) in given {
+            crate::declare::find(declared, name)?;
+        }
+        (entry.build)(&Parameters { declared, given }, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kind::Kind;
+
+    /// A number, twice.
+    static PAIR: Entry<(u64, f64), u64> = Entry {
+        variant: Variant {
+            name: "pair",
+            about: " A whole number and a real one.",
+            parameters: &[
+                Setting {
+                    name: "whole",
+                    about: " More than the context.",
+                    clause: "",
+                    kind: Kind::Count { least: 1, most: 9 },
+                    fallback: Fallback::Required,
+                },
+                Setting {
+                    name: "real",
+                    about: "",
+                    clause: "",
+                    kind: Kind::Number {
+                        least: 0.0,
+                        most: 1.0,
+                        above: false,
+                        step: 0.0,
+                    },
+                    fallback: Fallback::Is("0.5"),
+                },
+            ],
+        },
+        build: |parameters, least| {
+            let whole = parameters.get("whole")?;
+            if whole <= least {
+                return Err(Refusal::together(format!("{whole} is not above {least}")));
+            }
+            Ok((whole, parameters.get("real")?))
+        },
+    };
+
+    fn given(values: &[(&str, Datum)]) -> Vec<(String, Datum)> {
+        let owned = values
+            .iter()
+            .map(|(name, datum)| ((*name).to_owned(), datum.clone()));
+        owned.collect()
+    }
+
+    #[test]
+    fn a_kind_is_made_from_named_values_and_defaults() {
+        let registry = Registry::new(&[&PAIR]);
+        let build = |values: &[(&str, Datum)]| registry.build("pair", &given(values), 2);
+        assert_eq!(build(&[("whole", Datum::Whole(3))]).unwrap(), (3, 0.5));
+        let both = [("real", Datum::Real(1.0)), ("whole", Datum::Whole(9))];
+        assert_eq!(build(&both).unwrap(), (9, 1.0));
+        let message = |values: &[(&str, Datum)]| build(values).unwrap_err().to_string();
+        assert_eq!(message(&[]), "`whole` is missing");
+        assert_eq!(message(&[("whole", Datum::Whole(2))]), "2 is not above 2");
+        assert!(message(&[("whole", Datum::Whole(10))]).contains("1 to 9"));
+        assert!(message(&[("wole", Datum::Whole(3))]).contains("`whole`"));
+    }
+
+    #[test]
+    fn an_unknown_kind_says_what_there_is() {
+        let registry = Registry::new(&[&PAIR]);
+        let refusal = registry.build("pear", &[], 0).unwrap_err().to_string();
+        assert_eq!(
+            refusal,
+            "there is no kind `pear`; it is one of `pair`; did you mean `pair`?"
+        );
+    }
+
+    #[test]
+    fn a_program_may_add_and_replace_kinds() {
+        static OTHER: Entry<(u64, f64), u64> = Entry {
+            variant: Variant {
+                name: "other",
+                about: "",
+                parameters: &[],
+            },
+            build: |_, context| Ok((context, 0.0)),
+        };
+        static PAIR_AGAIN: Entry<(u64, f64), u64> = Entry {
+            variant: Variant {
+                name: "pair",
+                about: "",
+                parameters: &[],
+            },
+            build: |_, _| Ok((0, 0.0)),
+        };
+        let registry = Registry::new(&[&PAIR]).with(&OTHER).with(&PAIR_AGAIN);
+        assert_eq!(registry.variants().len(), 2);
+        assert_eq!(registry.build("other", &[], 7).unwrap(), (7, 0.0));
+        assert_eq!(registry.build("pair", &[], 7).unwrap(), (0, 0.0));
+    }
+}

@@ -1,0 +1,128 @@
+//! Kinds by name: what is registered can be made from named values, and a program can add its own.
+
+use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, Variant};
+use anabranch_sim::loss::Loss;
+use anabranch_sim::{Packet, Rng, Seed, loss, propagation, queue, workload};
+use anabranch_transport::Nanos;
+
+/// A value that the parameter takes: its default, or the least of its kind.
+fn sample(setting: &Setting) -> Option<Datum> {
+    if let Fallback::Is(_) | Fallback::Nothing = setting.fallback {
+        return None;
+    }
+    Some(least(&setting.kind))
+}
+
+fn least(kind: &Kind) -> Datum {
+    match *kind {
+        Kind::Number { least, .. } => Datum::Real(least),
+        Kind::Count { least, .. }
+        | Kind::Duration { least, .. }
+        | Kind::Bytes { least, .. }
+        | Kind::Rate { least, .. } => Datum::Whole(least),
+        Kind::List(item) => Datum::List(vec![least(item)]),
+        ref other => panic!("no sample of {other:?}"),
+    }
+}
+
+/// Every kind is made from what it requires alone, and refuses a parameter that it does not have.
+fn all_are_made<T, C>(registry: &Registry<T, C>, context: impl Fn() -> C) {
+    assert!(!registry.variants().is_empty());
+    for variant in registry.variants() {
+        assert!(!variant.text().is_empty(), "{}", variant.name);
+        let required: Vec<(String, Datum)> = variant
+            .parameters
+            .iter()
+            .filter_map(|setting| Some((setting.name.to_owned(), sample(setting)?)))
+            .collect();
+        let built = registry.build(variant.name, &required, context());
+        assert!(built.is_ok(), "{}: {:?}", variant.name, built.err());
+        for missing in 0..required.len() {
+            let mut fewer = required.clone();
+            let (name, _) = fewer.remove(missing);
+            let refusal = registry.build(variant.name, &fewer, context()).err();
+            let message = refusal.map(|refusal| refusal.to_string());
+            assert_eq!(message, Some(format!("`{name}` is missing")));
+        }
+        let unknown = [("no_such_thing".to_owned(), Datum::Flag(true))];
+        assert!(registry.build(variant.name, &unknown, context()).is_err());
+    }
+}
+
+#[test]
+fn every_kind_is_made_from_named_values() {
+    all_are_made(&loss::kinds(), || ());
+    all_are_made(&queue::kinds(), || ());
+    all_are_made(&propagation::kinds(), || ());
+    all_are_made(&workload::kinds(), || Seed::new(1, 0).stream("workload"));
+}
+
+#[test]
+fn defaults_are_those_of_the_code() {
+    let registry = queue::kinds();
+    let codel = registry.find("codel").unwrap().variant;
+    let declared = |name: &str| {
+        let setting = codel.parameters.iter().find(|known| known.name == name);
+        match setting.unwrap().fallback {
+            Fallback::Is(text) => setting.unwrap().parse(text).unwrap(),
+            _ => panic!("{name} has no default"),
+        }
+    };
+    let config = queue::CoDelConfig::default();
+    assert_eq!(declared("target"), Datum::Whole(config.target));
+    assert_eq!(declared("interval"), Datum::Whole(config.interval));
+    assert_eq!(declared("mtu"), Datum::Whole(config.mtu));
+    assert_eq!(declared("ecn"), Datum::Flag(config.ecn));
+    let limit = [("limit".to_owned(), Datum::Segments(7))];
+    let tail = queue::kinds().build("drop-tail", &limit, ()).unwrap();
+    assert_eq!(tail.as_drop_tail(), Some(anabranch_sim::Limit::Packets(7)));
+    let all = queue::kinds().build("drop-tail", &[], ()).unwrap();
+    assert_eq!(all.as_drop_tail(), Some(anabranch_sim::Limit::Unlimited));
+}
+
+/// Loses every n-th packet: a kind that the simulator does not know.
+struct EveryNth {
+    n: u64,
+    seen: u64,
+}
+
+impl Loss for EveryNth {
+    fn takes(&mut self, _at: Nanos, _packet: &Packet, _rng: &mut Rng) -> bool {
+        self.seen += 1;
+        self.seen.is_multiple_of(self.n)
+    }
+}
+
+static EVERY_NTH: Entry<Box<dyn Loss>> = Entry {
+    variant: Variant {
+        name: "every-nth",
+        about: " Every n-th packet.",
+        parameters: &[Setting {
+            name: "n",
+            about: " One in so many.",
+            clause: "",
+            kind: Kind::Count {
+                least: 1,
+                most: 1_000_000,
+            },
+            fallback: Fallback::Required,
+        }],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(EveryNth {
+            n: parameters.get("n")?,
+            seen: 0,
+        }))
+    },
+};
+
+#[test]
+fn a_program_adds_a_kind_of_its_own() {
+    let registry = loss::kinds().with(&EVERY_NTH);
+    assert_eq!(registry.variants().len(), loss::KINDS.len() + 1);
+    let three = [("n".to_owned(), Datum::Whole(3))];
+    assert!(registry.build("every-nth", &three, ()).is_ok());
+    let zero = [("n".to_owned(), Datum::Whole(0))];
+    let refusal = registry.build("every-nth", &zero, ()).err().unwrap();
+    assert!(refusal.to_string().contains("1 to 1000000"), "{refusal}");
+}
