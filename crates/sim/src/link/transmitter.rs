@@ -31,8 +31,8 @@ impl Rate {
         let mut now = start;
         loop {
             let (rate, until) = cursor.at(now);
-            if rate > 0 {
-                let needed = (left + rate / 2) / rate;
+            // A rate of 0 sends nothing until it changes.
+            if let Some(needed) = (left + rate / 2).checked_div(rate) {
                 if needed <= until - now {
                     return now.saturating_add(needed);
                 }
