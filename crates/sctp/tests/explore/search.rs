@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use anabranch_sctp::Config;
-use anabranch_wire::chunk::kind;
 
 use super::digest::digest;
 use super::verdict::{Verdict, verdict};
@@ -200,12 +199,6 @@ impl Scenario {
             if !std::mem::replace(&mut fresh, false) {
                 world = self.replay(&node.steps);
             }
-            // The ABORT of an attempt that was given up ends whatever its receiver has under the same tag: RFC 9260 §8.5.1 B
-            // gives nothing to tell it by.
-            let abort = match step {
-                Step::Deliver(packet) => world.seen[usize::from(packet)].bytes[12] == kind::ABORT,
-                _ => false,
-            };
             world.take(step);
             let digest = digest(&world, &self.budget.after(&steps).bytes());
             if digest == node.digest {
@@ -227,7 +220,7 @@ impl Scenario {
                     agreed
                 }
             };
-            if node.agreed && !agreed && matches!(step, Step::Deliver(_)) && !abort {
+            if node.agreed && !agreed && self.is_idle_arrival(node, step) {
                 return Err(format!(
                     "{}: both ends were up and heard each other, until a packet came that neither had just sent:\n{}",
                     self.name,
@@ -236,6 +229,16 @@ impl Scenario {
             }
         }
         Ok(options.len())
+    }
+
+    /// An arrival that must not end what both ends agree upon: any but that of an ABORT which a user wanted. One of a former
+    /// attempt has the tag that the association goes by now, where its peer's attempt was the same: nothing in it tells
+    /// the two apart (RFC 9260 §8.5.1 B).
+    fn is_idle_arrival(&self, node: &Node, step: Step) -> bool {
+        let Step::Deliver(number) = step else {
+            return false;
+        };
+        !self.replay(&node.steps).seen[usize::from(number)].is_users_abort()
     }
 
     fn judge(&self, world: World, steps: &[Step]) -> Result<bool, String> {

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use anabranch_sctp::{AssociationId, CloseReason, Config, Endpoint, Event, Message, StateName};
 use anabranch_transport::time::SECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
+use anabranch_wire::cause::code;
+use anabranch_wire::chunk::Chunk;
 use anabranch_wire::packet::{Checksum, Packet};
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -39,6 +41,19 @@ pub struct Seen {
     pub to: usize,
     pub path: Path,
     pub bytes: Bytes,
+}
+
+impl Seen {
+    /// An ABORT under the receiver's tag, because the sender's user asked for it.
+    pub fn is_users_abort(&self) -> bool {
+        let packet = Packet::parse(&self.bytes, Checksum::Ignore).expect("sound");
+        let first = packet.chunks().next().expect("one").expect("framed");
+        let Ok(Chunk::Abort(abort)) = Chunk::decode(first) else {
+            return false;
+        };
+        let mut causes = abort.causes.iter().flatten();
+        !abort.tag_reflected && causes.any(|it| it.code() == code::USER_INITIATED_ABORT)
+    }
 }
 
 /// What one host's user sent under one association and what became of it.

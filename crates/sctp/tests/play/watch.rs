@@ -24,7 +24,7 @@ const ENDPOINT: usize = 64 << 10;
 /// Steps that a byte may cost, given or sent.
 const STEPS_PER_BYTE: u64 = 4;
 /// Steps that a packet and a timer may cost whatever they carry.
-const STEPS_PER_CALL: u64 = 2_000;
+const STEPS_PER_CALL: u64 = 100;
 
 /// What a stranger who reads everything on the wire knows.
 #[derive(Clone, Default)]
