@@ -154,6 +154,19 @@ pub fn race<E: End>(
     Ok(course.score)
 }
 
+/// Lets a stack carry at least so many messages, the same work each time: for a count of instructions.
+///
+/// # Errors
+/// As [`race`].
+pub fn work<E: End>(conditions: &Conditions, messages: u64) -> Result<Score, Box<dyn Error>> {
+    let mut course = Course::<E>::new(conditions)?;
+    course.connect()?;
+    course.try_out()?;
+    let payload = Bytes::from(vec![0x5a; conditions.message]);
+    course.run_while(&payload, |score| score.messages < messages)?;
+    Ok(course.score)
+}
+
 impl<E: End> Course<E> {
     fn new(conditions: &Conditions) -> Result<Self, Box<dyn Error>> {
         Ok(Self {
@@ -206,11 +219,29 @@ impl<E: End> Course<E> {
     }
 
     fn run(&mut self, payload: &Bytes, long: Duration) -> Result<(), Box<dyn Error>> {
-        let (mut stream, streams) = (0, self.conditions.streams);
         let mut looked = self.score.packets;
-        let (mut messages, mut bytes) = (0, 0);
         let begin = ThreadTime::now();
-        loop {
+        let mut spent = Duration::ZERO;
+        self.run_while(payload, |score| {
+            if score.packets - looked >= LOOK {
+                looked = score.packets;
+                spent = begin.elapsed();
+            }
+            spent < long
+        })?;
+        self.score.cpu = spent.as_secs_f64();
+        Ok(())
+    }
+
+    /// Round trips, each with as many messages as the sender takes, while `more` says so.
+    fn run_while(
+        &mut self,
+        payload: &Bytes,
+        mut more: impl FnMut(&Score) -> bool,
+    ) -> Result<(), Box<dyn Error>> {
+        let (mut stream, streams) = (0, self.conditions.streams);
+        let (mut messages, mut bytes) = (0, 0);
+        while more(&self.score) {
             self.round_trip(
                 |end, now| {
                     while end.send(now, stream, payload) {
@@ -223,18 +254,10 @@ impl<E: End> Course<E> {
                     Ok(())
                 },
             )?;
-            if self.score.packets - looked >= LOOK {
-                let outstanding = self.ends[0].outstanding();
-                self.score.outstanding = self.score.outstanding.max(outstanding);
-                looked = self.score.packets;
-                let spent = begin.elapsed();
-                if spent >= long {
-                    self.score.cpu = spent.as_secs_f64();
-                    break;
-                }
-            }
+            let outstanding = self.ends[0].outstanding();
+            self.score.outstanding = self.score.outstanding.max(outstanding);
+            (self.score.messages, self.score.bytes) = (messages, bytes);
         }
-        (self.score.messages, self.score.bytes) = (messages, bytes);
         if bytes != messages * payload.len() as u64 || messages == 0 {
             return Err(format!("{messages} messages came as {bytes} bytes").into());
         }

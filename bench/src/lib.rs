@@ -11,6 +11,8 @@ use std::time::Instant;
 
 use wait4::Wait4;
 
+pub mod arrival;
+pub mod callgrind;
 pub mod contest;
 
 /// What one process cost.

@@ -2,6 +2,7 @@
 //! a round, one after the other, so that all meet the same machine; what counts is the thread's processor time.
 //!
 //! `memory [ROUNDS] [scaling]`: seven rounds unless told otherwise; with `scaling` only the rows of ours alone.
+//! `memory instructions`: what a message of each row costs ours, counted by valgrind.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
 use std::env;
@@ -12,8 +13,8 @@ use anabranch_bench::contest::dcsctp::DcSctp;
 use anabranch_bench::contest::ours::Ours;
 use anabranch_bench::contest::rtc_sctp::RtcSctp;
 use anabranch_bench::contest::sctp_proto::SctpProto;
-use anabranch_bench::contest::{Conditions, Score, crowd, race};
-use anabranch_bench::median;
+use anabranch_bench::contest::{Conditions, Score, crowd, race, work};
+use anabranch_bench::{callgrind, median};
 
 const SIZES: [usize; 4] = [100, 1024, 16 * 1024, 256 * 1024];
 const WINDOW: usize = 1 << 20;
@@ -32,8 +33,16 @@ const CONTESTANTS: [(&str, bool, Race); 6] = [
     ("dcsctp, no CRC", false, race::<DcSctp<false>>),
 ];
 
+/// Packet sizes, and datagrams taken in at a time.
+const WIRES: [(usize, usize); 3] = [(1200, 1), (1472, 1), (1200, 32)];
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("instructions") => return instructions(),
+        Some("work") => return fixed(&arguments[1..]),
+        _ => {}
+    }
     let rounds: usize = arguments.first().map_or(Ok(7), |text| text.parse())?;
     let wanted = arguments.get(1).map_or("", String::as_str);
     println!("processor time, both ends on one thread, median of {rounds} alternating rounds");
@@ -43,8 +52,62 @@ fn main() -> Result<(), Box<dyn Error>> {
     scaling(rounds)
 }
 
+/// Message, packet, batch, streams: so many messages of ours.
+fn fixed(arguments: &[String]) -> Result<(), Box<dyn Error>> {
+    let numbers: Vec<usize> = arguments
+        .iter()
+        .map(|it| it.parse())
+        .collect::<Result<_, _>>()?;
+    let &[message, packet, batch, streams, messages] = &numbers[..] else {
+        return Err("work: MESSAGE PACKET BATCH STREAMS MESSAGES".into());
+    };
+    let conditions = Conditions {
+        message,
+        packet,
+        window: WINDOW,
+        streams: u16::try_from(streams)?,
+        batch,
+    };
+    let score = work::<Ours<true>>(&conditions, messages as u64)?;
+    println!("{} messages, {} packets", score.messages, score.packets);
+    Ok(())
+}
+
+/// Instructions a message, both ends with CRC32c, by the difference of two runs.
+fn instructions() -> Result<(), Box<dyn Error>> {
+    println!("packet batch streams message instructions-a-message");
+    for (packet, batch) in WIRES {
+        for message in SIZES {
+            instructions_of(message, packet, batch, 1)?;
+        }
+    }
+    for streams in [10, 1_000, 65_535] {
+        instructions_of(SIZES[0], 1200, 1, streams)?;
+    }
+    Ok(())
+}
+
+fn instructions_of(
+    message: usize,
+    packet: usize,
+    batch: usize,
+    streams: usize,
+) -> Result<(), Box<dyn Error>> {
+    let arguments = |messages: usize| -> Vec<String> {
+        let numbers = [message, packet, batch, streams, messages];
+        let words = numbers.map(|number| number.to_string());
+        std::iter::once("work".to_string()).chain(words).collect()
+    };
+    // Beyond slow start, and then as much again.
+    let few = ((8 << 20) / message).clamp(60, 20_000);
+    let count = callgrind::between(&arguments(few), &arguments(3 * few))?;
+    let each = count as f64 / (2 * few) as f64;
+    println!("{packet} {batch} {streams} {message} {each:.0}");
+    Ok(())
+}
+
 fn beside_others(rounds: usize) -> Result<(), Box<dyn Error>> {
-    for (packet, batch) in [(1200, 1), (1472, 1), (1200, 32)] {
+    for (packet, batch) in WIRES {
         println!("\npackets of at most {packet} bytes, {batch} at a time, window {WINDOW}");
         println!(
             "{:>8} {:<18} {:>10} {:>12} {:>19} {:>12} {:>7}",
