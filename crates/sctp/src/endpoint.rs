@@ -319,6 +319,9 @@ impl Endpoint {
             .paths
             .follow_udp_port(arrival.path.remote, arrival.udp_port);
         association.marks_received += u64::from(arrival.ecn == Ecn::Ce);
+        if let Some(rx) = &mut association.rx {
+            rx.on_packet_begin(rest.packet_len());
+        }
         let (now, path) = (arrival.now, arrival.path);
         association.handle_chunks(now, path, first, rest, behind, &mut self.discards);
         // Most packets tell nothing.

@@ -61,6 +61,10 @@ pub enum Event {
         unordered: bool,
         /// Its number in the stream; meaningless if unordered.
         ssn: Ssn,
+        /// The TSN of its first fragment, which tells unordered messages of a stream apart.
+        first_tsn: Tsn,
+        /// Its Payload Protocol Identifier.
+        ppid: u32,
     },
     /// Messages given before the association was up were on streams that the peer then did not grant; they are forgotten
     /// (RFC 9260 §11.2 B, §5.1.1).

@@ -8,6 +8,8 @@ use std::ops::{Deref, DerefMut};
 
 /// An empty queue keeps so many bytes, so that a packet now and then allocates nothing.
 const KEPT: usize = 1024;
+/// A queue with room for more elements than this grows slower.
+const MUCH: usize = 256;
 
 /// First in, first out. To be read and changed in place as the [`VecDeque`] within; elements come and go by these methods.
 #[derive(Debug)]
@@ -32,11 +34,21 @@ impl<T> Queue<T> {
     /// Appends an element. A queue that gave its memory back takes at once what it needed the last time.
     #[inline]
     pub fn push_back(&mut self, item: T) {
-        if self.items.capacity() == 0 {
-            self.items.reserve(self.before as usize);
+        if self.items.len() == self.items.capacity() {
+            self.grow();
         }
         self.items.push_back(item);
         self.most = self.most.max(self.items.len() as u32);
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        match self.items.capacity() {
+            0 => self.items.reserve(self.before as usize),
+            // By a quarter, so that there is never much more room than is needed.
+            much if much > MUCH => self.items.reserve_exact(much / 4),
+            _ => {}
+        }
     }
 
     /// Takes the first element; with the last one the memory goes, if it is much.

@@ -7,17 +7,20 @@
 mod assembly;
 mod delivery;
 mod held;
+mod keys;
 mod message;
 mod order;
+mod parts;
 mod reassembly;
+mod room;
 mod sack_policy;
+mod steps;
 mod tsn_tracker;
 mod window;
 
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::chunk::{Data, OutgoingSack, Sack};
 use anabranch_wire::{Full, PacketBuilder, Ssn, Tsn};
-use bytes::Bytes;
 
 pub use assembly::TooLong;
 pub use message::{MessageBytes, ReceivedMessage, ReceivedPart};
@@ -28,16 +31,13 @@ use crate::profile::{Profile, WhenFull};
 use crate::queue::Queue;
 use crate::stats::ReceiverStatistics;
 use assembly::Assembly;
-use delivery::{Long, Readable};
+use delivery::{Counted, Long, Readable};
 use held::Held;
 use order::{Order, Whole};
-use reassembly::{Fragmented, Head, Reassembly};
+use reassembly::{Fragmented, Reassembly};
 use sack_policy::SackPolicy;
 use tsn_tracker::{Arrival, TsnTracker};
 use window::ReceiveWindow;
-
-/// Held payloads shorter than this are copied, so that a small slice does not keep a whole datagram in memory.
-const COPY_BELOW: usize = 256;
 
 /// What became of a DATA chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +69,8 @@ pub(crate) struct Abandoned {
     pub stream: u16,
     pub unordered: bool,
     pub ssn: Ssn,
+    pub first_tsn: Tsn,
+    pub ppid: u32,
 }
 
 /// The receiving half of an association.
@@ -85,10 +87,14 @@ pub struct Receiver {
     assembly: Assembly,
     /// Stream and bytes of what became readable at a time that was not told, to be recorded when it next is.
     unrecorded: Vec<(u16, usize)>,
-    /// [`Config::partial_delivery_point`] and [`Config::receive_buffer`].
+    /// [`Config::partial_delivery_point`].
     partial_delivery_point: Option<usize>,
-    buffer: usize,
     window: ReceiveWindow,
+    /// Bytes of the packet at hand, if known, and of the slices of it that were taken.
+    packet: usize,
+    sliced: usize,
+    /// The next TSN, if it was refused already for want of room, where the profile drops silently.
+    refused: Option<Tsn>,
     held: Held,
     sack: SackPolicy,
     from: PathId,
@@ -110,12 +116,23 @@ impl Receiver {
             assembly: Assembly::new(config.max_message, config.receive_buffer as usize),
             unrecorded: Vec::new(),
             partial_delivery_point: config.partial_delivery_point,
-            buffer: config.receive_buffer as usize,
             window: ReceiveWindow::new(config),
+            packet: 0,
+            sliced: 0,
+            refused: None,
             held: Held::default(),
             sack: SackPolicy::new(config),
             from: PathId(0),
             statistics: ReceiverStatistics::default(),
+        }
+    }
+
+    /// A packet of so many bytes is about to be read. Slices of it keep all of it in memory.
+    #[inline]
+    pub fn on_packet_begin(&mut self, bytes: usize) {
+        (self.packet, self.sliced) = (bytes, 0);
+        if self.window.is_empty() {
+            self.window.wastes_nothing();
         }
     }
 
@@ -128,6 +145,7 @@ impl Receiver {
         trace: &mut Trace,
     ) -> DataOutcome {
         let length = data.user_data.len() as u64;
+        self.held.follow(trace);
         self.record_late(now, trace);
         let outcome = self.sort_data(now, data, from, trace);
         match outcome {
@@ -161,13 +179,9 @@ impl Receiver {
         }
         let bytes = self.profile.rwnd_counts.bytes(data.user_data.len());
         if self.profile.when_full == WhenFull::Silent
-            && !self.window.fits(bytes)
-            && !(self.relieve(now, trace) && self.window.fits(bytes))
+            && let Err(outcome) = self.admit_silently(now, &data, bytes, trace)
         {
-            if self.tracker.has_gaps() {
-                self.sack.at_once(); // ns-2.35 answers every packet while there is a gap
-            }
-            return DataOutcome::DroppedFull;
+            return outcome;
         }
         match self.tracker.classify(data.tsn) {
             Arrival::Duplicate => {
@@ -185,22 +199,16 @@ impl Receiver {
             self.arrived(now, &data, trace);
             return DataOutcome::InvalidStream;
         }
-        if !self.has_room_for(&data, bytes) {
-            let stuck = data.tsn == self.tracker.cumulative().next() && self.ready.is_empty();
-            let passes = stuck && !self.relieve(now, trace) && self.can_pass_through(bytes);
-            if stuck && !passes && self.ready.is_empty() {
-                return DataOutcome::Exhausted;
-            }
-            if !passes && !self.has_room_for(&data, bytes) {
-                self.sack.at_once();
-                return DataOutcome::DroppedFull;
-            }
+        if !self.has_room_for(&data, bytes)
+            && let Err(outcome) = self.admit(now, &data, bytes, trace)
+        {
+            return outcome;
         }
         self.arrived(now, &data, trace);
-        self.window.take(bytes);
+        self.window.take(bytes, data.user_data.len());
         self.held.take(data.stream_id, bytes);
-        let taken = self.take(now, data, bytes, trace)
-            && !self.reassembly.contradicts(self.tracker.cumulative());
+        let taken =
+            self.take(now, data, trace) && !self.reassembly.contradicts(self.tracker.cumulative());
         if taken && self.window.to_advertise() == 0 {
             self.relieve(now, trace);
         }
@@ -210,21 +218,6 @@ impl Receiver {
         } else {
             DataOutcome::ProtocolViolation
         }
-    }
-
-    /// Room in the buffer, or a hole to be filled: a chunk below the highest TSN is taken beyond the buffer, up to as
-    /// much again, since only it can set free what waits behind it (RFC 9260 §6.2).
-    fn has_room_for(&self, data: &Data, bytes: u64) -> bool {
-        let fills_hole = data.tsn.lt(self.tracker.highest());
-        self.window.admits(bytes, fills_hole)
-    }
-
-    /// Whether the next chunk in order, for which there is no room, goes on with a message that is being delivered, and so
-    /// can be read at once. What holds the buffer may wait for the end of that message.
-    fn can_pass_through(&self, bytes: u64) -> bool {
-        let at = self.tracker.cumulative();
-        let goes_on = |head: Head| head.open && !self.tracker.has_gaps();
-        self.reassembly.at_cumulative(at).is_some_and(goes_on) && self.window.admits(bytes, true)
     }
 
     /// Notes the TSN, and when it must be acknowledged.
@@ -248,20 +241,33 @@ impl Receiver {
     }
 
     /// Puts a chunk that is new where it belongs; false if it contradicts others.
-    fn take(&mut self, now: Nanos, data: Data, bytes: u64, trace: &mut Trace) -> bool {
+    fn take(&mut self, now: Nanos, data: Data, trace: &mut Trace) -> bool {
+        let tsn = data.tsn;
         if data.beginning && data.ending {
+            let waits = !self.order.is_next(data.stream_id, data.unordered, data.ssn);
+            let (payload, compact) = if waits {
+                (self.keep(data.user_data), true)
+            } else {
+                self.slice(data.user_data)
+            };
             let message = ReceivedMessage {
                 stream: data.stream_id,
                 ppid: data.ppid,
                 unordered: data.unordered,
                 ssn: data.ssn,
-                payload: MessageBytes::One(data.user_data),
+                payload: MessageBytes::One(payload),
             };
-            return self.whole(now, message, bytes, trace);
+            let whole = Whole {
+                message,
+                since: now,
+                last: tsn,
+                compact,
+            };
+            return self.whole(now, whole, trace);
         }
-        let (tsn, stream) = (data.tsn, data.stream_id);
+        let (stream, length) = (data.stream_id, data.user_data.len());
         let data = Data {
-            user_data: compact(data.user_data),
+            user_data: self.keep(data.user_data),
             ..data
         };
         match self.reassembly.insert(data) {
@@ -273,40 +279,29 @@ impl Receiver {
                 self.part(now, part, trace);
                 true
             }
-            Fragmented::Complete(first, message) => {
+            Fragmented::Complete(first, last, message) => {
                 self.no_longer_long(message.stream, message.unordered, message.ssn, first);
-                let counted = |part: &Bytes| self.profile.rwnd_counts.bytes(part.len());
-                let bytes = message.payload.parts().iter().map(counted).sum();
-                self.whole(now, message, bytes, trace)
+                let whole = Whole {
+                    message,
+                    since: now,
+                    last,
+                    compact: true,
+                };
+                self.whole(now, whole, trace)
             }
             Fragmented::Contradiction => {
-                self.window.free(bytes, 1);
-                self.held.free(stream, bytes);
+                self.let_go(stream, length);
                 false
             }
         }
     }
 
     /// Delivers a whole message, or lets it wait; false if its number was used already.
-    fn whole(
-        &mut self,
-        now: Nanos,
-        mut message: ReceivedMessage,
-        bytes: u64,
-        trace: &mut Trace,
-    ) -> bool {
-        let (stream, chunks) = (message.stream, message.payload.parts().len());
-        let unordered = message.unordered;
-        if !self.order.is_next(stream, unordered, message.ssn)
-            && let MessageBytes::One(payload) = &mut message.payload
-        {
-            *payload = compact(std::mem::take(payload));
-        }
-        let whole = Whole {
-            message,
-            bytes,
-            since: now,
-        };
+    fn whole(&mut self, now: Nanos, whole: Whole, trace: &mut Trace) -> bool {
+        let (stream, unordered) = (whole.message.stream, whole.message.unordered);
+        let payload = &whole.message.payload;
+        let (bytes, length) = (self.counted().of_all(payload), payload.len());
+        let chunks = payload.parts().len();
         let (mut delivery, order, _) = self.delivery(now, trace);
         if unordered {
             order.insert_unordered(whole, |whole| delivery.whole(whole));
@@ -316,14 +311,20 @@ impl Receiver {
         if in_order {
             self.went_on(now, stream, trace);
         } else {
-            self.window.free(bytes, chunks);
+            self.window.uncount(bytes);
+            self.window.forget(length, chunks);
             self.held.free(stream, bytes);
         }
         in_order
     }
 
+    fn counted(&self) -> Counted {
+        Counted(self.profile.rwnd_counts)
+    }
+
     /// The last chunk of a packet has been handled: decides whether a SACK goes now or after the delay.
     pub fn on_packet_end(&mut self, now: Nanos) {
+        self.weigh();
         self.sack.packet_end(now, self.tracker.has_gaps());
     }
 
@@ -403,15 +404,11 @@ impl Receiver {
         if self.ready.is_empty() && self.window.to_advertise() == 0 {
             self.relieve_reader();
         }
-        let Readable {
-            part,
-            bytes,
-            chunks,
-        } = self.ready.pop_front()?;
-        if chunks > 0 {
-            self.window.free(bytes, chunks);
-            self.held.free(part.stream, bytes);
-        }
+        let Readable { part, bytes, .. } = self.ready.pop_front()?;
+        let (length, chunks) = (part.payload.len(), part.payload.parts().len());
+        self.window.uncount(bytes);
+        self.window.forget(length, chunks);
+        self.held.free(part.stream, bytes);
         if self.window.update_is_worth_a_sack() {
             self.sack.demand();
         }
@@ -458,14 +455,7 @@ impl Receiver {
     }
 }
 
-/// The same bytes without a datagram behind them, if they are few.
-fn compact(payload: Bytes) -> Bytes {
-    if payload.len() < COPY_BELOW {
-        Bytes::copy_from_slice(&payload)
-    } else {
-        payload
-    }
-}
-
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod work;

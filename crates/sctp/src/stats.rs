@@ -70,6 +70,9 @@ pub struct ReceiverStatistics {
     pub duplicates: u64,
     /// Chunks dropped for want of room.
     pub dropped_full: u64,
+    /// Chunks taken and dropped again to make room for one that was missing before them (RFC 9260 §6.2); they count once
+    /// more when they come again.
+    pub withdrawn: u64,
     /// Chunks too far past the cumulative point.
     pub out_of_reach: u64,
     /// Chunks refused: no such stream, no user data, or a contradiction.

@@ -141,6 +141,14 @@ pub struct Chunks<'a> {
     at: usize,
 }
 
+impl Chunks<'_> {
+    /// Bytes of the whole packet: what a slice of a chunk keeps in memory.
+    #[inline]
+    pub fn packet_len(&self) -> usize {
+        self.datagram.len()
+    }
+}
+
 impl Iterator for Chunks<'_> {
     type Item = Result<RawChunk, ChunkError>;
 

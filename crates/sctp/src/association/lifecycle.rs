@@ -205,6 +205,8 @@ impl Association {
             stream: message.stream,
             unordered: message.unordered,
             ssn: message.ssn,
+            first_tsn: message.first_tsn,
+            ppid: message.ppid,
         });
         self.events.extend(told);
     }

@@ -6,7 +6,7 @@ use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::{Ssn, Tsn};
 
 use super::held::Held;
-use super::message::ReceivedPart;
+use super::message::{MessageBytes, ReceivedPart};
 use super::order::{Order, Whole};
 use super::reassembly::{Head, Reassembly};
 use super::window::ReceiveWindow;
@@ -22,9 +22,22 @@ const MOST_OPEN: usize = 64;
 #[derive(Debug)]
 pub(super) struct Readable {
     pub part: ReceivedPart,
-    /// Bytes as the receive window counts them, and chunks, that it occupies there.
+    /// Bytes that it occupies of the receive window, as the profile counts them.
     pub bytes: u64,
-    pub chunks: usize,
+    /// It keeps hardly more alive than its bytes.
+    pub compact: bool,
+}
+
+/// How the receive window counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted(pub Counts);
+
+impl Counted {
+    #[inline]
+    pub fn of_all(self, payload: &MessageBytes) -> u64 {
+        let parts = payload.parts().iter();
+        parts.map(|part| self.0.bytes(part.len())).sum()
+    }
 }
 
 /// The halves of a receiver that delivery touches.
@@ -32,7 +45,7 @@ pub(super) struct Delivery<'a> {
     pub now: Nanos,
     /// What can be read counts as read.
     pub as_read: bool,
-    pub counts: Counts,
+    pub counts: Counted,
     pub ready: &'a mut Queue<Readable>,
     pub window: &'a mut ReceiveWindow,
     pub held: &'a mut Held,
@@ -42,20 +55,18 @@ pub(super) struct Delivery<'a> {
 
 impl Delivery<'_> {
     /// A whole message can be read.
+    #[inline]
     pub fn whole(&mut self, whole: Whole) {
         let part = ReceivedPart::whole(whole.message);
-        self.deliver(part, whole.bytes, whole.since);
+        self.deliver(part, whole.since, whole.compact);
     }
 
     /// Part of a message can be read.
     pub fn part(&mut self, part: ReceivedPart) {
-        let counts = self.counts;
-        let parts = part.payload.parts().iter();
-        let bytes = parts.map(|part| counts.bytes(part.len())).sum();
-        self.deliver(part, bytes, self.now);
+        self.deliver(part, self.now, true);
     }
 
-    fn deliver(&mut self, part: ReceivedPart, bytes: u64, since: Nanos) {
+    fn deliver(&mut self, part: ReceivedPart, since: Nanos, compact: bool) {
         let length = part.payload.len() as f64;
         self.trace
             .record(self.now, Probe::Delivered, part.stream, length);
@@ -72,12 +83,11 @@ impl Delivery<'_> {
         } else if part.begins {
             self.statistics.partial_messages += 1;
         }
-        let mut chunks = part.payload.parts().len();
-        let mut counted = bytes;
+        let mut bytes = self.counts.of_all(&part.payload);
         if self.as_read {
-            self.window.free(bytes, chunks);
+            self.window.uncount(bytes);
             self.held.free(part.stream, bytes);
-            (counted, chunks) = (0, 0);
+            bytes = 0;
         }
         // What is not read yet of the same message takes it in.
         if !part.begins
@@ -87,14 +97,14 @@ impl Delivery<'_> {
         {
             last.part.ends = part.ends;
             last.part.payload.append(part.payload);
-            last.bytes += counted;
-            last.chunks += chunks;
+            last.bytes += bytes;
+            last.compact &= compact;
             return;
         }
         self.ready.push_back(Readable {
             part,
-            bytes: counted,
-            chunks,
+            bytes,
+            compact,
         });
     }
 }
@@ -127,7 +137,7 @@ impl Long {
     }
 
     /// Forgets it: it is delivered, or being delivered.
-    fn forget(&mut self, head: &Head) {
+    pub fn forget(&mut self, head: &Head) {
         if !self.0.is_empty() {
             self.0.remove(&Self::key(head));
         }
@@ -155,7 +165,7 @@ impl Receiver {
         let delivery = Delivery {
             now,
             as_read: !self.profile.window_counts_deliverable,
-            counts: self.profile.rwnd_counts,
+            counts: Counted(self.profile.rwnd_counts),
             ready: &mut self.ready,
             window: &mut self.window,
             held: &mut self.held,
@@ -213,6 +223,7 @@ impl Receiver {
             match head.filter(|head| head.first == first) {
                 Some(head) if self.open(now, head, trace) => {}
                 Some(_) => return,
+                // It is not there any more, though nobody said so.
                 None => self.long.0.retain(|_, it| *it != first),
             }
         }
@@ -225,6 +236,7 @@ impl Receiver {
             stream,
             unordered,
             ssn,
+            ppid: 0,
             bytes: 0,
             open: false,
         });
@@ -266,19 +278,23 @@ impl Receiver {
             stream: head.stream,
             unordered: head.unordered,
             ssn: head.ssn,
+            first_tsn: head.first,
+            ppid: head.ppid,
         })
     }
 
-    /// Takes over what the user has not read of the peer's former life, up to the size of the receive buffer: a peer that
-    /// restarts again and again does not fill the memory. Of messages that will never end nothing is kept.
+    /// Takes over what the user has not read of the peer's former life. It counts as before: a peer that restarts again and
+    /// again has the one receive buffer. Of messages that will never end nothing is kept.
     pub(crate) fn inherit(&mut self, mut former: Receiver) {
         let mut endless: Vec<u16> = former.opened().map(|it| it.stream).collect();
-        let mut room = self.buffer;
-        let fits = |it: &Readable| {
-            room = room.checked_sub(it.part.payload.len())?;
-            Some(())
+        former.compact();
+        let (mut data, mut chunks) = (0, 0);
+        let fits = |it: &&Readable| {
+            data += it.part.payload.len() as u64;
+            chunks += it.part.payload.parts().len();
+            self.window.has_memory_for(data, chunks)
         };
-        let kept = former.ready.iter().map_while(fits).count();
+        let kept = former.ready.iter().take_while(fits).count();
         let cut = former.ready.drain(kept..).filter(|it| !it.part.begins);
         endless.extend(cut.map(|it| it.part.stream));
         // What follows the last end of a stream is of the message that has none.
@@ -289,11 +305,11 @@ impl Receiver {
             } else if endless.contains(&stream) {
                 continue;
             }
-            self.ready.push_front(Readable {
-                bytes: 0,
-                chunks: 0,
-                ..readable
-            });
+            let payload = &readable.part.payload;
+            let (data, chunks) = (payload.len(), payload.parts().len());
+            self.window.take_over(readable.bytes, data, chunks);
+            self.held.take(stream, readable.bytes);
+            self.ready.push_front(readable);
         }
         self.assembly = former.assembly;
         endless

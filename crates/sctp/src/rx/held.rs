@@ -11,9 +11,11 @@ struct InStream {
     changed: bool,
 }
 
-/// Bytes held by stream, as the receive window counts them. A change is recorded when the time is next known.
+/// Bytes held by stream, as the receive window counts them. A change is recorded when the time is next known. Only where
+/// somebody wants to know: nothing is decided by it.
 #[derive(Debug, Default)]
 pub(super) struct Held {
+    wanted: bool,
     streams: StreamTable<InStream>,
     /// The stream that changed last, and what it holds: kept here, not in the table, while no other one changes.
     last: u16,
@@ -25,22 +27,33 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Counts from now on if `trace` wants it. What was held before is not known.
+    #[inline]
+    pub fn follow(&mut self, trace: &Trace) {
+        let wanted = trace.wants(Probe::Buffered);
+        if wanted != self.wanted {
+            *self = Self {
+                wanted,
+                ..Self::default()
+            };
+        }
+    }
+
     #[inline]
     pub fn take(&mut self, stream: u16, bytes: u64) {
-        self.change(stream).bytes += bytes;
+        if self.wanted {
+            self.change(stream).bytes += bytes;
+        }
     }
 
     #[inline]
     pub fn free(&mut self, stream: u16, bytes: u64) {
-        let held = self.change(stream);
-        debug_assert!(
-            bytes <= held.bytes,
-            "stream {stream} freed more than it held"
-        );
-        held.bytes = held.bytes.saturating_sub(bytes);
+        if self.wanted {
+            let held = self.change(stream);
+            held.bytes = held.bytes.saturating_sub(bytes);
+        }
     }
 
-    #[inline]
     fn change(&mut self, stream: u16) -> &mut InStream {
         if stream != self.last {
             self.turn_to(stream);
@@ -66,7 +79,14 @@ impl Held {
     }
 
     /// Records what changed: index 0 is the sum, `sum`, and index `n + 1` stream `n`.
+    #[inline]
     pub fn record(&mut self, now: Nanos, sum: u64, trace: &mut Trace) {
+        if self.wanted {
+            self.record_changed(now, sum, trace);
+        }
+    }
+
+    fn record_changed(&mut self, now: Nanos, sum: u64, trace: &mut Trace) {
         for index in 0..self.changed.len() {
             let stream = self.changed[index];
             let held = self.of(stream);

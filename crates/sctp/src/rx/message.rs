@@ -43,6 +43,19 @@ impl MessageBytes {
         }
     }
 
+    /// The same bytes in memory of their own.
+    pub(super) fn compact(&mut self) {
+        match self {
+            MessageBytes::One(bytes) => *bytes = Bytes::copy_from_slice(bytes),
+            MessageBytes::Many(parts) => {
+                parts.shrink_to_fit();
+                for part in parts {
+                    *part = Bytes::copy_from_slice(part);
+                }
+            }
+        }
+    }
+
     /// Puts `more` behind.
     pub(super) fn append(&mut self, more: MessageBytes) {
         let mut parts = match std::mem::replace(self, MessageBytes::Many(Vec::new())) {

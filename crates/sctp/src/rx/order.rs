@@ -1,147 +1,192 @@
 //! Ordered delivery: whole messages wait here for the ones before them in their stream (RFC 9260 §6.6), and for the end
 //! of one of their stream that is delivered in parts.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_transport::Nanos;
-use anabranch_wire::Ssn;
+use anabranch_wire::{Ssn, Tsn};
 
+use super::keys::{ByNumber, ByTsn};
 use super::message::ReceivedMessage;
 use crate::stream_table::StreamTable;
 
-/// A message that is whole, with what it holds of the receive buffer and when it became whole.
+/// A message that is whole, and when it became so.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub message: ReceivedMessage,
-    /// Bytes as the receive window counts them.
-    pub bytes: u64,
     pub since: Nanos,
+    /// The TSN of its last fragment.
+    pub last: Tsn,
+    /// It keeps hardly more alive than its bytes.
+    pub compact: bool,
 }
 
-#[derive(Debug, Default)]
-struct InStream {
-    next: Ssn,
-    /// Ascending by distance from `next`.
-    waiting: VecDeque<Whole>,
-    /// A message of which a part was delivered, and not yet the end.
-    open: Option<Box<Open>>,
+#[derive(Debug)]
+struct Waiting {
+    message: ReceivedMessage,
+    since: Nanos,
 }
 
-#[derive(Debug, Default)]
-struct Open {
-    unordered: bool,
-    /// Unordered messages that came whole since.
-    behind: Vec<Whole>,
-}
-
-impl InStream {
-    /// Gives whole messages that are next to `deliver`.
-    fn deliver_waiting(&mut self, mut deliver: impl FnMut(Whole)) {
-        while self
-            .waiting
-            .front()
-            .is_some_and(|first| first.message.ssn == self.next)
-        {
-            if let Some(first) = self.waiting.pop_front() {
-                self.next = self.next.next();
-                deliver(first);
-            }
+impl Waiting {
+    fn whole(self, last: Tsn) -> Whole {
+        Whole {
+            message: self.message,
+            since: self.since,
+            last,
+            compact: true,
         }
     }
 }
 
-/// The streams of the peer. A stream takes memory only once it was used.
+/// A message of which a part was delivered, and not yet the end.
+#[derive(Debug, Default)]
+struct Open {
+    unordered: bool,
+    /// Unordered messages that came whole since, by their last TSNs.
+    behind: BTreeSet<ByTsn>,
+}
+
+/// The streams of the peer. What a stream takes is the number of its next message, once one was delivered; what waits is in
+/// one place for all streams, so that a stream that was used and read leaves nothing else.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    streams: StreamTable<InStream>,
+    next: StreamTable<Ssn>,
+    /// By the TSNs of their last fragments.
+    waiting: BTreeMap<ByTsn, Waiting>,
+    /// The ordered ones among them.
+    numbers: BTreeMap<ByNumber, Tsn>,
+    open: BTreeMap<u16, Open>,
 }
 
 impl Order {
     /// Messages of a stream that wait.
     #[cfg(test)]
     fn waiting_on(&self, stream: u16) -> usize {
-        self.streams
-            .get(stream)
-            .map_or(0, |stream| stream.waiting.len())
+        let of_it = |waiting: &&Waiting| waiting.message.stream == stream;
+        self.waiting.values().filter(of_it).count()
     }
 
     /// Whether the message, or its parts, can be delivered now: it is unordered or the next of its stream, of which no
     /// other message is being delivered.
+    #[inline]
     pub fn is_next(&self, stream: u16, unordered: bool, ssn: Ssn) -> bool {
-        let Some(stream) = self.streams.get(stream) else {
-            return unordered || ssn == Ssn(0);
-        };
-        stream.open.is_none() && (unordered || ssn == stream.next)
+        self.opened(stream).is_none() && (unordered || ssn == self.next(stream))
     }
 
     /// The next number of a stream.
+    #[inline]
     pub fn next(&self, stream: u16) -> Ssn {
-        self.streams
-            .get(stream)
-            .map_or(Ssn(0), |stream| stream.next)
+        self.next.get(stream).copied().unwrap_or_default()
+    }
+
+    #[inline]
+    fn opened(&self, stream: u16) -> Option<&Open> {
+        if self.open.is_empty() {
+            return None;
+        }
+        self.open.get(&stream)
     }
 
     /// A message of the stream, one that [`Order::is_next`], begins to be delivered in parts.
     pub fn open(&mut self, stream: u16, unordered: bool) {
-        self.streams.entry(stream).open = Some(Box::new(Open {
+        let open = Open {
             unordered,
-            behind: Vec::new(),
-        }));
+            behind: BTreeSet::new(),
+        };
+        self.open.insert(stream, open);
     }
 
     /// The end of the message that was [opened](Order::open) is delivered; gives what waited for it to `deliver`.
     pub fn close(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
-        let stream = self.streams.entry(stream);
-        let Some(open) = stream.open.take() else {
+        let Some(open) = self.open.remove(&stream) else {
             return;
         };
         if !open.unordered {
-            stream.next = stream.next.next();
+            let next = self.next.entry(stream);
+            *next = next.next();
         }
-        open.behind.into_iter().for_each(&mut deliver);
-        stream.deliver_waiting(deliver);
+        for last in open.behind {
+            if let Some(waiting) = self.waiting.remove(&last) {
+                deliver(waiting.whole(last.0));
+            }
+        }
+        self.deliver_waiting(stream, deliver);
+    }
+
+    /// Gives whole messages that are next to `deliver`.
+    fn deliver_waiting(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
+        while !self.numbers.is_empty() {
+            let next = self.next.entry(stream);
+            let Some(last) = self.numbers.remove(&ByNumber::new(stream, *next)) else {
+                return;
+            };
+            *next = next.next();
+            if let Some(waiting) = self.waiting.remove(&ByTsn(last)) {
+                deliver(waiting.whole(last));
+            }
+        }
     }
 
     /// Takes a whole unordered message: to `deliver` at once, or after the end of one that is being delivered.
     pub fn insert_unordered(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) {
         let stream = whole.message.stream;
-        if self.streams.get(stream).is_none_or(|it| it.open.is_none()) {
+        if self.opened(stream).is_none() {
             return deliver(whole);
         }
-        if let Some(open) = &mut self.streams.entry(stream).open {
-            open.behind.push(whole);
+        if let Some(open) = self.open.get_mut(&stream) {
+            open.behind.insert(ByTsn(whole.last));
+            self.wait(whole);
         }
+    }
+
+    fn wait(&mut self, whole: Whole) {
+        let waiting = Waiting {
+            message: whole.message,
+            since: whole.since,
+        };
+        self.waiting.insert(ByTsn(whole.last), waiting);
     }
 
     /// Takes a whole ordered message, and gives what can be delivered now to `deliver`, in order. False if its number was
     /// used already: the peer contradicts itself, and the message is dropped.
     pub fn insert(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) -> bool {
-        let stream = self.streams.entry(whole.message.stream);
-        let ssn = whole.message.ssn;
-        if ssn == stream.next && stream.open.is_none() {
-            stream.next = ssn.next();
+        let (stream, ssn) = (whole.message.stream, whole.message.ssn);
+        if self.is_next(stream, false, ssn) {
+            *self.next.entry(stream) = ssn.next();
             deliver(whole);
-            stream.deliver_waiting(deliver);
+            self.deliver_waiting(stream, deliver);
             return true;
         }
-        let is_open = stream.open.as_ref().is_some_and(|open| !open.unordered);
-        if !ssn.ge(stream.next) || (is_open && ssn == stream.next) {
+        let next = self.next(stream);
+        let is_open = self.opened(stream).is_some_and(|open| !open.unordered);
+        if !ssn.ge(next) || (is_open && ssn == next) {
             return false;
         }
-        let distance = ssn.distance_from(stream.next);
-        let next = stream.next;
-        let position = stream
-            .waiting
-            .partition_point(|other| other.message.ssn.distance_from(next) < distance);
-        if stream
-            .waiting
-            .get(position)
-            .is_some_and(|other| other.message.ssn == ssn)
-        {
+        let number = ByNumber::new(stream, ssn);
+        if self.numbers.contains_key(&number) {
             return false;
         }
-        stream.waiting.insert(position, whole);
+        self.numbers.insert(number, whole.last);
+        self.wait(whole);
         true
+    }
+
+    /// The highest TSN of a message that waits.
+    pub fn highest(&self) -> Option<Tsn> {
+        self.waiting.last_key_value().map(|(last, _)| last.0)
+    }
+
+    /// Drops the message with the highest TSN, which will have to come again.
+    pub fn drop_highest(&mut self) -> Option<ReceivedMessage> {
+        let (last, waiting) = self.waiting.pop_last()?;
+        let message = waiting.message;
+        if !message.unordered {
+            self.numbers
+                .remove(&ByNumber::new(message.stream, message.ssn));
+        } else if let Some(open) = self.open.get_mut(&message.stream) {
+            open.behind.remove(&last);
+        }
+        Some(message)
     }
 }
 
@@ -163,8 +208,10 @@ mod tests {
         };
         Whole {
             message,
-            bytes: 1,
             since: 0,
+            // Each number in each stream a TSN of its own.
+            last: Tsn(u32::from(stream) << 16 | u32::from(ssn)),
+            compact: true,
         }
     }
 

@@ -1,20 +1,21 @@
 //! Fragments to messages, by runs of TSNs, and to parts of messages (RFC 9260 §6.9).
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use anabranch_wire::chunk::Data;
 use anabranch_wire::{Ssn, Tsn};
-use bytes::Bytes;
 
-use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
+use super::keys::ByTsn;
+use super::message::{ReceivedMessage, ReceivedPart};
+use super::parts::Parts;
 
 /// What became of a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fragmented {
     /// It waits for others; what it holds stays in the receive buffer.
     Held,
-    /// It was the last one missing of this message, which begins with that TSN.
-    Complete(Tsn, ReceivedMessage),
+    /// It was the last one missing of this message, which begins with the one TSN and ends with the other.
+    Complete(Tsn, Tsn, ReceivedMessage),
     /// Its message is being delivered in parts, and this is the next: it, and what waited behind it.
     Part(ReceivedPart),
     /// It contradicts its neighbours: a beginning inside a message, or another stream's number. Nothing was kept of it.
@@ -29,6 +30,7 @@ pub(super) struct Head {
     pub stream: u16,
     pub unordered: bool,
     pub ssn: Ssn,
+    pub ppid: u32,
     /// User data without a hole from the beginning on, bytes.
     pub bytes: usize,
     /// It is being delivered in parts.
@@ -38,23 +40,38 @@ pub(super) struct Head {
 /// A run of fragments of one message, without holes.
 #[derive(Debug)]
 struct Run {
-    first: Tsn,
     last: Tsn,
-    beginning: bool,
-    ending: bool,
+    ppid: u32,
     stream: u16,
     ssn: Ssn,
-    ppid: u32,
     unordered: bool,
-    /// Bytes of all fragments, delivered or not.
-    bytes: usize,
+    beginning: bool,
+    ending: bool,
     /// Its beginning was delivered, and what follows it without a hole is delivered as it comes.
     open: bool,
+    /// Bytes of all fragments, delivered or not, as far as they can be counted.
+    bytes: u32,
     /// Fragments not delivered.
-    parts: Vec<Bytes>,
+    parts: Parts,
 }
 
 impl Run {
+    fn start(data: Data) -> Self {
+        Self {
+            last: data.tsn,
+            ppid: data.ppid,
+            stream: data.stream_id,
+            ssn: data.ssn,
+            unordered: data.unordered,
+            beginning: data.beginning,
+            ending: data.ending,
+            open: false,
+            bytes: data.user_data.len() as u32,
+            parts: Parts::One(data.user_data),
+        }
+    }
+
+    #[inline]
     fn belongs(&self, data: &Data) -> bool {
         self.stream == data.stream_id
             && self.unordered == data.unordered
@@ -62,15 +79,38 @@ impl Run {
             && (self.ppid == data.ppid || !self.beginning)
     }
 
-    fn head(&self) -> Option<Head> {
+    fn head(&self, first: Tsn) -> Option<Head> {
         self.beginning.then_some(Head {
-            first: self.first,
+            first,
             stream: self.stream,
             unordered: self.unordered,
             ssn: self.ssn,
-            bytes: self.bytes,
+            ppid: self.ppid,
+            bytes: self.bytes as usize,
             open: self.open,
         })
+    }
+
+    #[inline]
+    fn append(&mut self, data: Data) {
+        self.last = data.tsn;
+        self.ending = data.ending;
+        self.bytes = self.bytes.saturating_add(data.user_data.len() as u32);
+        self.parts.push_back(data.user_data);
+    }
+
+    fn prepend(&mut self, data: Data) {
+        self.beginning = data.beginning;
+        self.ppid = data.ppid;
+        self.bytes = self.bytes.saturating_add(data.user_data.len() as u32);
+        self.parts.push_front(data.user_data);
+    }
+
+    fn join(&mut self, after: Self) {
+        self.last = after.last;
+        self.ending = after.ending;
+        self.bytes = self.bytes.saturating_add(after.bytes);
+        self.parts.join(after.parts);
     }
 
     /// What is not delivered.
@@ -82,14 +122,7 @@ impl Run {
             ssn: self.ssn,
             begins,
             ends: self.ending,
-            payload: match &mut self.parts[..] {
-                [one] => {
-                    let one = std::mem::take(one);
-                    self.parts.clear();
-                    MessageBytes::One(one)
-                }
-                _ => MessageBytes::Many(std::mem::take(&mut self.parts)),
-            },
+            payload: self.parts.take(),
         }
     }
 
@@ -99,15 +132,24 @@ impl Run {
             ppid: self.ppid,
             unordered: self.unordered,
             ssn: self.ssn,
-            payload: MessageBytes::Many(self.parts),
+            payload: self.parts.into_message(),
         }
     }
 }
 
-/// Fragments that wait for the rest of their messages, as runs in the order of their TSNs.
+/// A fragment that was held and is dropped.
+#[derive(Debug)]
+pub(super) struct Dropped {
+    pub stream: u16,
+    pub bytes: usize,
+    /// Nothing is left of the run; if that was the beginning of a message, it is this one.
+    pub head: Option<Head>,
+}
+
+/// Fragments that wait for the rest of their messages, as runs by their first TSNs.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
-    runs: VecDeque<Run>,
+    runs: BTreeMap<ByTsn, Run>,
     /// How many of them are open.
     open: usize,
 }
@@ -116,82 +158,126 @@ impl Reassembly {
     /// Fragments held.
     #[cfg(test)]
     fn chunks(&self) -> usize {
-        self.runs.iter().map(|run| run.parts.len()).sum()
+        self.runs.values().map(|run| run.parts.len()).sum()
     }
 
     /// Takes a fragment whose TSN is new.
     pub fn insert(&mut self, data: Data) -> Fragmented {
-        let position = self.runs.partition_point(|run| run.first.lt(data.tsn));
-        let follows = position > 0 && self.runs[position - 1].last.next() == data.tsn;
-        let precedes = self
-            .runs
-            .get(position)
-            .is_some_and(|run| data.tsn.next() == run.first);
+        let at = ByTsn(data.tsn);
+        // Most often it goes on with the last run.
+        if let Some(mut last) = self.runs.last_entry()
+            && last.get().last.next() == data.tsn
+            && !last.get().ending
+        {
+            let run = last.get_mut();
+            if data.beginning || !run.belongs(&data) {
+                return Fragmented::Contradiction;
+            }
+            run.append(data);
+            if run.open || (run.beginning && run.ending) {
+                let first = last.key().0;
+                return self.grown(first);
+            }
+            return Fragmented::Held;
+        }
+        let before = self.runs.range(..at).next_back();
+        let before = before.filter(|(_, run)| run.last.next() == data.tsn);
+        let after = self.runs.range(at..).next();
+        let after = after.filter(|(first, _)| first.0 == data.tsn.next());
         // The neighbours' flags say whether they are of the same message.
-        let joins_before = follows && !self.runs[position - 1].ending;
-        let joins_after = precedes && !self.runs[position].beginning;
-        let contradiction = (joins_before
-            && (data.beginning || !self.runs[position - 1].belongs(&data)))
-            || (joins_after && (data.ending || !self.runs[position].belongs(&data)))
-            || (follows && !joins_before && !data.beginning)
-            || (precedes && !joins_after && !data.ending);
+        let joins_before = before.is_some_and(|(_, run)| !run.ending);
+        let joins_after = after.is_some_and(|(_, run)| !run.beginning);
+        let is_of = |neighbour: Option<(&ByTsn, &Run)>| {
+            neighbour.is_some_and(|(_, run)| run.belongs(&data))
+        };
+        let contradiction = (joins_before && (data.beginning || !is_of(before)))
+            || (joins_after && (data.ending || !is_of(after)))
+            || (before.is_some() && !joins_before && !data.beginning)
+            || (after.is_some() && !joins_after && !data.ending);
         if contradiction {
             return Fragmented::Contradiction;
         }
-        let at = match (joins_before, joins_after) {
-            (true, _) => {
-                self.append(position - 1, data);
-                position - 1
+        let before = before.filter(|_| joins_before).map(|(first, _)| *first);
+        let after = after.filter(|_| joins_after).map(|(first, _)| *first);
+        let after = after.and_then(|first| self.runs.remove(&first));
+        self.place(at, before, after, data)
+    }
+
+    /// Puts a fragment between the run that begins with `before`, if it goes on with one, and the run `after`, if that goes
+    /// on with it.
+    fn place(
+        &mut self,
+        at: ByTsn,
+        before: Option<ByTsn>,
+        after: Option<Run>,
+        data: Data,
+    ) -> Fragmented {
+        let first = before.unwrap_or(at);
+        match (before.and_then(|first| self.runs.get_mut(&first)), after) {
+            (Some(run), None) => run.append(data),
+            (Some(run), Some(after)) => {
+                run.append(data);
+                run.join(after);
             }
-            (false, true) => {
-                self.prepend(position, data);
-                position
+            (None, Some(mut after)) => {
+                after.prepend(data);
+                self.runs.insert(at, after);
             }
-            (false, false) => {
-                self.runs.insert(position, start(data));
-                position
+            (None, None) => {
+                self.runs.insert(at, Run::start(data));
             }
-        };
-        if joins_before && joins_after {
-            self.join(at);
         }
-        if self.runs[at].open {
-            let part = self.runs[at].take_part(false);
+        self.grown(first.0)
+    }
+
+    /// What has become of the run that begins with `first`.
+    fn grown(&mut self, first: Tsn) -> Fragmented {
+        let Some(run) = self.runs.get_mut(&ByTsn(first)) else {
+            return Fragmented::Held;
+        };
+        if run.open {
+            let part = run.take_part(false);
             if part.ends {
-                self.runs.remove(at);
+                self.runs.remove(&ByTsn(first));
                 self.open -= 1;
             }
             return Fragmented::Part(part);
         }
-        self.take_if_whole(at)
+        if !(run.beginning && run.ending) {
+            return Fragmented::Held;
+        }
+        match self.runs.remove(&ByTsn(first)) {
+            Some(run) => Fragmented::Complete(first, run.last, run.into_message()),
+            None => Fragmented::Held,
+        }
     }
 
     /// The message that the fragment `tsn`, which is held, belongs to, if its beginning has come.
     pub fn head_of(&self, tsn: Tsn) -> Option<Head> {
-        let after = self.runs.partition_point(|run| run.first.le(tsn));
-        self.runs.get(after.checked_sub(1)?)?.head()
+        let (first, run) = self.runs.range(..=ByTsn(tsn)).next_back()?;
+        run.head(first.0)
     }
 
     /// The message that the next fragment in order would go on with, where `cumulative` is the last TSN before a hole.
     pub fn at_cumulative(&self, cumulative: Tsn) -> Option<Head> {
-        let first = self.runs.front().filter(|run| run.last == cumulative)?;
-        first.head()
+        let (first, run) = self.runs.first_key_value()?;
+        run.head(first.0).filter(|_| run.last == cumulative)
     }
 
     /// Whether what is held contradicts that every TSN up to `cumulative` has come: a message that has no beginning, or
     /// after which another began. Fragments of a message have TSNs in a row (RFC 9260 §6.9), so a peer that begins
     /// messages and does not end them is found out here.
+    #[inline]
     pub fn contradicts(&self, cumulative: Tsn) -> bool {
-        self.runs.front().is_some_and(|run| {
-            run.last.lt(cumulative) || (run.first.le(cumulative) && !run.beginning)
+        self.runs.first_key_value().is_some_and(|(first, run)| {
+            run.last.lt(cumulative) || (first.0.le(cumulative) && !run.beginning)
         })
     }
 
     /// Begins to deliver in parts the message whose first fragment is `first`; gives what there is of it.
     pub fn open(&mut self, first: Tsn) -> Option<ReceivedPart> {
-        let at = self.runs.partition_point(|run| run.first.lt(first));
-        let run = self.runs.get_mut(at)?;
-        if run.first != first || !run.beginning || run.open {
+        let run = self.runs.get_mut(&ByTsn(first))?;
+        if !run.beginning || run.open {
             return None;
         }
         run.open = true;
@@ -206,66 +292,43 @@ impl Reassembly {
 
     /// Messages that are being delivered in parts.
     pub fn opened(&self) -> impl Iterator<Item = Head> + '_ {
-        self.runs.iter().filter_map(Run::head).filter(|it| it.open)
+        let heads = self
+            .runs
+            .iter()
+            .filter_map(|(first, run)| run.head(first.0));
+        heads.filter(|it| it.open)
     }
 
-    fn append(&mut self, at: usize, data: Data) {
-        let run = &mut self.runs[at];
-        run.last = data.tsn;
-        run.ending = data.ending;
-        run.bytes += data.user_data.len();
-        run.parts.push(data.user_data);
+    /// The highest TSN held. What is open holds nothing.
+    pub fn highest(&self) -> Option<Tsn> {
+        let (_, run) = self.runs.iter().rev().find(|(_, run)| !run.open)?;
+        Some(run.last)
     }
 
-    fn prepend(&mut self, at: usize, data: Data) {
-        let run = &mut self.runs[at];
-        run.first = data.tsn;
-        run.beginning = data.beginning;
-        run.ppid = data.ppid;
-        run.bytes += data.user_data.len();
-        run.parts.insert(0, data.user_data);
-    }
-
-    /// Joins the run at `at` with the one after it.
-    fn join(&mut self, at: usize) {
-        if let Some(mut after) = self.runs.remove(at + 1) {
-            let run = &mut self.runs[at];
-            run.last = after.last;
-            run.ending = after.ending;
-            run.bytes += after.bytes;
-            run.parts.append(&mut after.parts);
+    /// Drops the fragment with the highest TSN held.
+    pub fn drop_highest(&mut self) -> Option<Dropped> {
+        let (&first, run) = self.runs.iter_mut().rev().find(|(_, run)| !run.open)?;
+        let part = run.parts.pop_back()?;
+        run.last = run.last.prev();
+        run.ending = false;
+        run.bytes = run.bytes.saturating_sub(part.len() as u32);
+        let mut dropped = Dropped {
+            stream: run.stream,
+            bytes: part.len(),
+            head: None,
+        };
+        if run.parts.len() == 0 {
+            dropped.head = run.head(first.0);
+            self.runs.remove(&first);
         }
-    }
-
-    fn take_if_whole(&mut self, at: usize) -> Fragmented {
-        if !(self.runs[at].beginning && self.runs[at].ending) {
-            return Fragmented::Held;
-        }
-        match self.runs.remove(at) {
-            Some(run) => Fragmented::Complete(run.first, run.into_message()),
-            None => Fragmented::Held,
-        }
-    }
-}
-
-fn start(data: Data) -> Run {
-    Run {
-        first: data.tsn,
-        last: data.tsn,
-        beginning: data.beginning,
-        ending: data.ending,
-        stream: data.stream_id,
-        ssn: data.ssn,
-        ppid: data.ppid,
-        unordered: data.unordered,
-        bytes: data.user_data.len(),
-        open: false,
-        parts: vec![data.user_data],
+        Some(dropped)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
 
     fn fragment(tsn: u32, beginning: bool, ending: bool) -> Data {
@@ -293,7 +356,7 @@ mod tests {
                 if turn < 4 {
                     assert_eq!(result, Fragmented::Held, "{order:?}");
                 } else {
-                    let Fragmented::Complete(_, message) = result else {
+                    let Fragmented::Complete(_, _, message) = result else {
                         panic!("{order:?}: {result:?}")
                     };
                     let expected: Vec<u8> = tsns.iter().flat_map(|tsn| [*tsn as u8; 3]).collect();

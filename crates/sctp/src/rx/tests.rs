@@ -4,7 +4,7 @@ use anabranch_transport::ProbeSet;
 use anabranch_transport::time::MILLISECOND;
 use anabranch_wire::chunk::Chunk;
 use anabranch_wire::{Checksum, CommonHeader, Packet, Ssn};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 
 use super::*;
 
@@ -349,7 +349,8 @@ fn memory_is_bounded_whatever_the_peer_sends() {
             taken += 1;
         }
     }
-    assert_eq!(taken, 1 + 10_000 / 16 - 1);
+    // Memory for 320 chunks and no data, of which a chunk of one byte takes 193.
+    assert_eq!(taken, 320 * 192 / 193);
     for tsn in (2..=65_000).rev() {
         rig.packet(Data {
             beginning: tsn % 2 == 0,
@@ -358,4 +359,195 @@ fn memory_is_bounded_whatever_the_peer_sends() {
         });
     }
     assert!(rig.receiver.window.used() <= 20_000);
+}
+
+/// Sends 2,000 messages of one byte, in an order by packets of 70, and then what SACKs do not name until all have come:
+/// gives the numbers read, and how often a chunk was sent.
+fn honest_peer(rig: &mut Rig, order: impl Fn(usize) -> usize) -> (Vec<u16>, usize) {
+    let (mut read, mut sent) = (Vec::new(), 0);
+    let mut missing: Vec<u32> = (1..=2_000).collect();
+    for _ in 0..200 {
+        let packets: Vec<&[u32]> = missing.chunks(70).collect();
+        for turn in 0..packets.len() {
+            let at = if packets.len() == 29 {
+                order(turn)
+            } else {
+                turn
+            };
+            for &tsn in packets[at] {
+                let outcome = rig.packet(chunk(tsn, 1));
+                assert_ne!(outcome, DataOutcome::Exhausted, "TSN {tsn}");
+                sent += 1;
+            }
+            read.extend(rig.messages());
+        }
+        let seen = rig.sack(60_000);
+        let named = |tsn: u32| {
+            let offset = tsn.saturating_sub(seen.cumulative) as u16;
+            let blocks = &mut seen.blocks.iter();
+            tsn <= seen.cumulative || blocks.any(|it| (it.0..=it.1).contains(&offset))
+        };
+        missing = (1..=2_000).filter(|&tsn| !named(tsn)).collect();
+        if missing.is_empty() {
+            break;
+        }
+    }
+    (read, sent)
+}
+
+/// An honest peer sends half of the window that it was told, in tiny messages, and packets come in another order: what is
+/// furthest on makes room for what is next, and comes again.
+#[test]
+fn tiny_messages_far_out_of_order_make_room_for_the_next() {
+    let orders: [fn(usize) -> usize; 3] = [
+        |turn| match turn {
+            0 => 28,
+            28 => 0,
+            turn => turn,
+        },
+        |turn| 28 - turn,
+        |turn| turn * 12 % 29,
+    ];
+    for order in orders {
+        let mut rig = Rig::new(&config(4_000));
+        let (read, sent) = honest_peer(&mut rig, order);
+        assert_eq!(read, (0..2_000).collect::<Vec<u16>>(), "once and in order");
+        let statistics = rig.receiver.statistics();
+        assert!(statistics.withdrawn > 0 || statistics.dropped_full > 0);
+        assert!(sent < 40_000, "{sent} chunks sent for 2,000");
+        assert!(rig.receiver.is_empty() && rig.receiver.window.is_empty());
+    }
+}
+
+/// A buffer of 1,500 bytes has memory for 318 chunks of one byte (193 each of 61,440), and 69,120 bytes where holes are
+/// filled. TSNs 20 to 337 wait; what comes below them, 1,392 bytes each, has room five times (68,334), then at the cost of
+/// four of them each time (of the next 3.3, 7.1), or of messages of three chunks.
+#[test]
+fn what_makes_room_is_the_highest_and_no_longer_named() {
+    type Of = fn(u32) -> Data;
+    let whole: Of = |tsn| chunk(tsn, 1);
+    let of_three: Of = |tsn| Data {
+        ssn: Ssn((tsn as u16 + 1) / 3),
+        beginning: tsn % 3 == 2,
+        ending: tsn % 3 == 1,
+        ..chunk(tsn, 1)
+    };
+    let lone: Of = |tsn| Data {
+        ssn: Ssn(7),
+        beginning: false,
+        ending: false,
+        ..chunk(tsn, 1)
+    };
+    for (name, of, withdrawn) in [
+        ("whole", whole, 11),
+        ("three", of_three, 12),
+        ("lone", lone, 11),
+    ] {
+        let mut rig = Rig::new(&config(1_500));
+        for tsn in 20..=337 {
+            assert_eq!(rig.packet(of(tsn)), DataOutcome::NewData, "{name} {tsn}");
+        }
+        assert_eq!(rig.packet(of(338)), DataOutcome::DroppedFull, "{name}");
+        for tsn in 1..=7 {
+            let fills = Data {
+                unordered: true,
+                ..chunk(tsn, 1_200)
+            };
+            assert_eq!(rig.packet(fills), DataOutcome::NewData, "{name} {tsn}");
+        }
+        let seen = rig.sack(1500);
+        assert_eq!((seen.cumulative, seen.a_rwnd), (7, 0));
+        assert_eq!(seen.blocks, [(13, 330 - withdrawn)], "{name}");
+        let statistics = *rig.receiver.statistics();
+        assert_eq!(statistics.withdrawn, u64::from(withdrawn), "{name}");
+        // Read, there is room again, and it may come again.
+        assert_eq!(rig.messages().len(), 7);
+        for tsn in (338 - u32::from(withdrawn)..=337).rev() {
+            assert_eq!(rig.packet(of(tsn)), DataOutcome::NewData, "{name} {tsn}");
+        }
+        assert_eq!(rig.sack(1500).blocks, [(13, 330)], "{name}");
+    }
+}
+
+/// A chunk larger than the whole buffer is taken when nothing else is held.
+#[test]
+fn a_chunk_larger_than_the_buffer_is_taken_alone() {
+    let mut rig = Rig::new(&config(4_000));
+    assert_eq!(rig.arrive(1, 6_000), DataOutcome::NewData);
+    assert_eq!(rig.sack(1500).a_rwnd, 0);
+    assert_eq!(rig.arrive(2, 6_000), DataOutcome::DroppedFull, "unread");
+    assert_eq!(rig.messages(), [0]);
+    assert_eq!(
+        rig.arrive(3, 6_000),
+        DataOutcome::DroppedFull,
+        "not the next"
+    );
+    assert_eq!(rig.arrive(2, 6_000), DataOutcome::NewData);
+    assert_eq!(rig.messages(), [1]);
+    assert_eq!(rig.sack(1500).a_rwnd, 4_000);
+}
+
+/// ns-2's receiver drops what does not fit, and its sender never sends such. Beside another sender the hole could never be
+/// filled: sent again, what is next makes room.
+#[test]
+fn under_ns2_the_next_chunk_sent_again_makes_room() {
+    let mut rig = Rig::new(&Config {
+        receive_buffer: 3000,
+        ..Config::new(Profile::ns2())
+    });
+    rig.arrive(1, 1432);
+    rig.arrive(3, 1432);
+    rig.arrive(4, 1432);
+    assert_eq!(rig.arrive(2, 1432), DataOutcome::DroppedFull);
+    assert_eq!(rig.arrive(2, 1432), DataOutcome::NewData);
+    let seen = rig.sack(1500);
+    assert_eq!((seen.cumulative, seen.blocks), (3, vec![]));
+    assert_eq!(rig.arrive(4, 1432), DataOutcome::NewData);
+    assert_eq!(rig.messages(), [0, 1, 2, 3]);
+}
+
+/// A restart: what was not read is kept, and counts.
+#[test]
+fn what_a_former_life_left_unread_counts_in_the_next() {
+    let config = config(10_000);
+    let mut rig = Rig::new(&config);
+    for life in 0..4 {
+        for tsn in 1..=5 {
+            let outcome = rig.arrive(tsn, 1_000);
+            let fits = life < 2;
+            assert_eq!(outcome == DataOutcome::NewData, fits, "life {life}");
+        }
+        let mut next = Receiver::new(&config, Tsn(1), 10);
+        std::mem::swap(&mut next, &mut rig.receiver);
+        rig.receiver.inherit(next);
+        assert_eq!(rig.receiver.window.used(), 5_000 * (life + 1).min(2));
+    }
+    assert_eq!(rig.messages(), [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]);
+    assert!(rig.receiver.is_empty());
+    assert_eq!(rig.arrive(1, 1_000), DataOutcome::NewData);
+}
+
+#[test]
+fn a_message_that_will_not_end_is_named() {
+    let mut rig = Rig::new(&Config {
+        partial_delivery_point: Some(1),
+        ..config(10_000)
+    });
+    let begun = Data {
+        ppid: 77,
+        stream_id: 3,
+        ssn: Ssn(0),
+        ending: false,
+        ..chunk(1, 100)
+    };
+    rig.packet(begun);
+    let named: Vec<Abandoned> = rig.receiver.opened().collect();
+    let expected = Abandoned {
+        stream: 3,
+        unordered: false,
+        ssn: Ssn(0),
+        first_tsn: Tsn(1),
+        ppid: 77,
+    };
+    assert_eq!(named, [expected]);
 }

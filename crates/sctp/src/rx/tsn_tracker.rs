@@ -1,14 +1,17 @@
 //! Which TSNs have arrived: the cumulative point, the gap blocks past it, the duplicates (RFC 9260 §3.3.4, §6.7).
 
-use std::collections::VecDeque;
-
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::GapAckBlock;
+
+use super::steps;
 
 /// A Gap Ack Block names a TSN by 16 bits of offset, so nothing further on can be reported, and nothing is taken.
 const REACH: u32 = u16::MAX as u32;
 /// Duplicates kept for the next SACK; a peer that repeats more is told of the first.
 const MOST_DUPLICATES: usize = 64;
+/// Words of a page, and pages that cover every TSN within reach.
+const WORDS: usize = 64;
+const PAGES: usize = (REACH as usize + 1) / (64 * WORDS);
 
 /// What a TSN is to the tracker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,12 +24,61 @@ pub(super) enum Arrival {
     OutOfReach,
 }
 
-/// TSNs received. Gap blocks are kept ascending and apart, and grow by one TSN at a time.
+/// 4,096 TSNs, a bit each.
+#[derive(Debug)]
+struct Page {
+    words: [u64; WORDS],
+    /// Words with a bit set, and words with no bit clear.
+    some: u64,
+    full: u64,
+}
+
+impl Page {
+    fn set(&mut self, word: usize, bit: u32) {
+        self.words[word] |= 1 << bit;
+        self.some |= 1 << word;
+        if self.words[word] == u64::MAX {
+            self.full |= 1 << word;
+        }
+    }
+
+    /// Clears the bits of `mask`; whether the page is empty now.
+    fn clear(&mut self, word: usize, mask: u64) -> bool {
+        self.words[word] &= !mask;
+        self.full &= !(1 << word);
+        if self.words[word] == 0 {
+            self.some &= !(1 << word);
+        }
+        self.some == 0
+    }
+}
+
+/// Page, word and bit of a TSN: the lower 16 bits are enough, since no more are within reach.
+#[inline]
+fn place(tsn: Tsn) -> (usize, usize, u32) {
+    let index = usize::from(tsn.0 as u16);
+    (
+        index / (64 * WORDS),
+        index / 64 % WORDS,
+        (index % 64) as u32,
+    )
+}
+
+/// The bits above the lowest `count`, of 64.
+#[inline]
+fn above(count: usize) -> u64 {
+    u64::MAX.checked_shl(count as u32).unwrap_or(0)
+}
+
+/// TSNs received. What is past the cumulative point is kept as bits, on pages that are there while one of theirs is set: no
+/// order of arrival makes a chunk cost more than another, and no peer makes it more than 9 KiB.
 #[derive(Debug)]
 pub(super) struct TsnTracker {
     cumulative: Tsn,
-    /// First and last TSN of each run past the cumulative point.
-    runs: VecDeque<(Tsn, Tsn)>,
+    highest: Tsn,
+    /// Runs past the cumulative point.
+    runs: usize,
+    pages: [Option<Box<Page>>; PAGES],
     duplicates: Vec<Tsn>,
 }
 
@@ -34,7 +86,9 @@ impl TsnTracker {
     pub fn new(initial_tsn: Tsn) -> Self {
         Self {
             cumulative: initial_tsn.prev(),
-            runs: VecDeque::new(),
+            highest: initial_tsn.prev(),
+            runs: 0,
+            pages: Default::default(),
             duplicates: Vec::new(),
         }
     }
@@ -46,27 +100,24 @@ impl TsnTracker {
 
     /// The highest TSN received.
     pub fn highest(&self) -> Tsn {
-        self.runs.back().map_or(self.cumulative, |run| run.1)
+        self.highest
     }
 
     pub fn has_gaps(&self) -> bool {
-        !self.runs.is_empty()
+        self.runs > 0
     }
 
     pub fn gap_count(&self) -> usize {
-        self.runs.len()
+        self.runs
     }
 
-    /// Where the run is that holds `tsn`, or where it would go.
-    fn locate(&self, tsn: Tsn) -> Result<usize, usize> {
-        let offset = tsn.distance_from(self.cumulative);
-        let position = self
-            .runs
-            .partition_point(|run| run.1.distance_from(self.cumulative) < offset);
-        match self.runs.get(position) {
-            Some(run) if run.0.distance_from(self.cumulative) <= offset => Ok(position),
-            _ => Err(position),
-        }
+    /// Whether a TSN past the cumulative point, or just beyond reach, has arrived.
+    #[inline]
+    fn has(&self, tsn: Tsn) -> bool {
+        let (page, word, bit) = place(tsn);
+        self.pages[page]
+            .as_ref()
+            .is_some_and(|page| page.words[word] >> bit & 1 == 1)
     }
 
     /// What `tsn` would be, without taking it.
@@ -77,7 +128,7 @@ impl TsnTracker {
         match tsn.distance_from(self.cumulative) {
             // The very opposite of the circle is neither before nor after.
             offset if offset > REACH => Arrival::OutOfReach,
-            _ if self.locate(tsn).is_ok() => Arrival::Duplicate,
+            _ if self.runs > 0 && self.has(tsn) => Arrival::Duplicate,
             _ => Arrival::New,
         }
     }
@@ -93,37 +144,137 @@ impl TsnTracker {
     pub fn insert(&mut self, tsn: Tsn) {
         if tsn == self.cumulative.next() {
             self.cumulative = tsn;
-            if self.runs.front().is_some_and(|run| run.0 == tsn.next()) {
-                self.cumulative = self.runs.pop_front().map_or(tsn, |run| run.1);
+            if self.runs > 0 && self.has(tsn.next()) {
+                self.cumulative = self.find(tsn.next(), false).prev();
+                self.clear(tsn.next(), self.cumulative);
+                self.runs -= 1;
+            }
+            if self.highest.lt(self.cumulative) {
+                self.highest = self.cumulative;
             }
             return;
         }
-        let Err(position) = self.locate(tsn) else {
-            return;
+        let joined = usize::from(self.has(tsn.prev())) + usize::from(self.has(tsn.next()));
+        let (page, word, bit) = place(tsn);
+        let fresh = || {
+            Box::new(Page {
+                words: [0; WORDS],
+                some: 0,
+                full: 0,
+            })
         };
-        let joins_before = position > 0 && self.runs[position - 1].1.next() == tsn;
-        let joins_after = self
-            .runs
-            .get(position)
-            .is_some_and(|run| run.0 == tsn.next());
-        match (joins_before, joins_after) {
-            (true, true) => {
-                self.runs[position - 1].1 = self.runs[position].1;
-                self.runs.remove(position);
-            }
-            (true, false) => self.runs[position - 1].1 = tsn,
-            (false, true) => self.runs[position].0 = tsn,
-            (false, false) => self.runs.insert(position, (tsn, tsn)),
+        self.pages[page].get_or_insert_with(fresh).set(word, bit);
+        self.runs = self.runs + 1 - joined;
+        if self.highest.lt(tsn) {
+            self.highest = tsn;
         }
     }
 
+    /// A TSN past the cumulative point that has arrived is dropped again, and will have to come once more.
+    pub fn withdraw(&mut self, tsn: Tsn) {
+        let before = self.has(tsn.prev());
+        let joined = usize::from(before) + usize::from(self.has(tsn.next()));
+        self.clear(tsn, tsn);
+        self.runs = self.runs + joined - 1;
+        if tsn == self.highest {
+            self.highest = if before {
+                tsn.prev()
+            } else {
+                self.last_before(tsn)
+            };
+        }
+    }
+
+    fn clear(&mut self, from: Tsn, to: Tsn) {
+        let mut at = from;
+        loop {
+            let (number, word, bit) = place(at);
+            let left = to.distance_from(at) + 1;
+            let count = left.min(64 - bit);
+            steps::count(1);
+            let mask = above(bit as usize) & !above((bit + count) as usize);
+            if self.pages[number]
+                .as_mut()
+                .is_some_and(|page| page.clear(word, mask))
+            {
+                self.pages[number] = None;
+            }
+            if count == left {
+                return;
+            }
+            at = at.add(count);
+        }
+    }
+
+    /// The first TSN at `from` or after it that has arrived, or that has not: there always is one, since the cumulative
+    /// one's bit is never set, and who asks for one that has arrived knows of one.
+    #[inline]
+    fn find(&self, from: Tsn, arrived: bool) -> Tsn {
+        let flip = if arrived { 0 } else { u64::MAX };
+        let (mut number, mut word, bit) = place(from);
+        let mut mask = above(bit as usize);
+        // Once round, and what is left of the first page.
+        for _ in 0..=PAGES {
+            steps::count(1);
+            match &self.pages[number] {
+                Some(page) => {
+                    let bits = (page.words[word] ^ flip) & mask;
+                    if bits != 0 {
+                        return tsn_at(from, number, word, bits.trailing_zeros());
+                    }
+                    let words = if arrived { page.some } else { !page.full } & above(word + 1);
+                    if words != 0 {
+                        let word = words.trailing_zeros() as usize;
+                        let bits = page.words[word] ^ flip;
+                        return tsn_at(from, number, word, bits.trailing_zeros());
+                    }
+                }
+                None if arrived => {}
+                None => return tsn_at(from, number, word, mask.trailing_zeros()),
+            }
+            (number, word, mask) = ((number + 1) % PAGES, 0, u64::MAX);
+        }
+        from
+    }
+
+    /// The last TSN before `tsn` that has arrived.
+    fn last_before(&self, tsn: Tsn) -> Tsn {
+        if self.runs == 0 {
+            return self.cumulative;
+        }
+        let (mut number, mut word, bit) = place(tsn);
+        let mut mask = !above(bit as usize);
+        for _ in 0..=PAGES {
+            steps::count(1);
+            if let Some(page) = &self.pages[number] {
+                let bits = page.words[word] & mask;
+                let words = page.some & !above(word);
+                let found = match (bits, words) {
+                    (0, 0) => None,
+                    (0, words) => {
+                        let word = words.ilog2() as usize;
+                        Some((word, page.words[word]))
+                    }
+                    (bits, _) => Some((word, bits)),
+                };
+                if let Some((word, bits)) = found {
+                    let index = index(number, word, bits.ilog2());
+                    let back = (tsn.0 as u16).wrapping_sub(index);
+                    return Tsn(tsn.0.wrapping_sub(back.into()));
+                }
+            }
+            (number, word, mask) = ((number + PAGES - 1) % PAGES, WORDS - 1, u64::MAX);
+        }
+        self.cumulative
+    }
+
     /// The gap blocks, lowest first.
-    pub fn blocks(&self) -> impl ExactSizeIterator<Item = GapAckBlock> + Clone + '_ {
-        let offset = |tsn: Tsn| tsn.distance_from(self.cumulative) as u16;
-        self.runs.iter().map(move |run| GapAckBlock {
-            start: offset(run.0),
-            end: offset(run.1),
-        })
+    pub fn blocks(&self) -> Blocks<'_> {
+        Blocks {
+            tracker: self,
+            after: self.cumulative,
+            left: self.runs,
+        }
     }
 
     pub fn duplicates(&self) -> &[Tsn] {
@@ -135,6 +286,51 @@ impl TsnTracker {
         self.duplicates.drain(..count.min(self.duplicates.len()));
     }
 }
+
+/// The lower 16 bits of the TSN in that place.
+#[inline]
+fn index(page: usize, word: usize, bit: u32) -> u16 {
+    ((page * WORDS + word) * 64) as u16 + bit as u16
+}
+
+/// The TSN in that place that is `from` or the next after it.
+#[inline]
+fn tsn_at(from: Tsn, page: usize, word: usize, bit: u32) -> Tsn {
+    let forth = index(page, word, bit).wrapping_sub(from.0 as u16);
+    from.add(forth.into())
+}
+
+/// Gap Ack Blocks as they are read from the bits: who takes few of many pays for few.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks<'a> {
+    tracker: &'a TsnTracker,
+    /// What was before is given.
+    after: Tsn,
+    left: usize,
+}
+
+impl Iterator for Blocks<'_> {
+    type Item = GapAckBlock;
+
+    #[inline]
+    fn next(&mut self) -> Option<GapAckBlock> {
+        self.left = self.left.checked_sub(1)?;
+        let first = self.tracker.find(self.after.next(), true);
+        let missing = self.tracker.find(first.next(), false);
+        self.after = missing;
+        let offset = |tsn: Tsn| tsn.distance_from(self.tracker.cumulative) as u16;
+        Some(GapAckBlock {
+            start: offset(first),
+            end: offset(missing.prev()),
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Blocks<'_> {}
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,51 @@
+//! What is held is found by these.
+
+use std::cmp::Ordering;
+
+use anabranch_wire::{Ssn, Tsn};
+
+use super::steps;
+
+/// A TSN that other TSNs of the same moment are compared with: all that are held lie within half of the circle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ByTsn(pub Tsn);
+
+impl Ord for ByTsn {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        steps::count(1);
+        (self.0.distance_from(other.0) as i32).cmp(&0)
+    }
+}
+
+impl PartialOrd for ByTsn {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A stream and a number in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ByNumber(u32);
+
+impl ByNumber {
+    pub fn new(stream: u16, ssn: Ssn) -> Self {
+        Self(u32::from(stream) << 16 | u32::from(ssn.0))
+    }
+}
+
+impl Ord for ByNumber {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        steps::count(1);
+        self.0.cmp(&other.0)
+    }
+}
+
+impl PartialOrd for ByNumber {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}

@@ -1,0 +1,203 @@
+//! Room for what arrives: what is taken, what is dropped for it, and what is copied out of its datagrams.
+
+use anabranch_transport::{Nanos, Trace};
+use anabranch_wire::Tsn;
+use anabranch_wire::chunk::Data;
+use bytes::Bytes;
+
+use super::delivery::Readable;
+use super::reassembly::Head;
+use super::{DataOutcome, Receiver};
+
+impl Receiver {
+    /// Room in the buffer, or a hole to be filled: a chunk below the highest TSN is taken beyond the buffer, up to what
+    /// memory there is for that, since only it can set free what waits behind it (RFC 9260 §6.2).
+    #[inline]
+    pub(super) fn has_room_for(&self, data: &Data, bytes: u64) -> bool {
+        let fills_hole = data.tsn.lt(self.tracker.highest());
+        let length = data.user_data.len() as u64;
+        self.window.admits(bytes, length, fills_hole)
+    }
+
+    /// A new chunk finds no room: whether it is taken all the same, and else what becomes of it.
+    pub(super) fn admit(
+        &mut self,
+        now: Nanos,
+        data: &Data,
+        bytes: u64,
+        trace: &mut Trace,
+    ) -> Result<(), DataOutcome> {
+        if self.make_room(data, bytes) {
+            return Ok(());
+        }
+        if data.tsn == self.tracker.cumulative().next() && self.ready.is_empty() {
+            if !self.relieve(now, trace) && self.can_pass_through(data, bytes) {
+                return Ok(());
+            }
+            if self.ready.is_empty() {
+                return Err(DataOutcome::Exhausted);
+            }
+            if self.has_room_for(data, bytes) {
+                return Ok(());
+            }
+        }
+        self.sack.at_once();
+        Err(DataOutcome::DroppedFull)
+    }
+
+    /// The same where what does not fit is dropped without a word, whatever it is (ns-2.35). Only the next chunk, sent again
+    /// after it was dropped, makes room: ns-2's own sender never sends more than fits, but one that counts user data alone
+    /// does, and both would wait for ever.
+    pub(super) fn admit_silently(
+        &mut self,
+        now: Nanos,
+        data: &Data,
+        bytes: u64,
+        trace: &mut Trace,
+    ) -> Result<(), DataOutcome> {
+        let length = data.user_data.len() as u64;
+        let fits = |it: &Self| it.window.admits(bytes, length, false);
+        if fits(self) || (self.relieve(now, trace) && fits(self)) {
+            return Ok(());
+        }
+        if data.tsn == self.tracker.cumulative().next()
+            && self.refused.replace(data.tsn) == Some(data.tsn)
+            && data.stream_id < self.streams
+            && self.make_room(data, bytes)
+        {
+            return Ok(());
+        }
+        if self.tracker.has_gaps() {
+            self.sack.at_once(); // ns-2.35 answers every packet while there is a gap
+        }
+        Err(DataOutcome::DroppedFull)
+    }
+
+    /// Drops the highest TSNs held, as long as they are higher than the chunk's, until it has room (RFC 9260 §6.2). The next
+    /// SACK no longer names them, and the peer sends them again. A chunk that is alone needs no room: it may be larger
+    /// than the buffer, and else it would never arrive.
+    fn make_room(&mut self, data: &Data, bytes: u64) -> bool {
+        let next = data.tsn == self.tracker.cumulative().next();
+        if !next && !data.tsn.lt(self.tracker.highest()) {
+            return false;
+        }
+        while !self.has_room_for(data, bytes) {
+            if next && self.window.is_empty() {
+                return true;
+            }
+            if !self.drop_highest_above(data.tsn) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Drops what has the highest TSN of all that waits, if that is above `tsn`.
+    fn drop_highest_above(&mut self, tsn: Tsn) -> bool {
+        let above = |it: Option<Tsn>| it.filter(|it| it.gt(tsn));
+        let message = above(self.order.highest());
+        let fragment = above(self.reassembly.highest());
+        match (message, fragment) {
+            (None, None) => return false,
+            (Some(message), None) => self.drop_message(message),
+            (Some(message), Some(fragment)) if message.gt(fragment) => self.drop_message(message),
+            (_, Some(fragment)) => self.drop_fragment(fragment),
+        }
+        self.sack.at_once();
+        true
+    }
+
+    /// Drops the message that waits and ends with `last`, the highest of all.
+    fn drop_message(&mut self, last: Tsn) {
+        let Some(message) = self.order.drop_highest() else {
+            return;
+        };
+        // Its fragments have TSNs in a row.
+        let mut tsn = last;
+        for part in message.payload.parts().iter().rev() {
+            self.tracker.withdraw(tsn);
+            tsn = tsn.prev();
+            self.statistics.withdrawn += 1;
+            self.let_go(message.stream, part.len());
+        }
+    }
+
+    /// Drops the fragment `tsn`, the highest of all.
+    fn drop_fragment(&mut self, tsn: Tsn) {
+        let Some(fragment) = self.reassembly.drop_highest() else {
+            return;
+        };
+        self.tracker.withdraw(tsn);
+        self.statistics.withdrawn += 1;
+        self.let_go(fragment.stream, fragment.bytes);
+        if let Some(head) = &fragment.head {
+            self.long.forget(head);
+        }
+    }
+
+    /// A chunk that was taken is held no longer.
+    pub(super) fn let_go(&mut self, stream: u16, length: usize) {
+        let bytes = self.profile.rwnd_counts.bytes(length);
+        self.window.free(bytes, length);
+        self.held.free(stream, bytes);
+    }
+
+    /// Whether the next chunk in order, for which there is no room, goes on with a message that is being delivered, and so
+    /// can be read at once. What holds the buffer may wait for the end of that message.
+    fn can_pass_through(&self, data: &Data, bytes: u64) -> bool {
+        let at = self.tracker.cumulative();
+        let goes_on = |head: Head| head.open && !self.tracker.has_gaps();
+        let length = data.user_data.len() as u64;
+        self.reassembly.at_cumulative(at).is_some_and(goes_on)
+            && self.window.admits(bytes, length, true)
+    }
+
+    /// What can be read now stays a slice of its packet, and may be read soon; whether it nearly fills that.
+    #[inline]
+    pub(super) fn slice(&mut self, payload: Bytes) -> (Bytes, bool) {
+        self.sliced += payload.len();
+        let compact = self.nearly_fills(payload.len());
+        (payload, compact)
+    }
+
+    /// What must wait stays a slice only if it nearly fills its packet, and is copied otherwise.
+    #[inline]
+    pub(super) fn keep(&mut self, payload: Bytes) -> Bytes {
+        if self.nearly_fills(payload.len()) {
+            self.sliced += payload.len();
+            return payload;
+        }
+        Bytes::copy_from_slice(&payload)
+    }
+
+    /// Seven eighths of the packet, or more. Without a packet nobody knows, and small slices are taken for wasteful.
+    #[inline]
+    fn nearly_fills(&self, length: usize) -> bool {
+        let packet = self.packet.max(1024);
+        8 * length >= 7 * packet
+    }
+
+    /// Notes what the packet at hand keeps alive, and copies what is held out of its packets if that is too much.
+    #[inline]
+    pub(super) fn weigh(&mut self) {
+        if self.sliced > 0 {
+            self.window.wastes(self.packet.saturating_sub(self.sliced));
+        }
+        let spare = self.ready.capacity() - self.ready.len();
+        if self.window.is_pressed(spare * size_of::<Readable>()) {
+            self.compact();
+        }
+    }
+
+    /// Copies what can be read out of its packets, and gives back room that nothing is in.
+    #[cold]
+    pub(super) fn compact(&mut self) {
+        for readable in self.ready.iter_mut().filter(|it| !it.compact) {
+            readable.part.payload.compact();
+            readable.compact = true;
+        }
+        let most = self.ready.len() + self.ready.len() / 4;
+        self.ready.shrink_to(most);
+        self.window.wastes_nothing();
+    }
+}

@@ -1,0 +1,199 @@
+//! What a chunk costs must not depend on the order in which chunks arrive: counted steps, in every order.
+
+use anabranch_wire::chunk::Data;
+use anabranch_wire::{CommonHeader, PacketBuilder, Ssn};
+use bytes::{Bytes, BytesMut};
+
+use super::*;
+
+/// A step is a comparison of two keys, a fragment moved, or a word of the gap blocks looked at. A tree of 60,000 has five
+/// levels of some four comparisons each; a chunk asks for some dozen places in one, and for two when it leaves.
+const MOST_STEPS: u64 = 250;
+
+fn fragment(at: u32, n: u32) -> Data {
+    Data {
+        beginning: at == 0,
+        ending: at + 1 == n,
+        ..message(at, 0, 0)
+    }
+}
+
+fn message(at: u32, stream_id: u16, ssn: u32) -> Data {
+    Data {
+        tsn: Tsn(1).add(at),
+        stream_id,
+        ssn: Ssn(ssn as u16),
+        ppid: 0,
+        unordered: false,
+        beginning: true,
+        ending: true,
+        immediate: false,
+        user_data: Bytes::from_static(b"x"),
+    }
+}
+
+fn unordered(at: u32) -> Data {
+    Data {
+        unordered: true,
+        ..message(at, 0, 0)
+    }
+}
+
+fn outside_in(n: u32) -> impl Iterator<Item = u32> {
+    (0..n / 2).flat_map(move |at| [at, n - 1 - at])
+}
+
+fn shuffled(n: u32) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..n).collect();
+    let mut state = 5u64;
+    for at in (1..order.len()).rev() {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        order.swap(at, (state >> 33) as usize % (at + 1));
+    }
+    order
+}
+
+type Order = (&'static str, fn(u32) -> Vec<Data>);
+
+const ORDERS: &[Order] = &[
+    ("messages in order", |n| {
+        (0..n).map(|at| message(at, 0, at)).collect()
+    }),
+    ("messages last first", |n| {
+        (0..n).rev().map(|at| message(at, 0, at)).collect()
+    }),
+    ("messages at random", |n| {
+        let places = shuffled(n).into_iter();
+        places.map(|at| message(at, 0, at)).collect()
+    }),
+    ("numbers outside in", |n| {
+        let numbers = outside_in(n).zip(0..);
+        numbers.map(|(ssn, at)| message(at, 0, ssn)).collect()
+    }),
+    ("each stream waits, and then goes on", |n| {
+        let first = (0..n).map(|at| message(at, at as u16, 1));
+        first
+            .chain((0..n).map(|at| message(n + at, at as u16, 0)))
+            .collect()
+    }),
+    ("unordered, every other and then the rest backwards", |n| {
+        let places = (1..n).step_by(2).chain((0..n).step_by(2).rev());
+        places.map(unordered).collect()
+    }),
+    ("unordered outside in", |n| {
+        outside_in(n).map(unordered).collect()
+    }),
+    ("fragments in order", |n| {
+        (0..n).map(|at| fragment(at, n)).collect()
+    }),
+    ("fragments last first", |n| {
+        (0..n).rev().map(|at| fragment(at, n)).collect()
+    }),
+    ("fragments at random", |n| {
+        let places = shuffled(n).into_iter();
+        places.map(|at| fragment(at, n)).collect()
+    }),
+    ("fragments outside in", |n| {
+        outside_in(n).map(|at| fragment(at, n)).collect()
+    }),
+    ("lone fragments outside in, and then between", |n| {
+        let lone = outside_in(n / 2).map(|at| 2 * at);
+        let between = (0..n / 2).map(|at| 2 * at + 1);
+        lone.chain(between).map(|at| fragment(at, n)).collect()
+    }),
+    ("pairs joined to a long run", |n| {
+        let late = (n / 2..n).chain((0..n / 2).rev().map(|at| at ^ 1));
+        late.map(|at| fragment(at, n)).collect()
+    }),
+    ("runs joined by halves", |n| {
+        let bits = n.ilog2();
+        let places = (0..1 << bits).map(|at: u32| at.reverse_bits() >> (32 - bits));
+        places.map(|at| fragment(at, 1 << bits)).collect()
+    }),
+];
+
+/// Steps a chunk, a SACK of one packet's size after every one of them that is due.
+fn steps_of(order: fn(u32) -> Vec<Data>, n: u32) -> u64 {
+    let config = Config {
+        receive_buffer: 64 << 20,
+        ..Config::default()
+    };
+    let mut receiver = Receiver::new(&config, Tsn(1), u16::MAX);
+    let mut trace = Trace::default();
+    let chunks = order(n);
+    let count = chunks.len() as u64;
+    let header = CommonHeader {
+        source_port: 1,
+        destination_port: 2,
+        verification_tag: 3,
+    };
+    let mut out = BytesMut::new();
+    steps::take();
+    for (at, data) in chunks.into_iter().enumerate() {
+        receiver.on_packet_begin(16);
+        let outcome = receiver.handle_data(0, data, PathId(0), &mut trace);
+        assert_eq!(outcome, DataOutcome::NewData);
+        receiver.on_packet_end(0);
+        // As packets of 70 chunks have it.
+        if at % 70 == 69 && receiver.sack_due() {
+            let mut packet = PacketBuilder::new(&mut out, header, 1480);
+            receiver
+                .push_sack(0, &mut packet, &mut trace)
+                .expect("room for a SACK");
+            drop(packet);
+            out.clear();
+        }
+        while receiver.poll_part().is_some() {}
+    }
+    assert!(receiver.is_empty(), "all came, and all is read");
+    steps::take() / count
+}
+
+#[test]
+fn a_chunk_costs_the_same_in_every_order() {
+    for (name, order) in ORDERS {
+        let [few, many] = [1_000, 30_000].map(|n| steps_of(*order, n));
+        println!("{name}: {few} steps a chunk of 1,000, {many} of 30,000");
+        assert!(many < MOST_STEPS, "{name}: {many} steps a chunk");
+        assert!(
+            many <= 3 * few.max(8),
+            "{name}: {few} of 1,000, {many} of 30,000"
+        );
+    }
+}
+
+/// 32,000 gaps: a SACK looks at as many as it names.
+#[test]
+fn a_sack_costs_what_it_says() {
+    let mut tracker = TsnTracker::new(Tsn(0));
+    (1..32_000).for_each(|at| tracker.insert(Tsn(2 * at)));
+    steps::take();
+    let named = tracker.blocks().take(360).count();
+    assert_eq!((named, tracker.gap_count()), (360, 31_999));
+    assert!(steps::take() <= 4 * 360);
+}
+
+/// Room is made for holes again and again while many messages wait: each takes what it finds at the end.
+#[test]
+fn dropping_the_highest_costs_the_same_however_many_wait() {
+    let config = Config {
+        receive_buffer: 4 << 20,
+        ..Config::default()
+    };
+    let mut receiver = Receiver::new(&config, Tsn(1), 10);
+    let mut trace = Trace::default();
+    let mut take = |data| receiver.handle_data(0, data, PathId(0), &mut trace);
+    let held = (20_000..60_000)
+        .take_while(|&at| take(message(at, 0, at - 20_000 + 1)) == DataOutcome::NewData)
+        .count();
+    assert!(held > 30_000);
+    steps::take();
+    for at in (1..20_000).rev() {
+        assert_eq!(take(message(at, 1, at)), DataOutcome::NewData);
+    }
+    let each = steps::take() / 20_000;
+    assert!(receiver.statistics().withdrawn > 10_000);
+    assert!(each < MOST_STEPS, "{each} steps a chunk");
+}

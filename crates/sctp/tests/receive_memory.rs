@@ -1,0 +1,341 @@
+//! Memory that a peer makes a receiver hold, by a counting allocator: at most twice the buffers, whatever comes and
+//! whether it is read or not.
+
+mod common;
+
+use std::net::IpAddr;
+
+use anabranch_sctp::{AssociationId, Config, Endpoint};
+use anabranch_transport::time::SECOND;
+use anabranch_transport::{Ecn, Path, Transport};
+use anabranch_wire::Encode;
+use anabranch_wire::chunk::{Chunk, CookieEcho, Data, Init, kind};
+use anabranch_wire::parameter::{Parameter, Parameters};
+use anabranch_wire::serial::{Ssn, Tsn};
+use bytes::{Bytes, BytesMut};
+use cap::Cap;
+use common::{A, PORT_Z, Z, address, chunks_of, packet, raw_packet};
+
+#[global_allocator]
+static HEAP: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
+
+/// The tests measure one heap, so they take turns.
+static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+const SEND_BUFFER: usize = 16 << 10;
+/// What an association takes whatever its buffers are: its state, gap blocks, and the packet at hand.
+const FIXED: usize = 48 << 10;
+/// And the number of the next message of each stream.
+const OF_STREAMS: usize = 2 * 65_536 + (16 << 10);
+const FIRST: u32 = 1_000;
+
+/// An endpoint, a peer made by hand, and the most that was held since the two met.
+struct Siege {
+    z: Endpoint,
+    id: Option<AssociationId>,
+    tag: u32,
+    buffer: usize,
+    before: usize,
+    most: usize,
+    lives: u32,
+}
+
+fn message(offset: u32, stream_id: u16, ssn: u32, bytes: usize) -> Data {
+    Data {
+        tsn: Tsn(FIRST + offset),
+        stream_id,
+        ssn: Ssn(ssn as u16),
+        ppid: 0,
+        unordered: false,
+        beginning: true,
+        ending: true,
+        immediate: false,
+        user_data: Bytes::from(vec![7; bytes]),
+    }
+}
+
+fn fragment(offset: u32, bytes: usize) -> Data {
+    Data {
+        beginning: false,
+        ending: false,
+        ..message(offset, 0, 0, bytes)
+    }
+}
+
+impl Siege {
+    fn new(receive_buffer: u32) -> Self {
+        let config = Config {
+            addresses: vec![address(Z, 0)],
+            receive_buffer,
+            send_buffer: SEND_BUFFER,
+            inbound_streams: 65_535,
+            ..Config::default()
+        };
+        let mut z = Endpoint::new(config, PORT_Z, [2; 32]).expect("settings that can be used");
+        z.listen(true);
+        let mut siege = Self {
+            z,
+            id: None,
+            tag: 0,
+            buffer: receive_buffer as usize,
+            before: 0,
+            most: 0,
+            lives: 0,
+        };
+        siege.before = HEAP.allocated();
+        siege.connect();
+        siege
+    }
+
+    fn connect(&mut self) {
+        self.lives += 1;
+        let init = Chunk::Init(Init {
+            initiate_tag: 7_000 + self.lives,
+            a_rwnd: 1 << 20,
+            outbound_streams: 65_535,
+            inbound_streams: 65_535,
+            initial_tsn: Tsn(FIRST),
+            parameters: Parameters::of(&[]),
+        });
+        let answer = self.say(packet(A, 0, &[&init]));
+        let Some(Chunk::InitAck(ack)) = chunks_of(&answer).into_iter().next() else {
+            panic!("no INIT ACK")
+        };
+        let cookie = ack.parameters.iter().flatten().find_map(|it| match it {
+            Parameter::StateCookie(cookie) => Some(cookie),
+            _ => None,
+        });
+        let cookie = cookie.expect("a cookie");
+        self.tag = ack.initiate_tag;
+        self.say(packet(
+            A,
+            self.tag,
+            &[&Chunk::CookieEcho(CookieEcho { cookie })],
+        ));
+        self.id = self.z.associations().next();
+    }
+
+    /// Hands a packet over, and gives the first answer.
+    fn say(&mut self, packet: Bytes) -> Bytes {
+        let [here, there]: [IpAddr; 2] = [address(Z, 0), address(A, 0)];
+        let mut out = BytesMut::new();
+        self.z
+            .handle_datagram(2 * SECOND, Path::new(here, there), Ecn::NotEct, packet);
+        let first = self.z.poll_transmit(2 * SECOND, &mut out);
+        let first = first.map(|it| out.split_to(it.len).freeze());
+        out.clear();
+        while self.z.poll_transmit(2 * SECOND, &mut out).is_some() {
+            out.clear();
+        }
+        while self.z.poll_event().is_some() {}
+        drop(out);
+        self.most = self.most.max(HEAP.allocated().saturating_sub(self.before));
+        first.unwrap_or_default()
+    }
+
+    /// Chunks, and padding behind them, in one packet.
+    fn send(&mut self, chunks: &[Data], padding: usize) {
+        let mut body = BytesMut::new();
+        chunks.iter().for_each(|chunk| chunk.encode(&mut body));
+        if padding > 0 {
+            body.extend_from_slice(&[kind::PAD, 0]);
+            body.extend_from_slice(&((4 + padding) as u16).to_be_bytes());
+            body.resize(body.len() + padding, 0);
+        }
+        self.say(raw_packet(A, self.tag, &body));
+    }
+
+    /// 70 a packet.
+    fn send_all(&mut self, mut chunks: impl Iterator<Item = Data>) {
+        loop {
+            let some: Vec<Data> = chunks.by_ref().take(70).collect();
+            if some.is_empty() {
+                return;
+            }
+            self.send(&some, 0);
+        }
+    }
+
+    fn read(&mut self, most: usize) -> usize {
+        let association = self.id.and_then(|id| self.z.association_mut(id));
+        let association = association.expect("still there");
+        (0..most)
+            .take_while(|_| association.poll_message().is_some())
+            .count()
+    }
+
+    fn is_open(&self) -> bool {
+        let association = self.id.and_then(|id| self.z.association(id));
+        association.is_some_and(|it| !it.is_closed())
+    }
+}
+
+type Attack = (&'static str, fn(&mut Siege));
+
+const ATTACKS: &[Attack] = &[
+    (
+        "256-byte messages behind a hole in datagrams of 16 KiB",
+        |it| {
+            (1..9_000).for_each(|at| it.send(&[message(at, 0, at, 256)], 16_000));
+        },
+    ),
+    ("256-byte messages, unread, in datagrams of 16 KiB", |it| {
+        (0..9_000).for_each(|at| it.send(&[message(at, 0, at, 256)], 16_000));
+    }),
+    ("256-byte fragments in datagrams of 16 KiB", |it| {
+        (1..9_000).for_each(|at| it.send(&[fragment(at, 256)], 16_000));
+    }),
+    ("1-byte messages, unread, in packets of 1,400 bytes", |it| {
+        (0..30_000).for_each(|at| it.send(&[message(at, 0, at, 1)], 1_350));
+    }),
+    ("1-byte messages, unread", |it| {
+        it.send_all((0..60_000).map(|at| message(at, 0, at, 1)));
+    }),
+    ("100-byte messages, unread, one a packet", |it| {
+        (0..30_000).for_each(|at| it.send(&[message(at, 0, at, 100)], 0));
+    }),
+    ("1-byte fragments of one message, in order", |it| {
+        it.send(
+            &[Data {
+                beginning: true,
+                ..fragment(0, 1)
+            }],
+            0,
+        );
+        it.send_all((1..60_000).map(|at| fragment(at, 1)));
+    }),
+    ("1-byte fragments, last first", |it| {
+        it.send_all((1..60_000).rev().map(|at| fragment(at, 1)));
+    }),
+    ("lone 1-byte fragments", |it| {
+        it.send_all((1..30_000).map(|at| fragment(2 * at, 1)));
+    }),
+    ("lone 1-byte fragments, outside in", |it| {
+        let places = (1..15_000).flat_map(|at| [2 * at, 60_000 - 2 * at]);
+        it.send_all(places.map(|at| fragment(at, 1)));
+    }),
+    ("a waiting 1-byte message on each of 65,535 streams", |it| {
+        it.send_all((0..65_000).map(|at| message(at, at as u16, 1, 1)));
+    }),
+    (
+        "two waiting messages and one between them on each stream",
+        |it| {
+            it.send_all((0..30_000).map(|at| message(at, at as u16, 1 + at % 2 * 2, 10)));
+            it.send_all((30_000..60_000).map(|at| message(at, (at - 30_000) as u16, 2, 10)));
+        },
+    ),
+    (
+        "messages of a packet behind a hole, and then what fills holes",
+        |it| {
+            (1_000..4_000).for_each(|at| it.send(&[message(at, 0, at, 1_400)], 0));
+            (1..1_000).for_each(|at| it.send(&[message(at, 0, at, 1_400)], 0));
+        },
+    ),
+    (
+        "unordered messages with every other TSN missing, read",
+        |it| {
+            for at in 1..30_000 {
+                let data = Data {
+                    unordered: true,
+                    ..message(2 * at, 0, 0, 1)
+                };
+                it.send(&[data], 0);
+                it.read(1);
+            }
+        },
+    ),
+    (
+        "much unread, then all read but one, then as much waiting",
+        |it| {
+            it.send_all((0..30_000).map(|at| message(at, 0, at, 1)));
+            let taken = it.read(1);
+            assert_eq!(taken, 1);
+            while it.read(2) == 2 {}
+            it.send_all((30_000..60_000).map(|at| message(at, 1, at, 1)));
+        },
+    ),
+    ("sixteen restarts with unread data", |it| {
+        for _ in 0..16 {
+            it.send_all((0..60_000).map(|at| message(at, 0, at, 1)));
+            it.connect();
+        }
+    }),
+];
+
+#[test]
+fn no_attack_holds_more_than_twice_the_buffers() {
+    let _turn = TURN.lock();
+    let mut beyond = Vec::new();
+    for buffer in [64 << 10, 1 << 20] {
+        for (name, attack) in ATTACKS {
+            let mut siege = Siege::new(buffer);
+            attack(&mut siege);
+            let sum = siege.buffer + SEND_BUFFER;
+            let share = siege.most as f64 / sum as f64;
+            println!(
+                "{name}, {buffer}: {} bytes at most, {share:.2} of the buffers",
+                siege.most
+            );
+            if siege.most > 2 * sum + FIXED {
+                beyond.push((*name, buffer, siege.most));
+            }
+            drop(siege);
+        }
+    }
+    assert!(beyond.is_empty(), "{beyond:#?}");
+}
+
+/// The number of its next message is all that a stream leaves.
+#[test]
+fn streams_used_once_and_read_give_their_memory_back() {
+    let _turn = TURN.lock();
+    let mut siege = Siege::new(64 << 10);
+    for at in 0..65_535 {
+        siege.send(&[message(at, at as u16, 0, 1)], 0);
+        assert_eq!(siege.read(2), 1);
+    }
+    // And once with all of them unread, as far as there is room.
+    siege.send_all((65_535..131_070).map(|at| message(at, (at - 65_535) as u16, 1, 1)));
+    while siege.read(1) == 1 {}
+    assert!(siege.is_open());
+    let held = HEAP.allocated() - siege.before;
+    assert!(held < OF_STREAMS + FIXED, "{held} bytes");
+    assert!(
+        siege.most < 2 * siege.buffer + OF_STREAMS + FIXED,
+        "{} bytes",
+        siege.most
+    );
+}
+
+/// Everything comes behind a hole, the hole is filled, all is read: nothing is left of it.
+#[test]
+fn what_was_held_is_given_back() {
+    let _turn = TURN.lock();
+    let mut siege = Siege::new(1 << 20);
+    siege.send(&[message(0, 0, 0, 1)], 0);
+    assert_eq!(siege.read(2), 1);
+    let before = HEAP.allocated();
+    let stream = |at: u32| ((at - 2) % 500) as u16 + 1;
+    let piece = |at| Data {
+        stream_id: 700,
+        ..fragment(at, 10)
+    };
+    siege.send_all((2..4_000).map(|at| message(at, stream(at), (at - 2) / 500 + 1, 10)));
+    siege.send_all((4_001..5_000).rev().map(piece));
+    assert!(HEAP.allocated() > before + 100_000);
+    let ends = [(4_000, true), (5_000, false)].map(|(at, beginning)| Data {
+        beginning,
+        ending: !beginning,
+        ..piece(at)
+    });
+    siege.send(&ends, 0);
+    siege.send_all((5_001..5_501).map(|at| message(at, stream(at), 0, 10)));
+    siege.send(&[message(1, 600, 0, 1)], 0);
+    let mut read = 0;
+    while siege.read(1) == 1 {
+        read += 1;
+    }
+    assert_eq!(read, 3_998 + 1 + 500 + 1);
+    let left = HEAP.allocated().saturating_sub(before);
+    assert!(left < 8 << 10, "{left} bytes left");
+}

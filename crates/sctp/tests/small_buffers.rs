@@ -1,0 +1,123 @@
+//! Receive buffers that honest peers overrun: tiny chunks, chunks larger than the buffer, senders that count otherwise. All
+//! arrives, once and in order, and nobody aborts.
+
+mod common;
+
+use anabranch_sctp::{Config, Message, Profile, StateName};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use bytes::Bytes;
+use common::{A, Fate, Shot, World, Z};
+
+/// Sends `count` numbered messages of `size` bytes from A to Z, which reads every 50 ms; gives the seconds it took.
+fn carry(
+    place: &str,
+    (a, z): (Config, Config),
+    (count, size): (u32, usize),
+    fate: Box<dyn FnMut(&Shot) -> Fate>,
+) -> u64 {
+    let mut world = World::with_configs(a, z);
+    let (a, z) = world.established();
+    world.narrate = false;
+    world.fate = fate;
+    let begin = world.now;
+    let (mut next, mut got) = (0, 0);
+    while got < count {
+        let association = world.endpoints[A].association_mut(a).expect("known");
+        while next < count {
+            let payload: Bytes = vec![next as u8; size].into();
+            let message = Message {
+                ppid: 0,
+                unordered: false,
+                payload,
+            };
+            if association.send(0, message).is_err() {
+                break;
+            }
+            next += 1;
+        }
+        world.drain(A);
+        world.run_for(50 * MILLISECOND);
+        for message in world.receive_all(Z, z) {
+            assert_eq!(
+                message.payload.into_bytes(),
+                vec![got as u8; size],
+                "{place}"
+            );
+            got += 1;
+        }
+        for (host, id) in [(A, a), (Z, z)] {
+            let reason = world.close_reason(host, id);
+            assert_eq!(
+                world.state(host, id),
+                StateName::Established,
+                "{place}: {reason:?}"
+            );
+        }
+        let seconds = (world.now - begin) / SECOND;
+        assert!(
+            seconds < 3_600,
+            "{place}: {got} of {count} messages after an hour"
+        );
+    }
+    (world.now - begin) / SECOND
+}
+
+fn buffer(profile: Profile, receive_buffer: u32) -> Config {
+    Config {
+        receive_buffer,
+        ..Config::new(profile)
+    }
+}
+
+/// Drops one packet in `often`, and delays another.
+fn trouble(often: u64, seed: u64) -> Box<dyn FnMut(&Shot) -> Fate> {
+    let mut state = seed;
+    Box::new(move |_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        match (state >> 33) % often {
+            0 => Fate::Drop,
+            1 => Fate::Late(30 * MILLISECOND),
+            _ => Fate::Deliver,
+        }
+    })
+}
+
+/// The receiver counts chunk headers and drops without a word what does not fit, even what fills a hole; the sender counts
+/// user data, so it sends more than fits. Small messages make most of that difference.
+#[test]
+fn an_ns2_receiver_takes_all_from_a_sender_that_counts_user_data() {
+    for seed in 1..=10 {
+        for (size, receive_buffer) in [(1_400, 3_000), (100, 1_500), (20, 3_000)] {
+            let configs = (Config::default(), buffer(Profile::ns2(), receive_buffer));
+            let place = format!("seed {seed}, {size} bytes into {receive_buffer}");
+            carry(&place, configs, (200, size), trouble(10, seed));
+        }
+    }
+}
+
+#[test]
+fn tiny_messages_out_of_order_arrive_through_a_small_buffer() {
+    for seed in 1..=5 {
+        for profile in [Profile::rfc9260(), Profile::rfc2960(), Profile::ns2()] {
+            let place = format!("seed {seed}, {}", profile.name);
+            let configs = (Config::default(), buffer(profile, 4_000));
+            carry(&place, configs, (3_000, 1), trouble(8, seed));
+        }
+    }
+}
+
+/// Under `ns2` each is dropped once, and comes again after a timeout.
+#[test]
+fn chunks_larger_than_the_buffer_arrive_one_by_one() {
+    for (profile, count) in [(Profile::rfc9260(), 10), (Profile::ns2(), 1)] {
+        let large = Config {
+            mtu: 9_000,
+            ..Config::default()
+        };
+        let place = profile.name;
+        let configs = (large, buffer(profile, 4_000));
+        carry(place, configs, (count, 20_000), trouble(20, 3));
+    }
+}
