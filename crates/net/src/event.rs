@@ -29,6 +29,14 @@ pub enum AssociationEvent {
     PartialDeliveryAborted {
         /// The message's stream.
         stream: u16,
+        /// It was unordered.
+        unordered: bool,
+        /// Its number in the stream; meaningless if unordered.
+        ssn: u16,
+        /// The TSN of its first fragment, which tells unordered messages of a stream apart.
+        first_tsn: u32,
+        /// Its Payload Protocol Identifier.
+        ppid: u32,
     },
     /// Messages given before the association was up were on streams that the peer did not grant; they are lost.
     SendFailed {

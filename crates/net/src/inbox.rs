@@ -1,9 +1,10 @@
 //! Buffers that packets are received into, kept and used again.
 //!
-//! Payload goes to the application as slices of what was received, so a buffer is free again when the last slice is gone.
-//! A call that filled much of its buffer (a run of packets at once) hands the buffer itself on; a lone packet is copied out
-//! behind others, so that a small slice never keeps a large buffer alive: what is handed on is at least
-//! a quarter full.
+//! Payload goes to the application as slices of what was received, so a block is free again when the last slice is gone.
+//! A call that filled much of its buffer (a run of packets at once) hands the buffer itself on; a lone packet is copied
+//! to a block behind others. A small slice that nobody reads keeps its whole block alive, and the protocol knows
+//! nothing of blocks, only of packets. So no more than [`MOST_LENT`] are out at a time: while they are, every packet is
+//! copied to memory of its own, which the protocol accounts for.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSliceMut};
@@ -22,8 +23,8 @@ const BUFFER: usize = 65_536;
 const BATCH: usize = if BATCH_SIZE < 32 { BATCH_SIZE } else { 32 };
 /// Bytes received from which on a buffer is handed on instead of copied from.
 const HAND_ON: usize = BUFFER / 4;
-/// Buffers handed on that are watched, to be used again.
-const MOST_LENT: usize = 64;
+/// Blocks of which something is still read, beside the one that lone packets are being copied to.
+const MOST_LENT: usize = 32;
 
 /// Packets of one sender that came by one call.
 #[derive(Debug)]
@@ -45,9 +46,10 @@ pub(crate) struct Arrival {
 pub(crate) struct Inbox {
     buffers: Vec<BytesMut>,
     meta: Vec<RecvMeta>,
-    /// Where lone packets are copied to.
+    /// Where lone packets are copied to, and a slice of the first of them.
     packed: BytesMut,
-    /// Handed on, oldest first.
+    first_packed: Option<Bytes>,
+    /// Slices of blocks handed on, from the block's beginning.
     lent: VecDeque<Bytes>,
 }
 
@@ -57,6 +59,7 @@ impl Inbox {
             buffers: (0..BATCH).map(|_| BytesMut::zeroed(BUFFER)).collect(),
             meta: vec![RecvMeta::default(); BATCH],
             packed: BytesMut::new(),
+            first_packed: None,
             lent: VecDeque::new(),
         }
     }
@@ -95,52 +98,69 @@ impl Inbox {
             } else {
                 packet.len()
             };
-            let packets = self.take(index, packet);
-            arrivals.push_back(Arrival {
-                local: socket.local_of(&meta),
-                from: SocketAddr::new(meta.addr.ip().to_canonical(), meta.addr.port()),
-                ecn: meta
-                    .ecn
-                    .map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)),
+            let local = socket.local_of(&meta);
+            let from = SocketAddr::new(meta.addr.ip().to_canonical(), meta.addr.port());
+            let ecn = meta
+                .ecn
+                .map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8));
+            let arrival = |packets: Bytes, stride| Arrival {
+                local,
+                from,
+                ecn,
                 packets,
                 stride,
-            });
+            };
+            match self.take(index, packet.clone()) {
+                Some(packets) => arrivals.push_back(arrival(packets, stride)),
+                None => {
+                    let packets = self.buffers[index][packet].chunks(stride);
+                    arrivals.extend(packets.map(|it| arrival(Bytes::copy_from_slice(it), stride)));
+                }
+            }
         }
         Poll::Ready(Ok(broken))
     }
 
-    fn take(&mut self, index: usize, range: std::ops::Range<usize>) -> Bytes {
+    /// What was received, as a slice of a block; `None`: there is no block for it.
+    fn take(&mut self, index: usize, range: std::ops::Range<usize>) -> Option<Bytes> {
         if range.len() < HAND_ON {
-            if self.packed.capacity() < range.len() {
-                self.packed.reserve(BUFFER);
-            }
-            self.packed.extend_from_slice(&self.buffers[index][range]);
-            return self.packed.split().freeze();
+            return self.pack(index, range);
         }
-        let fresh = self.free_buffer();
+        let fresh = self.free_block()?;
         let filled = std::mem::replace(&mut self.buffers[index], fresh).freeze();
         let packets = filled.slice(range);
-        self.lend(filled);
-        packets
+        self.lent.push_back(filled);
+        Some(packets)
     }
 
-    /// A buffer nobody reads any more, or a new one.
-    fn free_buffer(&mut self) -> BytesMut {
-        match self.lent.pop_front().map(Bytes::try_into_mut) {
-            Some(Ok(buffer)) => buffer,
-            Some(Err(busy)) => {
-                self.lent.push_back(busy);
-                BytesMut::zeroed(BUFFER)
+    fn pack(&mut self, index: usize, range: std::ops::Range<usize>) -> Option<Bytes> {
+        if self.packed.capacity() < range.len() {
+            self.packed = BytesMut::new();
+            self.lent.extend(self.first_packed.take());
+            self.packed = self.free_block()?;
+            self.packed.clear();
+        }
+        self.packed.extend_from_slice(&self.buffers[index][range]);
+        let packet = self.packed.split().freeze();
+        if self.first_packed.is_none() {
+            self.first_packed = Some(packet.clone());
+        }
+        Some(packet)
+    }
+
+    /// A block nobody reads any more, or a new one if few are out; `None` if too many are.
+    fn free_block(&mut self) -> Option<BytesMut> {
+        for _ in 0..self.lent.len() {
+            match self.lent.pop_front()?.try_into_mut() {
+                Ok(mut block) if block.capacity() >= BUFFER => {
+                    block.resize(BUFFER, 0);
+                    return Some(block);
+                }
+                // Nobody reads it, and it is not whole any more.
+                Ok(_) => {}
+                Err(busy) => self.lent.push_back(busy),
             }
-            None => BytesMut::zeroed(BUFFER),
         }
-    }
-
-    fn lend(&mut self, buffer: Bytes) {
-        // Beyond the bound the oldest is left to its readers.
-        if self.lent.len() == MOST_LENT {
-            self.lent.pop_front();
-        }
-        self.lent.push_back(buffer);
+        (self.lent.len() < MOST_LENT).then(|| BytesMut::zeroed(BUFFER))
     }
 }

@@ -354,9 +354,19 @@ fn translate(event: Event) -> Option<AssociationEvent> {
         },
         Event::PrimaryChanged { address, .. } => AssociationEvent::PrimaryChanged(address),
         Event::Restarted { data_lost } => AssociationEvent::Restarted { data_lost },
-        Event::PartialDeliveryAborted { stream, .. } => {
-            AssociationEvent::PartialDeliveryAborted { stream }
-        }
+        Event::PartialDeliveryAborted {
+            stream,
+            unordered,
+            ssn,
+            first_tsn,
+            ppid,
+        } => AssociationEvent::PartialDeliveryAborted {
+            stream,
+            unordered,
+            ssn: ssn.0,
+            first_tsn: first_tsn.0,
+            ppid,
+        },
         Event::PeerError { cause } => AssociationEvent::PeerError { cause },
         Event::SendFailed { messages } => AssociationEvent::SendFailed { messages },
         Event::StreamLimitMet { outbound_streams } => {

@@ -1,0 +1,285 @@
+//! Memory that peers make a server hold whose application reads nothing, by a counting allocator: at most twice the
+//! buffers of all associations, and the receive blocks of the sockets.
+
+mod common;
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use anabranch_net::{Carrier, Config, Endpoint};
+use anabranch_wire::chunk::{Chunk, CookieEcho, Data, Init, kind};
+use anabranch_wire::parameter::{Parameter, Parameters};
+use anabranch_wire::serial::{Ssn, Tsn};
+use anabranch_wire::{Checksum, Encode, Packet};
+use bytes::{Bytes, BytesMut};
+use cap::Cap;
+use common::{LOOPBACK, bounded};
+use quinn_udp::{Transmit, UdpSocketState};
+
+#[global_allocator]
+static HEAP: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
+
+const PORT: u16 = 5001;
+const PEERS: u16 = 8;
+const RECEIVE_BUFFER: u32 = 256 << 10;
+const SEND_BUFFER: usize = 64 << 10;
+/// Blocks handed on, and what one look at the socket brings before it is taken in: 64 KiB each.
+const BLOCKS: usize = (34 + 32) << 16;
+/// State of an association, gap blocks and the numbers of 2,048 streams among it.
+const FIXED: usize = 48 << 10;
+const FIRST: u32 = 1_000;
+
+/// A peer made by hand.
+struct Peer {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    server: SocketAddr,
+    port: u16,
+    tag: u32,
+    sent: u32,
+}
+
+fn message(offset: u32, stream_id: u16, ssn: u32, bytes: usize) -> Data {
+    Data {
+        tsn: Tsn(FIRST + offset),
+        stream_id,
+        ssn: Ssn(ssn as u16),
+        ppid: 0,
+        unordered: false,
+        beginning: true,
+        ending: true,
+        immediate: false,
+        user_data: Bytes::from(vec![7; bytes]),
+    }
+}
+
+fn fragment(offset: u32, bytes: usize) -> Data {
+    Data {
+        beginning: false,
+        ending: false,
+        ..message(offset, 0, 0, bytes)
+    }
+}
+
+impl Peer {
+    fn connect(server: SocketAddr, port: u16, tag: u32) -> Self {
+        let socket = UdpSocket::bind((LOOPBACK, 0)).expect("loopback");
+        let state = UdpSocketState::new((&socket).into()).expect("a UDP socket");
+        socket.set_nonblocking(false).expect("a UDP socket");
+        let wait = Some(Duration::from_secs(10));
+        socket.set_read_timeout(wait).expect("a UDP socket");
+        let mut peer = Self {
+            socket,
+            state,
+            server,
+            port,
+            tag: 0,
+            sent: 0,
+        };
+        peer.begin(tag);
+        peer
+    }
+
+    /// Sets an association up, again if there is one.
+    fn begin(&mut self, tag: u32) {
+        let init = Init {
+            initiate_tag: tag,
+            a_rwnd: 1 << 20,
+            outbound_streams: 65_535,
+            inbound_streams: 65_535,
+            initial_tsn: Tsn(FIRST),
+            parameters: Parameters::of(&[]),
+        };
+        self.tag = 0;
+        self.put(&self.packet(&[&init], 0));
+        let (cookie, tag) = loop {
+            if let Chunk::InitAck(ack) = self.answer() {
+                let cookie = ack.parameters.iter().flatten().find_map(|it| match it {
+                    Parameter::StateCookie(cookie) => Some(cookie),
+                    _ => None,
+                });
+                break (cookie.expect("a cookie"), ack.initiate_tag);
+            }
+        };
+        self.tag = tag;
+        self.put(&self.packet(&[&CookieEcho { cookie }], 0));
+        while !matches!(self.answer(), Chunk::CookieAck) {}
+    }
+
+    /// The first chunk of the next packet. Several packets that came as one are SACKs, and passed over.
+    fn answer(&self) -> Chunk {
+        let mut buffer = vec![0; 65_536];
+        loop {
+            let len = self.socket.recv(&mut buffer).expect("an answer");
+            let bytes = Bytes::copy_from_slice(&buffer[..len]);
+            let Ok(packet) = Packet::parse(&bytes, Checksum::Verify) else {
+                continue;
+            };
+            let first = packet.chunks().next().expect("a chunk");
+            return Chunk::decode(first.expect("a whole chunk")).expect("that can be read");
+        }
+    }
+
+    fn packet(&self, chunks: &[&dyn Encode], padding: usize) -> Vec<u8> {
+        let mut out = BytesMut::new();
+        out.extend_from_slice(&self.port.to_be_bytes());
+        out.extend_from_slice(&PORT.to_be_bytes());
+        out.extend_from_slice(&self.tag.to_be_bytes());
+        // The checksum is filled in when all is there.
+        out.extend_from_slice(&[0; 4]);
+        chunks.iter().for_each(|chunk| chunk.encode(&mut out));
+        if padding > 0 {
+            out.extend_from_slice(&[kind::PAD, 0]);
+            out.extend_from_slice(&((4 + padding) as u16).to_be_bytes());
+            out.resize(out.len() + padding, 0);
+        }
+        anabranch_wire::checksum::fill(&mut out);
+        out.to_vec()
+    }
+
+    fn put(&mut self, packets: &[u8]) {
+        self.put_run(packets, None);
+    }
+
+    /// Hands the system a run of packets of `segment` bytes each; waits now and then, so that the server keeps up.
+    fn put_run(&mut self, packets: &[u8], segment: Option<usize>) {
+        let transmit = Transmit {
+            destination: self.server,
+            ecn: None,
+            contents: packets,
+            segment_size: segment,
+            src_ip: None,
+        };
+        self.state
+            .try_send((&self.socket).into(), &transmit)
+            .expect("loopback takes it");
+        self.sent += 1;
+        if self.sent.is_multiple_of(8) {
+            std::thread::sleep(Duration::from_micros(300));
+        }
+    }
+
+    fn send(&mut self, chunks: &[Data], padding: usize) {
+        let chunks: Vec<&dyn Encode> = chunks.iter().map(|it| it as &dyn Encode).collect();
+        self.put(&self.packet(&chunks, padding));
+    }
+
+    fn send_all(&mut self, mut chunks: impl Iterator<Item = Data>) {
+        loop {
+            let some: Vec<Data> = chunks.by_ref().take(70).collect();
+            if some.is_empty() {
+                return;
+            }
+            self.send(&some, 0);
+        }
+    }
+}
+
+type Attack = (&'static str, fn(&mut Peer));
+
+const ATTACKS: &[Attack] = &[
+    (
+        "256-byte messages behind a hole in datagrams of 16 KiB",
+        |it| {
+            (1..1_500).for_each(|at| it.send(&[message(at, 0, at, 256)], 16_384));
+        },
+    ),
+    ("256-byte messages, one in each run of 40 packets", |it| {
+        for at in 1..500 {
+            let mut run = it.packet(&[&message(at, 0, at, 256)], 1_100);
+            let segment = run.len();
+            for _ in 1..40 {
+                run.extend(it.packet(&[], segment - 16));
+            }
+            it.put_run(&run, Some(segment));
+        }
+    }),
+    (
+        "messages of 1,200 bytes, one in each run of 40 packets",
+        |it| {
+            for at in 0..200 {
+                let mut run = it.packet(&[&message(at, 0, at, 1_200)], 0);
+                let segment = run.len();
+                for _ in 1..40 {
+                    run.extend(it.packet(&[], segment - 16));
+                }
+                it.put_run(&run, Some(segment));
+            }
+        },
+    ),
+    ("1-byte messages, unread", |it| {
+        it.send_all((0..30_000).map(|at| message(at, 0, at, 1)));
+    }),
+    ("1-byte fragments, last first", |it| {
+        it.send_all((1..30_000).rev().map(|at| fragment(at, 1)));
+    }),
+    ("lone 1-byte fragments", |it| {
+        it.send_all((1..30_000).map(|at| fragment(2 * at, 1)));
+    }),
+    ("a waiting message on each of 2,048 streams", |it| {
+        it.send_all((0..20_000).map(|at| message(at, at as u16 % 2_048, 1 + at / 2_048, 10)));
+    }),
+    ("sixteen restarts with unread data", |it| {
+        for life in 0..16 {
+            it.send_all((0..5_000).map(|at| message(at, 0, at, 100)));
+            it.begin(90_000 + life);
+        }
+    }),
+];
+
+#[test]
+fn no_attack_on_a_server_holds_more_than_twice_its_buffers() {
+    for (name, attack) in ATTACKS {
+        bounded(async {
+            let mut config = Config::server(PORT);
+            config.carrier = Carrier::Encapsulated {
+                port: 0,
+                peer_port: 0,
+            };
+            config.addresses = vec![LOOPBACK];
+            config.sctp.receive_buffer = RECEIVE_BUFFER;
+            config.sctp.send_buffer = SEND_BUFFER;
+            let endpoint = Endpoint::bind(config).expect("loopback");
+            let server = SocketAddr::new(LOOPBACK, endpoint.udp_port());
+            tokio::task::yield_now().await;
+            let before = HEAP.allocated();
+            let attack = *attack;
+            let most = tokio::task::spawn_blocking(move || {
+                let mut most = 0;
+                let mut peers = Vec::new();
+                for number in 0..PEERS {
+                    let mut peer =
+                        Peer::connect(server, 20_000 + number, 70_000 + u32::from(number));
+                    attack(&mut peer);
+                    // Whatever it holds, it holds on to.
+                    for _ in 0..20 {
+                        std::thread::sleep(Duration::from_millis(2));
+                        most = most.max(HEAP.allocated().saturating_sub(before));
+                    }
+                    peers.push(peer);
+                }
+                most
+            });
+            let most = most.await.expect("the attack ends");
+            let mut associations = 0;
+            while let Ok(Ok(_)) =
+                tokio::time::timeout(Duration::from_millis(10), endpoint.accept()).await
+            {
+                associations += 1;
+            }
+            assert!(
+                associations >= usize::from(PEERS) / 2,
+                "{associations} stood it"
+            );
+            let sum = usize::from(PEERS) * (RECEIVE_BUFFER as usize + SEND_BUFFER);
+            println!(
+                "{name}: {most} bytes, {:.2} of the buffers",
+                most as f64 / sum as f64
+            );
+            assert!(
+                most < 2 * sum + usize::from(PEERS) * FIXED + BLOCKS,
+                "{name}: {most} bytes for buffers of {sum}"
+            );
+        });
+    }
+}
