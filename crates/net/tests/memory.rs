@@ -23,8 +23,8 @@ const PORT: u16 = 5001;
 const PEERS: u16 = 8;
 const RECEIVE_BUFFER: u32 = 256 << 10;
 const SEND_BUFFER: usize = 64 << 10;
-/// Blocks handed on, and what one look at the socket brings before it is taken in: 64 KiB each.
-const BLOCKS: usize = (34 + 32) << 16;
+/// Blocks handed on, 64 KiB each, and packets that wait for their turn.
+const BLOCKS: usize = (34 << 16) + (4 << 20);
 /// State of an association, gap blocks and the numbers of 2,048 streams among it.
 const FIXED: usize = 48 << 10;
 const FIRST: u32 = 1_000;
