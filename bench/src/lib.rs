@@ -14,6 +14,7 @@ use wait4::Wait4;
 pub mod arrival;
 pub mod callgrind;
 pub mod contest;
+pub mod siege;
 
 /// What one process cost.
 #[derive(Clone, Copy, Debug)]

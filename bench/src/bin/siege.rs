@@ -1,0 +1,164 @@
+//! What another client of a server has left while somebody attacks it, and the server's memory.
+//!
+//! `siege [ROUNDS] [PROGRAM]`: 3 rounds unless told, of `anabranch` beside this program unless another is named (another version,
+//! say). Each round starts a server for every attack, and lets `perf` send to it for 3 s: before the attack, and from 6 s after
+//! its beginning. Loopback only.
+#![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
+
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anabranch_bench::siege::Attack;
+use serde_json::Value;
+
+/// The server's SCTP port.
+const PORT: u16 = 5_911;
+/// An attack has so long to unfold before the other client comes.
+const UNFOLDING: Duration = Duration::from_secs(6);
+
+fn main() -> ExitCode {
+    match measure() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("siege: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let rounds: usize = arguments.next().map_or(Ok(3), |text| text.parse())?;
+    let program = match arguments.next() {
+        Some(path) => PathBuf::from(path),
+        None => std::env::current_exe()?.with_file_name("anabranch"),
+    };
+    println!(
+        "{} on loopback, median of {rounds} rounds",
+        program.display()
+    );
+    println!(
+        "{:<30} {:>14} {:>14} {:>14} {:>7} {:>10}",
+        "attack", "attacker", "client before", "client under", "share", "peak RSS"
+    );
+    for attack in Attack::ALL {
+        let mut results = Vec::new();
+        for _ in 0..rounds.max(1) {
+            results.push(round(&program, attack)?);
+        }
+        let median = |of: fn(&Round) -> f64| {
+            let mut values: Vec<f64> = results.iter().map(of).collect();
+            values.sort_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        println!(
+            "{:<30} {:>7.1} Mbit/s {:>7.0} Mbit/s {:>7.0} Mbit/s {:>7.2} {:>6.0} MiB",
+            attack.name(),
+            median(|it| it.attacker) / 1e6,
+            median(|it| it.before) / 1e6,
+            median(|it| it.under) / 1e6,
+            median(|it| it.under / it.before),
+            median(|it| it.peak_mib)
+        );
+    }
+    Ok(())
+}
+
+/// What one round came to, in bits per second and MiB.
+struct Round {
+    attacker: f64,
+    before: f64,
+    under: f64,
+    peak_mib: f64,
+}
+
+/// A server, ended with this.
+struct Server {
+    child: Child,
+    udp_port: u16,
+}
+
+impl Server {
+    fn start(program: &Path) -> Result<Self, Box<dyn Error>> {
+        let port = PORT.to_string();
+        let mut child = Command::new(program)
+            .args(["serve", "sink", "--udp-port", "0", "-p", &port])
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let output = child.stdout.take().ok_or("no output")?;
+        let mut output = BufReader::new(output);
+        let mut first = String::new();
+        output.read_line(&mut first)?;
+        // Somebody reads what it prints.
+        thread::spawn(move || output.lines().count());
+        let digits = first.split("UDP port ").nth(1).unwrap_or_default();
+        let digits: String = digits.chars().take_while(char::is_ascii_digit).collect();
+        let udp_port = digits
+            .parse()
+            .map_err(|_| format!("no port in {first:?}"))?;
+        Ok(Self { child, udp_port })
+    }
+
+    /// The most memory that was resident so far, MiB.
+    fn peak_mib(&self) -> Result<f64, Box<dyn Error>> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        Ok(kib.ok_or("no VmHWM")?.trim().parse::<f64>()? / 1_024.0)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn round(program: &Path, attack: Attack) -> Result<Round, Box<dyn Error>> {
+    let server = Server::start(program)?;
+    let before = client(program, server.udp_port)?;
+    let address = SocketAddr::from(([127, 0, 0, 1], server.udp_port));
+    let over = AtomicBool::new(false);
+    let begin = std::time::Instant::now();
+    thread::scope(|scope| {
+        let attacking = scope.spawn(|| {
+            let sent = attack.run(address, PORT, &over);
+            (sent, begin.elapsed().as_secs_f64())
+        });
+        thread::sleep(UNFOLDING);
+        let under = client(program, server.udp_port);
+        let peak_mib = server.peak_mib();
+        over.store(true, Ordering::Relaxed);
+        let (sent, seconds) = attacking.join().map_err(|_| "the attacker panicked")?;
+        Ok(Round {
+            attacker: sent? as f64 * 8.0 / seconds,
+            before,
+            under: under?,
+            peak_mib: peak_mib?,
+        })
+    })
+}
+
+/// What another client sends in 3 s, bit/s of acknowledged user data; nothing where it does not get through.
+fn client(program: &Path, udp_port: u16) -> Result<f64, Box<dyn Error>> {
+    // A version that waits for a server that is stopped is not waited for.
+    let output = Command::new("timeout")
+        .arg("30")
+        .arg(program)
+        .args(["perf", "127.0.0.1", "-J", "-i", "0", "-t", "3"])
+        .args(["-p", &PORT.to_string()])
+        .args(["--peer-udp-port", &udp_port.to_string()])
+        .output()?;
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let rate = &document["end"]["sum_sent"]["bits_per_second"];
+    Ok(rate.as_f64().unwrap_or(0.0))
+}
