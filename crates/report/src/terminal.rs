@@ -31,12 +31,26 @@ impl Terminal {
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
+        let text = printable(text);
         if self.colours && !code.is_empty() {
             format!("\x1b[{code}m{text}\x1b[0m")
         } else {
-            text.to_owned()
+            text
         }
     }
+}
+
+/// The text with a sign for each control character: a results directory of somebody else's is shown, and does not command the
+/// terminal.
+fn printable(text: &str) -> String {
+    let sign = |character: char| match u32::from(character) {
+        // Control Pictures, U+2400 to U+241F.
+        code @ 0..=0x1f => char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER),
+        0x7f => '\u{2421}',
+        0x80..=0x9f => char::REPLACEMENT_CHARACTER,
+        _ => character,
+    };
+    text.chars().map(sign).collect()
 }
 
 const BOLD: &str = "1";
@@ -159,7 +173,8 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
         if columns.grouped && group != Some(head) {
             group = Some(head);
             let name = unit::axis_label(&unit::readable(&line.metric), &line.unit);
-            writeln!(out, "  {name}, {}", line.series)?;
+            let series = printable(&line.series);
+            writeln!(out, "  {}, {series}", printable(&name))?;
         }
         write_row(row, &widths, shown, terminal, out)?;
     }
@@ -341,4 +356,24 @@ fn painted(characters: &[(char, usize)], plot: &Plot, terminal: Terminal) -> Str
         });
     }
     text.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_spec_gives_a_terminal_no_commands() {
+        let title = "\x1b]0;owned\x07 \x1b[2J\u{9b}31m\x7f wide é ✓";
+        for colours in [false, true] {
+            let terminal = Terminal { width: 80, colours };
+            let shown = terminal.paint(BOLD, title);
+            let ours = ["\x1b[1m", "\x1b[0m"];
+            let rest = ours
+                .iter()
+                .fold(shown, |rest, code| rest.replacen(code, "", 1));
+            assert!(!rest.chars().any(char::is_control), "{rest:?}");
+            assert!(rest.ends_with(" wide é ✓") && rest.chars().count() == title.chars().count());
+        }
+    }
 }
