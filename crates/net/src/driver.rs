@@ -19,6 +19,11 @@ use crate::turns::{Budget, Turns};
 
 /// Rounds of receiving and sending before other tasks have their turn.
 const MOST_ROUNDS: usize = 16;
+/// Calls that receive from one socket in one round, and bytes after which no more follow. To receive a packet costs a small part
+/// of what it costs to handle it: the sockets are emptied faster than their packets are handled, so that a flood is sorted
+/// into turns and does not fill the sockets, where it would cost the others their packets.
+const MOST_CALLS: usize = 32;
+const MOST_BYTES: usize = 1 << 20;
 /// ICMP messages taken in one round, and bytes of one that are looked at: routers quote 576 bytes (RFC 1812 §4.3.2.3), or of
 /// IPv6 what makes 1,280.
 const MOST_NEWS: usize = 32;
@@ -67,24 +72,31 @@ impl Driver {
         }
     }
 
-    /// Receives from each socket what one call brings. Whether anything came, or may have.
+    /// Receives from each socket, as far as a round goes. Whether anything came, or may have.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.turns.has_room() {
-            return true;
-        }
         let mut came = false;
         for socket in self.io.sockets.iter() {
-            match self.inbox.poll_receive(cx, socket, &mut self.arrivals) {
-                Poll::Ready(Ok(broken)) => {
-                    self.io.receive_calls += 1;
-                    self.io.broken += broken;
+            let mut bytes = 0;
+            for _ in 0..MOST_CALLS {
+                if !self.turns.has_room() {
                     came = true;
+                    break;
                 }
-                // An error that a former packet drew (ICMP), reported now; nothing was received.
-                Poll::Ready(Err(_)) => came = true,
-                Poll::Pending => {}
+                match self.inbox.poll_receive(cx, socket, &mut self.arrivals) {
+                    Poll::Ready(Ok(broken)) => {
+                        self.io.receive_calls += 1;
+                        self.io.broken += broken;
+                        came = true;
+                    }
+                    // An error that a former packet drew (ICMP), reported now; nothing was received.
+                    Poll::Ready(Err(_)) => came = true,
+                    Poll::Pending => break,
+                }
+                bytes += self.turns.push_all(&mut self.arrivals);
+                if bytes >= MOST_BYTES {
+                    break;
+                }
             }
-            self.turns.push_all(&mut self.arrivals);
         }
         self.io.dropped = self.turns.dropped();
         came

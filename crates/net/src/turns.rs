@@ -108,14 +108,17 @@ impl Turns {
         self.dropped
     }
 
-    /// Takes what one call received; beyond the bound, the sender with the most waiting loses its newest.
-    pub fn push_all(&mut self, arrivals: &mut VecDeque<Arrival>) {
+    /// Takes what one call received, and gives its bytes; beyond the bound, the sender with the most waiting loses its newest.
+    pub fn push_all(&mut self, arrivals: &mut VecDeque<Arrival>) -> usize {
+        let mut bytes = 0;
         for arrival in arrivals.drain(..) {
+            bytes += arrival.packets.len();
             self.push(arrival);
         }
         while self.bytes > MAX_WAITING {
             self.drop_of_the_longest();
         }
+        bytes
     }
 
     fn push(&mut self, arrival: Arrival) {
