@@ -96,7 +96,6 @@ impl Endpoint {
             waiting: Default::default(),
             writers: Vec::new(),
             dropped: Vec::new(),
-            deadlines: Default::default(),
             linger,
             driver: None,
             handles: 1,

@@ -91,7 +91,6 @@ impl Port {
             self.tell_ends(state);
         }
         self.handle_arrivals(state, now, (turns, budget), mine, io);
-        state.abort_overdue(now);
         if state.endpoint.poll_timeout().is_some_and(|at| at <= now) {
             state.endpoint.handle_timeout(now);
         }
@@ -109,12 +108,10 @@ impl Port {
         if settled {
             state.driver = Some(waker.clone());
         }
-        let overdue = state.deadlines.first().map(|&(at, _)| at);
-        let timeout = [state.endpoint.poll_timeout(), overdue];
         Round {
             settled,
             drained: self.drained,
-            timeout: timeout.into_iter().flatten().min(),
+            timeout: state.endpoint.poll_timeout(),
             over,
         }
     }

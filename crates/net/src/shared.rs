@@ -1,6 +1,6 @@
 //! What the driver and the handles of an endpoint share.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use anabranch_sctp::{Association, AssociationId, CloseReason, Endpoint};
 use anabranch_transport::Nanos;
-use bytes::Bytes;
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
@@ -48,8 +47,6 @@ pub(crate) struct State {
     pub writers: Vec<AssociationId>,
     /// Associations whose last handle is gone: the driver looks whether they can be forgotten.
     pub dropped: Vec<AssociationId>,
-    /// When associations that are closing are aborted, earliest first.
-    pub deadlines: BTreeSet<(Nanos, AssociationId)>,
     /// How long an association that nobody holds may take to close.
     pub linger: Duration,
     /// The driver sleeps, and is woken by this.
@@ -108,10 +105,6 @@ pub(crate) struct Entry {
     pub missed: u64,
     pub handles: usize,
     pub wants_to_write: bool,
-    /// When it is aborted unless it is closed by then; it is in `State::deadlines` too.
-    pub deadline: Option<Nanos>,
-    /// It was aborted since that time came.
-    pub overdue: bool,
 }
 
 impl Entry {
@@ -123,8 +116,6 @@ impl Entry {
             missed: 0,
             handles,
             wants_to_write: false,
-            deadline: None,
-            overdue: false,
         }
     }
 
@@ -195,55 +186,19 @@ impl State {
     pub fn shut_down(&mut self, id: AssociationId, now: Nanos, within: Option<Duration>) {
         if let Some(association) = self.endpoint.association_mut(id) {
             // Refused only where it is closed already.
-            let _ = association.shutdown(now);
-        }
-        if let Some(within) = within {
-            let within = u64::try_from(within.as_nanos()).unwrap_or(u64::MAX);
-            self.set_deadline(id, now.saturating_add(within));
+            let _ = match within.map(|within| u64::try_from(within.as_nanos())) {
+                Some(limit) => association.shutdown_within(now, limit.unwrap_or(u64::MAX)),
+                None => association.shutdown(now),
+            };
         }
         self.wake_driver();
     }
 
-    fn set_deadline(&mut self, id: AssociationId, at: Nanos) {
-        let Some(entry) = self.entries.get_mut(&id) else {
-            return;
-        };
-        if matches!(entry.phase, Phase::Closed(_)) || entry.deadline.is_some_and(|it| it <= at) {
-            return;
-        }
-        if let Some(later) = entry.deadline.replace(at) {
-            self.deadlines.remove(&(later, id));
-        }
-        self.deadlines.insert((at, id));
-    }
-
-    /// Aborts the associations whose time to close is over.
-    pub fn abort_overdue(&mut self, now: Nanos) {
-        while let Some(&(at, id)) = self.deadlines.first().filter(|(at, _)| *at <= now) {
-            self.deadlines.remove(&(at, id));
-            if let Some(entry) = self.entries.get_mut(&id) {
-                entry.deadline = None;
-                entry.overdue = true;
-            }
-            if let Some(association) = self.endpoint.association_mut(id) {
-                // Refused only where it is closed already.
-                let _ = association.abort(now, Bytes::from_static(b"the shutdown took too long"));
-            }
-        }
-    }
-
     /// Notes that the association ended.
     pub fn end(&mut self, id: AssociationId, reason: CloseReason) {
-        let Some(entry) = self.entries.get_mut(&id) else {
-            return;
-        };
-        entry.phase = Phase::Closed(match reason {
-            CloseReason::AbortedHere if entry.overdue => CloseReason::ShutdownTimeout,
-            reason => reason,
-        });
-        entry.signals.all();
-        if let Some(at) = entry.deadline.take() {
-            self.deadlines.remove(&(at, id));
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.phase = Phase::Closed(reason);
+            entry.signals.all();
         }
     }
 
