@@ -73,7 +73,7 @@ pub struct Association {
     pub(crate) cookie_ack: Option<PathId>,
     pub(crate) replies: VecDeque<Reply>,
     /// Bytes of answers that the packet being taken may still draw, once it drew one: all fit one packet.
-    pub(crate) reply_room: Option<usize>,
+    pub(crate) reply_room: Option<u16>,
     pub(crate) parting: Option<Parting>,
     /// Retransmissions in a row without an answer, on all paths (RFC 9260 §8.1).
     pub(crate) error_count: u32,
@@ -98,7 +98,7 @@ pub struct Association {
     /// What the sender had counted when the association ended.
     pub(crate) final_sent: Option<SenderStatistics>,
     /// What the peer's user said when it aborted.
-    pub(crate) peers_reason: Option<Bytes>,
+    pub(crate) peers_reason: Option<Box<[u8]>>,
     pub(crate) events: VecDeque<Event>,
     pub(crate) random: Random,
     pub(crate) trace: Trace,
@@ -152,8 +152,8 @@ impl Association {
 
     /// What the peer's user said when it aborted the association, if anything (User-Initiated Abort, RFC 9260 §3.3.10.12,
     /// §9.1).
-    pub fn peers_abort_reason(&self) -> Option<&Bytes> {
-        self.peers_reason.as_ref()
+    pub fn peers_abort_reason(&self) -> Option<&[u8]> {
+        self.peers_reason.as_deref()
     }
 
     /// Whether it ended.

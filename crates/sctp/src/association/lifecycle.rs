@@ -292,10 +292,10 @@ impl Association {
             return discards.count(Discard::Unexpected);
         }
         let whole = self.paths.get(reply.to()).max_packet - COMMON_HEADER;
-        let room = self.reply_room.unwrap_or(whole);
+        let room = self.reply_room.map_or(whole, usize::from);
         match room.checked_sub(reply.len()) {
             Some(left) if self.replies.len() < MAX_REPLIES => {
-                self.reply_room = Some(left);
+                self.reply_room = Some(u16::try_from(left).unwrap_or(u16::MAX));
                 self.replies.push_back(reply);
             }
             _ => discards.count(Discard::Overload),

@@ -374,7 +374,7 @@ impl Association {
                 Ok(cause) => {
                     first = first.or(Some(cause.code()));
                     if let Cause::UserInitiatedAbort { reason } = cause {
-                        said = said.or(Some(Bytes::copy_from_slice(&reason)));
+                        said = said.or(Some(Box::from(&reason[..])));
                     }
                 }
             }

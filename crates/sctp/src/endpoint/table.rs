@@ -120,7 +120,10 @@ impl Table {
 
     fn own(&mut self, slot: u32, key: Key) {
         self.by_peer.insert(key, slot);
-        self.slots[slot as usize].keys.push(key);
+        // Most have one address; a list that grows by itself makes room for four.
+        let keys = &mut self.slots[slot as usize].keys;
+        keys.reserve_exact(1);
+        keys.push(key);
         let all = (key, 0, 0)..=(key, u32::MAX, u32::MAX);
         let others: BTreeSet<u32> = self.claims.range(all).map(|&(_, _, slot)| slot).collect();
         for other in others {
