@@ -154,6 +154,7 @@ impl Kind {
             | Kind::Rate { .. }
             | Kind::Amount { .. } => {
                 let units = self.unit().replace(", ", "|");
+                let units = units.replace("segments", "packets?|segments?");
                 let pattern = format!(r"^\s*[0-9][0-9._]*([eE][+-]?[0-9]+)?\s*({units})\s*$");
                 json!({ "type": "string", "pattern": pattern, "examples": [self.example()] })
             }

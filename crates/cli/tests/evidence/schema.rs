@@ -74,6 +74,12 @@ fn keyword(
             kind => is(value, kind),
         }),
         "minimum" => unless(value.as_f64().is_none_or(|number| number >= bound)),
+        "exclusiveMinimum" => unless(value.as_f64().is_none_or(|number| number > bound)),
+        "multipleOf" => unless(
+            value
+                .as_f64()
+                .is_none_or(|number| (number / bound).fract() == 0.0),
+        ),
         "maximum" => unless(value.as_f64().is_none_or(|number| number <= bound)),
         "minItems" => unless(
             value

@@ -118,18 +118,18 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
             "{ protocol = \"sctp\", streams = 70000 }",
             &[
                 "streams`",
-                "found 70000; expected a whole number from 0 to 65535",
+                "found 70000; it takes a whole number, 1 to 65535",
             ],
         ),
         (
             "{ protocol = \"sctp\" }",
             "{ protocol = \"sctp\", streams = \"4\" }",
-            &["found \"4\"; expected a whole number"],
+            &["found \"4\"; it takes a whole number"],
         ),
         (
             "{ protocol = \"sctp\" }",
             "{ protocol = \"sctp\", unordered = \"yes\" }",
-            &["found \"yes\"; expected true or false"],
+            &["found \"yes\"; it takes true or false"],
         ),
         (
             "name = \"sweep\"",
