@@ -17,8 +17,16 @@ macro_rules! windows_of_base {
             self.base.on_idle(now, idle_for, rto);
         }
 
+        fn on_app_limited(&mut self, now: ::anabranch_transport::Nanos) {
+            self.base.on_app_limited(now);
+        }
+
         fn on_mtu(&mut self, segment: u64) {
             self.base.on_mtu(segment);
+        }
+
+        fn pacing_rate(&self) -> Option<f64> {
+            self.base.pacing_rate()
         }
 
         fn cwnd(&self) -> u64 {
@@ -40,8 +48,9 @@ macro_rules! windows_of_base {
 }
 
 pub mod binomial;
+pub mod delivery;
 pub mod estimator;
-pub mod receiver_estimate;
+pub mod pacer;
 pub mod rsctp;
 pub mod sctp_algorithms;
 pub mod sctp_newreno;
@@ -51,9 +60,13 @@ pub mod tuning;
 pub mod westwood;
 pub mod westwood_rate;
 
+use std::any::Any;
 use std::fmt::Debug;
 
 use anabranch_transport::Nanos;
+
+pub use delivery::{Delivery, DeliveryMeter};
+pub use pacer::Pacer;
 
 /// What one acknowledgement told about one path.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,6 +89,8 @@ pub struct AckSample {
     pub rtt: Option<Nanos>,
     /// Smoothed round-trip time, once there is one.
     pub srtt: Option<Nanos>,
+    /// What the path delivered in the round trip that it ends, if it ends one.
+    pub delivery: Option<Delivery>,
 }
 
 /// Why the sender believes that something was lost.
@@ -87,7 +102,7 @@ pub enum LossCause {
     Timeout,
 }
 
-/// What the receiver said of the path (RSCTP carries it in HEARTBEAT ACK), and what the sender knows beside it.
+/// What the receiver said of the path, where an extension lets it say anything, and what the sender knows beside it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Feedback {
     /// Available bandwidth seen by the receiver, bytes per second; `None`: it could not tell.
@@ -122,20 +137,34 @@ pub trait Adjustable: CongestionControl {
 }
 
 /// A congestion control algorithm for one path.
-pub trait CongestionControl: Debug + Send {
+///
+/// An algorithm that needs more than this of its sender is known to it by its type, for which a sender may look
+/// (`Any`): nothing here is one algorithm's alone.
+pub trait CongestionControl: Any + Debug + Send {
     /// `bytes` were sent; `flightsize` counts them already.
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
         let _ = (now, bytes, flightsize);
     }
 
+    /// The application has nothing more to send, and the window has room for more.
+    fn on_app_limited(&mut self, now: Nanos) {
+        let _ = now;
+    }
+
     /// An acknowledgement arrived.
     fn on_ack(&mut self, ack: &AckSample);
+
+    /// The receiver tells of packets that were marked with CE. Called once a round trip at most. The default answers as
+    /// to a loss that missing reports show (RFC 3168 §6.1.2).
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        self.on_loss(now, LossCause::FastRetransmit, flightsize);
+    }
 
     /// A loss was detected; `flightsize` is what was outstanding just before. Called once per loss event, as the
     /// recovery profile defines the event.
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64);
 
-    /// A packet that only measures the path was lost (RSCTP's HEARTBEAT).
+    /// A packet that only measures the path was lost (a HEARTBEAT).
     fn on_heartbeat_lost(&mut self, now: Nanos) {
         let _ = now;
     }
@@ -173,8 +202,9 @@ pub trait CongestionControl: Debug + Send {
         0
     }
 
-    /// What a loss now would be put down to, if the algorithm tells losses apart: `Some(None)` where it cannot yet.
-    fn loss_verdict(&self) -> Option<Option<rsctp::Verdict>> {
+    /// How fast packets are to go, in bytes per second as the sender's profile counts them; `None`: as the window lets
+    /// them, unless the sender spreads a window over the round trip on its own (see [`Pacer`]).
+    fn pacing_rate(&self) -> Option<f64> {
         None
     }
 

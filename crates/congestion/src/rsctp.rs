@@ -4,6 +4,8 @@
 //! The receiver's estimate comes as [`Feedback`]; without one (the peer does not speak RSCTP, or has not answered yet)
 //! everything is as `Base` does it. Where the paper contradicts itself or is silent, [`RsctpParameters`] has a choice.
 
+pub mod receiver_estimate;
+
 use anabranch_settings::spelled;
 use anabranch_transport::{Nanos, time};
 
@@ -138,7 +140,8 @@ impl<Base: Adjustable> Rsctp<Base> {
         }
     }
 
-    fn judge(&self) -> Option<Verdict> {
+    /// What a loss now is put down to; `None` while a measurement is missing.
+    pub fn judge(&self) -> Option<Verdict> {
         Verdict::of(self.base.cwnd_exact(), self.srtt, self.bandwidth)
     }
 
@@ -239,10 +242,6 @@ impl<Base: Adjustable> CongestionControl for Rsctp<Base> {
     }
 
     windows_of_base!();
-
-    fn loss_verdict(&self) -> Option<Option<Verdict>> {
-        Some(self.judge())
-    }
 
     fn name(&self) -> &'static str {
         "rsctp"

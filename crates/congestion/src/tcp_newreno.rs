@@ -241,6 +241,7 @@ mod tests {
             in_recovery,
             rtt: None,
             srtt: None,
+            delivery: None,
         }
     }
 

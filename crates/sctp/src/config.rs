@@ -42,6 +42,11 @@ settings! {
     pub struct Config {
         /// Congestion control of every path: one of [`sctp_algorithms::ALGORITHMS`], or a program's own.
         congestion: &'static Algorithm = &sctp_algorithms::ALGORITHMS[0], <&'static Algorithm as Value>::KIND, "RFC 9260 §7.2";
+        /// Spreads packets over the round trip: the next one goes `bytes / (factor x cwnd / SRTT)` after the last, where the
+        /// algorithm has no rate of its own. Above 1, lest the window is never used up; 1.25 is what QUIC suggests. Off:
+        /// packets go as soon as the window lets them.
+        pacing: Option<f64> = None,
+            Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
         /// Path MTU: the largest IP packet, with the IP header. With `path_mtu_discovery` the most that a path is tried with:
         /// the MTU of the interface.
         mtu: usize = 1500, Kind::bytes(LEAST_MTU as u64, MOST_MTU as u64), "RFC 9260 §7.3";

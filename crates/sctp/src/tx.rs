@@ -373,6 +373,15 @@ impl Sender {
             .min()
     }
 
+    /// When pacing lets the next packet go, while there is something to send.
+    pub fn pacing_deadline(&self, paths: &Paths) -> Option<Nanos> {
+        if self.queue.is_empty() && self.outstanding.first_marked().is_none() {
+            return None;
+        }
+        let alarms = paths.iter().filter_map(|(_, entry)| entry.pacer.deadline());
+        alarms.min()
+    }
+
     /// From when on a closed window may be probed over `path`.
     fn probe_from(&self, path: PathId, paths: &Paths) -> Nanos {
         if self.profile.window_probe_waits {
@@ -404,7 +413,7 @@ impl Sender {
         if let Some(tsn) = self.outstanding.first_marked() {
             let path = self.retransmission_path(tsn, paths)?;
             let entry = paths.get(path);
-            let allowed = self.one_packet || (!self.gate_closed && entry.has_room());
+            let allowed = self.one_packet || (!self.gate_closed && entry.may_go(now));
             return allowed.then_some(path);
         }
         // Asked after every packet, and a receiver of data never has any.
@@ -418,7 +427,7 @@ impl Sender {
     /// Whether a new chunk may go. Where the peer's window has no room for it, one chunk in flight is allowed, whatever the
     /// burst, once its time has come: the zero window probe (RFC 9260 §6.1 A).
     fn may_send_new(&self, now: Nanos, path: PathId, paths: &Paths) -> bool {
-        if !self.path_allows_new(path, paths) {
+        if !self.path_allows_new(path, paths) || !paths.get(path).pacer.allows(now) {
             return false;
         }
         if self.fits_peer_window(paths) {

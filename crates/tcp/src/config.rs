@@ -17,6 +17,11 @@ settings! {
     pub struct Config {
         /// The congestion control algorithm: one of [`tcp_algorithms::ALGORITHMS`], or a program's own.
         congestion: &'static Algorithm = &tcp_algorithms::ALGORITHMS[0], <&'static Algorithm as Value>::KIND, "RFC 5681 §3";
+        /// Spreads packets over the round trip: the next one goes `bytes / (factor x cwnd / SRTT)` after the last, where the
+        /// algorithm has no rate of its own. Above 1, lest the window is never used up; 1.25 is what QUIC suggests. Off:
+        /// packets go as soon as the window lets them.
+        pacing: Option<f64> = None,
+            Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
         /// Largest segment this end takes and sends, without headers. Over IPv6 20 B less by default, so that packets are as
         /// large.
         mss as segment: u16 = 1460, Kind::Bytes { least: 1, most: 65_495 }, "RFC 9293 §3.7.1";

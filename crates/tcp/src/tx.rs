@@ -12,7 +12,7 @@ use std::ops::Range;
 use anabranch_congestion::tcp_algorithms::Algorithm;
 use anabranch_congestion::tcp_newreno::TcpNewRenoConfig;
 use anabranch_congestion::tuning::Tuning;
-use anabranch_congestion::{AckSample, CongestionControl, LossCause};
+use anabranch_congestion::{AckSample, CongestionControl, DeliveryMeter, LossCause, Pacer};
 use anabranch_transport::{Nanos, Probe, Trace};
 
 use crate::config::Config;
@@ -110,6 +110,8 @@ impl Sender {
                 board: Scoreboard::default(),
                 duplicates: 0,
                 control: congestion.controller(profile, mss, 1.0, f64::INFINITY),
+                pacer: Pacer::new(config.pacing),
+                delivery: DeliveryMeter::default(),
                 halving: profile.halving,
                 limited_transmit: profile.limited_transmit,
                 duplicate_threshold: profile.duplicate_threshold.max(1),
@@ -285,16 +287,19 @@ impl Sender {
         if data > 0 || outcome.newly_sacked > 0 {
             let limited = self.profile.growth_needs_full_cwnd
                 && flightsize_before + self.flow.mss <= self.flow.control.cwnd();
+            let flightsize = self.flow.flightsize();
+            let delivery = self.flow.delivery.on_ack(now, data, flightsize);
             self.flow.control.on_ack(&AckSample {
                 now,
                 bytes_acked: data,
                 segments_acked: data.div_ceil(self.flow.mss) as u32,
                 cumulative_advanced: data > 0 && !limited,
                 flightsize_before,
-                flightsize_after: self.flow.flightsize(),
+                flightsize_after: flightsize,
                 in_recovery: outcome.in_recovery,
                 rtt,
                 srtt: self.rto.srtt(),
+                delivery,
             });
         }
         if self.flow.flightsize() == 0 {
@@ -409,9 +414,16 @@ impl Sender {
         if !plan.retransmit {
             self.flow.nxt = self.flow.nxt.max(end);
         }
+        let (bytes, flightsize) = (plan.len as u64, self.flow.flightsize());
+        self.flow.control.on_sent(now, bytes, flightsize);
+        self.flow.delivery.on_sent(now, bytes, flightsize);
         self.flow
-            .control
-            .on_sent(now, plan.len as u64, self.flow.flightsize());
+            .pacer
+            .on_sent(now, bytes, &*self.flow.control, self.rto.srtt());
+        if self.flow.max == self.flow.queued_to && self.flow.room(0) > 0 {
+            self.flow.delivery.on_app_limited();
+            self.flow.control.on_app_limited(now);
+        }
         self.recovery
             .on_sent(&mut self.flow, start..end, plan.retransmit);
         trace.record(now, Probe::FlightSize, 0, self.flow.flightsize() as f64);
@@ -428,6 +440,11 @@ impl Sender {
                 .on_idle(now, now.saturating_sub(last_sent), self.rto.rto());
             self.trace_windows(now, trace);
         }
+    }
+
+    /// Whether pacing lets a segment go; a probe of a closed window goes when it is due.
+    pub fn may_go(&self, now: Nanos) -> bool {
+        self.probe_owed || self.flow.pacer.allows(now)
     }
 
     /// Nothing may be sent now: if only the peer's window is in the way and no acknowledgement will tell of its opening,
@@ -448,7 +465,9 @@ impl Sender {
 
     /// The earliest timer.
     pub fn deadline(&self) -> Option<Nanos> {
-        [self.retransmit_at, self.persist_at]
+        // Only where a segment was put off.
+        let paced = self.flow.pacer.deadline().filter(|_| self.plan().is_some());
+        [self.retransmit_at, self.persist_at, paced]
             .into_iter()
             .flatten()
             .min()
@@ -466,6 +485,7 @@ impl Sender {
 
     /// Runs the timers that are due. Returns whether the connection fails for too many timeouts.
     pub fn handle_timeout(&mut self, now: Nanos, stats: &mut Stats, trace: &mut Trace) -> bool {
+        self.flow.pacer.handle_timeout(now);
         if self.persist_at.is_some_and(|at| at <= now) {
             self.persist_at = None;
             self.probes += 1;

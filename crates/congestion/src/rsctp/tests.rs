@@ -110,6 +110,7 @@ fn each_rule_sets_ssthresh_in_its_own_time() {
         in_recovery,
         rtt: None,
         srtt: Some(RTT),
+        delivery: None,
     };
     let rule = |ssthresh| RsctpParameters {
         ssthresh,

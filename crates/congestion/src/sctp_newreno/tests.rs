@@ -26,6 +26,7 @@ fn ack(bytes: u64, before: u64) -> AckSample {
         in_recovery: false,
         rtt: None,
         srtt: None,
+        delivery: None,
     }
 }
 

@@ -41,6 +41,7 @@ fn ack(at_ms: u64, bytes: u64) -> AckSample {
         in_recovery: true,
         rtt: Some(100 * MILLISECOND),
         srtt: Some(100 * MILLISECOND),
+        delivery: None,
     }
 }
 

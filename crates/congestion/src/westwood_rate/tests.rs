@@ -15,6 +15,7 @@ fn ack(at_ms: u64, bytes: u64, srtt_ms: u64) -> AckSample {
         in_recovery: false,
         rtt: Some(100 * MILLISECOND),
         srtt: Some(srtt_ms * MILLISECOND),
+        delivery: None,
     }
 }
 

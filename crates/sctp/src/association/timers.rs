@@ -23,6 +23,7 @@ impl Association {
             self.rx.as_ref().and_then(|rx| rx.sack_deadline()),
             self.heartbeat_deadline(),
             self.pmtu_deadline(),
+            self.pacing_deadline(),
         ];
         // Asked after every packet: numbers are compared faster than options are.
         let earliest = all.map(|at| at.unwrap_or(Nanos::MAX)).into_iter().min();
@@ -33,6 +34,15 @@ impl Association {
     fn data_deadline(&self) -> Option<Nanos> {
         if self.state.sends_data() {
             self.tx.next_deadline(&self.paths)
+        } else {
+            None
+        }
+    }
+
+    /// When pacing lets DATA go again, while any may be sent at all.
+    fn pacing_deadline(&self) -> Option<Nanos> {
+        if self.state.sends_data() {
+            self.tx.pacing_deadline(&self.paths)
         } else {
             None
         }
@@ -91,6 +101,9 @@ impl Association {
         }
         if self.pmtu_deadline().is_some_and(|deadline| deadline <= now) {
             self.handle_pmtu_timeout(now);
+        }
+        for (_, entry) in self.paths.iter_mut() {
+            entry.pacer.handle_timeout(now);
         }
         self.note_data_path(now);
     }

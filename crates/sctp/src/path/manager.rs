@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use anabranch_congestion::estimator::PathEstimator;
-use anabranch_congestion::receiver_estimate::ReceiverEstimate;
-use anabranch_congestion::{AckSample, CongestionControl, Feedback};
+use anabranch_congestion::rsctp::receiver_estimate::ReceiverEstimate;
+use anabranch_congestion::{AckSample, CongestionControl, DeliveryMeter, Feedback, Pacer};
 use anabranch_transport::{Nanos, Path, Probe, Trace};
 use anabranch_wire::serial::Tsn;
 
@@ -67,6 +67,10 @@ pub struct PathEntry {
     pub rto: RtoEstimator,
     /// How much may fly.
     pub cc: Box<dyn CongestionControl>,
+    /// When the next packet with DATA may go.
+    pub(crate) pacer: Pacer,
+    /// How fast it delivers.
+    pub(crate) delivery: DeliveryMeter,
     /// What is learnt of the rate here, where it is asked for.
     pub estimator: Option<Box<dyn PathEstimator>>,
     /// What the receiver reports of this path, where it speaks RSCTP.
@@ -132,6 +136,8 @@ impl PathEntry {
             error_count: 0,
             rto: RtoEstimator::new(config.profile.rto_initial.0, config.rto_min, config.rto_max),
             cc: config.new_congestion_control(path.remote),
+            pacer: Pacer::new(config.pacing),
+            delivery: DeliveryMeter::default(),
             estimator: config.new_path_estimator(),
             receiver: ReceiverEstimate::new(config.profile.rsctp_loss_gain.0),
             carried: Carried::default(),
@@ -231,6 +237,11 @@ impl PathEntry {
     pub(crate) fn watch(&mut self, tsn: Tsn) {
         let earliest = self.earliest.filter(|earliest| earliest.lt(tsn));
         self.earliest = Some(earliest.unwrap_or(tsn));
+    }
+
+    /// Whether pacing, too, lets another packet go.
+    pub(crate) fn may_go(&self, now: Nanos) -> bool {
+        self.has_room() && self.pacer.allows(now)
     }
 
     /// (Re)starts T3-rtx with the RTO in force.

@@ -1,7 +1,10 @@
 //! RSCTP's active switch: the primary path changes because it loses too much, before it fails (ho2008 §3.3, §3.5).
 
+use std::any::Any;
+
 use anabranch_congestion::estimator::PathEstimator;
-use anabranch_congestion::rsctp::Verdict;
+use anabranch_congestion::rsctp::{Rsctp, Verdict};
+use anabranch_congestion::sctp_newreno::SctpNewReno;
 use anabranch_transport::{Nanos, Probe, Trace};
 
 use super::{PathEntry, PathId, PathState, Paths};
@@ -34,8 +37,9 @@ impl PathEntry {
     /// Records what a loss here is put down to, before the window is cut: by the congestion control if it judges, and
     /// otherwise as the rules for the primary path judge.
     pub(crate) fn trace_verdict(&self, now: Nanos, id: PathId, speaks: bool, trace: &mut Trace) {
-        let verdict = match self.cc.loss_verdict() {
-            Some(verdict) => verdict,
+        let control: &dyn Any = &*self.cc;
+        let verdict = match control.downcast_ref::<Rsctp<SctpNewReno>>() {
+            Some(rsctp) => rsctp.judge(),
             None if speaks => self.verdict(),
             None => return,
         };

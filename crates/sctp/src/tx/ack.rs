@@ -399,6 +399,7 @@ impl Sender {
                 in_recovery,
                 rtt: ack.rtt,
                 srtt: entry.rto.srtt(),
+                delivery: entry.delivery.on_ack(now, ack.bytes, entry.flightsize),
             };
             entry.cc.on_ack(&sample);
             entry.estimate(id, &sample, trace);

@@ -55,9 +55,16 @@ impl Sender {
                 entry.last_sent = now;
             }
             entry.decay_at = Some(now + entry.rto.rto());
+            let bytes = entry.flightsize - flight_before;
+            entry.cc.on_sent(now, bytes, entry.flightsize);
+            entry.delivery.on_sent(now, bytes, entry.flightsize);
             entry
-                .cc
-                .on_sent(now, entry.flightsize - flight_before, entry.flightsize);
+                .pacer
+                .on_sent(now, bytes, &*entry.cc, entry.rto.srtt());
+            if self.queue.is_empty() && entry.has_room() {
+                entry.delivery.on_app_limited();
+                entry.cc.on_app_limited(now);
+            }
             self.trace_flight(now, id, entry, trace);
         }
         again + new

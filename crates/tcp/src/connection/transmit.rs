@@ -21,10 +21,13 @@ impl Connection {
         }
         if self.state.sends() {
             self.sender.wake(now, &mut self.trace);
-            if let Some(plan) = self.sender.plan() {
-                return Some(self.send_text(now, path, &plan, out));
+            match self.sender.plan() {
+                Some(plan) if self.sender.may_go(now) => {
+                    return Some(self.send_text(now, path, &plan, out));
+                }
+                Some(_) => {}
+                None => self.sender.rest(now),
             }
-            self.sender.rest(now);
         }
         if self.receiver.ack_due() && self.state.is_synchronized() {
             self.stats.acknowledgements_sent += 1;

@@ -1,6 +1,6 @@
 //! The send sequence space (RFC 9293 §3.3.1) in offsets that do not wrap, shared by the sender and its loss recovery.
 
-use anabranch_congestion::{CongestionControl, LossCause};
+use anabranch_congestion::{CongestionControl, DeliveryMeter, LossCause, Pacer};
 use anabranch_transport::Nanos;
 
 use super::scoreboard::Scoreboard;
@@ -27,6 +27,10 @@ pub(crate) struct Flow {
     pub duplicates: u32,
     /// How much may fly.
     pub control: Box<dyn CongestionControl>,
+    /// When the next segment may go.
+    pub pacer: Pacer,
+    /// How fast the path delivers.
+    pub delivery: DeliveryMeter,
     /// What a loss halves.
     pub halving: HalvingBasis,
     /// New data may go on the first duplicates (RFC 3042).

@@ -1,0 +1,112 @@
+//! When the next packet may go: packets spread over the round trip instead of a window at once.
+
+use anabranch_transport::{Nanos, time};
+
+use crate::CongestionControl;
+
+/// The gate before one path. It is open unless the path's controller wants a rate, or the pacer has a factor of its own.
+///
+/// After a packet of `bytes` the next one may go `bytes / rate` later. The rate is the controller's
+/// ([`CongestionControl::pacing_rate`]), or else `factor x cwnd / SRTT` (RFC 9002 §7.7, where 1.25 is suggested: more
+/// than 1, lest the window is never used up).
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    factor: Option<f64>,
+    opens: Nanos,
+    alarm: Option<Nanos>,
+}
+
+impl Pacer {
+    /// An open gate. `factor` above 0, or `None` where the controller alone decides.
+    pub const fn new(factor: Option<f64>) -> Self {
+        Self {
+            factor,
+            opens: 0,
+            alarm: None,
+        }
+    }
+
+    /// Whether a packet may go at `now`.
+    #[inline]
+    pub fn allows(&self, now: Nanos) -> bool {
+        now >= self.opens
+    }
+
+    /// A packet of `bytes`, as `control` counts them, went at `now`.
+    #[inline]
+    pub fn on_sent(
+        &mut self,
+        now: Nanos,
+        bytes: u64,
+        control: &dyn CongestionControl,
+        srtt: Option<Nanos>,
+    ) {
+        let own = || {
+            let srtt = srtt.filter(|&srtt| srtt > 0)?;
+            Some(self.factor? * control.cwnd_exact() / time::seconds(srtt))
+        };
+        let rate = control
+            .pacing_rate()
+            .or_else(own)
+            .filter(|&rate| rate > 0.0);
+        let Some(rate) = rate else {
+            return;
+        };
+        let gap = time::from_seconds(bytes as f64 / rate);
+        self.opens = self.opens.max(now).saturating_add(gap);
+        self.alarm = Some(self.opens);
+    }
+
+    /// When to ask again, if a packet was put off; until [`Pacer::handle_timeout`].
+    #[inline]
+    pub fn deadline(&self) -> Option<Nanos> {
+        self.alarm
+    }
+
+    /// It is `now`: what is due was heard.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        self.alarm = self.alarm.filter(|&alarm| alarm > now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sctp_newreno::{SctpNewReno, SctpParameters};
+    use time::MILLISECOND as MS;
+
+    fn control() -> SctpNewReno {
+        SctpNewReno::new(SctpParameters {
+            initial_cwnd: 10_000,
+            ..SctpParameters::default()
+        })
+    }
+
+    /// 1.25 x 10,000 bytes in 100 ms are 125,000 bytes per second: 1000 bytes every 8 ms.
+    #[test]
+    fn a_window_is_spread_over_the_round_trip() {
+        let control = control();
+        let mut pacer = Pacer::new(Some(1.25));
+        assert!(pacer.allows(0));
+        pacer.on_sent(0, 1000, &control, Some(100 * MS));
+        assert!(!pacer.allows(8 * MS - 1) && pacer.allows(8 * MS));
+        assert_eq!(pacer.deadline(), Some(8 * MS));
+        // One that goes late sets the pace anew: what was missed is not caught up on.
+        pacer.on_sent(20 * MS, 500, &control, Some(100 * MS));
+        assert_eq!(pacer.deadline(), Some(24 * MS));
+        pacer.handle_timeout(24 * MS);
+        assert_eq!(pacer.deadline(), None);
+        assert!(pacer.allows(24 * MS));
+    }
+
+    #[test]
+    fn without_a_rate_the_gate_stays_open() {
+        let control = control();
+        for (factor, srtt) in [(None, Some(100 * MS)), (Some(1.25), None)] {
+            let mut pacer = Pacer::new(factor);
+            pacer.on_sent(5, 1000, &control, srtt);
+            assert!(pacer.allows(5));
+            assert_eq!(pacer.deadline(), None);
+        }
+    }
+}

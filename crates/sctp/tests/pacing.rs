@@ -1,0 +1,52 @@
+//! Pacing: DATA spread over the round trip where a configuration asks for it.
+
+mod common;
+
+use anabranch_sctp::{Config, Profile};
+use anabranch_transport::Nanos;
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use common::*;
+
+/// When A sent DATA of a transfer of 40 messages of 1400 bytes, over a pipe of 50 ms.
+fn departures(pacing: Option<f64>) -> Vec<Nanos> {
+    let mut world = World::new(Config {
+        pacing,
+        ..Config::new(Profile::default())
+    });
+    world.delay = 50 * MILLISECOND;
+    let (a, z) = world.established();
+    for _ in 0..40 {
+        world.send(A, a, 0, vec![0; 1400]);
+    }
+    world.run_for(10 * SECOND);
+    assert_eq!(world.receive_all(Z, z).len(), 40);
+    let data = world
+        .shots
+        .iter()
+        .filter(|shot| shot.from == A && shot.chunks.contains("DATA"));
+    data.map(|shot| shot.at).collect()
+}
+
+fn gaps(departures: &[Nanos]) -> Vec<Nanos> {
+    departures
+        .windows(2)
+        .map(|pair| pair[1] - pair[0])
+        .collect()
+}
+
+#[test]
+fn a_window_is_spread_over_the_round_trip() {
+    let together = gaps(&departures(None));
+    assert!(together.iter().filter(|&&gap| gap == 0).count() > 20);
+    let paced = departures(Some(1.25));
+    // The first window goes before a round trip was measured: there is no rate yet.
+    let began = paced[0];
+    let spread: Vec<Nanos> = paced.into_iter().filter(|&at| at > began).collect();
+    assert!(spread.len() > 30, "{}", spread.len());
+    let mut spread = gaps(&spread);
+    spread.sort_unstable();
+    // 1400 bytes at 1.25 windows in 100 ms. The window is at least the first one, 4404 bytes, and at most what the
+    // transfer makes of it, 60,000 bytes: 25.4 ms to 1.8 ms. Longer gaps wait for an acknowledgement.
+    assert!(spread[0] > 1_800_000, "{}", spread[0]);
+    assert!(spread[spread.len() / 2] < 26 * MILLISECOND, "{spread:?}");
+}
