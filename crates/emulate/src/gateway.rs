@@ -49,7 +49,6 @@ impl Agent for Gateway {
             path: self.path,
             len: payload.len(),
             ecn: Ecn::NotEct,
-            segment_size: None,
             may_fragment: false,
         })
     }

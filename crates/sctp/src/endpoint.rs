@@ -478,7 +478,6 @@ impl Endpoint {
                 path,
                 len: bytes.len(),
                 ecn: Ecn::NotEct,
-                segment_size: None,
                 may_fragment: false,
             };
             return Some(Outgoing { transmit, udp_port });

@@ -43,7 +43,6 @@ impl Agent for Sender {
             path: self.path,
             len: self.payload,
             ecn: Ecn::NotEct,
-            segment_size: None,
             may_fragment: false,
         })
     }

@@ -32,8 +32,7 @@ pub trait Agent: Any {
     /// Runs what is due at `now`.
     fn handle_timeout(&mut self, now: Nanos);
 
-    /// Appends the next packet to `out`, which is empty, or a run of equal-sized packets (see
-    /// [`Transmit::segment_size`]). An unspecified `path.local` lets the world choose the address of the interface that
+    /// Appends the next packet to `out`, which is empty. An unspecified `path.local` lets the world choose the address of the interface that
     /// the packet leaves from.
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit>;
 

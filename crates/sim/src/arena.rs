@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 
 /// Size of a chunk, bytes. Some eighty packets of an Ethernet's size; small enough for a cache.
 const CHUNK: usize = 128 * 1024;
-/// What a chunk must still hold before it is handed out, bytes: the largest run of packets of one call.
+/// What a chunk must still hold before it is handed out, bytes: more than most packets take. A larger one moves the buffer.
 const ROOM: usize = 16 * 1024;
 /// How many chunks are kept to be used again. More are in use only while more than this much is in flight.
 const KEPT: usize = 256;
@@ -30,7 +30,7 @@ impl Arena {
         }
     }
 
-    /// An empty buffer with room for a run of packets.
+    /// An empty buffer with room for a packet.
     #[inline]
     pub fn buffer(&mut self) -> &mut BytesMut {
         self.current.clear();

@@ -496,53 +496,40 @@ impl World {
     }
 }
 
-/// Sends one packet, or the packets of one run.
+/// Sends one packet.
 #[inline]
-fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, mut bytes: Bytes) {
+fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, bytes: Bytes) {
     let departure = slot.departure(network, transmit.path);
-    let size = transmit.segment_size.unwrap_or(bytes.len()).max(1);
-    loop {
-        let rest = if bytes.len() > size {
-            Some(bytes.split_off(size))
-        } else {
-            None
-        };
-        let id = network.sent;
-        network.sent += 1;
-        match departure {
-            None => network.drop(DropReason::NoRoute),
-            Some(Departure {
-                source,
-                target,
-                via,
-            }) => {
-                let packet = Packet {
-                    bytes,
-                    id,
-                    source,
-                    destination: transmit.path.remote,
-                    target,
-                    sent: now,
-                    departed: Nanos::MAX,
-                    added: 0,
-                    ecn: transmit.ecn,
-                    may_fragment: transmit.may_fragment,
-                    fragment: 0,
-                    protocol: slot.protocol,
-                    hops_left: HOP_LIMIT,
-                };
-                if let Some(watch) = &mut network.watch {
-                    watch.sent(&packet);
-                }
-                let parcel = network.parcels.wrap(packet);
-                network.offer(now, via, parcel);
-            }
-        }
-        match rest {
-            None => break,
-            Some(rest) => bytes = rest,
-        }
+    let id = network.sent;
+    network.sent += 1;
+    let Some(Departure {
+        source,
+        target,
+        via,
+    }) = departure
+    else {
+        return network.drop(DropReason::NoRoute);
+    };
+    let packet = Packet {
+        bytes,
+        id,
+        source,
+        destination: transmit.path.remote,
+        target,
+        sent: now,
+        departed: Nanos::MAX,
+        added: 0,
+        ecn: transmit.ecn,
+        may_fragment: transmit.may_fragment,
+        fragment: 0,
+        protocol: slot.protocol,
+        hops_left: HOP_LIMIT,
+    };
+    if let Some(watch) = &mut network.watch {
+        watch.sent(&packet);
     }
+    let parcel = network.parcels.wrap(packet);
+    network.offer(now, via, parcel);
 }
 
 /// Why a capture cannot begin.

@@ -51,15 +51,12 @@ impl Path {
 /// What [`Transport::poll_transmit`] wrote to the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where the packets go.
+    /// Where the packet goes.
     pub path: Path,
     /// Bytes appended to the buffer: transport header and payload, no IP header.
     pub len: usize,
     /// The ECN field of the packet's IP header.
     pub ecn: Ecn,
-    /// When the buffer holds a run of packets, the size of each but the last, which may be shorter (as UDP GSO wants
-    /// it). `None`: one packet.
-    pub segment_size: Option<usize>,
     /// IP may fragment the packet on its way ("don't fragment" is not set): it is larger than the path is known to carry,
     /// and cannot be cut again.
     pub may_fragment: bool,
@@ -77,8 +74,6 @@ pub trait Transport {
 
     /// Appends the next packet to `out`, or returns `None` when nothing may be sent now. The caller splits the bytes
     /// off (`out.split().freeze()`), so that one large allocation serves many packets.
-    ///
-    /// One call yields one packet unless the transport was configured to fill runs of equal-sized packets.
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit>;
 
     /// When [`Transport::handle_timeout`] must be called at the latest; `None` while no timer runs.

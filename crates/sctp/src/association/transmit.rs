@@ -52,7 +52,6 @@ impl Association {
             path: self.paths.get(path).path,
             len,
             ecn: Ecn::NotEct,
-            segment_size: None,
             may_fragment: false,
         }
     }

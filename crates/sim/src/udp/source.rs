@@ -100,7 +100,6 @@ impl Agent for UdpSource {
                     path,
                     len: HEADER + payload,
                     ecn: Ecn::NotEct,
-                    segment_size: None,
                     may_fragment: false,
                 })
             }

@@ -56,7 +56,6 @@ impl Agent for Sender {
             path: self.path,
             len,
             ecn: self.ecn,
-            segment_size: None,
             may_fragment: self.may_fragment,
         })
     }

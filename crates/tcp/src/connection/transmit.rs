@@ -156,7 +156,6 @@ impl Connection {
             path,
             len,
             ecn: Ecn::NotEct,
-            segment_size: None,
             may_fragment: false,
         }
     }
