@@ -129,7 +129,8 @@ switches! {
     withdrawn_at_once: bool, "RFC 9260 §6.2.1 D iii";
     /// At most so many packets of new data in one burst.
     max_burst: u32, "RFC 9260 §6.1 D";
-    /// When Max.Burst applies: at `each_sack` (that is, each occasion to send), only `after_fast_retransmit` was
+    /// When Max.Burst applies: at `each_sack` (that is, each occasion to send; so many packets for every two that the SACK newly
+    /// acknowledges, since a receiver answers every second one), only `after_fast_retransmit` was
     /// acknowledged (ns-2.35), or `off` (RFC 2960 before its errata has no such limit).
     max_burst_applies: MaxBurst, "RFC 9260 §6.1 D";
     /// RTO before the first measurement, seconds: 3 in RFC 2960 and 4960, 1 in RFC 9260.

@@ -115,6 +115,10 @@ struct Probing {
 #[derive(Debug, Default)]
 struct Burst {
     packets: u32,
+    /// Packets that may go on this occasion.
+    allowed: u32,
+    /// The owner has taken out all that could be sent since the occasion began.
+    taken_out: bool,
     /// Under [`MaxBurst::AfterFastRetransmit`]: the limit is on.
     armed: bool,
     /// The limit was met with more to send; nothing goes before the next SACK.
@@ -131,12 +135,20 @@ struct Burst {
 impl Burst {
     /// A new occasion to send, at `now`.
     fn restart(&mut self, now: Nanos) {
+        let unused = self.allowed.saturating_sub(self.packets);
         *self = Burst {
             began: now,
+            allowed: if self.taken_out { 0 } else { unused },
             armed: self.armed,
             packets: if self.carried { self.packets } else { 0 },
             ..Burst::default()
         };
+    }
+
+    /// A SACK is an occasion for `packets`. Several SACKs that are taken before anything can be sent are several occasions.
+    fn earn(&mut self, now: Nanos, packets: u32) {
+        self.restart(now);
+        self.allowed = self.allowed.saturating_add(packets);
     }
 }
 
@@ -469,7 +481,21 @@ impl Sender {
             MaxBurst::AfterFastRetransmit => self.burst.armed,
             MaxBurst::EachSack => !(self.burst.message_given && now > self.burst.began),
         };
-        limited && self.burst.packets >= self.profile.max_burst
+        limited && self.burst.packets >= self.burst.allowed.max(self.profile.max_burst)
+    }
+
+    /// Packets that a SACK lets go which has newly acknowledged so many: Max.Burst for every two. A receiver acknowledges
+    /// every second packet (RFC 9260 §6.2); one that takes packets in batches answers many by one SACK, and Max.Burst bounds
+    /// what goes at once for two of them, not what is in flight (§6.1 D).
+    fn burst_for(&self, newly_acked: u32) -> u32 {
+        self.profile
+            .max_burst
+            .saturating_mul((newly_acked / 2).max(1))
+    }
+
+    /// The owner has taken out all that could be sent.
+    pub(crate) fn taken_out(&mut self) {
+        self.burst.taken_out = true;
     }
 
     /// Bytes in flight as the peer's window is judged by.

@@ -2,9 +2,10 @@
 
 mod common;
 
-use anabranch_sctp::{Config, Message, Profile};
+use anabranch_sctp::{Config, Endpoint, Message, Profile};
 use anabranch_transport::time::{MILLISECOND, SECOND, seconds};
-use bytes::Bytes;
+use anabranch_transport::{Ecn, Transport};
+use bytes::{Bytes, BytesMut};
 use common::*;
 
 /// Bytes of user data that Z got within `span` of the first DATA, over a pipe of `delay` that loses nothing.
@@ -70,4 +71,54 @@ fn the_receive_window_over_the_round_trip_is_reached() {
             );
         }
     }
+}
+
+/// A driver that takes all packets of a round trip in before it asks for what is to be sent: one SACK answers them, and that
+/// must not hold the flight at Max.Burst (RFC 9260 §6.1 D bounds the burst).
+#[test]
+fn packets_taken_in_batches_fill_the_window() {
+    let config = |host| Config {
+        addresses: vec![address(host, 0)],
+        receive_buffer: 1 << 20,
+        send_buffer: 1 << 20,
+        ..Config::default()
+    };
+    let mut ends = [(A, PORT_A), (Z, PORT_Z)]
+        .map(|(host, port)| Endpoint::new(config(host), port, [host as u8; 32]).expect("settings"));
+    ends[Z].listen(true);
+    let a = ends[A].connect(0, &[address(Z, 0)], PORT_Z).unwrap();
+    let (mut out, mut now, mut read) = (BytesMut::new(), 0, 0);
+    let payload = Bytes::from(vec![0; 1_000]);
+    let mut flights = Vec::new();
+    for _ in 0..100 {
+        now += 10 * MILLISECOND;
+        for from in [A, Z] {
+            let mut wire = Vec::new();
+            while let Some(transmit) = ends[from].poll_transmit(now, &mut out) {
+                wire.push((transmit.path.reversed(), out.split().freeze()));
+            }
+            flights.push(wire.len());
+            let to = &mut ends[1 - from];
+            for (path, packet) in wire {
+                to.handle_datagram(now, path, Ecn::NotEct, packet);
+            }
+            let id = to.associations().next();
+            while let Some(message) = id.and_then(|id| to.association_mut(id)?.poll_message()) {
+                read += message.payload.len();
+            }
+        }
+        let message = || Message {
+            ppid: 0,
+            unordered: false,
+            payload: payload.clone(),
+        };
+        let association = ends[A].association_mut(a).unwrap();
+        while association.is_established() && association.send(0, message()).is_ok() {}
+        while ends.iter_mut().any(|end| end.poll_event().is_some()) {}
+    }
+    let most = flights.iter().max().copied().unwrap_or(0);
+    assert!(
+        most > 60,
+        "at most {most} packets in flight, {read} bytes read"
+    );
 }

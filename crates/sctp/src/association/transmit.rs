@@ -22,6 +22,14 @@ impl Association {
         if let Some(parting) = self.parting.take() {
             return Some(self.write_parting(&parting, out));
         }
+        let next = self.write_next(now, out);
+        if next.is_none() {
+            self.tx.taken_out();
+        }
+        next
+    }
+
+    fn write_next(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         loop {
             let data = self.data_destination(now);
             let Some(path) = self.next_control_destination().or(data) else {

@@ -39,6 +39,8 @@ pub struct SackOutcome {
 pub(super) struct PathAck {
     bytes: u64,
     chunks: u32,
+    /// Packets whose first chunk is among them.
+    packets: u32,
     /// A chunk was acknowledged that (where the profile minds) no timeout had put in doubt, and that was on this path alone.
     alive: bool,
     /// The cumulative point passed a chunk, where that restarts T3-rtx.
@@ -155,7 +157,12 @@ impl Sender {
         self.one_packet = false;
         self.gate_closed = false;
         self.timed_out = false;
-        self.burst.restart(now);
+        if self.profile.max_burst_applies == MaxBurst::EachSack {
+            let packets = self.acks.iter().map(|ack| ack.packets).sum();
+            self.burst.earn(now, self.burst_for(packets));
+        } else {
+            self.burst.restart(now);
+        }
         if fast_retransmitted > 0 {
             self.enter_fast_retransmit(now, paths, trace);
         }
@@ -325,6 +332,7 @@ impl Sender {
         let in_doubt = chunk.state == ChunkState::Marked { timed_out: true };
         ack.bytes += bytes;
         ack.chunks += 1;
+        ack.packets += u32::from(chunk.begins_packet);
         let ambiguous = chunk.moved && !self.profile.ambiguous_answer_clears_errors;
         let doubted = in_doubt && !self.profile.answer_after_timeout_clears_errors;
         ack.alive |= !doubted && !ambiguous;

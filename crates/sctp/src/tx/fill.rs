@@ -103,7 +103,7 @@ impl Sender {
                     break;
                 }
                 self.last_data_at = at;
-                self.retransmitted(now, tsn, id, paths);
+                self.retransmitted(now, tsn, id, count == 0, paths);
                 trace.record(now, Probe::Retransmitted, id.0.into(), self.number(tsn));
                 count += 1;
                 if !self.bundling {
@@ -128,7 +128,14 @@ impl Sender {
     }
 
     /// A marked chunk has been put in a packet for path `id`: it is in flight again, and T3-rtx follows it.
-    fn retransmitted(&mut self, now: Nanos, tsn: Tsn, id: PathId, paths: &mut Paths) {
+    fn retransmitted(
+        &mut self,
+        now: Nanos,
+        tsn: Tsn,
+        id: PathId,
+        begins_packet: bool,
+        paths: &mut Paths,
+    ) {
         let Some(chunk) = self.outstanding.get_mut(tsn) else {
             return;
         };
@@ -138,6 +145,7 @@ impl Sender {
         self.statistics.bytes_retransmitted += length as u64;
         chunk.transmissions += 1;
         chunk.sent_at = now;
+        chunk.begins_packet = begins_packet;
         chunk.moved |= from != id;
         self.outstanding.move_to(tsn, id);
         self.outstanding.set_state(tsn, ChunkState::InFlight);
@@ -230,11 +238,11 @@ impl Sender {
         loop {
             let length = self.queue.next_len(most);
             let fits_window = self.profile.rwnd_counts.bytes(length) <= self.peer_rwnd;
-            let probe = count == 0 && !shared; // allowed by may_send_new
+            let first = count == 0 && !shared; // allowed by may_send_new, if only as a probe
             if length == 0
                 || self.outstanding.len() >= MOST_OUTSTANDING
                 || packet.room() < (length + DATA_HEADER).next_multiple_of(4)
-                || !(fits_window || probe)
+                || !(fits_window || first)
             {
                 break;
             }
@@ -245,7 +253,7 @@ impl Sender {
                     answered: false,
                 });
             }
-            self.send_new(now, id, most, packet, paths, trace);
+            self.send_new(now, id, most, first, packet, paths, trace);
             count += 1;
             if !self.bundling {
                 break;
@@ -274,11 +282,13 @@ impl Sender {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "one step of fill_new")]
     fn send_new(
         &mut self,
         now: Nanos,
         id: PathId,
         most: usize,
+        begins_packet: bool,
         packet: &mut PacketBuilder<'_>,
         paths: &mut Paths,
         trace: &mut Trace,
@@ -297,6 +307,7 @@ impl Sender {
             moved: false,
             sent_at: now,
             transmissions: 1,
+            begins_packet,
             missing_reports: 0,
             fast_retransmitted: false,
         };

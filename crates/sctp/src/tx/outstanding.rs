@@ -5,7 +5,7 @@ use anabranch_wire::chunk::Data;
 use anabranch_wire::serial::Tsn;
 
 use super::send_queue::Fragment;
-use super::tsn_set::{TsnSet, step};
+use super::tsn_set::{TsnSets, step};
 use crate::path::PathId;
 use crate::queue::Queue;
 
@@ -35,6 +35,8 @@ pub(super) struct Outgoing {
     /// When it was last sent.
     pub sent_at: Nanos,
     pub transmissions: u32,
+    /// It was the first of its packet, when it was last sent.
+    pub begins_packet: bool,
     pub missing_reports: u32,
     /// It was retransmitted fast once (RFC 9260 §7.2.4 (5)).
     pub fast_retransmitted: bool,
@@ -48,6 +50,7 @@ pub(super) struct Standing {
     pub moved: bool,
     pub sent_at: Nanos,
     pub transmissions: u32,
+    pub begins_packet: bool,
     /// Bytes of user data.
     pub length: usize,
 }
@@ -60,6 +63,7 @@ impl Outgoing {
             moved: self.moved,
             sent_at: self.sent_at,
             transmissions: self.transmissions,
+            begins_packet: self.begins_packet,
             length: self.fragment.user_data.len(),
         }
     }
@@ -88,16 +92,10 @@ impl Outgoing {
 pub(super) struct Outstanding {
     first: Tsn,
     ring: Queue<Outgoing>,
-    /// Not reported by any Gap Ack Block so far; and of those, what was last sent on each path.
-    unacked: TsnSet,
-    on_path: Vec<TsnSet>,
-    /// Waits to be sent again.
-    marked: TsnSet,
-    marked_count: usize,
+    sets: TsnSets,
+    marked: usize,
     /// The lowest marked TSN, while any is marked.
     first_marked: Tsn,
-    /// Chunks whose missing reports still count for something.
-    reportable: TsnSet,
     gap_acked: usize,
 }
 
@@ -106,12 +104,9 @@ impl Outstanding {
         Self {
             first: initial_tsn,
             ring: Queue::default(),
-            unacked: TsnSet::default(),
-            on_path: Vec::new(),
-            marked: TsnSet::default(),
-            marked_count: 0,
+            sets: TsnSets::default(),
+            marked: 0,
             first_marked: initial_tsn,
-            reportable: TsnSet::default(),
             gap_acked: 0,
         }
     }
@@ -151,42 +146,22 @@ impl Outstanding {
     }
 
     /// Adds a chunk, which is in flight, with the TSN [`Outstanding::next_tsn`].
+    #[inline]
     pub fn push(&mut self, chunk: Outgoing) {
         let (tsn, path) = (self.next_tsn(), chunk.path);
         self.ring.push_back(chunk);
-        if self.ring.len() > self.unacked.capacity() {
-            self.grow(tsn);
+        if self.ring.len() > self.sets.capacity() {
+            // As many as the ring has room for.
+            self.sets.grow(self.ring.capacity(), self.first, tsn);
         }
-        self.unacked.insert(tsn);
-        self.reportable.insert(tsn);
-        self.on_path(path).insert(tsn);
-    }
-
-    /// Makes room in the sets for as many chunks as the ring has room for; `end` is the first TSN that is in none of them.
-    fn grow(&mut self, end: Tsn) {
-        let (capacity, from) = (self.ring.capacity(), self.first);
-        let sets = [&mut self.unacked, &mut self.marked, &mut self.reportable];
-        for set in sets.into_iter().chain(&mut self.on_path) {
-            set.grow(capacity, from, end);
-        }
-    }
-
-    /// The set of path `path`, which has the others' capacity.
-    #[inline]
-    fn on_path(&mut self, path: PathId) -> &mut TsnSet {
-        let index = usize::from(path.0);
-        if index >= self.on_path.len() {
-            let capacity = self.unacked.capacity();
-            self.on_path.resize_with(index + 1, || {
-                let mut set = TsnSet::default();
-                set.grow(capacity, Tsn(0), Tsn(0));
-                set
-            });
-        }
-        &mut self.on_path[index]
+        let (word, bit) = self.sets.word(tsn);
+        word.unacked |= bit;
+        word.reportable |= bit;
+        self.sets.put_on(path, tsn);
     }
 
     /// Takes the chunk after the cumulative point away, if its TSN is not past `up_to`.
+    #[inline]
     pub fn pop_up_to(&mut self, up_to: Tsn) -> Option<(Tsn, Outgoing)> {
         if !self.first.le(up_to) {
             return None;
@@ -195,20 +170,19 @@ impl Outstanding {
         let chunk = self.ring.pop_front()?;
         let tsn = self.first;
         self.first = tsn.next();
-        self.reportable.remove(tsn);
+        let (word, bit) = self.sets.word(tsn);
+        word.reportable &= !bit;
+        word.unacked &= !bit;
         if chunk.state == ChunkState::GapAcked {
             self.gap_acked -= 1;
         } else {
-            self.unacked.remove(tsn);
-            self.on_path(chunk.path).remove(tsn);
+            self.sets.take_off(chunk.path, tsn);
         }
         if let ChunkState::Marked { .. } = chunk.state {
             self.unmarked(tsn);
         }
-        if self.ring.is_empty() && self.unacked.capacity() > KEPT {
-            let sets = [&mut self.unacked, &mut self.marked, &mut self.reportable];
-            sets.into_iter().for_each(TsnSet::release);
-            self.on_path.clear();
+        if self.ring.is_empty() && self.sets.capacity() > KEPT {
+            self.sets.release();
         }
         Some((tsn, chunk))
     }
@@ -225,24 +199,27 @@ impl Outstanding {
         ) {
             (false, true) => {
                 self.gap_acked += 1;
-                self.unacked.remove(tsn);
-                self.on_path(path).remove(tsn);
+                let (word, bit) = self.sets.word(tsn);
+                word.unacked &= !bit;
+                self.sets.take_off(path, tsn);
             }
             (true, false) => {
                 self.gap_acked -= 1;
-                self.unacked.insert(tsn);
-                self.on_path(path).insert(tsn);
+                let (word, bit) = self.sets.word(tsn);
+                word.unacked |= bit;
+                self.sets.put_on(path, tsn);
             }
             _ => {}
         }
         let was = matches!(before, ChunkState::Marked { .. });
         let is = matches!(state, ChunkState::Marked { .. });
         if is && !was {
-            if self.marked_count == 0 || tsn.lt(self.first_marked) {
+            if self.marked == 0 || tsn.lt(self.first_marked) {
                 self.first_marked = tsn;
             }
-            self.marked.insert(tsn);
-            self.marked_count += 1;
+            let (word, bit) = self.sets.word(tsn);
+            word.marked |= bit;
+            self.marked += 1;
         } else if was && !is {
             self.unmarked(tsn);
         }
@@ -260,25 +237,27 @@ impl Outstanding {
         };
         let from = std::mem::replace(&mut chunk.path, path);
         if from != path {
-            self.on_path(from).remove(tsn);
-            self.on_path(path).insert(tsn);
+            self.sets.take_off(from, tsn);
+            self.sets.put_on(path, tsn);
         }
     }
 
     /// Whether missing reports of a chunk count for something from now on.
     pub fn set_reportable(&mut self, tsn: Tsn, counts: bool) {
+        let (word, bit) = self.sets.word(tsn);
         if counts {
-            self.reportable.insert(tsn);
+            word.reportable |= bit;
         } else {
-            self.reportable.remove(tsn);
+            word.reportable &= !bit;
         }
     }
 
     /// `tsn` is no longer marked: finds the lowest that still is.
     fn unmarked(&mut self, tsn: Tsn) {
-        self.marked.remove(tsn);
-        self.marked_count -= 1;
-        if self.marked_count > 0 && tsn == self.first_marked {
+        let (word, bit) = self.sets.word(tsn);
+        word.marked &= !bit;
+        self.marked -= 1;
+        if self.marked > 0 && tsn == self.first_marked {
             self.first_marked = self.next_marked(tsn.next()).unwrap_or(tsn);
         }
     }
@@ -295,50 +274,49 @@ impl Outstanding {
 
     /// The lowest marked TSN from `from` on.
     pub fn next_marked(&self, from: Tsn) -> Option<Tsn> {
-        self.marked.next(self.at_least_first(from), self.next_tsn())
+        let (from, end) = (self.at_least_first(from), self.next_tsn());
+        self.sets.next(from, end, |word| word.marked)
     }
 
     /// The lowest marked TSN from `from` on that was last sent on `path`.
     pub fn next_marked_on(&self, path: PathId, from: Tsn) -> Option<Tsn> {
-        let on_path = self.on_path.get(usize::from(path.0))?;
         let from = self.at_least_first(from);
-        self.marked.next_in_both(on_path, from, self.next_tsn())
+        self.sets.next_marked_on(path, from, self.next_tsn())
     }
 
     /// The lowest marked TSN.
     pub fn first_marked(&self) -> Option<Tsn> {
-        (self.marked_count > 0).then_some(self.first_marked)
+        (self.marked > 0).then_some(self.first_marked)
     }
 
     /// The highest TSN sent that does not wait to be sent again.
     pub fn highest_unmarked(&self) -> Option<Tsn> {
-        if self.marked_count == 0 {
-            return (!self.is_empty()).then(|| self.next_tsn().prev());
-        }
-        self.marked.last_absent(self.first, self.next_tsn())
+        self.sets
+            .last(self.first, self.next_tsn(), |word| !word.marked)
     }
 
     /// The lowest TSN last sent on `path` and not acknowledged in any way, looking from `bound` on.
     pub fn earliest_on(&self, path: PathId, bound: Tsn) -> Option<Tsn> {
-        let on_path = self.on_path.get(usize::from(path.0))?;
-        on_path.next(self.at_least_first(bound), self.next_tsn())
+        self.sets
+            .next_on(path, self.at_least_first(bound), self.next_tsn())
     }
 
     /// The lowest TSN from `from` to before `end` that no Gap Ack Block has reported.
     pub fn next_unacked(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
-        self.unacked.next(from, end)
+        self.sets.next(from, end, |word| word.unacked)
     }
 
     /// The lowest TSN from `from` to before `end` that a Gap Ack Block has reported.
     pub fn next_gap_acked(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
-        self.unacked.next_absent(from, end)
+        self.sets.next(from, end, |word| !word.unacked)
     }
 
     /// The lowest TSN from `from` to before `end` whose missing reports count for something.
     pub fn next_reportable(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
         let next_tsn = self.next_tsn();
         let end = if end.lt(next_tsn) { end } else { next_tsn };
-        self.reportable.next(self.at_least_first(from), end)
+        self.sets
+            .next(self.at_least_first(from), end, |word| word.reportable)
     }
 }
 
@@ -368,6 +346,7 @@ mod tests {
             moved: false,
             sent_at: 0,
             transmissions: 1,
+            begins_packet: true,
             missing_reports: 0,
             fast_retransmitted: false,
         }

@@ -525,6 +525,52 @@ fn max_burst_holds_the_fifth_packet_until_the_next_occasion() {
     assert_eq!(free.drain().len(), 20);
 }
 
+/// One SACK for many packets lets go as many as the SACKs for every two of them would have; but not for what gap blocks had
+/// acknowledged before.
+#[test]
+fn max_burst_is_for_every_two_packets_acknowledged() {
+    let mut profile = Profile::rfc9260();
+    profile.initial_cwnd = crate::profile::InitialCwnd::Units(200);
+    let mut rig = Rig::new(&config(profile), 1);
+    rig.sender.set_peer(1 << 30, 10);
+    rig.offer(500, MESSAGE);
+    let begin = |rig: &mut Rig| {
+        rig.drain();
+        rig.sender.taken_out();
+        rig.now += MILLISECOND;
+    };
+    begin(&mut rig);
+    begin(&mut rig); // messages were given: an occasion
+    for (acked, sent) in [(1, 4), (2, 4), (3, 4), (4, 8), (5, 8), (10, 20)] {
+        let next = rig.sender.cumulative_tsn_ack_point().next();
+        let before = next.distance_from(rig.start);
+        rig.sack(before + acked, &[], 1 << 30);
+        assert_eq!(rig.drain().len(), sent, "{acked} acknowledged");
+        begin(&mut rig);
+    }
+    // SACKs that are taken together add up.
+    let before = rig.sender.cumulative_tsn_ack_point().next();
+    for acked in 1..=3 {
+        rig.sack(before.distance_from(rig.start) + 2 * acked, &[], 1 << 30);
+    }
+    assert_eq!(rig.drain().len(), 3 * 4);
+    begin(&mut rig);
+    // A hole of one packet is filled, behind which twelve were acknowledged one by one.
+    let next = rig.sender.next_tsn().distance_from(rig.start);
+    let first = rig
+        .sender
+        .cumulative_tsn_ack_point()
+        .next()
+        .distance_from(rig.start);
+    for highest in first + 1..next {
+        rig.sack(first, &[(first + 1, highest)], 1 << 30);
+        rig.sender.taken_out();
+    }
+    rig.now += MILLISECOND;
+    rig.sack(next, &[], 1 << 30);
+    assert_eq!(rig.drain().len(), 4);
+}
+
 /// ns-2.35 limits the burst only when a fast retransmitted chunk is acknowledged.
 #[test]
 fn ns2_limits_the_burst_after_a_fast_retransmit() {

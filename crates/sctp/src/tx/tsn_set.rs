@@ -4,13 +4,27 @@ use std::fmt;
 
 use anabranch_wire::serial::Tsn;
 
+use crate::path::PathId;
 use crate::work;
 
-/// TSNs that lie within [`TsnSet::capacity`] of each other.
+/// One bit for each of 64 TSNs in each of three sets.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Word {
+    /// Not reported by any Gap Ack Block so far.
+    pub unacked: u64,
+    /// Waits to be sent again.
+    pub marked: u64,
+    /// Missing reports still count for something.
+    pub reportable: u64,
+}
+
+/// Sets of TSNs that lie within [`TsnSets::capacity`] of each other.
 #[derive(Default)]
-pub(super) struct TsnSet {
+pub(super) struct TsnSets {
     /// A power of two of them, or none.
-    words: Vec<u64>,
+    words: Vec<Word>,
+    /// Of those not acknowledged, what was last sent on path 1, 2 and so on; all else is on path 0.
+    elsewhere: Vec<Vec<u64>>,
 }
 
 /// Counts one chunk, word of a set or gap block that is looked at.
@@ -19,15 +33,16 @@ pub(super) fn step() {
     work::count(1);
 }
 
-/// What is in it follows from the chunks.
-impl fmt::Debug for TsnSet {
+/// What is in them follows from the chunks.
+impl fmt::Debug for TsnSets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TsnSet")
+        f.write_str("TsnSets")
     }
 }
 
-impl TsnSet {
-    /// TSNs from the first to the last that it can hold; 0 or a power of two from 64 on.
+impl TsnSets {
+    /// TSNs from the first to the last that they can hold; 0 or a power of two from 64 on.
+    #[inline]
     pub fn capacity(&self) -> usize {
         self.words.len() * 64
     }
@@ -35,53 +50,97 @@ impl TsnSet {
     /// Makes room for `capacity` TSNs in a row, rounded up; those from `from` to before `end` are kept.
     pub fn grow(&mut self, capacity: usize, from: Tsn, end: Tsn) {
         let words = capacity.div_ceil(64).next_power_of_two();
-        let before = std::mem::replace(&mut self.words, vec![0; words]);
-        let before = TsnSet { words: before };
-        let mut next = before.next(from, end);
-        while let Some(tsn) = next {
-            self.insert(tsn);
-            next = before.next(tsn.next(), end);
+        let before = Self {
+            words: std::mem::replace(&mut self.words, vec![Word::default(); words]),
+            elsewhere: std::mem::take(&mut self.elsewhere),
+        };
+        self.elsewhere = vec![vec![0; words]; before.elsewhere.len()];
+        if before.words.is_empty() {
+            return;
+        }
+        for tsn in (0..end.distance_from(from)).map(|offset| from.add(offset)) {
+            let (old, bit) = (before.index(tsn), bit_of(tsn));
+            let new = self.index(tsn);
+            let (from, to) = (&before.words[old], &mut self.words[new]);
+            to.unacked |= from.unacked & bit;
+            to.marked |= from.marked & bit;
+            to.reportable |= from.reportable & bit;
+            for (to, from) in self.elsewhere.iter_mut().zip(&before.elsewhere) {
+                to[new] |= from[old] & bit;
+            }
         }
     }
 
-    /// Gives its memory back. It must be empty.
+    /// Gives the memory back. The sets must be empty.
     pub fn release(&mut self) {
-        debug_assert!(self.words.iter().all(|word| *word == 0));
-        self.words = Vec::new();
+        *self = Self::default();
     }
 
     #[inline]
-    fn word(&self, tsn: Tsn) -> usize {
+    fn index(&self, tsn: Tsn) -> usize {
         (tsn.0 as usize >> 6) & (self.words.len() - 1)
     }
 
-    /// Puts a TSN in.
+    /// The word of a TSN, and its bit there.
     #[inline]
-    pub fn insert(&mut self, tsn: Tsn) {
-        let word = self.word(tsn);
-        self.words[word] |= 1 << (tsn.0 & 63);
+    pub fn word(&mut self, tsn: Tsn) -> (&mut Word, u64) {
+        let index = self.index(tsn);
+        (&mut self.words[index], bit_of(tsn))
     }
 
-    /// Takes a TSN out, if it is in.
+    /// An unacknowledged TSN was sent on path `path`.
     #[inline]
-    pub fn remove(&mut self, tsn: Tsn) {
-        let word = self.word(tsn);
-        self.words[word] &= !(1 << (tsn.0 & 63));
+    pub fn put_on(&mut self, path: PathId, tsn: Tsn) {
+        if path != PathId(0) {
+            self.put_elsewhere(path, tsn);
+        }
     }
 
-    /// The first TSN in the set from `from` to before `end`.
-    pub fn next(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
-        self.find(from, end, |word| self.words[word])
+    fn put_elsewhere(&mut self, path: PathId, tsn: Tsn) {
+        let (paths, words) = (usize::from(path.0), self.words.len());
+        if self.elsewhere.len() < paths {
+            self.elsewhere.resize(paths, vec![0; words]);
+        }
+        let index = self.index(tsn);
+        self.elsewhere[paths - 1][index] |= bit_of(tsn);
     }
 
-    /// The first TSN from `from` to before `end` that is not in the set.
-    pub fn next_absent(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
-        self.find(from, end, |word| !self.words[word])
+    /// A TSN is no longer unacknowledged on path `path`.
+    #[inline]
+    pub fn take_off(&mut self, path: PathId, tsn: Tsn) {
+        if path != PathId(0) {
+            let index = self.index(tsn);
+            self.elsewhere[usize::from(path.0) - 1][index] &= !bit_of(tsn);
+        }
     }
 
-    /// The first TSN from `from` to before `end` that is in this set and in `other`, which has the same capacity.
-    pub fn next_in_both(&self, other: &TsnSet, from: Tsn, end: Tsn) -> Option<Tsn> {
-        self.find(from, end, |word| self.words[word] & other.words[word])
+    /// The unacknowledged TSNs of a word that were last sent on `path`.
+    fn on_path(&self, path: PathId, index: usize) -> u64 {
+        match usize::from(path.0) {
+            0 => {
+                let elsewhere = self.elsewhere.iter().map(|set| set[index]);
+                elsewhere.fold(self.words[index].unacked, |here, there| here & !there)
+            }
+            path => self.elsewhere.get(path - 1).map_or(0, |set| set[index]),
+        }
+    }
+
+    /// The first TSN from `from` to before `end` that was last sent on `path` and is not acknowledged.
+    pub fn next_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
+        self.find(from, end, |index| self.on_path(path, index))
+    }
+
+    /// As [`TsnSets::next_on`], of those that are marked.
+    pub fn next_marked_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
+        self.find(from, end, |index| {
+            self.on_path(path, index) & self.words[index].marked
+        })
+    }
+
+    /// The first TSN from `from` to before `end` in the set that `of` picks from a word.
+    #[inline]
+    pub fn next(&self, from: Tsn, end: Tsn, of: impl Fn(&Word) -> u64) -> Option<Tsn> {
+        self.find(from, end, |index| of(&self.words[index]))
     }
 
     #[inline]
@@ -93,7 +152,7 @@ impl TsnSet {
         loop {
             step();
             let shift = at.0 & 63;
-            let found = bits(self.word(at)) >> shift;
+            let found = bits(self.index(at)) >> shift;
             if found != 0 {
                 let skip = found.trailing_zeros();
                 return (skip < left).then(|| at.add(skip));
@@ -107,16 +166,16 @@ impl TsnSet {
         }
     }
 
-    /// The last TSN from `from` to before `end` that is not in the set.
-    pub fn last_absent(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
+    /// The last TSN from `from` to before `end` in the set that `of` picks from a word.
+    pub fn last(&self, from: Tsn, end: Tsn, of: impl Fn(&Word) -> u64) -> Option<Tsn> {
         let mut at = end;
         while from.lt(at) {
             step();
             at = at.prev();
             let shift = 63 - (at.0 & 63);
-            let absent = !self.words[self.word(at)] << shift;
-            let skip = absent.leading_zeros();
-            if absent != 0 && skip <= at.distance_from(from) {
+            let found = of(&self.words[self.index(at)]) << shift;
+            let skip = found.leading_zeros();
+            if found != 0 && skip <= at.distance_from(from) {
                 return Some(Tsn(at.0.wrapping_sub(skip)));
             }
             // To the first bit of this word, or to the end of the search.
@@ -124,6 +183,11 @@ impl TsnSet {
         }
         None
     }
+}
+
+#[inline]
+fn bit_of(tsn: Tsn) -> u64 {
+    1 << (tsn.0 & 63)
 }
 
 #[cfg(test)]
@@ -143,21 +207,19 @@ mod tests {
         for round in 0..2_000 {
             let first = Tsn(u32::MAX.wrapping_sub(300).wrapping_add(draw(600)));
             let len = 1 + draw(500);
-            let (mut set, mut other) = (TsnSet::default(), TsnSet::default());
-            for it in [&mut set, &mut other] {
-                it.grow(1, first, first);
-                it.grow(len as usize, first, first);
-            }
+            let mut sets = TsnSets::default();
+            sets.grow(1, first, first);
+            sets.grow(len as usize, first, first);
             let density = 1 + draw(70);
             let mut list = vec![[false; 2]; len as usize];
             for (offset, member) in list.iter_mut().enumerate() {
                 let tsn = first.add(offset as u32);
                 *member = [draw(density) == 0, draw(2) == 0];
-                if member[0] {
-                    set.insert(tsn);
-                }
+                let (word, bit) = sets.word(tsn);
+                word.unacked |= bit;
+                word.marked |= if member[0] { bit } else { 0 };
                 if member[1] {
-                    other.insert(tsn);
+                    sets.put_on(PathId(2), tsn);
                 }
             }
             let (a, b) = (draw(len), draw(len + 1));
@@ -166,21 +228,26 @@ mod tests {
                 let found = (a..b).find(|&offset| wanted(&list[offset as usize]));
                 found.map(|offset| first.add(offset))
             };
-            assert_eq!(set.next(from, end), find(&|it| it[0]), "round {round}");
-            assert_eq!(set.next_absent(from, end), find(&|it| !it[0]));
+            let (marked, unmarked) = (|word: &Word| word.marked, |word: &Word| !word.marked);
             assert_eq!(
-                set.next_in_both(&other, from, end),
-                find(&|it| it[0] && it[1])
+                sets.next(from, end, marked),
+                find(&|it| it[0]),
+                "round {round}"
             );
+            assert_eq!(sets.next(from, end, unmarked), find(&|it| !it[0]));
             let last = (a..b).rfind(|&offset| !list[offset as usize][0]);
-            assert_eq!(
-                set.last_absent(from, end),
-                last.map(|offset| first.add(offset))
-            );
-            set.grow(4 * len as usize, first, first.add(len));
-            assert_eq!(set.next(from, end), find(&|it| it[0]), "after it grew");
-            set.remove(from);
-            assert_ne!(set.next(from, from.next()), Some(from));
+            let last = last.map(|offset| first.add(offset));
+            assert_eq!(sets.last(from, end, unmarked), last);
+            for _ in 0..2 {
+                let on = |path| sets.next_on(PathId(path), from, end);
+                assert_eq!(on(0), find(&|it| !it[1]));
+                assert_eq!(on(1), None);
+                assert_eq!(on(2), find(&|it| it[1]));
+                let both = sets.next_marked_on(PathId(2), from, end);
+                assert_eq!(both, find(&|it| it[0] && it[1]));
+                sets.grow(4 * len as usize, first, first.add(len));
+                assert_eq!(sets.next(from, end, marked), find(&|it| it[0]), "grown");
+            }
         }
     }
 }
