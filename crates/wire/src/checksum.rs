@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crc_fast::{CrcAlgorithm, Digest};
+use crc32c::{crc32c, crc32c_append};
 
 /// Whether the checksum of a received packet counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,12 +18,6 @@ const FIELD: usize = 8;
 /// The common header's length.
 const HEADER: usize = 12;
 
-/// CRC32c, which others name after iSCSI.
-fn crc32c(bytes: &[u8]) -> u32 {
-    // Of an algorithm of 32 bits.
-    crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
-}
-
 /// CRC32c of an SCTP packet, its checksum field taken as zero. A slice shorter than the common header is taken as is.
 ///
 /// The field carries the value in little-endian order, see [`fill`].
@@ -33,11 +27,7 @@ pub fn crc32c_packet(packet: &[u8]) -> u32 {
     };
     let mut header = *header;
     header[FIELD..].fill(0);
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-    digest.update(&header);
-    digest.update(rest);
-    // Of an algorithm of 32 bits.
-    digest.finalize() as u32
+    crc32c_append(crc32c(&header), rest)
 }
 
 /// Whether the packet's checksum field holds its CRC32c. False for anything shorter than the common header.
