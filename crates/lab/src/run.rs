@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 
 use anabranch_engine::plan::{Plan, Unit};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::{Discard, Sink};
 use anabranch_engine::world::{self, Capture, WorldError};
 use anabranch_scenario::records::{Results, RunRecord};
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 
 use crate::series::{self, SeriesWriter};
 use crate::store::{self, Store, StoreError};
@@ -23,6 +23,9 @@ pub enum RunError {
     /// The results directory cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The threads could not be started.
+    #[error("cannot start the threads: {0}")]
+    Threads(#[from] ThreadPoolBuildError),
     /// A run failed.
     #[error("{experiment}, replication {replication}: {source}")]
     World {
@@ -174,46 +177,14 @@ fn each<T: Send>(
     jobs: usize,
     work: impl Fn(&Unit<'_>) -> Result<T, RunError> + Sync,
 ) -> Result<Vec<T>, RunError> {
-    let next = AtomicUsize::new(0);
-    let stop = AtomicBool::new(false);
-    let done: Mutex<Vec<(usize, T)>> = Mutex::new(Vec::with_capacity(units.len()));
-    let failure = Mutex::new(None);
-    thread::scope(|scope| {
-        for _ in 0..jobs.clamp(1, units.len().max(1)) {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(unit) = units.get(index) else {
-                        break;
-                    };
-                    match work(unit) {
-                        Ok(result) => done
-                            .lock()
-                            .unwrap_or_else(|poisoned| poisoned.into_inner())
-                            .push((index, result)),
-                        Err(error) => {
-                            stop.store(true, Ordering::Relaxed);
-                            failure
-                                .lock()
-                                .unwrap_or_else(|poisoned| poisoned.into_inner())
-                                .get_or_insert(error);
-                        }
-                    }
-                }
-            });
-        }
-    });
-    if let Some(error) = failure
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
-    {
-        return Err(error);
-    }
-    let mut done = done
-        .into_inner()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
-    done.sort_by_key(|(index, _)| *index);
-    Ok(done.into_iter().map(|(_, result)| result).collect())
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(jobs.clamp(1, units.len().max(1)))
+        .build()?;
+    // One unit at a time: their lengths differ, and a thread that is done takes the next of another.
+    pool.install(|| {
+        let units = units.par_iter().with_max_len(1);
+        units.map(|unit| work(unit)).collect()
+    })
 }
 
 fn failed(unit: &Unit<'_>, source: WorldError) -> RunError {

@@ -5,8 +5,7 @@ use std::rc::Rc;
 use anabranch_scenario::measure::{GOODPUT, LINK_PROBES};
 use anabranch_scenario::names;
 use anabranch_scenario::quantity::Window;
-use anabranch_scenario::records::SeriesKey;
-use anabranch_scenario::records::SeriesSample;
+use anabranch_scenario::records::{SeriesKey, SeriesSample};
 use anabranch_scenario::{Experiment, Record, Spec};
 use anabranch_sim::{BuildError, Direction, LinkId, LinkProbe, LinkProbes, LinkSample, World};
 use anabranch_transport::{Probe, time};
@@ -28,9 +27,17 @@ pub struct Recording {
 /// A series of a link's direction.
 struct LinkSeries {
     link: LinkId,
-    probe: &'static str,
+    kind: LinkSeriesKind,
     window: Option<Window>,
     key: u32,
+}
+
+/// What is recorded of a link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum LinkSeriesKind {
+    Throughput,
+    Queue,
+    Drop,
 }
 
 impl Recording {
@@ -152,15 +159,24 @@ impl Recording {
                 let Some(&probe) = LINK_PROBES.iter().find(|known| *known == wanted) else {
                     continue;
                 };
-                match probe {
-                    "throughput" => probes.throughput = Some(record.bin.map_or(BIN, |bin| bin.0)),
-                    "queue" => probes.queue = true,
-                    _ => probes.drops = true,
-                }
+                let kind = match probe {
+                    "throughput" => {
+                        probes.throughput = Some(record.bin.map_or(BIN, |bin| bin.0));
+                        LinkSeriesKind::Throughput
+                    }
+                    "queue" => {
+                        probes.queue = true;
+                        LinkSeriesKind::Queue
+                    }
+                    _ => {
+                        probes.drops = true;
+                        LinkSeriesKind::Drop
+                    }
+                };
                 let key = self.key(name, member, probe);
                 series.push(LinkSeries {
                     link: id,
-                    probe,
+                    kind,
                     window: record.window,
                     key,
                 });
@@ -187,15 +203,16 @@ impl Recording {
 
 /// Keeps a link's sample in the units of the series: throughput in bit/s, a drop as its reason's number.
 fn keep(series: &[LinkSeries], buffer: &SampleBuffer, sample: &LinkSample) {
-    let (probe, index, value) = match sample.probe {
-        LinkProbe::Throughput => ("throughput", 0, sample.value * 8.0),
-        LinkProbe::QueueLength => ("queue", 0, sample.value),
-        LinkProbe::Dropped(reason) => ("drop", reason as u16, sample.value),
-        LinkProbe::Marked => ("mark", 0, sample.value),
+    let (kind, index, value) = match sample.probe {
+        LinkProbe::Throughput => (LinkSeriesKind::Throughput, 0, sample.value * 8.0),
+        LinkProbe::QueueLength => (LinkSeriesKind::Queue, 0, sample.value),
+        LinkProbe::Dropped(reason) => (LinkSeriesKind::Drop, reason as u16, sample.value),
+        // No series of a spec holds marks.
+        LinkProbe::Marked => return,
     };
     for series in series
         .iter()
-        .filter(|series| series.link == sample.link && series.probe == probe)
+        .filter(|series| series.link == sample.link && series.kind == kind)
     {
         if series
             .window
