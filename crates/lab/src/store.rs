@@ -67,6 +67,10 @@ pub struct Store {
     directory: PathBuf,
 }
 
+/// The crates of this project that a run depends on: whose sources, beside the versions of all others, are the code that
+/// [`key`] speaks of.
+pub const CODE_OF: &str = env!("ANABRANCH_CODE_OF");
+
 /// The name under which a run is kept: what it depends on, the code among it.
 pub fn key(unit: &Unit<'_>) -> String {
     let mut digest = Sha256::new();

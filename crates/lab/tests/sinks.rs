@@ -1,0 +1,115 @@
+//! What goes into a sink: the same run into memory, into a channel and into a file is the same.
+
+use std::thread;
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::{Discard, Memory, Sink};
+use anabranch_engine::world;
+use anabranch_lab::channel::{Channel, Told};
+use anabranch_lab::run::{Quiet, Simulator, run};
+use anabranch_lab::store::Store;
+use anabranch_scenario::records::{RunRecord, Series, SeriesQuery};
+
+const SPEC: &str = r#"
+anabranch = 1
+name = "sinks"
+world = { duration = "5 s" }
+node = [{ name = "a" }, { name = "b" }]
+link = [{ name = "wire", between = ["a", "b"], rate = "1 Mbit/s", delay = "10 ms", queue = "8 packets" }]
+flow = [{ name = "sctp", from = "a", to = "b", workload = { kind = "bulk" }, transport = { protocol = "sctp" } }]
+experiment = [{ id = "main", record = [{ flow = "sctp", probes = ["cwnd", "timeout"] }, { link = "wire", probes = ["queue"] }] }]
+"#;
+
+fn plan() -> Plan {
+    let request = Request {
+        file: "sinks.toml".into(),
+        text: SPEC.into(),
+        seed: 3,
+        ..Request::default()
+    };
+    Plan::new(request).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn into(sink: &mut dyn Sink) -> RunRecord {
+    world::run(&Unit::all(&plan())[0], 3, sink, &[]).expect("a run")
+}
+
+/// The series that hold a sample: a file has no others.
+fn full(series: Vec<Series>) -> Vec<Series> {
+    series
+        .into_iter()
+        .filter(|series| !series.samples.is_empty())
+        .collect()
+}
+
+fn in_memory() -> (RunRecord, Vec<Series>) {
+    let mut memory = Memory::default();
+    let record = into(&mut memory);
+    assert_eq!(memory.records, [record.clone()]);
+    assert_eq!(memory.series.len(), 3, "one for each probe, sampled or not");
+    (record, full(memory.series))
+}
+
+#[test]
+fn memory_holds_what_the_directory_holds() {
+    let (record, mut kept) = in_memory();
+    assert_eq!(record, into(&mut Discard));
+    assert!(kept.len() == 2 && kept.iter().all(|series| series.samples.len() > 20));
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Store::create(directory.path()).expect("a directory that can be written");
+    let results = run(&plan(), &store, &Simulator::default(), 1, &Quiet).expect("a run");
+    assert_eq!(results.records, [record]);
+    let query = SeriesQuery {
+        experiment: "main",
+        ..SeriesQuery::default()
+    };
+    let mut read = results.series(&query).expect("a file");
+    for all in [&mut kept, &mut read] {
+        all.sort_by(|a, b| (&a.entity, &a.probe).cmp(&(&b.entity, &b.probe)));
+    }
+    assert_eq!(read, kept);
+}
+
+#[test]
+fn a_channel_tells_all_in_order() {
+    let (record, kept) = in_memory();
+    let (mut channel, told) = Channel::new(2);
+    let running = thread::spawn(move || into(&mut channel));
+    let mut heard: Vec<Told> = told.iter().collect();
+    assert_eq!(running.join().expect("no panic"), record);
+    assert_eq!(heard.pop(), Some(Told::Ended(Box::new(record))));
+    let Told::Begun {
+        keys, experiment, ..
+    } = heard.remove(0)
+    else {
+        panic!("a run begins");
+    };
+    assert_eq!(experiment, "main");
+    let mut samples = Vec::new();
+    for told in heard {
+        match told {
+            Told::Samples(more) => samples.extend(more),
+            other => panic!("{other:?}"),
+        }
+    }
+    for series in kept {
+        let key = keys
+            .iter()
+            .position(|key| key.entity == series.entity && key.probe == series.probe);
+        let key = key.expect("it began") as u32;
+        let of: Vec<_> = samples
+            .iter()
+            .filter(|(of, _)| *of == key)
+            .map(|(_, it)| *it)
+            .collect();
+        assert_eq!(of, series.samples);
+    }
+}
+
+#[test]
+fn a_run_that_nobody_hears_ends_with_an_error() {
+    let (mut channel, told) = Channel::new(1);
+    drop(told);
+    let error = world::run(&Unit::all(&plan())[0], 3, &mut channel, &[]).expect_err("nobody");
+    assert!(error.to_string().contains("nobody listens"), "{error}");
+}
