@@ -1,4 +1,4 @@
-//! The papers this program knows, and how far each can be reproduced.
+//! The papers and examples that this program carries.
 
 /// A paper.
 #[derive(Clone, Copy, Debug)]
@@ -7,10 +7,8 @@ pub struct KnownPaper {
     pub name: &'static str,
     /// What it is about.
     pub title: &'static str,
-    /// Its spec, where it can be reproduced.
-    pub spec: Option<&'static str>,
-    /// What is still missing, where it cannot.
-    pub missing: &'static str,
+    /// Its spec.
+    pub spec: &'static str,
 }
 
 /// All of them, in the order of their years.
@@ -18,32 +16,27 @@ pub const PAPERS: &[KnownPaper] = &[
     KnownPaper {
         name: "alamgir2002",
         title: "TCP and SCTP over a GEO satellite link",
-        spec: Some(include_str!("../../../papers/alamgir2002.toml")),
-        missing: "",
+        spec: include_str!("../../../papers/alamgir2002.toml"),
     },
     KnownPaper {
         name: "atiquzzaman2002",
         title: "Multistreaming and the receive buffer over a satellite path",
-        spec: Some(include_str!("../../../papers/atiquzzaman2002.toml")),
-        missing: "",
+        spec: include_str!("../../../papers/atiquzzaman2002.toml"),
     },
     KnownPaper {
         name: "rafiq2007",
         title: "SCTP and TCP SACK in heterogeneous networks",
-        spec: Some(include_str!("../../../papers/rafiq2007.toml")),
-        missing: "",
+        spec: include_str!("../../../papers/rafiq2007.toml"),
     },
     KnownPaper {
         name: "tsunoda2007",
         title: "Adaptive multistreaming over LEO satellite networks",
-        spec: Some(include_str!("../../../papers/tsunoda2007.toml")),
-        missing: "",
+        spec: include_str!("../../../papers/tsunoda2007.toml"),
     },
     KnownPaper {
         name: "ho2008",
         title: "RSCTP: congestion control by the receiver's estimate of the available bandwidth",
-        spec: Some(include_str!("../../../papers/ho2008.toml")),
-        missing: "",
+        spec: include_str!("../../../papers/ho2008.toml"),
     },
 ];
 

@@ -56,9 +56,7 @@ fn run(request: Request, wants: impl Fn(&[String]) -> bool) -> (Plan, Vec<RunRec
 }
 
 fn ho2008() -> &'static str {
-    paper("ho2008")
-        .and_then(|paper| paper.spec)
-        .expect("its spec")
+    paper("ho2008").map(|paper| paper.spec).expect("its spec")
 }
 
 /// The values of a measure at a point, with their replications.

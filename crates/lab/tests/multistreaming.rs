@@ -14,7 +14,7 @@ const ROUND_TRIP: f64 = 2.0 * 0.260 + 2.0 * (1500.0 + 48.0) * 8.0 / 1e7;
 const CHUNK: f64 = 1468.0;
 
 fn spec(name: &str) -> &'static str {
-    paper(name).and_then(|paper| paper.spec).expect("its spec")
+    paper(name).map(|paper| paper.spec).expect("its spec")
 }
 
 /// Runs an experiment of a spec at the points that `wants` wants, with so many replications.

@@ -25,7 +25,7 @@ const METRICS: [(&str, &str); 6] = [
 
 /// Runs an experiment of the paper at the points that `wants` wants, with so many replications.
 fn run(experiment: &str, replications: u32, wants: impl Fn(&[String]) -> bool) -> Vec<RunRecord> {
-    let text = paper("rafiq2007").and_then(|paper| paper.spec);
+    let text = paper("rafiq2007").map(|paper| paper.spec);
     let request = Request {
         file: "rafiq2007.toml".to_owned(),
         text: text.expect("its spec").to_owned(),

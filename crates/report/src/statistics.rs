@@ -135,10 +135,3 @@ pub fn paired_difference(later: &[(u32, f64)], earlier: &[(u32, f64)]) -> Option
     }
     Summary::of(&differences)
 }
-
-/// Jain's index of fairness, (Σb)² / (n Σb²): between 1/n and 1. `None` for no shares, or where all are 0.
-pub fn jain_index(shares: &[f64]) -> Option<f64> {
-    let sum: f64 = shares.iter().sum();
-    let squares: f64 = shares.iter().map(|share| share * share).sum();
-    (squares > 0.0).then(|| sum * sum / (shares.len() as f64 * squares))
-}

@@ -31,18 +31,6 @@ pub enum LinkProbe {
     Marked,
 }
 
-impl LinkProbe {
-    /// The name used in specs and series files; drops are `drops`, whatever the reason.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LinkProbe::Throughput => "throughput",
-            LinkProbe::QueueLength => "queue_length",
-            LinkProbe::Dropped(_) => "drops",
-            LinkProbe::Marked => "marks",
-        }
-    }
-}
-
 /// One recorded value of a link direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkSample {

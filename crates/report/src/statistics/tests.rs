@@ -84,16 +84,6 @@ fn pairing_removes_what_both_share() {
 }
 
 #[test]
-fn jain_of_equal_shares_is_one_and_of_a_single_winner_one_nth() {
-    assert_eq!(jain_index(&[3.0, 3.0, 3.0]), Some(1.0));
-    assert_eq!(jain_index(&[1.0, 0.0, 0.0, 0.0]), Some(0.25));
-    // (1 + 1.239)^2 / (2 (1 + 1.239^2)): two flows, one 23.9 % ahead
-    close(jain_index(&[1.0, 1.239]).unwrap(), 0.988_73, 1e-5);
-    assert_eq!(jain_index(&[]), None);
-    assert_eq!(jain_index(&[0.0, 0.0]), None);
-}
-
-#[test]
 fn intervals_touch_when_they_share_an_end() {
     let left = Interval {
         low: 1.0,
