@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anabranch_scenario::limits::MAX_RUNS;
 use anabranch_scenario::output::{Row, Table};
 use anabranch_scenario::problem::{Problem, SpecError};
 use anabranch_scenario::resolve::{self, Setting, SweptPoint};
@@ -69,6 +70,7 @@ fn build(request: &Request, vocabulary: &dyn Vocabulary) -> Result<Plan, Vec<Pro
     if problems.is_empty() {
         keep_only(&mut experiments, &spec, &request.only, &root, &mut problems);
     }
+    check_runs(request, &root, &experiments, &mut problems);
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -79,6 +81,44 @@ fn build(request: &Request, vocabulary: &dyn Vocabulary) -> Result<Plan, Vec<Pro
         spec,
         experiments,
     })
+}
+
+/// Checks that all runs together are not too many. The experiment with the most of them is named.
+fn check_runs(
+    request: &Request,
+    root: &Node,
+    experiments: &[PlannedExperiment],
+    problems: &mut Vec<Problem>,
+) {
+    let runs = |it: &PlannedExperiment| it.points.len() as u64 * u64::from(it.replications);
+    let all: u64 = experiments.iter().map(runs).sum();
+    let Some(largest) = experiments.iter().max_by_key(|it| runs(it)) else {
+        return;
+    };
+    if all <= MAX_RUNS {
+        return;
+    }
+    let items = root.get("experiment").map(Node::items).unwrap_or_default();
+    let item = items
+        .iter()
+        .find(|item| item.own_name() == Some(&largest.id));
+    let key = item.and_then(|item| item.get("replications"));
+    let place = key.or(item).unwrap_or(root).place.clone();
+    let message = format!(
+        "found {} points with {} replications each{}, and {all} runs in all; a plan has at most {MAX_RUNS}",
+        largest.points.len(),
+        largest.replications,
+        if request.replications.is_some() {
+            " (--replications)"
+        } else {
+            ""
+        },
+    );
+    problems.push(Problem::new(
+        place,
+        format!("experiment.{}.replications", largest.id),
+        message,
+    ));
 }
 
 /// A file without tables has one for each experiment, of everything that is measured.

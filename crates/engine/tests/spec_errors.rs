@@ -88,6 +88,11 @@ wrong! {
     unknown_section: [("[[flow]]", "[[flows]]")];
     unknown_key_of_variant: [("probability = 0.01", "probability = 0.01, plaice = \"before-queue\"")];
     wrong_unit: [("\"5 ms\"", "\"5 msec\"")];
+    too_many_runs: [("replications = 2", "replications = 1000000000")];
+    bins_too_narrow: [("probes = [\"cwnd\"]", "probes = [\"goodput\"], bin = \"1 ns\"")];
+    too_many_messages: [("kind = \"bulk\", message", "kind = \"cbr\", rate = \"1e15 bit/s\", message")];
+    too_many_nodes: [("name = \"sink\"", "name = \"sink\"\ncount = 4000000000")];
+    name_too_long: [("id = \"rates\"", "id = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"")];
     wrong_kind_of_unit: [("\"5 ms\"", "\"5 Mbit/s\"")];
     unit_missing: [("\"5 ms\"", "\"5\"")];
     number_without_unit: [("\"5 ms\"", "5")];
@@ -208,4 +213,21 @@ fn titles_do_not_change_what_is_run() {
     };
     assert_eq!(hash(GOOD), hash(&titled));
     assert_ne!(hash(GOOD), hash(&GOOD.replace("5 ms", "6 ms")));
+}
+
+/// A product of sweeps is refused before it is made: 300 * 300 points of one world each.
+#[test]
+fn too_many_points() {
+    let values: Vec<String> = (1..=300).map(|n| format!("\"{n} kbit/s\"")).collect();
+    let sweep = |parameter: &str| {
+        format!(
+            "{{ parameter = \"{parameter}\", values = [{}] }}",
+            values.join(", ")
+        )
+    };
+    let sweeps = format!("sweep = [{}, {}]", sweep("rate"), sweep("link.wire.rate"));
+    let sweep = r#"sweep = [{ parameter = "rate", values = ["1 Mbit/s", "2 Mbit/s"] }]"#;
+    let error = error(&[(sweep, &sweeps)], &[]);
+    let found = "found 300 points, 90000 with the sweeps before; an experiment has at most 20000";
+    assert!(error.contains(found), "{error}");
 }

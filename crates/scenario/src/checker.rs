@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::limits::MAX_NAME;
 use crate::problem::Problem;
 use crate::tree::{Node, NodeValue, Place};
 
@@ -117,6 +118,12 @@ impl<'a> Checker<'a> {
                 path,
                 format!("found {name:?}; a name is made of letters, digits, `-` and `_`"),
             );
+        } else if name.len() > MAX_NAME {
+            let message = format!(
+                "found a name of {} bytes; files are called by it, so it has at most {MAX_NAME}",
+                name.len()
+            );
+            self.problem(path, message);
         }
     }
 

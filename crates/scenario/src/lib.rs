@@ -10,6 +10,7 @@ pub mod checker;
 pub mod decode;
 pub mod derived;
 pub mod flow;
+pub mod limits;
 pub mod measure;
 pub mod names;
 pub mod nearest;

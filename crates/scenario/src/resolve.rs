@@ -4,6 +4,7 @@
 //! point. Each of them names a parameter, or a key of the file by its path (`link.satellite.rate`, where the members
 //! of an array of tables go by their `name` or `id`).
 
+use crate::limits::MAX_POINTS;
 use crate::problem::Problem;
 use crate::profiles;
 use crate::tree::{Entry, Node, NodeValue, Place};
@@ -246,6 +247,14 @@ pub fn points(experiment: &Node, path: &str) -> Result<Vec<SweptPoint>, Vec<Prob
     {
         let path = Node::item_path(&format!("{path}.sweep"), index, sweep);
         match sweep_points(sweep, &path).and_then(|points| distinct(points, &path)) {
+            Ok(points) if points.len() > MAX_POINTS / all.len() => {
+                let message = format!(
+                    "found {} points, {} with the sweeps before; an experiment has at most {MAX_POINTS}",
+                    points.len(),
+                    points.len() * all.len(),
+                );
+                return Err(vec![Problem::new(sweep.place.clone(), path, message)]);
+            }
             Ok(points) => {
                 all = all
                     .iter()
@@ -264,9 +273,9 @@ pub fn points(experiment: &Node, path: &str) -> Result<Vec<SweptPoint>, Vec<Prob
 
 /// Two points with one x would be one in every table.
 fn distinct(points: Vec<SweptPoint>, path: &str) -> Result<Vec<SweptPoint>, Problem> {
-    let xs = || points.iter().flat_map(|point| &point.point).map(|(_, x)| x);
-    for (index, x) in xs().enumerate() {
-        if xs().take(index).any(|before| before.value == x.value) {
+    let mut seen = std::collections::BTreeSet::new();
+    for (_, x) in points.iter().flat_map(|point| &point.point) {
+        if !seen.insert(x.to_json().to_string()) {
             let message = format!("found {} twice among the points of a sweep", x.describe());
             return Err(Problem::new(x.place.clone(), path, message));
         }

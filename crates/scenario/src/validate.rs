@@ -3,6 +3,7 @@
 use anabranch_transport::Probe;
 
 mod addresses;
+mod limits;
 mod link;
 mod measure;
 mod names;
@@ -88,6 +89,7 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
         "name",
         spec.cells.iter().map(|cell| cell.name.as_str()),
     );
+    limits::check_groups(c, spec);
     for (index, link) in spec.links.iter().enumerate() {
         check_link(c, spec, link, &format!("link.{index}"));
     }
@@ -181,6 +183,7 @@ fn check_flow(
             "found a message of 0 B; a message holds at least 1 B",
         );
     }
+    limits::check_workload(c, spec, flow, path);
     check_transport(c, vocabulary, flow, &format!("{path}.transport"));
     check_largest_message(c, vocabulary, flow, path);
     if let Workload::Trace { messages } = &flow.workload {
@@ -346,11 +349,6 @@ fn check_experiment(
                 known.iter().copied(),
             );
         }
-        if record.bin.is_some_and(|bin| bin.0 == 0) {
-            c.problem(
-                &format!("{path}.bin"),
-                "found a bin of 0; a bin has a width",
-            );
-        }
+        limits::check_bin(c, spec, experiment, record, &path);
     }
 }
