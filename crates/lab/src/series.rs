@@ -183,19 +183,21 @@ impl<W: Write + Send> SeriesWriter<W> {
         Ok(())
     }
 
-    /// Copies every row group of a finished file of the same axes to the end of this one.
+    /// Adds a row group of a finished file of the same axes to the end of this one.
     ///
     /// # Errors
-    /// The source's and the sink's.
-    pub fn append_file(&mut self, source: &File) -> Result<(), ParquetError> {
+    /// The sink's.
+    pub fn append(&mut self, group: &[Column]) -> Result<(), ParquetError> {
         self.flush()?;
-        let reader = SerializedFileReader::new(source.try_clone()?)?;
-        for index in 0..reader.num_row_groups() {
-            let group = reader.get_row_group(index)?;
-            let mut out = self.file.next_row_group()?;
-            copy_row_group(group.as_ref(), &mut out)?;
-            out.close()?;
+        let mut out = self.file.next_row_group()?;
+        for values in group {
+            match values {
+                Column::Int(values) => column::<Int32Type>(&mut out, values)?,
+                Column::Double(values) => column::<DoubleType>(&mut out, values)?,
+                Column::Text(values) => column::<ByteArrayType>(&mut out, values)?,
+            }
         }
+        out.close()?;
         Ok(())
     }
 
@@ -250,18 +252,42 @@ fn column<T: DataType>(
     column.close()
 }
 
-fn copy_row_group(
-    group: &dyn RowGroupReader,
-    out: &mut SerializedRowGroupWriter<'_, impl Write + Send>,
-) -> Result<(), ParquetError> {
-    for index in 0..group.num_columns() {
-        match group.metadata().column(index).column_type() {
-            Physical::INT32 => column::<Int32Type>(out, &values::<Int32Type>(group, index)?)?,
-            Physical::DOUBLE => column::<DoubleType>(out, &values::<DoubleType>(group, index)?)?,
-            _ => column::<ByteArrayType>(out, &values::<ByteArrayType>(group, index)?)?,
-        }
-    }
-    Ok(())
+/// The values of one column of a row group.
+pub enum Column {
+    /// Whole numbers.
+    Int(Vec<i32>),
+    /// Numbers.
+    Double(Vec<f64>),
+    /// Text.
+    Text(Vec<ByteArray>),
+}
+
+/// The row groups of a finished file, one after the other.
+///
+/// # Errors
+/// A file without a footer. Each row group has its own: values that do not fit what the footer says.
+pub fn row_groups(
+    source: &File,
+) -> Result<impl Iterator<Item = Result<Vec<Column>, ParquetError>>, ParquetError> {
+    let reader = SerializedFileReader::new(source.try_clone()?)?;
+    Ok((0..reader.num_row_groups())
+        .map(move |index| columns(reader.get_row_group(index)?.as_ref())))
+}
+
+fn columns(group: &dyn RowGroupReader) -> Result<Vec<Column>, ParquetError> {
+    let column = |index| {
+        Ok(match group.metadata().column(index).column_type() {
+            Physical::INT32 => Column::Int(values::<Int32Type>(group, index)?),
+            Physical::DOUBLE => Column::Double(values::<DoubleType>(group, index)?),
+            _ => Column::Text(values::<ByteArrayType>(group, index)?),
+        })
+    };
+    (0..group.num_columns()).map(column).collect()
+}
+
+/// Whether a file of samples was written to its end: its footer can be read.
+pub fn is_whole(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| SerializedFileReader::new(file).is_ok())
 }
 
 /// All values of a column of a row group.

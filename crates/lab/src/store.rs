@@ -7,6 +7,7 @@
 //! DIR/series/<id>.parquet    the samples of an experiment
 //! DIR/runs/<key>.json        one finished run; <key> is a hash of all that it depends on
 //! DIR/runs/<key>.parquet     its samples, if it recorded any
+//! DIR/runs/.lock             held by the processes that work on the directory
 //! ```
 //! A file is written beside its place and renamed: what stands under its name is whole. What only a run can give is
 //! flushed to the disk before it counts; what can be put together again from that is not.
@@ -24,7 +25,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::series::{self, Axes, SeriesWriter};
-use crate::whole::{self, Keep, part_path};
+use crate::whole::{self, Keep, Visit, part_path};
 
 /// A results directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -61,10 +62,11 @@ pub enum StoreError {
     Spec(#[from] SpecError),
 }
 
-/// A results directory.
+/// A results directory. Several processes may work on one.
 #[derive(Clone, Debug)]
 pub struct Store {
     directory: PathBuf,
+    _visit: Arc<Visit>,
 }
 
 /// The crates of this project that a run depends on: whose sources, beside the versions of all others, are the code that
@@ -93,20 +95,24 @@ impl Store {
     /// # Errors
     /// [`StoreError::Write`].
     pub fn create(directory: &Path) -> Result<Self, StoreError> {
-        let store = Store {
-            directory: directory.to_owned(),
-        };
-        for path in [store.runs(), directory.join("series")] {
-            fs::create_dir_all(&path).map_err(|source| StoreError::Write { path, source })?;
-        }
-        let probe = store.runs().join(".writable");
-        fs::write(&probe, b"anabranch")
-            .and_then(|()| fs::remove_file(&probe))
-            .map_err(|source| StoreError::Write {
-                path: probe,
+        let (runs, series) = (directory.join("runs"), directory.join("series"));
+        for path in [&runs, &series] {
+            fs::create_dir_all(path).map_err(|source| StoreError::Write {
+                path: path.clone(),
                 source,
             })?;
-        Ok(store)
+        }
+        let failed = |path: PathBuf| |source| StoreError::Write { path, source };
+        let lock = runs.join(".lock");
+        let visit = Visit::begin(&lock, &[directory, &runs, &series]).map_err(failed(lock))?;
+        let probe = part_path(&runs.join(".writable"));
+        fs::write(&probe, b"anabranch")
+            .and_then(|()| fs::remove_file(&probe))
+            .map_err(failed(probe))?;
+        Ok(Store {
+            directory: directory.to_owned(),
+            _visit: Arc::new(visit),
+        })
     }
 
     /// Where it is.
@@ -127,12 +133,16 @@ impl Store {
         self.runs().join(format!("{key}.parquet"))
     }
 
-    /// A finished run, if it is there, whole, and has its samples.
+    /// A finished run, if it is there, whole, this unit's, and has its samples.
     pub fn finished(&self, unit: &Unit<'_>) -> Option<RunRecord> {
         let key = key(unit);
         let text = fs::read_to_string(self.record_path(&key)).ok()?;
-        let record = serde_json::from_str(&text).ok()?;
-        (!unit.records() || self.series_path(&key).exists()).then_some(record)
+        let record: RunRecord = serde_json::from_str(&text).ok()?;
+        let of_this_unit = record.experiment == unit.experiment.id
+            && record.point == unit.point.point
+            && record.replication == unit.replication;
+        let has_samples = || !unit.records() || series::is_whole(&self.series_path(&key));
+        (of_this_unit && has_samples()).then_some(record)
     }
 
     /// Keeps a finished run. Its samples, if any, must have been kept before: the record makes it count.
@@ -207,10 +217,17 @@ impl Store {
         let written = SeriesWriter::new(BufWriter::new(sink), &experiment.id, axes)
             .map_err(failed)
             .and_then(|mut writer| {
-                for file in files {
-                    let source = File::open(&file)
-                        .map_err(|source| StoreError::Read { path: file, source })?;
-                    writer.append_file(&source).map_err(failed)?;
+                for path in files {
+                    let source = match File::open(&path) {
+                        Ok(file) => file,
+                        Err(source) => return Err(StoreError::Read { path, source }),
+                    };
+                    let rows =
+                        series::row_groups(&source).map_err(|error| damaged(&path, error))?;
+                    for group in rows {
+                        let group = group.map_err(|error| damaged(&path, error))?;
+                        writer.append(&group).map_err(failed)?;
+                    }
                 }
                 finish_series(writer, &part, &path, Keep::Cheaply)
             });
@@ -261,6 +278,14 @@ impl Store {
             series,
         };
         Ok((plan, results))
+    }
+}
+
+/// The samples of a run that cannot be read: whole by its footer, and yet not.
+fn damaged(path: &Path, error: impl std::fmt::Display) -> StoreError {
+    StoreError::Damaged {
+        path: path.to_owned(),
+        reason: format!("{error}; delete it, and the same command makes it again"),
     }
 }
 

@@ -285,7 +285,7 @@ fn an_interrupted_sweep_goes_on_and_ends_with_the_same_files() {
     assert!(matches!(error, RunError::World { .. }), "{error}");
     // A file that was being written when the process died.
     fs::write(
-        broken.path().join("runs/losses-1-half.json.part"),
+        broken.path().join("runs/losses-1-half.json.0123.part"),
         b"{ \"experi",
     )
     .expect("a file");
@@ -318,6 +318,83 @@ fn a_damaged_run_is_made_again() {
     )
     .expect("a file");
     assert_eq!(simulate(directory.path(), 1).records, before.records);
+}
+
+/// Puts samples into every second file that a run keeps, cut off or not this run's.
+#[test]
+fn damaged_samples_and_records_of_other_runs_are_made_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let before = simulate(directory.path(), 1);
+    let whole = contents(directory.path());
+    let plan = plan(SPEC);
+    let units = Unit::all(&plan);
+    let runs = directory.path().join("runs");
+    let sampled = units.iter().find(|unit| unit.records()).expect("samples");
+    let samples = runs.join(format!("{}.parquet", key(sampled)));
+    let bytes = fs::read(&samples).expect("samples");
+    fs::write(&samples, &bytes[..100]).expect("a file");
+    let [one, other] = [1, 2].map(|index| runs.join(format!("{}.json", key(&units[index]))));
+    fs::copy(&one, &other).expect("a record of another replication");
+    assert_eq!(simulate(directory.path(), 1).records, before.records);
+    assert_eq!(contents(directory.path()), whole);
+}
+
+#[test]
+fn samples_damaged_in_the_middle_are_reported_by_their_own_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    simulate(directory.path(), 1);
+    let plan = plan(SPEC);
+    let units = Unit::all(&plan);
+    let sampled = units.iter().find(|unit| unit.records()).expect("samples");
+    let samples = directory
+        .path()
+        .join(format!("runs/{}.parquet", key(sampled)));
+    let mut bytes = fs::read(&samples).expect("samples");
+    bytes[4..400].fill(0xff);
+    fs::write(&samples, bytes).expect("a file");
+    let store = Store::create(directory.path()).expect("a directory that can be written");
+    let error = run(&plan, &store, &Simulator::default(), 1, &Quiet).expect_err("it is damaged");
+    let found =
+        matches!(&error, RunError::Store(StoreError::Damaged { path, .. }) if *path == samples);
+    assert!(found, "{error}");
+    fs::remove_file(&samples).expect("as the error says");
+    run(&plan, &store, &Simulator::default(), 1, &Quiet).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn several_that_work_on_one_directory_do_not_harm_each_other() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let alone = tempfile::tempdir().expect("a directory");
+    simulate(alone.path(), 1);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| simulate(directory.path(), 1));
+        }
+    });
+    assert_eq!(contents(directory.path()), contents(alone.path()));
+}
+
+#[test]
+fn what_a_killed_process_left_is_removed_once_nobody_works_there() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = Store::create(directory.path()).expect("a directory that can be written");
+    let left = [
+        "runs/x.json.0.part",
+        "series/x.parquet.0.part",
+        "manifest.json.0.part",
+    ]
+    .map(|name| directory.path().join(name));
+    for path in &left {
+        fs::write(path, b"half").expect("a file");
+    }
+    let other = Store::create(directory.path()).expect("a directory that can be written");
+    assert!(
+        left.iter().all(|path| path.exists()),
+        "it may be the first one's"
+    );
+    drop((store, other));
+    Store::create(directory.path()).expect("a directory that can be written");
+    assert!(left.iter().all(|path| !path.exists()));
 }
 
 #[test]
