@@ -45,7 +45,7 @@ fn full(series: Vec<Series>) -> Vec<Series> {
 fn in_memory() -> (RunRecord, Vec<Series>) {
     let mut memory = Memory::default();
     let record = into(&mut memory);
-    assert_eq!(memory.records, [record.clone()]);
+    assert_eq!(memory.records, std::slice::from_ref(&record));
     assert_eq!(memory.series.len(), 3, "one for each probe, sampled or not");
     (record, full(memory.series))
 }
