@@ -16,10 +16,13 @@ pub use values::{
 use anabranch_congestion::binomial::BinomialParameters;
 use anabranch_congestion::rsctp::RsctpParameters;
 use anabranch_settings::{Kind, switches};
+use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
-use crate::config::{LEAST_RTO, MOST_SPAN};
-
+/// The least timeout: less is shorter than what a host takes to answer.
+pub(crate) const LEAST_RTO: Nanos = MILLISECOND;
+/// The longest span of any timer.
+pub(crate) const MOST_SPAN: Nanos = 86_400 * SECOND;
 /// The range of timeouts.
 const TIMEOUT: Kind = Kind::duration(LEAST_RTO, MOST_SPAN);
 /// The range of intervals between measurements.

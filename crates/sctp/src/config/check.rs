@@ -5,12 +5,13 @@ use std::fmt::Display;
 use anabranch_settings::SettingError;
 use anabranch_settings::units::show_time;
 use anabranch_transport::Nanos;
-use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_transport::time::MILLISECOND;
 use thiserror::Error;
 
 use super::Config;
 use crate::path::mtu::MOST_ENCAPSULATION;
 use crate::profile::Profile;
+pub(crate) use crate::profile::{LEAST_RTO, MOST_SPAN};
 
 /// The receive buffer that RFC 9260 §6 asks for at least, bytes; peers refuse less (§3.3.3).
 pub(super) const LEAST_RECEIVE_BUFFER: u64 = 1500;
@@ -18,10 +19,6 @@ pub(super) const LEAST_RECEIVE_BUFFER: u64 = 1500;
 pub(super) const MOST_BYTES: u64 = u64::MAX;
 /// The most errors in a row that can be asked for.
 pub(super) const MOST_ERRORS: u64 = u32::MAX as u64;
-/// The least timeout: less is shorter than what a host takes to answer.
-pub(crate) const LEAST_RTO: Nanos = MILLISECOND;
-/// The longest span of any timer.
-pub(crate) const MOST_SPAN: Nanos = 86_400 * SECOND;
 /// No SACK may be delayed longer (RFC 9260 §6.2).
 pub(crate) const MOST_SACK_DELAY: Nanos = 500 * MILLISECOND;
 
@@ -121,6 +118,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use anabranch_settings::{Amount, Span};
+    use anabranch_transport::time::SECOND;
 
     use super::*;
     use crate::profile::InitialCwnd;
