@@ -175,7 +175,8 @@ impl Ledger {
         let restarts = order.restarts;
         let (life, next) = order.next.entry(stream).or_default();
         if *life < restarts && ssn == 0 && *next != 0 {
-            (*life, *next) = (restarts, 0);
+            // What several lives left unread may be read in one go.
+            (*life, *next) = (*life + 1, 0);
         }
         // Of what a former life left unread some may be gone.
         assert!(
