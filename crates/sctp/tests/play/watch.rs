@@ -16,9 +16,10 @@ use super::{A, Play, Z};
 const MAX_ANSWERS: usize = 48;
 const MAX_ANSWER_BYTES: usize = 4_096;
 /// How many times the configured buffers may be held.
-const BUFFERS: usize = 100;
-/// What an association may hold beside its buffers, bytes.
-const ASSOCIATION: usize = 32 << 10;
+const BUFFERS: usize = 2;
+/// What an association may hold beside its buffers, bytes: its state, and the 320 chunks that the smallest receive buffer
+/// has room for (`LEAST_CHUNKS` in `rx/window.rs`).
+const ASSOCIATION: usize = 96 << 10;
 /// What an endpoint may hold beside its associations, bytes.
 const ENDPOINT: usize = 64 << 10;
 /// Steps that a byte may cost, given or sent.
