@@ -8,6 +8,7 @@ mod assembly;
 mod delivery;
 mod held;
 mod keys;
+mod lowest;
 mod message;
 mod order;
 mod parts;
@@ -36,7 +37,7 @@ use held::Held;
 use order::{Order, Whole};
 use reassembly::{Fragmented, Reassembly};
 use sack_policy::SackPolicy;
-use tsn_tracker::{Arrival, TsnTracker};
+use tsn_tracker::{Arrival, Neighbours, TsnTracker};
 use window::ReceiveWindow;
 
 /// What became of a DATA chunk.
@@ -204,11 +205,11 @@ impl Receiver {
         {
             return outcome;
         }
-        self.arrived(now, &data, trace);
+        let beside = self.arrived(now, &data, trace);
         self.window.take(bytes, data.user_data.len());
         self.held.take(data.stream_id, bytes);
-        let taken =
-            self.take(now, data, trace) && !self.reassembly.contradicts(self.tracker.cumulative());
+        let taken = self.take(now, data, beside, trace)
+            && !self.reassembly.contradicts(self.tracker.cumulative());
         if taken && self.window.to_advertise() == 0 {
             self.relieve(now, trace);
         }
@@ -220,10 +221,10 @@ impl Receiver {
         }
     }
 
-    /// Notes the TSN, and when it must be acknowledged.
-    fn arrived(&mut self, now: Nanos, data: &Data, trace: &mut Trace) {
+    /// Notes the TSN, and when it must be acknowledged. Gives what the TSNs beside it are.
+    fn arrived(&mut self, now: Nanos, data: &Data, trace: &mut Trace) -> Neighbours {
         let had_gaps = self.tracker.has_gaps();
-        self.tracker.insert(data.tsn);
+        let beside = self.tracker.insert(data.tsn);
         let filled = had_gaps && !self.tracker.has_gaps();
         // The first DATA of an association is answered at once (RFC 9260 §5.1).
         let first = data.tsn == self.initial_tsn;
@@ -238,10 +239,11 @@ impl Receiver {
             0,
             f64::from(data.tsn.distance_from(self.initial_tsn)),
         );
+        beside
     }
 
     /// Puts a chunk that is new where it belongs; false if it contradicts others.
-    fn take(&mut self, now: Nanos, data: Data, trace: &mut Trace) -> bool {
+    fn take(&mut self, now: Nanos, data: Data, beside: Neighbours, trace: &mut Trace) -> bool {
         let tsn = data.tsn;
         if data.beginning && data.ending {
             let waits = !self.order.is_next(data.stream_id, data.unordered, data.ssn);
@@ -270,7 +272,7 @@ impl Receiver {
             user_data: self.keep(data.user_data),
             ..data
         };
-        match self.reassembly.insert(data) {
+        match self.reassembly.insert(data, beside) {
             Fragmented::Held => {
                 self.grew(now, tsn, trace);
                 true
@@ -367,12 +369,13 @@ impl Receiver {
         let gaps = self.tracker.gap_count().min(fitting);
         let duplicates = self.tracker.duplicates().len().min(fitting - gaps);
         let advertised = self.window.to_advertise();
-        packet.push(&OutgoingSack {
-            cumulative_tsn_ack: self.tracker.cumulative(),
-            a_rwnd: advertised,
-            gap_blocks: self.tracker.blocks().take(gaps),
-            duplicates: &self.tracker.duplicates()[..duplicates],
-        })?;
+        match self.tracker.kept_blocks(gaps) {
+            Some(blocks) => packet.push(&self.sack_of(advertised, blocks, duplicates))?,
+            None => {
+                let blocks = self.tracker.blocks(gaps);
+                packet.push(&self.sack_of(advertised, blocks, duplicates))?;
+            }
+        }
         self.tracker.forget_duplicates(duplicates);
         self.window.advertised(advertised);
         self.sack.sent();
@@ -381,6 +384,15 @@ impl Receiver {
         self.record_late(now, trace);
         self.held.record(now, self.window.used(), trace);
         Ok(())
+    }
+
+    fn sack_of<G>(&self, a_rwnd: u32, gap_blocks: G, duplicates: usize) -> OutgoingSack<'_, G> {
+        OutgoingSack {
+            cumulative_tsn_ack: self.tracker.cumulative(),
+            a_rwnd,
+            gap_blocks,
+            duplicates: &self.tracker.duplicates()[..duplicates],
+        }
     }
 
     /// Whether the cumulative TSN says all that a SACK would: no gap, no duplicate, and the window that the peer knows.

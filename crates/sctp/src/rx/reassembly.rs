@@ -1,6 +1,7 @@
 //! Fragments to messages, by runs of TSNs, and to parts of messages (RFC 9260 §6.9).
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use anabranch_wire::chunk::Data;
 use anabranch_wire::{Ssn, Tsn};
@@ -8,6 +9,7 @@ use anabranch_wire::{Ssn, Tsn};
 use super::keys::ByTsn;
 use super::message::{ReceivedMessage, ReceivedPart};
 use super::parts::Parts;
+use super::tsn_tracker::Neighbours;
 
 /// What became of a fragment.
 #[derive(Debug, PartialEq, Eq)]
@@ -161,73 +163,78 @@ impl Reassembly {
         self.runs.values().map(|run| run.parts.len()).sum()
     }
 
-    /// Takes a fragment whose TSN is new.
-    pub fn insert(&mut self, data: Data) -> Fragmented {
+    /// Takes a fragment whose TSN is new. Runs are looked for only where TSNs beside it have arrived.
+    pub fn insert(&mut self, data: Data, beside: Neighbours) -> Fragmented {
         let at = ByTsn(data.tsn);
-        // Most often it goes on with the last run.
-        if let Some(mut last) = self.runs.last_entry()
-            && last.get().last.next() == data.tsn
-            && !last.get().ending
+        let after = match beside
+            .after
+            .then(|| self.runs.entry(ByTsn(data.tsn.next())))
         {
-            let run = last.get_mut();
-            if data.beginning || !run.belongs(&data) {
-                return Fragmented::Contradiction;
+            Some(Entry::Occupied(entry)) => {
+                let run = entry.get();
+                // The neighbours' flags say whether they are of the same message.
+                if data.ending != run.beginning || !(run.beginning || run.belongs(&data)) {
+                    return Fragmented::Contradiction;
+                }
+                if data.ending {
+                    None
+                } else {
+                    Some(entry.remove())
+                }
             }
-            run.append(data);
-            if run.open || (run.beginning && run.ending) {
-                let first = last.key().0;
-                return self.grown(first);
-            }
-            return Fragmented::Held;
-        }
-        let before = self.runs.range(..at).next_back();
-        let before = before.filter(|(_, run)| run.last.next() == data.tsn);
-        let after = self.runs.range(at..).next();
-        let after = after.filter(|(first, _)| first.0 == data.tsn.next());
-        // The neighbours' flags say whether they are of the same message.
-        let joins_before = before.is_some_and(|(_, run)| !run.ending);
-        let joins_after = after.is_some_and(|(_, run)| !run.beginning);
-        let is_of = |neighbour: Option<(&ByTsn, &Run)>| {
-            neighbour.is_some_and(|(_, run)| run.belongs(&data))
+            _ => None,
         };
-        let contradiction = (joins_before && (data.beginning || !is_of(before)))
-            || (joins_after && (data.ending || !is_of(after)))
-            || (before.is_some() && !joins_before && !data.beginning)
-            || (after.is_some() && !joins_after && !data.ending);
-        if contradiction {
+        let Some((first, run)) = self.before(data.tsn, beside) else {
+            return self.place(at, after, data);
+        };
+        if data.beginning != run.ending || !(run.ending || run.belongs(&data)) {
+            // What goes on with it stays as it was.
+            if let Some(after) = after {
+                self.runs.insert(ByTsn(data.tsn.next()), after);
+            }
             return Fragmented::Contradiction;
         }
-        let before = before.filter(|_| joins_before).map(|(first, _)| *first);
-        let after = after.filter(|_| joins_after).map(|(first, _)| *first);
-        let after = after.and_then(|first| self.runs.remove(&first));
-        self.place(at, before, after, data)
+        if data.beginning {
+            return self.place(at, after, data);
+        }
+        run.append(data);
+        if let Some(after) = after {
+            run.join(after);
+        }
+        if run.open || (run.beginning && run.ending) {
+            return self.grown(first);
+        }
+        Fragmented::Held
     }
 
-    /// Puts a fragment between the run that begins with `before`, if it goes on with one, and the run `after`, if that goes
-    /// on with it.
-    fn place(
-        &mut self,
-        at: ByTsn,
-        before: Option<ByTsn>,
-        after: Option<Run>,
-        data: Data,
-    ) -> Fragmented {
-        let first = before.unwrap_or(at);
-        match (before.and_then(|first| self.runs.get_mut(&first)), after) {
-            (Some(run), None) => run.append(data),
-            (Some(run), Some(after)) => {
-                run.append(data);
-                run.join(after);
-            }
-            (None, Some(mut after)) => {
-                after.prepend(data);
-                self.runs.insert(at, after);
-            }
-            (None, None) => {
-                self.runs.insert(at, Run::start(data));
-            }
+    /// The run that ends right before `tsn`, and its first TSN.
+    #[inline]
+    fn before(&mut self, tsn: Tsn, beside: Neighbours) -> Option<(Tsn, &mut Run)> {
+        if !beside.before {
+            return None;
         }
-        self.grown(first.0)
+        // Most often that is the last run.
+        let last = self.runs.last_key_value().map(|(_, run)| run.last);
+        let (first, run) = if last.is_some_and(|last| last.lt(tsn)) {
+            self.runs.iter_mut().next_back()?
+        } else {
+            self.runs.range_mut(..ByTsn(tsn)).next_back()?
+        };
+        (run.last.next() == tsn).then_some((first.0, run))
+    }
+
+    /// Puts a fragment that goes on with nothing before the run `after`, if that goes on with it.
+    fn place(&mut self, at: ByTsn, after: Option<Run>, data: Data) -> Fragmented {
+        let Some(mut run) = after else {
+            self.runs.insert(at, Run::start(data));
+            return Fragmented::Held;
+        };
+        run.prepend(data);
+        if run.beginning && run.ending {
+            return Fragmented::Complete(at.0, run.last, run.into_message());
+        }
+        self.runs.insert(at, run);
+        Fragmented::Held
     }
 
     /// What has become of the run that begins with `first`.
@@ -331,6 +338,12 @@ mod tests {
 
     use super::*;
 
+    /// As if every TSN beside it had come: what is not there is not found.
+    const BESIDE: Neighbours = Neighbours {
+        before: true,
+        after: true,
+    };
+
     fn fragment(tsn: u32, beginning: bool, ending: bool) -> Data {
         Data {
             tsn: Tsn(tsn),
@@ -352,7 +365,8 @@ mod tests {
         for order in permutations(5) {
             let mut reassembly = Reassembly::default();
             for (turn, index) in order.iter().enumerate() {
-                let result = reassembly.insert(fragment(tsns[*index], *index == 0, *index == 4));
+                let result =
+                    reassembly.insert(fragment(tsns[*index], *index == 0, *index == 4), BESIDE);
                 if turn < 4 {
                     assert_eq!(result, Fragmented::Held, "{order:?}");
                 } else {
@@ -388,14 +402,14 @@ mod tests {
     fn two_messages_side_by_side_stay_apart() {
         let mut reassembly = Reassembly::default();
         assert_eq!(
-            reassembly.insert(fragment(11, false, true)),
+            reassembly.insert(fragment(11, false, true), BESIDE),
             Fragmented::Held
         );
         let mut second = fragment(12, true, false);
         second.ssn = Ssn(6);
-        assert_eq!(reassembly.insert(second), Fragmented::Held);
+        assert_eq!(reassembly.insert(second, BESIDE), Fragmented::Held);
         assert!(matches!(
-            reassembly.insert(fragment(10, true, false)),
+            reassembly.insert(fragment(10, true, false), BESIDE),
             Fragmented::Complete(..)
         ));
         assert_eq!(reassembly.chunks(), 1);
@@ -404,9 +418,9 @@ mod tests {
     #[test]
     fn contradictions_are_refused() {
         let mut reassembly = Reassembly::default();
-        reassembly.insert(fragment(10, true, false));
+        reassembly.insert(fragment(10, true, false), BESIDE);
         assert_eq!(
-            reassembly.insert(fragment(11, true, false)),
+            reassembly.insert(fragment(11, true, false), BESIDE),
             Fragmented::Contradiction,
             "begins inside"
         );
@@ -415,17 +429,17 @@ mod tests {
             ..fragment(11, false, true)
         };
         assert_eq!(
-            reassembly.insert(other),
+            reassembly.insert(other, BESIDE),
             Fragmented::Contradiction,
             "another stream"
         );
         assert_eq!(
-            reassembly.insert(fragment(9, true, false)),
+            reassembly.insert(fragment(9, true, false), BESIDE),
             Fragmented::Contradiction,
             "unended before a beginning"
         );
         assert!(matches!(
-            reassembly.insert(fragment(11, false, true)),
+            reassembly.insert(fragment(11, false, true), BESIDE),
             Fragmented::Complete(..)
         ));
     }

@@ -3,6 +3,7 @@
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::GapAckBlock;
 
+use super::lowest::{Lowest, Run};
 use super::steps;
 
 /// A Gap Ack Block names a TSN by 16 bits of offset, so nothing further on can be reported, and nothing is taken.
@@ -22,6 +23,13 @@ pub(super) enum Arrival {
     Duplicate,
     /// Too far past the cumulative point to be reported.
     OutOfReach,
+}
+
+/// Whether the TSNs beside one that is new have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Neighbours {
+    pub before: bool,
+    pub after: bool,
 }
 
 /// 4,096 TSNs, a bit each.
@@ -71,13 +79,15 @@ fn above(count: usize) -> u64 {
 }
 
 /// TSNs received. What is past the cumulative point is kept as bits, on pages that are there while one of theirs is set: no
-/// order of arrival makes a chunk cost more than another, and no peer makes it more than 9 KiB.
+/// order of arrival makes a chunk cost more than another, and no peer makes it more than 13 KiB.
 #[derive(Debug)]
 pub(super) struct TsnTracker {
     cumulative: Tsn,
     highest: Tsn,
     /// Runs past the cumulative point.
     runs: usize,
+    /// As many of the lowest runs as most SACKs name.
+    lowest: Lowest,
     pages: [Option<Box<Page>>; PAGES],
     duplicates: Vec<Tsn>,
 }
@@ -88,6 +98,7 @@ impl TsnTracker {
             cumulative: initial_tsn.prev(),
             highest: initial_tsn.prev(),
             runs: 0,
+            lowest: Lowest::default(),
             pages: Default::default(),
             duplicates: Vec::new(),
         }
@@ -141,20 +152,11 @@ impl TsnTracker {
     }
 
     /// Takes a TSN that [`TsnTracker::classify`] called new.
-    pub fn insert(&mut self, tsn: Tsn) {
+    pub fn insert(&mut self, tsn: Tsn) -> Neighbours {
         if tsn == self.cumulative.next() {
-            self.cumulative = tsn;
-            if self.runs > 0 && self.has(tsn.next()) {
-                self.cumulative = self.find(tsn.next(), false).prev();
-                self.clear(tsn.next(), self.cumulative);
-                self.runs -= 1;
-            }
-            if self.highest.lt(self.cumulative) {
-                self.highest = self.cumulative;
-            }
-            return;
+            return self.advance(tsn);
         }
-        let joined = usize::from(self.has(tsn.prev())) + usize::from(self.has(tsn.next()));
+        let beside = self.beside(tsn);
         let (page, word, bit) = place(tsn);
         let fresh = || {
             Box::new(Page {
@@ -164,24 +166,82 @@ impl TsnTracker {
             })
         };
         self.pages[page].get_or_insert_with(fresh).set(word, bit);
-        self.runs = self.runs + 1 - joined;
+        if !self.lowest.ends_before(tsn, self.cumulative) {
+            // The last of the lowest may join the first of the others.
+            let last = if beside.after {
+                self.find(tsn, false).prev()
+            } else {
+                tsn
+            };
+            self.lowest.insert(tsn, last, beside, self.cumulative);
+        }
+        self.runs = self.runs + 1 - usize::from(beside.before) - usize::from(beside.after);
         if self.highest.lt(tsn) {
             self.highest = tsn;
+        }
+        self.refill();
+        beside
+    }
+
+    /// The TSN after the cumulative one has come.
+    #[inline]
+    fn advance(&mut self, tsn: Tsn) -> Neighbours {
+        self.cumulative = tsn;
+        let after = self.runs > 0 && self.has(tsn.next());
+        if after {
+            self.cumulative = self.find(tsn.next(), false).prev();
+            self.clear(tsn.next(), self.cumulative);
+            self.runs -= 1;
+            self.lowest.drop_first();
+            self.refill();
+        }
+        if self.highest.lt(self.cumulative) {
+            self.highest = self.cumulative;
+        }
+        Neighbours {
+            before: true,
+            after,
+        }
+    }
+
+    fn beside(&self, tsn: Tsn) -> Neighbours {
+        Neighbours {
+            before: self.has(tsn.prev()),
+            after: self.has(tsn.next()),
         }
     }
 
     /// A TSN past the cumulative point that has arrived is dropped again, and will have to come once more.
     pub fn withdraw(&mut self, tsn: Tsn) {
-        let before = self.has(tsn.prev());
-        let joined = usize::from(before) + usize::from(self.has(tsn.next()));
+        let beside = self.beside(tsn);
         self.clear(tsn, tsn);
-        self.runs = self.runs + joined - 1;
+        self.runs = self.runs + usize::from(beside.before) + usize::from(beside.after) - 1;
+        self.lowest.withdraw(tsn, beside, self.cumulative);
+        self.refill();
         if tsn == self.highest {
-            self.highest = if before {
+            self.highest = if beside.before {
                 tsn.prev()
             } else {
                 self.last_before(tsn)
             };
+        }
+    }
+
+    /// The lowest runs are as many as there are, or as many as are kept.
+    #[inline]
+    fn refill(&mut self) {
+        while self.lowest.lacks(self.runs) {
+            let run = self.run_after(self.lowest.end().unwrap_or(self.cumulative));
+            self.lowest.push(run);
+        }
+    }
+
+    /// The first run after `tsn`, where there is one.
+    fn run_after(&self, tsn: Tsn) -> Run {
+        let first = self.find(tsn.next(), true);
+        Run {
+            first,
+            last: self.find(first.next(), false).prev(),
         }
     }
 
@@ -268,12 +328,26 @@ impl TsnTracker {
         self.cumulative
     }
 
-    /// The gap blocks, lowest first.
-    pub fn blocks(&self) -> Blocks<'_> {
+    /// The lowest `count` gap blocks, lowest first, if so many are kept: as nearly always. Quicker than [`TsnTracker::blocks`].
+    #[inline]
+    pub fn kept_blocks(
+        &self,
+        count: usize,
+    ) -> Option<impl ExactSizeIterator<Item = GapAckBlock> + Clone> {
+        let cumulative = self.cumulative;
+        let kept = self.lowest.first(count);
+        (kept.len() == count).then(|| kept.iter().map(move |run| run.block(cumulative)))
+    }
+
+    /// The lowest `count` gap blocks, or as many as there are, lowest first.
+    #[inline]
+    pub fn blocks(&self, count: usize) -> Blocks<'_> {
+        let kept = self.lowest.first(count);
         Blocks {
             tracker: self,
-            after: self.cumulative,
-            left: self.runs,
+            kept: kept.iter(),
+            after: self.lowest.end().unwrap_or(self.cumulative),
+            left: self.runs.min(count) - kept.len(),
         }
     }
 
@@ -300,13 +374,23 @@ fn tsn_at(from: Tsn, page: usize, word: usize, bit: u32) -> Tsn {
     from.add(forth.into())
 }
 
-/// Gap Ack Blocks as they are read from the bits: who takes few of many pays for few.
+/// Gap Ack Blocks: the lowest as they are kept, and then what the bits say.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks<'a> {
     tracker: &'a TsnTracker,
-    /// What was before is given.
+    kept: std::slice::Iter<'a, Run>,
+    /// Where the kept ones end, and what was read of the bits.
     after: Tsn,
     left: usize,
+}
+
+impl Blocks<'_> {
+    fn read(&mut self) -> Option<Run> {
+        self.left = self.left.checked_sub(1)?;
+        let run = self.tracker.run_after(self.after);
+        self.after = run.last;
+        Some(run)
+    }
 }
 
 impl Iterator for Blocks<'_> {
@@ -314,19 +398,13 @@ impl Iterator for Blocks<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<GapAckBlock> {
-        self.left = self.left.checked_sub(1)?;
-        let first = self.tracker.find(self.after.next(), true);
-        let missing = self.tracker.find(first.next(), false);
-        self.after = missing;
-        let offset = |tsn: Tsn| tsn.distance_from(self.tracker.cumulative) as u16;
-        Some(GapAckBlock {
-            start: offset(first),
-            end: offset(missing.prev()),
-        })
+        let run = self.kept.next().copied().or_else(|| self.read())?;
+        Some(run.block(self.tracker.cumulative))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
+        let left = self.kept.len() + self.left;
+        (left, Some(left))
     }
 }
 
@@ -340,7 +418,7 @@ mod tests {
 
     fn pairs(tracker: &TsnTracker) -> Vec<(u16, u16)> {
         tracker
-            .blocks()
+            .blocks(usize::MAX)
             .map(|block| (block.start, block.end))
             .collect()
     }
@@ -414,13 +492,72 @@ mod tests {
                     "seed {seed}"
                 );
                 let reported: BTreeSet<u32> = tracker
-                    .blocks()
+                    .blocks(usize::MAX)
                     .flat_map(|block| u32::from(block.start)..=u32::from(block.end))
                     .map(|offset| offset + cumulative - 1)
                     .collect();
                 let expected: BTreeSet<u32> = set.range(cumulative..).copied().collect();
                 assert_eq!(reported, expected, "seed {seed}");
             }
+        }
+    }
+
+    /// Runs in thousands, joined, split and passed at random: the blocks are what a set says, however many are asked for.
+    #[test]
+    fn the_lowest_blocks_are_those_of_a_set() {
+        for seed in 1..6u64 {
+            let start = Tsn(u32::MAX - 3_000);
+            let (mut tracker, mut set) = (TsnTracker::new(start), BTreeSet::new());
+            let mut state = seed;
+            let mut random = |below: u32| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) as u32 % below
+            };
+            let mut most = 0;
+            for turn in 0..12_000 {
+                let cumulative = tracker.cumulative().next().distance_from(start);
+                let offset = match turn % 8 {
+                    7 => cumulative,
+                    6 => cumulative + random(60),
+                    _ => cumulative + 2 + random(5_000),
+                };
+                if set.insert(offset) {
+                    tracker.insert(start.add(offset));
+                } else if turn % 4 == 1 && offset > cumulative {
+                    set.remove(&offset);
+                    tracker.withdraw(start.add(offset));
+                }
+                let cumulative = tracker.cumulative().next().distance_from(start);
+                assert!(!set.contains(&cumulative), "seed {seed}, turn {turn}");
+                set.retain(|&offset| offset > cumulative);
+                most = most.max(tracker.gap_count());
+                if turn % 10 != 0 {
+                    continue;
+                }
+                let mut expected: Vec<(u16, u16)> = Vec::new();
+                for offset in set.iter().map(|offset| (offset - cumulative + 1) as u16) {
+                    match expected.last_mut() {
+                        Some((_, end)) if *end + 1 == offset => *end = offset,
+                        _ => expected.push((offset, offset)),
+                    }
+                }
+                assert_eq!(pairs(&tracker), expected, "seed {seed}, turn {turn}");
+                for count in [0, 1, 300, 900] {
+                    if let Some(kept) = tracker.kept_blocks(count) {
+                        assert!(kept.eq(tracker.blocks(count)), "seed {seed}");
+                    }
+                    let mut named = Vec::new();
+                    let mut blocks = tracker.blocks(count);
+                    assert_eq!(blocks.len(), count.min(expected.len()));
+                    while let Some(block) = blocks.next() {
+                        named.push((block.start, block.end));
+                    }
+                    assert_eq!(named, expected[..count.min(expected.len())], "seed {seed}");
+                }
+            }
+            assert!(most > 800, "seed {seed}: {most} runs");
         }
     }
 }

@@ -162,9 +162,13 @@ impl<G: ExactSizeIterator<Item = GapAckBlock> + Clone> Encode for OutgoingSack<'
             self.a_rwnd,
             (gap_blocks, duplicates),
         ));
-        for GapAckBlock { start, end } in self.gap_blocks.clone().take(gap_blocks) {
-            let ([s0, s1], [e0, e1]) = (start.to_be_bytes(), end.to_be_bytes());
-            out.extend_from_slice(&[s0, s1, e0, e1]);
+        let from = out.len();
+        out.resize(from + gap_blocks * ENTRY, 0);
+        // A loop that the compiler makes of wide instructions, where the blocks come from a slice.
+        let entries = out[from..].chunks_exact_mut(ENTRY);
+        for (entry, GapAckBlock { start, end }) in entries.zip(self.gap_blocks.clone()) {
+            let both = u32::from(start) << 16 | u32::from(end);
+            entry.copy_from_slice(&both.to_be_bytes());
         }
         for tsn in &self.duplicates[..duplicates] {
             out.extend_from_slice(&tsn.0.to_be_bytes());

@@ -1,0 +1,156 @@
+//! The lowest runs past the cumulative point, as a SACK names them.
+//!
+//! While there are gaps each packet is answered by a SACK (RFC 9260 §6.7), and a peer may see to it that all of them name as
+//! many blocks as fit. So these are kept from one SACK to the next: a chunk that arrives changes one of them.
+
+use anabranch_wire::Tsn;
+use anabranch_wire::chunk::GapAckBlock;
+
+use super::steps;
+use super::tsn_tracker::Neighbours;
+
+/// Runs kept: as many as a SACK of 1,500 bytes names, and some more.
+const MOST: usize = 384;
+
+/// TSNs in a row that have arrived; both ends belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub first: Tsn,
+    pub last: Tsn,
+}
+
+impl Run {
+    /// As a SACK with this cumulative TSN names it: the tracker takes nothing that is more than 65,535 past that.
+    #[inline]
+    pub fn block(&self, cumulative: Tsn) -> GapAckBlock {
+        GapAckBlock {
+            start: self.first.distance_from(cumulative) as u16,
+            end: self.last.distance_from(cumulative) as u16,
+        }
+    }
+}
+
+/// As many of the lowest runs as there are, [`MOST`] at most.
+#[derive(Debug, Default)]
+pub(super) struct Lowest {
+    runs: Vec<Run>,
+}
+
+impl Lowest {
+    /// The lowest `count`, or all that are kept.
+    #[inline]
+    pub fn first(&self, count: usize) -> &[Run] {
+        &self.runs[..count.min(self.runs.len())]
+    }
+
+    /// The last TSN of the last run that is kept.
+    pub fn end(&self) -> Option<Tsn> {
+        self.runs.last().map(|run| run.last)
+    }
+
+    /// Whether more could be kept, where there are `runs` in all.
+    #[inline]
+    pub fn lacks(&self, runs: usize) -> bool {
+        self.runs.len() < runs.min(MOST)
+    }
+
+    /// Whether as many as can be are kept, and all of them end before `tsn` without touching it.
+    #[inline]
+    pub fn ends_before(&self, tsn: Tsn, cumulative: Tsn) -> bool {
+        let offset = |tsn: Tsn| tsn.distance_from(cumulative);
+        let end = self.end().filter(|_| self.runs.len() == MOST);
+        end.is_some_and(|end| offset(end) + 1 < offset(tsn))
+    }
+
+    /// How many begin at `tsn` or before it.
+    fn begun(&self, tsn: Tsn, cumulative: Tsn) -> usize {
+        let offset = tsn.distance_from(cumulative);
+        self.runs.partition_point(|run| {
+            steps::count(1);
+            run.first.distance_from(cumulative) <= offset
+        })
+    }
+
+    /// Counts what moves when a run comes or goes at `at`; a step moves 16 of them.
+    fn moves(&self, at: usize) {
+        steps::count((self.runs.len() - at) / 16);
+    }
+
+    /// `tsn` is new, and the run that it belongs to now ends with `last`.
+    pub fn insert(&mut self, tsn: Tsn, last: Tsn, beside: Neighbours, cumulative: Tsn) {
+        let at = self.begun(tsn, cumulative);
+        match (beside.before, beside.after) {
+            (false, false) => {
+                self.runs.truncate(MOST - 1);
+                self.moves(at);
+                self.runs.insert(at, Run { first: tsn, last });
+            }
+            (false, true) => {
+                if let Some(run) = self.runs.get_mut(at) {
+                    run.first = tsn;
+                }
+            }
+            (true, after) => {
+                if let Some(run) = self.runs[..at].last_mut() {
+                    run.last = last;
+                }
+                if after && at < self.runs.len() {
+                    self.moves(at);
+                    self.runs.remove(at);
+                }
+            }
+        }
+    }
+
+    /// `tsn` is gone.
+    pub fn withdraw(&mut self, tsn: Tsn, beside: Neighbours, cumulative: Tsn) {
+        let Some(at) = self.begun(tsn, cumulative).checked_sub(1) else {
+            return;
+        };
+        let run = &mut self.runs[at];
+        if tsn.distance_from(cumulative) > run.last.distance_from(cumulative) {
+            return;
+        }
+        let rest = Run {
+            first: tsn.next(),
+            last: run.last,
+        };
+        match (beside.before, beside.after) {
+            (false, false) => {
+                self.moves(at);
+                self.runs.remove(at);
+                self.shrink();
+            }
+            (true, false) => run.last = tsn.prev(),
+            (false, true) => *run = rest,
+            (true, true) => {
+                run.last = tsn.prev();
+                if at + 1 == MOST {
+                    return;
+                }
+                self.runs.truncate(MOST - 1);
+                self.moves(at);
+                self.runs.insert(at + 1, rest);
+            }
+        }
+    }
+
+    /// The cumulative point has passed the first.
+    pub fn drop_first(&mut self) {
+        self.moves(0);
+        self.runs.drain(..1.min(self.runs.len()));
+        self.shrink();
+    }
+
+    /// The next run after those that are kept.
+    pub fn push(&mut self, run: Run) {
+        self.runs.push(run);
+    }
+
+    /// What many gaps took is given back when there are none.
+    fn shrink(&mut self) {
+        if self.runs.is_empty() && self.runs.capacity() > 16 {
+            self.runs = Vec::new();
+        }
+    }
+}
