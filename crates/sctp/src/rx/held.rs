@@ -48,7 +48,8 @@ impl Held {
 
     #[inline]
     pub fn free(&mut self, stream: u16, bytes: u64) {
-        if self.wanted {
+        // What the window gave back before changes nothing here.
+        if self.wanted && bytes > 0 {
             let held = self.change(stream);
             held.bytes = held.bytes.saturating_sub(bytes);
         }
