@@ -549,9 +549,9 @@ mod tests {
                         assert!(kept.eq(tracker.blocks(count)), "seed {seed}");
                     }
                     let mut named = Vec::new();
-                    let mut blocks = tracker.blocks(count);
+                    let blocks = tracker.blocks(count);
                     assert_eq!(blocks.len(), count.min(expected.len()));
-                    while let Some(block) = blocks.next() {
+                    for block in blocks {
                         named.push((block.start, block.end));
                     }
                     assert_eq!(named, expected[..count.min(expected.len())], "seed {seed}");
