@@ -10,6 +10,9 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+/// Looks at a file, 20 ms apart, between which it must not have grown before a capture counts as written.
+const UNCHANGED: u32 = 25;
+
 /// A capture that goes on until it is finished or dropped.
 #[derive(Debug)]
 pub struct Capture {
@@ -155,13 +158,21 @@ impl Capture {
 
 impl Capture {
     /// Until the SHUTDOWN COMPLETE is in the file: dumpcap writes now and then, and forgets what it has when it is ended.
-    /// It is looked for in vain if there is none, which is then found out.
+    /// It is looked for in vain if there is none, which is then found out. Its four bytes may stand in a SACK too (the end
+    /// of the cumulative TSN and a small window), so the file must also have stopped growing.
     fn wait_for_the_end(&self) {
+        let (mut size, mut unchanged) = (0, 0);
         for _ in 0..3_000 {
             let written = std::fs::read(&self.file).unwrap_or_default();
             let end = &written[written.len().saturating_sub(1000)..];
             let last = |window: &[u8]| window == [14, 0, 0, 4] || window == [14, 1, 0, 4];
-            if end.windows(4).any(last) {
+            let grown = std::mem::replace(&mut size, written.len()) != written.len();
+            unchanged = if grown || !end.windows(4).any(last) {
+                0
+            } else {
+                unchanged + 1
+            };
+            if unchanged == UNCHANGED {
                 return;
             }
             std::thread::sleep(Duration::from_millis(20));
