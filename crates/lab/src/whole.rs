@@ -53,11 +53,21 @@ impl Visit {
     }
 }
 
+/// Whether [`part_path`] gives such a name. Another file of a user that ends in `.part` is not ours to remove.
+fn is_part(name: &str) -> bool {
+    let ours = name.strip_suffix(PART).and_then(|it| it.rsplit_once('.'));
+    let Some((process, call)) = ours.and_then(|(_, ours)| ours.split_once('-')) else {
+        return false;
+    };
+    let digits = |text: &str, radix| !text.is_empty() && text.chars().all(|c| c.is_digit(radix));
+    process.len() == 16 && digits(process, 16) && digits(call, 10)
+}
+
 fn remove_parts(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default();
-        if name.as_encoded_bytes().ends_with(PART.as_bytes()) {
+        if name.to_str().is_some_and(is_part) {
             fs::remove_file(&path)?;
         }
     }

@@ -379,9 +379,9 @@ fn what_a_killed_process_left_is_removed_once_nobody_works_there() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = Store::create(directory.path()).expect("a directory that can be written");
     let left = [
-        "runs/x.json.0.part",
-        "series/x.parquet.0.part",
-        "manifest.json.0.part",
+        "runs/x.json.0123456789abcdef-0.part",
+        "series/x.parquet.0123456789abcdef-0.part",
+        "manifest.json.0123456789abcdef-0.part",
     ]
     .map(|name| directory.path().join(name));
     for path in &left {
@@ -392,9 +392,12 @@ fn what_a_killed_process_left_is_removed_once_nobody_works_there() {
         left.iter().all(|path| path.exists()),
         "it may be the first one's"
     );
+    let users = directory.path().join("film.mkv.part");
+    fs::write(&users, b"a user's").expect("a file");
     drop((store, other));
     Store::create(directory.path()).expect("a directory that can be written");
     assert!(left.iter().all(|path| !path.exists()));
+    assert!(users.exists(), "it is no file of ours");
 }
 
 #[test]
