@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use anabranch_engine::kinds::Standard;
 use anabranch_engine::manual;
 use anabranch_engine::plan::{Plan, Request};
 use anabranch_engine::settings::TRANSPORTS;
-use anabranch_engine::vocabulary::Standard;
 use anabranch_engine::world;
 use anabranch_lab::outputs::{self, WriteError};
 use anabranch_lab::papers::{EXAMPLES, PAPERS, example, paper};
@@ -243,7 +243,8 @@ pub fn settings(transport: Option<&str>) -> Result<(), Failure> {
 
 /// Prints the schema.
 pub fn schema() -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(&json_schema(&Standard)).map_err(io::Error::from)?;
+    let text = serde_json::to_string_pretty(&json_schema(&Standard::default()))
+        .map_err(io::Error::from)?;
     writeln!(io::stdout().lock(), "{text}")?;
     Ok(())
 }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod kinds;
 pub mod live;
 pub mod manual;
 pub mod medium;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_scenario::value::Point;
 use anabranch_scenario::{Experiment, Spec};
 
+use crate::kinds::Standard;
 use crate::sink::RunId;
 
 /// A spec file and what the caller wants of it.
@@ -59,6 +60,8 @@ pub struct PlannedPoint {
     pub spec: Arc<Spec>,
     /// The experiment as this point sees it.
     pub experiment: Arc<Experiment>,
+    /// The kinds that its world is built from.
+    pub kinds: Arc<Standard>,
     /// SHA-256 of all that a run depends on but seed and replication, hex.
     pub hash: String,
 }

@@ -8,12 +8,11 @@ use anabranch_scenario::problem::{Problem, SpecError};
 use anabranch_scenario::resolve::{self, Setting, SweptPoint};
 use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
 use anabranch_scenario::value::{Point, Value};
-use anabranch_scenario::vocabulary::Vocabulary;
 use anabranch_scenario::{Experiment, Spec, Sweep, decode, profiles, validate, wanted};
 use sha2::{Digest, Sha256};
 
+use crate::kinds::Standard;
 use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
-use crate::vocabulary::Standard;
 
 /// Replications under `--quick` where the spec does not say.
 const QUICK_REPLICATIONS: u32 = 3;
@@ -24,21 +23,22 @@ impl Plan {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn new(request: Request) -> Result<Self, SpecError> {
-        Self::with(request, &Standard)
+        Self::with(request, &Standard::default())
     }
 
-    /// The same for a program that knows kinds of its own.
+    /// The same for a program that has kinds of its own.
     ///
     /// # Errors
     /// Everything that is wrong with it.
-    pub fn with(request: Request, vocabulary: &dyn Vocabulary) -> Result<Self, SpecError> {
-        build(&request, vocabulary).map_err(|problems| {
+    pub fn with(request: Request, kinds: &Standard) -> Result<Self, SpecError> {
+        build(&request, kinds).map_err(|problems| {
             SpecError::new(&request.file, &request.text, &request.overrides, problems)
         })
     }
 }
 
-fn build(request: &Request, vocabulary: &dyn Vocabulary) -> Result<Plan, Vec<Problem>> {
+fn build(request: &Request, kinds: &Standard) -> Result<Plan, Vec<Problem>> {
+    let kinds = &Arc::new(kinds.clone());
     let mut root = Node::parse(&request.text)?;
     add_main_experiment(&mut root);
     check_shape(&root)?;
@@ -53,7 +53,7 @@ fn build(request: &Request, vocabulary: &dyn Vocabulary) -> Result<Plan, Vec<Pro
         .iter()
         .enumerate()
     {
-        match plan_experiment(&root, experiment, index, &overrides, request, vocabulary) {
+        match plan_experiment(&root, experiment, index, &overrides, request, kinds) {
             Ok(planned) => experiments.push(planned),
             Err(found) => problems.extend(found),
         }
@@ -198,7 +198,7 @@ fn read_network(text: &str, overrides: &[String]) -> Result<Spec, Vec<Problem>> 
     }
     let tree = resolve::substitute(&with_overrides(&root, &settings))?;
     let spec: Spec = decode::decode(&tree, "")?;
-    let problems = validate::validate(&spec, &tree, &Standard);
+    let problems = validate::validate(&spec, &tree, &Standard::default());
     if problems.is_empty() {
         Ok(spec)
     } else {
@@ -303,7 +303,7 @@ fn plan_experiment(
     index: usize,
     overrides: &[Setting],
     request: &Request,
-    vocabulary: &dyn Vocabulary,
+    kinds: &Arc<Standard>,
 ) -> Result<PlannedExperiment, Vec<Problem>> {
     let path = Node::item_path("experiment", index, experiment);
     let own: Vec<Setting> = experiment
@@ -317,7 +317,7 @@ fn plan_experiment(
     let mut problems = Vec::new();
     for swept in resolve::points(experiment, &path)? {
         let settings = own.iter().chain(overrides).chain(&swept.settings);
-        match plan_point(root, index, settings, &swept, request, vocabulary) {
+        match plan_point(root, index, settings, &swept, request, kinds) {
             Ok(point) => points.push(point),
             Err(found) => problems.extend(found),
         }
@@ -354,7 +354,7 @@ fn plan_point<'a>(
     settings: impl Iterator<Item = &'a Setting>,
     swept: &SweptPoint,
     request: &Request,
-    vocabulary: &dyn Vocabulary,
+    kinds: &Arc<Standard>,
 ) -> Result<PlannedPoint, Vec<Problem>> {
     let mut tree = root.clone();
     let mut problems: Vec<Problem> = settings
@@ -373,7 +373,7 @@ fn plan_point<'a>(
     }
     let tree = resolve::substitute(&tree)?;
     let mut spec: Spec = decode::decode(&tree, "")?;
-    let problems = validate::validate(&spec, &tree, vocabulary);
+    let problems = validate::validate(&spec, &tree, &**kinds);
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -386,6 +386,7 @@ fn plan_point<'a>(
         point,
         spec: Arc::new(spec),
         experiment: Arc::new(experiment),
+        kinds: Arc::clone(kinds),
         hash,
     })
 }

@@ -1,20 +1,33 @@
 //! What this engine can run, as the grammar asks for it.
 
+use std::sync::LazyLock;
+
 use anabranch_scenario::checker::Checker;
+use anabranch_scenario::chosen::Family;
+use anabranch_scenario::families::{LossModel, QueueDiscipline as QueueFamily};
 use anabranch_scenario::transport::{Transport, TransportKind};
 use anabranch_scenario::vocabulary::Vocabulary;
 use anabranch_scenario::wifi::Wifi;
 use anabranch_scenario::{Flow, Spec};
+use anabranch_settings::{Kinds, Registry};
 use anabranch_sim::DropReason;
 
+use crate::kinds::Standard;
 use crate::world::homes;
 use crate::{medium, settings};
 
-/// The transports of this project in its simulator.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Standard;
+/// A family that has no kinds.
+static NONE: LazyLock<Registry<()>> = LazyLock::new(|| Registry::new(&[]));
 
 impl Vocabulary for Standard {
+    fn kinds(&self, family: &str) -> &dyn Kinds {
+        match family {
+            LossModel::NAME => &self.losses,
+            QueueFamily::NAME => &self.queues,
+            _ => &*NONE,
+        }
+    }
+
     fn drop_reasons(&self) -> Vec<&'static str> {
         DropReason::ALL.iter().map(|reason| reason.name()).collect()
     }
@@ -36,7 +49,7 @@ impl Vocabulary for Standard {
     }
 
     fn check_world(&self, c: &mut Checker<'_>, spec: &Spec) {
-        if let Some((path, error)) = homes::check(spec) {
+        if let Some((path, error)) = homes::check(spec, self) {
             c.problem(&path, error.to_string());
         }
     }

@@ -11,9 +11,11 @@ use std::io::{self, Write};
 
 use anabranch_scenario::records::RunRecord;
 use anabranch_scenario::{Metric, Spec};
+use anabranch_settings::Refusal;
 use anabranch_sim::{BuildError, CaptureError, Family, NodeId, RunError as SimError, Seed, World};
 use sha2::{Digest, Sha256};
 
+use crate::kinds::Standard;
 use crate::metric::{self, FlowOutcome, LinkOutcome, Outcome};
 use crate::plan::Unit;
 use crate::sink::{Sink, SinkError};
@@ -29,6 +31,9 @@ pub enum WorldError {
     /// The simulator refused the world.
     #[error("the world cannot be built: {0}")]
     Build(#[from] BuildError),
+    /// A kind that the spec chooses cannot be made.
+    #[error("the world cannot be built: {0}")]
+    Kind(#[from] Refusal),
     /// Paths without addresses.
     #[error("the world cannot be built: {0}")]
     Homes(#[from] homes::Refused),
@@ -90,10 +95,11 @@ pub struct Capture<'a> {
 /// The simulator refuses it, or there is no such node.
 pub fn network(
     spec: &Spec,
+    kinds: &Standard,
     ends: Option<[&str; 2]>,
     seed: Seed,
 ) -> Result<(World, [NodeId; 2]), WorldError> {
-    let topology = topology::build(spec)?.topology;
+    let topology = topology::build(spec, kinds)?.topology;
     let all: Vec<NodeId> = topology.nodes().collect();
     let named = |name: &str| {
         let names = topology.nodes().map(|node| topology.node_name(node));
@@ -130,7 +136,7 @@ pub fn run(
     let duration = spec.world.duration.0;
     let wanted = spec.measures_of(experiment);
     let mut recording = Recording::new(experiment, unit.replication);
-    let mut built = topology::build(spec)?;
+    let mut built = topology::build(spec, &unit.point.kinds)?;
     homes::assign(&mut built, spec)?;
     let checksum = spec.world.checksum || !captures.is_empty() || topology::corrupts(spec);
     let mut world = World::new(built.topology, seed)?;

@@ -1,8 +1,8 @@
 //! The manual and the JSON Schema say what the tables of settings say.
 
+use anabranch_engine::kinds::Standard;
 use anabranch_engine::manual;
 use anabranch_engine::settings::TRANSPORTS;
-use anabranch_engine::vocabulary::Standard;
 use anabranch_scenario::schema::json_schema;
 use serde_json::Value;
 
@@ -47,7 +47,7 @@ fn every_setting_has_a_text_a_range_and_a_default() {
 }
 
 fn schema() -> Value {
-    json_schema(&Standard).to_value()
+    json_schema(&Standard::default()).to_value()
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use anabranch_settings::Misfit;
+
 use crate::limits::MAX_NAME;
 use crate::problem::Problem;
 use crate::tree::{Node, NodeValue, Place};
@@ -55,6 +57,41 @@ impl<'a> Checker<'a> {
             .push(Problem::new(place, key, message).allowed(found, allowed));
     }
 
+    /// Notes a key that nobody knows, at the key.
+    pub fn unknown_key<'n>(
+        &mut self,
+        path: &str,
+        key: &str,
+        known: impl IntoIterator<Item = &'n str>,
+    ) {
+        let (place, found) = self.locate(path);
+        let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
+        let entries = self.node(parent).0.entries();
+        let entry = entries.iter().find(|entry| entry.key == key);
+        let place = entry.map_or(place, |entry| entry.key_place.clone());
+        let problem = Problem::new(place, found, format!("unknown key `{key}`"));
+        self.problems.push(problem.allowed(key, known));
+    }
+
+    /// Notes that a value does not fit.
+    pub fn misfit(&mut self, path: &str, misfit: &Misfit) {
+        let path = match &misfit.parameter {
+            Some(parameter) => format!("{path}.{parameter}"),
+            None => path.to_owned(),
+        };
+        let message = format!("found {}; it takes {}", misfit.found, misfit.allowed);
+        let found = misfit
+            .found
+            .trim_matches(|c| matches!(c, '"' | '`'))
+            .to_owned();
+        self.not_among(
+            &path,
+            &message,
+            &found,
+            misfit.words.iter().map(String::as_str),
+        );
+    }
+
     /// How many problems were found.
     pub(super) fn count(&self) -> usize {
         self.problems.len()
@@ -66,6 +103,11 @@ impl<'a> Checker<'a> {
     }
 
     fn locate(&self, path: &str) -> (Place, String) {
+        let (node, key) = self.node(path);
+        (node.place.clone(), key)
+    }
+
+    fn node(&self, path: &str) -> (&Node, String) {
         let mut node = self.root;
         let mut key = String::new();
         for segment in path.split('.').filter(|segment| !segment.is_empty()) {
@@ -85,7 +127,7 @@ impl<'a> Checker<'a> {
                 None => break,
             }
         }
-        (node.place.clone(), key)
+        (node, key)
     }
 
     pub(super) fn distinct<'n>(

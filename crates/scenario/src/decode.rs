@@ -191,7 +191,6 @@ struct Decoder<'a> {
 /// The key whose value says which variant of an enum a table is.
 fn tag_of(name: &str) -> &'static str {
     match name {
-        "Loss" => "model",
         "Metric" => "metric",
         _ => "kind",
     }

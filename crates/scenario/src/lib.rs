@@ -7,8 +7,10 @@
 
 pub mod addresses;
 pub mod checker;
+pub mod chosen;
 pub mod decode;
 pub mod derived;
+pub mod families;
 pub mod flow;
 pub mod limits;
 pub mod measure;
@@ -32,8 +34,9 @@ pub mod wanted;
 pub mod wifi;
 pub mod world;
 
+pub use families::{Loss, Queue};
 pub use flow::{Flow, Start, Workload};
 pub use measure::{MeasureSpec, Metric, Weighting};
 pub use spec::{Assumption, Experiment, Paper, Parameters, Record, Spec, Sweep, SweepPoint};
 pub use transport::Transport;
-pub use world::{Link, Loss, Node, World};
+pub use world::{Link, Node, World};

@@ -2,8 +2,10 @@
 
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use crate::chosen::{Family, json_schema_of};
+use crate::families::{LossModel, QueueDiscipline};
 use crate::spec::Spec;
 use crate::transport::TransportKind;
 use crate::vocabulary::Vocabulary;
@@ -23,12 +25,21 @@ pub fn json_schema(vocabulary: &dyn Vocabulary) -> Schema {
                         "oneOf": tables,
                     });
                 }
+                choose::<LossModel>(definitions, vocabulary);
+                choose::<QueueDiscipline>(definitions, vocabulary);
                 definitions.values_mut().for_each(allow_parameters);
             }
         }
         object.insert("title".to_owned(), json!("A spec of anabranch"));
     }
     schema
+}
+
+/// Puts the kinds of a family in.
+fn choose<F: Family>(definitions: &mut Map<String, Value>, vocabulary: &dyn Vocabulary) {
+    if let Some(chosen) = definitions.get_mut(F::NAME) {
+        *chosen = json_schema_of::<F>(&vocabulary.kinds(F::NAME).variants());
+    }
 }
 
 /// Lets every property and every element of a list below this schema be a parameter's name instead, tags of variants

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use anabranch_settings::{Datum, Misfit, Setting};
+use anabranch_settings::{Datum, Setting};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
@@ -197,7 +197,7 @@ impl Transport {
             match self.setting_at(kind, &key, name) {
                 Ok(setting) => {
                     if let Err(misfit) = setting.kind.read(value) {
-                        complain(c, &path, &misfit);
+                        c.misfit(&path, &misfit);
                     }
                 }
                 Err(known) => {
@@ -252,25 +252,6 @@ impl Transport {
             c.not_among(&format!("{path}.{PROFILE}"), &message, name, profiles);
         }
     }
-}
-
-/// Notes that a value does not fit.
-fn complain(c: &mut Checker<'_>, path: &str, misfit: &Misfit) {
-    let path = match &misfit.parameter {
-        Some(parameter) => format!("{path}.{parameter}"),
-        None => path.to_owned(),
-    };
-    let message = format!("found {}; it takes {}", misfit.found, misfit.allowed);
-    let found = misfit
-        .found
-        .trim_matches(|c| matches!(c, '"' | '`'))
-        .to_owned();
-    c.not_among(
-        &path,
-        &message,
-        &found,
-        misfit.words.iter().map(String::as_str),
-    );
 }
 
 impl<'de> Deserialize<'de> for Transport {

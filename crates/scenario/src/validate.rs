@@ -3,6 +3,7 @@
 use anabranch_transport::Probe;
 
 mod addresses;
+mod chosen;
 mod limits;
 mod link;
 mod measure;
@@ -91,7 +92,7 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
     );
     limits::check_groups(c, spec);
     for (index, link) in spec.links.iter().enumerate() {
-        check_link(c, spec, link, &format!("link.{index}"));
+        check_link(c, spec, vocabulary, link, &format!("link.{index}"));
     }
     for (index, node) in spec.nodes.iter().enumerate() {
         addresses::check(c, spec, node, &format!("node.{index}"));

@@ -1,6 +1,8 @@
 //! What a spec may name beside the grammar's own words: profiles, switches and algorithms of transports, reasons for which
 //! links drop packets, numbers of radio media. Whoever runs specs knows them; the grammar only asks.
 
+use anabranch_settings::Kinds;
+
 use crate::checker::Checker;
 use crate::flow::Flow;
 use crate::spec::Spec;
@@ -9,6 +11,9 @@ use crate::wifi::Wifi;
 
 /// The kinds that a program can run. Each check notes what is wrong at a path of keys below which the value stands.
 pub trait Vocabulary: Sync {
+    /// The kinds of a family, by its [`Family::NAME`](crate::chosen::Family::NAME).
+    fn kinds(&self, family: &str) -> &dyn Kinds;
+
     /// Names of the reasons for which a link drops packets.
     fn drop_reasons(&self) -> Vec<&'static str>;
 

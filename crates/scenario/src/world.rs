@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::addresses::Addresses;
-use crate::quantity::{Amount, Count, Probability, Rate, Size, Span};
+use crate::families::{Loss, Queue};
+use crate::quantity::{Count, Probability, Rate, Size, Span};
 
 /// What holds for the whole world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -52,9 +53,10 @@ pub struct Link {
     pub rate: Rate,
     /// Propagation delay, one way.
     pub delay: Span,
-    /// What a direction can hold, the packet on the wire included: `"10 packets"` or `"64 KiB"`.
+    /// Who waits for the transmitter, and how many: `"10 packets"` or `"64 KiB"`, the packet on the wire included, is
+    /// drop-tail with that limit; `{ kind = "codel" }` is another discipline. Left out: drop-tail without a limit.
     #[serde(default)]
-    pub queue: Directed<Amount>,
+    pub queue: Directed<Queue>,
     /// What is lost.
     #[serde(default)]
     pub loss: Directed<Loss>,
@@ -154,77 +156,14 @@ enum DirectedSchema<T> {
     Both(T),
 }
 
-/// Which packets a link loses.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[schemars(tag = "model")]
-pub enum Loss {
-    /// Each packet for itself, with one probability.
-    Bernoulli {
-        /// 0 to 1.
-        probability: Probability,
-        /// Before or after the queue.
-        #[serde(default)]
-        place: Place,
-    },
-    /// Two states, good and bad, each with its own probability of loss.
-    GilbertElliott {
-        /// Probability of turning bad at a packet.
-        to_bad: Probability,
-        /// Probability of turning good at a packet.
-        to_good: Probability,
-        /// Probability of loss while good.
-        #[serde(default)]
-        loss_good: Probability,
-        /// Probability of loss while bad.
-        #[serde(default = "Probability::certain")]
-        loss_bad: Probability,
-        /// Before or after the queue.
-        #[serde(default)]
-        place: Place,
-    },
-    /// Exactly the named data segments.
-    List {
-        /// The segments.
-        segments: Vec<LostSegment>,
-        /// Before or after the queue.
-        #[serde(default)]
-        place: Place,
-    },
-    /// A probability that changes over time.
-    Schedule {
-        /// `[from, probability]`, in the order of time; 0 before the first.
-        steps: Vec<(Span, Probability)>,
-        /// Before or after the queue.
-        #[serde(default)]
-        place: Place,
-    },
-    /// Nothing is lost.
-    None {},
-}
-
 /// Where a loss strikes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Place {
     /// Before the packet enters the queue.
     #[default]
     BeforeQueue,
     /// After it left the queue, on the wire.
     AfterQueue,
-}
-
-/// One data segment of a flow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LostSegment {
-    /// The flow; each member of a group.
-    pub flow: String,
-    /// The segment, counted from 1: `8` is the eighth.
-    pub number: u64,
-    /// Which of its transmissions, counted from 1; the first if left out.
-    #[serde(default)]
-    pub transmission: Option<u32>,
 }
 
 /// What goes wrong on a link beside loss.

@@ -23,6 +23,8 @@ pub enum Datum {
         /// Its parameters, in the order in which they were given.
         parameters: Vec<(String, Datum)>,
     },
+    /// The keys of a table that were given, with their values.
+    Table(Vec<(String, Datum)>),
 }
 
 impl Datum {
@@ -53,6 +55,23 @@ impl Datum {
             Datum::Real(number) => Some(*number),
             Datum::Whole(number) => Some(*number as f64),
             _ => None,
+        }
+    }
+
+    /// The value of a key of a table, if it was given.
+    pub fn key(&self, name: &str) -> Option<&Datum> {
+        let Datum::Table(entries) = self else {
+            return None;
+        };
+        let found = entries.iter().find(|(key, _)| key == name);
+        found.map(|(_, datum)| datum)
+    }
+
+    /// The items of a list; none for anything else.
+    pub fn items(&self) -> &[Datum] {
+        match self {
+            Datum::List(items) => items,
+            _ => &[],
         }
     }
 

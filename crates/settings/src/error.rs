@@ -18,8 +18,20 @@ pub struct Misfit {
     pub range: String,
     /// The words that are allowed, where any are.
     pub words: Vec<String>,
-    /// The parameter of a variant that it is the value of.
+    /// Where in the value it is: a parameter of a variant, a key of a table, an item of a list: `steps.2.0`.
     pub parameter: Option<String>,
+}
+
+impl Misfit {
+    /// The same, of the key or item `name` of a larger value.
+    #[must_use]
+    pub fn within(mut self, name: &str) -> Self {
+        self.parameter = Some(match self.parameter {
+            Some(inner) => format!("{name}.{inner}"),
+            None => name.to_owned(),
+        });
+        self
+    }
 }
 
 impl fmt::Display for Misfit {

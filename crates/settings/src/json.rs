@@ -44,12 +44,23 @@ impl Kind {
             (Kind::Count { .. }, Json::Number(number)) => {
                 Datum::Whole(number.as_u64().ok_or_else(misfit)?)
             }
-            (Kind::List(item), Json::Array(items)) => Datum::List(
-                items
-                    .iter()
-                    .map(|value| item.read(value))
-                    .collect::<Result<_, _>>()?,
-            ),
+            (Kind::List(item), Json::Array(items)) => {
+                let kinds = items.iter().map(|_| *item);
+                Datum::List(read_items(kinds, items)?)
+            }
+            (Kind::Tuple(kinds), Json::Array(items)) if kinds.len() == items.len() => {
+                Datum::List(read_items(kinds.iter(), items)?)
+            }
+            (Kind::Tuple(kinds), Json::Array(items)) => {
+                return Err(Misfit {
+                    found: format!("a list of {}", items.len()),
+                    allowed: format!("a list of {}", kinds.len()),
+                    ..misfit()
+                });
+            }
+            (Kind::Table(settings), Json::Object(table)) => {
+                Datum::Table(read_keys(settings, table, &[])?)
+            }
             _ => return Err(misfit()),
         };
         self.check(&datum)?;
@@ -67,31 +78,10 @@ impl Kind {
             parameter: (!table.is_empty()).then(|| TAG.to_owned()),
             ..self.misfit(format!("{name:?}"))
         })?;
-        let given = table.iter().filter(|(key, _)| *key != TAG);
-        let mut parameters = Vec::new();
-        for (key, value) in given {
-            let at = |misfit: Misfit| Misfit {
-                parameter: Some(key.clone()),
-                ..misfit
-            };
-            let Some(parameter) = variant.parameters.iter().find(|known| known.name == key) else {
-                return Err(at(unknown(key, variant.parameters)));
-            };
-            parameters.push((key.clone(), parameter.kind.read(value).map_err(at)?));
-        }
-        let is_missing = |parameter: &&Setting| {
-            parameter.fallback == Fallback::Required && !table.contains_key(parameter.name)
-        };
-        match variant.parameters.iter().find(is_missing) {
-            Some(missing) => Err(Misfit {
-                parameter: Some(missing.name.to_owned()),
-                ..missing.kind.misfit("nothing".to_owned())
-            }),
-            None => Ok(Datum::Variant {
-                kind: name.to_owned(),
-                parameters,
-            }),
-        }
+        Ok(Datum::Variant {
+            kind: name.to_owned(),
+            parameters: read_keys(variant.parameters, table, &[TAG])?,
+        })
     }
 
     /// Writes a value as [`Kind::read`] reads it.
@@ -106,16 +96,18 @@ impl Kind {
             (Kind::List(item), Datum::List(items)) => {
                 items.iter().map(|datum| item.to_json(datum)).collect()
             }
+            (Kind::Tuple(kinds), Datum::List(items)) => {
+                let items = kinds.iter().zip(items);
+                items.map(|(kind, datum)| kind.to_json(datum)).collect()
+            }
+            (Kind::Table(settings), Datum::Table(entries)) => {
+                Json::Object(keys_to_json(settings, entries))
+            }
             (Kind::Variant(variants), Datum::Variant { kind, parameters }) => {
                 let variant = variants().into_iter().find(|known| known.name == kind);
                 let known = variant.map_or(&[][..], |variant| variant.parameters);
-                let mut table = Map::new();
+                let mut table = keys_to_json(known, parameters);
                 table.insert(TAG.to_owned(), json!(kind));
-                for (name, datum) in parameters {
-                    if let Some(parameter) = known.iter().find(|known| known.name == name) {
-                        table.insert(name.clone(), parameter.kind.to_json(datum));
-                    }
-                }
                 Json::Object(table)
             }
             _ => json!(self.show(datum)),
@@ -155,6 +147,7 @@ impl Kind {
             | Kind::Amount { .. } => {
                 let units = self.unit().replace(", ", "|");
                 let units = units.replace("segments", "packets?|segments?");
+                let units = units.replace("packets|", "packets?|segments?|");
                 let pattern = format!(r"^\s*[0-9][0-9._]*([eE][+-]?[0-9]+)?\s*({units})\s*$");
                 json!({ "type": "string", "pattern": pattern, "examples": [self.example()] })
             }
@@ -163,16 +156,23 @@ impl Kind {
                 let words = words();
                 json!({ "enum": names(words.iter().map(|word| word.name)) })
             }
-            Kind::Text(_) => json!({ "type": "string" }),
+            Kind::Text(_) | Kind::Name(_) => json!({ "type": "string" }),
             Kind::Either(words, other) => {
                 let words = names(words.iter().map(|word| word.name));
                 json!({ "anyOf": [{ "enum": words }, other.json_schema()] })
             }
             Kind::List(item) => json!({ "type": "array", "items": item.json_schema() }),
             Kind::Variant(variants) => {
-                let tables: Vec<Json> = variants().iter().map(Variant::json_schema).collect();
+                let tables = variants();
+                let tables: Vec<Json> = tables.iter().map(|it| it.json_schema(TAG, &[])).collect();
                 json!({ "oneOf": tables })
             }
+            Kind::Tuple(kinds) => {
+                let items: Vec<Json> = kinds.iter().map(Kind::json_schema).collect();
+                let count = items.len();
+                json!({ "type": "array", "items": items, "minItems": count, "maxItems": count })
+            }
+            Kind::Table(settings) => table_schema(settings),
         }
     }
 }
@@ -219,23 +219,79 @@ impl Setting {
 }
 
 impl Variant {
-    /// The JSON Schema of its table.
-    pub fn json_schema(&self) -> Json {
-        let mut properties = Map::new();
-        properties.insert(TAG.to_owned(), json!({ "const": self.name }));
-        let mut required = vec![TAG];
-        for parameter in self.parameters {
-            properties.insert(parameter.name.to_owned(), parameter.json_schema(None));
-            if parameter.fallback == Fallback::Required {
-                required.push(parameter.name);
-            }
+    /// The JSON Schema of its table, in which `tag` names it and which may have the keys `shared`, too.
+    pub fn json_schema(&self, tag: &str, shared: &[Setting]) -> Json {
+        let mut schema = table_schema(&[self.parameters, shared].concat());
+        schema["description"] = json!(self.text());
+        schema["properties"][tag] = json!({ "const": self.name });
+        if let Some(required) = schema["required"].as_array_mut() {
+            required.insert(0, json!(tag));
         }
-        json!({
-            "type": "object",
-            "description": self.text(),
-            "properties": properties,
-            "required": required,
-            "additionalProperties": false,
-        })
+        schema
     }
+}
+
+/// The JSON Schema of a table of these keys.
+fn table_schema(settings: &[Setting]) -> Json {
+    let properties = settings.iter();
+    let properties = properties.map(|key| (key.name.to_owned(), key.json_schema(None)));
+    let required = settings.iter();
+    let required = required.filter(|key| key.fallback == Fallback::Required);
+    json!({
+        "type": "object",
+        "properties": properties.collect::<Map<_, _>>(),
+        "required": names(required.map(|key| key.name)),
+        "additionalProperties": false,
+    })
+}
+
+/// Reads the items of a list, each by the kind at its place.
+fn read_items<'a>(
+    kinds: impl Iterator<Item = &'a Kind>,
+    items: &[Json],
+) -> Result<Vec<Datum>, Misfit> {
+    let items = kinds.zip(items).enumerate();
+    items
+        .map(|(index, (kind, value))| {
+            kind.read(value)
+                .map_err(|misfit| misfit.within(&index.to_string()))
+        })
+        .collect()
+}
+
+/// Reads the keys of a table, without those of `others`.
+fn read_keys(
+    settings: &[Setting],
+    table: &Map<String, Json>,
+    others: &[&str],
+) -> Result<Vec<(String, Datum)>, Misfit> {
+    let mut read = Vec::new();
+    for (key, value) in table {
+        if others.contains(&key.as_str()) {
+            continue;
+        }
+        let Some(setting) = settings.iter().find(|known| known.name == key) else {
+            return Err(unknown(key, settings).within(key));
+        };
+        let datum = setting.kind.read(value);
+        read.push((key.clone(), datum.map_err(|misfit| misfit.within(key))?));
+    }
+    let is_missing =
+        |key: &&Setting| key.fallback == Fallback::Required && !table.contains_key(key.name);
+    match settings.iter().find(is_missing) {
+        Some(missing) => {
+            let nothing = format!("no `{}`", missing.name);
+            Err(missing.kind.misfit(nothing).within(missing.name))
+        }
+        None => Ok(read),
+    }
+}
+
+fn keys_to_json(settings: &[Setting], entries: &[(String, Datum)]) -> Map<String, Json> {
+    let known = |name: &str| settings.iter().find(|known| known.name == name);
+    let entries = entries.iter().filter_map(|(name, datum)| {
+        let setting = known(name)?;
+        Some((name.clone(), setting.kind.to_json(datum)))
+    });
+    entries.collect()
 }

@@ -4,7 +4,7 @@ use anabranch_transport::Nanos;
 
 use crate::datum::Datum;
 use crate::error::Misfit;
-use crate::setting::Variant;
+use crate::setting::{Fallback, Setting, Variant};
 use crate::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME};
 
 /// A word that a setting takes, and what it stands for.
@@ -76,6 +76,8 @@ pub enum Kind {
         segments: [u64; 2],
         /// The least and the most bytes.
         bytes: [u64; 2],
+        /// What is counted beside bytes: `"segments"` of the flow, or `"packets"`.
+        counted: &'static str,
     },
     /// One of these words.
     Choice(&'static [Choice]),
@@ -87,6 +89,12 @@ pub enum Kind {
     Either(&'static [Choice], &'static Kind),
     /// A list of values of that kind.
     List(&'static Kind),
+    /// A list of one value of each of these kinds, in this order: `["10 s", 0.05]`.
+    Tuple(&'static [Kind]),
+    /// A table of these keys: `{ flow = "web", number = 8 }`.
+    Table(&'static [Setting]),
+    /// The name of a part of the spec: a `flow`, a `link`, a `node`. Whoever reads the spec checks that it is there.
+    Name(&'static str),
     /// A table with the key `kind` and the parameters of that variant.
     Variant(fn() -> Vec<Variant>),
 }
@@ -121,7 +129,7 @@ impl Kind {
             Kind::Bytes { .. } => self.quantity(text, &[SIZE])?,
             Kind::Rate { .. } => self.quantity(text, &[RATE])?,
             Kind::Amount { .. } => self.amount(text)?,
-            Kind::Choice(_) | Kind::Text(_) => Some(Datum::word(text)),
+            Kind::Choice(_) | Kind::Text(_) | Kind::Name(_) => Some(Datum::word(text)),
             Kind::Registered(words) => {
                 let known = words().iter().any(|known| known.name == text);
                 known.then(|| Datum::word(text))
@@ -142,6 +150,7 @@ impl Kind {
                 kind: text.to_owned(),
                 parameters: Vec::new(),
             }),
+            Kind::Tuple(_) | Kind::Table(_) => None,
         };
         let misfit = || self.misfit(format!("{text:?}"));
         let datum = datum.ok_or_else(misfit)?;
@@ -186,7 +195,7 @@ impl Kind {
         match (self, datum) {
             // A program may use what no registry has.
             (Kind::Flag, Datum::Flag(_))
-            | (Kind::Text(_) | Kind::Registered(_), Datum::Word(_)) => true,
+            | (Kind::Text(_) | Kind::Name(_) | Kind::Registered(_), Datum::Word(_)) => true,
             (
                 Kind::Count { least, most }
                 | Kind::Duration { least, most }
@@ -222,6 +231,20 @@ impl Kind {
                 datum.text().is_some_and(is_word) || other.holds(datum)
             }
             (Kind::List(item), Datum::List(items)) => items.iter().all(|datum| item.holds(datum)),
+            (Kind::Tuple(kinds), Datum::List(items)) => {
+                let mut pairs = kinds.iter().zip(items);
+                kinds.len() == items.len() && pairs.all(|(kind, datum)| kind.holds(datum))
+            }
+            (Kind::Table(settings), Datum::Table(entries)) => {
+                let known = |name: &str| settings.iter().find(|known| known.name == name);
+                let given = |name: &str| entries.iter().any(|(given, _)| given == name);
+                let fits = |(name, datum): &(String, Datum)| {
+                    known(name).is_some_and(|known| known.kind.holds(datum))
+                };
+                let mut required = settings.iter();
+                entries.iter().all(fits)
+                    && required.all(|key| key.fallback != Fallback::Required || given(key.name))
+            }
             (Kind::Variant(variants), Datum::Variant { kind, parameters }) => {
                 let variants = variants();
                 let variant = variants.iter().find(|known| known.name == kind);
@@ -257,6 +280,14 @@ impl Kind {
                 let items: Vec<String> = items.iter().map(|datum| item.show(datum)).collect();
                 items.join(", ")
             }
+            (Kind::Tuple(kinds), Datum::List(items)) => {
+                let items = kinds.iter().zip(items);
+                let items: Vec<String> = items.map(|(kind, datum)| kind.show(datum)).collect();
+                items.join(", ")
+            }
+            (Kind::Amount { counted, .. }, Datum::Segments(number)) => {
+                format!("{number} {counted}")
+            }
             (_, Datum::Flag(flag)) => flag.to_string(),
             (_, Datum::Whole(number)) => number.to_string(),
             (_, Datum::Real(number)) => number.to_string(),
@@ -264,6 +295,7 @@ impl Kind {
             (_, Datum::Word(word)) => word.clone(),
             (_, Datum::List(items)) => format!("{} values", items.len()),
             (_, Datum::Variant { kind, .. }) => kind.clone(),
+            (_, Datum::Table(_)) => "a table".to_owned(),
         }
     }
 
@@ -278,10 +310,10 @@ impl Kind {
             Kind::Rate { .. } => "rate",
             Kind::Amount { .. } => "amount",
             Kind::Choice(_) | Kind::Registered(_) => "choice",
-            Kind::Text(_) => "text",
+            Kind::Text(_) | Kind::Name(_) => "text",
             Kind::Either(_, other) => other.type_name(),
-            Kind::List(_) => "list",
-            Kind::Variant(_) => "table",
+            Kind::List(_) | Kind::Tuple(_) => "list",
+            Kind::Variant(_) | Kind::Table(_) => "table",
         }
     }
 
@@ -291,6 +323,9 @@ impl Kind {
             Kind::Duration { .. } => &[TIME],
             Kind::Bytes { .. } => &[SIZE],
             Kind::Rate { .. } => &[RATE],
+            Kind::Amount {
+                counted: "packets", ..
+            } => &[&PACKETS[..1], SIZE],
             Kind::Amount { .. } => &[&SEGMENTS[..1], SIZE],
             Kind::Either(_, other) | Kind::List(other) => return other.unit(),
             _ => &[],
@@ -305,6 +340,9 @@ impl Kind {
             Kind::Duration { .. } => "250 ms",
             Kind::Bytes { .. } => "64 KiB",
             Kind::Rate { .. } => "2 Mbit/s",
+            Kind::Amount {
+                counted: "packets", ..
+            } => "10 packets",
             Kind::Amount { .. } => "10 segments",
             Kind::Either(_, other) | Kind::List(other) => other.example(),
             _ => "",
@@ -340,10 +378,14 @@ impl Kind {
             Kind::Duration { least, most } => between(least, most, units::show_time),
             Kind::Bytes { least, most } => between(least, most, units::show_size),
             Kind::Rate { least, most } => between(least, most, units::show_rate),
-            Kind::Amount { segments, bytes } => {
+            Kind::Amount {
+                segments,
+                bytes,
+                counted,
+            } => {
                 let [least, most] = segments;
                 let bytes = between(&bytes[0], &bytes[1], units::show_size);
-                format!("{least} to {most} segments, or {bytes}")
+                format!("{least} to {most} {counted}, or {bytes}")
             }
             Kind::Choice(_) | Kind::Registered(_) | Kind::Variant(_) => quoted(&self.words()),
             Kind::Text(what) => (*what).to_owned(),
@@ -352,6 +394,18 @@ impl Kind {
                 format!("{}, or {}", quoted(&words), other.range())
             }
             Kind::List(item) => format!("each {}", item.range()),
+            Kind::Tuple(kinds) => {
+                let ranges: Vec<String> = kinds.iter().map(Kind::range).collect();
+                format!("[{}]", ranges.join("; "))
+            }
+            Kind::Table(settings) => {
+                let keys = settings.iter();
+                let keys: Vec<String> = keys
+                    .map(|key| format!("`{}`: {}", key.name, key.kind.range()))
+                    .collect();
+                keys.join("; ")
+            }
+            Kind::Name(what) => format!("the name of a {what}"),
         }
     }
 
@@ -365,17 +419,27 @@ impl Kind {
             Kind::Bytes { .. } => format!("a size with its unit, {range}, such as \"64 KiB\""),
             Kind::Rate { .. } => format!("a rate with its unit, {range}, such as \"2 Mbit/s\""),
             Kind::Amount { .. } => {
-                format!("an amount, {range}, such as \"10 segments\" or \"64 KiB\"")
+                let example = self.example();
+                format!("an amount, {range}, such as {example:?} or \"64 KiB\"")
             }
             Kind::Either(words, other) => {
                 let words: Vec<String> = words.iter().map(|word| word.name.to_owned()).collect();
                 format!("{}, or {}", quoted(&words), other.allowed())
             }
             Kind::List(item) => format!("a list, each item {}", item.allowed()),
+            Kind::Tuple(kinds) => {
+                let items: Vec<String> = kinds.iter().map(Kind::allowed).collect();
+                format!("a list of {}: {}", kinds.len(), items.join("; "))
+            }
+            Kind::Table(settings) => {
+                let keys: Vec<&str> = settings.iter().map(|key| key.name).collect();
+                format!("a table of {}", keys.join(", "))
+            }
             Kind::Flag
             | Kind::Choice(_)
             | Kind::Registered(_)
             | Kind::Text(_)
+            | Kind::Name(_)
             | Kind::Variant(_) => range,
         }
     }

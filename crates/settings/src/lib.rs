@@ -27,7 +27,7 @@ pub use error::{Misfit, SettingError};
 pub use kind::{Choice, Kind, OFF};
 pub use manual::Section;
 pub use nearest::nearest;
-pub use registry::{Entry, Parameters, Refusal, Registry};
+pub use registry::{Entry, Kinds, Parameters, Refusal, Registry};
 pub use setting::{Fallback, Setting, Variant};
 pub use value::{Amount, Factor, Fraction, Limit, Pause, Span, Value};
 

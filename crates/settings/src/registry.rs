@@ -132,6 +132,36 @@ pub struct Registry<T: 'static, C: 'static = ()> {
     entries: Vec<&'static Entry<T, C>>,
 }
 
+impl<T, C> Clone for Registry<T, C> {
+    fn clone(&self) -> Self {
+        Self {
+            entries: self.entries.clone(),
+        }
+    }
+}
+
+/// What a grammar asks about the kinds of a thing, whatever they make.
+pub trait Kinds: Sync {
+    /// All of them, with their parameters.
+    fn variants(&self) -> Vec<Variant>;
+
+    /// Checks that the kind `name` can be made from these parameters.
+    ///
+    /// # Errors
+    /// As [`Registry::build`].
+    fn check(&self, name: &str, given: &[(String, Datum)]) -> Result<(), Refusal>;
+}
+
+impl<T, C: Default> Kinds for Registry<T, C> {
+    fn variants(&self) -> Vec<Variant> {
+        Registry::variants(self)
+    }
+
+    fn check(&self, name: &str, given: &[(String, Datum)]) -> Result<(), Refusal> {
+        self.build(name, given, C::default()).map(drop)
+    }
+}
+
 impl<T, C> std::fmt::Debug for Registry<T, C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(&self.entries).finish()

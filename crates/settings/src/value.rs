@@ -89,6 +89,34 @@ impl<T: Value> Value for Option<T> {
     }
 }
 
+impl Value for String {
+    const KIND: Kind = Kind::Text("any text");
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        datum.text().map(str::to_owned)
+    }
+
+    fn to_datum(&self) -> Datum {
+        Datum::word(self)
+    }
+}
+
+/// A list of two: `["10 s", 0.05]`.
+impl<A: Value, B: Value> Value for (A, B) {
+    const KIND: Kind = Kind::Tuple(&[A::KIND, B::KIND]);
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        match datum.items() {
+            [a, b] => Some((A::from_datum(a)?, B::from_datum(b)?)),
+            _ => None,
+        }
+    }
+
+    fn to_datum(&self) -> Datum {
+        Datum::List(vec![self.0.to_datum(), self.1.to_datum()])
+    }
+}
+
 /// Implements a wrapper around a number by its kind.
 macro_rules! wrapper {
     ($name:ident, $get:ident, $put:ident, $kind:expr) => {
@@ -221,6 +249,7 @@ impl Value for Amount {
     const KIND: Kind = Kind::Amount {
         segments: [1, 1_000_000],
         bytes: [1, 1 << 40],
+        counted: "segments",
     };
 
     fn from_datum(datum: &Datum) -> Option<Self> {

@@ -1,7 +1,7 @@
 //! Kinds by name: what is registered can be made from named values, and a program can add its own.
 
 use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, Variant};
-use anabranch_sim::loss::Loss;
+use anabranch_sim::loss::{Loss, Traffic};
 use anabranch_sim::{Packet, Rng, Seed, loss, propagation, queue, workload};
 use anabranch_transport::Nanos;
 
@@ -21,6 +21,13 @@ fn least(kind: &Kind) -> Datum {
         | Kind::Bytes { least, .. }
         | Kind::Rate { least, .. } => Datum::Whole(least),
         Kind::List(item) => Datum::List(vec![least(item)]),
+        Kind::Tuple(kinds) => Datum::List(kinds.iter().map(least).collect()),
+        Kind::Name(_) => Datum::word("anything"),
+        Kind::Table(settings) => {
+            let given = settings.iter();
+            let keys = given.filter_map(|key| Some((key.name.to_owned(), sample(key)?)));
+            Datum::Table(keys.collect())
+        }
         ref other => panic!("no sample of {other:?}"),
     }
 }
@@ -51,7 +58,7 @@ fn all_are_made<T, C>(registry: &Registry<T, C>, context: impl Fn() -> C) {
 
 #[test]
 fn every_kind_is_made_from_named_values() {
-    all_are_made(&loss::kinds(), || ());
+    all_are_made(&loss::kinds(), Traffic::default);
     all_are_made(&queue::kinds(), || ());
     all_are_made(&propagation::kinds(), || ());
     all_are_made(&workload::kinds(), || Seed::new(1, 0).stream("workload"));
@@ -93,7 +100,7 @@ impl Loss for EveryNth {
     }
 }
 
-static EVERY_NTH: Entry<Box<dyn Loss>> = Entry {
+static EVERY_NTH: Entry<Box<dyn Loss>, Traffic> = Entry {
     variant: Variant {
         name: "every-nth",
         about: " Every n-th packet.",
@@ -108,7 +115,7 @@ static EVERY_NTH: Entry<Box<dyn Loss>> = Entry {
             fallback: Fallback::Required,
         }],
     },
-    build: |parameters, ()| {
+    build: |parameters, _| {
         Ok(Box::new(EveryNth {
             n: parameters.get("n")?,
             seen: 0,
@@ -121,8 +128,15 @@ fn a_program_adds_a_kind_of_its_own() {
     let registry = loss::kinds().with(&EVERY_NTH);
     assert_eq!(registry.variants().len(), loss::KINDS.len() + 1);
     let three = [("n".to_owned(), Datum::Whole(3))];
-    assert!(registry.build("every-nth", &three, ()).is_ok());
+    assert!(
+        registry
+            .build("every-nth", &three, Traffic::default())
+            .is_ok()
+    );
     let zero = [("n".to_owned(), Datum::Whole(0))];
-    let refusal = registry.build("every-nth", &zero, ()).err().unwrap();
+    let refusal = registry
+        .build("every-nth", &zero, Traffic::default())
+        .err()
+        .unwrap();
     assert!(refusal.to_string().contains("1 to 1000000"), "{refusal}");
 }

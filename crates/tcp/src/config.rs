@@ -27,7 +27,7 @@ settings! {
         mss as segment: u16 = 1460, Kind::Bytes { least: 1, most: 65_495 }, "RFC 9293 §3.7.1";
         /// Receive buffer, the largest window offered; at most 65535 B of it unless both ends scale their windows.
         receive_buffer as receive_window: Amount = Amount::Bytes(65_535),
-            Kind::Amount { segments: [1, 1_000_000], bytes: [1, MAX_WINDOW] }, "RFC 9293 §3.8.6";
+            Kind::Amount { segments: [1, 1_000_000], bytes: [1, MAX_WINDOW], counted: "segments" }, "RFC 9293 §3.8.6";
         /// Bytes that [`Connection::write`] takes and holds until they are acknowledged.
         ///
         /// [`Connection::write`]: crate::Connection::write

@@ -4,6 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report, StartError};
+use anabranch_engine::kinds::Standard;
 use anabranch_engine::resolve;
 use anabranch_engine::world::{self, WorldError};
 use anabranch_scenario::Spec;
@@ -104,7 +105,8 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
 
 fn build(spec: &Spec, ends: Option<&[String; 2]>, seed: u64) -> Result<Path, WorldError> {
     let ends = ends.map(|[near, far]| [near.as_str(), far.as_str()]);
-    let (world, [near, far]) = world::network(spec, ends, Seed::new(seed, 0))?;
+    let (world, [near, far]) =
+        world::network(spec, &Standard::default(), ends, Seed::new(seed, 0))?;
     Ok(Path { world, near, far })
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anabranch_emulate::{Config as EmulatorConfig, Emulator, Framing, Path};
 use anabranch_engine::live::{self, Live, Observed};
 use anabranch_engine::plan::Plan;
-use anabranch_engine::plan::Unit;
+use anabranch_engine::plan::{PlannedPoint, Unit};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::settings;
 use anabranch_engine::sink::Sink;
@@ -109,12 +109,12 @@ fn observe(unit: &Unit<'_>, seed: u64) -> Result<Vec<Observed>, String> {
         .map_err(|error| format!("cannot start the runtime: {error}"))?;
     let probes = live::probes(unit);
     let seed = world::seed_of(unit, seed);
-    let spec = unit.point.spec.clone();
-    let observed = runtime.block_on(run(&spec, seed, probes))?;
+    let observed = runtime.block_on(run(unit.point, seed, probes))?;
     Ok(vec![observed])
 }
 
-async fn run(spec: &Arc<Spec>, seed: Seed, probes: ProbeSet) -> Result<Observed, String> {
+async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Observed, String> {
+    let spec = &point.spec;
     let flow = flow(spec)?;
     let origin = Instant::now();
     let kept = Arc::new(Mutex::new(Observed::default()));
@@ -140,7 +140,7 @@ async fn run(spec: &Arc<Spec>, seed: Seed, probes: ProbeSet) -> Result<Observed,
         Endpoint::bind_observed(config, Box::new(observer)).map_err(|error| error.to_string())
     };
     let (server, client) = (bind(PORT, true)?, bind(0, false)?);
-    let emulator = emulator(spec, flow, seed, server.udp_port())?;
+    let emulator = emulator(point, flow, seed, server.udp_port())?;
     let peer = Peer::from((loopback, PORT)).over_udp(emulator.address().port());
     let end = origin + Duration::from_nanos(spec.world.duration.0);
     let work = async {
@@ -190,8 +190,9 @@ fn transport(flow: &Flow) -> SctpConfig {
     config
 }
 
-fn emulator(spec: &Arc<Spec>, flow: &Flow, seed: Seed, to: u16) -> Result<Emulator, String> {
-    let (spec, from, end) = (Arc::clone(spec), flow.from.clone(), flow.to.clone());
+fn emulator(point: &PlannedPoint, flow: &Flow, seed: Seed, to: u16) -> Result<Emulator, String> {
+    let (spec, kinds) = (Arc::clone(&point.spec), Arc::clone(&point.kinds));
+    let (from, end) = (flow.from.clone(), flow.to.clone());
     let address = |port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
     let config = EmulatorConfig {
         carrier: anabranch_emulate::Carrier::Udp,
@@ -200,7 +201,7 @@ fn emulator(spec: &Arc<Spec>, flow: &Flow, seed: Seed, to: u16) -> Result<Emulat
         to: address(to),
         framing: Framing::Sctp,
     };
-    let build = move || match world::network(&spec, Some([&from, &end]), seed) {
+    let build = move || match world::network(&spec, &kinds, Some([&from, &end]), seed) {
         Ok((world, [near, far])) => Ok(Path { world, near, far }),
         Err(WorldError::Build(error)) => Err(error),
         // The spec's checks found the nodes.

@@ -103,10 +103,7 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
         (
             "probability = 0.01",
             "probability = \"1 %\"",
-            &[
-                "probability`",
-                "found \"1 %\"; expected a number, such as 0.015",
-            ],
+            &["probability`", "found \"1 %\"; it takes a number, 0 to 1"],
         ),
         (
             "probability = 0.01",

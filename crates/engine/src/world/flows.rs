@@ -9,15 +9,16 @@ use std::rc::Rc;
 use anabranch_scenario::names::{self, member_name};
 use anabranch_scenario::{Flow, Metric, Spec, Start, Workload};
 use anabranch_sctp::Endpoint;
+use anabranch_sim::loss::{Flows, Traffic};
 use anabranch_sim::udp::{UdpSource, UdpSourceConfig};
-use anabranch_sim::{Attachment, BuildError, LinkId, NodeId, Seed, World, start_time};
+use anabranch_sim::{Attachment, BuildError, Inspect, LinkId, NodeId, Seed, World, start_time};
 use anabranch_tcp::Ports;
 use anabranch_transport::{Nanos, Path};
 
 use super::homes;
 use super::record::Recording;
 use super::topology::end;
-use crate::agent::inspect::Watched;
+use crate::agent::inspect::{Inspector, Watched};
 use crate::agent::once::Once;
 use crate::agent::packets::PacketCounter;
 use crate::agent::tally::{SharedTally, Tally};
@@ -82,12 +83,6 @@ impl Members<'_> {
         member_name(&self.flow.name, self.flow.count.0, self.index)
     }
 
-    /// Whether a spec's `flow` or `flow[1]` means this member.
-    pub fn is_named(&self, name: &str) -> bool {
-        let (group, index) = names::member(name);
-        group == self.flow.name && index.is_none_or(|index| index == self.index)
-    }
-
     /// When it starts.
     fn start(&self, seed: Seed) -> Nanos {
         match self.flow.start {
@@ -112,6 +107,40 @@ impl Members<'_> {
             segment,
             flow: self.number,
         })
+    }
+}
+
+/// The flows of a spec, as loss models ask for them.
+pub fn traffic(spec: &Spec) -> Traffic {
+    let members = members(spec);
+    let names = members.iter().map(|member| {
+        let group = member.flow.name.clone();
+        (group, member.index, member.number)
+    });
+    Traffic::new(Named {
+        names: names.collect(),
+        watched: members.iter().filter_map(Members::watched).collect(),
+    })
+}
+
+/// Members by their names.
+struct Named {
+    /// The flow's name, the member's index in it, and its number in the world.
+    names: Vec<(String, u32, u32)>,
+    watched: Vec<Watched>,
+}
+
+impl Flows for Named {
+    fn numbers(&self, name: &str) -> Vec<u32> {
+        let (group, index) = names::member(name);
+        let named = self.names.iter().filter(|(flow, member, _)| {
+            flow == group && index.is_none_or(|index| index == *member)
+        });
+        named.map(|(.., number)| *number).collect()
+    }
+
+    fn inspector(&self) -> Box<dyn Inspect> {
+        Box::new(Inspector::new(self.watched.iter().copied()))
     }
 }
 

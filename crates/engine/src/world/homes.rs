@@ -13,6 +13,7 @@ use anabranch_sim::{BuildError, Family, LinkId, NodeId, Topology};
 
 use super::flows::{Members, members};
 use super::topology::{self, Built, end};
+use crate::kinds::Standard;
 use crate::settings;
 
 /// An interface: a node at a link.
@@ -53,7 +54,7 @@ pub enum AddressError {
 }
 
 /// What is wrong with the addresses of a checked spec, and at which key; nothing is built to last.
-pub fn check(spec: &Spec) -> Option<(String, Refused)> {
+pub fn check(spec: &Spec, kinds: &Standard) -> Option<(String, Refused)> {
     let multihomed = |flow: &Flow| flow.paths.len() > 1 || is_multihomed(flow);
     let flow = spec.flows.iter().rposition(multihomed);
     let node = spec
@@ -64,7 +65,7 @@ pub fn check(spec: &Spec) -> Option<(String, Refused)> {
         return None;
     }
     // A topology that cannot be built is told by who builds it to run it.
-    let mut built = topology::build(spec).ok()?;
+    let mut built = topology::build(spec, kinds).ok()?;
     let error = assign(&mut built, spec).err()?;
     let taken = matches!(error, Refused::Build(BuildError::AddressTaken(_)));
     match (&error, node, flow) {

@@ -1,18 +1,17 @@
 //! Nodes, links, queues and losses of a spec as the simulator's.
 
 use anabranch_scenario::names::{NodeName, member_name};
-use anabranch_scenario::quantity::Amount;
 use anabranch_scenario::wifi::Carrier;
-use anabranch_scenario::world::{Impairment, LostSegment, Place};
+use anabranch_scenario::world::{Impairment, Place};
 use anabranch_scenario::{Link, Loss, Spec};
-use anabranch_sim::loss::{Bernoulli, Burst, GilbertElliott, Schedule, SegmentLoss, Segments};
+use anabranch_sim::loss::Traffic;
 use anabranch_sim::{
-    BuildError, DirectionConfig, DropTail, Impairments, Limit, LinkConfig, LinkId, Loss as SimLoss,
-    NodeId, Outage, Place as SimPlace, PlacedLoss, Probability, Reordering, Topology,
+    BuildError, DirectionConfig, Impairments, LinkConfig, LinkId, NodeId, Outage,
+    Place as SimPlace, PlacedLoss, Probability, Reordering, Topology,
 };
 
-use super::flows::{self, Members};
-use crate::agent::inspect::Inspector;
+use super::{WorldError, flows};
+use crate::kinds::Standard;
 use crate::medium;
 
 /// How long a packet is held back where the spec does not say, nanoseconds.
@@ -46,7 +45,7 @@ pub fn corrupts(spec: &Spec) -> bool {
 }
 
 /// Builds the topology of a checked spec.
-pub fn build(spec: &Spec) -> Result<Built, BuildError> {
+pub fn build(spec: &Spec, kinds: &Standard) -> Result<Built, WorldError> {
     let mut topology = Topology::new();
     for node in &spec.nodes {
         for index in 0..node.count.0 {
@@ -55,7 +54,7 @@ pub fn build(spec: &Spec) -> Result<Built, BuildError> {
     }
     let mut links = Vec::with_capacity(spec.links.len());
     for link in &spec.links {
-        links.push(add_link(&mut topology, spec, link)?);
+        links.push(add_link(&mut topology, spec, kinds, link)?);
     }
     for cell in &spec.cells {
         links.push(super::wifi::add_cell(&mut topology, spec, cell)?);
@@ -109,7 +108,13 @@ pub fn link_names(spec: &Spec) -> Vec<String> {
         .collect()
 }
 
-fn add_link(topology: &mut Topology, spec: &Spec, link: &Link) -> Result<Vec<LinkId>, BuildError> {
+fn add_link(
+    topology: &mut Topology,
+    spec: &Spec,
+    kinds: &Standard,
+    link: &Link,
+) -> Result<Vec<LinkId>, WorldError> {
+    let traffic = flows::traffic(spec);
     let count = members(spec, link);
     let [first, second] = &link.between;
     let chained = u32::from(is_chain(link));
@@ -122,22 +127,26 @@ fn add_link(topology: &mut Topology, spec: &Spec, link: &Link) -> Result<Vec<Lin
         ids.push(topology.add_link(LinkConfig {
             name: member_name(&link.name, count, index),
             between,
-            forward: direction(spec, link, true)?,
-            backward: direction(spec, link, false)?,
+            forward: direction(kinds, &traffic, link, true)?,
+            backward: direction(kinds, &traffic, link, false)?,
         })?);
     }
     Ok(ids)
 }
 
-fn direction(spec: &Spec, link: &Link, forward: bool) -> Result<DirectionConfig, BuildError> {
+fn direction(
+    kinds: &Standard,
+    traffic: &Traffic,
+    link: &Link,
+    forward: bool,
+) -> Result<DirectionConfig, WorldError> {
     let mut config = DirectionConfig::new(link.rate.0, link.delay.0);
-    if let Some(amount) = link.queue.side(forward) {
-        config = config.with_queue(DropTail::new(limit(*amount))?);
+    if let Some(queue) = link.queue.side(forward) {
+        let values = queue.values(&kinds.queues);
+        config.queue = kinds.queues.build(&queue.kind, &values, ())?;
     }
-    if let Some(loss) = link.loss.side(forward)
-        && let Some(loss) = placed_loss(spec, loss)?
-    {
-        config = config.with_loss(loss);
+    if let Some(loss) = link.loss.side(forward) {
+        config = config.with_loss(placed_loss(kinds, loss, traffic)?);
     }
     if let Some(impairment) = link.impairment.side(forward) {
         config = config.with_impairments(impairments(impairment)?);
@@ -151,13 +160,6 @@ fn direction(spec: &Spec, link: &Link, forward: bool) -> Result<DirectionConfig,
     Ok(config.with_outages(outages.map(|[from, until]| Outage { from, until })))
 }
 
-fn limit(amount: Amount) -> Limit {
-    match amount {
-        Amount::Packets(count) | Amount::Segments(count) => Limit::Packets(count as usize),
-        Amount::Bytes(bytes) => Limit::Bytes(bytes),
-    }
-}
-
 fn impairments(spec: &Impairment) -> Result<Impairments, BuildError> {
     Ok(Impairments {
         reordering: Reordering {
@@ -169,72 +171,17 @@ fn impairments(spec: &Impairment) -> Result<Impairments, BuildError> {
     })
 }
 
-fn placed_loss(spec: &Spec, loss: &Loss) -> Result<Option<PlacedLoss>, BuildError> {
-    let (model, place): (Box<dyn SimLoss>, Place) = match loss {
-        Loss::None {} => return Ok(None),
-        Loss::Bernoulli { probability, place } => {
-            (Box::new(Bernoulli::new(probability.0)?), *place)
-        }
-        Loss::GilbertElliott {
-            to_bad,
-            to_good,
-            loss_good,
-            loss_bad,
-            place,
-        } => {
-            let burst = Burst {
-                good_to_bad: to_bad.0,
-                bad_to_good: to_good.0,
-                loss_in_good: loss_good.0,
-                loss_in_bad: loss_bad.0,
-            };
-            (Box::new(GilbertElliott::new(burst)?), *place)
-        }
-        Loss::Schedule { steps, place } => (
-            Box::new(Schedule::new(
-                steps
-                    .iter()
-                    .map(|(from, probability)| (from.0, probability.0)),
-            )?),
-            *place,
-        ),
-        Loss::List { segments, place } => {
-            let members = flows::members(spec);
-            let inspector = Inspector::new(members.iter().filter_map(Members::watched));
-            let losses = segments
-                .iter()
-                .flat_map(|segment| segment_losses(segment, &members));
-            (
-                Box::new(Segments::new(
-                    losses.collect::<Vec<_>>(),
-                    Box::new(inspector),
-                )),
-                *place,
-            )
-        }
-    };
-    let place = match place {
+/// The losses of one direction.
+fn placed_loss(kinds: &Standard, loss: &Loss, traffic: &Traffic) -> Result<PlacedLoss, WorldError> {
+    let values = loss.values(&kinds.losses);
+    let model = kinds.losses.build(&loss.kind, &values, traffic.clone())?;
+    let place = match loss.place() {
         Place::BeforeQueue => SimPlace::BeforeQueue,
         Place::AfterQueue => SimPlace::AfterQueue,
     };
-    Ok(Some(PlacedLoss {
+    Ok(PlacedLoss {
         place,
         model,
         stream: None,
-    }))
-}
-
-/// A lost segment of each member that the spec's flow name means.
-fn segment_losses<'a>(
-    segment: &'a LostSegment,
-    members: &'a [Members<'a>],
-) -> impl Iterator<Item = SegmentLoss> + 'a {
-    members
-        .iter()
-        .filter(|member| member.is_named(&segment.flow))
-        .map(|member| SegmentLoss {
-            flow: Some(member.number),
-            number: segment.number.saturating_sub(1),
-            transmission: segment.transmission.unwrap_or(1).saturating_sub(1),
-        })
+    })
 }

@@ -1,13 +1,22 @@
 //! Links that cannot be.
 
 use crate::checker::Checker;
-use crate::quantity::{Amount, Span};
+use crate::chosen::{Chosen, Family};
+use crate::quantity::Span;
 use crate::spec::Spec;
-use crate::validate::names::{check_flow_name, check_node};
-use crate::world::{Link, Loss};
+use crate::validate::chosen;
+use crate::validate::names::check_node;
+use crate::vocabulary::Vocabulary;
+use crate::world::{Directed, Link};
 
 /// Checks a link.
-pub(super) fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &str) {
+pub(super) fn check_link(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    vocabulary: &dyn Vocabulary,
+    link: &Link,
+    path: &str,
+) {
     let first = check_node(c, spec, &link.between[0], &format!("{path}.between.0"));
     let second = check_node(c, spec, &link.between[1], &format!("{path}.between.1"));
     if let (Some(first), Some(second)) = (first, second) {
@@ -31,54 +40,24 @@ pub(super) fn check_link(c: &mut Checker<'_>, spec: &Spec, link: &Link, path: &s
     }
     check_outages(c, link, path);
     check_mtu(c, link, path);
-    for (side, queue) in [
-        ("forward", &link.queue.forward),
-        ("backward", &link.queue.backward),
-    ] {
-        if let Some(Amount::Packets(0) | Amount::Segments(0) | Amount::Bytes(0)) = queue {
-            let path = c.side(&format!("{path}.queue"), side);
-            c.problem(
-                &path,
-                "found a queue of 0; it holds the packet on the wire too, so at least 1 packet",
-            );
-        }
-    }
-    for (side, loss) in [
-        ("forward", &link.loss.forward),
-        ("backward", &link.loss.backward),
-    ] {
-        let Some(loss) = loss else { continue };
-        let path = c.side(&format!("{path}.loss"), side);
-        check_loss(c, spec, loss, &path);
-    }
+    check_each(c, spec, vocabulary, &link.queue, &format!("{path}.queue"));
+    check_each(c, spec, vocabulary, &link.loss, &format!("{path}.loss"));
 }
 
-fn check_loss(c: &mut Checker<'_>, spec: &Spec, loss: &Loss, path: &str) {
-    match loss {
-        Loss::List { segments, .. } => {
-            for (index, segment) in segments.iter().enumerate() {
-                let path = format!("{path}.segments.{index}");
-                check_flow_name(c, spec, &segment.flow, &format!("{path}.flow"));
-                if segment.number == 0 {
-                    c.problem(
-                        &format!("{path}.number"),
-                        "found 0; segments are counted from 1",
-                    );
-                }
-                if segment.transmission == Some(0) {
-                    c.problem(
-                        &format!("{path}.transmission"),
-                        "found 0; transmissions are counted from 1",
-                    );
-                }
-            }
-        }
-        Loss::Schedule { steps, .. } => {
-            if steps.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
-                c.problem(&format!("{path}.steps"), "the times of the steps must rise");
-            }
-        }
-        Loss::Bernoulli { .. } | Loss::GilbertElliott { .. } | Loss::None {} => {}
+/// Checks the kind that is chosen for each direction.
+fn check_each<F: Family>(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    vocabulary: &dyn Vocabulary,
+    chosen: &Directed<Chosen<F>>,
+    path: &str,
+) {
+    for (side, forward) in [("forward", true), ("backward", false)] {
+        let Some(chosen) = chosen.side(forward) else {
+            continue;
+        };
+        let path = c.side(path, side);
+        chosen::check(c, spec, vocabulary.kinds(F::NAME), chosen, &path);
     }
 }
 

@@ -208,6 +208,7 @@ impl Value for InitialCwnd {
         &Kind::Amount {
             segments: [1, 1_000],
             bytes: [512, 1 << 26],
+            counted: "segments",
         },
     );
 

@@ -3,13 +3,13 @@
 use anabranch_settings::{Entry, Fallback, Refusal, Setting, Variant};
 use anabranch_transport::Nanos;
 
-use super::{CHANCE, Loss};
+use super::{CHANCE, Loss, Traffic};
 use crate::error::BuildError;
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
 
 /// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Loss>> = Entry {
+pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
     variant: Variant {
         name: "bernoulli",
         about: " Each packet for itself, with one probability.",
@@ -21,7 +21,7 @@ pub(super) static ENTRY: Entry<Box<dyn Loss>> = Entry {
             fallback: Fallback::Required,
         }],
     },
-    build: |parameters, ()| {
+    build: |parameters, _| {
         let model = Bernoulli::new(parameters.get("probability")?);
         Ok(Box::new(model.map_err(Refusal::together)?))
     },

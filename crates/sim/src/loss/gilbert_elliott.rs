@@ -4,13 +4,13 @@
 use anabranch_settings::{Entry, Fallback, Refusal, Setting, Variant};
 use anabranch_transport::Nanos;
 
-use super::{CHANCE, Loss};
+use super::{CHANCE, Loss, Traffic};
 use crate::error::BuildError;
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
 
 /// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Loss>> = Entry {
+pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
     variant: Variant {
         name: "gilbert-elliott",
         about: " Two states, good and bad, each with its own probability of loss (Gilbert 1960, Elliott 1963).",
@@ -45,7 +45,7 @@ pub(super) static ENTRY: Entry<Box<dyn Loss>> = Entry {
             },
         ],
     },
-    build: |parameters, ()| {
+    build: |parameters, _| {
         let model = GilbertElliott::new(Burst {
             good_to_bad: parameters.get("to_bad")?,
             bad_to_good: parameters.get("to_good")?,

@@ -2,15 +2,107 @@
 
 use std::fmt;
 
-use anabranch_settings::{Entry, Fallback, Kind, Setting, Variant};
+use anabranch_settings::{Datum, Entry, Fallback, Kind, Setting, Value, Variant};
 use anabranch_transport::Nanos;
 
-use super::Loss;
+use super::{Loss, Traffic};
 use crate::packet::{Inspect, Packet};
 use crate::rng::Rng;
 
+/// How specs name [`Segments`].
+pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
+    variant: Variant {
+        name: "list",
+        about: " Exactly these data segments.",
+        parameters: &[Setting {
+            name: "segments",
+            about: " The segments: `[{ flow = \"web\", number = 8 }]`.",
+            clause: "",
+            kind: Kind::List(&Kind::Table(SEGMENT)),
+            fallback: Fallback::Required,
+        }],
+    },
+    build: |parameters, traffic| {
+        let named = parameters.list::<NamedSegment>("segments")?;
+        let losses = named.iter().flat_map(|segment| segment.losses(&traffic));
+        let losses: Vec<SegmentLoss> = losses.collect();
+        Ok(Box::new(Segments::new(losses, traffic.inspector())))
+    },
+};
+
+const SEGMENT: &[Setting] = &[
+    Setting {
+        name: "flow",
+        about: " The flow; each member of a group.",
+        clause: "",
+        kind: Kind::Name("flow"),
+        fallback: Fallback::Required,
+    },
+    Setting {
+        name: "number",
+        about: " The segment, counted from 1: `8` is the eighth.",
+        clause: "",
+        kind: FROM_ONE,
+        fallback: Fallback::Required,
+    },
+    Setting {
+        name: "transmission",
+        about: " Which of its transmissions, counted from 1.",
+        clause: "",
+        kind: FROM_ONE,
+        fallback: Fallback::Is("1"),
+    },
+];
+
+const FROM_ONE: Kind = Kind::Count {
+    least: 1,
+    most: u32::MAX as u64,
+};
+
+/// A segment as specs write it.
+struct NamedSegment {
+    flow: String,
+    number: u64,
+    transmission: u32,
+}
+
+impl NamedSegment {
+    /// One for each flow that the name means.
+    fn losses(&self, traffic: &Traffic) -> Vec<SegmentLoss> {
+        let numbers = traffic.numbers(&self.flow).into_iter();
+        let loss = |flow| SegmentLoss {
+            flow: Some(flow),
+            number: self.number.saturating_sub(1),
+            transmission: self.transmission.saturating_sub(1),
+        };
+        numbers.map(loss).collect()
+    }
+}
+
+impl Value for NamedSegment {
+    const KIND: Kind = Kind::Table(SEGMENT);
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        let transmission = datum.key("transmission").map_or(Some(1), u32::from_datum)?;
+        Some(Self {
+            flow: String::from_datum(datum.key("flow")?)?,
+            number: u64::from_datum(datum.key("number")?)?,
+            transmission,
+        })
+    }
+
+    fn to_datum(&self) -> Datum {
+        let keys = [
+            ("flow", self.flow.to_datum()),
+            ("number", self.number.to_datum()),
+            ("transmission", self.transmission.to_datum()),
+        ];
+        Datum::Table(keys.map(|(key, datum)| (key.to_owned(), datum)).into())
+    }
+}
+
 /// How specs name [`Ordinals`].
-pub(super) static ENTRY: Entry<Box<dyn Loss>> = Entry {
+pub(super) static ORDINALS: Entry<Box<dyn Loss>, Traffic> = Entry {
     variant: Variant {
         name: "ordinals",
         about: " Exactly the packets at these places in the order of their coming.",
@@ -25,7 +117,7 @@ pub(super) static ENTRY: Entry<Box<dyn Loss>> = Entry {
             fallback: Fallback::Required,
         }],
     },
-    build: |parameters, ()| Ok(Box::new(Ordinals::new(parameters.list::<u64>("packets")?))),
+    build: |parameters, _| Ok(Box::new(Ordinals::new(parameters.list::<u64>("packets")?))),
 };
 
 /// The packets at these places in the order of their coming, counted from 0.

@@ -3,14 +3,18 @@
 mod bernoulli;
 mod gilbert_elliott;
 mod list;
+mod nothing;
 mod schedule;
+mod traffic;
 
 use anabranch_transport::Nanos;
 
 pub use bernoulli::Bernoulli;
 pub use gilbert_elliott::{Burst, GilbertElliott};
 pub use list::{Ordinals, SegmentLoss, Segments};
+pub use nothing::Nothing;
 pub use schedule::Schedule;
+pub use traffic::{Flows, Traffic};
 
 use anabranch_settings::{Entry, Kind, Registry};
 
@@ -25,17 +29,18 @@ const CHANCE: Kind = Kind::Number {
     step: 0.0,
 };
 
-/// Every loss model that named values make: one line for each, whose declaration stands beside its code. [`Segments`] is
-/// none of them, since it takes an inspector of packets.
-pub const KINDS: &[&Entry<Box<dyn Loss>>] = &[
+/// Every loss model: one line for each, whose declaration stands beside its code.
+pub const KINDS: &[&Entry<Box<dyn Loss>, Traffic>] = &[
     &bernoulli::ENTRY,
     &gilbert_elliott::ENTRY,
-    &schedule::ENTRY,
     &list::ENTRY,
+    &schedule::ENTRY,
+    &list::ORDINALS,
+    &nothing::ENTRY,
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own.
-pub fn kinds() -> Registry<Box<dyn Loss>> {
+pub fn kinds() -> Registry<Box<dyn Loss>, Traffic> {
     Registry::new(KINDS)
 }
 

@@ -3,41 +3,31 @@
 use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
 use anabranch_transport::Nanos;
 
-use super::{CHANCE, Loss};
+use super::{CHANCE, Loss, Traffic};
 use crate::error::BuildError;
-use crate::over_time;
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
 
+const TIME: Kind = Kind::Duration {
+    least: 0,
+    most: Nanos::MAX,
+};
+
 /// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Loss>> = Entry {
+pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
     variant: Variant {
         name: "schedule",
         about: " A probability that changes at given times; 0 before the first.",
-        parameters: &[
-            Setting {
-                name: "times",
-                about: " From when on each probability holds, in the order of time.",
-                clause: "",
-                kind: Kind::List(&Kind::Duration {
-                    least: 0,
-                    most: Nanos::MAX,
-                }),
-                fallback: Fallback::Required,
-            },
-            Setting {
-                name: "probabilities",
-                about: " One for each time.",
-                clause: "",
-                kind: Kind::List(&CHANCE),
-                fallback: Fallback::Required,
-            },
-        ],
+        parameters: &[Setting {
+            name: "steps",
+            about: " From when on each probability holds, in the order of time: `[[\"30 s\", 0.05]]`.",
+            clause: "",
+            kind: Kind::List(&Kind::Tuple(&[TIME, CHANCE])),
+            fallback: Fallback::Required,
+        }],
     },
-    build: |parameters, ()| {
-        let probabilities = parameters.list("probabilities")?;
-        let steps = over_time::pairs(parameters.list("times")?, probabilities);
-        let model = steps.and_then(Schedule::new);
+    build: |parameters, _| {
+        let model = Schedule::new(parameters.list::<(u64, f64)>("steps")?);
         Ok(Box::new(model.map_err(Refusal::together)?))
     },
 };

@@ -23,6 +23,7 @@ impl Value for Limit {
     const KIND: Kind = Kind::Amount {
         segments: [1, 1 << 32],
         bytes: [1, 1 << 40],
+        counted: "packets",
     };
 
     fn from_datum(datum: &Datum) -> Option<Self> {

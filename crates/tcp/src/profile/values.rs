@@ -71,6 +71,7 @@ impl Value for InitialWindow {
         &Kind::Amount {
             segments: [1, 1_000_000],
             bytes: [1, 1 << 30],
+            counted: "segments",
         },
     );
 
@@ -124,6 +125,7 @@ impl Value for InitialSsthresh {
         &Kind::Amount {
             segments: [2, 1_000_000],
             bytes: [1, 1 << 40],
+            counted: "segments",
         },
     );
 

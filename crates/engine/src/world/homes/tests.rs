@@ -77,7 +77,7 @@ fn both(paths: &str) -> String {
 
 /// The pairs of addresses of each member of each flow.
 fn pairs_of(spec: &Spec) -> Vec<Vec<[IpAddr; 2]>> {
-    let mut built = topology::build(spec).expect("a topology");
+    let mut built = topology::build(spec, &Standard::default()).expect("a topology");
     assign(&mut built, spec).expect("addresses");
     members(spec)
         .iter()
@@ -125,7 +125,7 @@ fn the_first_path_named_is_the_first() {
     // The same interfaces with the paths the other way round: the networks are numbered in the order of the paths.
     assert_eq!(network(named[0][0][0]), network(in_order[0][0][0]));
     let built = |spec: &Spec| {
-        let mut built = topology::build(spec).expect("a topology");
+        let mut built = topology::build(spec, &Standard::default()).expect("a topology");
         assign(&mut built, spec).expect("addresses");
         let node = built.topology.node("sender[0]").expect("a node");
         let link = built.topology.link("near-2[0]").expect("a link");

@@ -1,0 +1,201 @@
+//! A kind of a thing and its parameters, as a spec writes them: a loss model, a queue discipline. Which kinds there are, the
+//! vocabulary knows.
+//!
+//! A family of kinds is one type that implements [`Family`]: its name, the key that says which kind a table is, the keys
+//! that all its tables may have, and what a text stands for. `Chosen<F>` is then a value of a spec. It is read from a table
+//! (`{ model = "bernoulli", probability = 0.01 }`) or from a kind's name (`"codel"`), and it is written as the table that it
+//! is read from.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use anabranch_settings::{Datum, Fallback, Kinds, Setting, Variant};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserializer, MapAccess, Visitor, value::MapAccessDeserializer};
+use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// A family of kinds.
+pub trait Family: Sized + 'static {
+    /// What a vocabulary knows it by, and schemas: `Loss`.
+    const NAME: &'static str;
+    /// What errors call one of them: `a loss model`.
+    const WHAT: &'static str;
+    /// The key that says which kind a table is.
+    const TAG: &'static str = "kind";
+    /// Keys that the table of any kind may have: where it stands, rather than what it does.
+    const SHARED: &'static [Setting] = &[];
+
+    /// What a text stands for: the kind of that name, unless the family has a shorter way of writing one.
+    ///
+    /// # Errors
+    /// It stands for nothing; the message says what was found, and what is allowed.
+    fn from_text(text: &str) -> Result<Chosen<Self>, String> {
+        Ok(Chosen::new(text))
+    }
+}
+
+/// A kind of a family and its parameters.
+pub struct Chosen<F> {
+    /// Its name. Empty where a table does not say; the check says so.
+    pub kind: String,
+    /// Its parameters and the family's shared keys, as they are written.
+    pub parameters: BTreeMap<String, Value>,
+    family: PhantomData<fn() -> F>,
+}
+
+impl<F: Family> Chosen<F> {
+    /// The kind of that name, its parameters left out.
+    pub fn new(kind: &str) -> Self {
+        Self {
+            kind: kind.to_owned(),
+            parameters: BTreeMap::new(),
+            family: PhantomData,
+        }
+    }
+
+    /// With this parameter, or this key of the family.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.parameters.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Its parameters with their values, as [`anabranch_settings::Registry::build`] takes them; the family's shared keys are
+    /// left out, and so is what does not fit, which the check of a spec finds.
+    pub fn values(&self, kinds: &dyn Kinds) -> Vec<(String, Datum)> {
+        let variants = kinds.variants();
+        let Some(variant) = variants.iter().find(|known| known.name == self.kind) else {
+            return Vec::new();
+        };
+        let given = self.parameters.iter().filter_map(|(name, value)| {
+            let setting = find(variant.parameters, name)?;
+            Some((name.clone(), setting.kind.read(value).ok()?))
+        });
+        given.collect()
+    }
+
+    /// The value of one of the family's shared keys, or its default.
+    pub fn shared(&self, name: &str) -> Option<Datum> {
+        let setting = find(F::SHARED, name)?;
+        match (self.parameters.get(name), setting.fallback) {
+            (Some(value), _) => setting.kind.read(value).ok(),
+            (None, Fallback::Is(text)) => setting.parse(text).ok(),
+            (None, _) => None,
+        }
+    }
+}
+
+/// The setting of that name.
+pub(crate) fn find<'a>(settings: &'a [Setting], name: &str) -> Option<&'a Setting> {
+    settings.iter().find(|setting| setting.name == name)
+}
+
+/// The JSON Schema of a family's values.
+pub fn json_schema_of<F: Family>(variants: &[Variant]) -> Value {
+    let names: Vec<&str> = variants.iter().map(|variant| variant.name).collect();
+    let tables = variants.iter();
+    let tables: Vec<Value> = tables
+        .map(|variant| variant.json_schema(F::TAG, F::SHARED))
+        .collect();
+    let mut forms = vec![json!({ "enum": names })];
+    if F::from_text("0").is_err() || F::from_text("0").is_ok_and(|it| it.kind != "0") {
+        // A shorter way of writing one, whose rules are the family's own.
+        forms[0] = json!({ "type": "string", "examples": names });
+    }
+    forms.extend(tables);
+    json!({
+        "description": format!("{}: a table, or a name where no parameter is needed.", F::WHAT),
+        "anyOf": forms,
+    })
+}
+
+impl<'de, F: Family> Deserialize<'de> for Chosen<F> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader<F>(PhantomData<F>);
+        impl<'de, F: Family> Visitor<'de> for Reader<F> {
+            type Value = Chosen<F>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let (what, tag) = (F::WHAT, F::TAG);
+                write!(f, "{what}: a table with the key `{tag}`, or text")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Chosen<F>, E> {
+                F::from_text(text).map_err(E::custom)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Chosen<F>, A::Error> {
+                let map = MapAccessDeserializer::new(map);
+                let mut parameters = BTreeMap::<String, Value>::deserialize(map)?;
+                let kind = match parameters.remove(F::TAG) {
+                    Some(Value::String(kind)) => kind,
+                    None => String::new(),
+                    Some(other) => {
+                        let (what, tag) = (F::WHAT, F::TAG);
+                        let message = format!(
+                            "found {other} as `{tag}`; expected the name of {what} in quotes"
+                        );
+                        return Err(de::Error::custom(message));
+                    }
+                };
+                Ok(Chosen {
+                    kind,
+                    parameters,
+                    family: PhantomData,
+                })
+            }
+        }
+        deserializer.deserialize_any(Reader(PhantomData))
+    }
+}
+
+impl<F: Family> Serialize for Chosen<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.parameters.len() + 1))?;
+        map.serialize_entry(F::TAG, &self.kind)?;
+        for (name, value) in &self.parameters {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl<F: Family> JsonSchema for Chosen<F> {
+    fn schema_name() -> Cow<'static, str> {
+        F::NAME.into()
+    }
+
+    /// Without a vocabulary; [`crate::schema::json_schema`] puts the kinds in.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["object", "string"] })
+    }
+}
+
+impl<F> Clone for Chosen<F> {
+    fn clone(&self) -> Self {
+        Self {
+            kind: self.kind.clone(),
+            parameters: self.parameters.clone(),
+            family: PhantomData,
+        }
+    }
+}
+
+impl<F> PartialEq for Chosen<F> {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.parameters == other.parameters
+    }
+}
+
+impl<F> fmt::Debug for Chosen<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.kind, self.parameters)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+use super::*;
+use crate::families::{Loss, Queue};
+use crate::tree::Node;
+
+fn read<F: Family>(text: &str) -> Result<Chosen<F>, String> {
+    let tree = Node::parse(text).expect("TOML");
+    let value = tree.get("it").expect("`it`");
+    crate::decode::decode(value, "it").map_err(|problems| problems[0].message.clone())
+}
+
+#[test]
+fn a_table_is_read_and_written_as_it_was() {
+    let text = "it = { model = \"bernoulli\", probability = 0.01, place = \"after-queue\" }";
+    let loss: Loss = read(text).unwrap();
+    assert_eq!(loss.kind, "bernoulli");
+    let wanted = Loss::new("bernoulli")
+        .with("probability", 0.01)
+        .with("place", "after-queue");
+    assert_eq!(loss, wanted);
+    let json = serde_json::to_value(&loss).unwrap();
+    let place = json!({ "model": "bernoulli", "probability": 0.01, "place": "after-queue" });
+    assert_eq!(json, place);
+    assert_eq!(serde_json::from_value::<Loss>(json).unwrap(), loss);
+}
+
+#[test]
+fn text_is_a_name_or_what_the_family_makes_of_it() {
+    assert_eq!(
+        read::<crate::families::QueueDiscipline>("it = \"codel\"").unwrap(),
+        Queue::new("codel")
+    );
+    let tail: Queue = read("it = \"64 KiB\"").unwrap();
+    assert_eq!(tail, Queue::new("drop-tail").with("limit", "64 KiB"));
+    let again = serde_json::to_value(&tail).unwrap();
+    assert_eq!(serde_json::from_value::<Queue>(again).unwrap(), tail);
+    let none: Loss = read("it = \"none\"").unwrap();
+    assert_eq!(none, Loss::new("none"));
+}
+
+#[test]
+fn what_is_no_choice_at_all_is_said_when_it_is_read() {
+    let error = read::<crate::families::LossModel>("it = 7").unwrap_err();
+    assert_eq!(
+        error,
+        "found 7; expected a loss model: a table with the key `model`, or text"
+    );
+    let error = read::<crate::families::LossModel>("it = { model = 7 }").unwrap_err();
+    assert_eq!(
+        error,
+        "found 7 as `model`; expected the name of a loss model in quotes"
+    );
+    let error = read::<crate::families::QueueDiscipline>("it = \"0 B\"").unwrap_err();
+    assert!(error.contains("at least 1 packet"), "{error}");
+}

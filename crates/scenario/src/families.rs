@@ -1,0 +1,68 @@
+//! The families of kinds that a spec chooses from, each with the way in which the spec writes it.
+
+use anabranch_settings::{Choice, Datum, Fallback, Kind, Setting};
+
+use crate::chosen::{Chosen, Family};
+use crate::quantity::Amount;
+use crate::world::Place;
+
+/// Loss models: which packets a link takes and never delivers.
+#[derive(Debug)]
+pub enum LossModel {}
+
+/// Which packets a link loses: `{ model = "bernoulli", probability = 0.01 }`.
+pub type Loss = Chosen<LossModel>;
+
+/// The key of a loss that says where it strikes.
+const PLACE: &str = "place";
+const AFTER_QUEUE: &str = "after-queue";
+
+impl Family for LossModel {
+    const NAME: &'static str = "Loss";
+    const WHAT: &'static str = "a loss model";
+    const TAG: &'static str = "model";
+    const SHARED: &'static [Setting] = &[Setting {
+        name: PLACE,
+        about: " Before a packet enters the queue, or after it left it, on the wire.",
+        clause: "",
+        kind: Kind::Choice(&[Choice::new("before-queue"), Choice::new(AFTER_QUEUE)]),
+        fallback: Fallback::Is("before-queue"),
+    }];
+}
+
+impl Loss {
+    /// Where it strikes.
+    pub fn place(&self) -> Place {
+        match self.shared(PLACE) {
+            Some(Datum::Word(word)) if word == AFTER_QUEUE => Place::AfterQueue,
+            _ => Place::BeforeQueue,
+        }
+    }
+}
+
+/// Queue disciplines: who waits for a transmitter, who goes next, and who is dropped or marked instead.
+#[derive(Debug)]
+pub enum QueueDiscipline {}
+
+/// The queue of a direction of a link: `{ kind = "codel", limit = "1000 packets" }`; `"50 packets"` is drop-tail with that
+/// limit.
+pub type Queue = Chosen<QueueDiscipline>;
+
+impl Family for QueueDiscipline {
+    const NAME: &'static str = "Queue";
+    const WHAT: &'static str = "a queue discipline";
+
+    fn from_text(text: &str) -> Result<Queue, String> {
+        let name = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        if text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(name) {
+            return Ok(Queue::new(text));
+        }
+        match text.parse::<Amount>()? {
+            Amount::Packets(0) | Amount::Segments(0) | Amount::Bytes(0) => Err(
+                "found a queue of 0; it holds the packet on the wire too, so at least 1 packet"
+                    .to_owned(),
+            ),
+            _ => Ok(Queue::new("drop-tail").with("limit", text)),
+        }
+    }
+}
