@@ -65,12 +65,29 @@ impl Attack {
         }
     }
 
-    /// Attacks until `over`; gives the bytes sent.
+    /// Whether it sends as fast as it can, and so takes a processor from the server and its other clients.
+    pub fn takes_a_processor(self) -> bool {
+        matches!(self, Attack::Inits | Attack::Repeats)
+    }
+
+    /// Attacks until `over`; gives the bytes sent. What is sent as fast as it can be goes to `aim`: the server, or a socket that
+    /// nobody reads.
     ///
     /// # Errors
     /// A socket cannot be opened, or the server does not answer.
-    pub fn run(self, server: SocketAddr, port: u16, over: &AtomicBool) -> io::Result<u64> {
-        let siege = Siege { server, port, over };
+    pub fn run(
+        self,
+        server: SocketAddr,
+        port: u16,
+        aim: SocketAddr,
+        over: &AtomicBool,
+    ) -> io::Result<u64> {
+        let siege = Siege {
+            server,
+            port,
+            aim,
+            over,
+        };
         match self {
             Attack::None => Ok(0),
             Attack::Inits => siege.inits(),
@@ -219,6 +236,7 @@ impl Peer {
 struct Siege<'a> {
     server: SocketAddr,
     port: u16,
+    aim: SocketAddr,
     over: &'a AtomicBool,
 }
 
@@ -236,7 +254,7 @@ impl Siege<'_> {
     fn inits(&self) -> io::Result<u64> {
         let socket = |number: u8| {
             let socket = UdpSocket::bind(SocketAddr::from(([127, 0, 9, number], 0)))?;
-            socket.connect(self.server)?;
+            socket.connect(self.aim)?;
             socket.set_nonblocking(true)?;
             Ok(socket)
         };
@@ -256,9 +274,12 @@ impl Siege<'_> {
     }
 
     fn repeats(&self) -> io::Result<u64> {
-        let peer = self.peer(1)?;
+        // Another port for each aim: the association of the first one may live yet.
+        let peer = self.peer(1 + u16::from(self.aim == self.server))?;
         let whole = BEGINNING | ENDING;
         let packet = peer.packet(&data(FIRST_TSN, 0, whole, 0, &[7; 16]));
+        peer.send(&packet);
+        peer.socket.connect(self.aim)?;
         let (mut sent, mut buffer) = (0, vec![0; 65_536]);
         while self.goes_on() {
             for _ in 0..32 {

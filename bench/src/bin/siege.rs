@@ -1,14 +1,16 @@
 //! What another client of a server has left while somebody attacks it, and the server's memory.
 //!
-//! `siege [ROUNDS] [PROGRAM]`: 3 rounds unless told, of `anabranch` beside this program unless another is named (another version,
-//! say). Each round starts a server for every attack, and lets `perf` send to it for 3 s: before the attack, and from 6 s after
-//! its beginning. Loopback only.
+//! `siege [ROUNDS] [PROGRAM] [ATTACK...]`: 3 rounds unless told, of `anabranch` beside this program unless another is named (another
+//! version, say); all attacks unless some are named, by words of their names. Each round starts a server for every attack, and
+//! lets `perf` send to it for 3 s: before the attack, and from 6 s after its beginning. An attack that sends as fast as it can
+//! takes a processor of its own, which on a machine of few the server and its client lack whatever the server does. So `perf`
+//! sends once more while the same packets go to a socket that nobody reads: `beside`. Loopback only.
 #![allow(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
 use std::error::Error;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,15 +42,19 @@ fn measure() -> Result<(), Box<dyn Error>> {
         Some(path) => PathBuf::from(path),
         None => std::env::current_exe()?.with_file_name("anabranch"),
     };
+    let wanted: Vec<String> = arguments.collect();
     println!(
-        "{} on loopback, median of {rounds} rounds",
+        "{} on loopback, median of {rounds} rounds; Mbit/s, MiB",
         program.display()
     );
     println!(
-        "{:<30} {:>14} {:>14} {:>14} {:>7} {:>10}",
-        "attack", "attacker", "client before", "client under", "share", "peak RSS"
+        "{:<30} {:>8} {:>8} {:>8} {:>8} {:>10} {:>10} {:>8}",
+        "attack", "attacker", "before", "beside", "under", "of before", "of beside", "peak RSS"
     );
-    for attack in Attack::ALL {
+    let is_wanted = |attack: &Attack| {
+        wanted.is_empty() || wanted.iter().any(|word| attack.name().contains(word))
+    };
+    for attack in Attack::ALL.into_iter().filter(is_wanted) {
         let mut results = Vec::new();
         for _ in 0..rounds.max(1) {
             results.push(round(&program, attack)?);
@@ -59,12 +65,14 @@ fn measure() -> Result<(), Box<dyn Error>> {
             values[values.len() / 2]
         };
         println!(
-            "{:<30} {:>7.1} Mbit/s {:>7.0} Mbit/s {:>7.0} Mbit/s {:>7.2} {:>6.0} MiB",
+            "{:<30} {:>8.1} {:>8.0} {:>8.0} {:>8.0} {:>10.2} {:>10.2} {:>8.0}",
             attack.name(),
             median(|it| it.attacker) / 1e6,
             median(|it| it.before) / 1e6,
+            median(|it| it.beside) / 1e6,
             median(|it| it.under) / 1e6,
             median(|it| it.under / it.before),
+            median(|it| it.under / it.beside),
             median(|it| it.peak_mib)
         );
     }
@@ -75,6 +83,7 @@ fn measure() -> Result<(), Box<dyn Error>> {
 struct Round {
     attacker: f64,
     before: f64,
+    beside: f64,
     under: f64,
     peak_mib: f64,
 }
@@ -106,6 +115,10 @@ impl Server {
         Ok(Self { child, udp_port })
     }
 
+    fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.udp_port))
+    }
+
     /// The most memory that was resident so far, MiB.
     fn peak_mib(&self) -> Result<f64, Box<dyn Error>> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
@@ -126,25 +139,41 @@ impl Drop for Server {
 fn round(program: &Path, attack: Attack) -> Result<Round, Box<dyn Error>> {
     let server = Server::start(program)?;
     let before = client(program, server.udp_port)?;
-    let address = SocketAddr::from(([127, 0, 0, 1], server.udp_port));
+    let unread = UdpSocket::bind("127.0.0.1:0")?;
+    let beside = if attack.takes_a_processor() {
+        under(program, &server, attack, unread.local_addr()?)?.0
+    } else {
+        before
+    };
+    let (under, attacker) = under(program, &server, attack, server.address())?;
+    Ok(Round {
+        attacker,
+        before,
+        beside,
+        under,
+        peak_mib: server.peak_mib()?,
+    })
+}
+
+/// The rates of the client and of the attacker while the attack goes to `aim`.
+fn under(
+    program: &Path,
+    server: &Server,
+    attack: Attack,
+    aim: SocketAddr,
+) -> Result<(f64, f64), Box<dyn Error>> {
     let over = AtomicBool::new(false);
     let begin = std::time::Instant::now();
     thread::scope(|scope| {
         let attacking = scope.spawn(|| {
-            let sent = attack.run(address, PORT, &over);
+            let sent = attack.run(server.address(), PORT, aim, &over);
             (sent, begin.elapsed().as_secs_f64())
         });
         thread::sleep(UNFOLDING);
         let under = client(program, server.udp_port);
-        let peak_mib = server.peak_mib();
         over.store(true, Ordering::Relaxed);
         let (sent, seconds) = attacking.join().map_err(|_| "the attacker panicked")?;
-        Ok(Round {
-            attacker: sent? as f64 * 8.0 / seconds,
-            before,
-            under: under?,
-            peak_mib: peak_mib?,
-        })
+        Ok((under?, sent? as f64 * 8.0 / seconds))
     })
 }
 

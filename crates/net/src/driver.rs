@@ -129,6 +129,7 @@ impl Driver {
         self.rounds.resize(self.ports.len(), None);
         let mut drained = true;
         let mut budget = Budget::of_a_round();
+        self.turns.begin_round();
         self.turn = (self.turn + 1) % self.ports.len().max(1);
         let mut next = Some(self.turn).filter(|_| !self.ports.is_empty());
         while let Some(index) = next {

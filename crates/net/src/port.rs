@@ -132,6 +132,7 @@ impl Port {
                 from,
                 ecn,
                 packet,
+                stranger,
             } = turn;
             if let Carrier::Udp { peer_port, .. } = self.shared.carrier
                 && from.port() != peer_port
@@ -152,9 +153,12 @@ impl Port {
                 });
             }
             let path = Path::new(local, from.ip());
-            state
+            let taken = state
                 .endpoint
                 .handle_from(now, path, from.port(), ecn, packet);
+            if stranger && taken {
+                turns.learn(from);
+            }
             if !drain_transmits(state, now, io) {
                 return;
             }

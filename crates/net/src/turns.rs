@@ -4,6 +4,13 @@
 //! handle would fill the system's buffers and leave the others nothing. So what is received is sorted by its sender (IP
 //! address and UDP port), each sender has its turn, and where too much waits it is the sender with the most waiting that
 //! loses packets, as a full socket would lose them; but only its own.
+//!
+//! Senders of whom no association has taken a packet are strangers. Anybody can be many of them, by addresses that are not
+//! its own. So they wait in one queue together, in the order of their arrival, as do all INITs (verification tag 0, RFC 9260
+//! §8.5.1 A), and one of their packets is handled after each turn of a peer: about an eighth of the work while peers have
+//! some, and all of it while they have none.
+
+mod known;
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -12,6 +19,7 @@ use anabranch_transport::Ecn;
 use bytes::Bytes;
 
 use crate::inbox::Arrival;
+use known::Known;
 
 /// Packets of one sender that are handled before the next sender has its turn.
 const TURN_PACKETS: usize = 32;
@@ -28,6 +36,12 @@ const MAX_SENDERS: usize = 256;
 const OVERHEAD: usize = 128;
 /// Empty queues kept for the next senders.
 const MAX_SPARE: usize = 64;
+/// Bytes of strangers that may wait: some 2,000 INITs. What comes beyond is dropped.
+const MAX_STRANGERS: usize = 512 * 1024;
+/// Packets of strangers that are handled in one round: more may have come of peers meanwhile.
+const ROUND_STRANGERS: usize = 32;
+/// Where the verification tag stands in the common header (RFC 9260 §3.1).
+const TAG: std::ops::Range<usize> = 4..8;
 
 /// What may yet be handled in a round.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +82,8 @@ pub(crate) struct Turn {
     pub ecn: Ecn,
     /// Common header and chunks.
     pub packet: Bytes,
+    /// It waited among the strangers' packets. If an association takes it, its sender is none: [`Turns::learn`].
+    pub stranger: bool,
 }
 
 /// What waits of one sender, oldest first.
@@ -89,12 +105,31 @@ pub(crate) struct Turns {
     bytes: usize,
     dropped: u64,
     spare: Vec<VecDeque<Arrival>>,
+    known: Known,
+    strangers: VecDeque<Arrival>,
+    /// What they count, beside `bytes`.
+    stranger_bytes: usize,
+    /// A peer's turn is over, and a stranger has had none since.
+    stranger_is_next: bool,
+    /// In this round: packets of strangers, and whether a peer had a turn.
+    strangers_handled: usize,
+    had_peers: bool,
 }
 
 impl Turns {
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {
-        self.senders.is_empty()
+        self.senders.is_empty() && self.strangers.is_empty()
+    }
+
+    /// A round begins.
+    pub fn begin_round(&mut self) {
+        (self.strangers_handled, self.had_peers) = (0, false);
+    }
+
+    /// An association took a packet of this sender's.
+    pub fn learn(&mut self, from: SocketAddr) {
+        self.known.insert(from);
     }
 
     /// Whether more should be received. Also where much waits: what is left in the system's buffers has no turns there, and
@@ -122,15 +157,22 @@ impl Turns {
     }
 
     fn push(&mut self, arrival: Arrival) {
+        if is_init(&arrival.packets) {
+            return self.push_stranger(arrival);
+        }
         let cost = cost(&arrival);
-        self.bytes += cost;
         // What comes by one call is mostly of few senders, and in rows.
         let mut newest_first = self.senders.iter_mut().rev();
         if let Some(sender) = newest_first.find(|it| it.from == arrival.from) {
+            self.bytes += cost;
             sender.bytes += cost;
             sender.arrivals.push_back(arrival);
             return;
         }
+        if !self.known.contains(&arrival.from) {
+            return self.push_stranger(arrival);
+        }
+        self.bytes += cost;
         let mut queue = self.spare.pop().unwrap_or_default();
         let from = arrival.from;
         queue.push_back(arrival);
@@ -139,6 +181,27 @@ impl Turns {
             arrivals: queue,
             bytes: cost,
         });
+    }
+
+    fn push_stranger(&mut self, arrival: Arrival) {
+        let cost = cost(&arrival);
+        if self.stranger_bytes + cost > MAX_STRANGERS {
+            self.dropped += packets_of(&arrival);
+            return;
+        }
+        self.stranger_bytes += cost;
+        self.strangers.push_back(arrival);
+    }
+
+    /// Whether the next packet is a stranger's; `None`: there is no next packet in this round.
+    fn next_is_a_strangers(&self) -> Option<bool> {
+        let may = !self.strangers.is_empty() && self.strangers_handled < ROUND_STRANGERS;
+        if self.senders.is_empty() {
+            // Those who had a turn have sent more by now, perhaps.
+            (may && (self.stranger_is_next || !self.had_peers)).then_some(true)
+        } else {
+            Some(may && self.stranger_is_next)
+        }
     }
 
     fn drop_of_the_longest(&mut self) {
@@ -159,7 +222,7 @@ impl Turns {
             return;
         }
         if index == 0 {
-            (self.packets, self.handled) = (0, 0);
+            self.end_turn();
         }
         if let Some(sender) = self.senders.remove(index)
             && self.spare.len() < MAX_SPARE
@@ -168,24 +231,31 @@ impl Turns {
         }
     }
 
+    /// The next sender's turn comes, and before it a stranger's packet.
+    fn end_turn(&mut self) {
+        (self.packets, self.handled) = (0, 0);
+        self.stranger_is_next = true;
+    }
+
     /// The packet that [`Turns::pop`] gives next.
     pub fn peek(&self) -> Option<&[u8]> {
-        let arrival = self.senders.front()?.arrivals.front()?;
+        let arrival = match self.next_is_a_strangers()? {
+            true => self.strangers.front(),
+            false => self.senders.front()?.arrivals.front(),
+        }?;
         Some(&arrival.packets[..first_of(arrival)])
     }
 
-    /// The packet whose turn it is.
+    /// The packet whose turn it is; `None` also where what waits is for the next round.
     pub fn pop(&mut self) -> Option<Turn> {
+        if self.next_is_a_strangers()? {
+            return self.pop_stranger();
+        }
+        self.had_peers = true;
         let sender = self.senders.front_mut()?;
         let arrival = sender.arrivals.front_mut()?;
         let before = cost(arrival);
-        let packet = arrival.packets.split_to(first_of(arrival));
-        let turn = Turn {
-            local: arrival.local,
-            from: arrival.from,
-            ecn: arrival.ecn,
-            packet,
-        };
+        let turn = take_first(arrival, false);
         let after = if arrival.packets.is_empty() {
             sender.arrivals.pop_front();
             0
@@ -200,8 +270,24 @@ impl Turns {
             self.forget_if_empty(0);
         } else if self.packets >= TURN_PACKETS || self.handled >= TURN_BYTES {
             self.senders.rotate_left(1);
-            (self.packets, self.handled) = (0, 0);
+            self.end_turn();
         }
+        Some(turn)
+    }
+
+    fn pop_stranger(&mut self) -> Option<Turn> {
+        self.stranger_is_next = false;
+        self.strangers_handled += 1;
+        let arrival = self.strangers.front_mut()?;
+        let before = cost(arrival);
+        let turn = take_first(arrival, true);
+        let after = if arrival.packets.is_empty() {
+            self.strangers.pop_front();
+            0
+        } else {
+            cost(arrival)
+        };
+        self.stranger_bytes -= before - after;
         Some(turn)
     }
 
@@ -211,7 +297,25 @@ impl Turns {
             self.senders[0].arrivals.clear();
             self.forget_if_empty(0);
         }
-        self.bytes = 0;
+        self.strangers.clear();
+        (self.bytes, self.stranger_bytes) = (0, 0);
+    }
+}
+
+/// Whether the first packet of these has the verification tag 0, which only INIT may have.
+fn is_init(packets: &[u8]) -> bool {
+    packets.get(TAG).is_some_and(|tag| tag == [0; 4])
+}
+
+/// Takes the first packet out of an arrival.
+fn take_first(arrival: &mut Arrival, stranger: bool) -> Turn {
+    let packet = arrival.packets.split_to(first_of(arrival));
+    Turn {
+        local: arrival.local,
+        from: arrival.from,
+        ecn: arrival.ecn,
+        packet,
+        stranger,
     }
 }
 
@@ -230,145 +334,4 @@ fn packets_of(arrival: &Arrival) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn peer(number: u16) -> SocketAddr {
-        SocketAddr::new([192, 0, 2, 1].into(), number)
-    }
-
-    /// `count` packets of `size` bytes by one call, numbered from `first` on.
-    fn arrival(from: u16, first: u32, count: u32, size: usize) -> Arrival {
-        let packet = |number: u32| {
-            let mut packet = vec![0; size];
-            packet[..4].copy_from_slice(&number.to_be_bytes());
-            packet
-        };
-        Arrival {
-            local: [192, 0, 2, 9].into(),
-            from: peer(from),
-            ecn: Ecn::NotEct,
-            packets: (first..first + count).flat_map(packet).collect(),
-            stride: size,
-        }
-    }
-
-    fn push(turns: &mut Turns, arrivals: impl IntoIterator<Item = Arrival>) {
-        turns.push_all(&mut arrivals.into_iter().collect());
-    }
-
-    fn number(turn: &Turn) -> u32 {
-        u32::from_be_bytes(*turn.packet.first_chunk().expect("four bytes"))
-    }
-
-    /// Whoever floods has one turn before a packet of somebody else's, however much was there first.
-    #[test]
-    fn a_flood_of_one_peer_delays_another_by_a_turn_at_most() {
-        for size in [16, 1_500, 60_000] {
-            let mut turns = Turns::default();
-            push(
-                &mut turns,
-                (0..60).map(|_| arrival(1, 0, 1 + 65_000 / size as u32, size)),
-            );
-            push(&mut turns, [arrival(2, 7, 1, 100)]);
-            let before = std::iter::from_fn(|| turns.pop()).position(|it| it.from == peer(2));
-            let before = before.expect("it comes");
-            assert!(before <= TURN_PACKETS, "{before} packets of {size} bytes");
-            assert!(
-                before.saturating_sub(1) * size <= TURN_BYTES,
-                "{before} packets of {size}"
-            );
-        }
-    }
-
-    #[test]
-    fn packets_of_one_peer_keep_their_order_and_none_is_lost_within_the_bound() {
-        let mut turns = Turns::default();
-        for call in 0..10 {
-            push(
-                &mut turns,
-                (1..=3).map(|from| arrival(from, call * 40, 40, 200)),
-            );
-        }
-        let mut next = [0; 4];
-        while let Some(turn) = turns.pop() {
-            let from = usize::from(turn.from.port());
-            assert_eq!(number(&turn), next[from]);
-            next[from] += 1;
-        }
-        assert_eq!((next, turns.dropped()), ([0, 400, 400, 400], 0));
-        assert_eq!(turns.bytes, 0);
-    }
-
-    /// What waits is bounded, and it is the flood that pays.
-    #[test]
-    fn beyond_the_bound_only_the_sender_with_the_most_waiting_loses() {
-        let mut turns = Turns::default();
-        let mut quiet = 0;
-        for call in 0..1_000 {
-            push(&mut turns, [arrival(1, call * 40, 40, 1_500)]);
-            if call % 10 == 0 {
-                push(&mut turns, [arrival(2, quiet, 1, 1_000)]);
-                quiet += 1;
-            }
-            assert!(turns.bytes <= MAX_WAITING, "{} bytes", turns.bytes);
-        }
-        assert!(turns.dropped() > 30_000, "{}", turns.dropped());
-        let mut came = [0u64; 3];
-        let mut heard = Vec::new();
-        while let Some(turn) = turns.pop() {
-            came[usize::from(turn.from.port())] += 1;
-            if turn.from == peer(2) {
-                heard.push(number(&turn));
-            }
-        }
-        assert_eq!(
-            heard,
-            (0..quiet).collect::<Vec<_>>(),
-            "the other lost nothing"
-        );
-        assert_eq!(came[1] + turns.dropped(), 40_000);
-        assert_eq!(turns.bytes, 0);
-    }
-
-    /// Packets of 16 bytes cost as much work as large ones.
-    #[test]
-    fn a_round_ends_after_so_many_packets_or_bytes() {
-        for (size, most) in [(16, ROUND_PACKETS), (65_536, 3)] {
-            let mut budget = Budget::of_a_round();
-            let mut handled = 0;
-            while !budget.is_spent() {
-                budget.spend(size);
-                handled += 1;
-            }
-            assert_eq!(handled, most, "{size} bytes");
-        }
-    }
-
-    /// The sockets keep what comes of yet more senders: to look for one among those that wait stays cheap.
-    #[test]
-    fn so_many_senders_wait_and_no_more_are_received() {
-        let mut turns = Turns::default();
-        let mut calls = 0;
-        while turns.has_room() {
-            push(
-                &mut turns,
-                (0..32).map(|it| arrival(calls * 32 + it, 0, 1, 16)),
-            );
-            calls += 1;
-        }
-        assert_eq!((turns.senders.len(), turns.dropped()), (MAX_SENDERS, 0));
-        turns.pop();
-        assert!(turns.has_room());
-    }
-
-    #[test]
-    fn what_is_forgotten_does_not_count() {
-        let mut turns = Turns::default();
-        push(&mut turns, [arrival(1, 0, 40, 1_500), arrival(2, 0, 1, 16)]);
-        turns.pop();
-        turns.clear();
-        assert!(turns.is_empty() && turns.pop().is_none() && turns.peek().is_none());
-        assert_eq!(turns.bytes, 0);
-    }
-}
+mod tests;

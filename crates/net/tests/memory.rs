@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::collections::VecDeque;
+use std::io::IoSliceMut;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
@@ -14,7 +16,7 @@ use anabranch_wire::{Checksum, Encode, Packet};
 use bytes::{Bytes, BytesMut};
 use cap::Cap;
 use common::{LOOPBACK, bounded};
-use quinn_udp::{Transmit, UdpSocketState};
+use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 
 #[global_allocator]
 static HEAP: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
@@ -37,6 +39,8 @@ struct Peer {
     port: u16,
     tag: u32,
     sent: u32,
+    /// Packets of the server's that nobody has looked at.
+    received: VecDeque<Bytes>,
 }
 
 fn message(offset: u32, stream_id: u16, ssn: u32, bytes: usize) -> Data {
@@ -75,6 +79,7 @@ impl Peer {
             port,
             tag: 0,
             sent: 0,
+            received: VecDeque::new(),
         };
         peer.begin(tag);
         peer
@@ -106,18 +111,30 @@ impl Peer {
         while !matches!(self.answer(), Chunk::CookieAck) {}
     }
 
-    /// The first chunk of the next packet. Several packets that came as one are SACKs, and passed over.
-    fn answer(&self) -> Chunk {
-        let mut buffer = vec![0; 65_536];
-        loop {
-            let len = self.socket.recv(&mut buffer).expect("an answer");
-            let bytes = Bytes::copy_from_slice(&buffer[..len]);
-            let Ok(packet) = Packet::parse(&bytes, Checksum::Verify) else {
-                continue;
-            };
-            let first = packet.chunks().next().expect("a chunk");
-            return Chunk::decode(first.expect("a whole chunk")).expect("that can be read");
+    /// The first chunk of the next packet.
+    fn answer(&mut self) -> Chunk {
+        while self.received.is_empty() {
+            self.receive();
         }
+        let packet = self.received.pop_front().expect("a packet");
+        let packet = Packet::parse(&packet, Checksum::Verify).expect("a whole packet");
+        let first = packet.chunks().next().expect("a chunk");
+        Chunk::decode(first.expect("a whole chunk")).expect("that can be read")
+    }
+
+    /// Receives a packet, or a run of packets that came as one (GRO).
+    fn receive(&mut self) {
+        let mut buffer = vec![0; 65_536];
+        let mut meta = [RecvMeta::default()];
+        let mut slices = [IoSliceMut::new(&mut buffer)];
+        self.state
+            .recv((&self.socket).into(), &mut slices, &mut meta)
+            .expect("an answer");
+        let run = Bytes::copy_from_slice(&buffer[..meta[0].len]);
+        let packets = (0..run.len()).step_by(meta[0].stride.max(1));
+        let end = |start: usize| run.len().min(start + meta[0].stride);
+        self.received
+            .extend(packets.map(|start| run.slice(start..end(start))));
     }
 
     fn packet(&self, chunks: &[&dyn Encode], padding: usize) -> Vec<u8> {

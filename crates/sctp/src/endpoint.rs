@@ -80,6 +80,8 @@ pub struct Endpoint {
     answers: VecDeque<(Path, u16, Bytes)>,
     retired: RetiredTags,
     discards: Discards,
+    /// An association took the last packet.
+    taken: bool,
     /// The latest time that was told.
     latest: Nanos,
 }
@@ -107,6 +109,7 @@ impl Endpoint {
             answers: VecDeque::new(),
             retired: RetiredTags::default(),
             discards: Discards::default(),
+            taken: false,
             latest: 0,
         })
     }
@@ -315,6 +318,7 @@ impl Endpoint {
         let Some(association) = self.table.get_mut(slot) else {
             return;
         };
+        self.taken = true;
         association
             .paths
             .follow_udp_port(arrival.path.remote, arrival.udp_port);
@@ -420,6 +424,9 @@ impl Endpoint {
     /// As [`Transport::handle_datagram`], for a packet that came inside UDP from the peer's port `udp_port`, or right
     /// above IP (0). The port is followed only where the packet's verification tag fits the association (RFC 6951 §5.4);
     /// what belongs to none is answered to where it came from.
+    ///
+    /// Gives whether an association took the packet: it has that association's verification tag, or made it. A driver under load
+    /// tells by it the packets of peers from those of strangers.
     pub fn handle_from(
         &mut self,
         now: Nanos,
@@ -427,7 +434,13 @@ impl Endpoint {
         udp_port: u16,
         ecn: Ecn,
         datagram: Bytes,
-    ) {
+    ) -> bool {
+        self.taken = false;
+        self.handle_packet(now, path, udp_port, ecn, datagram);
+        self.taken
+    }
+
+    fn handle_packet(&mut self, now: Nanos, path: Path, udp_port: u16, ecn: Ecn, datagram: Bytes) {
         let now = self.at(now);
         let checksum = if self.config.checksum {
             Checksum::Verify

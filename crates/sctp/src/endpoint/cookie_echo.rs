@@ -83,6 +83,7 @@ impl Endpoint {
             _ => self.accept(arrival, &cookie),
         };
         let Some(slot) = slot else { return };
+        self.taken = true;
         self.table.index(slot);
         self.table.touch(slot);
         match rest.next() {

@@ -1,0 +1,228 @@
+use super::*;
+
+fn peer(number: u16) -> SocketAddr {
+    SocketAddr::new([192, 0, 2, 1].into(), number)
+}
+
+/// `count` packets of `size` bytes by one call, numbered from `first` on.
+fn arrival(from: u16, first: u32, count: u32, size: usize) -> Arrival {
+    let packet = |number: u32| {
+        let mut packet = vec![1; size];
+        packet[..4].copy_from_slice(&number.to_be_bytes());
+        packet
+    };
+    Arrival {
+        local: [192, 0, 2, 9].into(),
+        from: peer(from),
+        ecn: Ecn::NotEct,
+        packets: (first..first + count).flat_map(packet).collect(),
+        stride: size,
+    }
+}
+
+/// Of peers, that is: an association has taken packets of these senders before.
+fn push(turns: &mut Turns, arrivals: impl IntoIterator<Item = Arrival>) {
+    let mut arrivals: VecDeque<Arrival> = arrivals.into_iter().collect();
+    arrivals.iter().for_each(|it| turns.learn(it.from));
+    turns.push_all(&mut arrivals);
+}
+
+/// Of senders that nobody knows.
+fn push_strange(turns: &mut Turns, arrivals: impl IntoIterator<Item = Arrival>) {
+    turns.push_all(&mut arrivals.into_iter().collect());
+}
+
+fn number(turn: &Turn) -> u32 {
+    u32::from_be_bytes(*turn.packet.first_chunk().expect("four bytes"))
+}
+
+/// Whoever floods has one turn before a packet of somebody else's, however much was there first.
+#[test]
+fn a_flood_of_one_peer_delays_another_by_a_turn_at_most() {
+    for size in [16, 1_500, 60_000] {
+        let mut turns = Turns::default();
+        push(
+            &mut turns,
+            (0..60).map(|_| arrival(1, 0, 1 + 65_000 / size as u32, size)),
+        );
+        push(&mut turns, [arrival(2, 7, 1, 100)]);
+        let before = std::iter::from_fn(|| turns.pop()).position(|it| it.from == peer(2));
+        let before = before.expect("it comes");
+        assert!(before <= TURN_PACKETS, "{before} packets of {size} bytes");
+        assert!(
+            before.saturating_sub(1) * size <= TURN_BYTES,
+            "{before} packets of {size}"
+        );
+    }
+}
+
+#[test]
+fn packets_of_one_peer_keep_their_order_and_none_is_lost_within_the_bound() {
+    let mut turns = Turns::default();
+    for call in 0..10 {
+        push(
+            &mut turns,
+            (1..=3).map(|from| arrival(from, call * 40, 40, 200)),
+        );
+    }
+    let mut next = [0; 4];
+    while let Some(turn) = turns.pop() {
+        let from = usize::from(turn.from.port());
+        assert_eq!(number(&turn), next[from]);
+        next[from] += 1;
+    }
+    assert_eq!((next, turns.dropped()), ([0, 400, 400, 400], 0));
+    assert_eq!(turns.bytes, 0);
+}
+
+/// What waits is bounded, and it is the flood that pays.
+#[test]
+fn beyond_the_bound_only_the_sender_with_the_most_waiting_loses() {
+    let mut turns = Turns::default();
+    let mut quiet = 0;
+    for call in 0..1_000 {
+        push(&mut turns, [arrival(1, call * 40, 40, 1_500)]);
+        if call % 10 == 0 {
+            push(&mut turns, [arrival(2, quiet, 1, 1_000)]);
+            quiet += 1;
+        }
+        assert!(turns.bytes <= MAX_WAITING, "{} bytes", turns.bytes);
+    }
+    assert!(turns.dropped() > 30_000, "{}", turns.dropped());
+    let mut came = [0u64; 3];
+    let mut heard = Vec::new();
+    while let Some(turn) = turns.pop() {
+        came[usize::from(turn.from.port())] += 1;
+        if turn.from == peer(2) {
+            heard.push(number(&turn));
+        }
+    }
+    assert_eq!(
+        heard,
+        (0..quiet).collect::<Vec<_>>(),
+        "the other lost nothing"
+    );
+    assert_eq!(came[1] + turns.dropped(), 40_000);
+    assert_eq!(turns.bytes, 0);
+}
+
+/// Packets of 16 bytes cost as much work as large ones.
+#[test]
+fn a_round_ends_after_so_many_packets_or_bytes() {
+    for (size, most) in [(16, ROUND_PACKETS), (65_536, 3)] {
+        let mut budget = Budget::of_a_round();
+        let mut handled = 0;
+        while !budget.is_spent() {
+            budget.spend(size);
+            handled += 1;
+        }
+        assert_eq!(handled, most, "{size} bytes");
+    }
+}
+
+/// The sockets keep what comes of yet more senders: to look for one among those that wait stays cheap.
+#[test]
+fn so_many_senders_wait_and_no_more_are_received() {
+    let mut turns = Turns::default();
+    let mut calls = 0;
+    while turns.has_room() {
+        push(
+            &mut turns,
+            (0..32).map(|it| arrival(calls * 32 + it, 0, 1, 16)),
+        );
+        calls += 1;
+    }
+    assert_eq!((turns.senders.len(), turns.dropped()), (MAX_SENDERS, 0));
+    turns.pop();
+    assert!(turns.has_room());
+}
+
+#[test]
+fn what_is_forgotten_does_not_count() {
+    let mut turns = Turns::default();
+    push(&mut turns, [arrival(1, 0, 40, 1_500), arrival(2, 0, 1, 16)]);
+    turns.pop();
+    turns.clear();
+    assert!(turns.is_empty() && turns.pop().is_none() && turns.peek().is_none());
+    assert_eq!(turns.bytes, 0);
+}
+
+/// A packet with verification tag 0, as an INIT has it.
+fn init(from: u16) -> Arrival {
+    let mut init = arrival(from, 0, 1, 32);
+    init.packets = [&[0; 8][..], &[1; 24]].concat().into();
+    init
+}
+
+/// However many addresses a flood comes from, it has one packet for each turn of a peer's.
+#[test]
+fn strangers_have_one_packet_after_a_turn_of_a_peer() {
+    for strange in [|from| arrival(from, 0, 1, 100), init as fn(u16) -> Arrival] {
+        let mut turns = Turns::default();
+        push_strange(&mut turns, (1_000..2_000).map(strange));
+        push(
+            &mut turns,
+            [arrival(1, 0, 320, 100), arrival(2, 0, 320, 100)],
+        );
+        let mut since = 0;
+        let mut strangers = 0;
+        turns.begin_round();
+        while !turns.senders.is_empty() {
+            let turn = turns.pop().expect("packets of peers");
+            assert_eq!(turn.stranger, turn.from.port() >= 1_000);
+            if turn.stranger {
+                assert!(
+                    strangers == 0 || since == TURN_PACKETS,
+                    "after {since} packets"
+                );
+                (since, strangers) = (0, strangers + 1);
+            } else {
+                since += 1;
+            }
+        }
+        assert_eq!(strangers, 2 * 320 / TURN_PACKETS - 1);
+        // The last turn is over: one more, and then the round is, since its peers may have sent more.
+        assert!(turns.pop().is_some_and(|it| it.stranger));
+        assert!(turns.peek().is_none() && turns.pop().is_none() && !turns.is_empty());
+        turns.begin_round();
+        let rest = std::iter::from_fn(|| turns.pop()).count();
+        assert_eq!(rest, ROUND_STRANGERS);
+    }
+}
+
+/// A known peer's INIT waits with the strangers': its address may be anybody's invention.
+#[test]
+fn an_init_waits_among_strangers_whoever_sent_it() {
+    let mut turns = Turns::default();
+    push(&mut turns, [arrival(1, 0, 1, 100), init(1)]);
+    turns.begin_round();
+    let taken: Vec<bool> = std::iter::from_fn(|| turns.pop())
+        .map(|it| it.stranger)
+        .collect();
+    assert_eq!(taken, [false, true]);
+}
+
+#[test]
+fn a_stranger_is_a_peer_once_an_association_took_its_packet() {
+    let mut turns = Turns::default();
+    push_strange(&mut turns, [arrival(1, 0, 1, 100)]);
+    turns.begin_round();
+    let first = turns.pop().expect("it comes");
+    assert!(first.stranger);
+    turns.learn(first.from);
+    push_strange(&mut turns, [arrival(1, 1, 1, 100)]);
+    assert!(turns.pop().is_some_and(|it| !it.stranger));
+}
+
+/// What waits of strangers is bounded, and does not take the room of peers.
+#[test]
+fn a_flood_of_strangers_is_dropped_beyond_its_bound() {
+    let mut turns = Turns::default();
+    push_strange(&mut turns, (0..60_000).map(init));
+    assert!(turns.stranger_bytes <= MAX_STRANGERS && turns.bytes == 0 && turns.has_room());
+    let waiting = turns.strangers.len() as u64;
+    assert_eq!(waiting, (MAX_STRANGERS / (32 + OVERHEAD)) as u64);
+    assert_eq!(turns.dropped(), 60_000 - waiting);
+    turns.clear();
+    assert!(turns.is_empty() && turns.stranger_bytes == 0);
+}
