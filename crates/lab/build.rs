@@ -33,6 +33,10 @@ fn main() {
     let names: Vec<&str> = crates.iter().map(|(name, _)| name.as_str()).collect();
     println!("cargo:rustc-env=ANABRANCH_CODE={:016x}", hasher.finish());
     println!("cargo:rustc-env=ANABRANCH_CODE_OF={}", names.join(" "));
+    // `include_dir` sees a new file only when this crate is compiled again.
+    for carried in ["papers", "examples"] {
+        println!("cargo:rerun-if-changed={}", root.join(carried).display());
+    }
     println!("cargo:rerun-if-env-changed=ANABRANCH_COMMIT");
     if let Some(commit) = env::var("ANABRANCH_COMMIT")
         .ok()

@@ -1,4 +1,4 @@
-# A chain of H inter-satellite links with ten associations on the real ns-2.35: the world of papers/tsunoda2007.toml.
+# A chain of H inter-satellite links with ten associations on the real ns-2.35: the world of papers/tsunoda2007.
 #
 #   ns leo.tcl OUT SEED HOPS ERROR_RATE STREAMS ISL_QUEUE GROUND_QUEUE [SPREAD]
 #   awk -f leo.awk OUT

@@ -11,10 +11,10 @@ use anabranch_advise::trials::{Unwatched, Watch};
 use anabranch_advise::{AdviseError, Question, words};
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_lab::outputs::{WriteError, write};
-use anabranch_lab::reference;
 use anabranch_lab::run::{self, Progress, Simulator};
 use anabranch_lab::store::{self, Store, StoreError};
 use anabranch_report::Outputs;
+use anabranch_report::reference::Reference;
 use anabranch_report::terminal::{self, Terminal};
 use anabranch_scenario::records::Results;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -45,7 +45,7 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
         bar.clear();
     }
     let advice = Advice::of(&question, &search, &evidence, &results);
-    let outputs = Outputs::make(&results, reference::embedded())
+    let outputs = Outputs::make(&results, &Reference::default())
         .map_err(|error| Failure::Show(Box::new(error)))?;
     let text = words::whole(&advice);
     if let Some(directory) = &arguments.out {

@@ -114,7 +114,7 @@ pub struct Reproduce {
 /// `run`.
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The spec, a TOML file; or the name of an example: `own`, `failover`.
+    /// The spec, a TOML file; or the name of an example: `own`, `failover` ...
     #[arg(value_name = "SPEC.toml")]
     pub spec: PathBuf,
     /// Write the packets of a link, in the first run, to a file that Wireshark opens (repeatable).

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anabranch_lab::outputs::WriteError;
+use anabranch_lab::reference::LoadError;
 use anabranch_lab::run::RunError;
 use anabranch_lab::store::StoreError;
 use anabranch_report::OutputError;
@@ -23,6 +24,8 @@ pub enum Failure {
     Search(Box<RunError>),
     /// The results directory cannot be used; nothing was run.
     Directory(Box<StoreError>),
+    /// What results are compared with could not be read or kept.
+    Reference(Box<LoadError>),
     /// Results could not be read.
     Store(Box<StoreError>),
     /// Tables, figures or the report could not be made of results.
@@ -63,6 +66,7 @@ impl fmt::Display for Failure {
             }
             Failure::Run(error, directory) => kept(f, error, directory),
             Failure::Outputs(error, directory) => kept(f, error, directory),
+            Failure::Reference(error) => write!(f, "error: {error}"),
             Failure::Store(error) => write!(f, "error: {error}"),
             Failure::Show(error) => write!(f, "error: {error}"),
             Failure::Output(error) => write!(f, "error: cannot write to standard output: {error}"),

@@ -10,9 +10,10 @@ use anabranch_engine::manual;
 use anabranch_engine::plan::{Plan, Request};
 use anabranch_engine::settings::TRANSPORTS;
 use anabranch_engine::world;
+use anabranch_lab::folder::Folder;
 use anabranch_lab::outputs::{self, WriteError};
-use anabranch_lab::papers::{EXAMPLES, PAPERS, example, paper};
-use anabranch_lab::reference;
+use anabranch_lab::papers::{PaperError, Shelves, example, examples};
+use anabranch_lab::reference::Loaded;
 use anabranch_lab::run::CaptureRequest;
 use anabranch_lab::run::{self, Simulator};
 use anabranch_lab::store::{Store, StoreError};
@@ -26,53 +27,68 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::wire::live::{self, MixedRunner};
 
-/// Lists the papers.
+/// Lists the papers, each with where it was found and what it hides.
 pub fn papers() -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    for paper in PAPERS {
-        let (name, title) = (paper.name, paper.title);
-        writeln!(
-            out,
-            "{name:16} {title}\n{:16} anabranch reproduce {name}",
-            ""
-        )?;
+    let mut damaged = Vec::new();
+    for paper in Shelves::standard().papers().map_err(paper_failed)? {
+        let name = &paper.name;
+        match paper.title() {
+            Ok(title) => {
+                writeln!(out, "{name:16} {title}")?;
+                writeln!(out, "{:16} anabranch reproduce {name}", "")?;
+            }
+            Err(error) => {
+                writeln!(out, "{name:16} cannot be read")?;
+                damaged.push(error.to_string());
+            }
+        }
+        write!(out, "{:16} found in {}", "", paper.folder)?;
+        for hidden in &paper.hides {
+            write!(out, "; hides that of {hidden}")?;
+        }
+        writeln!(out)?;
     }
-    Ok(())
+    if damaged.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Asked(damaged.join("\nerror: ")))
+    }
 }
 
 /// Reproduces a paper.
 pub fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
-    let name = &arguments.paper;
-    let text = match paper(name) {
-        Some(paper) => paper.spec,
-        None => return Err(Failure::Asked(unknown_paper(name))),
+    let paper = Shelves::standard().paper(&arguments.paper);
+    let paper = paper.map_err(paper_failed)?;
+    let source = Source {
+        file: paper.spec_path().display().to_string(),
+        text: paper.text().map_err(paper_failed)?,
+        folder: paper.folder,
     };
-    work(
-        &format!("{name}.toml"),
-        text.to_owned(),
-        &arguments.common,
-        &[],
-        &[],
-    )
+    work(source, &arguments.common, &[], &[])
 }
 
-fn unknown_paper(name: &str) -> String {
-    let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-    let hint = nearest(name, names.iter().copied())
-        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-    format!(
-        "found {name:?}, but no paper has this name; known are: {}{hint}",
-        names.join(", ")
-    )
+fn paper_failed(error: PaperError) -> Failure {
+    match error {
+        PaperError::Spec(error) => Failure::Spec(error),
+        error => Failure::Asked(error.to_string()),
+    }
+}
+
+/// A spec as it was found.
+struct Source {
+    /// Its name, for messages.
+    file: String,
+    text: String,
+    /// Where the files stand that it names.
+    folder: Folder,
 }
 
 /// Runs a spec of the user's own.
 pub fn run(arguments: &Run) -> Result<(), Failure> {
-    let path = &arguments.spec;
-    let text = read_spec(path)?;
+    let source = read_spec(&arguments.spec)?;
     work(
-        &path.display().to_string(),
-        text,
+        source,
         &arguments.common,
         &arguments.capture,
         &arguments.live,
@@ -80,38 +96,40 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
 }
 
 /// A spec from its file, or the example of that name where there is no such file.
-fn read_spec(path: &Path) -> Result<String, Failure> {
+fn read_spec(path: &Path) -> Result<Source, Failure> {
+    let file = path.display().to_string();
     let error = match fs::read_to_string(path) {
-        Ok(text) => return Ok(text),
+        Ok(text) => {
+            let folder = Folder::of(path);
+            return Ok(Source { file, text, folder });
+        }
         Err(error) => error,
     };
     let missing = error.kind() == io::ErrorKind::NotFound;
-    if let Some(text) = path.to_str().filter(|_| missing).and_then(example) {
-        return Ok(text.to_owned());
+    if let Some((text, folder)) = path.to_str().filter(|_| missing).and_then(example) {
+        let text = text.to_owned();
+        return Ok(Source { file, text, folder });
     }
-    let known: Vec<&str> = EXAMPLES.iter().map(|(name, _)| *name).collect();
     let hint = if missing {
-        format!("; examples that need no file are: {}", known.join(", "))
+        let known = examples().join(", ");
+        format!("; examples that need no file are: {known}")
     } else {
         String::new()
     };
-    let path = path.display();
-    Err(Failure::Asked(format!(
-        "cannot read the spec {path}: {error}{hint}"
-    )))
+    let message = format!("cannot read the spec {file}: {error}{hint}");
+    Err(Failure::Asked(message))
 }
 
 /// Plans, runs, and writes everything that a spec asks for.
 fn work(
-    file: &str,
-    text: String,
+    source: Source,
     common: &Common,
     captures: &[(String, PathBuf)],
     live: &[String],
 ) -> Result<(), Failure> {
     let plan = Plan::new(Request {
-        file: file.to_owned(),
-        text,
+        file: source.file,
+        text: source.text,
         overrides: common.set.clone(),
         only: common.only.clone(),
         replications: common.replications,
@@ -123,6 +141,8 @@ fn work(
         .clone()
         .unwrap_or_else(|| PathBuf::from(&plan.spec.name));
     check_captures(&plan, captures)?;
+    let reference = Loaded::read(&plan.spec.reference, &source.folder);
+    let reference = reference.map_err(|error| Failure::Asked(error.to_string()))?;
     live::check(&plan, live)?;
     let simulator = Simulator {
         captures: captures
@@ -138,6 +158,8 @@ fn work(
             .map(|experiment| experiment.id.clone()),
     };
     let store = Store::create(&directory).map_err(|error| Failure::Directory(Box::new(error)))?;
+    let kept = reference.keep(&directory);
+    kept.map_err(|error| Failure::Reference(Box::new(error)))?;
     // What runs in real time is not to wait for a core.
     let jobs = if live.is_empty() {
         jobs(common.jobs)
@@ -150,7 +172,7 @@ fn work(
     bar.clear();
     let results = results.map_err(|error| Failure::Run(Box::new(error), directory.clone()))?;
     let outputs_failed = |error: WriteError| Failure::Outputs(Box::new(error), directory.clone());
-    let made = Outputs::make(&results, reference::embedded());
+    let made = Outputs::make(&results, &reference.reference);
     let made = made.map_err(|error| outputs_failed(error.into()))?;
     outputs::write(&made, &directory).map_err(outputs_failed)?;
     summary(&made, &directory)
@@ -197,6 +219,9 @@ fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
             tally.reproduced, tally.differs, tally.not_attempted
         )?;
     }
+    for file in &outputs.unanswered {
+        writeln!(out, "{file}")?;
+    }
     writeln!(out, "report: {}", directory.join("report.html").display())?;
     writeln!(out, "tables: anabranch show {}", directory.display())?;
     Ok(())
@@ -214,7 +239,9 @@ pub fn show(directory: &Path) -> Result<(), Failure> {
         }
         error => Failure::Store(Box::new(error)),
     })?;
-    let outputs = Outputs::make(&results, reference::embedded())
+    let reference = Loaded::kept(&results.spec.reference, directory);
+    let reference = reference.map_err(|error| Failure::Reference(Box::new(error)))?;
+    let outputs = Outputs::make(&results, &reference.reference)
         .map_err(|error| Failure::Show(Box::new(error)))?;
     terminal::show(&outputs, Terminal::detect(), &mut io::stdout().lock())?;
     Ok(())

@@ -32,5 +32,5 @@ fn an_example_needs_no_file_and_a_file_of_its_name_wins() {
     let unknown = anabranch(directory.path(), &["run", "failovr"]);
     let said = String::from_utf8_lossy(&unknown.stderr).into_owned();
     assert_eq!(unknown.status.code(), Some(2), "{said}");
-    assert!(said.contains("own, failover"), "{said}");
+    assert!(said.contains("failover, geo-real, own"), "{said}");
 }

@@ -163,6 +163,7 @@ const NOT_NETWORK: &[(&str, Option<&str>)] = &[
     ("world", Some("{ duration = \"1 s\" }")),
     ("flow", Some("[]")),
     ("paper", None),
+    ("reference", None),
     ("assumption", None),
     ("measure", None),
     ("experiment", None),

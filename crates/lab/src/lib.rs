@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod channel;
+pub mod folder;
 pub mod outputs;
 pub mod papers;
 pub mod reference;

@@ -1,74 +1,112 @@
-//! What the papers printed and what ns-2.35 gives, as this program carries it.
+//! The files that a spec's `[reference]` names: read before anything is run, and kept with the results.
 
-use anabranch_report::reference::Reference;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-/// The embedded files: one pair for each paper.
-const PUBLISHED: &[&str] = &[
-    include_str!("../../../reference/alamgir2002/published.csv"),
-    include_str!("../../../reference/ho2008/published.csv"),
-    include_str!("../../../reference/rafiq2007/published.csv"),
-];
-const NS2: &[&str] = &[
-    include_str!("../../../reference/alamgir2002/ns2.csv"),
-    include_str!("../../../reference/atiquzzaman2002/ns2.csv"),
-    include_str!("../../../reference/rafiq2007/ns2.csv"),
-    include_str!("../../../reference/tsunoda2007/ns2.csv"),
-    include_str!("../../../reference/ho2008/ns2.csv"),
-];
+use anabranch_report::reference::{Reference, ReferenceError};
+use anabranch_scenario::reference::{PUBLISHED, ReferenceFiles};
 
-/// The reference data that this program carries.
-pub fn embedded() -> &'static Reference {
-    static EMBEDDED: Reference = Reference::carried(PUBLISHED, NS2);
-    &EMBEDDED
+use crate::folder::Folder;
+use crate::whole::{self, Keep};
+
+/// The folder of a results directory in which they are kept, each as `<key>.csv`.
+const KEPT: &str = "reference";
+
+/// Reference data that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A file cannot be read.
+    #[error("cannot read {path}, which `reference.{key}` names: {source}", path = path.display())]
+    Read {
+        /// The key in `[reference]`.
+        key: String,
+        /// The file.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
+    /// A file is wrong.
+    #[error(transparent)]
+    Wrong(#[from] ReferenceError),
+    /// A file cannot be kept with the results.
+    #[error("cannot write {path}: {source}", path = path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the file system said.
+        source: io::Error,
+    },
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Reference data as read, with the text of its files.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// What is compared with.
+    pub reference: Reference,
+    texts: Vec<(String, String)>,
+}
 
-    #[test]
-    fn the_embedded_files_are_whole() {
-        let header = |text: &str| text.lines().next().expect("a header").to_owned();
-        let (published, ns2) = (PUBLISHED[0], NS2[0]);
-        // ho2008 prints 19 values.
-        for text in PUBLISHED {
-            let read = Reference::read(text, &header(ns2)).expect("published.csv");
-            let rows = read.all_published().len();
-            assert_eq!(rows, text.lines().count() - 1);
-            assert!(rows >= 19, "{rows}");
-        }
-        for text in NS2 {
-            let read = Reference::read(&header(published), text).expect("ns2.csv");
-            let rows = read.all_ns2().len();
-            assert_eq!(rows, text.lines().count() - 1);
-            assert!(rows > 170, "{rows}");
-        }
+impl Loaded {
+    /// Reads the files that a spec names, which stand in its folder.
+    ///
+    /// # Errors
+    /// The first file that cannot be read or is wrong.
+    pub fn read(files: &ReferenceFiles, folder: &Folder) -> Result<Self, LoadError> {
+        Self::read_as(files, folder, |_, file| file.to_owned())
     }
 
-    #[test]
-    fn a_table_and_an_ns2_mean_are_found() {
-        let reference = embedded();
-        let increases: Vec<f64> = reference
-            .published("alamgir2002", "Table II")
-            .filter(|row| row.metric == "throughput_increase")
-            .map(|row| row.value)
-            .collect();
-        assert_eq!(increases, [23.9, 26.1, 19.24, 21.6]);
-        let fairness = reference
-            .ns2("alamgir2002", "Table II", "era n=4", "Jain fairness")
-            .unwrap();
-        assert_eq!(
-            (fairness.mean, fairness.confidence, fairness.replications),
-            (0.988606, Some(0.00196), 20)
-        );
-        let single = reference
-            .ns2(
-                "alamgir2002",
-                "Figs. 8-11",
-                "both_scaled_access2_hbshift",
-                "TCP cwnd 4.25 (cumulative SACK) (s)",
-            )
-            .unwrap();
-        assert_eq!((single.mean, single.confidence), (3.4163, None));
+    /// Reads what was kept with the results of a spec.
+    ///
+    /// # Errors
+    /// The first file that cannot be read or is wrong.
+    pub fn kept(files: &ReferenceFiles, results: &Path) -> Result<Self, LoadError> {
+        let folder = Folder::Disk(results.join(KEPT));
+        Self::read_as(files, &folder, |key, _| format!("{key}.csv"))
+    }
+
+    fn read_as(
+        files: &ReferenceFiles,
+        folder: &Folder,
+        called: impl Fn(&str, &str) -> String,
+    ) -> Result<Self, LoadError> {
+        let mut loaded = Self::default();
+        for (key, file) in files.all() {
+            let file = called(key, file);
+            let path = folder.path(&file);
+            let text = folder.read(&file).map_err(|source| LoadError::Read {
+                key: key.to_owned(),
+                path: path.clone(),
+                source,
+            })?;
+            let shown = path.display().to_string();
+            match key {
+                PUBLISHED => loaded.reference.read_published(&shown, &text)?,
+                key => loaded.reference.read_yardstick(key, &shown, &text)?,
+            }
+            loaded.texts.push((key.to_owned(), text));
+        }
+        Ok(loaded)
+    }
+
+    /// Keeps the files with the results of their spec, so that these can be read again wherever they are.
+    ///
+    /// # Errors
+    /// [`LoadError::Write`].
+    pub fn keep(&self, results: &Path) -> Result<(), LoadError> {
+        let folder = results.join(KEPT);
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| LoadError::Write { path, source }
+        };
+        if !self.texts.is_empty() {
+            fs::create_dir_all(&folder).map_err(failed(&folder))?;
+        }
+        for (key, text) in &self.texts {
+            let path = folder.join(format!("{key}.csv"));
+            whole::write(&path, Keep::Cheaply, |file| file.write_all(text.as_bytes()))
+                .map_err(failed(&path))?;
+        }
+        Ok(())
     }
 }

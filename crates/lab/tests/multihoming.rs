@@ -7,13 +7,15 @@ use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::Discard;
 use anabranch_engine::world;
-use anabranch_lab::papers::{example, paper};
-use anabranch_lab::reference;
+use anabranch_lab::papers::{carried, example};
+use anabranch_lab::reference::Loaded;
 use anabranch_lab::run::{CaptureRequest, Simulator};
-use anabranch_report::compare::beside_ns2;
+use anabranch_report::compare::beside;
 use anabranch_report::derive;
+use anabranch_report::reference::Yardstick;
 use anabranch_report::statistics::{Interval, Summary, paired_difference};
 use anabranch_scenario::records::RunRecord;
+use anabranch_scenario::reference::ReferenceFiles;
 use anabranch_wire::chunk::Chunk;
 use anabranch_wire::packet::{Checksum, Packet};
 use bytes::Bytes;
@@ -55,8 +57,20 @@ fn run(request: Request, wants: impl Fn(&[String]) -> bool) -> (Plan, Vec<RunRec
     (plan, runs)
 }
 
-fn ho2008() -> &'static str {
-    paper("ho2008").map(|paper| paper.spec).expect("its spec")
+fn ho2008() -> String {
+    let paper = carried("ho2008").expect("a paper");
+    paper.text().expect("its spec")
+}
+
+/// What ns-2.35 gives for it.
+fn ns2_file() -> Yardstick {
+    let files = ReferenceFiles {
+        published: None,
+        yardsticks: [("ns2".to_owned(), "ns2.csv".to_owned())].into(),
+    };
+    let folder = carried("ho2008").expect("a paper").folder;
+    let loaded = Loaded::read(&files, &folder).expect("its file");
+    loaded.reference.yardsticks[0].clone()
 }
 
 /// The values of a measure at a point, with their replications.
@@ -85,9 +99,10 @@ fn plain_sctp_over_two_paths_agrees_with_ns2_35() {
         ("timeouts", "timeouts (both paths)", 1.0),
         ("segments_sent_1", "data packets sent on secondary", 1.0),
     ];
+    let ns2 = ns2_file();
     for experiment in ["primary", "both"] {
         let losses = ["0.02", "0.05", "0.08"];
-        let (_, runs) = run(request(ho2008(), experiment, 10, &[]), |x| {
+        let (_, runs) = run(request(&ho2008(), experiment, 10, &[]), |x| {
             x[0] == "sctp" && losses.contains(&x[1].as_str())
         });
         for loss in losses {
@@ -97,10 +112,9 @@ fn plain_sctp_over_two_paths_agrees_with_ns2_35() {
                 let mut ours = values(&runs, &["sctp", loss], "sctp", metric);
                 ours.iter_mut().for_each(|(_, value)| *value /= unit);
                 let ours = summary(&ours);
-                let theirs = reference::embedded()
-                    .ns2("ho2008", PLACE, &condition, theirs)
-                    .expect("ns-2.35 ran it");
-                let beside = beside_ns2(Some(&ours), theirs);
+                let theirs = ns2.mean(PLACE, &condition, theirs);
+                let theirs = theirs.expect("ns-2.35 ran it");
+                let beside = beside(Some(&ours), "ns2", theirs);
                 assert_eq!(
                     beside.overlap,
                     Some(true),
@@ -121,13 +135,13 @@ fn without_losses_plain_sctp_carries_what_ns2_35_carries() {
     const MESSAGE: f64 = 1452.0 * 8.0 / 99.5;
     for (rate, named) in [("1 Mbit/s", "1Mb"), ("5 Mbit/s", "5Mb")] {
         let set = format!("rate={rate}");
-        let (_, runs) = run(request(ho2008(), "primary", 1, &[&set]), |x| {
+        let (_, runs) = run(request(&ho2008(), "primary", 1, &[&set]), |x| {
             x[0] == "sctp" && x[1] == "0"
         });
         let condition = format!("primary bottleneck={named} delack=1 trigger=4 rtxToAlt=1 loss=0");
-        let theirs = reference::embedded()
-            .ns2("ho2008", PLACE, &condition, THROUGHPUT)
-            .expect("ns-2.35 ran it");
+        let ns2 = ns2_file();
+        let theirs = ns2.mean(PLACE, &condition, THROUGHPUT);
+        let theirs = theirs.expect("ns-2.35 ran it");
         let ours = values(&runs, &["sctp", "0"], "sctp", "goodput")[0].1;
         // The file has six digits.
         let rounding = 5.0;
@@ -141,7 +155,7 @@ fn without_losses_plain_sctp_carries_what_ns2_35_carries() {
 
 /// By how much RSCTP carries more at a loss rate, over replications that met the same losses; %.
 fn gain(experiment: &str, losses: &[&str]) -> Vec<Interval> {
-    let (plan, runs) = run(request(ho2008(), experiment, 8, &[]), |x| {
+    let (plan, runs) = run(request(&ho2008(), experiment, 8, &[]), |x| {
         ["sctp", "rsctp"].contains(&x[0].as_str()) && losses.contains(&x[1].as_str())
     });
     for run in &runs {
@@ -187,7 +201,7 @@ fn rsctp_carries_more_than_sctp_where_packets_are_lost() {
 /// doubled timeout until its round trip is measured.
 #[test]
 fn frequent_heartbeats_alone_help_plain_sctp() {
-    let (_, runs) = run(request(ho2008(), "heartbeats", 8, &[]), |x| {
+    let (_, runs) = run(request(&ho2008(), "heartbeats", 8, &[]), |x| {
         x[0] == "0.1" && x[1].starts_with("sctp")
     });
     let at = |control| values(&runs, &["0.1", control], "sctp", "goodput");
@@ -201,7 +215,7 @@ fn frequent_heartbeats_alone_help_plain_sctp() {
 
 #[test]
 fn the_path_is_switched_once_the_loss_rate_passes_its_bound() {
-    let (_, runs) = run(request(ho2008(), "switch", 5, &[]), |x| {
+    let (_, runs) = run(request(&ho2008(), "switch", 5, &[]), |x| {
         ["with", "without"].contains(&x[0].as_str())
     });
     for (replication, at) in values(&runs, &["with"], "sctp", "switch_time") {
@@ -228,7 +242,7 @@ fn the_path_is_switched_once_the_loss_rate_passes_its_bound() {
 
 #[test]
 fn the_estimate_follows_what_cross_traffic_leaves() {
-    let (_, runs) = run(request(ho2008(), "estimate", 4, &[]), |x| {
+    let (_, runs) = run(request(&ho2008(), "estimate", 4, &[]), |x| {
         ["1", "5"].contains(&x[0].as_str())
     });
     let at = |interval, metric| summary(&values(&runs, &[interval], "sctp", metric)).mean;
@@ -245,7 +259,7 @@ const FAILOVER: &str = "failover";
 
 #[test]
 fn time_to_resume_is_the_sum_of_the_timeouts_or_the_first_of_them() {
-    let text = example(FAILOVER).expect("an example");
+    let (text, _) = example(FAILOVER).expect("an example");
     let limits = ["0", "2", "5"];
     let (_, runs) = run(request(text, "retrans", 1, &[]), |x| {
         limits.contains(&x[2].as_str())
@@ -303,7 +317,7 @@ fn packets(file: &[u8]) -> Vec<([u8; 4], [u8; 4], Bytes)> {
 #[test]
 fn each_path_is_on_the_wire_of_its_own_link() {
     let directory = tempfile::tempdir().expect("a directory");
-    let text = example(FAILOVER).expect("an example");
+    let (text, _) = example(FAILOVER).expect("an example");
     let overrides = [
         "down=3 s",
         "up=10 s",

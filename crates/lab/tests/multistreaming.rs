@@ -3,7 +3,7 @@
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Discard;
 use anabranch_engine::world;
-use anabranch_lab::papers::paper;
+use anabranch_lab::papers::carried;
 use anabranch_report::derive;
 use anabranch_scenario::records::RunRecord;
 
@@ -13,8 +13,10 @@ const ROUND_TRIP: f64 = 2.0 * 0.260 + 2.0 * (1500.0 + 48.0) * 8.0 / 1e7;
 /// A packet as the receive buffer counts it.
 const CHUNK: f64 = 1468.0;
 
-fn spec(name: &str) -> &'static str {
-    paper(name).map(|paper| paper.spec).expect("its spec")
+fn spec(name: &str) -> String {
+    carried(name)
+        .and_then(|paper| paper.text())
+        .expect("its spec")
 }
 
 /// Runs an experiment of a spec at the points that `wants` wants, with so many replications.
@@ -69,7 +71,7 @@ fn mean(runs: &[RunRecord], x: &[&str], metric: &str) -> f64 {
 #[test]
 fn without_losses_goodput_is_the_buffers_packets_in_each_round_trip() {
     let buffers = ["5", "10", "15", "35", "60", "100"];
-    let (_, runs) = run(spec("atiquzzaman2002"), "no-loss", 1, |x| {
+    let (_, runs) = run(&spec("atiquzzaman2002"), "no-loss", 1, |x| {
         x[0] == "0" && buffers.contains(&x[2].as_str())
     });
     for streams in ["1", "4"] {
@@ -102,7 +104,7 @@ fn goodput_grows_with_the_buffer_up_to_the_rate_of_the_link() {
 
 #[test]
 fn the_buffer_limits_at_15_kib_and_congestion_control_at_35() {
-    let (_, runs) = run(spec("atiquzzaman2002"), "limits", 3, |x| {
+    let (_, runs) = run(&spec("atiquzzaman2002"), "limits", 3, |x| {
         x[0] == "0.01" && x[2] == "4"
     });
     let at = |buffer, metric| mean(&runs, &["0.01", buffer, "4"], metric);
@@ -119,7 +121,7 @@ fn the_buffer_limits_at_15_kib_and_congestion_control_at_35() {
 
 #[test]
 fn four_streams_beat_one_with_a_small_buffer_and_equal_it_with_a_large_one() {
-    let (plan, runs) = run(spec("atiquzzaman2002"), "buffer", 3, |x| {
+    let (plan, runs) = run(&spec("atiquzzaman2002"), "buffer", 3, |x| {
         x[0] == "0.02"
             && ["1", "4"].contains(&x[1].as_str())
             && ["15", "100"].contains(&x[2].as_str())
@@ -149,7 +151,7 @@ fn four_streams_beat_one_with_a_small_buffer_and_equal_it_with_a_large_one() {
 
 #[test]
 fn more_streams_pay_more_as_the_error_rate_grows_and_less_as_the_path_does() {
-    let (plan, runs) = run(spec("tsunoda2007"), "streams", 1, |x| {
+    let (plan, runs) = run(&spec("tsunoda2007"), "streams", 1, |x| {
         ["1", "6"].contains(&x[0].as_str()) && x[1] != "0.1" && ["1", "8"].contains(&x[2].as_str())
     });
     let derived = derive::records(&plan.spec, &runs);
@@ -174,7 +176,7 @@ fn more_streams_pay_more_as_the_error_rate_grows_and_less_as_the_path_does() {
 
 #[test]
 fn streams_climb_when_the_links_turn_bad_and_are_one_again_when_they_are_good() {
-    let (_, runs) = run(spec("tsunoda2007"), "adaptive", 2, |x| {
+    let (_, runs) = run(&spec("tsunoda2007"), "adaptive", 2, |x| {
         x[0] == "1" && ["4 streams", "adaptive-step"].contains(&x[1].as_str())
     });
     let at = |allocation, metric| mean(&runs, &["1", allocation], metric);

@@ -6,7 +6,6 @@ mod fake;
 use std::sync::Arc;
 
 use anabranch_lab::outputs::write;
-use anabranch_lab::reference;
 use anabranch_report::compare::Verdict;
 use anabranch_report::figure::{Content, Figure};
 use anabranch_report::table::Table;
@@ -25,7 +24,7 @@ fn table(results: &Results, id: &str) -> Table {
         .iter()
         .find(|table| table.id == id)
         .expect("the data file has this table");
-    Table::make(spec, results, reference::embedded()).expect("series are in memory")
+    Table::make(spec, results, &fake::reference()).expect("series are in memory")
 }
 
 fn figure(results: &Results, id: &str) -> Figure {
@@ -35,7 +34,7 @@ fn figure(results: &Results, id: &str) -> Figure {
         .iter()
         .find(|figure| figure.id == id)
         .expect("the data file has this figure");
-    Figure::make(spec, results, reference::embedded()).expect("series are in memory")
+    Figure::make(spec, results, &fake::reference()).expect("series are in memory")
 }
 
 fn csv(table: &Table) -> String {
@@ -61,7 +60,7 @@ fn tables_as_csv() {
     }
     let mut bytes = Vec::new();
     table(&results, "table-2")
-        .write_ns2_csv(&mut bytes)
+        .write_beside_csv("ns2", &mut bytes)
         .unwrap();
     insta::assert_snapshot!("csv_table-2-ns2", String::from_utf8(bytes).unwrap());
 }
@@ -69,10 +68,10 @@ fn tables_as_csv() {
 #[test]
 fn every_printed_value_of_the_paper_has_a_line() {
     let results = results(20);
-    let outputs = Outputs::make(&results, reference::embedded()).unwrap();
+    let outputs = Outputs::make(&results, &fake::reference()).unwrap();
     for table in &outputs.tables {
         let Some(place) = &table.place else { continue };
-        for printed in reference::embedded().published("alamgir2002", place) {
+        for printed in fake::reference().published(place) {
             let of =
                 |line: &&anabranch_report::table::Line| line.published.as_ref() == Some(printed);
             assert_eq!(
@@ -109,7 +108,7 @@ fn without_runs_every_printed_value_is_not_attempted() {
     let mut results = results(20);
     results.records.clear();
     results.series = Arc::new(Vec::new());
-    let outputs = Outputs::make(&results, reference::embedded()).unwrap();
+    let outputs = Outputs::make(&results, &fake::reference()).unwrap();
     let tally = Tally::of(&outputs.tables);
     assert_eq!((tally.reproduced, tally.differs), (0, 0));
     assert_eq!(
@@ -234,7 +233,7 @@ fn the_ladder_marks_the_lost_segment_and_its_repair() {
 #[test]
 fn the_terminal_shows_tables_and_figures_within_its_width() {
     let results = results(20);
-    let outputs = Outputs::make(&results, reference::embedded()).unwrap();
+    let outputs = Outputs::make(&results, &fake::reference()).unwrap();
     let shown = |width, colours| {
         let mut bytes = Vec::new();
         terminal::show(&outputs, Terminal { width, colours }, &mut bytes).unwrap();
@@ -258,7 +257,7 @@ fn the_terminal_shows_tables_and_figures_within_its_width() {
 fn a_directory_holds_every_file_whole() {
     let results = results(20);
     let directory = tempfile::tempdir().unwrap();
-    let outputs = Outputs::make(&results, reference::embedded()).unwrap();
+    let outputs = Outputs::make(&results, &fake::reference()).unwrap();
     write(&outputs, directory.path()).unwrap();
     write(&outputs, directory.path()).expect("writing again replaces the files");
     let names = |folder: &str| {
@@ -308,7 +307,7 @@ fn a_place_that_cannot_be_written_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     std::fs::write(&file, "in the way").unwrap();
-    let outputs = Outputs::make(&results, reference::embedded()).unwrap();
+    let outputs = Outputs::make(&results, &fake::reference()).unwrap();
     let error = write(&outputs, &file).unwrap_err().to_string();
     assert!(error.contains("file/tables"), "{error}");
 }

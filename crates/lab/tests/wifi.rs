@@ -4,11 +4,13 @@ use anabranch_engine::medium;
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::sink::Discard;
 use anabranch_engine::world;
-use anabranch_lab::papers::paper;
-use anabranch_lab::reference;
-use anabranch_report::compare::beside_ns2;
+use anabranch_lab::papers::carried;
+use anabranch_lab::reference::Loaded;
+use anabranch_report::compare::beside;
+use anabranch_report::reference::{Mean, Yardstick};
 use anabranch_report::statistics::Summary;
 use anabranch_scenario::records::RunRecord;
+use anabranch_scenario::reference::ReferenceFiles;
 
 /// The metrics whose means ns-2.35 gives, by our names and by those of its file.
 const METRICS: [(&str, &str); 6] = [
@@ -25,10 +27,10 @@ const METRICS: [(&str, &str); 6] = [
 
 /// Runs an experiment of the paper at the points that `wants` wants, with so many replications.
 fn run(experiment: &str, replications: u32, wants: impl Fn(&[String]) -> bool) -> Vec<RunRecord> {
-    let text = paper("rafiq2007").map(|paper| paper.spec);
+    let text = carried("rafiq2007").and_then(|paper| paper.text());
     let request = Request {
         file: "rafiq2007.toml".to_owned(),
-        text: text.expect("its spec").to_owned(),
+        text: text.expect("its spec"),
         only: vec![experiment.to_owned()],
         replications: Some(replications),
         seed: 1,
@@ -53,9 +55,22 @@ fn summary(runs: &[RunRecord], x: &[&str], series: &str, metric: &str) -> Summar
     Summary::of(&values).unwrap_or_else(|| panic!("no {metric} at {x:?}"))
 }
 
-fn ns2(condition: &str, metric: &str) -> &'static anabranch_report::reference::Ns2 {
-    let found = reference::embedded().ns2("rafiq2007", "Tables 5-1..5-8", condition, metric);
-    found.unwrap_or_else(|| panic!("ns-2.35 has no {metric} under {condition}"))
+fn ns2(condition: &str, metric: &str) -> Mean {
+    let found = ns2_file();
+    let found = found.mean("Tables 5-1..5-8", condition, metric);
+    let found = found.unwrap_or_else(|| panic!("ns-2.35 has no {metric} under {condition}"));
+    found.clone()
+}
+
+/// What ns-2.35 gives for it.
+fn ns2_file() -> Yardstick {
+    let files = ReferenceFiles {
+        published: None,
+        yardsticks: [("ns2".to_owned(), "ns2.csv".to_owned())].into(),
+    };
+    let folder = carried("rafiq2007").expect("a paper").folder;
+    let loaded = Loaded::read(&files, &folder).expect("its file");
+    loaded.reference.yardsticks[0].clone()
 }
 
 /// Without losses only the backoffs are drawn: 0.2 % of ns-2.35's delays, where 2 % were asked.
@@ -100,7 +115,7 @@ fn with_losses_all_means_overlap_those_of_ns2_and_delay_falls() {
                 for (ours, theirs) in METRICS {
                     let measured = summary(&runs, &[protocol, loss], "transfer", ours);
                     let mean = ns2(&condition, &format!("{protocol} {theirs}"));
-                    let beside = beside_ns2(Some(&measured), mean);
+                    let beside = beside(Some(&measured), "ns2", &mean);
                     assert_eq!(
                         beside.overlap,
                         Some(true),

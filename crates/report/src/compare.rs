@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::reference::{Ns2, Published};
+use crate::reference::{Mean, Published};
 use crate::statistics::{Interval, Summary};
 
 #[cfg(test)]
@@ -61,7 +61,26 @@ pub enum Rule {
     Within(f64),
 }
 
-/// Compares a measured quantity with a printed one.
+/// Compares a quantity measured in this unit with a printed one. Where units differ nothing is judged.
+pub fn judge_in(
+    measured: Option<&Summary>,
+    unit: &str,
+    published: &Published,
+    rule: Rule,
+) -> Judgement {
+    let other = &published.unit;
+    if measured.is_some() && !other.is_empty() && other != unit {
+        return Judgement {
+            verdict: Verdict::NotAttempted,
+            reason: format!(
+                "printed in {other} and measured in {unit}: the two cannot be compared"
+            ),
+        };
+    }
+    judge(measured, published, rule)
+}
+
+/// Compares a measured quantity with a printed one in the same unit.
 pub fn judge(measured: Option<&Summary>, published: &Published, rule: Rule) -> Judgement {
     let Some(summary) = measured else {
         return Judgement {
@@ -113,10 +132,14 @@ pub fn judge(measured: Option<&Summary>, published: &Published, rule: Rule) -> J
     Judgement { verdict, reason }
 }
 
-/// Ours beside a mean of ns-2.35.
+/// Ours beside a mean of an independent program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ns2Comparison {
-    /// Mean of ns-2.35.
+pub struct Beside {
+    /// The program's key in `[reference]`.
+    pub yardstick: String,
+    /// The line of its file, counted from 1.
+    pub line: u64,
+    /// Its mean.
     pub mean: f64,
     /// Half the width of its 95 % interval; `None` for a single run.
     pub confidence: Option<f64>,
@@ -129,7 +152,7 @@ pub struct Ns2Comparison {
     pub difference: Option<f64>,
 }
 
-impl Ns2Comparison {
+impl Beside {
     /// The difference as a fraction of theirs; `None` where theirs is 0.
     pub fn relative(&self) -> Option<f64> {
         let difference = self.difference?;
@@ -137,22 +160,24 @@ impl Ns2Comparison {
     }
 }
 
-/// Significant digits of the means of ns-2.35.
-const NS2_DIGITS: usize = 6;
+/// Significant digits that the mean of an independent program is taken to have.
+const DIGITS: usize = 6;
 
-/// Sets a measured quantity beside a mean of ns-2.35.
-pub fn beside_ns2(measured: Option<&Summary>, ns2: &Ns2) -> Ns2Comparison {
+/// Sets a measured quantity beside a mean of an independent program.
+pub fn beside(measured: Option<&Summary>, yardstick: &str, other: &Mean) -> Beside {
     let ours =
         measured.and_then(|summary| Some(Interval::around(summary.mean, summary.confidence()?)));
-    let theirs = ns2
+    let theirs = other
         .confidence
-        .map(|half| Interval::around(ns2.mean, half).widened(half_unit(ns2.mean, NS2_DIGITS)));
-    Ns2Comparison {
-        mean: ns2.mean,
-        confidence: ns2.confidence,
-        replications: ns2.replications,
+        .map(|half| Interval::around(other.mean, half).widened(half_unit(other.mean, DIGITS)));
+    Beside {
+        yardstick: yardstick.to_owned(),
+        line: other.line,
+        mean: other.mean,
+        confidence: other.confidence,
+        replications: other.replications,
         overlap: ours.zip(theirs).map(|(ours, theirs)| ours.overlaps(theirs)),
-        difference: measured.map(|summary| summary.mean - ns2.mean),
+        difference: measured.map(|summary| summary.mean - other.mean),
     }
 }
 

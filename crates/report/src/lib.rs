@@ -11,6 +11,7 @@ pub mod reference;
 pub mod statistics;
 pub mod table;
 pub mod terminal;
+pub mod unanswered;
 pub mod unit;
 
 mod braille;

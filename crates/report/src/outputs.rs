@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DIR/tables/<id>.csv       measured, printed, verdict        DIR/figures/<id>.svg
-//! DIR/tables/<id>-ns2.csv   measured beside ns-2.35           DIR/report.html
+//! DIR/tables/<id>-<yardstick>.csv   beside an independent program   DIR/report.html
 //! ```
 
 use std::io;
@@ -15,6 +15,7 @@ use crate::figure::{Figure, FigureError};
 use crate::page;
 use crate::reference::Reference;
 use crate::table::Table;
+use crate::unanswered::{Unanswered, unanswered};
 
 /// Every table and figure that a spec asks for, made of its results.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Outputs<'a> {
     pub tables: Vec<Table>,
     /// The figures, in the order of the spec.
     pub figures: Vec<Figure>,
+    /// Rows of the reference that none of them shows; nothing where only some were asked for.
+    pub unanswered: Vec<Unanswered>,
 }
 
 /// Outputs that cannot be made or stored.
@@ -97,10 +100,16 @@ impl<'a> Outputs<'a> {
             .figures
             .iter()
             .map(|spec| Figure::make(spec, results, reference));
+        let tables = tables.collect::<Result<Vec<_>, _>>()?;
+        let unanswered = match results.manifest.only.is_empty() {
+            true => unanswered(reference, &tables, &results.spec.figures),
+            false => Vec::new(),
+        };
         Ok(Outputs {
             results,
-            tables: tables.collect::<Result<_, _>>()?,
+            tables,
             figures: figures.collect::<Result<_, _>>()?,
+            unanswered,
         })
     }
 
@@ -113,9 +122,9 @@ impl<'a> Outputs<'a> {
         for table in self.tables.iter().filter(|table| !table.lines.is_empty()) {
             let name = format!("tables/{}.csv", table.id);
             files.push(csv(name, |out| table.write_csv(out))?);
-            if table.has_ns2() {
-                let name = format!("tables/{}-ns2.csv", table.id);
-                files.push(csv(name, |out| table.write_ns2_csv(out))?);
+            for yardstick in table.yardsticks() {
+                let name = format!("tables/{}-{yardstick}.csv", table.id);
+                files.push(csv(name, |out| table.write_beside_csv(yardstick, out))?);
             }
         }
         for figure in &self.figures {

@@ -148,6 +148,10 @@ impl Page {
         for failure in outputs.results.failures() {
             self.add(&format!("<dt>failed</dt><dd>{}</dd>\n", escaped(&failure)));
         }
+        for file in &outputs.unanswered {
+            let text = escaped(&file.to_string());
+            self.add(&format!("<dt>not compared</dt><dd>{text}</dd>\n"));
+        }
         self.add("</dl>\n<table class=\"runs\">\n<thead><tr><th>Experiment</th><th>About</th><th>Points</th>");
         self.add("<th>Replications</th></tr></thead>\n<tbody>\n");
         for (id, replications) in &manifest.replications {
@@ -237,8 +241,10 @@ impl Page {
         if columns.published {
             self.add("<th>printed</th><th>verdict</th>");
         }
-        if columns.ns2 {
-            self.add("<th>ns-2.35</th><th>intervals</th><th>ours less ns-2.35</th>");
+        for name in columns.beside.iter().map(|name| escaped(name)) {
+            self.add(&format!(
+                "<th>{name}</th><th>intervals</th><th>ours less {name}</th>"
+            ));
         }
         if columns.published {
             self.add("<th>reason</th>");
@@ -249,7 +255,7 @@ impl Page {
             let head = (&line.series, &line.metric);
             if columns.grouped && group != Some(head) {
                 group = Some(head);
-                let width = 3 + 3 * usize::from(columns.published) + 3 * usize::from(columns.ns2);
+                let width = 3 + 3 * usize::from(columns.published) + 3 * columns.beside.len();
                 let name = unit::axis_label(&unit::readable(&line.metric), &line.unit);
                 let text = format!("{name} <span>{}</span>", escaped(&line.series));
                 self.add(&format!(
@@ -286,14 +292,14 @@ impl Page {
             });
             self.add(&format!("<td>{}</td><td>{verdict}</td>", escaped(printed)));
         }
-        if columns.ns2 {
-            let cells = line.ns2.as_ref().map_or(<[String; 3]>::default(), |ns2| {
-                let (mean, half) = readable(ns2.mean, ns2.confidence);
-                let overlap = ns2
+        for name in &columns.beside {
+            let cells = line.beside(name).map_or(<[String; 3]>::default(), |it| {
+                let (mean, half) = readable(it.mean, it.confidence);
+                let overlap = it
                     .overlap
                     .map_or("", |overlap| if overlap { "overlap" } else { "apart" });
-                let difference = ns2.difference.map_or(String::new(), |difference| {
-                    let relative = ns2
+                let difference = it.difference.map_or(String::new(), |difference| {
+                    let relative = it
                         .relative()
                         .map_or(String::new(), |r| format!(" ({:+.1} %)", 100.0 * r));
                     format!("{}{relative}", signed(difference))
@@ -351,8 +357,8 @@ impl Page {
 pub(super) struct Columns {
     /// Printed values and verdicts.
     pub published: bool,
-    /// Means of ns-2.35.
-    pub ns2: bool,
+    /// The independent programs whose means stand beside.
+    pub beside: Vec<String>,
     /// Lines that share series and metric stand together under a heading of their own.
     pub grouped: bool,
 }
@@ -364,7 +370,7 @@ impl Columns {
             |pair: &[Line]| pair[0].series == pair[1].series && pair[0].metric == pair[1].metric;
         Columns {
             published: table.lines.iter().any(|line| line.judgement.is_some()),
-            ns2: table.has_ns2(),
+            beside: table.yardsticks().into_iter().map(str::to_owned).collect(),
             grouped: table.lines.windows(2).any(same),
         }
     }
@@ -401,15 +407,20 @@ fn coordinates(names: &str, values: &str) -> String {
 
 /// What a folded table says of itself.
 fn summary(table: &Table) -> String {
-    let overlaps = |line: &&Line| line.ns2.as_ref().and_then(|ns2| ns2.overlap) == Some(true);
-    let compared = |line: &&Line| line.ns2.as_ref().is_some_and(|ns2| ns2.overlap.is_some());
-    let lines = table.lines.iter();
-    let (total, all) = (table.lines.len(), lines.clone().filter(compared).count());
-    if all == 0 {
-        return format!("{total} lines");
+    let total = table.lines.len();
+    let mut text = format!("{total} lines");
+    for name in table.yardsticks() {
+        let besides = table.lines.iter().filter_map(|line| line.beside(name));
+        let overlaps: Vec<bool> = besides.filter_map(|beside| beside.overlap).collect();
+        let overlapping = overlaps.iter().filter(|overlap| **overlap).count();
+        if !overlaps.is_empty() {
+            let all = overlaps.len();
+            text.push_str(&format!(
+                "; intervals overlap those of {name} in {overlapping} of {all}"
+            ));
+        }
     }
-    let overlapping = lines.filter(overlaps).count();
-    format!("{total} lines; intervals overlap those of ns-2.35 in {overlapping} of {all}")
+    text
 }
 
 fn class_of(verdict: Verdict) -> &'static str {

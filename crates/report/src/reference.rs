@@ -1,14 +1,25 @@
-//! What the papers printed and what ns-2.35 gives, as data with provenance. Only the comparison reads it; nothing that
-//! measures may.
+//! Numbers of others, as data with provenance: what was published, and what independent programs give. Only the comparison
+//! reads them; nothing that measures may.
+//!
+//! Both are CSV files whose first line names the columns, in any order:
+//!
+//! | file | columns | may be left out |
+//! |---|---|---|
+//! | published | `series`, `metric`, `value` | `where`, `x_name`, `x`, `unit` |
+//! | yardstick | `condition`, `metric`, `mean` | `where`, `ci95`, `replications` |
 
-use std::sync::OnceLock;
+mod sheet;
 
-/// One number that a paper printed.
+use sheet::{Column, Sheet};
+
+pub use sheet::ReferenceError;
+
+/// One number that was published.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Published {
-    /// The paper, as in the spec's `name`.
-    pub paper: String,
-    /// Table, figure or section.
+    /// Its line in the file, counted from 1.
+    pub line: u64,
+    /// Table, figure or section; empty where every table that has such a row is meant.
     pub place: String,
     /// Series, as in [`anabranch_scenario::records::Measure::series`].
     pub series: String,
@@ -22,7 +33,7 @@ pub struct Published {
     pub value: f64,
     /// The digits as printed: they say how far it was rounded.
     pub printed: String,
-    /// Its unit.
+    /// Its unit; empty where it is that of the measure.
     pub unit: String,
 }
 
@@ -35,10 +46,11 @@ impl Published {
 }
 
 fn half_unit(printed: &str) -> f64 {
-    let exponent = match printed.split_once('.') {
+    let (mantissa, power) = printed.split_once(['e', 'E']).unwrap_or((printed, "0"));
+    let exponent = match mantissa.split_once('.') {
         Some((_, decimals)) => -(decimals.len() as i32),
         None => {
-            let digits = printed.trim_start_matches('-');
+            let digits = mantissa.trim_start_matches(['-', '+']);
             let significant = digits.trim_end_matches('0');
             if significant.is_empty() {
                 0
@@ -47,14 +59,14 @@ fn half_unit(printed: &str) -> f64 {
             }
         }
     };
-    0.5 * 10f64.powi(exponent)
+    0.5 * 10f64.powi(exponent + power.parse::<i32>().unwrap_or(0))
 }
 
-/// One mean over runs of ns-2.35.
+/// One mean over runs of an independent program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ns2 {
-    /// The paper whose experiment was run.
-    pub paper: String,
+pub struct Mean {
+    /// Its line in the file, counted from 1.
+    pub line: u64,
     /// Table or figure.
     pub place: String,
     /// Variant of the experiment and its x, such as `era n=2`.
@@ -69,125 +81,96 @@ pub struct Ns2 {
     pub replications: u32,
 }
 
-/// Reference data, ready to be asked.
-#[derive(Clone, Debug, Default)]
-pub struct Reference {
-    /// Texts of `published.csv` and of `ns2.csv` that a program carries. They are read when they are first asked for:
-    /// most runs compare with nothing.
-    carried: [&'static [&'static str]; 2],
-    published: OnceLock<Vec<Published>>,
-    ns2: OnceLock<Vec<Ns2>>,
+/// Means of an independent program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Yardstick {
+    /// Its key in `[reference]`.
+    pub name: String,
+    /// The file that they were read from.
+    pub file: String,
+    /// The means, in the order of the file.
+    pub means: Vec<Mean>,
 }
 
-/// A reference file with a row that cannot be read.
-#[derive(Debug, thiserror::Error, PartialEq)]
-#[error("{file}, line {line}: {what}")]
-pub struct ReferenceError {
-    file: &'static str,
-    line: usize,
-    what: String,
-}
-
-impl Reference {
-    /// Reference data that a program carries: the texts of its `published.csv` and of its `ns2.csv`.
-    pub const fn carried(published: &'static [&'static str], ns2: &'static [&'static str]) -> Self {
-        Self {
-            carried: [published, ns2],
-            published: OnceLock::new(),
-            ns2: OnceLock::new(),
-        }
-    }
-
-    /// Everything that papers printed, in the order of the files.
-    pub fn all_published(&self) -> &[Published] {
-        self.published.get_or_init(|| {
-            let read = |text: &&str| read_published(text).unwrap_or_default();
-            self.carried[0].iter().flat_map(read).collect()
-        })
-    }
-
-    /// Every mean of ns-2.35, in the order of the files.
-    pub fn all_ns2(&self) -> &[Ns2] {
-        self.ns2.get_or_init(|| {
-            let read = |text: &&str| read_ns2(text).unwrap_or_default();
-            self.carried[1].iter().flat_map(read).collect()
-        })
-    }
-
-    /// Reference data from the text of files in the same form.
-    ///
-    /// # Errors
-    /// The first row that lacks a field or has no number where one belongs.
-    pub fn read(published: &str, ns2: &str) -> Result<Reference, ReferenceError> {
-        Ok(Reference {
-            carried: [&[]; 2],
-            published: read_published(published)?.into(),
-            ns2: read_ns2(ns2)?.into(),
-        })
-    }
-
-    /// Everything a paper printed at a place (`Table II`), in the order of the file.
-    pub fn published<'a>(
-        &'a self,
-        paper: &'a str,
-        place: &'a str,
-    ) -> impl Iterator<Item = &'a Published> + 'a {
-        self.all_published()
-            .iter()
-            .filter(move |row| row.paper == paper && row.place == place)
-    }
-
-    /// The one ns-2.35 mean of a metric under a condition.
-    pub fn ns2(&self, paper: &str, place: &str, condition: &str, metric: &str) -> Option<&Ns2> {
-        self.all_ns2().iter().find(|row| {
-            row.paper == paper
-                && row.place == place
+impl Yardstick {
+    /// The one mean of a metric under a condition.
+    pub fn mean(&self, place: &str, condition: &str, metric: &str) -> Option<&Mean> {
+        self.means.iter().find(|row| {
+            (row.place == place || row.place.is_empty())
                 && row.condition == condition
                 && row.metric == metric
         })
     }
 }
 
-fn rows(
-    file: &'static str,
-    text: &str,
-    columns: &[&str],
-) -> Result<Vec<Vec<String>>, ReferenceError> {
-    let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
-    let bad = |line: usize, what: String| ReferenceError { file, line, what };
-    let header = reader
-        .headers()
-        .map_err(|error| bad(1, error.to_string()))?;
-    if header.iter().ne(columns.iter().copied()) {
-        return Err(bad(1, format!("the columns must be {}", columns.join(","))));
-    }
-    let mut all = Vec::new();
-    for (index, record) in reader.records().enumerate() {
-        let record = record.map_err(|error| bad(index + 2, error.to_string()))?;
-        all.push(record.iter().map(str::to_owned).collect());
-    }
-    Ok(all)
+/// What the runs of one spec are compared with.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reference {
+    /// The file that the published values were read from.
+    pub file: String,
+    /// Everything that was published, in the order of the file.
+    pub published: Vec<Published>,
+    /// The independent programs, in the order of the spec.
+    pub yardsticks: Vec<Yardstick>,
 }
 
-fn number(file: &'static str, index: usize, text: &str) -> Result<f64, ReferenceError> {
-    text.parse().map_err(|_| ReferenceError {
-        file,
-        line: index + 2,
-        what: format!("`{text}` is not a number"),
-    })
+impl Reference {
+    /// Reads what was published from the text of a CSV file of this name.
+    ///
+    /// # Errors
+    /// The first line that is wrong: its place, what was found, what is allowed.
+    pub fn read_published(&mut self, file: &str, text: &str) -> Result<(), ReferenceError> {
+        self.published = read_published(file, text)?;
+        file.clone_into(&mut self.file);
+        Ok(())
+    }
+
+    /// Reads the means of an independent program from the text of a CSV file.
+    ///
+    /// # Errors
+    /// The first line that is wrong: its place, what was found, what is allowed.
+    pub fn read_yardstick(
+        &mut self,
+        name: &str,
+        file: &str,
+        text: &str,
+    ) -> Result<(), ReferenceError> {
+        self.yardsticks.push(Yardstick {
+            name: name.to_owned(),
+            file: file.to_owned(),
+            means: read_means(file, text)?,
+        });
+        Ok(())
+    }
+
+    /// Everything that was published at a place (`Table II`) or at any, in the order of the file.
+    pub fn published<'a>(&'a self, place: &'a str) -> impl Iterator<Item = &'a Published> + 'a {
+        let here = move |row: &&Published| row.place == place || row.place.is_empty();
+        self.published.iter().filter(here)
+    }
+
+    /// An independent program by its key.
+    pub fn yardstick(&self, name: &str) -> Option<&Yardstick> {
+        self.yardsticks.iter().find(|it| it.name == name)
+    }
 }
 
-fn read_published(text: &str) -> Result<Vec<Published>, ReferenceError> {
-    const FILE: &str = "published.csv";
-    let columns = [
-        "paper", "where", "series", "x_name", "x", "metric", "value", "unit",
+fn read_published(file: &str, text: &str) -> Result<Vec<Published>, ReferenceError> {
+    const COLUMNS: [Column; 7] = [
+        Column::optional("where"),
+        Column::required("series"),
+        Column::optional("x_name"),
+        Column::optional("x"),
+        Column::required("metric"),
+        Column::required("value"),
+        Column::optional("unit"),
     ];
-    let mut all = Vec::new();
-    for (index, row) in rows(FILE, text, &columns)?.into_iter().enumerate() {
-        let value = number(FILE, index, &row[6])?;
-        let [paper, place, series, x_name, x, metric, printed, unit] = take(row);
-        all.push(Published {
-            paper,
+    let sheet = Sheet::read(file, text, &COLUMNS)?;
+    let row = |row: &sheet::Row| {
+        let value = sheet.number(row, 5)?;
+        let [place, series, x_name, x, metric, printed, unit] = row.fields();
+        Ok(Published {
+            line: row.line,
             place,
             series,
             x_name,
@@ -196,49 +179,40 @@ fn read_published(text: &str) -> Result<Vec<Published>, ReferenceError> {
             value,
             printed,
             unit,
-        });
-    }
-    Ok(all)
+        })
+    };
+    sheet.rows.iter().map(row).collect()
 }
 
-fn read_ns2(text: &str) -> Result<Vec<Ns2>, ReferenceError> {
-    const FILE: &str = "ns2.csv";
-    let columns = [
-        "paper",
-        "where",
-        "condition",
-        "metric",
-        "mean",
-        "ci95",
-        "replications",
+fn read_means(file: &str, text: &str) -> Result<Vec<Mean>, ReferenceError> {
+    const COLUMNS: [Column; 6] = [
+        Column::optional("where"),
+        Column::required("condition"),
+        Column::required("metric"),
+        Column::required("mean"),
+        Column::optional("ci95"),
+        Column::optional("replications"),
     ];
-    let mut all = Vec::new();
-    for (index, row) in rows(FILE, text, &columns)?.into_iter().enumerate() {
-        let mean = number(FILE, index, &row[4])?;
-        let confidence = if row[5].is_empty() {
-            None
-        } else {
-            Some(number(FILE, index, &row[5])?)
-        };
-        let replications = number(FILE, index, &row[6])? as u32;
-        let [paper, place, condition, metric, ..] = take::<7>(row);
-        all.push(Ns2 {
-            paper,
+    let sheet = Sheet::read(file, text, &COLUMNS)?;
+    let row = |row: &sheet::Row| {
+        let [place, condition, metric, _, ci95, replications] = row.fields::<6>();
+        Ok(Mean {
+            line: row.line,
             place,
             condition,
             metric,
-            mean,
-            confidence,
-            replications,
-        });
-    }
-    Ok(all)
-}
-
-/// The row as an array; the reader has already refused rows of another length.
-fn take<const N: usize>(row: Vec<String>) -> [String; N] {
-    let mut fields = row.into_iter();
-    std::array::from_fn(|_| fields.next().unwrap_or_default())
+            mean: sheet.number(row, 3)?,
+            confidence: match ci95.is_empty() {
+                true => None,
+                false => Some(sheet.half_width(row, 4)?),
+            },
+            replications: match replications.is_empty() {
+                true => 1,
+                false => sheet.count(row, 5)?,
+            },
+        })
+    };
+    sheet.rows.iter().map(row).collect()
 }
 
 #[cfg(test)]
@@ -255,21 +229,111 @@ mod tests {
             ("1500", 50.0),
             ("7", 0.5),
             ("0", 0.5),
+            ("-20", 5.0),
+            ("1.5e6", 5e4),
+            ("2E-3", 5e-4),
         ] {
             assert!(
-                (half_unit(printed) - half).abs() < 1e-12,
+                (half_unit(printed) / half - 1.0).abs() < 1e-12,
                 "{printed}: {} is not {half}",
                 half_unit(printed)
             );
         }
     }
 
+    fn wrong_published(text: &str) -> String {
+        let mut reference = Reference::default();
+        let error = reference.read_published("mine.csv", text).unwrap_err();
+        assert_eq!(reference, Reference::default());
+        error.to_string()
+    }
+
+    fn wrong_means(text: &str) -> String {
+        let mut reference = Reference::default();
+        let error = reference.read_yardstick("ns3", "ns3.csv", text);
+        error.unwrap_err().to_string()
+    }
+
     #[test]
-    fn a_bad_row_is_named() {
-        let text =
-            "paper,where,condition,metric,mean,ci95,replications\na,b,c,d,1,,1\na,b,c,d,fast,,1\n";
-        let error =
-            Reference::read("paper,where,series,x_name,x,metric,value,unit\n", text).unwrap_err();
-        assert_eq!(error.to_string(), "ns2.csv, line 3: `fast` is not a number");
+    fn a_wrong_cell_is_named_by_line_and_column() {
+        assert_eq!(
+            wrong_published("series,metric,value\nsctp,goodput,1\nsctp,goodput,fast\n"),
+            "mine.csv:3:14: column `value`: found \"fast\"; allowed: a number, such as 12.5"
+        );
+        // A cell that goes over two lines moves those after it.
+        assert_eq!(
+            wrong_published(
+                "where,series,metric,value\n\"a\nb\",sctp,goodput,1\n,\"a,b\",goodput,\n"
+            ),
+            "mine.csv:4:16: column `value`: found \"\"; allowed: a number, such as 12.5"
+        );
+        assert_eq!(
+            wrong_published("series,metric,value\nsctp,goodput,NaN\n"),
+            "mine.csv:2:14: column `value`: found \"NaN\"; allowed: a number, such as 12.5"
+        );
+        let means =
+            |row: &str| wrong_means(&format!("condition,metric,mean,ci95,replications\n{row}\n"));
+        assert_eq!(
+            means("a,b,1,-2,3"),
+            "ns3.csv:2:7: column `ci95`: found \"-2\"; allowed: a number of at least 0, or nothing for a single run"
+        );
+        assert_eq!(
+            means("a,b,1,,0"),
+            "ns3.csv:2:8: column `replications`: found \"0\"; allowed: a whole number from 1 on"
+        );
+    }
+
+    #[test]
+    fn a_wrong_form_is_named() {
+        assert_eq!(
+            wrong_published("series,metrics,value\n"),
+            "mine.csv:1:8: found column \"metrics\"; allowed: where, series, x_name, x, metric, value, unit; did you mean `metric`?"
+        );
+        assert_eq!(
+            wrong_published("series,value\n"),
+            "mine.csv:1:1: found no column `metric`; needed are series, metric, value"
+        );
+        assert_eq!(
+            wrong_published("series,metric,series,value\n"),
+            "mine.csv:1:15: found column `series` twice"
+        );
+        assert_eq!(
+            wrong_published("series,metric,value\na,b\n"),
+            "mine.csv:2:1: found 2 cells; the first line has 3 columns"
+        );
+        assert_eq!(
+            wrong_published(""),
+            "mine.csv:1:1: found no line; the first line names the columns: where, series, x_name, x, metric, value, unit"
+        );
+    }
+
+    #[test]
+    fn columns_stand_in_any_order_and_some_may_be_missing() {
+        let mut reference = Reference::default();
+        reference
+            .read_published("mine.csv", "value,series,metric\n1.50,sctp,goodput\n")
+            .unwrap();
+        let [row] = &reference.published[..] else {
+            panic!("{reference:?}")
+        };
+        assert_eq!(
+            (row.value, row.printed.as_str(), row.line),
+            (1.5, "1.50", 2)
+        );
+        assert_eq!(reference.published("anywhere").count(), 1);
+        reference
+            .read_yardstick(
+                "ns3",
+                "ns3.csv",
+                "mean,condition,metric,where\n2,c,m,Table 1\n",
+            )
+            .unwrap();
+        let ns3 = reference.yardstick("ns3").unwrap();
+        let mean = ns3.mean("Table 1", "c", "m").unwrap();
+        assert_eq!(
+            (mean.mean, mean.confidence, mean.replications),
+            (2.0, None, 1)
+        );
+        assert!(ns3.mean("Table 2", "c", "m").is_none() && reference.yardstick("ns2").is_none());
     }
 }

@@ -1,15 +1,15 @@
-//! Tables: measures condensed over replications, with what was printed and what ns-2.35 gives beside them.
+//! Tables: measures condensed over replications, with what was published and what independent programs give beside them.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use anabranch_scenario::Spec;
-use anabranch_scenario::output::{Row, Table as TableSpec, TableKind};
+use anabranch_scenario::output::{BesideSource, Row, Table as TableSpec, TableKind};
 use anabranch_scenario::records::SeriesError;
 use anabranch_scenario::records::{Results, RunRecord};
 use anabranch_scenario::value::{Point, Value};
 
-use crate::compare::{self, Judgement, Ns2Comparison, Rule, digits};
+use crate::compare::{self, Beside, Judgement, Rule, digits};
 use crate::reference::{Published, Reference};
 use crate::statistics::{Summary, paired_difference};
 
@@ -29,8 +29,8 @@ pub const COLUMNS: [&str; 10] = [
     "verdict",
 ];
 
-/// The columns of `tables/<id>-ns2.csv`.
-pub const NS2_COLUMNS: [&str; 14] = [
+/// The columns of `tables/<id>-<yardstick>.csv`; `*` stands for the yardstick's name.
+pub const BESIDE_COLUMNS: [&str; 14] = [
     "series",
     "x_name",
     "x",
@@ -39,9 +39,9 @@ pub const NS2_COLUMNS: [&str; 14] = [
     "ci95",
     "replications",
     "unit",
-    "ns2",
-    "ns2_ci95",
-    "ns2_replications",
+    "*",
+    "*_ci95",
+    "*_replications",
     "overlap",
     "difference",
     "relative_difference",
@@ -83,8 +83,8 @@ pub struct Line {
     pub published: Option<Published>,
     /// Whether the two agree; `None` where nothing was printed.
     pub judgement: Option<Judgement>,
-    /// The mean of ns-2.35 beside ours.
-    pub ns2: Option<Ns2Comparison>,
+    /// Means of independent programs beside ours.
+    pub beside: Vec<Beside>,
 }
 
 impl Table {
@@ -119,9 +119,15 @@ impl Table {
         })
     }
 
-    /// Whether a mean of ns-2.35 stands beside any line.
-    pub fn has_ns2(&self) -> bool {
-        self.lines.iter().any(|line| line.ns2.is_some())
+    /// The independent programs of which a mean stands beside any line.
+    pub fn yardsticks(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for beside in self.lines.iter().flat_map(|line| &line.beside) {
+            if !names.contains(&beside.yardstick.as_str()) {
+                names.push(&beside.yardstick);
+            }
+        }
+        names
     }
 
     /// Writes `tables/<id>.csv`: see [`COLUMNS`]. Numbers have six significant digits; a cell without a number is empty.
@@ -157,16 +163,18 @@ impl Table {
         writer.flush()
     }
 
-    /// Writes `tables/<id>-ns2.csv`, the lines that have a mean of ns-2.35: see [`NS2_COLUMNS`]. `overlap` is `yes`,
+    /// Writes `tables/<id>-<yardstick>.csv`, the lines that have a mean of it: see [`BESIDE_COLUMNS`]. `overlap` is `yes`,
     /// `no`, or empty where either side is a single run.
     ///
     /// # Errors
     /// What the writer says.
-    pub fn write_ns2_csv(&self, out: impl io::Write) -> io::Result<()> {
+    pub fn write_beside_csv(&self, yardstick: &str, out: impl io::Write) -> io::Result<()> {
         let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(NS2_COLUMNS)?;
+        writer.write_record(BESIDE_COLUMNS.map(|column| column.replace('*', yardstick)))?;
         for line in &self.lines {
-            let Some(ns2) = &line.ns2 else { continue };
+            let Some(beside) = line.beside(yardstick) else {
+                continue;
+            };
             let [value, confidence, replications] = line.numbers();
             writer.write_record([
                 line.series.as_str(),
@@ -177,13 +185,14 @@ impl Table {
                 &confidence,
                 &replications,
                 &line.unit,
-                &digits(ns2.mean, 6),
-                &optional(ns2.confidence),
-                &ns2.replications.to_string(),
-                ns2.overlap
+                &digits(beside.mean, 6),
+                &optional(beside.confidence),
+                &beside.replications.to_string(),
+                beside
+                    .overlap
                     .map_or("", |overlap| if overlap { "yes" } else { "no" }),
-                &optional(ns2.difference),
-                &optional(ns2.relative()),
+                &optional(beside.difference),
+                &optional(beside.relative()),
             ])?;
         }
         writer.flush()
@@ -195,6 +204,11 @@ fn optional(number: Option<f64>) -> String {
 }
 
 impl Line {
+    /// The mean of an independent program beside ours.
+    pub fn beside(&self, yardstick: &str) -> Option<&Beside> {
+        self.beside.iter().find(|it| it.yardstick == yardstick)
+    }
+
     /// Value, half width of the 95 % interval and replications, as written to a file.
     fn numbers(&self) -> [String; 3] {
         let measured = self.measured.as_ref();
@@ -350,17 +364,15 @@ struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    fn paper(&self) -> &'a str {
-        &self.results.spec.name
+    /// The place under which its printed values stand.
+    fn place(&self) -> &'a str {
+        self.spec.published.as_deref().unwrap_or(&self.spec.id)
     }
 
     /// What was printed for a row.
     fn printed(&self, series: &'a str, metric: &'a str) -> impl Iterator<Item = &'a Published> {
-        let place = self.spec.published.as_deref();
-        place
-            .into_iter()
-            .flat_map(|place| self.reference.published(self.paper(), place))
-            .filter(move |printed| printed.series == series && printed.metric == metric)
+        let here = self.reference.published(self.place());
+        here.filter(move |printed| printed.series == series && printed.metric == metric)
     }
 
     fn wants(&self, x: &str) -> bool {
@@ -389,21 +401,27 @@ impl<'a> Maker<'a> {
             .collect()
     }
 
-    fn ns2(
+    /// What independent programs give for a row at a point; `index` counts the steps of a row that has several.
+    fn beside(
         &self,
-        name: Option<&str>,
+        row: &Row,
+        index: usize,
         point: &Point,
         measured: Option<&Summary>,
-    ) -> Option<Ns2Comparison> {
-        let source = self.spec.ns2.as_ref()?;
-        let place = source.place.as_deref().or(self.spec.published.as_deref())?;
-        let whole = source.condition.replace("{x}", &axis(point).1);
-        let named = point
-            .iter()
-            .map(|(name, x)| (format!("{{{name}}}"), x.to_string()));
-        let condition = named.fold(whole, |text, (name, x)| text.replace(&name, &x));
-        let mean = self.reference.ns2(self.paper(), place, &condition, name?)?;
-        Some(compare::beside_ns2(measured, mean))
+    ) -> Vec<Beside> {
+        let of = |(name, source): (&String, &BesideSource)| {
+            let yardstick = self.reference.yardstick(name)?;
+            let metric = row.beside.get(name)?.get(index)?;
+            let place = source.place.as_deref().unwrap_or(self.place());
+            let whole = source.condition.replace("{x}", &axis(point).1);
+            let named = point
+                .iter()
+                .map(|(name, x)| (format!("{{{name}}}"), x.to_string()));
+            let condition = named.fold(whole, |text, (name, x)| text.replace(&name, &x));
+            let mean = yardstick.mean(place, &condition, metric)?;
+            Some(compare::beside(measured, name, mean))
+        };
+        self.spec.beside.iter().filter_map(of).collect()
     }
 
     fn metrics(&self) -> Vec<Line> {
@@ -429,9 +447,10 @@ impl<'a> Maker<'a> {
                     metric: metric.to_owned(),
                     judgement: published
                         .as_ref()
-                        .map(|p| compare::judge(measured.as_ref(), p, Rule::OneMoreRun)),
-                    ns2: self.ns2(
-                        row.ns2.as_ref().and_then(|names| names.get(0)),
+                        .map(|p| compare::judge_in(measured.as_ref(), &unit, p, Rule::OneMoreRun)),
+                    beside: self.beside(
+                        row,
+                        0,
                         &records
                             .first()
                             .map_or(Point::new(), |record| record.point.clone()),
@@ -506,7 +525,7 @@ impl<'a> Maker<'a> {
                             unit: unit.clone(),
                             published: None,
                             judgement: None,
-                            ns2: None,
+                            beside: Vec::new(),
                         }),
                 );
             }
@@ -542,6 +561,6 @@ fn not_measured(printed: &Published) -> Line {
         unit: printed.unit.clone(),
         judgement: Some(compare::judge(None, printed, Rule::OneMoreRun)),
         published: Some(printed.clone()),
-        ns2: None,
+        beside: Vec::new(),
     }
 }

@@ -134,12 +134,11 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
         terminal.paint(BOLD, &headline(table.place.as_deref(), &table.title))
     )?;
     let mut heads = vec!["", "ours", "runs"];
+    let yardsticks = columns.beside.iter().map(String::as_str);
     if columns.published {
         heads.extend(["printed", "verdict"]);
     }
-    if columns.ns2 {
-        heads.extend(["ns-2.35", "intervals", "difference"]);
-    }
+    heads.extend(yardsticks.flat_map(|name| [name, "intervals", "difference"]));
     let rows: Vec<Vec<Cell>> = table
         .lines
         .iter()
@@ -232,17 +231,17 @@ fn cells(line: &Line, columns: &Columns) -> Vec<Cell> {
                 }),
         );
     }
-    if columns.ns2 {
-        let ns2 = line.ns2.as_ref();
-        row.push(plain(ns2.map_or(String::new(), |ns2| {
-            with_half(readable(ns2.mean, ns2.confidence))
+    for name in &columns.beside {
+        let beside = line.beside(name);
+        row.push(plain(beside.map_or(String::new(), |beside| {
+            with_half(readable(beside.mean, beside.confidence))
         })));
-        row.push(match ns2.and_then(|ns2| ns2.overlap) {
+        row.push(match beside.and_then(|beside| beside.overlap) {
             Some(true) => ("overlap".to_owned(), colour_of(Verdict::Reproduced)),
             Some(false) => ("apart".to_owned(), colour_of(Verdict::Differs)),
             None => plain(String::new()),
         });
-        row.push(plain(ns2.and_then(|ns2| ns2.difference).map_or(
+        row.push(plain(beside.and_then(|beside| beside.difference).map_or(
             String::new(),
             |difference| {
                 let sign = if difference > 0.0 { "+" } else { "" };

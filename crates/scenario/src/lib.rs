@@ -21,6 +21,7 @@ pub mod problem;
 pub mod profiles;
 pub mod quantity;
 pub mod records;
+pub mod reference;
 pub mod resolve;
 pub mod schema;
 pub mod spec;

@@ -31,7 +31,8 @@ pub struct Table {
     /// Kind `difference`: short names of the two experiments, in that order; their ids if left out.
     #[serde(default)]
     pub names: Option<[String; 2]>,
-    /// Where the paper printed it, as in the reference data: `Table II`.
+    /// Where the paper printed it: `Table II`. Rows of the published file belong to the table when their `where` says the
+    /// same, or is empty. Without this the table's id stands for it.
     #[serde(default)]
     pub published: Option<String>,
     /// Only at these x of some of the sweeps: `{ hops = 1 }`; the others make the axis.
@@ -43,9 +44,9 @@ pub struct Table {
     /// How far a time may lie from a printed one, beside rounding (kinds `steps` and `events`); 0 if left out.
     #[serde(default)]
     pub time_tolerance: Option<Span>,
-    /// The means of ns-2.35 to set beside, in a table of their own.
+    /// The means of independent programs to set beside, each in a table of its own: by the key of `[reference]`.
     #[serde(default)]
-    pub ns2: Option<Ns2Source>,
+    pub beside: BTreeMap<String, BesideSource>,
     /// A remark for the report.
     #[serde(default)]
     pub note: Option<String>,
@@ -69,10 +70,10 @@ pub enum TableKind {
     Events,
 }
 
-/// Which means of ns-2.35 belong to a table.
+/// Which means of another program belong to a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Ns2Source {
+pub struct BesideSource {
     /// The place in its file; that of `published` if left out.
     #[serde(default)]
     pub place: Option<String>,
@@ -107,9 +108,9 @@ pub struct Row {
     /// See `x_name`.
     #[serde(default)]
     pub x: Option<Value>,
-    /// The name of its mean in the ns-2.35 file. For steps, the names of the times, in order.
+    /// The metric of its mean in each of those files. For steps, the metrics of the times, in order.
     #[serde(default)]
-    pub ns2: Option<Names>,
+    pub beside: BTreeMap<String, Names>,
     /// The recorded flow.
     #[serde(default)]
     pub flow: Option<String>,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::flow::Flow;
 use crate::measure::{MeasureSpec, Metric};
 use crate::quantity::{Span, Window};
+use crate::reference::ReferenceFiles;
 use crate::value::Value;
 use crate::wifi::{Carrier, Wifi};
 use crate::world::{Link, Node, World};
@@ -27,6 +28,9 @@ pub struct Spec {
     /// The paper it reproduces.
     #[serde(default)]
     pub paper: Option<Paper>,
+    /// Numbers of others to compare with.
+    #[serde(default)]
+    pub reference: ReferenceFiles,
     /// What had to be assumed.
     #[serde(default, rename = "assumption")]
     pub assumptions: Vec<Assumption>,

@@ -10,6 +10,7 @@ mod measure;
 mod names;
 mod output;
 mod paths;
+mod reference;
 mod wifi;
 
 use crate::checker::Checker;
@@ -121,6 +122,7 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
         );
     }
     output::check(c, spec);
+    reference::check(c, spec);
     if checker.is_content() {
         vocabulary.check_world(&mut checker, spec);
     }

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use anabranch_engine::live::{Live, Observed};
 use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_lab::outputs;
 use anabranch_lab::outputs::WriteError;
 use anabranch_lab::run::{self, Quiet};
 use anabranch_lab::store::Store;
-use anabranch_lab::{outputs, reference};
 use anabranch_report::Outputs;
+use anabranch_report::reference::Reference;
 use anabranch_scenario::quantity::Span;
 use anabranch_transport::{Nanos, Probe};
 
@@ -36,7 +37,7 @@ pub fn write(directory: &Path, transport: &str, mut observed: Observed) -> Resul
     let results = run::run(&plan, &store, &runner, 1, &Quiet)
         .map_err(|error| Failure::Run(Box::new(error), directory.to_owned()))?;
     let failed = |error: WriteError| Failure::Outputs(Box::new(error), directory.to_owned());
-    let made = Outputs::make(&results, reference::embedded());
+    let made = Outputs::make(&results, &Reference::default());
     let made = made.map_err(|error| failed(error.into()))?;
     outputs::write(&made, directory).map_err(failed)
 }

@@ -3,12 +3,21 @@
 use std::sync::Arc;
 
 use anabranch_engine::plan::{Plan, Request};
+use anabranch_lab::papers;
+use anabranch_report::reference::Reference;
 use anabranch_scenario::Spec;
 use anabranch_scenario::records::{Manifest, Measure, Results, RunRecord, Series, SeriesSample};
 use anabranch_scenario::value::{Point, Value};
 
 /// The data file whose outputs are made.
-pub const PAPER: &str = include_str!("../../../../papers/alamgir2002.toml");
+pub const PAPER: &str = include_str!("../../../../papers/alamgir2002/paper.toml");
+
+/// What it is compared with.
+pub fn reference() -> Reference {
+    let paper = papers::carried("alamgir2002").expect("a paper of the program");
+    let loaded = paper.reference(&spec(PAPER)).expect("its files");
+    loaded.reference
+}
 
 /// The spec that a text holds, as a run would see it.
 pub fn spec(text: &str) -> Spec {

@@ -6,7 +6,7 @@ mod fake;
 use std::error::Error;
 use std::path::PathBuf;
 
-use anabranch_lab::{outputs, reference};
+use anabranch_lab::outputs;
 use anabranch_report::Outputs;
 use anabranch_report::terminal::{self, Terminal};
 
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .unwrap_or_else(|| "gallery".to_owned()),
     );
     let results = fake::results(fake::spec(fake::PAPER), 20);
-    let made = Outputs::make(&results, reference::embedded())?;
+    let made = Outputs::make(&results, &fake::reference())?;
     outputs::write(&made, &directory)?;
     terminal::show(&made, Terminal::detect(), &mut std::io::stdout().lock())?;
     println!("\n{}", directory.join("report.html").display());

@@ -1,14 +1,11 @@
 use super::*;
-use crate::reference::Reference;
+use crate::reference::{Mean, Reference};
 
 fn printed(value: &str, unit: &str) -> Published {
-    let header = "paper,where,series,x_name,x,metric,value,unit\n";
-    let reference = Reference::read(
-        &format!("{header}p,Table,s,n,2,m,{value},{unit}\n"),
-        "paper,where,condition,metric,mean,ci95,replications\n",
-    )
-    .unwrap();
-    reference.published("p", "Table").next().unwrap().clone()
+    let text = format!("where,series,x_name,x,metric,value,unit\nTable,s,n,2,m,{value},{unit}\n");
+    let mut reference = Reference::default();
+    reference.read_published("published.csv", &text).unwrap();
+    reference.published("Table").next().unwrap().clone()
 }
 
 fn sample(mean: f64, deviation: f64, replications: usize) -> Summary {
@@ -138,9 +135,10 @@ fn without_chance_rounding_and_tolerance_decide() {
 }
 
 #[test]
-fn ns2_intervals_overlap_or_not() {
-    let ns2 = |mean, confidence| Ns2 {
-        paper: "p".into(),
+fn intervals_overlap_those_of_another_program_or_not() {
+    let compare = |ours: Option<&Summary>, theirs: &Mean| super::beside(ours, "ns2", theirs);
+    let ns2 = |mean, confidence| Mean {
+        line: 2,
         place: "Table".into(),
         condition: "era".into(),
         metric: "m".into(),
@@ -150,31 +148,28 @@ fn ns2_intervals_overlap_or_not() {
     };
     // t(19) s / sqrt(20) = 2.093 * 4 / 4.4721 = 1.872
     let ours = sample(20.0, 4.0, 20);
-    let near = beside_ns2(Some(&ours), &ns2(22.0, Some(0.2)));
+    let near = compare(Some(&ours), &ns2(22.0, Some(0.2)));
     assert_eq!((near.overlap, near.difference), (Some(true), Some(-2.0)));
     assert!((near.relative().unwrap() + 0.090_909).abs() < 1e-6);
     assert_eq!(
-        beside_ns2(Some(&ours), &ns2(22.1, Some(0.2))).overlap,
+        compare(Some(&ours), &ns2(22.1, Some(0.2))).overlap,
         Some(false)
     );
     // Runs without spread, of which the yardstick keeps six digits.
     let exact = |mean| sample(mean, 0.0, 20);
-    let beside = |ours, theirs| beside_ns2(Some(&exact(ours)), &ns2(theirs, Some(0.0))).overlap;
-    assert_eq!(beside(23.98365, 23.9837), Some(true));
-    assert_eq!(beside(23.983_64, 23.9837), Some(false));
-    assert_eq!(beside(144_990.4, 144_990.0), Some(true));
-    assert_eq!(beside(144_990.6, 144_990.0), Some(false));
-    assert_eq!(beside(0.0, 0.0), Some(true));
-    assert_eq!(beside_ns2(Some(&ours), &ns2(22.0, None)).overlap, None);
+    let overlap = |ours, theirs| compare(Some(&exact(ours)), &ns2(theirs, Some(0.0))).overlap;
+    assert_eq!(overlap(23.98365, 23.9837), Some(true));
+    assert_eq!(overlap(23.983_64, 23.9837), Some(false));
+    assert_eq!(overlap(144_990.4, 144_990.0), Some(true));
+    assert_eq!(overlap(144_990.6, 144_990.0), Some(false));
+    assert_eq!(overlap(0.0, 0.0), Some(true));
+    assert_eq!(compare(Some(&ours), &ns2(22.0, None)).overlap, None);
     assert_eq!(
-        beside_ns2(Some(&sample(20.0, 0.0, 1)), &ns2(22.0, Some(9.0))).overlap,
+        compare(Some(&sample(20.0, 0.0, 1)), &ns2(22.0, Some(9.0))).overlap,
         None
     );
-    assert_eq!(beside_ns2(None, &ns2(22.0, Some(9.0))).difference, None);
-    assert_eq!(
-        beside_ns2(Some(&ours), &ns2(0.0, Some(9.0))).relative(),
-        None
-    );
+    assert_eq!(compare(None, &ns2(22.0, Some(9.0))).difference, None);
+    assert_eq!(compare(Some(&ours), &ns2(0.0, Some(9.0))).relative(), None);
 }
 
 #[test]
@@ -190,4 +185,24 @@ fn numbers_keep_their_significant_digits() {
     ] {
         assert_eq!(digits(value, 6), text);
     }
+}
+
+#[test]
+fn numbers_in_different_units_are_not_judged() {
+    let (ours, rule) = (sample(20.0, 1.0, 20), Rule::OneMoreRun);
+    let printed = printed("20", "ms");
+    let verdict = |unit| judge_in(Some(&ours), unit, &printed, rule);
+    assert_eq!(verdict("ms").verdict, Verdict::Reproduced);
+    let other = verdict("s");
+    assert_eq!(other.verdict, Verdict::NotAttempted);
+    assert_eq!(
+        other.reason,
+        "printed in ms and measured in s: the two cannot be compared"
+    );
+    let unitless = Published {
+        unit: String::new(),
+        ..printed.clone()
+    };
+    let judgement = judge_in(Some(&ours), "s", &unitless, rule);
+    assert_eq!(judgement.verdict, Verdict::Reproduced);
 }

@@ -194,7 +194,7 @@ impl Maker<'_> {
         };
         let points: Vec<PlotPoint> = self
             .reference
-            .published(&self.results.spec.name, place)
+            .published(place)
             .filter(|row| row.series == *printed && row.metric == metric)
             .filter_map(|row| Some(PlotPoint::new(place_of(&row.x)?, row.value)))
             .collect();
@@ -329,7 +329,7 @@ impl Maker<'_> {
         };
         let points = self
             .reference
-            .published(&self.results.spec.name, place)
+            .published(place)
             .filter(|row| row.series == *printed && row.x_name == "time")
             .filter_map(|row| {
                 Some(PlotPoint::new(

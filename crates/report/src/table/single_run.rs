@@ -129,9 +129,8 @@ impl Maker<'_> {
                     metric,
                     unit: shown.name,
                 };
-                let ns2 = row.ns2.as_ref().and_then(|names| names.get(index));
-                let [value, time] =
-                    self.step_lines(named, index, step, printed.get(index).copied(), ns2);
+                let printed = printed.get(index).copied();
+                let [value, time] = self.step_lines(row, named, index, step, printed);
                 lines.push(value);
                 times.push(time);
             }
@@ -144,11 +143,11 @@ impl Maker<'_> {
     /// they are found by what was printed, and under the number of the step otherwise.
     fn step_lines(
         &self,
+        row: &Row,
         named: Named<'_>,
         index: usize,
         step: Option<Step>,
         printed: Option<&Published>,
-        ns2: Option<&str>,
     ) -> [Line; 2] {
         let (x_name, x) = match printed {
             Some(printed) => (printed.x_name.clone(), printed.x.clone()),
@@ -181,12 +180,12 @@ impl Maker<'_> {
             unit: unit.to_owned(),
             judgement: published
                 .as_ref()
-                .map(|printed| compare::judge(measured.as_ref(), printed, rule)),
+                .map(|printed| compare::judge_in(measured.as_ref(), unit, printed, rule)),
             published,
-            ns2: None,
+            beside: Vec::new(),
             measured,
         };
-        let beside = self.ns2(ns2, &single_point(&x), time.as_ref());
+        let beside = self.beside(row, index, &single_point(&x), time.as_ref());
         [
             line(
                 named.metric,
@@ -196,7 +195,7 @@ impl Maker<'_> {
                 Rule::Within(0.0),
             ),
             Line {
-                ns2: beside,
+                beside,
                 ..line("time", "s", time, printed_time, self.tolerance())
             },
         ]
@@ -230,12 +229,8 @@ impl Maker<'_> {
                 unit: "s".to_owned(),
                 judgement: published
                     .as_ref()
-                    .map(|p| compare::judge(measured.as_ref(), p, self.tolerance())),
-                ns2: self.ns2(
-                    row.ns2.as_ref().and_then(|names| names.get(0)),
-                    &single_point(&x),
-                    measured.as_ref(),
-                ),
+                    .map(|p| compare::judge_in(measured.as_ref(), "s", p, self.tolerance())),
+                beside: self.beside(row, 0, &single_point(&x), measured.as_ref()),
                 x_name,
                 x,
                 measured,
@@ -246,7 +241,7 @@ impl Maker<'_> {
     }
 }
 
-/// The point that a row about one run stands for in a condition of ns-2.35.
+/// The point that a row about one run stands for in a condition of an independent program.
 fn single_point(x: &str) -> Point {
     vec![("x".to_owned(), Value::Text(x.to_owned()))]
 }

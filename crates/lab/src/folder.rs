@@ -1,0 +1,64 @@
+//! Where a spec and the files beside it stand: a folder on the disk, or one that the program carries.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use include_dir::Dir;
+
+/// A folder of text files.
+#[derive(Clone, Debug)]
+pub enum Folder {
+    /// On the disk.
+    Disk(PathBuf),
+    /// Carried by the program; files have their paths below this.
+    Carried(&'static Dir<'static>),
+}
+
+impl Folder {
+    /// The folder in which a file stands.
+    pub fn of(file: &Path) -> Self {
+        let parent = file.parent().filter(|parent| *parent != Path::new(""));
+        Folder::Disk(parent.unwrap_or(Path::new(".")).to_owned())
+    }
+
+    /// The path of a file in it, for messages.
+    pub fn path(&self, name: &str) -> PathBuf {
+        match self {
+            // "./mine.csv" says no more than "mine.csv".
+            Folder::Disk(folder) if folder == Path::new(".") => PathBuf::from(name),
+            Folder::Disk(folder) => folder.join(name),
+            Folder::Carried(folder) => folder.path().join(name),
+        }
+    }
+
+    /// The text of a file in it.
+    ///
+    /// # Errors
+    /// What the file system said; a file that is not UTF-8.
+    pub fn read(&self, name: &str) -> io::Result<String> {
+        let bytes = match self {
+            Folder::Disk(folder) => fs::read(folder.join(name))?,
+            Folder::Carried(folder) => {
+                let file = folder.get_file(folder.path().join(name));
+                let file = file.ok_or(io::ErrorKind::NotFound)?;
+                file.contents().to_owned()
+            }
+        };
+        String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let what = format!("byte {at} is not UTF-8; the file must be text in UTF-8");
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        })
+    }
+}
+
+impl fmt::Display for Folder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Folder::Disk(folder) => folder.display().fmt(f),
+            Folder::Carried(_) => f.write_str("the program itself"),
+        }
+    }
+}

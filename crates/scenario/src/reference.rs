@@ -1,0 +1,42 @@
+//! Numbers of others that a spec compares its runs with: where they stand. Only the comparison reads them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The section `[reference]`: CSV files beside the spec.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ReferenceFiles {
+    /// Single values that were published, which tables judge. Columns: `where, series, x_name, x, metric, value, unit`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub published: Option<String>,
+    /// Means of independent programs, each under a name of its own (`ns2 = "ns2.csv"`), which tables set beside theirs by
+    /// `beside.NAME`. Columns: `where, condition, metric, mean, ci95, replications`.
+    #[serde(flatten)]
+    pub yardsticks: BTreeMap<String, String>,
+}
+
+/// The key of what was published.
+pub const PUBLISHED: &str = "published";
+
+/// By hand: a derived one would lose the place of a wrong value.
+impl<'de> Deserialize<'de> for ReferenceFiles {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut yardsticks = BTreeMap::<String, String>::deserialize(deserializer)?;
+        let published = yardsticks.remove(PUBLISHED);
+        Ok(Self {
+            published,
+            yardsticks,
+        })
+    }
+}
+
+impl ReferenceFiles {
+    /// Every key with its file.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &str)> {
+        let published = self.published.iter().map(|file| (PUBLISHED, file.as_str()));
+        let yardsticks = self.yardsticks.iter();
+        published.chain(yardsticks.map(|(name, file)| (name.as_str(), file.as_str())))
+    }
+}

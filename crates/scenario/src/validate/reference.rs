@@ -1,0 +1,47 @@
+//! Checks of what is compared with: that every yardstick is used, and that every one used is there.
+
+use crate::checker::Checker;
+use crate::spec::Spec;
+
+/// Checks `[reference]` and what tables set beside.
+pub fn check(c: &mut Checker<'_>, spec: &Spec) {
+    let known = || spec.reference.yardsticks.keys().map(String::as_str);
+    for (key, file) in spec.reference.all() {
+        let path = format!("reference.{key}");
+        c.name(&path, key);
+        if file.is_empty() {
+            c.problem(&path, "found \"\"; a CSV file belongs here");
+        }
+        let used = |name: &str| spec.tables.iter().any(|it| it.beside.contains_key(name));
+        if key != crate::reference::PUBLISHED && !used(key) {
+            let message =
+                format!("no table has `beside.{key}`, so that nothing is compared with it");
+            c.not_among(&path, &message, key, [crate::reference::PUBLISHED]);
+        }
+    }
+    for (index, table) in spec.tables.iter().enumerate() {
+        for name in table
+            .beside
+            .keys()
+            .filter(|name| known().all(|key| key != *name))
+        {
+            let message = format!("found {name:?}, but [reference] has no such file");
+            let path = format!("table.{index}.beside.{name}");
+            c.not_among(&path, &message, name, known());
+        }
+        let own = || table.beside.keys().map(String::as_str);
+        for (row, it) in table.rows.iter().enumerate() {
+            for name in it
+                .beside
+                .keys()
+                .filter(|name| own().all(|key| key != *name))
+            {
+                let message = format!(
+                    "found {name:?}, but the table has no `beside.{name}` that says under which condition"
+                );
+                let path = format!("table.{index}.row.{row}.beside.{name}");
+                c.not_among(&path, &message, name, own());
+            }
+        }
+    }
+}
