@@ -10,6 +10,7 @@ use anabranch_engine::manual;
 use anabranch_engine::plan::{Plan, Request};
 use anabranch_engine::settings::TRANSPORTS;
 use anabranch_engine::world;
+use anabranch_lab::beside;
 use anabranch_lab::folder::Folder;
 use anabranch_lab::outputs::{self, WriteError};
 use anabranch_lab::papers::{PaperError, Shelves, example, examples};
@@ -135,6 +136,7 @@ fn work(
         replications: common.replications,
         quick: common.quick,
         seed: common.seed,
+        files: beside::files(&source.folder),
     })?;
     let directory = common
         .out

@@ -2,6 +2,7 @@
 
 use anabranch_settings::{Entry, Registry};
 use anabranch_sim::loss::{self, Loss, Traffic};
+use anabranch_sim::propagation::{self, Propagation};
 use anabranch_sim::queue::{self, QueueDiscipline};
 
 /// The kinds of this project, and those that a program adds: what specs may name, and what worlds are built from.
@@ -24,6 +25,8 @@ pub struct Standard {
     pub losses: Registry<Box<dyn Loss>, Traffic>,
     /// Queue disciplines.
     pub queues: Registry<Box<dyn QueueDiscipline>>,
+    /// Propagations.
+    pub propagations: Registry<Box<dyn Propagation>>,
 }
 
 impl Default for Standard {
@@ -32,6 +35,7 @@ impl Default for Standard {
         Self {
             losses: loss::kinds(),
             queues: queue::kinds(),
+            propagations: propagation::kinds(),
         }
     }
 }
@@ -41,6 +45,13 @@ impl Standard {
     #[must_use]
     pub fn with_loss(mut self, entry: &'static Entry<Box<dyn Loss>, Traffic>) -> Self {
         self.losses = self.losses.with(entry);
+        self
+    }
+
+    /// With one more propagation.
+    #[must_use]
+    pub fn with_propagation(mut self, entry: &'static Entry<Box<dyn Propagation>>) -> Self {
+        self.propagations = self.propagations.with(entry);
         self
     }
 

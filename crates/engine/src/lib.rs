@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod files;
 pub mod kinds;
 pub mod live;
 pub mod manual;
@@ -13,6 +14,7 @@ pub mod resolve;
 pub mod runner;
 pub mod settings;
 pub mod sink;
+mod traces;
 pub mod transport;
 pub mod vocabulary;
 pub mod world;

@@ -14,7 +14,7 @@ use crate::runner::Runner;
 use crate::settings::{self, DATA_HEADER};
 use crate::sink::Sink;
 use crate::world::record::Recording;
-use crate::world::{WorldError, flows};
+use crate::world::{WorldError, flows, topology};
 
 /// What was observed of a flow's member. Times count from the begin of the run.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +87,7 @@ pub fn record(
     // What a real network did with its packets is not known.
     let links = spec.links.iter().map(|link| LinkOutcome {
         name: link.name.clone(),
-        rate: link.rate.0,
+        rate: topology::forward_rate(link),
         members: vec![[LinkStats::default(); 2]],
     });
     let failures = outcomes.iter().flat_map(FlowOutcome::failures).collect();

@@ -4,6 +4,7 @@ use anabranch_scenario::Metric;
 use anabranch_scenario::measure::{Clock, Counting, PacketTake, Since, Take, Weighting};
 use anabranch_scenario::names::{self, member_name};
 use anabranch_scenario::quantity::{Span, Window};
+use anabranch_scenario::rates::RateOverTime;
 use anabranch_scenario::records::Measure;
 use anabranch_scenario::unit::of_probe;
 use anabranch_sim::{DropReason, LinkStats};
@@ -66,8 +67,8 @@ impl FlowOutcome {
 pub struct LinkOutcome {
     /// Its name.
     pub name: String,
-    /// Bits per second in each direction.
-    pub rate: u64,
+    /// Bits per second, forward.
+    pub rate: RateOverTime,
     /// Its members, each with forward and backward.
     pub members: Vec<[LinkStats; 2]>,
 }
@@ -250,20 +251,19 @@ impl Outcome {
         values.iter().sum::<f64>() / values.len() as f64
     }
 
-    fn link_members<'a>(&'a self, name: &str) -> (&'a [[LinkStats; 2]], u64) {
+    fn link_members<'a>(&'a self, name: &str) -> &'a [[LinkStats; 2]] {
         let (group, member) = names::member(name);
         let Some(link) = self.links.iter().find(|link| link.name == group) else {
-            return (&[], 1);
+            return &[];
         };
-        let members = match member {
+        match member {
             Some(index) => link
                 .members
                 .get(index as usize)
                 .map(std::slice::from_ref)
                 .unwrap_or_default(),
             None => &link.members[..],
-        };
-        (members, link.rate)
+        }
     }
 
     /// The sum over the members of what `of` makes of their messages' account; NaN where none was kept.
@@ -432,7 +432,6 @@ fn value(metric: &Metric, meter: Option<usize>, outcome: &Outcome) -> (f64, &'st
             (
                 outcome
                     .link_members(link)
-                    .0
                     .iter()
                     .flatten()
                     .map(drops)
@@ -491,8 +490,8 @@ fn utilization(outcome: &Outcome, name: &str, counting: Counting, window: Option
         _ if window.is_none() => outcome.carried().bytes(link, member, counting),
         _ => return f64::NAN,
     };
-    let members = outcome.link_members(name).0.len() as f64;
-    let capacity = outcome.links[link].rate as f64 * members * time::seconds(end - begin);
+    let members = outcome.link_members(name).len() as f64;
+    let capacity = outcome.links[link].rate.mean(begin, end) * members * time::seconds(end - begin);
     bytes as f64 * 8.0 / capacity * 100.0
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anabranch_scenario::value::Point;
 use anabranch_scenario::{Experiment, Spec};
 
+use crate::files::Files;
 use crate::kinds::Standard;
 use crate::sink::RunId;
 
@@ -25,6 +26,8 @@ pub struct Request {
     pub quick: bool,
     /// The seed.
     pub seed: u64,
+    /// How files that the spec names are read.
+    pub files: Files,
 }
 
 /// What will be run.

@@ -11,8 +11,10 @@ use anabranch_scenario::value::{Point, Value};
 use anabranch_scenario::{Experiment, Spec, Sweep, decode, profiles, validate, wanted};
 use sha2::{Digest, Sha256};
 
+use crate::files::Files;
 use crate::kinds::Standard;
 use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
+use crate::traces;
 
 /// Replications under `--quick` where the spec does not say.
 const QUICK_REPLICATIONS: u32 = 3;
@@ -153,8 +155,14 @@ fn add_plain_tables(spec: &mut Spec) {
 ///
 /// # Errors
 /// Everything that is wrong with the rest.
-pub fn network(file: &str, text: &str, overrides: &[String]) -> Result<Spec, SpecError> {
-    read_network(text, overrides).map_err(|found| SpecError::new(file, text, overrides, found))
+pub fn network(
+    file: &str,
+    text: &str,
+    overrides: &[String],
+    files: &Files,
+) -> Result<Spec, SpecError> {
+    read_network(text, overrides, files)
+        .map_err(|found| SpecError::new(file, text, overrides, found))
 }
 
 /// What of a file a network does not need, and what stands for it.
@@ -172,7 +180,7 @@ const NOT_NETWORK: &[(&str, Option<&str>)] = &[
     ("figure", None),
 ];
 
-fn read_network(text: &str, overrides: &[String]) -> Result<Spec, Vec<Problem>> {
+fn read_network(text: &str, overrides: &[String], files: &Files) -> Result<Spec, Vec<Problem>> {
     let mut root = Node::parse(text)?;
     if let NodeValue::Table(entries) = &mut root.value {
         for &(key, stands) in NOT_NETWORK {
@@ -197,7 +205,8 @@ fn read_network(text: &str, overrides: &[String]) -> Result<Spec, Vec<Problem>> 
     if !problems.is_empty() {
         return Err(problems);
     }
-    let tree = resolve::substitute(&with_overrides(&root, &settings))?;
+    let mut tree = resolve::substitute(&with_overrides(&root, &settings))?;
+    traces::put_in(&mut tree, files)?;
     let spec: Spec = decode::decode(&tree, "")?;
     let problems = validate::validate(&spec, &tree, &Standard::default());
     if problems.is_empty() {
@@ -372,7 +381,8 @@ fn plan_point<'a>(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let tree = resolve::substitute(&tree)?;
+    let mut tree = resolve::substitute(&tree)?;
+    traces::put_in(&mut tree, &request.files)?;
     let mut spec: Spec = decode::decode(&tree, "")?;
     let problems = validate::validate(&spec, &tree, &**kinds);
     if !problems.is_empty() {
@@ -494,7 +504,7 @@ fn keep_only(
 
 #[cfg(test)]
 mod tests {
-    use super::network;
+    use super::{Files, network};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -503,7 +513,8 @@ mod tests {
         let text = format!(
             "anabranch = 1\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n{schedule}\n"
         );
-        let spec = network("link.toml", &text, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let spec = network("link.toml", &text, &[], &Files::default())
+            .unwrap_or_else(|error| panic!("{error}"));
         let seconds = |end: u64| if end == u64::MAX { end } else { end / SECOND };
         [true, false].map(|forward| {
             let outages = spec.links[0].outages(forward).into_iter();

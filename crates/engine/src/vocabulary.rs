@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::chosen::Family;
-use anabranch_scenario::families::{LossModel, QueueDiscipline as QueueFamily};
+use anabranch_scenario::families::{LossModel, PropagationModel, QueueDiscipline as QueueFamily};
 use anabranch_scenario::transport::{Transport, TransportKind};
 use anabranch_scenario::vocabulary::Vocabulary;
 use anabranch_scenario::wifi::Wifi;
@@ -24,6 +24,7 @@ impl Vocabulary for Standard {
         match family {
             LossModel::NAME => &self.losses,
             QueueFamily::NAME => &self.queues,
+            PropagationModel::NAME => &self.propagations,
             _ => &*NONE,
         }
     }

@@ -4,7 +4,7 @@ pub(crate) mod flows;
 pub mod homes;
 mod marks;
 pub(crate) mod record;
-mod topology;
+pub(crate) mod topology;
 mod wifi;
 
 use std::io::{self, Write};

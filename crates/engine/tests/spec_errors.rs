@@ -143,8 +143,14 @@ fn the_good_spec_is_planned() {
     let plan = Plan::new(request(GOOD, &[])).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(plan.runs(), 4);
     let points = &plan.experiments[0].points;
-    assert_eq!(points[0].spec.links[0].rate.0, 1_000_000);
-    assert_eq!(points[1].spec.links[0].rate.0, 2_000_000);
+    assert_eq!(
+        points[0].spec.links[0].rate.side(true),
+        Some(&1_000_000.into())
+    );
+    assert_eq!(
+        points[1].spec.links[0].rate.side(true),
+        Some(&2_000_000.into())
+    );
     assert_ne!(points[0].hash, points[1].hash);
 }
 
@@ -155,11 +161,14 @@ fn overrides_reach_parameters_and_paths() {
     let spec = &plan.spec;
     assert_eq!(
         (
-            spec.links[0].delay.0,
+            spec.links[0]
+                .delay
+                .side(true)
+                .map(|delay| &delay.parameters["delay"]),
             spec.nodes[0].count.0,
             spec.world.duration.0
         ),
-        (7_000_000, 3, 1_000_000_000)
+        (Some(&"7 ms".into()), 3, 1_000_000_000)
     );
 }
 

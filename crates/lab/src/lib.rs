@@ -1,6 +1,7 @@
 //! Experiments as files: runs kept one by one and resumed, the pool of workers, papers and what they printed.
 #![forbid(unsafe_code)]
 
+pub mod beside;
 pub mod channel;
 pub mod folder;
 pub mod outputs;

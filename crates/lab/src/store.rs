@@ -17,6 +17,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anabranch_engine::files::Files;
 use anabranch_engine::plan::{Plan, PlannedExperiment, Request, Unit};
 use anabranch_report::derive;
 use anabranch_scenario::problem::SpecError;
@@ -258,6 +259,7 @@ impl Store {
             overrides: manifest.overrides.clone(),
             only: manifest.only.clone(),
             seed: manifest.seed,
+            files: Files::of(manifest.files.clone()),
             ..Request::default()
         })?;
         plan.keep_experiments(&manifest.replications);
@@ -391,6 +393,7 @@ pub fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
         spec: request.text.clone(),
         overrides: request.overrides.clone(),
         only: request.only.clone(),
+        files: request.files.all(),
         spec_hash: plan.hash.clone(),
         seed: request.seed,
         replications: plan

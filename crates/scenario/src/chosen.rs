@@ -29,6 +29,14 @@ pub trait Family: Sized + 'static {
     /// Keys that the table of any kind may have: where it stands, rather than what it does.
     const SHARED: &'static [Setting] = &[];
 
+    /// What may stand where one of them is wanted, for errors.
+    const EXPECTED: &'static str = "a table, or a name in quotes";
+
+    /// What a table without the key [`Family::TAG`] is.
+    fn untagged(parameters: BTreeMap<String, Value>) -> Chosen<Self> {
+        Chosen::of("", parameters)
+    }
+
     /// What a text stands for: the kind of that name, unless the family has a shorter way of writing one.
     ///
     /// # Errors
@@ -50,9 +58,14 @@ pub struct Chosen<F> {
 impl<F: Family> Chosen<F> {
     /// The kind of that name, its parameters left out.
     pub fn new(kind: &str) -> Self {
+        Self::of(kind, BTreeMap::new())
+    }
+
+    /// The kind of that name with these parameters.
+    pub fn of(kind: &str, parameters: BTreeMap<String, Value>) -> Self {
         Self {
             kind: kind.to_owned(),
-            parameters: BTreeMap::new(),
+            parameters,
             family: PhantomData,
         }
     }
@@ -120,8 +133,7 @@ impl<'de, F: Family> Deserialize<'de> for Chosen<F> {
             type Value = Chosen<F>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let (what, tag) = (F::WHAT, F::TAG);
-                write!(f, "{what}: a table with the key `{tag}`, or text")
+                f.write_str(F::EXPECTED)
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Chosen<F>, E> {
@@ -131,22 +143,17 @@ impl<'de, F: Family> Deserialize<'de> for Chosen<F> {
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Chosen<F>, A::Error> {
                 let map = MapAccessDeserializer::new(map);
                 let mut parameters = BTreeMap::<String, Value>::deserialize(map)?;
-                let kind = match parameters.remove(F::TAG) {
-                    Some(Value::String(kind)) => kind,
-                    None => String::new(),
+                match parameters.remove(F::TAG) {
+                    Some(Value::String(kind)) => Ok(Chosen::of(&kind, parameters)),
+                    None => Ok(F::untagged(parameters)),
                     Some(other) => {
                         let (what, tag) = (F::WHAT, F::TAG);
                         let message = format!(
                             "found {other} as `{tag}`; expected the name of {what} in quotes"
                         );
-                        return Err(de::Error::custom(message));
+                        Err(de::Error::custom(message))
                     }
-                };
-                Ok(Chosen {
-                    kind,
-                    parameters,
-                    family: PhantomData,
-                })
+                }
             }
         }
         deserializer.deserialize_any(Reader(PhantomData))

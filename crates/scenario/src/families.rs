@@ -1,9 +1,13 @@
 //! The families of kinds that a spec chooses from, each with the way in which the spec writes it.
 
+use std::collections::BTreeMap;
+
 use anabranch_settings::{Choice, Datum, Fallback, Kind, Setting};
 
+use serde_json::{Map, Value};
+
 use crate::chosen::{Chosen, Family};
-use crate::quantity::Amount;
+use crate::quantity::{Amount, Span};
 use crate::world::Place;
 
 /// Loss models: which packets a link takes and never delivers.
@@ -21,6 +25,7 @@ impl Family for LossModel {
     const NAME: &'static str = "Loss";
     const WHAT: &'static str = "a loss model";
     const TAG: &'static str = "model";
+    const EXPECTED: &'static str = "a table with the key `model`, or a name in quotes";
     const SHARED: &'static [Setting] = &[Setting {
         name: PLACE,
         about: " Before a packet enters the queue, or after it left it, on the wire.",
@@ -40,6 +45,53 @@ impl Loss {
     }
 }
 
+/// Propagations: how long a packet is in the air.
+#[derive(Debug)]
+pub enum PropagationModel {}
+
+/// The propagation of a direction of a link: `{ kind = "jitter", delay = "5 ms", jitter = "2 ms" }`; `"5 ms"` is that delay
+/// for all packets, `{ steps = [["0 s", "5 ms"]] }` one over time.
+pub type Propagation = Chosen<PropagationModel>;
+
+/// A delay that is the same for all packets, and its parameter.
+const DETERMINISTIC: &str = "deterministic";
+const DELAY: &str = "delay";
+const OVERTAKING: &str = "overtaking";
+
+impl Family for PropagationModel {
+    const NAME: &'static str = "Propagation";
+    const WHAT: &'static str = "a propagation";
+    const EXPECTED: &'static str =
+        "a time with its unit, such as \"250 ms\", or a table: { kind = ... } or { steps = [...] }";
+    const SHARED: &'static [Setting] = &[Setting {
+        name: OVERTAKING,
+        about: " A packet whose delay is shorter may arrive before one that was sent earlier; else it arrives with it.",
+        clause: "",
+        kind: Kind::Flag,
+        fallback: Fallback::Is("false"),
+    }];
+
+    fn from_text(text: &str) -> Result<Propagation, String> {
+        text.parse::<Span>()?;
+        Ok(Propagation::new(DETERMINISTIC).with(DELAY, text))
+    }
+
+    fn untagged(parameters: BTreeMap<String, Value>) -> Propagation {
+        if parameters.contains_key("steps") {
+            let steps: Map<String, Value> = parameters.into_iter().collect();
+            return Propagation::new(DETERMINISTIC).with(DELAY, steps);
+        }
+        Propagation::of("", parameters)
+    }
+}
+
+impl Propagation {
+    /// Whether packets may overtake each other.
+    pub fn overtaking(&self) -> bool {
+        self.shared(OVERTAKING) == Some(Datum::Flag(true))
+    }
+}
+
 /// Queue disciplines: who waits for a transmitter, who goes next, and who is dropped or marked instead.
 #[derive(Debug)]
 pub enum QueueDiscipline {}
@@ -51,6 +103,8 @@ pub type Queue = Chosen<QueueDiscipline>;
 impl Family for QueueDiscipline {
     const NAME: &'static str = "Queue";
     const WHAT: &'static str = "a queue discipline";
+    const EXPECTED: &'static str =
+        "an amount with its unit, such as \"10 packets\", or a table with the key `kind`";
 
     fn from_text(text: &str) -> Result<Queue, String> {
         let name = |c: char| c.is_ascii_alphanumeric() || c == '-';

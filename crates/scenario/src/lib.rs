@@ -20,6 +20,7 @@ pub mod output;
 pub mod problem;
 pub mod profiles;
 pub mod quantity;
+pub mod rates;
 pub mod records;
 pub mod reference;
 pub mod resolve;
@@ -35,7 +36,7 @@ pub mod wanted;
 pub mod wifi;
 pub mod world;
 
-pub use families::{Loss, Queue};
+pub use families::{Loss, Propagation, Queue};
 pub use flow::{Flow, Start, Workload};
 pub use measure::{MeasureSpec, Metric, Weighting};
 pub use spec::{Assumption, Experiment, Paper, Parameters, Record, Spec, Sweep, SweepPoint};

@@ -1,5 +1,6 @@
 //! What a run leaves behind, as whoever reads it finds it: scalar measures, series of samples, and who made them.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -177,6 +178,9 @@ pub struct Manifest {
     /// Experiments, tables or figures that alone were asked for; all if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<String>,
+    /// The files that the spec names, by their names, such as traces.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
     /// SHA-256 of the resolved spec, hex.
     pub spec_hash: String,
     /// The seed.

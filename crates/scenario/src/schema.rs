@@ -5,7 +5,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::chosen::{Family, json_schema_of};
-use crate::families::{LossModel, QueueDiscipline};
+use crate::families::{LossModel, PropagationModel, QueueDiscipline};
 use crate::spec::Spec;
 use crate::transport::TransportKind;
 use crate::vocabulary::Vocabulary;
@@ -27,6 +27,7 @@ pub fn json_schema(vocabulary: &dyn Vocabulary) -> Schema {
                 }
                 choose::<LossModel>(definitions, vocabulary);
                 choose::<QueueDiscipline>(definitions, vocabulary);
+                choose::<PropagationModel>(definitions, vocabulary);
                 definitions.values_mut().for_each(allow_parameters);
             }
         }

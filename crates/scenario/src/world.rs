@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::addresses::Addresses;
-use crate::families::{Loss, Queue};
-use crate::quantity::{Count, Probability, Rate, Size, Span};
+use crate::families::{Loss, Propagation, Queue};
+use crate::quantity::{Count, Probability, Size, Span};
+use crate::rates::RateOverTime;
 
 /// What holds for the whole world.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,10 +50,14 @@ pub struct Link {
     /// What kind of link.
     #[serde(default)]
     pub kind: LinkKind,
-    /// Bits per second, in each direction.
-    pub rate: Rate,
-    /// Propagation delay, one way.
-    pub delay: Span,
+    /// Bits per second, in each direction: `"2 Mbit/s"`, `{ forward = "2 Mbit/s", backward = "128 kbit/s" }`, or over time,
+    /// `{ steps = [["0 s", "2 Mbit/s"], ["10 s", "1 Mbit/s"]], repeat = "20 s" }`. A file may stand for the steps:
+    /// `{ trace = "rate.csv" }` has lines `time,rate`; `{ opportunities = "up.trace" }` is mahimahi's format, one line with
+    /// the millisecond for each packet that can leave, of `packet = "1500 B"`.
+    pub rate: Directed<RateOverTime>,
+    /// Propagation delay, one way: `"5 ms"`, over time as the rate, or another propagation, such as
+    /// `{ kind = "jitter", delay = "5 ms", jitter = "2 ms" }`.
+    pub delay: Directed<Propagation>,
     /// Who waits for the transmitter, and how many: `"10 packets"` or `"64 KiB"`, the packet on the wire included, is
     /// drop-tail with that limit; `{ kind = "codel" }` is another discipline. Left out: drop-tail without a limit.
     #[serde(default)]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::datum::Datum;
 use crate::error::Misfit;
-use crate::kind::Kind;
+use crate::kind::{Kind, REPEAT, STEP_TIME, STEPS};
 use crate::setting::{Fallback, Setting, Variant};
 
 /// The key that says which variant a table is.
@@ -25,6 +25,8 @@ impl Kind {
                 let name = table.get(TAG).and_then(Json::as_str).ok_or_else(misfit)?;
                 return self.read_variant(&variants(), name, table);
             }
+            (Kind::OverTime(inner), Json::Object(table)) => read_steps(inner, table)?,
+            (Kind::OverTime(inner), _) => return inner.read(value),
             (Kind::Either(_, other), Json::Number(_) | Json::Object(_) | Json::Array(_)) => {
                 return other.read(value).map_err(|inner| Misfit {
                     allowed: self.allowed(),
@@ -100,6 +102,20 @@ impl Kind {
                 let items = kinds.iter().zip(items);
                 items.map(|(kind, datum)| kind.to_json(datum)).collect()
             }
+            (Kind::OverTime(inner), Datum::Table(_)) => {
+                let steps = datum.key(STEPS).map_or(&[][..], Datum::items);
+                let steps = steps.iter().map(|step| match step.items() {
+                    [at, value] => json!([STEP_TIME.to_json(at), inner.to_json(value)]),
+                    _ => Json::Null,
+                });
+                let mut table = Map::new();
+                table.insert(STEPS.to_owned(), steps.collect());
+                if let Some(repeat) = datum.key(REPEAT) {
+                    table.insert(REPEAT.to_owned(), STEP_TIME.to_json(repeat));
+                }
+                Json::Object(table)
+            }
+            (Kind::OverTime(inner), _) => inner.to_json(datum),
             (Kind::Table(settings), Datum::Table(entries)) => {
                 Json::Object(keys_to_json(settings, entries))
             }
@@ -173,6 +189,25 @@ impl Kind {
                 json!({ "type": "array", "items": items, "minItems": count, "maxItems": count })
             }
             Kind::Table(settings) => table_schema(settings),
+            Kind::OverTime(inner) => {
+                let step = json!({
+                    "type": "array",
+                    "items": [STEP_TIME.json_schema(), inner.json_schema()],
+                    "minItems": 2,
+                    "maxItems": 2,
+                });
+                let table = json!({
+                    "type": "object",
+                    "description": "A value over time: from each time on, until the next; the first time is 0.",
+                    "properties": {
+                        STEPS: { "type": "array", "items": step },
+                        "trace": { "type": "string", "description": "Instead of `steps`: a file of lines `time,value`." },
+                        REPEAT: STEP_TIME.json_schema(),
+                    },
+                    "additionalProperties": false,
+                });
+                json!({ "anyOf": [inner.json_schema(), table] })
+            }
         }
     }
 }
@@ -243,6 +278,83 @@ fn table_schema(settings: &[Setting]) -> Json {
         "required": names(required.map(|key| key.name)),
         "additionalProperties": false,
     })
+}
+
+/// Reads a value over time.
+fn read_steps(inner: &Kind, table: &Map<String, Json>) -> Result<Datum, Misfit> {
+    let mut entries = Vec::new();
+    for (key, value) in table {
+        let datum = match (key.as_str(), value) {
+            (STEPS, Json::Array(items)) => {
+                let read = |(index, item): (usize, &Json)| {
+                    let pair = match item.as_array().map(Vec::as_slice) {
+                        Some([at, value]) => read_items(
+                            [&STEP_TIME, inner].into_iter(),
+                            &[at.clone(), value.clone()],
+                        ),
+                        _ => Err(Misfit {
+                            allowed: "a time and a value: [\"10 s\", ...]".to_owned(),
+                            ..inner.misfit(item.to_string())
+                        }),
+                    };
+                    pair.map(Datum::List)
+                        .map_err(|misfit| misfit.within(&index.to_string()))
+                };
+                let items = items.iter().enumerate().map(read);
+                items.collect::<Result<_, _>>().map(Datum::List)
+            }
+            (STEPS, other) => Err(Kind::List(&STEP_TIME).misfit(other.to_string())),
+            (REPEAT, value) => STEP_TIME.read(value),
+            _ => {
+                let words = vec![STEPS.to_owned(), "trace".to_owned(), REPEAT.to_owned()];
+                Err(Misfit {
+                    allowed: words.join(", "),
+                    words,
+                    ..inner.misfit(format!("the key `{key}`"))
+                })
+            }
+        };
+        entries.push((key.clone(), datum.map_err(|misfit| misfit.within(key))?));
+    }
+    let read = Datum::Table(entries);
+    check_steps(&read)?;
+    Ok(read)
+}
+
+/// Checks that steps begin at 0, rise, and end before they begin anew.
+fn check_steps(read: &Datum) -> Result<(), Misfit> {
+    let wrong = |key: &str, found: String, allowed: &str| {
+        let misfit = Misfit {
+            allowed: allowed.to_owned(),
+            ..STEP_TIME.misfit(found)
+        };
+        Err(misfit.within(key))
+    };
+    let steps = read.key(STEPS).map_or(&[][..], Datum::items);
+    let times: Vec<u64> = steps
+        .iter()
+        .filter_map(|step| step.items().first()?.whole())
+        .collect();
+    let show = |at: u64| STEP_TIME.show(&Datum::Whole(at));
+    let Some((first, last)) = times.first().zip(times.last()) else {
+        return wrong(STEPS, "no steps".to_owned(), "at least one, at \"0 s\"");
+    };
+    if *first != 0 {
+        let found = format!("a first step at {:?}", show(*first));
+        return wrong(STEPS, found, "one at \"0 s\" first");
+    }
+    if let Some(pair) = times.windows(2).find(|pair| pair[0] >= pair[1]) {
+        let found = format!("{:?} after {:?}", show(pair[1]), show(pair[0]));
+        return wrong(STEPS, found, "times that rise");
+    }
+    match read.key(REPEAT).and_then(Datum::whole) {
+        Some(repeat) if repeat <= *last => {
+            let found = format!("{:?}", show(repeat));
+            let allowed = format!("a time after the last step, at {:?}", show(*last));
+            wrong(REPEAT, found, &allowed)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Reads the items of a list, each by the kind at its place.

@@ -26,6 +26,16 @@ impl Choice {
 /// The word that switches a setting off.
 pub const OFF: &[Choice] = &[Choice::new("off")];
 
+/// The keys of a value over time.
+pub(crate) const STEPS: &str = "steps";
+pub(crate) const REPEAT: &str = "repeat";
+
+/// A time of a step.
+pub(crate) const STEP_TIME: Kind = Kind::Duration {
+    least: 0,
+    most: Nanos::MAX,
+};
+
 /// The type of a setting, with its range.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
@@ -93,6 +103,9 @@ pub enum Kind {
     Tuple(&'static [Kind]),
     /// A table of these keys: `{ flow = "web", number = 8 }`.
     Table(&'static [Setting]),
+    /// A value of that kind, or one that changes: `{ steps = [["0 s", VALUE], ["10 s", VALUE]] }`, the same again after
+    /// `repeat`.
+    OverTime(&'static Kind),
     /// The name of a part of the spec: a `flow`, a `link`, a `node`. Whoever reads the spec checks that it is there.
     Name(&'static str),
     /// A table with the key `kind` and the parameters of that variant.
@@ -151,6 +164,7 @@ impl Kind {
                 parameters: Vec::new(),
             }),
             Kind::Tuple(_) | Kind::Table(_) => None,
+            Kind::OverTime(inner) => return inner.parse(text),
         };
         let misfit = || self.misfit(format!("{text:?}"));
         let datum = datum.ok_or_else(misfit)?;
@@ -235,6 +249,15 @@ impl Kind {
                 let mut pairs = kinds.iter().zip(items);
                 kinds.len() == items.len() && pairs.all(|(kind, datum)| kind.holds(datum))
             }
+            (Kind::OverTime(inner), Datum::Table(_)) => {
+                let mut steps = datum.key(STEPS).map_or(&[][..], Datum::items).iter();
+                let fits = |step: &Datum| match step.items() {
+                    [Datum::Whole(_), value] => inner.holds(value),
+                    _ => false,
+                };
+                steps.len() > 0 && steps.all(fits)
+            }
+            (Kind::OverTime(inner), _) => inner.holds(datum),
             (Kind::Table(settings), Datum::Table(entries)) => {
                 let known = |name: &str| settings.iter().find(|known| known.name == name);
                 let given = |name: &str| entries.iter().any(|(given, _)| given == name);
@@ -276,6 +299,8 @@ impl Kind {
                 units::show_size(*bytes)
             }
             (Kind::Rate { .. }, Datum::Whole(rate)) => units::show_rate(*rate),
+            (Kind::OverTime(_), Datum::Table(_)) => "steps over time".to_owned(),
+            (Kind::OverTime(inner), _) => inner.show(datum),
             (Kind::List(item), Datum::List(items)) => {
                 let items: Vec<String> = items.iter().map(|datum| item.show(datum)).collect();
                 items.join(", ")
@@ -311,7 +336,7 @@ impl Kind {
             Kind::Amount { .. } => "amount",
             Kind::Choice(_) | Kind::Registered(_) => "choice",
             Kind::Text(_) | Kind::Name(_) => "text",
-            Kind::Either(_, other) => other.type_name(),
+            Kind::Either(_, other) | Kind::OverTime(other) => other.type_name(),
             Kind::List(_) | Kind::Tuple(_) => "list",
             Kind::Variant(_) | Kind::Table(_) => "table",
         }
@@ -327,7 +352,9 @@ impl Kind {
                 counted: "packets", ..
             } => &[&PACKETS[..1], SIZE],
             Kind::Amount { .. } => &[&SEGMENTS[..1], SIZE],
-            Kind::Either(_, other) | Kind::List(other) => return other.unit(),
+            Kind::Either(_, other) | Kind::List(other) | Kind::OverTime(other) => {
+                return other.unit();
+            }
             _ => &[],
         };
         let names = units.iter().flat_map(|family| family.iter());
@@ -344,7 +371,7 @@ impl Kind {
                 counted: "packets", ..
             } => "10 packets",
             Kind::Amount { .. } => "10 segments",
-            Kind::Either(_, other) | Kind::List(other) => other.example(),
+            Kind::Either(_, other) | Kind::List(other) | Kind::OverTime(other) => other.example(),
             _ => "",
         }
     }
@@ -406,6 +433,7 @@ impl Kind {
                 keys.join("; ")
             }
             Kind::Name(what) => format!("the name of a {what}"),
+            Kind::OverTime(inner) => format!("{}, or steps over time", inner.range()),
         }
     }
 
@@ -427,6 +455,12 @@ impl Kind {
                 format!("{}, or {}", quoted(&words), other.allowed())
             }
             Kind::List(item) => format!("a list, each item {}", item.allowed()),
+            Kind::OverTime(inner) => {
+                format!(
+                    "{}, or {{ {STEPS} = [[\"0 s\", ...], ...] }}",
+                    inner.allowed()
+                )
+            }
             Kind::Tuple(kinds) => {
                 let items: Vec<String> = kinds.iter().map(Kind::allowed).collect();
                 format!("a list of {}: {}", kinds.len(), items.join("; "))

@@ -1,5 +1,6 @@
 //! Values that change as time goes by: a link's rate, its delay, the probability of a loss.
 
+use anabranch_settings::{Datum, Kind, Value};
 use anabranch_transport::{Nanos, time};
 
 use crate::error::BuildError;
@@ -73,6 +74,31 @@ impl<T: Copy> OverTime<T> {
         Ok(self)
     }
 
+    /// The first value, and each other with the time from which it holds.
+    pub fn changes(&self) -> (T, &[(Nanos, T)]) {
+        (self.first, &self.steps)
+    }
+
+    /// After how long it begins anew, if it does.
+    pub fn period(&self) -> Option<Nanos> {
+        self.period
+    }
+
+    /// The same with other values.
+    ///
+    /// # Errors
+    /// Those of `of`.
+    pub fn try_map<U, E>(&self, of: impl Fn(T) -> Result<U, E>) -> Result<OverTime<U>, E> {
+        let steps = self.steps.iter();
+        Ok(OverTime {
+            first: of(self.first)?,
+            steps: steps
+                .map(|(at, value)| Ok((*at, of(*value)?)))
+                .collect::<Result<_, E>>()?,
+            period: self.period,
+        })
+    }
+
     /// The value, if it never changes.
     pub fn as_constant(&self) -> Option<T> {
         self.steps.is_empty().then_some(self.first)
@@ -127,12 +153,38 @@ impl OverTime<u64> {
     }
 }
 
-/// Steps from two lists of one length, as named values have them.
-pub(crate) fn pairs<T>(times: Vec<Nanos>, values: Vec<T>) -> Result<Vec<(Nanos, T)>, BuildError> {
-    if times.len() != values.len() {
-        return Err(BuildError::Schedule);
+/// As specs write it: a value, or `{ steps = [["0 s", VALUE], ...], repeat = "20 s" }`. The first step is at 0.
+impl<T: Value + Copy> Value for OverTime<T> {
+    const KIND: Kind = Kind::OverTime(&T::KIND);
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        let Datum::Table(_) = datum else {
+            return T::from_datum(datum).map(Self::constant);
+        };
+        let steps = datum.key("steps")?.items().iter();
+        let steps: Vec<(Nanos, T)> = steps.map(Value::from_datum).collect::<Option<_>>()?;
+        let &(0, first) = steps.first()? else {
+            return None;
+        };
+        let values = Self::steps(first, steps).ok()?;
+        match datum.key("repeat") {
+            Some(period) => values.repeating(period.whole()?).ok(),
+            None => Some(values),
+        }
     }
-    Ok(times.into_iter().zip(values).collect())
+
+    fn to_datum(&self) -> Datum {
+        if let Some(value) = self.as_constant() {
+            return value.to_datum();
+        }
+        let first = std::iter::once((0, self.first));
+        let steps = first.chain(self.steps.iter().copied());
+        let steps = steps.map(|step| step.to_datum()).collect();
+        let period = self.period.map(Datum::Whole);
+        let period = period.map(|period| ("repeat".to_owned(), period));
+        let steps = ("steps".to_owned(), Datum::List(steps));
+        Datum::Table([Some(steps), period].into_iter().flatten().collect())
+    }
 }
 
 /// A value over time that is asked in the order of time.

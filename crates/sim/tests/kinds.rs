@@ -22,6 +22,7 @@ fn least(kind: &Kind) -> Datum {
         | Kind::Rate { least, .. } => Datum::Whole(least),
         Kind::List(item) => Datum::List(vec![least(item)]),
         Kind::Tuple(kinds) => Datum::List(kinds.iter().map(least).collect()),
+        Kind::OverTime(inner) => least(inner),
         Kind::Name(_) => Datum::word("anything"),
         Kind::Table(settings) => {
             let given = settings.iter();

@@ -7,6 +7,8 @@ use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report, StartE
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::resolve;
 use anabranch_engine::world::{self, WorldError};
+use anabranch_lab::beside;
+use anabranch_lab::folder::Folder;
 use anabranch_scenario::Spec;
 use anabranch_sim::{BuildError, DropReason, Family, Seed};
 
@@ -21,7 +23,12 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     let text = fs::read_to_string(file).map_err(|error| {
         Failure::Asked(format!("cannot read the spec {}: {error}", file.display()))
     })?;
-    let spec = resolve::network(&file.display().to_string(), &text, &arguments.set)?;
+    let spec = resolve::network(
+        &file.display().to_string(),
+        &text,
+        &arguments.set,
+        &beside::files(&Folder::of(file)),
+    )?;
     let ends = match &arguments.between[..] {
         [] => None,
         [near, far] => Some([near.clone(), far.clone()]),

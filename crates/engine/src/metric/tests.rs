@@ -21,7 +21,7 @@ fn outcome(tcp: &[u64], sctp: &[u64]) -> Outcome {
     };
     let link = LinkOutcome {
         name: "wire".into(),
-        rate: 8_000,
+        rate: 8_000.into(),
         members: vec![[LinkStats::default(); 2]],
     };
     Outcome {

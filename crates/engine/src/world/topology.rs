@@ -1,12 +1,13 @@
 //! Nodes, links, queues and losses of a spec as the simulator's.
 
 use anabranch_scenario::names::{NodeName, member_name};
+use anabranch_scenario::rates::RateOverTime;
 use anabranch_scenario::wifi::Carrier;
 use anabranch_scenario::world::{Impairment, Place};
 use anabranch_scenario::{Link, Loss, Spec};
 use anabranch_sim::loss::Traffic;
 use anabranch_sim::{
-    BuildError, DirectionConfig, Impairments, LinkConfig, LinkId, NodeId, Outage,
+    BuildError, DirectionConfig, Impairments, LinkConfig, LinkId, NodeId, Outage, OverTime,
     Place as SimPlace, PlacedLoss, Probability, Reordering, Topology,
 };
 
@@ -25,12 +26,18 @@ pub struct Built {
     pub links: Vec<Vec<LinkId>>,
 }
 
-/// Bits per second of a link in each direction; of a cell, those of its data frames.
-pub fn rate(link: Carrier<'_>) -> u64 {
+/// The rate of a link, forward; of a cell, that of its data frames.
+pub fn rate(link: Carrier<'_>) -> RateOverTime {
     match link {
-        Carrier::Wire(link) => link.rate.0,
-        Carrier::Air(cell) => medium::parameters(cell).data_rate,
+        Carrier::Wire(link) => forward_rate(link),
+        Carrier::Air(cell) => medium::parameters(cell).data_rate.into(),
     }
+}
+
+/// The rate of a checked link, forward.
+pub fn forward_rate(link: &Link) -> RateOverTime {
+    let rate = link.rate.side(true).cloned();
+    rate.unwrap_or_else(|| 0.into())
 }
 
 /// Whether any link damages packets, so that checksums must be computed.
@@ -140,7 +147,15 @@ fn direction(
     link: &Link,
     forward: bool,
 ) -> Result<DirectionConfig, WorldError> {
-    let mut config = DirectionConfig::new(link.rate.0, link.delay.0);
+    let mut config = DirectionConfig::instant(0);
+    if let Some(rate) = link.rate.side(forward) {
+        config = config.with_rate(over_time(rate)?);
+    }
+    if let Some(propagation) = link.delay.side(forward) {
+        let values = propagation.values(&kinds.propagations);
+        config.propagation = kinds.propagations.build(&propagation.kind, &values, ())?;
+        config.overtaking = propagation.overtaking();
+    }
     if let Some(queue) = link.queue.side(forward) {
         let values = queue.values(&kinds.queues);
         config.queue = kinds.queues.build(&queue.kind, &values, ())?;
@@ -158,6 +173,15 @@ fn direction(
     );
     let outages = link.outages(forward).into_iter();
     Ok(config.with_outages(outages.map(|[from, until]| Outage { from, until })))
+}
+
+fn over_time(rate: &RateOverTime) -> Result<OverTime<u64>, BuildError> {
+    let steps = rate.steps();
+    let values = OverTime::steps(steps[0].1, steps.iter().copied())?;
+    match rate.repeat() {
+        Some(period) => values.repeating(period),
+        None => Ok(values),
+    }
 }
 
 fn impairments(spec: &Impairment) -> Result<Impairments, BuildError> {

@@ -100,6 +100,7 @@ pub fn results(spec: Spec, replications: u32) -> Results {
             spec: PAPER.to_owned(),
             overrides: Vec::new(),
             only: Vec::new(),
+            files: Default::default(),
             spec_hash: "0".repeat(64),
             seed: 1,
             replications: spec

@@ -42,7 +42,7 @@ fn what_is_no_choice_at_all_is_said_when_it_is_read() {
     let error = read::<crate::families::LossModel>("it = 7").unwrap_err();
     assert_eq!(
         error,
-        "found 7; expected a loss model: a table with the key `model`, or text"
+        "found 7; expected a table with the key `model`, or a name in quotes"
     );
     let error = read::<crate::families::LossModel>("it = { model = 7 }").unwrap_err();
     assert_eq!(
@@ -51,4 +51,24 @@ fn what_is_no_choice_at_all_is_said_when_it_is_read() {
     );
     let error = read::<crate::families::QueueDiscipline>("it = \"0 B\"").unwrap_err();
     assert!(error.contains("at least 1 packet"), "{error}");
+}
+
+#[test]
+fn a_delay_is_a_time_or_steps_or_a_kind() {
+    use crate::families::{Propagation, PropagationModel};
+    let fixed: Propagation = read("it = \"5 ms\"").unwrap();
+    assert_eq!(
+        fixed,
+        Propagation::new("deterministic").with("delay", "5 ms")
+    );
+    let steps: Propagation = read("it = { steps = [[\"0 s\", \"5 ms\"]] }").unwrap();
+    let table = json!({ "steps": [["0 s", "5 ms"]] });
+    assert_eq!(
+        steps,
+        Propagation::new("deterministic").with("delay", table)
+    );
+    let jitter: Propagation = read("it = { kind = \"jitter\", overtaking = true }").unwrap();
+    assert!(jitter.overtaking() && !steps.overtaking());
+    let error = read::<PropagationModel>("it = \"soon\"").unwrap_err();
+    assert!(error.contains("write a time as \"250 ms\""), "{error}");
 }

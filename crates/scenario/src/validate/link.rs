@@ -40,6 +40,26 @@ pub(super) fn check_link(
     }
     check_outages(c, link, path);
     check_mtu(c, link, path);
+    for (key, there) in [
+        (
+            "rate",
+            [true, false].map(|forward| link.rate.side(forward).is_some()),
+        ),
+        (
+            "delay",
+            [true, false].map(|forward| link.delay.side(forward).is_some()),
+        ),
+    ] {
+        for (side, _) in ["forward", "backward"]
+            .into_iter()
+            .zip(there)
+            .filter(|it| !it.1)
+        {
+            let message = format!("the key `{side}` is missing; each direction has a {key}");
+            c.problem(&format!("{path}.{key}"), message);
+        }
+    }
+    check_each(c, spec, vocabulary, &link.delay, &format!("{path}.delay"));
     check_each(c, spec, vocabulary, &link.queue, &format!("{path}.queue"));
     check_each(c, spec, vocabulary, &link.loss, &format!("{path}.loss"));
 }

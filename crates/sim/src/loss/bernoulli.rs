@@ -1,10 +1,11 @@
 //! Each packet is lost with one probability, whatever happened to the others.
 
-use anabranch_settings::{Entry, Fallback, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
 use anabranch_transport::Nanos;
 
-use super::{CHANCE, Loss, Traffic};
+use super::{CHANCE, Loss, Schedule, Traffic};
 use crate::error::BuildError;
+use crate::over_time::OverTime;
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
 
@@ -17,13 +18,16 @@ pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
             name: "probability",
             about: " That a packet is lost.",
             clause: "",
-            kind: CHANCE,
+            kind: Kind::OverTime(&CHANCE),
             fallback: Fallback::Required,
         }],
     },
     build: |parameters, _| {
-        let model = Bernoulli::new(parameters.get("probability")?);
-        Ok(Box::new(model.map_err(Refusal::together)?))
+        let probability: OverTime<f64> = parameters.get("probability")?;
+        Ok(match probability.as_constant() {
+            Some(always) => Box::new(Bernoulli::new(always).map_err(Refusal::together)?),
+            None => Box::new(Schedule::over_time(&probability).map_err(Refusal::together)?),
+        })
     },
 };
 

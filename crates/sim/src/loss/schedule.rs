@@ -5,6 +5,7 @@ use anabranch_transport::Nanos;
 
 use super::{CHANCE, Loss, Traffic};
 use crate::error::BuildError;
+use crate::over_time::{Cursor, OverTime};
 use crate::packet::Packet;
 use crate::rng::{Probability, Rng};
 
@@ -34,11 +35,7 @@ pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
 
 /// Losses by the clock.
 #[derive(Clone, Debug)]
-pub struct Schedule {
-    steps: Vec<(Nanos, Probability)>,
-    /// How many steps have begun.
-    begun: usize,
-}
+pub struct Schedule(Cursor<Probability>);
 
 impl Schedule {
     /// From each `(time, probability)` on, until the next, packets are lost with that probability; before the first,
@@ -47,27 +44,22 @@ impl Schedule {
     /// # Errors
     /// [`BuildError::Schedule`] if the times do not increase, [`BuildError::Probability`] outside 0 to 1.
     pub fn new(steps: impl IntoIterator<Item = (Nanos, f64)>) -> Result<Self, BuildError> {
-        let steps = steps
-            .into_iter()
-            .map(|(from, probability)| Ok((from, Probability::new(probability)?)))
-            .collect::<Result<Vec<_>, BuildError>>()?;
-        if !steps.is_sorted_by(|a, b| a.0 < b.0) {
-            return Err(BuildError::Schedule);
-        }
-        Ok(Self { steps, begun: 0 })
+        Self::over_time(&OverTime::steps(0.0, steps)?)
+    }
+
+    /// Packets are lost with the probability of the moment.
+    ///
+    /// # Errors
+    /// [`BuildError::Probability`] outside 0 to 1.
+    pub fn over_time(probability: &OverTime<f64>) -> Result<Self, BuildError> {
+        let probability = probability.try_map(Probability::new)?;
+        Ok(Self(Cursor::new(probability)))
     }
 }
 
 impl Loss for Schedule {
     fn takes(&mut self, at: Nanos, _packet: &Packet, rng: &mut Rng) -> bool {
-        while self.steps.get(self.begun).is_some_and(|step| step.0 <= at) {
-            self.begun += 1;
-        }
-        let probability = match self.begun {
-            0 => Probability::NEVER,
-            begun => self.steps[begun - 1].1,
-        };
         // One draw whatever the probability, so that a change of the schedule moves no loss outside of it.
-        rng.chance(probability)
+        rng.chance(self.0.at(at).0)
     }
 }

@@ -3,7 +3,7 @@
 use anabranch_settings::{Entry, Fallback, Setting, Value, Variant};
 use anabranch_transport::Nanos;
 
-use super::{Fixed, Propagation, TIME};
+use super::{DELAY, Propagation, TIME, Varying};
 use crate::packet::Packet;
 use crate::rng::Rng;
 
@@ -13,13 +13,7 @@ pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
         name: "jitter",
         about: " A delay with a random part for each packet.",
         parameters: &[
-            Setting {
-                name: "delay",
-                about: " The part that all packets have.",
-                clause: "",
-                kind: TIME,
-                fallback: Fallback::Required,
-            },
+            DELAY,
             Setting {
                 name: "jitter",
                 about: " The random part: its upper end where it is uniform from 0 on, its mean where it is exponential.",
@@ -42,7 +36,7 @@ pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
             Distribution::Uniform => Spread::Uniform(amount),
             Distribution::Exponential => Spread::Exponential(amount),
         };
-        let base = Fixed(parameters.get("delay")?);
+        let base = Varying::new(parameters.get("delay")?);
         Ok(Box::new(Jitter::new(base, spread)))
     },
 };

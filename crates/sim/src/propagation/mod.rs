@@ -4,7 +4,7 @@ mod fixed;
 mod jitter;
 mod varying;
 
-use anabranch_settings::{Entry, Kind, Registry};
+use anabranch_settings::{Entry, Fallback, Kind, Registry, Setting};
 use anabranch_transport::Nanos;
 
 pub use fixed::Fixed;
@@ -15,8 +15,7 @@ use crate::packet::Packet;
 use crate::rng::Rng;
 
 /// Every propagation: one line for each, whose declaration stands beside its code.
-pub const KINDS: &[&Entry<Box<dyn Propagation>>] =
-    &[&fixed::ENTRY, &varying::ENTRY, &jitter::ENTRY];
+pub const KINDS: &[&Entry<Box<dyn Propagation>>] = &[&varying::ENTRY, &jitter::ENTRY];
 
 /// The registry of [`KINDS`], to which a program may add its own.
 pub fn kinds() -> Registry<Box<dyn Propagation>> {
@@ -27,6 +26,15 @@ pub fn kinds() -> Registry<Box<dyn Propagation>> {
 const TIME: Kind = Kind::Duration {
     least: 0,
     most: Nanos::MAX,
+};
+
+/// The parameter that propagations share.
+const DELAY: Setting = Setting {
+    name: "delay",
+    about: " From the last bit sent to the last bit received; over time, that of the moment at which the last bit is sent.",
+    clause: "",
+    kind: Kind::OverTime(&TIME),
+    fallback: Fallback::Required,
 };
 
 /// The way from the last bit sent to the last bit received. A direction asks once for every packet that the air does not

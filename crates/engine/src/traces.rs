@@ -1,0 +1,198 @@
+//! Trace files of links: their steps are put into a spec's tree in their place, so that a plan holds all that is run.
+//!
+//! A trace is a file of lines `time,value`, in the order of time, the first at 0. A number alone is in seconds and, of a
+//! rate, in bits per second; text with its unit is as in a spec. Empty lines and lines that begin with `#` count for
+//! nothing, nor does a first line of titles. mahimahi's format has a line for each packet that can leave, with its millisecond.
+
+use anabranch_scenario::problem::Problem;
+use anabranch_scenario::quantity::Size;
+use anabranch_scenario::tree::{Entry, Node, NodeValue};
+use anabranch_sim::OverTime;
+use anabranch_transport::time::MILLISECOND;
+
+use crate::files::Files;
+
+/// The most steps of a trace.
+const MAX_STEPS: usize = 1_000_000;
+
+/// The keys of a link that may change over time, and the unit of a number without one.
+const KEYS: &[(&str, &str)] = &[("rate", " bit/s"), ("delay", " s"), ("loss", "")];
+
+/// Bytes of a packet of a trace of opportunities, where the spec does not say: mahimahi's.
+const PACKET: u64 = 1500;
+
+/// Puts the steps of the files that the links of `tree` name in their place.
+///
+/// # Errors
+/// Every file that cannot be read or understood.
+pub fn put_in(tree: &mut Node, files: &Files) -> Result<(), Vec<Problem>> {
+    let mut problems = Vec::new();
+    if let Some(NodeValue::Array(links)) = tree.get_mut("link").map(|links| &mut links.value) {
+        for (index, link) in links.iter_mut().enumerate() {
+            let path = Node::item_path("link", index, link);
+            for (key, unit) in KEYS {
+                if let Some(value) = link.get_mut(key) {
+                    visit(value, unit, files, &format!("{path}.{key}"), &mut problems);
+                }
+            }
+        }
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
+
+fn visit(node: &mut Node, unit: &str, files: &Files, path: &str, problems: &mut Vec<Problem>) {
+    if let Err(problem) = replace(node, unit, files, path) {
+        problems.push(problem);
+        return;
+    }
+    if let NodeValue::Table(entries) = &mut node.value {
+        for entry in entries {
+            let path = Node::key_path(path, &entry.key);
+            visit(&mut entry.node, unit, files, &path, problems);
+        }
+    }
+}
+
+/// Replaces the name of a file in this table, if it has one.
+fn replace(node: &mut Node, unit: &str, files: &Files, path: &str) -> Result<(), Problem> {
+    let is_rate = unit == KEYS[0].1;
+    let named = ["trace", "opportunities"].into_iter();
+    let mut named = named.filter(|key| is_rate || *key == "trace");
+    let Some((key, name)) = named.find_map(|key| Some((key, node.get(key)?.clone()))) else {
+        return Ok(());
+    };
+    let place = name.place.clone();
+    let problem = |message: String| Problem::new(place.clone(), Node::key_path(path, key), message);
+    let Some(file) = name.text() else {
+        let found = name.describe();
+        return Err(problem(format!(
+            "found {found}; expected the name of a file"
+        )));
+    };
+    if node.get("steps").is_some() {
+        return Err(problem("found both a file and `steps`".to_owned()));
+    }
+    let text = files
+        .text(file)
+        .map_err(|error| problem(format!("cannot read {file:?}: {error}")))?;
+    let value = |value| Node {
+        place: place.clone(),
+        value,
+    };
+    let pair = |(at, is): (String, NodeValue)| {
+        let at = value(NodeValue::Text(at));
+        value(NodeValue::Array(vec![at, value(is)]))
+    };
+    let (steps, repeat) = if key == "trace" {
+        (lines(&text, unit), None)
+    } else {
+        let size = match node
+            .get("packet")
+            .map(|size| size.text().map(str::parse::<Size>))
+        {
+            None => PACKET,
+            Some(Some(Ok(size))) => size.0,
+            Some(_) => {
+                let message = "`packet` is a size with its unit, such as \"1500 B\"";
+                return Err(problem(message.to_owned()));
+            }
+        };
+        let (steps, repeat) = opportunities(&text, size)
+            .map_err(|message| problem(format!("{file:?}: {message}")))?;
+        (Ok(steps), Some(repeat))
+    };
+    let steps = steps.map_err(|message| problem(format!("{file:?}: {message}")))?;
+    if steps.len() > MAX_STEPS {
+        let message = format!(
+            "{file:?} has {} steps; the most is {MAX_STEPS}",
+            steps.len()
+        );
+        return Err(problem(message));
+    }
+    let steps = value(NodeValue::Array(steps.into_iter().map(pair).collect()));
+    let entry = |key: &str, node| Entry {
+        key: key.to_owned(),
+        key_place: place.clone(),
+        node,
+    };
+    if let NodeValue::Table(entries) = &mut node.value {
+        entries.retain(|entry| entry.key != key && (key == "trace" || entry.key != "packet"));
+        entries.push(entry("steps", steps));
+        if let Some(repeat) = repeat
+            && !entries.iter().any(|entry| entry.key == "repeat")
+        {
+            entries.push(entry("repeat", value(NodeValue::Text(repeat))));
+        }
+    }
+    Ok(())
+}
+
+/// The steps of lines `time,value`.
+fn lines(text: &str, unit: &str) -> Result<Vec<(String, NodeValue)>, String> {
+    let mut steps = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let wrong = || format!("line {number}: found {line:?}; a line is `time,value`");
+        let mut fields = line.split(',').map(|field| field.trim().trim_matches('"'));
+        let (Some(at), Some(is), None) = (fields.next(), fields.next(), fields.next()) else {
+            return Err(wrong());
+        };
+        let begins_as_number =
+            |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+        if steps.is_empty() && !begins_as_number(at) && !begins_as_number(is) {
+            continue;
+        }
+        let with = |text: &str, unit: &str| match text.parse::<f64>() {
+            Ok(_) => format!("{text}{unit}"),
+            Err(_) => text.to_owned(),
+        };
+        if !begins_as_number(at) || !begins_as_number(is) {
+            return Err(wrong());
+        }
+        let value = match (unit, is.parse::<f64>()) {
+            ("", Ok(number)) => NodeValue::Float(number),
+            _ => NodeValue::Text(with(is, unit)),
+        };
+        steps.push((with(at, " s"), value));
+    }
+    if steps.is_empty() {
+        return Err("no line has a time and a value".to_owned());
+    }
+    Ok(steps)
+}
+
+/// The steps of mahimahi's format, and after how long it begins anew.
+fn opportunities(text: &str, size: u64) -> Result<(Vec<(String, NodeValue)>, String), String> {
+    let mut times = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() {
+            continue;
+        }
+        let at: Option<u64> = line.parse().ok().filter(|at| *at < 1 << 32);
+        let at = at.ok_or_else(|| {
+            format!("line {number}: found {line:?}; a line is a whole number of milliseconds")
+        })?;
+        times.push(at * MILLISECOND);
+    }
+    let rate = OverTime::opportunities(times, size as usize)
+        .map_err(|_| "its times do not rise, or there are none above 0".to_owned())?;
+    let (first, later) = rate.changes();
+    let step = |(at, rate): (u64, u64)| {
+        let rate = NodeValue::Text(format!("{rate} bit/s"));
+        (format!("{at} ns"), rate)
+    };
+    let all = std::iter::once((0, first)).chain(later.iter().copied());
+    let period = rate.period().unwrap_or_default();
+    Ok((all.map(step).collect(), format!("{period} ns")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::plan::{Plan, Request};
+
+fn plan(link: &str, files: &[(&str, &str)]) -> Result<Plan, String> {
+    let text = format!(
+        "anabranch = 1\nname = \"t\"\nworld = {{ duration = \"20 s\" }}\nnode = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+         flow = []\n[[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\n{link}\n"
+    );
+    let texts: BTreeMap<String, String> = files
+        .iter()
+        .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()))
+        .collect();
+    let request = Request {
+        file: "t.toml".into(),
+        text,
+        files: Files::of(texts),
+        ..Request::default()
+    };
+    Plan::new(request).map_err(|error| error.to_string())
+}
+
+const CSV: &str = "time,rate\n# what was measured\n0,2e6\n1.5,500 kbit/s\n\n10 s,0\n";
+
+#[test]
+fn a_trace_stands_for_its_steps() {
+    let by_file = plan(
+        "rate = { trace = \"r.csv\", repeat = \"11 s\" }\ndelay = \"1 ms\"",
+        &[("r.csv", CSV)],
+    );
+    let by_hand = plan(
+        "rate = { steps = [[\"0 s\", \"2 Mbit/s\"], [\"1.5 s\", \"500 kbit/s\"], [\"10 s\", \"0 bit/s\"]], repeat = \"11 s\" }\n\
+         delay = \"1 ms\"",
+        &[],
+    );
+    let [by_file, by_hand] =
+        [by_file, by_hand].map(|plan| plan.unwrap_or_else(|error| panic!("{error}")));
+    assert_eq!(by_file.spec.links[0].rate, by_hand.spec.links[0].rate);
+    assert_eq!(
+        by_file.request.files.all().get("r.csv").map(String::as_str),
+        Some(CSV)
+    );
+}
+
+/// Another file of the same name is another world: a run of the one must not be taken for a run of the other.
+#[test]
+fn what_is_in_the_file_is_in_the_hash() {
+    let hash = |text: &str| {
+        let link =
+            "rate = { forward = { trace = \"r.csv\" }, backward = \"1 Mbit/s\" }\ndelay = \"1 ms\"";
+        let plan = plan(link, &[("r.csv", text)]).unwrap_or_else(|error| panic!("{error}"));
+        plan.experiments[0].points[0].hash.clone()
+    };
+    assert_eq!(hash("0,1000\n"), hash("0,1000\n"));
+    assert_ne!(hash("0,1000\n"), hash("0,2000\n"));
+}
+
+#[test]
+fn a_trace_of_opportunities_is_a_rate_that_begins_anew() {
+    let link = "rate = { opportunities = \"up\" }\ndelay = \"1 ms\"";
+    let plan = plan(link, &[("up", "1\n1\n3\n")]).unwrap_or_else(|error| panic!("{error}"));
+    let rate = plan.spec.links[0].rate.side(true).unwrap();
+    let ms = 1_000_000;
+    // Two packets of 1500 bytes in the first millisecond, none in the second, one in the third.
+    assert_eq!(
+        rate.steps(),
+        [(0, 24_000_000), (ms, 0), (2 * ms, 12_000_000)]
+    );
+    assert_eq!(rate.repeat(), Some(3 * ms));
+}
+
+#[test]
+fn delays_and_losses_have_traces_too() {
+    let link = "rate = \"1 Mbit/s\"\ndelay = { trace = \"d\" }\n\
+                loss = { model = \"bernoulli\", probability = { trace = \"p\" } }";
+    let plan = plan(link, &[("d", "0,0.005\n1,10 ms\n"), ("p", "0,0\n5,0.25\n")]);
+    let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+    let link = &plan.spec.links[0];
+    let json = serde_json::to_value(link).unwrap();
+    let steps = |value: &serde_json::Value| value["steps"].to_string();
+    assert_eq!(
+        steps(&json["delay"]["forward"]["delay"]),
+        r#"[["0 s","0.005 s"],["1 s","10 ms"]]"#
+    );
+    assert_eq!(
+        steps(&json["loss"]["forward"]["probability"]),
+        r#"[["0 s",0.0],["5 s",0.25]]"#
+    );
+}
+
+#[test]
+fn wrong_files_say_what_is_wrong() {
+    for (rate, text, words) in [
+        (
+            "trace = \"x\"",
+            "0,1\n",
+            "`link.wire.rate.trace`: cannot read \"x\"",
+        ),
+        (
+            "trace = \"f\"",
+            "0,1\nnonsense\n",
+            "line 2: found \"nonsense\"",
+        ),
+        ("trace = \"f\"", "1,1000\n", "a first step at \"1 s\""),
+        ("trace = \"f\"", "0,1000\n0,2000\n", "times that rise"),
+        ("trace = \"f\"", "a,b\n", "no line has a time and a value"),
+        (
+            "trace = \"f\", steps = []",
+            "0,1\n",
+            "found both a file and `steps`",
+        ),
+        ("opportunities = \"f\"", "3\n1\n", "do not rise"),
+        (
+            "opportunities = \"f\"",
+            "3.5\n",
+            "a whole number of milliseconds",
+        ),
+        (
+            "opportunities = \"f\", packet = 1500",
+            "3\n",
+            "`packet` is a size",
+        ),
+    ] {
+        let link = format!("rate = {{ {rate} }}\ndelay = \"1 ms\"");
+        let error = plan(&link, &[("f", text)]).unwrap_err();
+        assert!(error.contains(words), "{rate}: {error}");
+    }
+}
