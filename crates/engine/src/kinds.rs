@@ -27,6 +27,9 @@ pub struct Standard {
     pub queues: Registry<Box<dyn QueueDiscipline>>,
     /// Propagations.
     pub propagations: Registry<Box<dyn Propagation>>,
+    /// Decides the passage of every packet step by step, also where a link knows it when the packet comes: what arrives is
+    /// the same, and takes longer to compute.
+    pub stepwise: bool,
 }
 
 impl Default for Standard {
@@ -36,11 +39,19 @@ impl Default for Standard {
             losses: loss::kinds(),
             queues: queue::kinds(),
             propagations: propagation::kinds(),
+            stepwise: false,
         }
     }
 }
 
 impl Standard {
+    /// With links that are decided step by step.
+    #[must_use]
+    pub fn stepwise(mut self) -> Self {
+        self.stepwise = true;
+        self
+    }
+
     /// With one more loss model.
     #[must_use]
     pub fn with_loss(mut self, entry: &'static Entry<Box<dyn Loss>, Traffic>) -> Self {

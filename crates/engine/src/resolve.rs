@@ -426,6 +426,7 @@ const RUN_SECTIONS: &[&str] = &[
     "node",
     "link",
     "wifi",
+    "route",
     "flow",
     "measure",
 ];

@@ -13,7 +13,7 @@ use anabranch_settings::{Kinds, Registry};
 use anabranch_sim::DropReason;
 
 use crate::kinds::Standard;
-use crate::world::homes;
+use crate::world::{homes, routes};
 use crate::{medium, settings};
 
 /// A family that has no kinds.
@@ -50,6 +50,9 @@ impl Vocabulary for Standard {
     }
 
     fn check_world(&self, c: &mut Checker<'_>, spec: &Spec) {
+        if let Some((path, error)) = routes::check(spec, self) {
+            c.problem(&path, error);
+        }
         if let Some((path, error)) = homes::check(spec, self) {
             c.problem(&path, error.to_string());
         }

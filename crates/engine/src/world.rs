@@ -3,7 +3,9 @@
 pub(crate) mod flows;
 pub mod homes;
 mod marks;
+mod reach;
 pub(crate) mod record;
+pub mod routes;
 pub(crate) mod topology;
 mod wifi;
 
@@ -192,7 +194,8 @@ pub fn run(
             .collect(),
     });
     let flows: Vec<FlowOutcome> = flows.collect();
-    let failures = flows.iter().flat_map(FlowOutcome::failures).collect();
+    let mut failures: Vec<String> = flows.iter().flat_map(FlowOutcome::failures).collect();
+    failures.extend(reach::failures(spec, &unit.point.kinds, seed, &flows)?);
     let outcome = Outcome {
         flows,
         links,

@@ -168,4 +168,8 @@ fn the_schema_has_them() {
             .contains("after-queue"),
         "{table}"
     );
+    let text = |name: &str| schema["definitions"][name].to_string();
+    assert!(text("RateOverTime").contains("\"opportunities\""));
+    assert!(text("Propagation").contains("\"steps\"") && text("Propagation").contains("jitter"));
+    assert!(text("Queue").contains("packets?") && text("Queue").contains("codel"));
 }

@@ -37,6 +37,11 @@ pub trait Family: Sized + 'static {
         Chosen::of("", parameters)
     }
 
+    /// The JSON Schemas of shorter ways of writing one.
+    fn short_forms() -> Vec<Value> {
+        Vec::new()
+    }
+
     /// What a text stands for: the kind of that name, unless the family has a shorter way of writing one.
     ///
     /// # Errors
@@ -114,11 +119,8 @@ pub fn json_schema_of<F: Family>(variants: &[Variant]) -> Value {
     let tables: Vec<Value> = tables
         .map(|variant| variant.json_schema(F::TAG, F::SHARED))
         .collect();
-    let mut forms = vec![json!({ "enum": names })];
-    if F::from_text("0").is_err() || F::from_text("0").is_ok_and(|it| it.kind != "0") {
-        // A shorter way of writing one, whose rules are the family's own.
-        forms[0] = json!({ "type": "string", "examples": names });
-    }
+    let mut forms = F::short_forms();
+    forms.push(json!({ "enum": names }));
     forms.extend(tables);
     json!({
         "description": format!("{}: a table, or a name where no parameter is needed.", F::WHAT),

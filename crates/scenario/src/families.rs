@@ -71,6 +71,14 @@ impl Family for PropagationModel {
         fallback: Fallback::Is("false"),
     }];
 
+    fn short_forms() -> Vec<Value> {
+        const TIME: Kind = Kind::Duration {
+            least: 0,
+            most: u64::MAX,
+        };
+        vec![Kind::OverTime(&TIME).json_schema()]
+    }
+
     fn from_text(text: &str) -> Result<Propagation, String> {
         text.parse::<Span>()?;
         Ok(Propagation::new(DETERMINISTIC).with(DELAY, text))
@@ -105,6 +113,15 @@ impl Family for QueueDiscipline {
     const WHAT: &'static str = "a queue discipline";
     const EXPECTED: &'static str =
         "an amount with its unit, such as \"10 packets\", or a table with the key `kind`";
+
+    fn short_forms() -> Vec<Value> {
+        let amount = Kind::Amount {
+            segments: [1, u64::MAX],
+            bytes: [1, u64::MAX],
+            counted: "packets",
+        };
+        vec![amount.json_schema()]
+    }
 
     fn from_text(text: &str) -> Result<Queue, String> {
         let name = |c: char| c.is_ascii_alphanumeric() || c == '-';

@@ -24,6 +24,7 @@ pub mod rates;
 pub mod records;
 pub mod reference;
 pub mod resolve;
+pub mod routes;
 pub mod schema;
 pub mod spec;
 pub mod transport;

@@ -168,7 +168,20 @@ impl JsonSchema for RateOverTime {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        Schema::try_from(KIND.json_schema()).unwrap_or_default()
+        let mut schema = KIND.json_schema();
+        if let Some(forms) = schema["anyOf"].as_array_mut() {
+            forms.push(serde_json::json!({
+                "type": "object",
+                "description": "mahimahi's format: a file with the millisecond of each packet that can leave.",
+                "properties": {
+                    "opportunities": { "type": "string", "description": "The file." },
+                    "packet": { "type": "string", "description": "The size of a packet. Default: 1500 B." },
+                },
+                "required": ["opportunities"],
+                "additionalProperties": false,
+            }));
+        }
+        Schema::try_from(schema).unwrap_or_default()
     }
 }
 

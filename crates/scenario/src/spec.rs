@@ -9,6 +9,7 @@ use crate::flow::Flow;
 use crate::measure::{MeasureSpec, Metric};
 use crate::quantity::{Span, Window};
 use crate::reference::ReferenceFiles;
+use crate::routes::Route;
 use crate::value::Value;
 use crate::wifi::{Carrier, Wifi};
 use crate::world::{Link, Node, World};
@@ -52,6 +53,9 @@ pub struct Spec {
     /// What joins them by radio.
     #[serde(default, rename = "wifi")]
     pub cells: Vec<Wifi>,
+    /// Routes that are given; all others are computed, by the fewest links.
+    #[serde(default, rename = "route", skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<Route>,
     /// Who talks to whom.
     #[serde(rename = "flow")]
     pub flows: Vec<Flow>,

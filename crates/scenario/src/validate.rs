@@ -11,6 +11,7 @@ mod names;
 mod output;
 mod paths;
 mod reference;
+mod routes;
 mod wifi;
 
 use crate::checker::Checker;
@@ -99,6 +100,7 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
         addresses::check(c, spec, node, &format!("node.{index}"));
     }
     wifi::check(c, spec, vocabulary);
+    routes::check(c, spec);
     let mut members = 0;
     for (index, flow) in spec.flows.iter().enumerate() {
         check_flow(c, spec, vocabulary, flow, &format!("flow.{index}"));

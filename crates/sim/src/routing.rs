@@ -293,6 +293,11 @@ impl Router {
         &self.now
     }
 
+    /// When they change, in the order of time.
+    pub fn changes(&self) -> impl Iterator<Item = Nanos> + '_ {
+        self.changes.iter().map(|change| change.0)
+    }
+
     /// When they change next; [`Nanos::MAX`] for never.
     #[inline]
     pub fn next_change(&self) -> Nanos {

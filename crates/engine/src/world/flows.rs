@@ -84,7 +84,7 @@ impl Members<'_> {
     }
 
     /// When it starts.
-    fn start(&self, seed: Seed) -> Nanos {
+    pub fn start(&self, seed: Seed) -> Nanos {
         match self.flow.start {
             Start::At(at) => at.0,
             Start::Uniform {

@@ -66,6 +66,7 @@ pub fn build(spec: &Spec, kinds: &Standard) -> Result<Built, WorldError> {
     for cell in &spec.cells {
         links.push(super::wifi::add_cell(&mut topology, spec, cell)?);
     }
+    super::routes::give(&mut topology, spec, &links)?;
     Ok(Built { topology, links })
 }
 
@@ -148,6 +149,7 @@ fn direction(
     forward: bool,
 ) -> Result<DirectionConfig, WorldError> {
     let mut config = DirectionConfig::instant(0);
+    config.stepwise = kinds.stepwise;
     if let Some(rate) = link.rate.side(forward) {
         config = config.with_rate(over_time(rate)?);
     }

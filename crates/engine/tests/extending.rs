@@ -1,0 +1,109 @@
+//! The examples of `docs/extending/`: each page's code is a file here, which is run.
+
+use std::fs;
+use std::path::Path;
+
+use anabranch_engine::kinds::Standard;
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
+
+#[path = "extending/loss.rs"]
+mod loss;
+#[path = "extending/propagation.rs"]
+mod propagation;
+#[path = "extending/queue.rs"]
+mod queue;
+
+fn kinds() -> Standard {
+    Standard::default()
+        .with_loss(&loss::OVEN)
+        .with_queue(&queue::EARLY)
+        .with_propagation(&propagation::PASS)
+}
+
+/// A page of the manual says what the file says, and its spec is right.
+fn page(name: &str) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = root.join(format!("tests/extending/{name}.rs"));
+    let code = fs::read_to_string(&file).expect("the example");
+    let page = root.join(format!("../../docs/extending/{name}.md"));
+    let page = fs::read_to_string(&page).expect("the page");
+    assert!(
+        page.contains(&format!("```rust\n{code}```\n")),
+        "docs/extending/{name}.md does not have the text of {}",
+        file.display()
+    );
+    let spec = page
+        .split("```toml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next());
+    let keys = spec.expect("a spec in the page");
+    plan(keys, "");
+}
+
+/// A spec whose link has these keys.
+fn plan(link: &str, measure: &str) -> Plan {
+    let text = format!(
+        "anabranch = 1\nname = \"own\"\nworld = {{ duration = \"10 s\" }}\nnode = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+         measure = [{measure}]\n{link}\n\
+         [[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\ntransport = {{ protocol = \"udp\" }}\n\
+         workload = {{ kind = \"cbr\", rate = \"800 kbit/s\", message = \"1000 B\" }}\n"
+    );
+    let request = Request {
+        file: "own.toml".into(),
+        text,
+        seed: 1,
+        ..Request::default()
+    };
+    Plan::with(request, &kinds()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What a measure is on a link with these keys, over which 100 messages a second go for 10 s.
+fn measured(link: &str, measure: &str) -> f64 {
+    let link = format!("[[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\n{link}");
+    let plan = plan(&link, measure);
+    let record = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run");
+    record.metrics[0].value
+}
+
+const DROPS: &str = "{ metric = \"drops\", link = \"wire\" }";
+
+#[test]
+fn the_pages_have_the_code_that_is_run() {
+    for name in ["loss", "queue", "propagation"] {
+        page(name);
+    }
+}
+
+#[test]
+fn the_oven_takes_what_meets_it() {
+    // Messages come every 10 ms and are offered at once: one in five meets 15 ms of each 100 ms: at 0 and at 10 ms.
+    let keys = "rate = \"10 Mbit/s\"\ndelay = \"1 ms\"\nloss = { forward = { model = \"oven\", period = \"100 ms\", on = \"15 ms\" } }";
+    let lost = measured(keys, DROPS);
+    assert!((199.0..=201.0).contains(&lost), "{lost}");
+}
+
+#[test]
+fn the_early_queue_drops_before_it_is_full() {
+    let keys = |rate: &str| {
+        format!(
+            "rate = \"{rate}\"\ndelay = \"1 ms\"\nqueue = {{ kind = \"early\", from = 2, limit = 12 }}"
+        )
+    };
+    assert_eq!(measured(&keys("10 Mbit/s"), DROPS), 0.0);
+    // Half of it fits: the other half is dropped.
+    let lost = measured(&keys("411.2 kbit/s"), DROPS);
+    assert!((480.0..=510.0).contains(&lost), "{lost}");
+    let reason = "{ metric = \"drops\", link = \"wire\", reason = \"aqm\" }";
+    assert_eq!(measured(&keys("411.2 kbit/s"), reason), lost);
+}
+
+#[test]
+fn the_satellite_is_near_half_of_the_time() {
+    let keys = "rate = \"10 Gbit/s\"\ndelay = { kind = \"pass\", near = \"10 ms\", far = \"30 ms\", period = \"2 s\" }";
+    let delay = measured(keys, "{ metric = \"mean_one_way_delay\", flow = \"f\" }");
+    // 20 ms, in whichever unit.
+    let milliseconds = if delay < 1.0 { delay * 1000.0 } else { delay };
+    assert!((milliseconds - 20.0).abs() < 0.1, "{delay}");
+}

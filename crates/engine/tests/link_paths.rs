@@ -1,0 +1,94 @@
+//! The two ways of deciding a link come to the same in the worlds of every paper: all of a packet's passage at once, and step
+//! by step.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anabranch_engine::kinds::Standard;
+use anabranch_engine::plan::{Plan, PlannedPoint, Request, Unit};
+use anabranch_engine::sink::Memory;
+use anabranch_engine::world;
+use anabranch_scenario::quantity::Span;
+
+/// How much of each run is played, nanoseconds.
+const LONG_ENOUGH: u64 = 12_000_000_000;
+
+/// Every spec below `papers/`.
+fn papers(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("papers/") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            papers(&path, found);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+}
+
+fn plan(path: &Path, kinds: &Standard) -> Plan {
+    let request = Request {
+        file: path.display().to_string(),
+        text: fs::read_to_string(path).expect("a paper"),
+        quick: true,
+        seed: 7,
+        ..Request::default()
+    };
+    Plan::with(request, kinds).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The first and the last point of each experiment, cut short.
+fn shortened(mut plan: Plan) -> Plan {
+    for experiment in &mut plan.experiments {
+        experiment.replications = 1;
+        if experiment.points.len() > 2 {
+            let last = experiment.points.pop();
+            experiment.points.truncate(1);
+            experiment.points.extend(last);
+        }
+        for PlannedPoint { spec, .. } in &mut experiment.points {
+            let spec = Arc::make_mut(spec);
+            spec.world.duration = spec.world.duration.min(Span(LONG_ENOUGH));
+        }
+    }
+    plan
+}
+
+#[test]
+fn the_worlds_of_every_paper_are_the_same_at_once_and_step_by_step() {
+    let mut found = Vec::new();
+    papers(
+        &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers"),
+        &mut found,
+    );
+    assert!(found.len() >= 5, "{found:?}");
+    let (mut runs, mut more_events) = (0, 0);
+    for paper in found {
+        let at_once = shortened(plan(&paper, &Standard::default()));
+        let by_steps = shortened(plan(&paper, &Standard::default().stepwise()));
+        for (one, other) in Unit::all(&at_once).iter().zip(Unit::all(&by_steps)) {
+            let [mut one_sink, mut other_sink] = [Memory::default(), Memory::default()];
+            let mut one_record = world::run(one, 7, &mut one_sink, &[]).expect("a run");
+            let other_record = world::run(&other, 7, &mut other_sink, &[]).expect("a run");
+            let name = format!("{} {:?}", paper.display(), one.id());
+            // Steps are events of their own; all else is the same.
+            more_events += u64::from(other_record.events > one_record.events);
+            one_record.events = other_record.events;
+            assert_eq!(one_record, other_record, "{name}");
+            let series = one_sink.series.iter().zip(&other_sink.series);
+            for (one, other) in series.filter(|(one, _)| one.probe != "drop") {
+                assert_eq!(one, other, "{name}: {}", one.probe);
+            }
+            runs += 1;
+        }
+    }
+    // The two ways were taken, and were two.
+    assert!(
+        runs > 50 && more_events * 2 > runs,
+        "{more_events} of {runs}"
+    );
+}

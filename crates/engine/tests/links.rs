@@ -1,0 +1,210 @@
+//! What a spec says of its links is what its world does: directions, values over time, jitter, marks, routes.
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
+use anabranch_scenario::records::RunRecord;
+
+fn plan(text: &str) -> Result<Plan, String> {
+    let request = Request {
+        file: "links.toml".into(),
+        text: format!("anabranch = 1\nname = \"links\"\nworld = {{ duration = \"10 s\" }}\n{text}"),
+        seed: 1,
+        ..Request::default()
+    };
+    Plan::new(request).map_err(|error| error.to_string())
+}
+
+fn run(text: &str) -> RunRecord {
+    let plan = plan(text).unwrap_or_else(|error| panic!("{error}"));
+    world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run")
+}
+
+fn value(record: &RunRecord, series: &str) -> f64 {
+    let found = record.metrics.iter().find(|value| value.series == series);
+    found
+        .unwrap_or_else(|| panic!("{series}: {:?}", record.metrics))
+        .value
+}
+
+/// Two nodes, a link of these keys, and flows of 1000 B messages (1028 B on the wire) at constant rates.
+fn pair(link: &str, flows: &[(&str, [&str; 2], &str)], measure: &str) -> String {
+    let flows: String = flows
+        .iter()
+        .map(|(name, [from, to], rate)| {
+            format!(
+                "[[flow]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\ntransport = {{ protocol = \"udp\" }}\n\
+                 workload = {{ kind = \"cbr\", rate = \"{rate}\", message = \"1000 B\" }}\n"
+            )
+        })
+        .collect();
+    format!(
+        "node = [{{ name = \"a\" }}, {{ name = \"b\" }}]\nmeasure = [{measure}]\n\
+         [[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\n{link}\n{flows}"
+    )
+}
+
+const GOODPUT: &str =
+    "{ metric = \"goodput\", flow = \"there\" }, { metric = \"goodput\", flow = \"back\" }";
+
+#[test]
+fn each_direction_has_its_own_rate() {
+    let text = pair(
+        "rate = { forward = \"1 Mbit/s\", backward = \"102.8 kbit/s\" }\ndelay = \"1 ms\"\nqueue = \"5 packets\"",
+        &[
+            ("there", ["a", "b"], "400 kbit/s"),
+            ("back", ["b", "a"], "400 kbit/s"),
+        ],
+        GOODPUT,
+    );
+    let record = run(&text);
+    let there = value(&record, "there");
+    let back = value(&record, "back");
+    // A quarter arrives: 1028 bytes at 102.8 kbit/s are 80 ms, 12.5 messages a second.
+    assert!((back / there - 0.25).abs() < 0.01, "{there} {back}");
+}
+
+#[test]
+fn each_direction_has_its_own_delay_and_it_may_change() {
+    let delay = "{ metric = \"mean_one_way_delay\", flow = \"there\" }, { metric = \"mean_one_way_delay\", flow = \"back\" }";
+    let text = pair(
+        "rate = \"1 Gbit/s\"\ndelay = { forward = { steps = [[\"0 s\", \"10 ms\"], [\"5 s\", \"30 ms\"]] }, \
+         backward = { kind = \"jitter\", delay = \"5 ms\", jitter = \"4 ms\", overtaking = true } }",
+        &[
+            ("there", ["a", "b"], "800 kbit/s"),
+            ("back", ["b", "a"], "8 Mbit/s"),
+        ],
+        delay,
+    );
+    let record = run(&text);
+    let unit = &record.metrics[0].unit;
+    let scale = if unit == "ms" { 1.0 } else { 1000.0 };
+    let there = value(&record, "there") * scale;
+    let back = value(&record, "back") * scale;
+    // Half of the time each; and 5 ms with 2 ms more on average, over 10,000 packets.
+    assert!((there - 20.0).abs() < 0.2, "{there} {unit}");
+    assert!((back - 7.0).abs() < 0.1, "{back} {unit}");
+}
+
+#[test]
+fn utilization_takes_the_mean_rate_of_its_window() {
+    let text = pair(
+        "rate = { steps = [[\"0 s\", \"3 Mbit/s\"], [\"5 s\", \"1 Mbit/s\"]] }\ndelay = \"1 ms\"",
+        &[("there", ["a", "b"], "800 kbit/s")],
+        "{ metric = \"link_utilization\", link = \"wire\", counting = \"wire\" }",
+    );
+    // 822.4 kbit/s with headers over 2 Mbit/s, less what is under way at the end.
+    let percent = run(&text).metrics[0].value;
+    assert!((percent - 41.12).abs() < 0.2, "{percent}");
+}
+
+#[test]
+fn a_loss_probability_may_change() {
+    let text = pair(
+        "rate = \"1 Gbit/s\"\ndelay = \"1 ms\"\n\
+         loss = { forward = { model = \"bernoulli\", probability = { steps = [[\"0 s\", 0.0], [\"4 s\", 1.0]], repeat = \"5 s\" } } }",
+        &[("there", ["a", "b"], "800 kbit/s")],
+        "{ metric = \"drops\", link = \"wire\", reason = \"loss\" }",
+    );
+    // 100 messages a second: those of the fifth second, and of the tenth.
+    let lost = run(&text).metrics[0].value;
+    assert!((199.0..=201.0).contains(&lost), "{lost}");
+}
+
+#[test]
+fn a_direction_without_a_rate_is_an_error() {
+    let link = "rate = { forward = \"1 Mbit/s\" }\ndelay = { backward = \"1 ms\" }";
+    let error = plan(&pair(link, &[("there", ["a", "b"], "8 kbit/s")], "")).unwrap_err();
+    assert!(
+        error.contains("`link.wire.rate`: the key `backward` is missing"),
+        "{error}"
+    );
+    assert!(
+        error.contains("`link.wire.delay`: the key `forward` is missing"),
+        "{error}"
+    );
+}
+
+/// a - b by way of up or of low; the other keys of the two links into the last router, and routes.
+fn square(up: &str, low: &str, more: &str) -> String {
+    let link = |name: &str, ends: &str, keys: &str| {
+        format!(
+            "[[link]]\nname = \"{name}\"\nbetween = {ends}\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n{keys}\n"
+        )
+    };
+    let links = [
+        link("a-up", "[\"a\", \"up\"]", ""),
+        link("a-low", "[\"a\", \"low\"]", ""),
+        link("up-low", "[\"up\", \"low\"]", ""),
+        link("up-r", "[\"up\", \"r\"]", up),
+        link("low-r", "[\"low\", \"r\"]", low),
+        link("r-b", "[\"r\", \"b\"]", ""),
+    ];
+    format!(
+        "node = [{{ name = \"a\" }}, {{ name = \"up\" }}, {{ name = \"low\" }}, {{ name = \"r\" }}, {{ name = \"b\" }}]\n\
+         measure = [{{ metric = \"goodput\", flow = \"f\" }}, {{ metric = \"link_utilization\", link = \"a-low\", counting = \"wire\" }}]\n\
+         {}{more}\n[[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nstart = \"1 s\"\ntransport = {{ protocol = \"udp\" }}\n\
+         workload = {{ kind = \"cbr\", rate = \"80 kbit/s\", message = \"1000 B\" }}\n",
+        links.concat()
+    )
+}
+
+#[test]
+fn a_given_route_is_taken() {
+    let by = |via: &str| {
+        let routes = format!("[[route]]\nnode = \"a\"\nto = \"b\"\nvia = \"{via}\"\n");
+        let record = run(&square("", "", &routes));
+        assert_eq!(record.failures, Vec::<String>::new());
+        record.metrics[1].value > 1.0
+    };
+    assert!(by("a-low"));
+    assert!(!by("a-up"));
+}
+
+#[test]
+fn wrong_routes_say_what_is_wrong() {
+    let route = |node: &str, to: &str, via: &str| {
+        format!("[[route]]\nnode = \"{node}\"\nto = \"{to}\"\nvia = \"{via}\"\n")
+    };
+    for (routes, words) in [
+        (
+            route("c", "b", "a-up"),
+            "found \"c\", but no node has this name",
+        ),
+        (
+            route("a", "b", "a-upp"),
+            "found \"a-upp\", but no link has this name",
+        ),
+        (route("a", "b", "up-r"), "it is not at \"a\""),
+        (route("a", "a", "a-up"), "leads from \"a\" to itself"),
+        (
+            route("up", "b", "up-low") + &route("low", "b", "up-low"),
+            "packets from up to b go in a circle",
+        ),
+    ] {
+        let error = plan(&square("", "", &routes)).unwrap_err();
+        assert!(error.contains(words), "{routes}: {error}");
+    }
+}
+
+#[test]
+fn a_flow_that_can_reach_nothing_says_so() {
+    let down = |until: &str| format!("down = [[\"0 s\", \"{until}\"]]");
+    // Around the link that is down.
+    let record = run(&square(&down("20 s"), "", ""));
+    assert_eq!(record.failures, Vec::<String>::new());
+    assert!(record.metrics[0].value > 0.0);
+    // Nowhere to go, at first or at all.
+    let record = run(&square(&down("20 s"), &down("3 s"), ""));
+    let words =
+        "f: no way leads from a to b at its start, 1 s, up to 3 s: a link on the way is down";
+    assert_eq!(record.failures, [words]);
+    let record = run(&square(&down("20 s"), &down("20 s"), ""));
+    let words = "f: no way leads from a to b as long as it runs: a link on the way is down";
+    assert_eq!(record.failures, [words]);
+    // The way back is the flow's, too.
+    let back = "down = { backward = [[\"0 s\", \"20 s\"]] }";
+    let record = run(&square(back, back, ""));
+    let words = "f: no way leads from b to a as long as it runs: a link on the way is down";
+    assert_eq!(record.failures, [words]);
+}

@@ -1,0 +1,107 @@
+//! Which way packets would take at a moment, without sending any: to check given routes, and to say why nothing arrives.
+
+use std::net::IpAddr;
+
+use anabranch_transport::Nanos;
+
+use crate::ids::NodeId;
+use crate::packet::HOP_LIMIT;
+use crate::routing::{Hop, Router};
+use crate::topology::{Topology, opposite};
+
+/// What becomes of a packet that is sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// It arrives, as far as routes and links go.
+    Leads,
+    /// Some node has no route to the destination, or no interface has it.
+    NoRoute,
+    /// It comes to a link that is down in this direction.
+    Down,
+    /// It goes in a circle until it may cross no more links.
+    Circle,
+}
+
+/// The ways through a topology, asked in the order of time.
+pub struct Ways<'a> {
+    topology: &'a Topology,
+    router: Router,
+}
+
+impl std::fmt::Debug for Ways<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ways").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Ways<'a> {
+    /// The ways of a topology that no world was made of yet.
+    pub fn new(topology: &'a Topology) -> Self {
+        Self {
+            topology,
+            router: Router::new(topology),
+        }
+    }
+
+    /// What becomes of a packet that `from` sends at `now` from the address `source` to `destination`. `now` is never before
+    /// what was asked last.
+    pub fn find(
+        &mut self,
+        now: Nanos,
+        from: NodeId,
+        source: IpAddr,
+        destination: IpAddr,
+    ) -> Passage {
+        self.router.follow(self.topology, now);
+        let routes = self.router.routes();
+        let Some(target) = self.topology.owner(destination) else {
+            return Passage::NoRoute;
+        };
+        if routes.hop(from, target) == Hop::Here {
+            return Passage::Leads;
+        }
+        let mut next = routes.first_hop(self.topology, from, source, target);
+        for _ in 0..HOP_LIMIT {
+            let Some(via) = next else {
+                return Passage::NoRoute;
+            };
+            if self.is_down(via, now) {
+                return Passage::Down;
+            }
+            let node = self.topology.interfaces()[opposite(via) as usize].node;
+            next = match routes.hop(node, target) {
+                Hop::Here => return Passage::Leads,
+                Hop::Via(via) => Some(via),
+                Hop::Nowhere => None,
+            };
+        }
+        Passage::Circle
+    }
+
+    /// When a way may change after `now`: the ends of outages and what routes learn of them.
+    pub fn changes(&self) -> Vec<Nanos> {
+        let links = self.topology.links.iter();
+        let outages = links.flat_map(|link| [&link.forward, &link.backward]);
+        let mut times: Vec<Nanos> = outages
+            .flat_map(|direction| direction.outages.iter().map(|outage| outage.until))
+            .filter(|until| *until < Nanos::MAX)
+            .collect();
+        times.extend(self.router.changes());
+        times.sort_unstable();
+        times.dedup();
+        times
+    }
+
+    fn is_down(&self, lane: u32, now: Nanos) -> bool {
+        let Some(link) = self.topology.links.get(lane as usize / 2) else {
+            return false;
+        };
+        let direction = if lane.is_multiple_of(2) {
+            &link.forward
+        } else {
+            &link.backward
+        };
+        let mut outages = direction.outages.iter();
+        outages.any(|outage| outage.from <= now && now < outage.until)
+    }
+}
