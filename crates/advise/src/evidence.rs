@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 
 use anabranch_report::statistics::{Summary, paired_difference};
+use anabranch_scenario::document::Document;
 use anabranch_scenario::records::{Results, RunRecord};
 
 use crate::grid;
@@ -100,7 +101,7 @@ impl Evidence {
             buffers: surroundings.buffers,
             streams: surroundings.streams,
             around,
-            spec: String::new(),
+            spec: Document::new("advice"),
         };
         evidence.spec = spec::evidence(question, search.best, &evidence);
         Ok(evidence)

@@ -1,7 +1,6 @@
 //! The specs of a question: what any user could have written, and may take and change.
 
-use std::fmt::Write;
-
+use anabranch_scenario::document::{Document, Table};
 use anabranch_scenario::quantity::{Size, Span};
 
 use crate::grid::{UNLIMITED, readable};
@@ -36,7 +35,7 @@ pub struct Evidence {
     /// Runs of each point around.
     pub around: u32,
     /// The spec.
-    pub spec: String,
+    pub spec: Document,
 }
 
 /// The experiment of a number of streams.
@@ -55,112 +54,105 @@ pub fn x_of_setting(setting: Setting) -> String {
 }
 
 /// A buffer as a spec has it; without limit it is one that is never full.
-fn size_of(buffer: Option<u64>) -> String {
-    Size(buffer.unwrap_or(UNLIMITED)).to_string()
+fn size_of(buffer: Option<u64>) -> Size {
+    Size(buffer.unwrap_or(UNLIMITED))
 }
 
 /// Runs of settings, each a point of one experiment, in their order.
-pub fn trials(question: &Question, settings: &[Setting]) -> String {
+pub fn trials(question: &Question, settings: &[Setting]) -> Document {
     let controls = question.controls();
-    let mut text = String::from("anabranch = 1\nname = \"search\"\n");
-    text.push_str(&world(question, &controls[0], question.streams[0], None));
-    text.push_str("\n[[experiment]]\nid = \"search\"\ncommon_losses = true\n[[experiment.sweep]]\nname = \"setting\"\npoints = [\n");
-    for (x, setting) in settings.iter().enumerate() {
+    let point = |(x, setting): (usize, &Setting)| {
         let control = &controls[setting.control];
-        let _ = writeln!(
-            text,
-            "    {{ x = {x}, profile = \"{}\", congestion = \"{}\", streams = {}, buffer = \"{}\" }},",
-            control.profile,
-            control.congestion,
-            setting.streams,
-            size_of(setting.buffer)
-        );
-    }
-    text.push_str("]\n");
-    text
+        Table::new()
+            .with("x", x)
+            .with("profile", &control.profile)
+            .with("congestion", &control.congestion)
+            .with("streams", setting.streams)
+            .with("buffer", size_of(setting.buffer))
+    };
+    let points: Vec<Table> = settings.iter().enumerate().map(point).collect();
+    let search = experiment("search").with("sweep", [sweep("setting", points)]);
+    let document = Document::new("search");
+    world(document, question, &controls[0], question.streams[0], None).push("experiment", search)
+}
+
+/// An experiment all of whose points meet the same losses.
+fn experiment(id: &str) -> Table {
+    Table::new().with("id", id).with("common_losses", true)
+}
+
+fn sweep(name: &str, points: Vec<Table>) -> Table {
+    Table::new().with("name", name).with("points", points)
 }
 
 /// Parameters, world and measures; the same for search and evidence.
-fn world(question: &Question, control: &Control, streams: u16, buffer: Option<u64>) -> String {
+fn world(
+    document: Document,
+    question: &Question,
+    control: &Control,
+    streams: u16,
+    buffer: Option<u64>,
+) -> Document {
     let timing = question.timing();
-    let message = question.message();
-    format!(
-        r#"
-[parameters]
-rate = "{rate}"
-delay = "{delay}"                 # one way, half of the round trip
-loss = {loss:?}                   # probability, data direction
-queue = "{queue}"
-mtu = "{mtu}"
-message = "{message}"
-profile = "{profile}"
-congestion = "{congestion}"
-streams = {streams}
-buffer = "{buffer}"
-
-[world]
-duration = "{end}"
-
-[[node]]
-name = "sender"
-
-[[node]]
-name = "receiver"
-
-[[link]]
-name = "path"
-between = ["sender", "receiver"]
-rate = "$rate"
-delay = "$delay"
-queue = "$queue"
-loss = {{ forward = {{ model = "bernoulli", probability = "$loss", place = "after-queue" }} }}
-
-[[flow]]
-name = "{FLOW}"
-from = "sender"
-to = "receiver"
-workload = {{ kind = "bulk", message = "$message" }}
-
-[flow.transport]
-protocol = "sctp"
-profile = "$profile"
-congestion = "$congestion"
-mtu = "$mtu"
-streams = "$streams"
-receive_buffer = "$buffer"
-
-[[measure]]
-metric = "{GOODPUT}"
-flow = "{FLOW}"
-window = ["{begin}", "{end}"]     # after the first slow start
-
-[[measure]]
-metric = "link_utilization"
-link = "path"
-counting = "wire"
-window = ["{begin}", "{end}"]
-
-[[measure]]
-metric = "mean_cwnd"
-flow = "{FLOW}"
-window = ["{begin}", "{end}"]
-
-[[measure]]
-metric = "timeouts"
-flow = "{FLOW}"
-"#,
-        rate = question.rate,
-        delay = Span(question.rtt.0 / 2),
-        loss = question.loss.0,
-        queue = question.queue(),
-        mtu = question.mtu,
-        message = Size(message),
-        profile = control.profile,
-        congestion = control.congestion,
-        buffer = size_of(buffer),
-        begin = timing.begin,
-        end = timing.end,
-    )
+    // Loss is a probability, of the data direction; the delay is one way.
+    let parameters = Table::new()
+        .with("rate", question.rate)
+        .with("delay", Span(question.rtt.0 / 2))
+        .with("loss", question.loss)
+        .with("queue", question.queue())
+        .with("mtu", question.mtu)
+        .with("message", Size(question.message()))
+        .with("profile", &control.profile)
+        .with("congestion", &control.congestion)
+        .with("streams", streams)
+        .with("buffer", size_of(buffer));
+    let loss = Table::new()
+        .with("model", "bernoulli")
+        .with("probability", "$loss")
+        .with("place", "after-queue");
+    let link = Table::new()
+        .with("name", "path")
+        .with("between", ["sender", "receiver"])
+        .with("rate", "$rate")
+        .with("delay", "$delay")
+        .with("queue", "$queue")
+        .with("loss", Table::new().with("forward", loss));
+    let workload = Table::new()
+        .with("kind", "bulk")
+        .with("message", "$message");
+    let transport = Table::new()
+        .with("protocol", "sctp")
+        .with("profile", "$profile")
+        .with("congestion", "$congestion")
+        .with("mtu", "$mtu")
+        .with("streams", "$streams")
+        .with("receive_buffer", "$buffer");
+    let flow = Table::new()
+        .with("name", FLOW)
+        .with("from", "sender")
+        .with("to", "receiver")
+        .with("workload", workload)
+        .with("transport", transport);
+    let named = |name: &str| Table::new().with("name", name);
+    let measure = |metric: &str| Table::new().with("metric", metric);
+    // After the first slow start.
+    let window = [timing.begin, timing.end];
+    let of_flow = |metric: &str| measure(metric).with("flow", FLOW);
+    let utilization = measure("link_utilization")
+        .with("link", "path")
+        .with("counting", "wire")
+        .with("window", window);
+    document
+        .table("parameters", parameters)
+        .table("world", Table::new().with("duration", timing.end))
+        .push("node", named("sender"))
+        .push("node", named("receiver"))
+        .push("link", link)
+        .push("flow", flow)
+        .push("measure", of_flow(GOODPUT).with("window", window))
+        .push("measure", utilization)
+        .push("measure", of_flow("mean_cwnd").with("window", window))
+        .push("measure", of_flow("timeouts"))
 }
 
 /// What the evidence is to run, with what its text needs.
@@ -180,30 +172,27 @@ impl Wanted<'_> {
 }
 
 /// The spec of the evidence; the candidate `best` without limit is the reference.
-pub fn evidence(question: &Question, best: usize, evidence: &Evidence) -> String {
+pub fn evidence(question: &Question, best: usize, evidence: &Evidence) -> Document {
     let wanted = Wanted {
         question,
         evidence,
         controls: question.controls(),
         best,
     };
-    let mut text = head(&wanted);
     let Setting {
         streams, buffer, ..
     } = evidence.chosen;
-    text.push_str(&world(question, wanted.chosen(), streams, buffer));
-    decision(&mut text, &wanted);
-    candidates(&mut text, &wanted);
-    for &streams in &evidence.streams {
-        buffers(&mut text, &wanted, streams);
-    }
-    recommended(&mut text, &wanted);
-    tables(&mut text, &wanted);
-    figures(&mut text, &wanted);
-    text
+    let document = world(head(&wanted), question, wanted.chosen(), streams, buffer);
+    let document = candidates(decision(document, &wanted), &wanted);
+    let streams = evidence.streams.iter();
+    let document = streams.fold(document, |document, &streams| {
+        buffers(document, &wanted, streams)
+    });
+    let document = tables(recommended(document, &wanted), &wanted);
+    figures(document, &wanted)
 }
 
-fn head(wanted: &Wanted<'_>) -> String {
+fn head(wanted: &Wanted<'_>) -> Document {
     let Question {
         rtt,
         rate,
@@ -212,36 +201,33 @@ fn head(wanted: &Wanted<'_>) -> String {
         seed,
         ..
     } = wanted.question;
-    format!(
-        r#"# The evidence of `anabranch advise --rtt "{rtt}" --rate "{rate}" --loss {loss}% --goodput {share}%`.
-#
-#   anabranch run spec.toml --seed {seed}
-#
-# Change what you like and run it again. Equal replications of all experiments meet the same random stream of losses.
-
-anabranch = 1
-name = "advice"
-title = "Which receive buffer, how many streams? {rtt} round trip, {rate}, {loss} % lost"
-
-[[assumption]]
-about = "the path"
-text = "One link with a drop-tail queue of {queue} at the sender's side. Each packet of the data direction is lost for itself with one probability; SACKs are not lost. Nobody else uses the link."
-
-[[assumption]]
-about = "the applications"
-text = "The sender always has a message of {message} more, spread over its streams in turn; the receiver reads at once what can be delivered."
-
-[[assumption]]
-about = "no limit"
-text = "A buffer of 1 GiB stands for one without limit. Goodput is counted from {begin} to {end}, after the first slow start."
-"#,
-        loss = percent(loss.0),
-        share = percent(*share),
-        queue = wanted.question.queue(),
-        message = Size(wanted.question.message()),
-        begin = wanted.question.timing().begin,
-        end = wanted.question.timing().end,
-    )
+    let (loss, share) = (percent(loss.0), percent(*share));
+    let timing = wanted.question.timing();
+    let assumption =
+        |about: &str, text: String| Table::new().with("about", about).with("text", text);
+    let path = format!(
+        "One link with a drop-tail queue of {} at the sender's side. Each packet of the data direction is lost for itself with one probability; SACKs are not lost. Nobody else uses the link.",
+        wanted.question.queue()
+    );
+    let applications = format!(
+        "The sender always has a message of {} more, spread over its streams in turn; the receiver reads at once what can be delivered.",
+        Size(wanted.question.message())
+    );
+    let limit = format!(
+        "A buffer of 1 GiB stands for one without limit. Goodput is counted from {} to {}, after the first slow start.",
+        timing.begin, timing.end
+    );
+    let title =
+        format!("Which receive buffer, how many streams? {rtt} round trip, {rate}, {loss} % lost");
+    let about = format!(
+        "The evidence of `anabranch advise --rtt \"{rtt}\" --rate \"{rate}\" --loss {loss}% --goodput {share}%`.\n\n  anabranch run spec.toml --seed {seed}\n\nChange what you like and run it again. Equal replications of all experiments meet the same random stream of losses."
+    );
+    Document::new("advice")
+        .head(&about)
+        .with("title", title)
+        .push("assumption", assumption("the path", path))
+        .push("assumption", assumption("the applications", applications))
+        .push("assumption", assumption("no limit", limit))
 }
 
 /// A share in percent, without needless digits.
@@ -250,219 +236,196 @@ pub fn percent(share: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn decision(text: &mut String, wanted: &Wanted<'_>) {
+fn decision(document: Document, wanted: &Wanted<'_>) -> Document {
     let Control {
         profile,
         congestion,
     } = &wanted.controls[wanted.best];
-    let _ = write!(
-        text,
-        r#"
-# What decides: the setting that the search chose, those that may stand in for it, and the best candidate without limit.
-[[experiment]]
-id = "{DECISION}"
-title = "What decides, against {profile} {congestion} without limit"
-replications = {}
-common_losses = true
-[[experiment.sweep]]
-name = "setting"
-points = [
-    {{ x = "{REFERENCE}", profile = "{profile}", congestion = "{congestion}", streams = {}, buffer = "{}" }},
-    {{ x = "{NO_LIMIT}", buffer = "{}" }},
-"#,
-        wanted.evidence.replications,
-        wanted.question.streams[0],
-        size_of(None),
-        size_of(None),
-    );
-    for &setting in &wanted.evidence.deciding {
-        let _ = writeln!(
-            text,
-            "    {{ x = \"{}\", streams = {}, buffer = \"{}\" }},",
-            x_of_setting(setting),
-            setting.streams,
-            size_of(setting.buffer)
-        );
-    }
-    text.push_str("]\n");
+    let at = |x: &str| Table::new().with("x", x);
+    let reference = at(REFERENCE)
+        .with("profile", profile)
+        .with("congestion", congestion)
+        .with("streams", wanted.question.streams[0])
+        .with("buffer", size_of(None));
+    let mut points = vec![reference, at(NO_LIMIT).with("buffer", size_of(None))];
+    points.extend(wanted.evidence.deciding.iter().map(|&setting| {
+        at(&x_of_setting(setting))
+            .with("streams", setting.streams)
+            .with("buffer", size_of(setting.buffer))
+    }));
+    let title = format!("What decides, against {profile} {congestion} without limit");
+    let decision = experiment(DECISION)
+        .with("title", title)
+        .with("replications", wanted.evidence.replications)
+        .with("sweep", [sweep("setting", points)]);
+    document
+        .comment(
+            "experiment",
+            "What decides: the setting that the search chose, those that may stand in for it, and the best candidate without limit.",
+        )
+        .push("experiment", decision)
 }
 
-fn candidates(text: &mut String, wanted: &Wanted<'_>) {
-    let _ = write!(
-        text,
-        r#"
-# Every candidate with a buffer without limit: the asked share is a share of what the best of them carries.
-[[experiment]]
-id = "{CANDIDATES}"
-title = "Every profile and congestion control with a buffer without limit"
-replications = {}
-common_losses = true
-parameters = {{ streams = {}, buffer = "{}" }}
-[[experiment.sweep]]
-name = "candidate"
-points = [
-"#,
-        wanted.evidence.around,
-        wanted.question.streams[0],
-        size_of(None)
-    );
-    for control in &wanted.controls {
-        let Control {
-            profile,
-            congestion,
-        } = control;
-        let _ = writeln!(
-            text,
-            "    {{ x = \"{control}\", profile = \"{profile}\", congestion = \"{congestion}\" }},"
-        );
-    }
-    text.push_str("]\n");
+fn candidates(document: Document, wanted: &Wanted<'_>) -> Document {
+    let parameters = Table::new()
+        .with("streams", wanted.question.streams[0])
+        .with("buffer", size_of(None));
+    let point = |control: &Control| {
+        Table::new()
+            .with("x", control.to_string())
+            .with("profile", &control.profile)
+            .with("congestion", &control.congestion)
+    };
+    let points = wanted.controls.iter().map(point).collect();
+    let candidates = experiment(CANDIDATES)
+        .with(
+            "title",
+            "Every profile and congestion control with a buffer without limit",
+        )
+        .with("replications", wanted.evidence.around)
+        .with("parameters", parameters)
+        .with("sweep", [sweep("candidate", points)]);
+    document
+        .comment(
+            "experiment",
+            "Every candidate with a buffer without limit: the asked share is a share of what the best of them carries.",
+        )
+        .push("experiment", candidates)
 }
 
-fn buffers(text: &mut String, wanted: &Wanted<'_>, streams: u16) {
-    let control = wanted.chosen();
-    let _ = write!(
-        text,
-        r#"
-[[experiment]]
-id = "{}"
-title = "{} of {control}"
-replications = {}
-common_losses = true
-parameters = {{ streams = {streams} }}
-[[experiment.sweep]]
-name = "buffer"
-label = "receive buffer"
-points = [
-"#,
-        experiment_of(streams),
-        count(streams),
-        wanted.evidence.around
-    );
-    for buffer in wanted
-        .evidence
-        .buffers
-        .iter()
-        .copied()
-        .map(Some)
-        .chain([None])
-    {
-        let _ = writeln!(
-            text,
-            "    {{ x = \"{}\", buffer = \"{}\" }},",
-            x_of(buffer),
-            size_of(buffer)
-        );
-    }
-    text.push_str("]\n");
+fn buffers(document: Document, wanted: &Wanted<'_>, streams: u16) -> Document {
+    let shown = wanted.evidence.buffers.iter().copied().map(Some);
+    let point = |buffer| {
+        Table::new()
+            .with("x", x_of(buffer))
+            .with("buffer", size_of(buffer))
+    };
+    let points = shown.chain([None]).map(point).collect();
+    let sweep = sweep("buffer", points).with("label", "receive buffer");
+    let title = format!("{} of {}", count(streams), wanted.chosen());
+    let buffers = experiment(&experiment_of(streams))
+        .with("title", title)
+        .with("replications", wanted.evidence.around)
+        .with("parameters", Table::new().with("streams", streams))
+        .with("sweep", [sweep]);
+    document.push("experiment", buffers)
 }
 
-fn recommended(text: &mut String, wanted: &Wanted<'_>) {
-    let _ = write!(
-        text,
-        r#"
-# One run of what the search chose, to look at.
-[[experiment]]
-id = "recommended"
-title = "The windows with the buffer that the search chose"
-common_losses = true
-
-[[experiment.record]]
-flow = "{FLOW}"
-probes = ["cwnd", "peer_rwnd"]
-window = {}
-"#,
-        window(wanted.question)
-    );
+fn recommended(document: Document, wanted: &Wanted<'_>) -> Document {
+    let record = Table::new()
+        .with("flow", FLOW)
+        .with("probes", ["cwnd", "peer_rwnd"])
+        .with("window", window(wanted.question));
+    let recommended = experiment("recommended")
+        .with("title", "The windows with the buffer that the search chose")
+        .with("record", [record]);
+    document
+        .comment(
+            "experiment",
+            "One run of what the search chose, to look at.",
+        )
+        .push("experiment", recommended)
 }
 
 /// A part of the run long enough to see some losses, and short enough to see each.
-fn window(question: &Question) -> String {
+fn window(question: &Question) -> [Span; 2] {
     let timing = question.timing();
     let end = (timing.begin.0 + 60 * question.rtt.0.max(20_000_000)).min(timing.end.0);
-    format!("[\"{}\", \"{}\"]", timing.begin, Span(end))
+    [timing.begin, Span(end)]
 }
 
-fn tables(text: &mut String, wanted: &Wanted<'_>) {
+fn tables(document: Document, wanted: &Wanted<'_>) -> Document {
     let control = wanted.chosen();
-    let mut table = |id: &str, title: String| {
-        let _ = write!(
-            text,
-            r#"
-[[table]]
-id = "{id}"
-title = "{title}"
-row = [
-    {{ series = "{FLOW}", metric = "{GOODPUT}" }},
-    {{ series = "all", metric = "link_utilization_wire" }},
-    {{ series = "{FLOW}", metric = "mean_cwnd" }},
-    {{ series = "{FLOW}", metric = "timeouts" }},
-]
-"#
-        );
+    let row =
+        |series: &str, metric: &str| Table::new().with("series", series).with("metric", metric);
+    let rows = [
+        row(FLOW, GOODPUT),
+        row("all", "link_utilization_wire"),
+        row(FLOW, "mean_cwnd"),
+        row(FLOW, "timeouts"),
+    ];
+    let table = |id: &str, title: &str| {
+        Table::new()
+            .with("id", id)
+            .with("title", title)
+            .with("row", &rows)
     };
-    table(DECISION, "What decides".to_owned());
-    table(
-        CANDIDATES,
-        "Every candidate with a buffer without limit".to_owned(),
-    );
-    for &streams in &wanted.evidence.streams {
-        table(
-            &experiment_of(streams),
-            format!("{control}, {}", count(streams)),
+    let document = document
+        .push("table", table(DECISION, "What decides"))
+        .push(
+            "table",
+            table(CANDIDATES, "Every candidate with a buffer without limit"),
         );
-    }
+    let streams = wanted.evidence.streams.iter();
+    streams.fold(document, |document, &streams| {
+        let title = format!("{control}, {}", count(streams));
+        document.push("table", table(&experiment_of(streams), &title))
+    })
 }
 
 /// The figure of what was tried.
 pub const FIGURE: &str = "goodput";
 
-fn figures(text: &mut String, wanted: &Wanted<'_>) {
-    let control = wanted.chosen();
-    let first = experiment_of(wanted.evidence.streams[0]);
-    let _ = write!(
-        text,
-        r#"
-[[figure]]
-id = "{FIGURE}"
-title = "Goodput by receive buffer, {control}"
-kind = "sweep"
-experiment = "{first}"
-caption = "Means with 95 % intervals over {} runs. The search chose {} with {}."
-curve = [
-"#,
-        wanted.evidence.around,
-        x_of(wanted.evidence.chosen.buffer),
-        count(wanted.evidence.chosen.streams)
-    );
-    for &streams in &wanted.evidence.streams {
-        let (label, experiment) = (count(streams), experiment_of(streams));
-        let _ = writeln!(
-            text,
-            "    {{ label = \"{label}\", series = \"{FLOW}\", metric = \"{GOODPUT}\", experiment = \"{experiment}\" }},"
+fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
+    let evidence = wanted.evidence;
+    let chosen = (x_of(evidence.chosen.buffer), count(evidence.chosen.streams));
+    let of_streams = |&streams: &u16| {
+        Table::new()
+            .with("label", count(streams))
+            .with("series", FLOW)
+            .with("metric", GOODPUT)
+            .with("experiment", experiment_of(streams))
+    };
+    let tried = Table::new()
+        .with("id", FIGURE)
+        .with(
+            "title",
+            format!("Goodput by receive buffer, {}", wanted.chosen()),
+        )
+        .with("kind", "sweep")
+        .with("experiment", experiment_of(evidence.streams[0]))
+        .with(
+            "caption",
+            format!(
+                "Means with 95 % intervals over {} runs. The search chose {} with {}.",
+                evidence.around, chosen.0, chosen.1
+            ),
+        )
+        .with(
+            "curve",
+            evidence.streams.iter().map(of_streams).collect::<Vec<_>>(),
         );
-    }
-    let _ = write!(
-        text,
-        r#"]
-
-[[figure]]
-id = "windows"
-title = "Congestion window and the sender's view of the receiver's window, {}, {}"
-kind = "time"
-experiment = "recommended"
-window = {}
-y_label = "KiB"
-caption = "Where the receiver's window touches 0 the buffer holds the sender back; elsewhere the congestion window does."
-curve = [
-    {{ label = "receiver's window", flow = "{FLOW}", probe = "peer_rwnd", unit = "KiB", style = "dashed-step" }},
-    {{ label = "congestion window", flow = "{FLOW}", probe = "cwnd", unit = "KiB", style = "step" }},
-]
-"#,
-        x_of(wanted.evidence.chosen.buffer),
-        count(wanted.evidence.chosen.streams),
-        window(wanted.question)
+    let curve = |label: &str, probe: &str, style: &str| {
+        Table::new()
+            .with("label", label)
+            .with("flow", FLOW)
+            .with("probe", probe)
+            .with("unit", "KiB")
+            .with("style", style)
+    };
+    let title = format!(
+        "Congestion window and the sender's view of the receiver's window, {}, {}",
+        chosen.0, chosen.1
     );
+    let windows = Table::new()
+        .with("id", "windows")
+        .with("title", title)
+        .with("kind", "time")
+        .with("experiment", "recommended")
+        .with("window", window(wanted.question))
+        .with("y_label", "KiB")
+        .with(
+            "caption",
+            "Where the receiver's window touches 0 the buffer holds the sender back; elsewhere the congestion window does.",
+        )
+        .with(
+            "curve",
+            [
+                curve("receiver's window", "peer_rwnd", "dashed-step"),
+                curve("congestion window", "cwnd", "step"),
+            ],
+        );
+    document.push("figure", tried).push("figure", windows)
 }
 
 /// So many streams, in words.

@@ -126,13 +126,13 @@ impl<'a> Trials<'a> {
         if missing.is_empty() {
             return Ok(());
         }
-        let plan = Plan::new(Request {
+        let request = Request {
             file: "the spec of this search".to_owned(),
-            text: spec::trials(self.question, &missing),
             seed: self.seed(),
             ..Request::default()
-        })
-        .map_err(Box::new)?;
+        };
+        let document = spec::trials(self.question, &missing);
+        let plan = Plan::of(&document, request).map_err(Box::new)?;
         let experiment = &plan.experiments[0];
         let mut units = Vec::new();
         for (setting, point) in missing.iter().zip(&experiment.points) {

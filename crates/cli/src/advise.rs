@@ -114,12 +114,12 @@ fn show(
     watch: &dyn Watch,
 ) -> Result<Results, Failure> {
     watch.stage("3 of 3: confirming with other losses");
-    let plan = Plan::new(Request {
+    let request = Request {
         file: "spec.toml".to_owned(),
-        text: evidence.spec.clone(),
         seed,
         ..Request::default()
-    })?;
+    };
+    let plan = Plan::of(&evidence.spec, request)?;
     let Some(store) = store else {
         let units = Unit::all(&plan);
         watch.expect(
@@ -140,7 +140,7 @@ fn show(
     };
     let directory = store.directory();
     let path = directory.join("spec.toml");
-    fs::write(&path, &evidence.spec)
+    fs::write(&path, &plan.request.text)
         .map_err(|source| Failure::Directory(Box::new(StoreError::Write { path, source })))?;
     run::run(&plan, store, &Simulator::default(), jobs, &Passed(watch))
         .map_err(|error| Failure::Run(Box::new(error), directory.to_owned()))

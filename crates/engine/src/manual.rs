@@ -98,7 +98,7 @@ pub fn help(transport: &str) -> String {
         .iter()
         .filter(|setting| !is_flows(setting.name));
     let own: Vec<Setting> = own.copied().collect();
-    let settings = kind.section(&title, "", &own).help(100);
+    let settings = kind.section(&title, "", &own).help(88);
     format!(
         "{settings}\nSwitches of the profile are settings, too: see `anabranch settings {transport}`."
     )

@@ -1,20 +1,26 @@
 //! From a spec to the runs it asks for: every experiment, point and replication, all checked before any is run.
 
+mod network;
+mod overrides;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use anabranch_scenario::document::Document;
 use anabranch_scenario::limits::MAX_RUNS;
 use anabranch_scenario::output::{Row, Table};
 use anabranch_scenario::problem::{Problem, SpecError};
 use anabranch_scenario::resolve::{self, Setting, SweptPoint};
-use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
+use anabranch_scenario::tree::{Entry, Node, NodeValue};
 use anabranch_scenario::value::{Point, Value};
-use anabranch_scenario::{Experiment, Spec, Sweep, decode, profiles, validate, wanted};
+use anabranch_scenario::{Experiment, Spec, Sweep, decode, profiles, substitute, validate, wanted};
 use sha2::{Digest, Sha256};
 
-use crate::files::Files;
 use crate::kinds::Standard;
 use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
 use crate::traces;
+
+pub use network::network;
 
 /// Replications under `--quick` where the spec does not say.
 const QUICK_REPLICATIONS: u32 = 3;
@@ -33,31 +39,69 @@ impl Plan {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn with(request: Request, kinds: &Standard) -> Result<Self, SpecError> {
-        build(&request, kinds).map_err(|problems| {
-            SpecError::new(&request.file, &request.text, &request.overrides, problems)
-        })
+        Node::parse(&request.text)
+            .and_then(|root| build(&request, root, kinds))
+            .map_err(|problems| {
+                SpecError::new(&request.file, &request.text, &request.overrides, problems)
+            })
+    }
+
+    /// Resolves and checks a spec that a program built. The request's text is made of the document.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it: what is said of a file that says the same, without lines.
+    pub fn of(document: &Document, request: Request) -> Result<Self, SpecError> {
+        Self::of_with(document, request, &Standard::default())
+    }
+
+    /// The same for a program that has kinds of its own.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn of_with(
+        document: &Document,
+        request: Request,
+        kinds: &Standard,
+    ) -> Result<Self, SpecError> {
+        let request = Request {
+            text: document.to_toml(),
+            ..request
+        };
+        let refused = |problems| SpecError::new(&request.file, "", &request.overrides, problems);
+        if !document.problems().is_empty() {
+            return Err(refused(document.problems().to_vec()));
+        }
+        build(&request, document.root().clone(), kinds).map_err(refused)
     }
 }
 
-fn build(request: &Request, kinds: &Standard) -> Result<Plan, Vec<Problem>> {
+fn build(request: &Request, mut root: Node, kinds: &Standard) -> Result<Plan, Vec<Problem>> {
     let kinds = &Arc::new(kinds.clone());
-    let mut root = Node::parse(&request.text)?;
     add_main_experiment(&mut root);
     check_shape(&root)?;
     let mut problems = Vec::new();
-    let overrides = read_overrides(request, &root, &mut problems);
-    problems.extend(profiles::unused(&with_overrides(&root, &overrides)));
+    let overrides = overrides::read(&request.overrides, &root, &mut problems);
+    let overridden = overrides::applied(&root, &overrides);
+    problems.extend(profiles::unused(&overridden));
+    let mut used = BTreeSet::new();
     let mut experiments = Vec::new();
-    for (index, experiment) in root
+    for (index, experiment) in overridden
         .get("experiment")
         .map(Node::items)
         .unwrap_or_default()
         .iter()
         .enumerate()
     {
-        match plan_experiment(&root, experiment, index, &overrides, request, kinds) {
+        let mut planner = Planner {
+            root: &overridden,
+            overrides: &overrides,
+            request,
+            kinds,
+            used: &mut used,
+        };
+        match planner.plan_experiment(experiment, index) {
             Ok(planned) => experiments.push(planned),
-            Err(found) => problems.extend(found),
+            Err(found) => add_new(&mut problems, found),
         }
     }
     let Some(first) = experiments
@@ -70,16 +114,22 @@ fn build(request: &Request, kinds: &Standard) -> Result<Plan, Vec<Problem>> {
     let mut spec = Spec::clone(&first.spec);
     add_plain_tables(&mut spec);
     if problems.is_empty() {
+        // Where something is wrong not every use was seen.
+        problems.extend(substitute::unused(&root, &used));
         keep_only(&mut experiments, &spec, &request.only, &root, &mut problems);
     }
     check_runs(request, &root, &experiments, &mut problems);
+    if problems.is_empty() {
+        let kept: Vec<String> = experiments.iter().map(|it| it.id.clone()).collect();
+        problems.extend(overrides::without_effect(&root, &overrides, &kept));
+    }
     if !problems.is_empty() {
         return Err(problems);
     }
     wanted::list_only(&mut spec, &request.only);
     Ok(Plan {
         request: request.clone(),
-        hash: hash(&[&with_overrides(&root, &overrides)]),
+        hash: hash(&[&overridden]),
         spec,
         experiments,
     })
@@ -150,78 +200,12 @@ fn add_plain_tables(spec: &mut Spec) {
     spec.tables = spec.experiments.iter().map(table).collect();
 }
 
-/// Reads the network of a file: its nodes and links. Flows and all that is made of runs are left out, and need not be there;
-/// nor need name and world.
-///
-/// # Errors
-/// Everything that is wrong with the rest.
-pub fn network(
-    file: &str,
-    text: &str,
-    overrides: &[String],
-    files: &Files,
-) -> Result<Spec, SpecError> {
-    read_network(text, overrides, files)
-        .map_err(|found| SpecError::new(file, text, overrides, found))
-}
-
-/// What of a file a network does not need, and what stands for it.
-const NOT_NETWORK: &[(&str, Option<&str>)] = &[
-    ("name", Some("\"network\"")),
-    ("world", Some("{ duration = \"1 s\" }")),
-    ("flow", Some("[]")),
-    ("paper", None),
-    ("reference", None),
-    ("assumption", None),
-    ("measure", None),
-    ("experiment", None),
-    ("derived", None),
-    ("table", None),
-    ("figure", None),
-];
-
-fn read_network(text: &str, overrides: &[String], files: &Files) -> Result<Spec, Vec<Problem>> {
-    let mut root = Node::parse(text)?;
-    if let NodeValue::Table(entries) = &mut root.value {
-        for &(key, stands) in NOT_NETWORK {
-            entries.retain(|entry| entry.key != key);
-            let place = Place::File(0..0);
-            entries.extend(stands.map(|value| Entry {
-                key: key.to_owned(),
-                key_place: place.clone(),
-                node: Node {
-                    place,
-                    ..Node::parse_argument(value, 0)
-                },
-            }));
-        }
-    }
-    let request = Request {
-        overrides: overrides.to_vec(),
-        ..Request::default()
-    };
-    let mut problems = Vec::new();
-    let settings = read_overrides(&request, &root, &mut problems);
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let mut tree = resolve::substitute(&with_overrides(&root, &settings))?;
-    traces::put_in(&mut tree, files)?;
-    let spec: Spec = decode::decode(&tree, "")?;
-    let problems = validate::validate(&spec, &tree, &Standard::default());
-    if problems.is_empty() {
-        Ok(spec)
-    } else {
-        Err(problems)
-    }
-}
-
 /// A file without experiments has one.
 fn add_main_experiment(root: &mut Node) {
     if root.get("experiment").is_some() {
         return;
     }
-    let place = Place::File(0..0);
+    let place = root.place.clone();
     let entry = |key: &str, value| Entry {
         key: key.to_owned(),
         key_place: place.clone(),
@@ -284,66 +268,101 @@ fn check_shape(root: &Node) -> Result<(), Vec<Problem>> {
     }
 }
 
-fn read_overrides(request: &Request, root: &Node, problems: &mut Vec<Problem>) -> Vec<Setting> {
-    let mut settings = Vec::new();
-    for (number, argument) in request.overrides.iter().enumerate() {
-        match Setting::parse(argument, number) {
-            Ok(setting) => match setting.apply(&mut root.clone()) {
-                Ok(()) => settings.push(setting),
-                Err(problem) => problems.push(problem),
-            },
-            Err(problem) => problems.push(problem),
-        }
-    }
-    settings
-}
-
-fn with_overrides(root: &Node, overrides: &[Setting]) -> Node {
-    let mut root = root.clone();
-    for setting in overrides {
-        // Each was applied to this tree before without fault.
-        let _ = setting.apply(&mut root);
-    }
-    root
-}
-
-fn plan_experiment(
-    root: &Node,
-    experiment: &Node,
-    index: usize,
-    overrides: &[Setting],
-    request: &Request,
-    kinds: &Arc<Standard>,
-) -> Result<PlannedExperiment, Vec<Problem>> {
-    let path = Node::item_path("experiment", index, experiment);
-    let own: Vec<Setting> = experiment
-        .get("parameters")
-        .map(Node::entries)
-        .unwrap_or_default()
-        .iter()
-        .map(Setting::of)
-        .collect();
-    let mut points = Vec::new();
-    let mut problems = Vec::new();
-    for swept in resolve::points(experiment, &path)? {
-        let settings = own.iter().chain(overrides).chain(&swept.settings);
-        match plan_point(root, index, settings, &swept, request, kinds) {
-            Ok(point) => points.push(point),
-            Err(found) => problems.extend(found),
-        }
-    }
-    let Some(first) = points.first() else {
-        return Err(problems);
+/// Adds what was not found before: what is wrong with a key at one point is told once, though at another its value differs.
+fn add_new(problems: &mut Vec<Problem>, found: Vec<Problem>) {
+    let known = |one: &Problem, before: &[Problem]| {
+        let mut before = before.iter();
+        before.any(|other| other.place == one.place && other.key == one.key)
     };
-    if !problems.is_empty() {
-        return Err(problems);
+    let new: Vec<Problem> = found
+        .into_iter()
+        .filter(|one| !known(one, problems))
+        .collect();
+    problems.extend(new);
+}
+
+/// What all points of a plan share.
+struct Planner<'a> {
+    root: &'a Node,
+    overrides: &'a [Setting],
+    request: &'a Request,
+    kinds: &'a Arc<Standard>,
+    /// The parameters that were used.
+    used: &'a mut BTreeSet<String>,
+}
+
+impl Planner<'_> {
+    fn plan_experiment(
+        &mut self,
+        experiment: &Node,
+        index: usize,
+    ) -> Result<PlannedExperiment, Vec<Problem>> {
+        let path = Node::item_path("experiment", index, experiment);
+        let own = overrides::own(experiment);
+        let mut points = Vec::new();
+        let mut problems = Vec::new();
+        for swept in resolve::points(experiment, &path)? {
+            let settings = own.iter().chain(self.overrides).chain(&swept.settings);
+            match self.plan_point(index, settings, &swept) {
+                Ok(point) => points.push(point),
+                Err(found) => add_new(&mut problems, found),
+            }
+        }
+        let Some(first) = points.first() else {
+            return Err(problems);
+        };
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let replications = replications(&first.experiment, self.request);
+        Ok(PlannedExperiment {
+            id: first.experiment.id.clone(),
+            replications,
+            points,
+        })
     }
-    let replications = replications(&first.experiment, request);
-    Ok(PlannedExperiment {
-        id: first.experiment.id.clone(),
-        replications,
-        points,
-    })
+
+    fn plan_point<'s>(
+        &mut self,
+        index: usize,
+        settings: impl Iterator<Item = &'s Setting>,
+        swept: &SweptPoint,
+    ) -> Result<PlannedPoint, Vec<Problem>> {
+        let mut tree = self.root.clone();
+        let mut problems: Vec<Problem> = settings
+            .filter_map(|setting| setting.apply(&mut tree).err())
+            .collect();
+        let point = swept.point.iter().filter_map(|(name, x)| match x_value(x) {
+            Ok(x) => Some((name.clone(), x)),
+            Err(problem) => {
+                problems.push(problem);
+                None
+            }
+        });
+        let point: Point = point.collect();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let mut tree = substitute::substitute(&tree, self.used)?;
+        traces::put_in(&mut tree, &self.request.files)?;
+        let mut spec: Spec = decode::decode(&tree, "")?;
+        let problems = validate::validate(&spec, &tree, &**self.kinds);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let experiment = spec.experiments[index].clone();
+        if let Some(duration) = experiment.duration {
+            spec.world.duration = duration;
+        }
+        let hash = run_hash(&tree, index, self.request.seed);
+        Ok(PlannedPoint {
+            point,
+            spec: Arc::new(spec),
+            experiment: Arc::new(experiment),
+            kinds: Arc::clone(self.kinds),
+            hash,
+        })
+    }
 }
 
 fn replications(experiment: &Experiment, request: &Request) -> u32 {
@@ -355,50 +374,6 @@ fn replications(experiment: &Experiment, request: &Request) -> u32 {
         quick
     } else {
         experiment.replications
-    })
-}
-
-fn plan_point<'a>(
-    root: &Node,
-    index: usize,
-    settings: impl Iterator<Item = &'a Setting>,
-    swept: &SweptPoint,
-    request: &Request,
-    kinds: &Arc<Standard>,
-) -> Result<PlannedPoint, Vec<Problem>> {
-    let mut tree = root.clone();
-    let mut problems: Vec<Problem> = settings
-        .filter_map(|setting| setting.apply(&mut tree).err())
-        .collect();
-    let point = swept.point.iter().filter_map(|(name, x)| match x_value(x) {
-        Ok(x) => Some((name.clone(), x)),
-        Err(problem) => {
-            problems.push(problem);
-            None
-        }
-    });
-    let point: Point = point.collect();
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let mut tree = resolve::substitute(&tree)?;
-    traces::put_in(&mut tree, &request.files)?;
-    let mut spec: Spec = decode::decode(&tree, "")?;
-    let problems = validate::validate(&spec, &tree, &**kinds);
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let experiment = spec.experiments[index].clone();
-    if let Some(duration) = experiment.duration {
-        spec.world.duration = duration;
-    }
-    let hash = run_hash(&tree, index, request.seed);
-    Ok(PlannedPoint {
-        point,
-        spec: Arc::new(spec),
-        experiment: Arc::new(experiment),
-        kinds: Arc::clone(kinds),
-        hash,
     })
 }
 
@@ -501,53 +476,4 @@ fn keep_only(
         }
     }
     experiments.retain(|experiment| wanted.contains(&experiment.id));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Files, network};
-
-    const SECOND: u64 = 1_000_000_000;
-
-    /// When the directions of a link are down, in seconds.
-    fn outages(schedule: &str) -> [Vec<[u64; 2]>; 2] {
-        let text = format!(
-            "anabranch = 1\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n{schedule}\n"
-        );
-        let spec = network("link.toml", &text, &[], &Files::default())
-            .unwrap_or_else(|error| panic!("{error}"));
-        let seconds = |end: u64| if end == u64::MAX { end } else { end / SECOND };
-        [true, false].map(|forward| {
-            let outages = spec.links[0].outages(forward).into_iter();
-            outages.map(|outage| outage.map(seconds)).collect()
-        })
-    }
-
-    #[test]
-    fn a_link_is_down_in_both_directions_or_in_one() {
-        assert_eq!(outages(""), [Vec::<[u64; 2]>::new(), vec![]]);
-        let both = vec![[1, 2], [5, 7]];
-        assert_eq!(
-            outages("down = [[\"1 s\", \"2 s\"], [\"5 s\", \"7 s\"]]"),
-            [both.clone(), both]
-        );
-        assert_eq!(
-            outages("down = { backward = [[\"1 s\", \"2 s\"]] }"),
-            [vec![], vec![[1, 2]]]
-        );
-    }
-
-    #[test]
-    fn up_says_the_same_the_other_way_round() {
-        assert_eq!(
-            outages(
-                "up = { forward = [[\"1 s\", \"2 s\"], [\"2 s\", \"4 s\"]] }\ndown = { backward = [[\"3 s\", \"9 s\"]] }"
-            ),
-            [vec![[0, 1], [4, u64::MAX]], vec![[3, 9]]]
-        );
-        assert_eq!(
-            outages("up = [[\"0 s\", \"2 s\"]]"),
-            [vec![[2, u64::MAX]], vec![[2, u64::MAX]]]
-        );
-    }
 }

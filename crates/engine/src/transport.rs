@@ -18,8 +18,6 @@ pub struct Sctp {
     pub transport: Transport,
     /// As the protocol has it.
     pub config: Config,
-    /// The settings as lines of TOML, for a spec's `[flow.transport]`.
-    pub toml: String,
 }
 
 /// Reads settings such as `profile=rfc4960`, `receive_buffer=1 MiB` or `allocation.kind=adaptive`.
@@ -31,12 +29,10 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
     let mut root = table(Place::Argument(0));
     let protocol = Node::parse_argument("\"sctp\"", 0);
     insert(&mut root, &["protocol"], protocol, Place::Argument(0));
-    let mut toml = String::from("protocol = \"sctp\"\n");
     let mut problems = Vec::new();
     for (number, argument) in settings.iter().enumerate() {
         match Setting::parse(argument, number) {
             Ok(setting) => {
-                toml.push_str(&line(&setting));
                 let path: Vec<&str> = setting.key.split('.').collect();
                 let place = setting.key_place.clone();
                 if !insert(&mut root, &path, setting.node.clone(), place.clone()) {
@@ -70,11 +66,7 @@ pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
         return Err(failed(problems));
     }
     let config = settings::sctp(&transport);
-    Ok(Sctp {
-        transport,
-        config,
-        toml,
-    })
+    Ok(Sctp { transport, config })
 }
 
 fn table(place: Place) -> Node {
@@ -112,13 +104,6 @@ fn insert(node: &mut Node, path: &[&str], value: Node, place: Place) -> bool {
     insert(&mut entries[at].node, rest, value, place)
 }
 
-/// The setting as a line of TOML.
-fn line(setting: &Setting) -> String {
-    let json = setting.node.to_json();
-    // A table is the one value that JSON writes otherwise; keys with dots make them instead.
-    format!("{} = {json}\n", setting.key)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,11 +131,7 @@ mod tests {
         assert_eq!(read.config.outbound_streams, 4);
         assert_eq!(read.config.receive_buffer, 1 << 20);
         assert_eq!(read.config.profile.missing_reports, 4);
-        assert!(
-            read.toml.contains("allocation.quiet = \"2 s\"\n"),
-            "{}",
-            read.toml
-        );
+        assert_eq!(read.transport.settings["allocation"]["quiet"], "2 s");
     }
 
     #[test]

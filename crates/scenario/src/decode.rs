@@ -3,6 +3,8 @@
 //! serde stops at the first error. Here the faulty value is noted, taken out, and the rest decoded again, until only
 //! errors that follow from what was taken out are left. Unknown keys are noted and skipped.
 
+mod number;
+
 use std::cell::RefCell;
 use std::fmt;
 
@@ -189,7 +191,7 @@ struct Decoder<'a> {
 }
 
 /// The key whose value says which variant of an enum a table is.
-fn tag_of(name: &str) -> &'static str {
+pub(crate) fn tag_of(name: &str) -> &'static str {
     match name {
         "Metric" => "metric",
         _ => "kind",
@@ -260,6 +262,26 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
             }
             fault.at(node, &path, context)
         })
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_number(visitor)
+    }
+
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_number(visitor)
+    }
+
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_number(visitor)
+    }
+
+    fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_number(visitor)
+    }
+
+    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_number(visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -361,7 +383,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
     }
 
     serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
+        bool i8 i16 i32 i128 u8 u128 f32 char str string bytes byte_buf unit unit_struct seq tuple
         tuple_struct map identifier ignored_any
     }
 }

@@ -2,7 +2,7 @@
 //! simulator is known here: what a spec may name beside the grammar's own words comes from a [`vocabulary`].
 //!
 //! Reading goes in steps, each of which names file, line and key in its errors: text -> [`tree`] (values with their
-//! places) -> parameters put in for `"$name"` ([`resolve`]) -> the types of [`spec`] ([`decode`]) -> [`validate`].
+//! places) -> parameters put in for `"$name"` ([`substitute`]) -> the types of [`spec`] ([`decode`]) -> [`validate`].
 #![forbid(unsafe_code)]
 
 pub mod addresses;
@@ -10,6 +10,8 @@ pub mod checker;
 pub mod chosen;
 pub mod decode;
 pub mod derived;
+pub mod document;
+pub mod encode;
 pub mod families;
 pub mod flow;
 pub mod limits;
@@ -27,6 +29,7 @@ pub mod resolve;
 pub mod routes;
 pub mod schema;
 pub mod spec;
+pub mod substitute;
 pub mod transport;
 pub mod tree;
 pub mod unit;
@@ -36,6 +39,7 @@ pub mod vocabulary;
 pub mod wanted;
 pub mod wifi;
 pub mod world;
+mod write;
 
 pub use families::{Loss, Propagation, Queue};
 pub use flow::{Flow, Start, Workload};

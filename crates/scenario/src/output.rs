@@ -36,7 +36,7 @@ pub struct Table {
     #[serde(default)]
     pub published: Option<String>,
     /// Only at these x of some of the sweeps: `{ hops = 1 }`; the others make the axis.
-    #[serde(default, rename = "where")]
+    #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
     /// Only these x of the experiment's sweep; all if left out.
     #[serde(default)]
@@ -96,7 +96,7 @@ pub struct Row {
     #[serde(default)]
     pub printed: Option<String>,
     /// Only at these x of some of the sweeps, beside the table's.
-    #[serde(default, rename = "where")]
+    #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
     /// The measure's metric; `cwnd` for steps and `time` for events if left out.
     #[serde(default)]
@@ -184,7 +184,7 @@ pub struct Figure {
     #[serde(default)]
     pub caption: Option<String>,
     /// Only at these x of some of the sweeps: `{ hops = 1 }`; the others make the axis of kind `sweep`.
-    #[serde(default, rename = "where")]
+    #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
     /// Which x of the experiment's sweep; the first if left out (kind `sweep` draws all).
     #[serde(default)]
@@ -214,7 +214,7 @@ pub struct Figure {
     #[serde(default)]
     pub segment_size: Option<Size>,
     /// The curves of kinds `sweep` and `time`.
-    #[serde(default, rename = "curve")]
+    #[serde(default, rename = "curve", skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<Curve>,
 }
 
@@ -249,7 +249,7 @@ pub struct Curve {
     #[serde(default)]
     pub experiment: Option<String>,
     /// Only at these x of some of the sweeps, beside the figure's.
-    #[serde(default, rename = "where")]
+    #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub at_point: BTreeMap<String, Value>,
     /// Kind `time`: only samples with this index: of a path, or of a stream.
     #[serde(default)]
@@ -280,7 +280,7 @@ pub struct Curve {
     pub style: Style,
     /// Kind `time`: not recorded but given, each value until the next: `[["0 s", "1 Mbit/s"], ["15 s", "250 kbit/s"]]`, what
     /// the world offers and the recorded curves are held against.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<(Span, Rate)>,
     /// Printed values to draw with it: their series in the reference data, where `published` names the place.
     #[serde(default)]

@@ -111,6 +111,7 @@ impl SpecError {
                 writeln!(f, " --> --set {argument}")?;
                 1
             }
+            Place::Program => 1,
         };
         if !problem.allowed.is_empty() {
             write_wrapped(f, margin, &problem.allowed)?;

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use anabranch_settings::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME, parse};
+use anabranch_settings::units::{
+    self, FREQUENCY, LENGTH, PACKETS, POWER, RATE, SEGMENTS, SIZE, TIME, parse, whole,
+};
 use anabranch_transport::{Nanos, time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserializer, Visitor};
@@ -61,7 +63,7 @@ pub struct Span(
 
 impl Span {
     fn parse(text: &str) -> Result<Self, String> {
-        parse(text, "a time", "250 ms", &[TIME]).map(|(ns, _)| Span(ns.round() as Nanos))
+        whole(text, "a time", "250 ms", &[TIME]).map(|ns| Span(ns.number))
     }
 
     /// In seconds.
@@ -92,11 +94,11 @@ pub struct Rate(
 
 impl Rate {
     fn parse(text: &str) -> Result<Self, String> {
-        let (bits, _) = parse(text, "a rate", "2 Mbit/s", &[RATE])?;
-        if bits < 1.0 {
+        let bits = whole(text, "a rate", "2 Mbit/s", &[RATE])?.number;
+        if bits < 1 {
             return Err(format!("found {text:?}; a rate must be above 0"));
         }
-        Ok(Rate(bits.round() as u64))
+        Ok(Rate(bits))
     }
 }
 
@@ -126,7 +128,7 @@ pub struct Size(
 
 impl Size {
     fn parse(text: &str) -> Result<Self, String> {
-        parse(text, "a size", "1448 B", &[SIZE]).map(|(bytes, _)| Size(bytes.round() as u64))
+        whole(text, "a size", "1448 B", &[SIZE]).map(|bytes| Size(bytes.number))
     }
 }
 
@@ -159,17 +161,17 @@ pub enum Amount {
 
 impl Amount {
     fn parse(text: &str) -> Result<Self, String> {
-        let (number, unit) = parse(text, "an amount", "10 packets", &[PACKETS, SEGMENTS, SIZE])?;
-        let whole = number.round();
-        if whole != number {
+        let found = whole(text, "an amount", "10 packets", &[PACKETS, SEGMENTS, SIZE])?;
+        if !found.exact {
             return Err(format!(
-                "found {text:?}; only a whole number of {unit} makes sense"
+                "found {text:?}; only a whole number of {} makes sense",
+                found.unit
             ));
         }
-        Ok(match unit.chars().next() {
-            Some('p') => Amount::Packets(whole as u64),
-            Some('s') => Amount::Segments(whole as u64),
-            _ => Amount::Bytes(whole as u64),
+        Ok(match found.unit.chars().next() {
+            Some('p') => Amount::Packets(found.number),
+            Some('s') => Amount::Segments(found.number),
+            _ => Amount::Bytes(found.number),
         })
     }
 
@@ -228,17 +230,17 @@ macro_rules! real_quantity {
 real_quantity!(
     /// A length.
     Length, "m", "a length", "80 m", r"^\s*[0-9.e+-]+\s*(m|km)\s*$",
-    &[("m", 1.0), ("km", 1e3)]
+    LENGTH
 );
 real_quantity!(
     /// A power.
     Power, "W", "a power", "100 mW", r"^\s*[0-9.e+-]+\s*(W|mW|uW|nW|pW)\s*$",
-    &[("W", 1.0), ("mW", 1e-3), ("uW", 1e-6), ("nW", 1e-9), ("pW", 1e-12)]
+    POWER
 );
 real_quantity!(
     /// A frequency.
     Frequency, "Hz", "a frequency", "2.437 GHz", r"^\s*[0-9.e+-]+\s*(Hz|kHz|MHz|GHz)\s*$",
-    &[("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6), ("GHz", 1e9)]
+    FREQUENCY
 );
 
 /// A probability, 0 to 1.

@@ -1,4 +1,4 @@
-//! From one file to the worlds it describes: parameters, overrides, sweeps.
+//! From one file to the worlds it describes: what sets its values, and the points of its sweeps.
 //!
 //! What sets a value, the later winning: the file's `[parameters]`, an experiment's `parameters`, `--set`, a sweep's
 //! point. Each of them names a parameter, or a key of the file by its path (`link.satellite.rate`, where the members
@@ -6,7 +6,6 @@
 
 use crate::limits::MAX_POINTS;
 use crate::problem::Problem;
-use crate::profiles;
 use crate::tree::{Entry, Node, NodeValue, Place};
 
 /// A value to put in: the key, where the key stands, the value.
@@ -74,7 +73,7 @@ impl Setting {
     }
 
     /// Walks the path and sets its last key, which need not be there yet: what may be there, the types know.
-    fn put(&self, root: &mut Node) -> Result<(), Problem> {
+    pub(crate) fn put(&self, root: &mut Node) -> Result<(), Problem> {
         let mut segments: Vec<&str> = self.key.split('.').collect();
         let last = segments.pop().unwrap_or_default();
         let mut node = root;
@@ -124,102 +123,6 @@ impl Setting {
     fn unknown(&self, found: &str, what: &str, known: &[&str]) -> Problem {
         Problem::new(self.key_place.clone(), self.key.clone(), what)
             .allowed(found, known.iter().copied())
-    }
-}
-
-/// Puts parameters in for every `"$name"` outside `[parameters]` and outside the parameters and sweeps of experiments.
-/// `"$$..."` stands for text that begins with a dollar.
-///
-/// # Errors
-/// Names without a parameter, and parameters that name each other in a ring.
-pub fn substitute(root: &Node) -> Result<Node, Vec<Problem>> {
-    let parameters = root
-        .get("parameters")
-        .map(Node::entries)
-        .unwrap_or_default();
-    let mut problems = Vec::new();
-    let mut resolved = root.clone();
-    if let NodeValue::Table(entries) = &mut resolved.value {
-        for entry in entries.iter_mut().filter(|entry| entry.key != "parameters") {
-            let mut walk = Walk {
-                parameters,
-                problems: &mut problems,
-            };
-            if entry.key == "experiment" {
-                experiments(&mut entry.node, &mut walk);
-            } else {
-                walk.put_in(&mut entry.node, &entry.key, 0);
-            }
-        }
-    }
-    if problems.is_empty() {
-        profiles::put_in(&mut resolved).map_err(|problem| vec![problem])?;
-        Ok(resolved)
-    } else {
-        Err(problems)
-    }
-}
-
-fn experiments(node: &mut Node, walk: &mut Walk<'_>) {
-    let NodeValue::Array(items) = &mut node.value else {
-        return;
-    };
-    for (index, item) in items.iter_mut().enumerate() {
-        let path = Node::item_path("experiment", index, item);
-        let NodeValue::Table(entries) = &mut item.value else {
-            continue;
-        };
-        for entry in entries
-            .iter_mut()
-            .filter(|entry| !matches!(entry.key.as_str(), "parameters" | "sweep"))
-        {
-            walk.put_in(&mut entry.node, &Node::key_path(&path, &entry.key), 0);
-        }
-    }
-}
-
-struct Walk<'a> {
-    parameters: &'a [Entry],
-    problems: &'a mut Vec<Problem>,
-}
-
-impl Walk<'_> {
-    fn put_in(&mut self, node: &mut Node, path: &str, depth: usize) {
-        match &mut node.value {
-            NodeValue::Text(text) if text.starts_with("$$") => *text = text[1..].to_owned(),
-            NodeValue::Text(text) if text.starts_with('$') => {
-                let name = text[1..].to_owned();
-                let Some(parameter) = self.parameters.iter().find(|entry| entry.key == name) else {
-                    let known = self.parameters.iter().map(|entry| entry.key.as_str());
-                    let message = format!("found \"${name}\", but no parameter has this name");
-                    self.problems.push(
-                        Problem::new(node.place.clone(), path, message).allowed(&name, known),
-                    );
-                    return;
-                };
-                if depth > self.parameters.len() {
-                    let message =
-                        format!("found \"${name}\", a parameter that names itself in a ring");
-                    self.problems
-                        .push(Problem::new(node.place.clone(), path, message));
-                    return;
-                }
-                *node = parameter.node.clone();
-                self.put_in(node, path, depth + 1);
-            }
-            NodeValue::Array(items) => {
-                for (index, item) in items.iter_mut().enumerate() {
-                    let path = Node::item_path(path, index, item);
-                    self.put_in(item, &path, depth);
-                }
-            }
-            NodeValue::Table(entries) => {
-                for entry in entries {
-                    self.put_in(&mut entry.node, &Node::key_path(path, &entry.key), depth);
-                }
-            }
-            _ => {}
-        }
     }
 }
 

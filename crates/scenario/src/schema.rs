@@ -10,7 +10,8 @@ use crate::spec::Spec;
 use crate::transport::TransportKind;
 use crate::vocabulary::Vocabulary;
 
-/// The schema of what a vocabulary knows. Wherever a value may stand, a parameter's name (`"$rate"`) may stand too.
+/// The schema of what a vocabulary knows. Wherever a value may stand, a parameter's name (`"$rate"`) or an expression
+/// (`"2 * $rate"`) may stand too.
 pub fn json_schema(vocabulary: &dyn Vocabulary) -> Schema {
     let generator = SchemaSettings::draft07().into_generator();
     let mut schema = generator.into_root_schema_for::<Spec>();
@@ -43,8 +44,8 @@ fn choose<F: Family>(definitions: &mut Map<String, Value>, vocabulary: &dyn Voca
     }
 }
 
-/// Lets every property and every element of a list below this schema be a parameter's name instead, tags of variants
-/// aside.
+/// Lets every property and every element of a list below this schema be a parameter's name or an expression instead, tags of
+/// variants aside.
 fn allow_parameters(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -72,7 +73,7 @@ fn or_parameter(property: &mut Value) {
         .as_object_mut()
         .and_then(|property| property.remove("description"));
     let own = property.take();
-    *property = json!({ "anyOf": [own, { "type": "string", "pattern": "^\\$" }] });
+    *property = json!({ "anyOf": [own, { "type": "string", "pattern": "\\$|[*()]| [-+/] " }] });
     if let (Some(description), Some(property)) = (description, property.as_object_mut()) {
         property.insert("description".to_owned(), description);
     }

@@ -33,10 +33,10 @@ pub struct Spec {
     #[serde(default)]
     pub reference: ReferenceFiles,
     /// What had to be assumed.
-    #[serde(default, rename = "assumption")]
+    #[serde(default, rename = "assumption", skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<Assumption>,
     /// Values that `"$name"` stands for anywhere else; of any type.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,
     /// Profiles of the spec's own: settings and switches of a transport that flows take by `profile = "name"`. The key `base` is
     /// the profile that one starts from.
@@ -48,10 +48,10 @@ pub struct Spec {
     #[serde(rename = "node")]
     pub nodes: Vec<Node>,
     /// What joins them by wires.
-    #[serde(default, rename = "link")]
+    #[serde(default, rename = "link", skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
     /// What joins them by radio.
-    #[serde(default, rename = "wifi")]
+    #[serde(default, rename = "wifi", skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<Wifi>,
     /// Routes that are given; all others are computed, by the fewest links.
     #[serde(default, rename = "route", skip_serializing_if = "Vec::is_empty")]
@@ -60,19 +60,19 @@ pub struct Spec {
     #[serde(rename = "flow")]
     pub flows: Vec<Flow>,
     /// Measures taken in every experiment.
-    #[serde(default, rename = "measure")]
+    #[serde(default, rename = "measure", skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<MeasureSpec>,
     /// What is run. A file without any has one: `main`.
-    #[serde(default, rename = "experiment")]
+    #[serde(default, rename = "experiment", skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<Experiment>,
     /// Experiments computed from the runs of others.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub derived: Vec<derived::Derived>,
     /// Tables made of the runs.
-    #[serde(default, rename = "table")]
+    #[serde(default, rename = "table", skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<output::Table>,
     /// Figures made of the runs.
-    #[serde(default, rename = "figure")]
+    #[serde(default, rename = "figure", skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<output::Figure>,
 }
 
@@ -121,6 +121,12 @@ impl Spec {
 #[serde(transparent)]
 pub struct Parameters(pub BTreeMap<String, serde_json::Value>);
 
+impl Parameters {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// The paper that a spec reproduces.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -163,20 +169,20 @@ pub struct Experiment {
     #[serde(default)]
     pub duration: Option<Span>,
     /// Instead of the file's parameters of the same names.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Parameters::is_empty")]
     pub parameters: Parameters,
     /// What varies. Several sweeps make every combination, the last varying fastest.
-    #[serde(default, rename = "sweep")]
+    #[serde(default, rename = "sweep", skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Sweep>,
     /// Loss models draw the same randomness whatever the experiment's parameters, so that what is compared meets the
     /// same losses: the random streams are named by link alone, not by experiment and point.
     #[serde(default)]
     pub common_losses: bool,
     /// Measures taken in this experiment beside the file's.
-    #[serde(default, rename = "measure")]
+    #[serde(default, rename = "measure", skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<MeasureSpec>,
     /// Samples kept.
-    #[serde(default, rename = "record")]
+    #[serde(default, rename = "record", skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<Record>,
 }
 
@@ -196,13 +202,13 @@ pub struct Sweep {
     #[serde(default)]
     pub label: Option<String>,
     /// The points: `{ x = 2, pairs = 1, rate = "2 Mbit/s" }`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<SweepPoint>,
     /// The parameter that takes each of `values`.
     #[serde(default)]
     pub parameter: Option<String>,
     /// The values, each an x of its own.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<serde_json::Value>,
 }
 

@@ -14,6 +14,8 @@ pub enum Place {
     File(Range<usize>),
     /// The `--set` argument of that number, counted from 0.
     Argument(usize),
+    /// Nowhere: a program built it.
+    Program,
 }
 
 /// A value and its place.
@@ -157,6 +159,23 @@ impl Node {
             .and_then(Node::text)
     }
 
+    /// Whether two trees say the same, wherever it stands and in whichever order keys do.
+    pub fn says_what(&self, other: &Node) -> bool {
+        match (&self.value, &other.value) {
+            (NodeValue::Array(one), NodeValue::Array(two)) => {
+                one.len() == two.len() && one.iter().zip(two).all(|(a, b)| a.says_what(b))
+            }
+            (NodeValue::Table(one), NodeValue::Table(two)) => {
+                let same = |entry: &Entry| {
+                    let there = other.get(&entry.key);
+                    there.is_some_and(|there| entry.node.says_what(there))
+                };
+                one.len() == two.len() && one.iter().all(same)
+            }
+            (one, two) => one == two,
+        }
+    }
+
     /// The value as JSON with sorted keys, to be hashed and kept.
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {
@@ -279,11 +298,24 @@ fn value_node(
 }
 
 impl Place {
+    /// The place of some bytes of a text that stands here in quotes. Where the quotes hold more than the text (escapes, several
+    /// lines), the place of all of it.
+    pub fn within(&self, text: &str, at: Range<usize>) -> Place {
+        match self {
+            Place::File(span) if span.len() == text.len() + 2 => {
+                let begin = span.start + 1 + at.start;
+                Place::File(begin..begin + at.len().max(1))
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// Orders places as a reader meets them.
     pub fn cmp_position(&self, other: &Place) -> std::cmp::Ordering {
         let position = |place: &Place| match place {
             Place::File(span) => (0, span.start),
             Place::Argument(number) => (1, *number),
+            Place::Program => (2, 0),
         };
         position(self).cmp(&position(other))
     }

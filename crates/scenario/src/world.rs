@@ -116,15 +116,27 @@ pub enum LinkKind {
 }
 
 /// One value for both directions of a link, or one for each.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, JsonSchema)]
 #[schemars(inline, with = "DirectedSchema<T>")]
 pub struct Directed<T> {
     /// From the first node of `between` to the second.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub forward: Option<T>,
     /// From the second to the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub backward: Option<T>,
+}
+
+impl<T: Serialize + PartialEq> Serialize for Directed<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (&self.forward, &self.backward) {
+            (None, None) => serializer.serialize_none(),
+            (Some(forward), Some(backward)) if forward == backward => forward.serialize(serializer),
+            (forward, backward) => {
+                let sides = [("forward", forward), ("backward", backward)];
+                let given = sides.iter().filter(|(_, side)| side.is_some());
+                serializer.collect_map(given.copied())
+            }
+        }
+    }
 }
 
 impl<T> Directed<T> {

@@ -4,6 +4,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::datum::Datum;
 use crate::error::Misfit;
+use crate::expression::is_compound;
 use crate::kind::{Kind, REPEAT, STEP_TIME, STEPS};
 use crate::setting::{Fallback, Setting, Variant};
 
@@ -34,6 +35,9 @@ impl Kind {
                     words: self.words(),
                     ..inner
                 });
+            }
+            (Kind::Count { .. } | Kind::Number { .. }, Json::String(text)) if is_compound(text) => {
+                return self.parse(text);
             }
             (Kind::Flag | Kind::Count { .. } | Kind::Number { .. }, Json::String(_)) => {
                 return Err(misfit());

@@ -4,6 +4,7 @@ use anabranch_transport::Nanos;
 
 use crate::datum::Datum;
 use crate::error::Misfit;
+use crate::expression::{Shown, constant, is_compound};
 use crate::setting::{Fallback, Setting, Variant};
 use crate::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME};
 
@@ -136,6 +137,7 @@ impl Kind {
         let text = text.trim();
         let datum = match self {
             Kind::Flag => text.parse().ok().map(Datum::Flag),
+            Kind::Count { .. } | Kind::Number { .. } if is_compound(text) => computed(text),
             Kind::Count { .. } => text.parse().ok().map(Datum::Whole),
             Kind::Number { .. } => text.parse().ok().map(Datum::Real),
             Kind::Duration { .. } => self.quantity(text, &[TIME])?,
@@ -177,19 +179,18 @@ impl Kind {
 
     /// A value with a unit, rounded to the base unit.
     fn quantity(&self, text: &str, units: &[&[units::Unit]]) -> Result<Option<Datum>, Misfit> {
-        match units::parse(text, "it", "", units) {
-            Ok((number, _)) => Ok(Some(Datum::Whole(number.round() as u64))),
+        match units::whole(text, "it", "", units) {
+            Ok(whole) => Ok(Some(Datum::Whole(whole.number))),
             Err(_) => Err(self.misfit(format!("{text:?}"))),
         }
     }
 
     fn amount(&self, text: &str) -> Result<Option<Datum>, Misfit> {
-        let (number, unit) = units::parse(text, "it", "", &[PACKETS, SEGMENTS, SIZE])
+        let whole = units::whole(text, "it", "", &[PACKETS, SEGMENTS, SIZE])
             .map_err(|_| self.misfit(format!("{text:?}")))?;
-        let whole = number.round();
-        Ok((whole == number).then(|| match unit.as_bytes()[0] {
-            b'p' | b's' => Datum::Segments(whole as u64),
-            _ => Datum::Whole(whole as u64),
+        Ok(whole.exact.then(|| match whole.unit.as_bytes()[0] {
+            b'p' | b's' => Datum::Segments(whole.number),
+            _ => Datum::Whole(whole.number),
         }))
     }
 
@@ -496,6 +497,15 @@ impl Kind {
             }
             _ => Vec::new(),
         }
+    }
+}
+
+/// The number that an expression gives.
+fn computed(text: &str) -> Option<Datum> {
+    match constant(text).ok()?.show().ok()? {
+        Shown::Whole(number) => u64::try_from(number).ok().map(Datum::Whole),
+        Shown::Real(number) => Some(Datum::Real(number)),
+        Shown::Text(_) => None,
     }
 }
 

@@ -11,6 +11,7 @@
 mod datum;
 mod declare;
 mod error;
+pub mod expression;
 #[cfg(feature = "json")]
 mod json;
 mod kind;

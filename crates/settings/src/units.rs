@@ -2,6 +2,7 @@
 
 use anabranch_transport::Nanos;
 
+use crate::expression::{Ratio, constant, is_compound};
 use crate::nearest;
 
 /// A unit's name and how many base units it holds.
@@ -36,8 +37,21 @@ pub const PACKETS: &[Unit] = &[("packets", 1.0), ("packet", 1.0)];
 /// Segments, or chunks.
 pub const SEGMENTS: &[Unit] = &[("segments", 1.0), ("segment", 1.0)];
 
+/// Units of lengths; the base is the metre.
+pub const LENGTH: &[Unit] = &[("m", 1.0), ("km", 1e3)];
+/// Units of powers; the base is the watt.
+pub const POWER: &[Unit] = &[
+    ("W", 1.0),
+    ("mW", 1e-3),
+    ("uW", 1e-6),
+    ("nW", 1e-9),
+    ("pW", 1e-12),
+];
+/// Units of frequencies; the base is the hertz.
+pub const FREQUENCY: &[Unit] = &[("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6), ("GHz", 1e9)];
+
 /// Splits `"2 Mbit/s"` into number and unit; returns the number in base units, and the unit found. `what` and `example` are
-/// for the error: `a rate`, `2 Mbit/s`.
+/// for the error: `a rate`, `2 Mbit/s`. An expression without parameters (`"2 * 250 ms"`) may stand for the number.
 ///
 /// # Errors
 /// No number, no unit, an unknown unit, a negative number, or one too large for 64 bits, in words.
@@ -47,6 +61,10 @@ pub fn parse(
     example: &str,
     units: &[&[Unit]],
 ) -> Result<(f64, &'static str), String> {
+    if is_compound(text) {
+        let (number, unit) = compute(text, what, example, units)?;
+        return Ok((number.real(), unit));
+    }
     let names = || {
         units
             .iter()
@@ -82,6 +100,66 @@ pub fn parse(
         return Err(format!("found {text:?}; {what} cannot be negative"));
     }
     Ok((number * factor, name))
+}
+
+/// A number of base units as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Whole {
+    /// Rounded, halves up.
+    pub number: u64,
+    /// It was whole as it was written.
+    pub exact: bool,
+    /// The unit found.
+    pub unit: &'static str,
+}
+
+/// The same as [`parse`], of what is counted in whole base units: exact where a 64-bit float is not, from 2^53 on.
+///
+/// # Errors
+/// Those of [`parse`].
+pub fn whole(text: &str, what: &str, example: &str, units: &[&[Unit]]) -> Result<Whole, String> {
+    let (near, unit) = parse(text, what, example, units)?;
+    let exact = match is_compound(text) {
+        true => Some(compute(text, what, example, units)?.0),
+        false => {
+            let mut all = units.iter().flat_map(|family| family.iter());
+            let factor = all
+                .find(|(name, _)| *name == unit)
+                .map(|(_, factor)| *factor);
+            let factor = factor.and_then(|factor| Ratio::decimal(&factor.to_string()));
+            let number = Ratio::decimal(&split(text.trim()).0);
+            number
+                .zip(factor)
+                .and_then(|(number, factor)| number.times(factor))
+        }
+    };
+    // What has too many digits to be computed with is so near a whole number of base units as makes no difference.
+    let number = exact.and_then(|exact| u64::try_from(exact.round()).ok());
+    Ok(Whole {
+        number: number.unwrap_or(near.round() as u64),
+        exact: exact.is_some_and(|exact| exact.as_whole().is_some()),
+        unit,
+    })
+}
+
+/// The same of an expression.
+fn compute(
+    text: &str,
+    what: &str,
+    example: &str,
+    units: &[&[Unit]],
+) -> Result<(Ratio, &'static str), String> {
+    let value = constant(text).map_err(|fault| fault.message)?;
+    let Some((number, unit)) = value.in_units(units) else {
+        let kind = value.kind();
+        return Err(format!(
+            "found {text:?}, which is {kind}; expected {what}, such as {example:?}"
+        ));
+    };
+    value
+        .show()
+        .map_err(|message| format!("found {text:?}: {message}"))?;
+    Ok((number, unit))
 }
 
 /// The number in front, without separators, and what follows it.

@@ -24,11 +24,10 @@ fn question(loss: f64) -> Question {
 fn results(evidence: &Evidence, seed: u64) -> Results {
     let request = Request {
         file: "spec.toml".to_owned(),
-        text: evidence.spec.clone(),
         seed,
         ..Request::default()
     };
-    let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::of(&evidence.spec, request).unwrap_or_else(|error| panic!("{error}"));
     let records =
         run::in_memory(&Unit::all(&plan), seed, &Simulator::default(), 2, &|_| {}).expect("runs");
     Results {

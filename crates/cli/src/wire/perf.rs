@@ -46,7 +46,9 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     }
     report.end(&flows.summary(), failed.as_deref())?;
     read(written, interrupted, &mut interrupts).await;
-    bound.watched.finish(&bound.sctp.toml, failed.clone())?;
+    bound
+        .watched
+        .finish(&bound.sctp.transport, failed.clone())?;
     match failed {
         None => Ok(()),
         Some(reason) => Err(Failure::Wire(reason)),

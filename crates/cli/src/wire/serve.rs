@@ -89,7 +89,7 @@ pub async fn serve(arguments: Serve) -> Result<(), Failure> {
     drop(printer);
     // A reader that reads has them all; one that does not keeps nobody from leaving.
     let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
-    bound.watched.finish(&bound.sctp.toml, failed)
+    bound.watched.finish(&bound.sctp.transport, failed)
 }
 
 /// Tells peers that it is over, who would find out by their timers alone.

@@ -10,7 +10,9 @@ use anabranch_lab::run::{self, Quiet};
 use anabranch_lab::store::Store;
 use anabranch_report::Outputs;
 use anabranch_report::reference::Reference;
-use anabranch_scenario::quantity::Span;
+use anabranch_scenario::Transport;
+use anabranch_scenario::document::{Document, Table};
+use anabranch_scenario::quantity::{Rate, Span};
 use anabranch_transport::{Nanos, Probe};
 
 use crate::failure::Failure;
@@ -23,15 +25,19 @@ pub fn check(directory: &Path) -> Result<(), Failure> {
 }
 
 /// Writes the directory of one association.
-pub fn write(directory: &Path, transport: &str, mut observed: Observed) -> Result<(), Failure> {
+pub fn write(
+    directory: &Path,
+    transport: &Transport,
+    mut observed: Observed,
+) -> Result<(), Failure> {
     let start = observed.start;
     shift(&mut observed, start);
-    let plan = Plan::new(Request {
+    let request = Request {
         file: "trace.toml".to_owned(),
-        text: spec(transport, &observed),
         seed: 1,
         ..Request::default()
-    })?;
+    };
+    let plan = Plan::of(&spec(transport, &observed), request)?;
     let store = Store::create(directory).map_err(|error| Failure::Directory(Box::new(error)))?;
     let runner = Live(|_: &Unit<'_>, _: u64| Ok(vec![observed.clone()]));
     let results = run::run(&plan, &store, &runner, 1, &Quiet)
@@ -54,69 +60,42 @@ fn shift(observed: &mut Observed, start: Nanos) {
 }
 
 /// A spec that says what was recorded. Its link stands for a network of which nothing is known.
-fn spec(transport: &str, observed: &Observed) -> String {
+fn spec(transport: &Transport, observed: &Observed) -> Document {
+    const FLOW: &str = "association";
     let last = observed.samples.last().map_or(0, |sample| sample.at);
     let end = Span(last.max(1_000_000).next_multiple_of(1_000_000));
-    let recorded = |probe: &&Probe| observed.samples.iter().any(|it| it.probe == **probe);
-    let probes: Vec<String> = Probe::ALL
-        .iter()
-        .filter(recorded)
-        .map(|probe| format!("{:?}", probe.name()))
-        .collect();
+    let recorded = |probe: &Probe| observed.samples.iter().any(|it| it.probe == *probe);
+    let probes = Probe::ALL.iter().filter(|probe| recorded(probe));
+    let probes: Vec<&str> = probes.map(|probe| probe.name()).collect();
+    let named = |name: &str| Table::new().with("name", name);
+    let link = named("network")
+        .with("between", ["here", "there"])
+        .with("rate", Rate(1_000_000_000))
+        .with("delay", Span(1_000_000));
+    let flow = named(FLOW)
+        .with("from", "here")
+        .with("to", "there")
+        .with("workload", Table::new().with("kind", "bulk"))
+        .with("transport", transport);
+    let record = Table::new().with("flow", FLOW).with("probes", probes);
+    let mut document = Document::new("trace")
+        .head(
+            "A run on real sockets. The link stands for a network of which nothing is known: its rate and delay are no\nmeasurements, and simulating this file would not repeat the run.",
+        )
+        .with("title", "One association on real sockets")
+        .table("world", Table::new().with("duration", end))
+        .push("node", named("here"))
+        .push("node", named("there"))
+        .push("link", link)
+        .push("flow", flow);
     // A sender alone does not know when what it sent was delivered.
-    let goodput = if observed.deliveries.is_empty() {
-        ""
-    } else {
-        "[[measure]]\nmetric = \"goodput\"\nflow = \"association\"\n\n"
-    };
-    let mut text = format!(
-        r#"# A run on real sockets. The link stands for a network of which nothing is known: its rate and delay are no
-# measurements, and simulating this file would not repeat the run.
-
-anabranch = 1
-name = "trace"
-title = "One association on real sockets"
-
-[world]
-duration = "{end}"
-
-[[node]]
-name = "here"
-
-[[node]]
-name = "there"
-
-[[link]]
-name = "network"
-between = ["here", "there"]
-rate = "1 Gbit/s"
-delay = "1 ms"
-
-[[flow]]
-name = "association"
-from = "here"
-to = "there"
-workload = {{ kind = "bulk" }}
-
-[flow.transport]
-{transport}
-{goodput}[[measure]]
-metric = "retransmissions"
-flow = "association"
-
-[[measure]]
-metric = "timeouts"
-flow = "association"
-
-[[experiment]]
-id = "main"
-
-[[experiment.record]]
-flow = "association"
-probes = [{probes}]
-"#,
-        probes = probes.join(", ")
-    );
+    let goodput = (!observed.deliveries.is_empty()).then_some("goodput");
+    for metric in goodput.into_iter().chain(["retransmissions", "timeouts"]) {
+        let measure = Table::new().with("metric", metric).with("flow", FLOW);
+        document = document.push("measure", measure);
+    }
+    let main = Table::new().with("id", "main").with("record", [record]);
+    document = document.push("experiment", main);
     for (probe, title, style) in [
         (Probe::Cwnd, "Congestion window", "step"),
         (Probe::FlightSize, "Bytes in flight", "step"),
@@ -129,24 +108,20 @@ probes = [{probes}]
         (Probe::AdvertisedRwnd, "Receive window advertised", "step"),
         (Probe::Received, "Chunks received", "points"),
     ] {
-        if recorded(&&probe) {
-            let name = probe.name();
-            text.push_str(&format!(
-                r#"
-[[figure]]
-id = "{name}"
-title = "{title}"
-kind = "time"
-experiment = "main"
-
-[[figure.curve]]
-label = "association"
-flow = "association"
-probe = "{name}"
-style = "{style}"
-"#
-            ));
+        if recorded(&probe) {
+            let curve = Table::new()
+                .with("label", FLOW)
+                .with("flow", FLOW)
+                .with("probe", probe.name())
+                .with("style", style);
+            let figure = Table::new()
+                .with("id", probe.name())
+                .with("title", title)
+                .with("kind", "time")
+                .with("experiment", "main")
+                .with("curve", [curve]);
+            document = document.push("figure", figure);
         }
     }
-    text
+    document
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anabranch_engine::live::Observed;
 use anabranch_net::sctp::AssociationId;
 use anabranch_net::{Direction, Observer, Seen};
+use anabranch_scenario::Transport;
 use anabranch_sim::{Frame, PacketFile, Way};
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
 
@@ -182,7 +183,7 @@ fn spool(directory: &Path, kept: &Arc<Mutex<Kept>>) -> Result<Spool, Failure> {
 impl Watched {
     /// Ends the capture, and writes the results directory of the first association. `failed`: why it ended otherwise than
     /// gracefully.
-    pub fn finish(self, transport: &str, failed: Option<String>) -> Result<(), Failure> {
+    pub fn finish(self, transport: &Transport, failed: Option<String>) -> Result<(), Failure> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(mut file), Some(path)) = (kept.capture.take(), &self.capture) {
             file.finish().map_err(|error| {

@@ -1,0 +1,124 @@
+//! The network of a file, without what is run in it.
+
+use std::collections::BTreeSet;
+
+use anabranch_scenario::problem::{Problem, SpecError};
+use anabranch_scenario::substitute::substitute;
+use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
+use anabranch_scenario::{Spec, decode, validate};
+
+use super::overrides;
+use crate::files::Files;
+use crate::kinds::Standard;
+use crate::traces;
+
+/// Reads the network of a file: its nodes and links. Flows and all that is made of runs are left out, and need not be there;
+/// nor need name and world.
+///
+/// # Errors
+/// Everything that is wrong with the rest.
+pub fn network(
+    file: &str,
+    text: &str,
+    overrides: &[String],
+    files: &Files,
+) -> Result<Spec, SpecError> {
+    read_network(text, overrides, files)
+        .map_err(|found| SpecError::new(file, text, overrides, found))
+}
+
+/// What of a file a network does not need, and what stands for it.
+const NOT_NETWORK: &[(&str, Option<&str>)] = &[
+    ("name", Some("\"network\"")),
+    ("world", Some("{ duration = \"1 s\" }")),
+    ("flow", Some("[]")),
+    ("paper", None),
+    ("reference", None),
+    ("assumption", None),
+    ("measure", None),
+    ("experiment", None),
+    ("derived", None),
+    ("table", None),
+    ("figure", None),
+];
+
+fn read_network(text: &str, arguments: &[String], files: &Files) -> Result<Spec, Vec<Problem>> {
+    let mut root = Node::parse(text)?;
+    if let NodeValue::Table(entries) = &mut root.value {
+        for &(key, stands) in NOT_NETWORK {
+            entries.retain(|entry| entry.key != key);
+            let place = Place::File(0..0);
+            entries.extend(stands.map(|value| Entry {
+                key: key.to_owned(),
+                key_place: place.clone(),
+                node: Node {
+                    place,
+                    ..Node::parse_argument(value, 0)
+                },
+            }));
+        }
+    }
+    let mut problems = Vec::new();
+    let settings = overrides::read(arguments, &root, &mut problems);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut tree = substitute(&overrides::applied(&root, &settings), &mut BTreeSet::new())?;
+    traces::put_in(&mut tree, files)?;
+    let spec: Spec = decode::decode(&tree, "")?;
+    let problems = validate::validate(&spec, &tree, &Standard::default());
+    if problems.is_empty() {
+        Ok(spec)
+    } else {
+        Err(problems)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Files, network};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// When the directions of a link are down, in seconds.
+    fn outages(schedule: &str) -> [Vec<[u64; 2]>; 2] {
+        let text = format!(
+            "anabranch = 1\n[[node]]\nname = \"a\"\n[[node]]\nname = \"b\"\n[[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\nrate = \"1 Mbit/s\"\ndelay = \"1 ms\"\n{schedule}\n"
+        );
+        let spec = network("link.toml", &text, &[], &Files::default())
+            .unwrap_or_else(|error| panic!("{error}"));
+        let seconds = |end: u64| if end == u64::MAX { end } else { end / SECOND };
+        [true, false].map(|forward| {
+            let outages = spec.links[0].outages(forward).into_iter();
+            outages.map(|outage| outage.map(seconds)).collect()
+        })
+    }
+
+    #[test]
+    fn a_link_is_down_in_both_directions_or_in_one() {
+        assert_eq!(outages(""), [Vec::<[u64; 2]>::new(), vec![]]);
+        let both = vec![[1, 2], [5, 7]];
+        assert_eq!(
+            outages("down = [[\"1 s\", \"2 s\"], [\"5 s\", \"7 s\"]]"),
+            [both.clone(), both]
+        );
+        assert_eq!(
+            outages("down = { backward = [[\"1 s\", \"2 s\"]] }"),
+            [vec![], vec![[1, 2]]]
+        );
+    }
+
+    #[test]
+    fn up_says_the_same_the_other_way_round() {
+        assert_eq!(
+            outages(
+                "up = { forward = [[\"1 s\", \"2 s\"], [\"2 s\", \"4 s\"]] }\ndown = { backward = [[\"3 s\", \"9 s\"]] }"
+            ),
+            [vec![[0, 1], [4, u64::MAX]], vec![[3, 9]]]
+        );
+        assert_eq!(
+            outages("up = [[\"0 s\", \"2 s\"]]"),
+            [vec![[2, u64::MAX]], vec![[2, u64::MAX]]]
+        );
+    }
+}

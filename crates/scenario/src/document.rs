@@ -1,0 +1,253 @@
+//! A spec as it is written: with its parameters, expressions and sweeps.
+//!
+//! A [`Document`] is what a file says, or what a program builds; it carries the `$name`s. A [`Spec`] is what it means at one
+//! point, where every value is known. `Document -> TOML -> Document` and `Spec -> Document -> Spec` change nothing.
+//!
+//! ```
+//! use anabranch_scenario::document::{Document, Table};
+//! use anabranch_scenario::quantity::{Rate, Span};
+//!
+//! let document = Document::new("pair")
+//!     .table("parameters", Table::new().with("rate", Rate(2_000_000)).with("rtt", Span(500_000_000)))
+//!     .table("world", Table::new().with("duration", "100 * $rtt"))
+//!     .push("node", Table::new().with("name", "a"))
+//!     .push("node", Table::new().with("name", "b"))
+//!     .push("link", Table::new().with("name", "wire").with("between", ["a", "b"]).with("rate", "$rate").with("delay", "$rtt / 2"));
+//! assert!(document.to_toml().contains("delay = \"$rtt / 2\"\n"));
+//! ```
+
+use serde::Serialize;
+
+use crate::encode::{encode, entry, node};
+use crate::problem::Problem;
+use crate::resolve::Setting;
+use crate::spec::Spec;
+use crate::tree::{Entry, Node, NodeValue, Place};
+use crate::write::{self, Comments};
+
+/// A spec as it is written. Two are equal where they say the same; where in a file it stands does not count, nor do comments.
+#[derive(Clone, Debug)]
+pub struct Document {
+    root: Node,
+    comments: Comments,
+    /// What a program asked for that cannot be said.
+    problems: Vec<Problem>,
+}
+
+impl PartialEq for Document {
+    fn eq(&self, other: &Self) -> bool {
+        self.root.says_what(&other.root) && self.problems == other.problems
+    }
+}
+
+impl Document {
+    /// Reads TOML.
+    ///
+    /// # Errors
+    /// Every fault of syntax.
+    pub fn parse(text: &str) -> Result<Self, Vec<Problem>> {
+        Ok(Self::from(Node::parse(text)?))
+    }
+
+    /// A spec without anything but its name.
+    pub fn new(name: &str) -> Self {
+        let empty = Self::from(node(NodeValue::Table(Vec::new())));
+        empty.with("anabranch", 1).with("name", name)
+    }
+
+    /// The document of a spec whose values are known.
+    ///
+    /// # Errors
+    /// A number that TOML cannot hold.
+    pub fn of(spec: &Spec) -> Result<Self, Problem> {
+        let root = encode(spec);
+        root.map(Self::from)
+            .map_err(|refused| Problem::new(Place::Program, "", refused.to_string()))
+    }
+
+    /// Its values, with the places where they stand.
+    pub fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// What is wrong with how it was built.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// The document as TOML.
+    pub fn to_toml(&self) -> String {
+        write::write(&self.root, &self.comments)
+    }
+
+    /// Sets a value by its path, as `--set` does: `title`, `link.wire.rate`.
+    #[must_use]
+    pub fn with(mut self, path: &str, value: impl Serialize) -> Self {
+        let Some(value) = self.encoded(path, &value) else {
+            return self;
+        };
+        let setting = Setting {
+            key: path.to_owned(),
+            key_place: Place::Program,
+            node: value,
+        };
+        if let Err(problem) = setting.put(&mut self.root) {
+            self.problems.push(problem);
+        }
+        self
+    }
+
+    /// Adds a section: `[world]`, `[parameters]`.
+    #[must_use]
+    pub fn table(self, section: &str, table: impl Serialize) -> Self {
+        self.with(section, table)
+    }
+
+    /// Adds a table to a section that is a list of them: `[[link]]`.
+    #[must_use]
+    pub fn push(mut self, section: &str, table: impl Serialize) -> Self {
+        let Some(table) = self.encoded(section, &table) else {
+            return self;
+        };
+        let NodeValue::Table(entries) = &mut self.root.value else {
+            return self;
+        };
+        let known = entries.iter().position(|entry| entry.key == section);
+        let at = known.unwrap_or_else(|| {
+            entries.push(entry(section, node(NodeValue::Array(Vec::new()))));
+            entries.len() - 1
+        });
+        match &mut entries[at].node.value {
+            NodeValue::Array(items) => items.push(table),
+            _ => {
+                let message = format!("`{section}` is no list to add to");
+                self.problems
+                    .push(Problem::new(Place::Program, section, message));
+            }
+        }
+        self
+    }
+
+    /// Puts a comment above what is added to a section next.
+    #[must_use]
+    pub fn comment(mut self, section: &str, comment: &str) -> Self {
+        let items = self.root.get(section).map_or(0, |node| node.items().len());
+        let at = (section.to_owned(), items);
+        self.comments.above.push((at, comment.to_owned()));
+        self
+    }
+
+    /// Puts a comment at the head of the file.
+    #[must_use]
+    pub fn head(mut self, comment: &str) -> Self {
+        comment.clone_into(&mut self.comments.head);
+        self
+    }
+
+    fn encoded(&mut self, path: &str, value: &dyn erased::Value) -> Option<Node> {
+        match value.encoded() {
+            Ok(node) => Some(node),
+            Err(message) => {
+                self.problems
+                    .push(Problem::new(Place::Program, path, message));
+                None
+            }
+        }
+    }
+}
+
+impl From<Node> for Document {
+    fn from(root: Node) -> Self {
+        Self {
+            root,
+            comments: Comments::default(),
+            problems: Vec::new(),
+        }
+    }
+}
+
+/// Values of any type, one function for all.
+mod erased {
+    use serde::Serialize;
+
+    use crate::encode::encode;
+    use crate::tree::Node;
+
+    pub trait Value {
+        fn encoded(&self) -> Result<Node, String>;
+    }
+
+    impl<T: Serialize> Value for T {
+        fn encoded(&self) -> Result<Node, String> {
+            encode(self).map_err(|refused| refused.to_string())
+        }
+    }
+}
+
+/// A table that a program builds: keys and values in its order. A value is anything that a spec can say: a quantity, text with
+/// `$name`s, a type of the grammar, another table.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    entries: Vec<Entry>,
+    /// The first value that could not be encoded.
+    refused: Option<String>,
+}
+
+impl Table {
+    /// A table without entries.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A type of the grammar as a table, to be changed.
+    pub fn of(value: impl Serialize) -> Self {
+        let mut table = Self::new();
+        match encode(&value) {
+            Ok(Node {
+                value: NodeValue::Table(entries),
+                ..
+            }) => table.entries = entries,
+            Ok(other) => table.refused = Some(format!("{} is no table", other.describe())),
+            Err(refused) => table.refused = Some(refused.to_string()),
+        }
+        table
+    }
+
+    /// Sets a key.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Serialize) -> Self {
+        match encode(&value) {
+            Ok(value) => match self.entries.iter_mut().find(|entry| entry.key == key) {
+                Some(entry) => entry.node = value,
+                None => self.entries.push(entry(key, value)),
+            },
+            Err(refused) => self.refused = Some(format!("`{key}`: {refused}")),
+        }
+        self
+    }
+}
+
+impl Serialize for Table {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Some(refused) = &self.refused {
+            return Err(serde::ser::Error::custom(refused));
+        }
+        let entries = self.entries.iter();
+        serializer.collect_map(entries.map(|entry| (&entry.key, &entry.node)))
+    }
+}
+
+impl Serialize for Node {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.value {
+            NodeValue::Text(text) => serializer.serialize_str(text),
+            NodeValue::Integer(number) => serializer.serialize_i64(*number),
+            NodeValue::Float(number) => serializer.serialize_f64(*number),
+            NodeValue::Boolean(truth) => serializer.serialize_bool(*truth),
+            NodeValue::Array(items) => serializer.collect_seq(items),
+            NodeValue::Table(entries) => {
+                serializer.collect_map(entries.iter().map(|entry| (&entry.key, &entry.node)))
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Arrays and tables while they are made.
+
+use serde::Serialize;
+use serde::ser::{
+    SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant, SerializeTuple,
+    SerializeTupleStruct,
+};
+
+use super::{Encoder, Made, Refused, entry, node};
+use crate::tree::{Entry, Node, NodeValue};
+
+/// An array.
+#[derive(Default)]
+pub struct Array(Vec<Node>);
+
+impl Array {
+    fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+        match value.serialize(Encoder)? {
+            Some(item) => self.0.push(item),
+            None => return Err(Refused("a list has no empty places".to_owned())),
+        }
+        Ok(())
+    }
+}
+
+macro_rules! array {
+    ($($kind:ident::$add:ident),*) => {$(
+        impl $kind for Array {
+            type Ok = Option<Node>;
+            type Error = Refused;
+
+            fn $add<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+                self.push(value)
+            }
+
+            fn end(self) -> Made {
+                Ok(Some(node(NodeValue::Array(self.0))))
+            }
+        }
+    )*};
+}
+
+array!(
+    SerializeSeq::serialize_element,
+    SerializeTuple::serialize_element,
+    SerializeTupleStruct::serialize_field
+);
+
+/// A table.
+#[derive(Default)]
+pub struct Table {
+    entries: Vec<Entry>,
+    key: Option<String>,
+}
+
+impl Table {
+    /// The table of a variant.
+    pub fn tagged(tag: &str, variant: &str) -> Self {
+        let value = node(NodeValue::Text(variant.to_owned()));
+        Self {
+            entries: vec![entry(tag, value)],
+            key: None,
+        }
+    }
+
+    fn add<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), Refused> {
+        if let Some(value) = value.serialize(Encoder)? {
+            self.entries.push(entry(key, value));
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Made {
+        Ok(Some(node(NodeValue::Table(self.entries))))
+    }
+}
+
+macro_rules! table {
+    ($($kind:ident),*) => {$(
+        impl $kind for Table {
+            type Ok = Option<Node>;
+            type Error = Refused;
+
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Refused> {
+                self.add(key, value)
+            }
+
+            fn end(self) -> Made {
+                self.finish()
+            }
+        }
+    )*};
+}
+
+table!(SerializeStruct, SerializeStructVariant);
+
+impl SerializeMap for Table {
+    type Ok = Option<Node>;
+    type Error = Refused;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Refused> {
+        self.key = match key.serialize(Encoder)? {
+            Some(Node {
+                value: NodeValue::Text(key),
+                ..
+            }) => Some(key),
+            _ => return Err(Refused("the keys of a table are text".to_owned())),
+        };
+        Ok(())
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Refused> {
+        let key = self.key.take().unwrap_or_default();
+        self.add(&key, value)
+    }
+
+    fn end(self) -> Made {
+        self.finish()
+    }
+}

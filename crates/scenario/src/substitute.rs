@@ -1,0 +1,239 @@
+//! Puts parameters in: for `"$name"` the value of the parameter, for an expression (`"2 * $rate * $rtt"`) its result.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use anabranch_settings::expression::{self, Fault, Ratio, Shown, Value};
+
+use crate::problem::Problem;
+use crate::profiles;
+use crate::tree::{Entry, Node, NodeValue};
+
+/// The section of parameters.
+const SECTION: &str = "parameters";
+
+/// Puts parameters in for every `"$name"` outside `[parameters]` and outside the parameters and sweeps of experiments.
+/// `"$$"` stands for a dollar. The names of the parameters that were used are added to `used`.
+///
+/// # Errors
+/// Names without a parameter, parameters that name each other in a ring, and expressions that cannot be computed.
+pub fn substitute(root: &Node, used: &mut BTreeSet<String>) -> Result<Node, Vec<Problem>> {
+    let parameters = root.get(SECTION).map(Node::entries).unwrap_or_default();
+    let mut walk = Walk {
+        parameters,
+        known: BTreeMap::new(),
+        problems: Vec::new(),
+    };
+    let mut resolved = root.clone();
+    if let NodeValue::Table(entries) = &mut resolved.value {
+        for entry in entries.iter_mut().filter(|entry| entry.key != SECTION) {
+            if entry.key == "experiment" {
+                experiments(&mut entry.node, &mut walk);
+            } else {
+                walk.put_in(&mut entry.node, &entry.key);
+            }
+        }
+    }
+    used.extend(walk.known.into_keys());
+    if walk.problems.is_empty() {
+        profiles::put_in(&mut resolved).map_err(|problem| vec![problem])?;
+        Ok(resolved)
+    } else {
+        Err(walk.problems)
+    }
+}
+
+fn experiments(node: &mut Node, walk: &mut Walk<'_>) {
+    let NodeValue::Array(items) = &mut node.value else {
+        return;
+    };
+    for (index, item) in items.iter_mut().enumerate() {
+        let path = Node::item_path("experiment", index, item);
+        let NodeValue::Table(entries) = &mut item.value else {
+            continue;
+        };
+        for entry in entries
+            .iter_mut()
+            .filter(|entry| !matches!(entry.key.as_str(), SECTION | "sweep"))
+        {
+            walk.put_in(&mut entry.node, &Node::key_path(&path, &entry.key));
+        }
+    }
+}
+
+/// What is known of a parameter.
+enum Known {
+    /// It is being computed: who meets it again stands in a ring.
+    Open,
+    /// Its value.
+    Is(Node),
+    /// It has none, which was told.
+    Wrong,
+}
+
+struct Walk<'a> {
+    parameters: &'a [Entry],
+    /// Each parameter is computed once.
+    known: BTreeMap<String, Known>,
+    problems: Vec<Problem>,
+}
+
+impl Walk<'_> {
+    fn put_in(&mut self, node: &mut Node, path: &str) {
+        match &mut node.value {
+            NodeValue::Text(text) if text.contains('$') => {
+                let text = text.clone();
+                self.put_in_text(node, &text, path);
+            }
+            NodeValue::Array(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    let path = Node::item_path(path, index, item);
+                    self.put_in(item, &path);
+                }
+            }
+            NodeValue::Table(entries) => {
+                for entry in entries {
+                    self.put_in(&mut entry.node, &Node::key_path(path, &entry.key));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn put_in_text(&mut self, node: &mut Node, text: &str, path: &str) {
+        if let Some(name) = self.whole_name(text) {
+            match self.parameter(name) {
+                Ok(Some(value)) => *node = value,
+                Ok(None) => {}
+                Err(problem) => self.problems.push(problem.at(node, path)),
+            }
+        } else if expression::names_parameter(text) {
+            let result = expression::evaluate(text, &mut |name, at| self.value(name, at));
+            let whole = || 0..text.len();
+            let shown = result.and_then(|value| {
+                let shown = value.show();
+                shown.map_err(|message| Fault::new(whole(), format!("found {text:?}: {message}")))
+            });
+            match shown {
+                Ok(Shown::Whole(number)) => node.value = NodeValue::Integer(number),
+                Ok(Shown::Real(number)) => node.value = NodeValue::Float(number),
+                Ok(Shown::Text(text)) => node.value = NodeValue::Text(text),
+                Err(fault) if fault.message.is_empty() => {}
+                Err(fault) => self.problems.push(problem(fault, node, text, path)),
+            }
+        } else {
+            node.value = NodeValue::Text(text.replace("$$", "$"));
+        }
+    }
+
+    /// The parameter that a text consists of: `"$name"`, where the name may be any that a parameter has.
+    fn whole_name<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let name = text.strip_prefix('$')?;
+        let is_plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let begins = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        let known = self.parameters.iter().any(|entry| entry.key == name);
+        (known || begins && name.chars().all(is_plain)).then_some(name)
+    }
+
+    /// The value of a parameter; none where that is wrong and was told.
+    fn parameter(&mut self, name: &str) -> Result<Option<Node>, Missing> {
+        match self.known.get(name) {
+            Some(Known::Is(node)) => return Ok(Some(node.clone())),
+            Some(Known::Wrong) => return Ok(None),
+            Some(Known::Open) => {
+                return Err(Missing {
+                    message: format!("found \"${name}\", a parameter that names itself in a ring"),
+                    found: None,
+                });
+            }
+            None => {}
+        }
+        let parameters = self.parameters;
+        let Some(entry) = parameters.iter().find(|entry| entry.key == name) else {
+            let known = parameters.iter().map(|entry| entry.key.clone());
+            return Err(Missing {
+                message: format!("found \"${name}\", but no parameter has this name"),
+                found: Some((name.to_owned(), known.collect())),
+            });
+        };
+        self.known.insert(name.to_owned(), Known::Open);
+        let before = self.problems.len();
+        let mut node = entry.node.clone();
+        self.put_in(&mut node, &Node::key_path(SECTION, name));
+        let known = match self.problems.len() == before {
+            true => Known::Is(node.clone()),
+            false => Known::Wrong,
+        };
+        let fine = matches!(known, Known::Is(_));
+        self.known.insert(name.to_owned(), known);
+        Ok(fine.then_some(node))
+    }
+
+    /// The value of a parameter in an expression, which names it at some bytes.
+    fn value(&mut self, name: &str, at: Range<usize>) -> Result<Value, Fault> {
+        let node = match self.parameter(name) {
+            Ok(Some(node)) => node,
+            Ok(None) => return Err(Fault::told(at)),
+            Err(missing) => {
+                let mut fault = Fault::new(at, missing.message);
+                (fault.found, fault.allowed) = missing.found.unwrap_or_default();
+                return Err(fault);
+            }
+        };
+        let value = match &node.value {
+            NodeValue::Integer(number) => Some(Value::number(Ratio::whole((*number).into()))),
+            NodeValue::Float(number) => Value::real(*number),
+            NodeValue::Text(text) => expression::constant(text).ok(),
+            _ => None,
+        };
+        value.ok_or_else(|| {
+            let message = format!(
+                "found \"${name}\", which is {}; an expression computes with numbers, times, rates and sizes",
+                node.describe()
+            );
+            Fault::new(at, message)
+        })
+    }
+}
+
+/// A parameter that has no value.
+struct Missing {
+    message: String,
+    /// The name that was found, and those that are there.
+    found: Option<(String, Vec<String>)>,
+}
+
+impl Missing {
+    fn at(self, node: &Node, path: &str) -> Problem {
+        let problem = Problem::new(node.place.clone(), path, self.message);
+        match self.found {
+            Some((found, known)) => problem.allowed(&found, known.iter().map(String::as_str)),
+            None => problem,
+        }
+    }
+}
+
+/// The fault of an expression, at its place within the text.
+fn problem(fault: Fault, node: &Node, text: &str, path: &str) -> Problem {
+    let place = node.place.within(text, fault.at);
+    let problem = Problem::new(place, path, fault.message);
+    match fault.allowed.is_empty() {
+        true => problem,
+        false => problem.allowed(&fault.found, fault.allowed.iter().map(String::as_str)),
+    }
+}
+
+/// What is wrong with parameters that nothing uses.
+pub fn unused(root: &Node, used: &BTreeSet<String>) -> Vec<Problem> {
+    let parameters = root.get(SECTION).map(Node::entries).unwrap_or_default();
+    let unused = parameters.iter().filter(|entry| !used.contains(&entry.key));
+    let problem = |entry: &Entry| {
+        let name = &entry.key;
+        let message = format!(
+            "the parameter `{name}` is used nowhere; write \"${name}\" where it shall stand, or leave it out"
+        );
+        let path = Node::key_path(SECTION, name);
+        Problem::new(entry.key_place.clone(), path, message)
+    };
+    unused.map(problem).collect()
+}
