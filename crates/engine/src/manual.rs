@@ -49,7 +49,10 @@ pub fn of(kind: &TransportKind) -> String {
         .iter()
         .map(|name| format!("`{name}`"))
         .collect();
-    let about = format!("{} Profiles: {}.", kind.about, profiles.join(", "));
+    let about = match &profiles[..] {
+        [] => kind.about.to_owned(),
+        _ => format!("{} Profiles: {}.", kind.about, profiles.join(", ")),
+    };
     let title = format!("{name}: settings");
     let mut text = kind.section(&title, &about, &kind.settings).markdown();
     for setting in &kind.settings {
@@ -57,6 +60,9 @@ pub fn of(kind: &TransportKind) -> String {
             text.push('\n');
             text.push_str(&tables(&name, setting, &variants()));
         }
+    }
+    if kind.switches.is_empty() {
+        return text;
     }
     let title = format!("{name}: switches");
     let about = "Choices among texts and implementations. A profile sets all of them.";

@@ -34,6 +34,17 @@ settings! {
     beside {}
 }
 
+settings! {
+    /// What a UDP source says of its datagrams.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Datagrams {
+        /// Datagrams say that their sender uses ECN, so that a queue may mark them instead of dropping them. The source does
+        /// not slow down for marks.
+        ecn: bool = false, Kind::Flag, "RFC 3168 §5";
+    }
+    beside {}
+}
+
 /// The transports of this project.
 pub static TRANSPORTS: LazyLock<[TransportKind; 3]> =
     LazyLock::new(|| [tcp_kind(), sctp_kind(), udp_kind()]);
@@ -75,9 +86,9 @@ fn udp_kind() -> TransportKind {
         name: "udp",
         about: "UDP, for cross traffic.",
         profiles: &[],
-        settings: Vec::new(),
+        settings: Datagrams::SETTINGS.to_vec(),
         switches: &[],
-        fallback: |_, _| None,
+        fallback: |_, name| Datagrams::default().show(name),
         messages: true,
         multihoming: false,
         window: false,
@@ -151,6 +162,18 @@ pub fn sctp(transport: &Transport) -> SctpConfig {
     // Both ends have this configuration: what one asks for, the other must allow.
     config.inbound_streams = config.inbound_streams.max(config.outbound_streams);
     config
+}
+
+/// What the datagrams of a checked UDP transport say.
+pub fn datagrams(transport: &Transport) -> Datagrams {
+    let mut datagrams = Datagrams::default();
+    if let Some(kind) = kind(&transport.protocol) {
+        for (setting, datum) in transport.values(kind) {
+            // What a checked transport holds was read, and can be set.
+            let _ = datagrams.put(setting.name, &datum);
+        }
+    }
+    datagrams
 }
 
 /// What the applications at both ends of a checked SCTP transport do.

@@ -111,6 +111,25 @@ fn a_loss_probability_may_change() {
     assert!((199.0..=201.0).contains(&lost), "{lost}");
 }
 
+/// CoDel marks what it may mark and drops the rest (RFC 3168 §5): an overload that says ECT is not dropped.
+#[test]
+fn a_queue_marks_senders_that_use_ecn() {
+    let dropped = |queue: &str, transport: &str| {
+        let text = pair(
+            &format!(
+                "rate = \"1 Mbit/s\"\ndelay = \"5 ms\"\nqueue = {{ kind = \"codel\"{queue} }}"
+            ),
+            &[("there", ["a", "b"], "1.2 Mbit/s")],
+            "{ metric = \"drops\", link = \"wire\", reason = \"aqm\" }",
+        );
+        run(&text.replace("protocol = \"udp\"", transport)).metrics[0].value
+    };
+    let uses_ecn = "protocol = \"udp\", ecn = true";
+    assert_eq!(dropped(", ecn = true", uses_ecn), 0.0);
+    assert!(dropped("", uses_ecn) > 10.0);
+    assert!(dropped(", ecn = true", "protocol = \"udp\"") > 10.0);
+}
+
 #[test]
 fn a_direction_without_a_rate_is_an_error() {
     let link = "rate = { forward = \"1 Mbit/s\" }\ndelay = { backward = \"1 ms\" }";

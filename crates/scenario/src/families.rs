@@ -8,7 +8,6 @@ use serde_json::{Map, Value};
 
 use crate::chosen::{Chosen, Family};
 use crate::quantity::{Amount, Span};
-use crate::world::Place;
 
 /// Loss models: which packets a link takes and never delivers.
 #[derive(Debug)]
@@ -33,6 +32,16 @@ impl Family for LossModel {
         kind: Kind::Choice(&[Choice::new("before-queue"), Choice::new(AFTER_QUEUE)]),
         fallback: Fallback::Is("before-queue"),
     }];
+}
+
+/// Where a loss strikes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Place {
+    /// Before the packet enters the queue.
+    #[default]
+    BeforeQueue,
+    /// After it left the queue, on the wire.
+    AfterQueue,
 }
 
 impl Loss {

@@ -173,16 +173,6 @@ enum DirectedSchema<T> {
     Both(T),
 }
 
-/// Where a loss strikes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
-    /// Before the packet enters the queue.
-    #[default]
-    BeforeQueue,
-    /// After it left the queue, on the wire.
-    AfterQueue,
-}
-
 /// What goes wrong on a link beside loss.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -13,7 +13,7 @@ use anabranch_sim::loss::{Flows, Traffic};
 use anabranch_sim::udp::{UdpSource, UdpSourceConfig};
 use anabranch_sim::{Attachment, BuildError, Inspect, LinkId, NodeId, Seed, World, start_time};
 use anabranch_tcp::Ports;
-use anabranch_transport::{Nanos, Path};
+use anabranch_transport::{Ecn, Nanos, Path};
 
 use super::homes;
 use super::record::Recording;
@@ -431,6 +431,11 @@ fn attach_udp(
     };
     let rng = context.seed.stream(&format!("workload {}", member.name()));
     let source = UdpSource::new(config, Boxed(workload(&member.flow.workload, 1000, rng)?));
+    let source = if settings::datagrams(&member.flow.transport).ecn {
+        source.with_ecn(Ecn::Ect0)
+    } else {
+        source
+    };
     world.attach(place.sink(UDP), udp::Sink::new(Rc::clone(tally)))?;
     world.attach(place.source(UDP), source)?;
     Ok(())

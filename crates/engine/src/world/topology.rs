@@ -1,9 +1,10 @@
 //! Nodes, links, queues and losses of a spec as the simulator's.
 
+use anabranch_scenario::families::Place;
 use anabranch_scenario::names::{NodeName, member_name};
 use anabranch_scenario::rates::RateOverTime;
 use anabranch_scenario::wifi::Carrier;
-use anabranch_scenario::world::{Impairment, Place};
+use anabranch_scenario::world::Impairment;
 use anabranch_scenario::{Link, Loss, Spec};
 use anabranch_sim::loss::Traffic;
 use anabranch_sim::{

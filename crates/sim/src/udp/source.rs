@@ -22,6 +22,7 @@ pub struct UdpSourceConfig {
 /// workload would never end at one instant, so such a source wants a rate.
 pub struct UdpSource {
     config: UdpSourceConfig,
+    ecn: Ecn,
     workload: Box<dyn Workload>,
     next: Option<Nanos>,
     stopped: bool,
@@ -37,12 +38,20 @@ impl UdpSource {
     pub fn new(config: UdpSourceConfig, workload: impl Workload + 'static) -> Self {
         Self {
             config,
+            ecn: Ecn::NotEct,
             workload: Box::new(workload),
             next: None,
             stopped: true,
             sent: 0,
             sent_bytes: 0,
         }
+    }
+
+    /// With this ECN field in its datagrams (RFC 3168 §5). The source hears of no marks and does not slow down.
+    #[must_use]
+    pub fn with_ecn(mut self, ecn: Ecn) -> Self {
+        self.ecn = ecn;
+        self
     }
 
     /// Datagrams sent.
@@ -99,7 +108,7 @@ impl Agent for UdpSource {
                 Some(Transmit {
                     path,
                     len: HEADER + payload,
-                    ecn: Ecn::NotEct,
+                    ecn: self.ecn,
                     may_fragment: false,
                 })
             }
