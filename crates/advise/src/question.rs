@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anabranch_congestion::sctp_algorithms;
+use anabranch_congestion::{Protocol, registry};
 use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use anabranch_sctp::Profile;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -76,7 +76,7 @@ pub struct Timing {
 
 /// The congestion controls that a sender can have by itself; `rsctp` needs a receiver that reports.
 fn algorithms() -> Vec<&'static str> {
-    let all = sctp_algorithms::ALGORITHMS.iter();
+    let all = registry::all(Protocol::Sctp).into_iter();
     all.map(|algorithm| algorithm.name)
         .filter(|&name| name != "rsctp")
         .collect()

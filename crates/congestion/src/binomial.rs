@@ -8,7 +8,16 @@ use anabranch_settings::{Datum, Kind, Value};
 use anabranch_transport::Nanos;
 use thiserror::Error;
 
+use crate::algorithm::Algorithm;
 use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+
+/// How specs name it.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "binomial",
+    about: "+alpha/cwnd^k a round trip, -beta cwnd^l a loss (Bansal and Balakrishnan 2001)",
+    only: None,
+    make: |base, numbers| Box::new(Binomial::new(base, numbers.get())),
+};
 
 /// An exponent in halves: multiples of 1/2 need no more than the square root, which is exact to the last bit on
 /// every machine; other powers would make a run depend on the machine's mathematics library.
@@ -103,6 +112,13 @@ pub enum BinomialError {
         /// The most allowed.
         most: f64,
     },
+}
+
+impl Default for BinomialParameters {
+    /// [`BinomialParameters::SQRT`].
+    fn default() -> Self {
+        Self::SQRT
+    }
 }
 
 impl BinomialParameters {

@@ -47,14 +47,15 @@ macro_rules! windows_of_base {
     };
 }
 
+mod algorithm;
+mod base;
 pub mod binomial;
 pub mod delivery;
 pub mod estimator;
 pub mod pacer;
+pub mod registry;
 pub mod rsctp;
-pub mod sctp_algorithms;
 pub mod sctp_newreno;
-pub mod tcp_algorithms;
 pub mod tcp_newreno;
 pub mod tuning;
 pub mod westwood;
@@ -65,6 +66,7 @@ use std::fmt::Debug;
 
 use anabranch_transport::Nanos;
 
+pub use algorithm::{Algorithm, Base, Factory, Numbers, Protocol};
 pub use delivery::{Delivery, DeliveryMeter};
 pub use pacer::Pacer;
 

@@ -9,7 +9,17 @@ pub mod receiver_estimate;
 use anabranch_settings::spelled;
 use anabranch_transport::{Nanos, time};
 
+use crate::algorithm::{Algorithm, Protocol};
 use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+
+/// How specs name it.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "rsctp",
+    about: "growth as `sctp`; a loss below the bandwidth that the receiver reports is a radio's, and takes \
+            beta sqrt(cwnd) only (Ho and Cheng 2008); needs the switch `rsctp` at both ends",
+    only: Some(Protocol::Sctp),
+    make: |base, numbers| Box::new(Rsctp::new(base, numbers.get())),
+};
 
 /// What a loss is put down to (ho2008 §3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

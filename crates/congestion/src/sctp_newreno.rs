@@ -4,7 +4,16 @@
 use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
 
+use crate::algorithm::{Algorithm, Protocol};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+
+/// How specs name it.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "sctp",
+    about: "slow start and congestion avoidance by bytes acknowledged (RFC 9260 §7.2)",
+    only: Some(Protocol::Sctp),
+    make: |base, _| base,
+};
 
 /// What happens to `partial_bytes_acked` when it has reached cwnd while the window was not fully used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

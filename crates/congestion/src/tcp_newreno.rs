@@ -8,7 +8,16 @@
 use anabranch_settings::spelled;
 use anabranch_transport::Nanos;
 
+use crate::algorithm::{Algorithm, Protocol};
 use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+
+/// How specs name it.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "newreno",
+    about: "slow start, congestion avoidance and halving (RFC 5681)",
+    only: Some(Protocol::Tcp),
+    make: |base, _| base,
+};
 
 /// How the window grows in congestion avoidance (RFC 5681 §3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +188,7 @@ impl CongestionControl for TcpNewReno {
     }
 
     fn name(&self) -> &'static str {
-        "tcp_newreno"
+        "newreno"
     }
 }
 

@@ -1,5 +1,8 @@
 //! The numbers of algorithms that have any of their own, beside the protocol's.
 
+use std::any::{Any, TypeId};
+
+use crate::algorithm::Numbers;
 use crate::binomial::BinomialParameters;
 use crate::rsctp::RsctpParameters;
 use crate::westwood_rate::RateParameters;
@@ -19,9 +22,16 @@ impl Default for Tuning {
     /// SQRT, the estimate of Westwood+, and the numbers of RSCTP's paper.
     fn default() -> Self {
         Self {
-            binomial: BinomialParameters::SQRT,
-            westwood_rate: RateParameters::WESTWOOD_PLUS,
+            binomial: BinomialParameters::default(),
+            westwood_rate: RateParameters::default(),
             rsctp: RsctpParameters::default(),
         }
+    }
+}
+
+impl Numbers for Tuning {
+    fn find(&self, of: TypeId) -> Option<&dyn Any> {
+        let all: [&dyn Any; 3] = [&self.binomial, &self.westwood_rate, &self.rsctp];
+        all.into_iter().find(|numbers| (**numbers).type_id() == of)
     }
 }

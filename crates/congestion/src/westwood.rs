@@ -3,9 +3,18 @@
 
 use anabranch_transport::{Nanos, time};
 
+use crate::algorithm::Algorithm;
 use crate::estimator::PathEstimator;
 use crate::westwood_rate::{RateParameters, WestwoodRate};
 use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+
+/// How specs name it.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "westwood",
+    about: "growth as the protocol's own; a loss sets ssthresh to rate x RTTmin (Westwood+, Grieco and Mascolo 2004)",
+    only: None,
+    make: |base, numbers| Box::new(Westwood::new(base, numbers.get())),
+};
 
 /// The faster recovery of Westwood over the growth of `Base`.
 ///

@@ -78,6 +78,13 @@ pub const PRESETS: &[(RateParameters, &str)] = &[
     ),
 ];
 
+impl Default for RateParameters {
+    /// [`RateParameters::WESTWOOD_PLUS`].
+    fn default() -> Self {
+        Self::WESTWOOD_PLUS
+    }
+}
+
 impl RateParameters {
     /// The RE of ISCC 2002.
     pub const RE: Self = PRESETS[0].0;

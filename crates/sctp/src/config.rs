@@ -4,12 +4,11 @@ mod check;
 
 use std::net::IpAddr;
 
-use anabranch_congestion::CongestionControl;
 use anabranch_congestion::estimator::PathEstimator;
-use anabranch_congestion::sctp_algorithms::{self, Algorithm};
-use anabranch_congestion::sctp_newreno::SctpParameters;
+use anabranch_congestion::sctp_newreno::{self, SctpNewReno, SctpParameters};
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
+use anabranch_congestion::{Algorithm, CongestionControl, registry};
 use anabranch_settings::{Kind, OFF, Value, profiled, settings, spelled};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -40,8 +39,8 @@ settings! {
     /// of [`Config::profile`] is a setting, too.
     #[derive(Clone, Debug)]
     pub struct Config {
-        /// Congestion control of every path: one of [`sctp_algorithms::ALGORITHMS`], or a program's own.
-        congestion: &'static Algorithm = &sctp_algorithms::ALGORITHMS[0], <&'static Algorithm as Value>::KIND, "RFC 9260 §7.2";
+        /// Congestion control of every path: one of [`registry::KINDS`], or a program's own.
+        congestion: &'static Algorithm = &sctp_newreno::ALGORITHM, registry::SCTP, "RFC 9260 §7.2";
         /// Spreads packets over the round trip: the next one goes `bytes / (factor x cwnd / SRTT)` after the last, where the
         /// algorithm has no rate of its own. Above 1, lest the window is never used up; 1.25 is what QUIC suggests. Off:
         /// packets go as soon as the window lets them.
@@ -241,7 +240,8 @@ impl Config {
             rsctp: self.profile.rsctp_parameters(),
             ..self.tuning
         };
-        (self.congestion.make)(&self.congestion_parameters(remote), &tuning)
+        let base = SctpNewReno::new(self.congestion_parameters(remote));
+        (self.congestion.make)(Box::new(base), &tuning)
     }
 }
 

@@ -4,7 +4,7 @@
 mod common;
 
 use anabranch_congestion::estimator::PathEstimator;
-use anabranch_congestion::sctp_algorithms;
+use anabranch_congestion::{Protocol, registry};
 use anabranch_sctp::{
     Association, AssociationId, Config, Discard, Event, Message, PathId, PathState, Profile,
     StateName,
@@ -21,7 +21,7 @@ use std::net::IpAddr;
 fn config(change: impl Fn(&mut Profile)) -> Config {
     let mut config = Config::new(Profile::rfc9260());
     config.profile.rsctp = true;
-    config.congestion = sctp_algorithms::by_name("rsctp").expect("a listed algorithm");
+    config.congestion = registry::by_name(Protocol::Sctp, "rsctp").expect("a listed algorithm");
     change(&mut config.profile);
     config
 }

@@ -1,7 +1,8 @@
 //! What a connection is given besides its profile.
 
-use anabranch_congestion::tcp_algorithms::{self, Algorithm};
+use anabranch_congestion::tcp_newreno;
 use anabranch_congestion::tuning::Tuning;
+use anabranch_congestion::{Algorithm, registry};
 use anabranch_settings::{Amount, Kind, SettingError, Value, profiled, settings};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
@@ -15,8 +16,8 @@ settings! {
     /// Configuration of one end. Every switch of [`Config::profile`] is a setting, too.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Config {
-        /// The congestion control algorithm: one of [`tcp_algorithms::ALGORITHMS`], or a program's own.
-        congestion: &'static Algorithm = &tcp_algorithms::ALGORITHMS[0], <&'static Algorithm as Value>::KIND, "RFC 5681 §3";
+        /// The congestion control algorithm: one of [`registry::KINDS`], or a program's own.
+        congestion: &'static Algorithm = &tcp_newreno::ALGORITHM, registry::TCP, "RFC 5681 §3";
         /// Spreads packets over the round trip: the next one goes `bytes / (factor x cwnd / SRTT)` after the last, where the
         /// algorithm has no rate of its own. Above 1, lest the window is never used up; 1.25 is what QUIC suggests. Off:
         /// packets go as soon as the window lets them.

@@ -9,8 +9,8 @@ pub(crate) mod send_buffer;
 
 use std::ops::Range;
 
-use anabranch_congestion::tcp_algorithms::Algorithm;
-use anabranch_congestion::tcp_newreno::TcpNewRenoConfig;
+use anabranch_congestion::Algorithm;
+use anabranch_congestion::tcp_newreno::{TcpNewReno, TcpNewRenoConfig};
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::{AckSample, CongestionControl, DeliveryMeter, LossCause, Pacer};
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -589,6 +589,6 @@ impl Congestion {
             cwnd_floor: profile.cwnd_floor,
             whole_segments: profile.whole_segments,
         };
-        (self.algorithm.make)(&config, &self.tuning)
+        (self.algorithm.make)(Box::new(TcpNewReno::new(config)), &self.tuning)
     }
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use anabranch_congestion::tcp_algorithms::ALGORITHMS;
+use anabranch_congestion::{Protocol, registry};
 use anabranch_tcp::profile::Amount;
 use anabranch_tcp::{Config, Event, Failure, Profile, State};
 use anabranch_transport::time::SECOND;
@@ -57,11 +57,12 @@ fn profile(draw: &mut Draw) -> Profile {
 }
 
 fn config(draw: &mut Draw) -> Config {
+    let algorithms = registry::all(Protocol::Tcp);
     Config {
         mss: [100, 536, 1448, 9000][draw.below(4) as usize],
         receive_buffer: Amount::Bytes([700, 4_000, 65_535, 300_000][draw.below(4) as usize]),
         send_buffer: 20_000 + draw.below(100_000),
-        congestion: &ALGORITHMS[draw.below(ALGORITHMS.len() as u64) as usize],
+        congestion: algorithms[draw.below(algorithms.len() as u64) as usize],
         ..Config::new(profile(draw))
     }
 }

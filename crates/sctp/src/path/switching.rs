@@ -2,9 +2,9 @@
 
 use std::any::Any;
 
+use anabranch_congestion::Base;
 use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::rsctp::{Rsctp, Verdict};
-use anabranch_congestion::sctp_newreno::SctpNewReno;
 use anabranch_transport::{Nanos, Probe, Trace};
 
 use super::{PathEntry, PathId, PathState, Paths};
@@ -38,7 +38,7 @@ impl PathEntry {
     /// otherwise as the rules for the primary path judge.
     pub(crate) fn trace_verdict(&self, now: Nanos, id: PathId, speaks: bool, trace: &mut Trace) {
         let control: &dyn Any = &*self.cc;
-        let verdict = match control.downcast_ref::<Rsctp<SctpNewReno>>() {
+        let verdict = match control.downcast_ref::<Rsctp<Base>>() {
             Some(rsctp) => rsctp.judge(),
             None if speaks => self.verdict(),
             None => return,

@@ -15,7 +15,7 @@ mod watch;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use anabranch_congestion::sctp_algorithms;
+use anabranch_congestion::{rsctp, sctp_newreno};
 use anabranch_sctp::{Config, Endpoint, Profile};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
@@ -147,9 +147,9 @@ fn config_of(choice: u8, extremes: u8) -> Config {
     let streams = if extremes & 0x02 == 0 { 20 } else { 65_535 };
     Config {
         congestion: if profile.rsctp {
-            sctp_algorithms::by_name("rsctp").expect("a listed algorithm")
+            &rsctp::ALGORITHM
         } else {
-            &sctp_algorithms::ALGORITHMS[0]
+            &sctp_newreno::ALGORITHM
         },
         primary_switch_max_retrans: profile.potentially_failed.then_some(1),
         receive_buffer: match (one_chunk, choice & 0x10) {

@@ -1,0 +1,55 @@
+//! What an algorithm says of itself: its name in specs, and how a controller is made.
+
+use std::any::{Any, TypeId};
+
+use crate::{Adjustable, CongestionControl};
+
+/// The protocol's own controller of a path, which an algorithm may build on, leave aside, or give back.
+pub type Base = Box<dyn Adjustable>;
+
+/// Makes a controller for a new path.
+pub type Factory = fn(Base, &dyn Numbers) -> Box<dyn CongestionControl>;
+
+/// A protocol whose senders run algorithms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// SCTP: the base is [`SctpNewReno`](crate::sctp_newreno::SctpNewReno).
+    Sctp,
+    /// TCP: the base is [`TcpNewReno`](crate::tcp_newreno::TcpNewReno).
+    Tcp,
+}
+
+/// The numbers that algorithms have of their own, each set known by its type.
+pub trait Numbers {
+    /// The numbers of that type, if there are any.
+    fn find(&self, of: TypeId) -> Option<&dyn Any>;
+}
+
+impl dyn Numbers + '_ {
+    /// The numbers of that type, or its default.
+    pub fn get<T: Any + Copy + Default>(&self) -> T {
+        let found = self.find(TypeId::of::<T>());
+        let found = found.and_then(|numbers| numbers.downcast_ref::<T>());
+        found.copied().unwrap_or_default()
+    }
+}
+
+/// Name in specs, one line of what it is, and how to make it.
+#[derive(Clone, Copy, Debug)]
+pub struct Algorithm {
+    /// The name in specs and reports.
+    pub name: &'static str,
+    /// What it is and where it comes from.
+    pub about: &'static str,
+    /// The one protocol that it is for; `None`: it is for any.
+    pub only: Option<Protocol>,
+    /// Makes a controller.
+    pub make: Factory,
+}
+
+impl PartialEq for Algorithm {
+    /// Names are unique.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}

@@ -1,0 +1,89 @@
+//! A base whose type is known at run time only is a base like any other.
+
+use anabranch_transport::Nanos;
+
+use crate::{AckSample, Adjustable, Base, CongestionControl, Feedback, LossCause};
+
+impl CongestionControl for Base {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        (**self).on_sent(now, bytes, flightsize);
+    }
+
+    fn on_app_limited(&mut self, now: Nanos) {
+        (**self).on_app_limited(now);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        (**self).on_ack(ack);
+    }
+
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        (**self).on_ecn(now, flightsize);
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        (**self).on_loss(now, cause, flightsize);
+    }
+
+    fn on_heartbeat_lost(&mut self, now: Nanos) {
+        (**self).on_heartbeat_lost(now);
+    }
+
+    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
+        (**self).on_feedback(now, feedback);
+    }
+
+    fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
+        (**self).on_idle(now, idle_for, rto);
+    }
+
+    fn on_mtu(&mut self, segment: u64) {
+        (**self).on_mtu(segment);
+    }
+
+    fn cwnd(&self) -> u64 {
+        (**self).cwnd()
+    }
+
+    fn cwnd_exact(&self) -> f64 {
+        (**self).cwnd_exact()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        (**self).ssthresh()
+    }
+
+    fn partial_bytes_acked(&self) -> u64 {
+        (**self).partial_bytes_acked()
+    }
+
+    fn pacing_rate(&self) -> Option<f64> {
+        (**self).pacing_rate()
+    }
+
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+}
+
+impl Adjustable for Base {
+    fn unit(&self) -> u64 {
+        (**self).unit()
+    }
+
+    fn in_slow_start(&self) -> bool {
+        (**self).in_slow_start()
+    }
+
+    fn least_ssthresh(&self) -> u64 {
+        (**self).least_ssthresh()
+    }
+
+    fn set_cwnd(&mut self, cwnd: f64) {
+        (**self).set_cwnd(cwnd);
+    }
+
+    fn set_ssthresh(&mut self, ssthresh: f64) {
+        (**self).set_ssthresh(ssthresh);
+    }
+}
