@@ -67,6 +67,13 @@ impl Kind {
             (Kind::Table(settings), Json::Object(table)) => {
                 Datum::Table(read_keys(settings, table, &[])?)
             }
+            (Kind::Named(item), Json::Object(table)) => {
+                let entries = table.iter().map(|(name, value)| {
+                    let datum = item.read(value).map_err(|misfit| misfit.within(name))?;
+                    Ok((name.clone(), datum))
+                });
+                Datum::Table(entries.collect::<Result<_, Misfit>>()?)
+            }
             _ => return Err(misfit()),
         };
         self.check(&datum)?;
@@ -122,6 +129,11 @@ impl Kind {
             (Kind::OverTime(inner), _) => inner.to_json(datum),
             (Kind::Table(settings), Datum::Table(entries)) => {
                 Json::Object(keys_to_json(settings, entries))
+            }
+            (Kind::Named(item), Datum::Table(entries)) => {
+                let entries = entries.iter();
+                let entries = entries.map(|(name, datum)| (name.clone(), item.to_json(datum)));
+                Json::Object(entries.collect())
             }
             (Kind::Variant(variants), Datum::Variant { kind, parameters }) => {
                 let variant = variants().into_iter().find(|known| known.name == kind);
@@ -211,6 +223,9 @@ impl Kind {
                     "additionalProperties": false,
                 });
                 json!({ "anyOf": [inner.json_schema(), table] })
+            }
+            Kind::Named(item) => {
+                json!({ "type": "object", "additionalProperties": item.json_schema() })
             }
         }
     }

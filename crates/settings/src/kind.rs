@@ -109,6 +109,8 @@ pub enum Kind {
     OverTime(&'static Kind),
     /// The name of a part of the spec: a `flow`, a `link`, a `node`. Whoever reads the spec checks that it is there.
     Name(&'static str),
+    /// A table of names that the writer gives, each with a value of that kind: `{ early = ["0 s", "5 s"] }`.
+    Named(&'static Kind),
     /// A table with the key `kind` and the parameters of that variant.
     Variant(fn() -> Vec<Variant>),
 }
@@ -165,7 +167,7 @@ impl Kind {
                 kind: text.to_owned(),
                 parameters: Vec::new(),
             }),
-            Kind::Tuple(_) | Kind::Table(_) => None,
+            Kind::Tuple(_) | Kind::Table(_) | Kind::Named(_) => None,
             Kind::OverTime(inner) => return inner.parse(text),
         };
         let misfit = || self.misfit(format!("{text:?}"));
@@ -269,6 +271,9 @@ impl Kind {
                 entries.iter().all(fits)
                     && required.all(|key| key.fallback != Fallback::Required || given(key.name))
             }
+            (Kind::Named(item), Datum::Table(entries)) => {
+                entries.iter().all(|(_, datum)| item.holds(datum))
+            }
             (Kind::Variant(variants), Datum::Variant { kind, parameters }) => {
                 let variants = variants();
                 let variant = variants.iter().find(|known| known.name == kind);
@@ -339,7 +344,7 @@ impl Kind {
             Kind::Text(_) | Kind::Name(_) => "text",
             Kind::Either(_, other) | Kind::OverTime(other) => other.type_name(),
             Kind::List(_) | Kind::Tuple(_) => "list",
-            Kind::Variant(_) | Kind::Table(_) => "table",
+            Kind::Variant(_) | Kind::Table(_) | Kind::Named(_) => "table",
         }
     }
 
@@ -353,7 +358,10 @@ impl Kind {
                 counted: "packets", ..
             } => &[&PACKETS[..1], SIZE],
             Kind::Amount { .. } => &[&SEGMENTS[..1], SIZE],
-            Kind::Either(_, other) | Kind::List(other) | Kind::OverTime(other) => {
+            Kind::Either(_, other)
+            | Kind::List(other)
+            | Kind::OverTime(other)
+            | Kind::Named(other) => {
                 return other.unit();
             }
             _ => &[],
@@ -372,7 +380,10 @@ impl Kind {
                 counted: "packets", ..
             } => "10 packets",
             Kind::Amount { .. } => "10 segments",
-            Kind::Either(_, other) | Kind::List(other) | Kind::OverTime(other) => other.example(),
+            Kind::Either(_, other)
+            | Kind::List(other)
+            | Kind::OverTime(other)
+            | Kind::Named(other) => other.example(),
             _ => "",
         }
     }
@@ -433,6 +444,7 @@ impl Kind {
                     .collect();
                 keys.join("; ")
             }
+            Kind::Named(item) => format!("each {}", item.range()),
             Kind::Name(what) => format!("the name of a {what}"),
             Kind::OverTime(inner) => format!("{}, or steps over time", inner.range()),
         }
@@ -470,6 +482,7 @@ impl Kind {
                 let keys: Vec<&str> = settings.iter().map(|key| key.name).collect();
                 format!("a table of {}", keys.join(", "))
             }
+            Kind::Named(item) => format!("a table of names, each with {}", item.allowed()),
             Kind::Flag
             | Kind::Choice(_)
             | Kind::Registered(_)

@@ -117,6 +117,30 @@ impl<A: Value, B: Value> Value for (A, B) {
     }
 }
 
+/// Names that a spec gives, each with a value: `{ early = ["0 s", "5 s"] }`.
+impl<T: Value> Value for Vec<(String, T)> {
+    const KIND: Kind = Kind::Named(&T::KIND);
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        let Datum::Table(entries) = datum else {
+            return None;
+        };
+        let entries = entries.iter();
+        entries
+            .map(|(name, datum)| Some((name.clone(), T::from_datum(datum)?)))
+            .collect()
+    }
+
+    fn to_datum(&self) -> Datum {
+        let entries = self.iter();
+        Datum::Table(
+            entries
+                .map(|(name, value)| (name.clone(), value.to_datum()))
+                .collect(),
+        )
+    }
+}
+
 /// Implements a wrapper around a number by its kind.
 macro_rules! wrapper {
     ($name:ident, $get:ident, $put:ident, $kind:expr) => {

@@ -80,6 +80,11 @@ impl Probability {
         }
     }
 
+    /// In units of 2^-53.
+    pub(crate) const fn whole(self) -> u64 {
+        self.0
+    }
+
     /// The value between 0 and 1.
     pub fn value(self) -> f64 {
         self.0 as f64 / (1u64 << 53) as f64

@@ -207,6 +207,12 @@ impl World {
         &self.network.topology
     }
 
+    /// The links that packets from `node` on `path` cross by the routes of the present, in order; `None` if they do not
+    /// arrive.
+    pub fn way(&self, node: NodeId, path: Path) -> Option<Vec<(LinkId, Direction)>> {
+        self.network.way(node, path)
+    }
+
     /// The random stream of the component named `name`, from its beginning.
     pub fn stream(&self, name: &str) -> Rng {
         self.seed.stream(name)

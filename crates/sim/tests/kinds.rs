@@ -2,7 +2,7 @@
 
 use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, Variant};
 use anabranch_sim::loss::{Loss, Traffic};
-use anabranch_sim::{Packet, Rng, Seed, loss, propagation, queue, workload};
+use anabranch_sim::{Packet, Rng, loss, propagation, queue, workload};
 use anabranch_transport::Nanos;
 
 /// A value that the parameter takes: its default, or the least of its kind.
@@ -15,6 +15,9 @@ fn sample(setting: &Setting) -> Option<Datum> {
 
 fn least(kind: &Kind) -> Datum {
     match *kind {
+        Kind::Number {
+            most, above: true, ..
+        } => Datum::Real(most),
         Kind::Number { least, .. } => Datum::Real(least),
         Kind::Count { least, .. }
         | Kind::Duration { least, .. }
@@ -24,13 +27,24 @@ fn least(kind: &Kind) -> Datum {
         Kind::Tuple(kinds) => Datum::List(kinds.iter().map(least).collect()),
         Kind::OverTime(inner) => least(inner),
         Kind::Name(_) => Datum::word("anything"),
-        Kind::Table(settings) => {
-            let given = settings.iter();
-            let keys = given.filter_map(|key| Some((key.name.to_owned(), sample(key)?)));
-            Datum::Table(keys.collect())
+        Kind::Table(settings) => Datum::Table(required(settings)),
+        Kind::Variant(variants) => {
+            let first = variants()[0];
+            Datum::Variant {
+                kind: first.name.to_owned(),
+                parameters: required(first.parameters),
+            }
         }
         ref other => panic!("no sample of {other:?}"),
     }
+}
+
+/// Values of the parameters that have no default.
+fn required(parameters: &[Setting]) -> Vec<(String, Datum)> {
+    let samples = parameters
+        .iter()
+        .filter_map(|setting| Some((setting.name.to_owned(), sample(setting)?)));
+    samples.collect()
 }
 
 /// Every kind is made from what it requires alone, and refuses a parameter that it does not have.
@@ -38,11 +52,7 @@ fn all_are_made<T, C>(registry: &Registry<T, C>, context: impl Fn() -> C) {
     assert!(!registry.variants().is_empty());
     for variant in registry.variants() {
         assert!(!variant.text().is_empty(), "{}", variant.name);
-        let required: Vec<(String, Datum)> = variant
-            .parameters
-            .iter()
-            .filter_map(|setting| Some((setting.name.to_owned(), sample(setting)?)))
-            .collect();
+        let required = required(variant.parameters);
         let built = registry.build(variant.name, &required, context());
         assert!(built.is_ok(), "{}: {:?}", variant.name, built.err());
         for missing in 0..required.len() {
@@ -62,7 +72,8 @@ fn every_kind_is_made_from_named_values() {
     all_are_made(&loss::kinds(), Traffic::default);
     all_are_made(&queue::kinds(), || ());
     all_are_made(&propagation::kinds(), || ());
-    all_are_made(&workload::kinds(), || Seed::new(1, 0).stream("workload"));
+    all_are_made(&workload::size::kinds(), || ());
+    all_are_made(&workload::kinds(), workload::Context::default);
 }
 
 #[test]

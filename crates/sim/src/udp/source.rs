@@ -116,7 +116,8 @@ impl Agent for UdpSource {
                 self.next = Some(next);
                 None
             }
-            Offer::Done => {
+            // Datagrams have no answers here.
+            Offer::Waiting | Offer::Done => {
                 self.next = None;
                 None
             }

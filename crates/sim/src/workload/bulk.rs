@@ -3,16 +3,21 @@
 use anabranch_settings::{Entry, Fallback, Setting, Variant};
 use anabranch_transport::Nanos;
 
-use super::{MESSAGE, Message, Offer, SIZE, Workload};
-use crate::rng::Rng;
+use super::{Context, Facts, Made, Message, Offer, SIZE, Workload};
 
 /// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Workload>, Rng> = Entry {
+pub(super) static ENTRY: Entry<Made, Context> = Entry {
     variant: Variant {
         name: "bulk",
         about: " Always more to send, as ftp.",
         parameters: &[
-            MESSAGE,
+            Setting {
+                name: "message",
+                about: " Size of a message (SCTP) or of a write; the largest that fills a packet if left out.",
+                clause: "",
+                kind: SIZE,
+                fallback: Fallback::Nothing,
+            },
             Setting {
                 name: "total",
                 about: " How much in all; without end if left out.",
@@ -22,8 +27,8 @@ pub(super) static ENTRY: Entry<Box<dyn Workload>, Rng> = Entry {
             },
         ],
     },
-    build: |parameters, _| {
-        let message = parameters.get("message")?;
+    build: |parameters, context| {
+        let message = parameters.optional("message")?.unwrap_or(context.packet);
         Ok(Box::new(match parameters.optional("total")? {
             Some(total) => Bulk::of(total, message),
             None => Bulk::endless(message),
@@ -66,7 +71,16 @@ impl Workload for Bulk {
         if size == 0 {
             Offer::Done
         } else {
-            Offer::Now(Message { size, stream: None })
+            Offer::Now(Message::new(size))
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            sizes: [self.message as u64; 2],
+            paced: false,
+            endless: self.left.is_none(),
+            ..Facts::default()
         }
     }
 }

@@ -1,14 +1,13 @@
 //! Messages of one size at a constant rate.
 
-use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_settings::{Entry, Fallback, Refusal, Setting, Variant};
 use anabranch_transport::Nanos;
 
-use super::{MESSAGE, Message, Offer, RATE, Workload};
+use super::{COUNT, Context, Facts, MESSAGE, Made, Message, Offer, RATE, Workload};
 use crate::error::BuildError;
-use crate::rng::Rng;
 
 /// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Workload>, Rng> = Entry {
+pub(super) static ENTRY: Entry<Made, Context> = Entry {
     variant: Variant {
         name: "cbr",
         about: " One message after the other at a constant rate.",
@@ -19,10 +18,7 @@ pub(super) static ENTRY: Entry<Box<dyn Workload>, Rng> = Entry {
                 name: "count",
                 about: " Messages in all; without end if left out.",
                 clause: "",
-                kind: Kind::Count {
-                    least: 1,
-                    most: u64::MAX,
-                },
+                kind: COUNT,
                 fallback: Fallback::Nothing,
             },
         ],
@@ -71,6 +67,15 @@ impl Pace {
         let bits = u128::from(n) * self.message as u128 * 8;
         Nanos::try_from(bits * 1_000_000_000 / u128::from(self.rate)).unwrap_or(Nanos::MAX)
     }
+
+    /// What it says of a workload that offers messages by it.
+    pub fn facts(self) -> Facts {
+        Facts {
+            sizes: [self.message as u64; 2],
+            gap: Some(self.after(1)),
+            ..Facts::default()
+        }
+    }
 }
 
 impl Cbr {
@@ -106,9 +111,10 @@ impl Workload for Cbr {
             return Offer::At(due);
         }
         self.offered += 1;
-        Offer::Now(Message {
-            size: self.pace.message,
-            stream: None,
-        })
+        Offer::Now(Message::new(self.pace.message).due(due))
+    }
+
+    fn facts(&self) -> Facts {
+        self.pace.facts()
     }
 }

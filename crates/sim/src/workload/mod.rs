@@ -1,9 +1,14 @@
 //! Workloads: when an application offers what. They know nothing of transports; an adapter asks them and feeds one.
+//!
+//! A workload is one file, with its declaration beside its code, and one line in [`KINDS`].
 
 mod bulk;
 mod cbr;
 mod on_off;
+mod request_response;
+pub mod size;
 mod trace;
+mod transfers;
 
 use anabranch_settings::{Entry, Fallback, Kind, Registry, Setting};
 use anabranch_transport::Nanos;
@@ -11,17 +16,47 @@ use anabranch_transport::Nanos;
 pub use bulk::Bulk;
 pub use cbr::Cbr;
 pub use on_off::{OnOff, Span};
+pub use request_response::RequestResponse;
 pub use trace::{Trace, TraceEntry};
+pub use transfers::{Arrivals, Transfers};
 
-use crate::rng::Rng;
+use crate::rng::{Rng, Seed};
 
-/// Every workload that named values make: one line for each, whose declaration stands beside its code. Making one takes the
-/// random stream that it may draw from. [`Trace`] is none of them, since its list has messages.
-pub const KINDS: &[&Entry<Box<dyn Workload>, Rng>] = &[&bulk::ENTRY, &cbr::ENTRY, &on_off::ENTRY];
+/// A workload as it is made.
+pub type Made = Box<dyn Workload>;
+
+/// Every workload that named values make: one line for each, whose declaration stands beside its code.
+pub const KINDS: &[&Entry<Made, Context>] = &[
+    &bulk::ENTRY,
+    &cbr::ENTRY,
+    &on_off::ENTRY,
+    &transfers::ENTRY,
+    &request_response::ENTRY,
+    &trace::ENTRY,
+];
 
 /// The registry of [`KINDS`], to which a program may add its own.
-pub fn kinds() -> Registry<Box<dyn Workload>, Rng> {
+pub fn kinds() -> Registry<Made, Context> {
     Registry::new(KINDS)
+}
+
+/// What making a workload takes beside its parameters.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The random stream that it may draw from.
+    pub rng: Rng,
+    /// The size of a message that fills a packet of its transport, bytes.
+    pub packet: usize,
+}
+
+impl Default for Context {
+    /// Of a workload that is only looked at.
+    fn default() -> Self {
+        Self {
+            rng: Seed::default().stream("workload"),
+            packet: 1460,
+        }
+    }
 }
 
 /// The parameters that workloads share.
@@ -47,13 +82,45 @@ const RATE: Setting = Setting {
     fallback: Fallback::Required,
 };
 
-/// One message.
+const COUNT: Kind = Kind::Count {
+    least: 1,
+    most: u64::MAX,
+};
+
+/// One message, or one transfer: what a transport carries in as many pieces as it likes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Its size, bytes.
     pub size: usize,
     /// The stream it should go on; `None`: the adapter chooses. Transports without streams ignore it.
     pub stream: Option<u16>,
+    /// When it was due, which may be before it is taken: a transport without room takes it late. `None`: when it is taken.
+    pub due: Option<Nanos>,
+    /// A transport that keeps the boundaries of messages carries it in pieces of at most so many bytes; `None`: in one.
+    pub piece: Option<usize>,
+    /// The receiver answers it with so many bytes once it has all of it, and the workload hears of the answer's last byte by
+    /// [`Workload::answered`].
+    pub answer: Option<usize>,
+}
+
+impl Message {
+    /// A message of `size` bytes, which an adapter carries as it likes.
+    pub const fn new(size: usize) -> Self {
+        Self {
+            size,
+            stream: None,
+            due: None,
+            piece: None,
+            answer: None,
+        }
+    }
+
+    /// The same, due at `due`.
+    #[must_use]
+    pub const fn due(mut self, due: Nanos) -> Self {
+        self.due = Some(due);
+        self
+    }
 }
 
 /// What a workload has for its transport.
@@ -63,8 +130,50 @@ pub enum Offer {
     Now(Message),
     /// Nothing before this time.
     At(Nanos),
+    /// Nothing before an answer has come: see [`Workload::answered`].
+    Waiting,
     /// Nothing any more.
     Done,
+}
+
+/// What can be said of a workload before it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// Sizes of the least and of the largest message, bytes.
+    pub sizes: [u64; 2],
+    /// A transport that keeps the boundaries of messages carries each in pieces of at most so many bytes; `None`: in one.
+    pub piece: Option<u64>,
+    /// It offers messages by a clock of its own. One without wants a transport with a window to pace it.
+    pub paced: bool,
+    /// It never runs dry.
+    pub endless: bool,
+    /// Its messages want answers: a transport must carry bytes in both directions.
+    pub answered: bool,
+    /// The mean time between two messages, nanoseconds, where it keeps one.
+    pub gap: Option<Nanos>,
+}
+
+impl Default for Facts {
+    /// Messages of any size by a clock of its own.
+    fn default() -> Self {
+        Self {
+            sizes: [1, 1],
+            piece: None,
+            paced: true,
+            endless: false,
+            answered: false,
+            gap: None,
+        }
+    }
+}
+
+impl Facts {
+    /// Sizes of the least and of the largest message that a transport which keeps their boundaries is given, bytes; what is
+    /// left of a transfer for its last piece may be less.
+    pub fn pieces(&self) -> [u64; 2] {
+        let most = self.piece.unwrap_or(u64::MAX);
+        self.sizes.map(|size| size.min(most))
+    }
 }
 
 /// A source of messages.
@@ -75,6 +184,30 @@ pub enum Offer {
 pub trait Workload {
     /// What there is at `now`.
     fn next(&mut self, now: Nanos) -> Offer;
+
+    /// The last byte of an answer arrived.
+    fn answered(&mut self, now: Nanos) {
+        let _ = now;
+    }
+
+    /// What can be said of it before it runs.
+    fn facts(&self) -> Facts {
+        Facts::default()
+    }
+}
+
+impl Workload for Made {
+    fn next(&mut self, now: Nanos) -> Offer {
+        (**self).next(now)
+    }
+
+    fn answered(&mut self, now: Nanos) {
+        (**self).answered(now);
+    }
+
+    fn facts(&self) -> Facts {
+        (**self).facts()
+    }
 }
 
 #[cfg(test)]

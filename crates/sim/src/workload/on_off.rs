@@ -4,12 +4,12 @@ use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
 use anabranch_transport::Nanos;
 
 use super::cbr::Pace;
-use super::{MESSAGE, Message, Offer, RATE, Workload};
+use super::{Context, Facts, MESSAGE, Made, Message, Offer, RATE, Workload};
 use crate::error::BuildError;
 use crate::rng::Rng;
 
 /// How specs name it.
-pub(super) static ENTRY: Entry<Box<dyn Workload>, Rng> = Entry {
+pub(super) static ENTRY: Entry<Made, Context> = Entry {
     variant: Variant {
         name: "on-off",
         about: " A constant rate while on, silent while off.",
@@ -45,14 +45,14 @@ pub(super) static ENTRY: Entry<Box<dyn Workload>, Rng> = Entry {
             },
         ],
     },
-    build: |parameters, rng| {
+    build: |parameters, context| {
         let span = match parameters.get("exponential")? {
             true => Span::Exponential,
             false => Span::Fixed,
         };
         let (on, off) = (span(parameters.get("on")?), span(parameters.get("off")?));
         let (rate, message) = (parameters.get("rate")?, parameters.get("message")?);
-        let source = OnOff::new(rate, message, on, off, rng);
+        let source = OnOff::new(rate, message, on, off, context.rng);
         Ok(Box::new(source.map_err(Refusal::together)?))
     },
 };
@@ -67,14 +67,14 @@ pub enum Span {
 }
 
 impl Span {
-    fn draw(self, rng: &mut Rng) -> Nanos {
+    pub(super) fn draw(self, rng: &mut Rng) -> Nanos {
         match self {
             Span::Fixed(span) => span,
             Span::Exponential(mean) => rng.exponential(mean),
         }
     }
 
-    fn mean(self) -> Nanos {
+    pub(super) fn mean(self) -> Nanos {
         match self {
             Span::Fixed(mean) | Span::Exponential(mean) => mean,
         }
@@ -143,13 +143,14 @@ impl Workload for OnOff {
                 break Offer::At(due);
             } else {
                 burst.2 += 1;
-                break Offer::Now(Message {
-                    size: self.pace.message,
-                    stream: None,
-                });
+                break Offer::Now(Message::new(self.pace.message).due(due));
             }
         };
         self.burst = Some(burst);
         offer
+    }
+
+    fn facts(&self) -> Facts {
+        self.pace.facts()
     }
 }

@@ -15,7 +15,7 @@ fn offers(workload: &mut dyn Workload, begin: Nanos, end: Nanos) -> Vec<(Nanos, 
                 assert!(next > now);
                 now = next;
             }
-            Offer::At(_) | Offer::Done => return offers,
+            Offer::At(_) | Offer::Waiting | Offer::Done => return offers,
         }
     }
 }
@@ -95,7 +95,10 @@ fn on_off_with_exponential_spans_has_its_mean_rate() {
 fn a_trace_is_offered_as_written() {
     let entry = |after, size, stream| TraceEntry {
         after,
-        message: Message { size, stream },
+        message: Message {
+            stream,
+            ..Message::new(size)
+        },
     };
     let entries = vec![
         entry(0, 5, Some(2)),
@@ -106,8 +109,8 @@ fn a_trace_is_offered_as_written() {
     assert_eq!(
         trace.next(100),
         Offer::Now(Message {
-            size: 5,
-            stream: Some(2)
+            stream: Some(2),
+            ..Message::new(5).due(100)
         })
     );
     assert_eq!(trace.next(100), Offer::At(107));
@@ -115,4 +118,87 @@ fn a_trace_is_offered_as_written() {
     assert_eq!(trace.next(108), Offer::Done);
     assert!(Trace::new(vec![entry(2, 1, None), entry(1, 1, None)]).is_err());
     assert!(Trace::new(vec![entry(2, 0, None)]).is_err());
+}
+
+#[test]
+fn fixed_arrivals_keep_their_gap() {
+    let arrivals = Arrivals {
+        gaps: Span::Fixed(SECOND),
+        count: Some(3),
+    };
+    let rng = Seed::default().stream("transfers");
+    let sizes = Box::new(size::Fixed(5000));
+    let mut transfers = Transfers::new(arrivals, sizes, 1452, rng).unwrap();
+    assert_eq!(transfers.facts().pieces(), [1452, 1452]);
+    let expected = [1, 2, 3].map(|n| (7 + n * SECOND, 5000));
+    assert_eq!(offers(&mut transfers, 7, 10 * SECOND), expected);
+    assert_eq!(transfers.next(10 * SECOND), Offer::Done);
+}
+
+#[test]
+fn a_transfer_taken_late_was_due_in_time() {
+    let arrivals = Arrivals {
+        gaps: Span::Fixed(SECOND),
+        count: None,
+    };
+    let rng = Seed::default().stream("transfers");
+    let mut transfers = Transfers::new(arrivals, Box::new(size::Fixed(5)), 10, rng).unwrap();
+    assert_eq!(transfers.next(0), Offer::At(SECOND));
+    let due = |offer| match offer {
+        Offer::Now(message) => message.due,
+        _ => None,
+    };
+    let taken = [0; 2].map(|_| due(transfers.next(5 * SECOND)));
+    assert_eq!(taken, [Some(SECOND), Some(2 * SECOND)]);
+}
+
+#[test]
+fn poisson_arrivals_come_at_their_mean_rate_and_in_bursts() {
+    let arrivals = Arrivals {
+        gaps: Span::Exponential(SECOND),
+        count: None,
+    };
+    let rng = Seed::new(9, 0).stream("transfers");
+    let mut transfers = Transfers::new(arrivals, Box::new(size::Fixed(5)), 10, rng).unwrap();
+    let times: Vec<Nanos> = offers(&mut transfers, 0, 20_000 * SECOND)
+        .iter()
+        .map(|offer| offer.0)
+        .collect();
+    // 20,000 expected, three standard deviations are 424.
+    assert!((19_576..20_424).contains(&times.len()), "{}", times.len());
+    // Gaps below the mean: 1 - 1/e = 0.632.
+    let short = times.windows(2).filter(|pair| pair[1] - pair[0] < SECOND);
+    let share = short.count() as f64 / times.len() as f64;
+    assert!((share - 0.632).abs() < 0.011, "{share}");
+}
+
+#[test]
+fn a_request_waits_for_the_answer_to_the_one_before() {
+    let sizes: [Box<dyn size::Sizes>; 2] =
+        [Box::new(size::Fixed(200)), Box::new(size::Fixed(9000))];
+    let rng = Seed::default().stream("requests");
+    let mut client = RequestResponse::new(sizes, Span::Fixed(30), 1452, rng)
+        .unwrap()
+        .limited_to(2);
+    let asked = |due| {
+        Offer::Now(Message {
+            piece: Some(1452),
+            answer: Some(9000),
+            ..Message::new(200).due(due)
+        })
+    };
+    assert_eq!(client.next(5), asked(5));
+    assert_eq!([client.next(5), client.next(90)], [Offer::Waiting; 2]);
+    client.answered(100);
+    assert_eq!(client.next(100), Offer::At(130));
+    // An answer to nothing changes nothing.
+    client.answered(110);
+    assert_eq!(client.next(140), asked(130));
+    assert_eq!(
+        client.next(150),
+        Offer::Waiting,
+        "the last answer is still to come"
+    );
+    client.answered(160);
+    assert_eq!(client.next(160), Offer::Done);
 }

@@ -1,9 +1,59 @@
 //! Messages that were written down.
 
+use anabranch_settings::{Datum, Entry, Fallback, Kind, Refusal, Setting, Value, Variant};
 use anabranch_transport::Nanos;
 
-use super::{Message, Offer, Workload};
+use super::{Context, Facts, MESSAGE, Made, Message, Offer, SIZE, Workload};
 use crate::error::BuildError;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Made, Context> = Entry {
+    variant: Variant {
+        name: "trace",
+        about: " A list of messages.",
+        parameters: &[Setting {
+            name: "messages",
+            about: " What is sent when, in the order of time.",
+            clause: "",
+            kind: Kind::List(&Kind::Table(ROW)),
+            fallback: Fallback::Required,
+        }],
+    },
+    build: |parameters, _| {
+        let entries: Vec<TraceEntry> = parameters.list("messages")?;
+        Ok(Box::new(Trace::new(entries).map_err(Refusal::together)?))
+    },
+};
+
+/// A message in a spec.
+const ROW: &[Setting] = &[
+    Setting {
+        name: "at",
+        about: " When, from the flow's start.",
+        clause: "",
+        kind: Kind::Duration {
+            least: 0,
+            most: Nanos::MAX,
+        },
+        fallback: Fallback::Required,
+    },
+    Setting {
+        name: "size",
+        kind: SIZE,
+        about: " How large.",
+        ..MESSAGE
+    },
+    Setting {
+        name: "stream",
+        about: " On which stream.",
+        clause: "",
+        kind: Kind::Count {
+            least: 0,
+            most: u16::MAX as u64,
+        },
+        fallback: Fallback::Is("0"),
+    },
+];
 
 /// One message of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +62,33 @@ pub struct TraceEntry {
     pub after: Nanos,
     /// Its size, bytes, and stream.
     pub message: Message,
+}
+
+impl Value for TraceEntry {
+    const KIND: Kind = Kind::Table(ROW);
+
+    fn from_datum(datum: &Datum) -> Option<Self> {
+        let whole = |name: &str| datum.key(name).and_then(Datum::whole);
+        let stream = u16::try_from(whole("stream").unwrap_or(0)).ok()?;
+        Some(Self {
+            after: whole("at")?,
+            message: Message {
+                stream: Some(stream),
+                ..Message::new(usize::try_from(whole("size")?).ok()?)
+            },
+        })
+    }
+
+    fn to_datum(&self) -> Datum {
+        let entry = |name: &str, value: u64| (name.to_owned(), Datum::Whole(value));
+        let mut entries = vec![
+            entry("at", self.after),
+            entry("size", self.message.size as u64),
+        ];
+        let stream = self.message.stream;
+        entries.extend(stream.map(|stream| entry("stream", stream.into())));
+        Datum::Table(entries)
+    }
 }
 
 /// The messages of a trace, in order.
@@ -53,6 +130,14 @@ impl Workload for Trace {
             return Offer::At(due);
         }
         self.offered += 1;
-        Offer::Now(entry.message)
+        Offer::Now(entry.message.due(due))
+    }
+
+    fn facts(&self) -> Facts {
+        let sizes = || self.entries.iter().map(|entry| entry.message.size as u64);
+        Facts {
+            sizes: [sizes().min().unwrap_or(1), sizes().max().unwrap_or(1)],
+            ..Facts::default()
+        }
     }
 }

@@ -1,0 +1,169 @@
+//! A client that asks, waits for the answer, thinks, and asks again.
+
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_transport::Nanos;
+
+use super::size::{self, Sizes};
+use super::transfers::MOST_MESSAGE;
+use super::{COUNT, Context, Facts, Made, Message, Offer, Span, Workload};
+use crate::error::BuildError;
+use crate::rng::Rng;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Made, Context> = Entry {
+    variant: Variant {
+        name: "request-response",
+        about: " The source asks, the sink answers as soon as it has the whole request, and the source thinks before it asks \
+                again: one request at a time. A transfer is a request and its answer: it begins with the request and ends with \
+                the last byte of the answer. Needs a transport that carries data in both directions.",
+        parameters: &[
+            size::parameter("request", " How large a request is."),
+            size::parameter("response", " How large an answer is."),
+            Setting {
+                name: "think",
+                about: " Mean (or fixed) time between an answer and the next request.",
+                clause: "",
+                kind: Kind::Duration {
+                    least: 0,
+                    most: Nanos::MAX,
+                },
+                fallback: Fallback::Is("0 s"),
+            },
+            Setting {
+                name: "exponential",
+                about: " Times to think are exponentially distributed rather than fixed.",
+                clause: "",
+                kind: Kind::Flag,
+                fallback: Fallback::Is("false"),
+            },
+            Setting {
+                name: "count",
+                about: " Requests in all; without end if left out.",
+                clause: "",
+                kind: COUNT,
+                fallback: Fallback::Nothing,
+            },
+            MOST_MESSAGE,
+        ],
+    },
+    build: |parameters, context| {
+        let think = match parameters.get("exponential")? {
+            true => Span::Exponential(parameters.get("think")?),
+            false => Span::Fixed(parameters.get("think")?),
+        };
+        let sizes = [
+            size::given(parameters, "request")?,
+            size::given(parameters, "response")?,
+        ];
+        let piece = parameters.optional("message")?.unwrap_or(context.packet);
+        let made = RequestResponse::new(sizes, think, piece, context.rng);
+        let made = made.map_err(Refusal::together)?;
+        Ok(Box::new(match parameters.optional("count")? {
+            Some(count) => made.limited_to(count),
+            None => made,
+        }))
+    },
+};
+
+/// A closed loop of requests and answers.
+pub struct RequestResponse {
+    /// Of requests and of answers.
+    sizes: [Box<dyn Sizes>; 2],
+    think: Span,
+    piece: usize,
+    rng: Rng,
+    left: Option<u64>,
+    state: State,
+}
+
+/// What it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It asks as soon as it is asked for a message.
+    Ready,
+    /// It has asked.
+    Waiting,
+    /// It asks at this time.
+    Thinking(Nanos),
+}
+
+impl RequestResponse {
+    /// Requests and answers of `sizes`, with a pause between an answer and the next request. `rng` draws all three.
+    ///
+    /// # Errors
+    /// [`BuildError::Workload`] if `piece`, the largest message that carries part of a request or an answer, is 0.
+    pub fn new(
+        sizes: [Box<dyn Sizes>; 2],
+        think: Span,
+        piece: usize,
+        rng: Rng,
+    ) -> Result<Self, BuildError> {
+        if piece == 0 {
+            return Err(BuildError::Workload("messages of at least one byte"));
+        }
+        Ok(Self {
+            sizes,
+            think,
+            piece,
+            rng,
+            left: None,
+            state: State::Ready,
+        })
+    }
+
+    /// Ending after `requests` requests.
+    #[must_use]
+    pub fn limited_to(mut self, requests: u64) -> Self {
+        self.left = Some(requests);
+        self
+    }
+}
+
+impl Workload for RequestResponse {
+    fn next(&mut self, now: Nanos) -> Offer {
+        let due = match self.state {
+            State::Waiting => return Offer::Waiting,
+            State::Thinking(until) if until > now => return Offer::At(until),
+            State::Thinking(until) => until,
+            State::Ready => now,
+        };
+        // The source closes when its work is done, so it is done only when the last answer is here.
+        if self.left == Some(0) {
+            return Offer::Done;
+        }
+        self.left = self.left.map(|left| left - 1);
+        self.state = State::Waiting;
+        let [request, answer] = &mut self.sizes;
+        let size = |sizes: &mut Box<dyn Sizes>, rng: &mut Rng| {
+            usize::try_from(sizes.draw(rng)).unwrap_or(usize::MAX)
+        };
+        let asked = size(request, &mut self.rng);
+        Offer::Now(Message {
+            piece: Some(self.piece),
+            answer: Some(size(answer, &mut self.rng)),
+            ..Message::new(asked).due(due)
+        })
+    }
+
+    fn answered(&mut self, now: Nanos) {
+        if self.state == State::Waiting {
+            let think = match self.left {
+                // After the last answer there is nothing to think of.
+                Some(0) => 0,
+                _ => self.think.draw(&mut self.rng),
+            };
+            self.state = State::Thinking(now.saturating_add(think));
+        }
+    }
+
+    fn facts(&self) -> Facts {
+        let [[least, most], [least_answer, most_answer]] =
+            [0, 1].map(|end: usize| self.sizes[end].range());
+        Facts {
+            sizes: [least.min(least_answer), most.max(most_answer)],
+            piece: Some(self.piece as u64),
+            answered: true,
+            ..Facts::default()
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Sizes as somebody measured them.
+
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+
+use super::{MAX_SIZE, Sizes};
+use crate::error::BuildError;
+use crate::rng::{Probability, Rng};
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn Sizes>> = Entry {
+    variant: Variant {
+        name: "listed",
+        about: " An empirical distribution: sizes, each with the share of transfers that are no larger.",
+        parameters: &[
+            Setting {
+                name: "cdf",
+                about: " The sizes with the share of transfers that are no larger, both rising, the last share 1: \
+                        `[[\"1 kB\", 0.5], [\"10 kB\", 0.9], [\"1 MB\", 1]]`.",
+                clause: "",
+                kind: Kind::List(&Kind::Tuple(&[
+                    Kind::Bytes {
+                        least: 1,
+                        most: MAX_SIZE,
+                    },
+                    Kind::Number {
+                        least: 0.0,
+                        most: 1.0,
+                        above: true,
+                        step: 0.0,
+                    },
+                ])),
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "between",
+                about: " Sizes between two of the list are drawn, too, each as likely as the others; otherwise only those of the \
+                        list.",
+                clause: "",
+                kind: Kind::Flag,
+                fallback: Fallback::Is("true"),
+            },
+        ],
+    },
+    build: |parameters, ()| {
+        let listed = Listed::new(&parameters.list("cdf")?, parameters.get("between")?);
+        Ok(Box::new(listed.map_err(Refusal::together)?))
+    },
+};
+
+/// An empirical distribution, drawn by its inverse in whole numbers.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// Size, and the share of what is no larger.
+    steps: Vec<(u64, Probability)>,
+    between: bool,
+}
+
+impl Listed {
+    /// The sizes `cdf`, bytes, each with the share of what is no larger; with `between`, sizes between two of them are drawn,
+    /// too.
+    ///
+    /// # Errors
+    /// [`BuildError::Workload`] if sizes or shares do not rise, a size is 0, or the last share is not 1.
+    pub fn new(cdf: &[(u64, f64)], between: bool) -> Result<Self, BuildError> {
+        let rises = cdf
+            .windows(2)
+            .all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1);
+        if !rises || cdf.first().is_none_or(|&(size, _)| size == 0) {
+            return Err(BuildError::Workload(
+                "sizes above 0 B that rise, as their shares do",
+            ));
+        }
+        let steps = cdf
+            .iter()
+            .map(|&(size, share)| Ok((size, Probability::new(share)?)));
+        let steps: Vec<_> = steps.collect::<Result<_, BuildError>>()?;
+        if steps
+            .last()
+            .is_none_or(|&(_, share)| share != Probability::ALWAYS)
+        {
+            return Err(BuildError::Workload(
+                "a last size that no transfer exceeds: its share is 1",
+            ));
+        }
+        Ok(Self { steps, between })
+    }
+}
+
+impl Sizes for Listed {
+    fn draw(&mut self, rng: &mut Rng) -> u64 {
+        let at = rng.bits() >> 11;
+        let index = self
+            .steps
+            .partition_point(|&(_, share)| share.whole() <= at);
+        let (size, share) = self.steps[index.min(self.steps.len() - 1)];
+        let Some(&(below, begin)) = index.checked_sub(1).and_then(|last| self.steps.get(last))
+        else {
+            return size;
+        };
+        if !self.between {
+            return size;
+        }
+        // Above `below`, up to and with `size`.
+        let (part, whole) = (at - begin.whole(), share.whole() - begin.whole());
+        let step = u128::from(size - below) * u128::from(part) / u128::from(whole);
+        below + 1 + step as u64
+    }
+
+    fn range(&self) -> [u64; 2] {
+        let last = self.steps.len() - 1;
+        [self.steps[0].0, self.steps[last].0]
+    }
+}

@@ -1,0 +1,82 @@
+//! How large transfers are: sizes by kind, each with its draws.
+//!
+//! Draws use whole numbers, and functions of [`libm`], whose code is the same on every machine, so that a size is a function of the
+//! seed alone.
+
+mod fixed;
+mod listed;
+mod lognormal;
+mod pareto;
+
+use anabranch_settings::{Entry, Fallback, Kind, Parameters, Part, Refusal, Registry, Setting};
+
+pub use fixed::Fixed;
+pub use listed::Listed;
+pub use lognormal::LogNormal;
+pub use pareto::Pareto;
+
+use crate::rng::Rng;
+
+/// The most bytes of a transfer.
+pub const MAX_SIZE: u64 = 1 << 40;
+
+/// Draws sizes.
+pub trait Sizes {
+    /// The next size, bytes, at least 1.
+    fn draw(&mut self, rng: &mut Rng) -> u64;
+
+    /// The least and the largest that may be drawn, bytes.
+    fn range(&self) -> [u64; 2];
+}
+
+/// Every kind of size: one line for each.
+pub const KINDS: &[&Entry<Box<dyn Sizes>>] = &[
+    &fixed::ENTRY,
+    &lognormal::ENTRY,
+    &pareto::ENTRY,
+    &listed::ENTRY,
+];
+
+/// The registry of [`KINDS`].
+pub fn kinds() -> Registry<Box<dyn Sizes>> {
+    Registry::new(KINDS)
+}
+
+/// A size as a parameter of a workload.
+pub(super) const fn parameter(name: &'static str, about: &'static str) -> Setting {
+    Setting {
+        name,
+        about,
+        clause: "",
+        kind: Kind::Variant(|| kinds().variants()),
+        fallback: Fallback::Required,
+    }
+}
+
+/// The sizes that the parameter `name` asks for.
+pub(super) fn given(parameters: &Parameters<'_>, name: &str) -> Result<Box<dyn Sizes>, Refusal> {
+    let part: Part = parameters.get(name)?;
+    kinds().build(&part.kind, &part.parameters, ())
+}
+
+/// A uniform number above 0 and at most 1, a multiple of 2^-53.
+fn unit(rng: &mut Rng) -> f64 {
+    ((rng.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64
+}
+
+/// A size as a parameter of a distribution.
+const fn bytes(name: &'static str, about: &'static str, fallback: Fallback) -> Setting {
+    Setting {
+        name,
+        about,
+        clause: "",
+        kind: Kind::Bytes {
+            least: 1,
+            most: MAX_SIZE,
+        },
+        fallback,
+    }
+}
+
+#[cfg(test)]
+mod tests;

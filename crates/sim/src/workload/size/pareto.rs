@@ -1,0 +1,84 @@
+//! Few large sizes and many small ones.
+
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+
+use super::{Sizes, bytes, unit};
+use crate::error::BuildError;
+use crate::rng::Rng;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn Sizes>> = Entry {
+    variant: Variant {
+        name: "pareto",
+        about: " The Pareto distribution, bounded: P(size > x) falls as x^-shape from `least` to `most`. The mean of the \
+                unbounded one is least x shape / (shape - 1), where shape is above 1.",
+        parameters: &[
+            bytes("least", " The least size.", Fallback::Required),
+            Setting {
+                name: "shape",
+                about: " The exponent: the smaller, the heavier the tail. Sizes of web objects have 1.1 to 1.5.",
+                clause: "Crovella and Bestavros 1997",
+                kind: Kind::Number {
+                    least: 0.05,
+                    most: 100.0,
+                    above: false,
+                    step: 0.0,
+                },
+                fallback: Fallback::Required,
+            },
+            bytes(
+                "most",
+                " The largest size. What would be larger is not drawn.",
+                Fallback::Is("1024 MiB"),
+            ),
+        ],
+    },
+    build: |parameters, ()| {
+        let (least, most) = (parameters.get("least")?, parameters.get("most")?);
+        let pareto = Pareto::new(least, parameters.get("shape")?, most);
+        Ok(Box::new(pareto.map_err(Refusal::together)?))
+    },
+};
+
+/// The bounded Pareto distribution, by its inverse.
+#[derive(Clone, Copy, Debug)]
+pub struct Pareto {
+    least: u64,
+    most: u64,
+    shape: f64,
+    /// P(size > most) of the unbounded distribution.
+    beyond: f64,
+}
+
+impl Pareto {
+    /// From `least` to `most` bytes with the exponent `shape`.
+    ///
+    /// # Errors
+    /// [`BuildError::Workload`] if `least` is 0 or above `most`, or `shape` is not above 0.
+    pub fn new(least: u64, shape: f64, most: u64) -> Result<Self, BuildError> {
+        if least == 0 || least > most {
+            return Err(BuildError::Workload("a least size of 1 B to `most`"));
+        }
+        if shape.is_nan() || shape <= 0.0 {
+            return Err(BuildError::Workload("a shape above 0"));
+        }
+        Ok(Self {
+            least,
+            most,
+            shape,
+            beyond: libm::pow(least as f64 / most as f64, shape),
+        })
+    }
+}
+
+impl Sizes for Pareto {
+    fn draw(&mut self, rng: &mut Rng) -> u64 {
+        let above = self.beyond + unit(rng) * (1.0 - self.beyond);
+        let size = self.least as f64 * libm::pow(above, -1.0 / self.shape);
+        (size as u64).clamp(self.least, self.most)
+    }
+
+    fn range(&self) -> [u64; 2] {
+        [self.least, self.most]
+    }
+}

@@ -1,0 +1,156 @@
+//! Transfers that arrive one after the other, whatever became of those before.
+
+use anabranch_settings::{Choice, Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_transport::Nanos;
+
+use super::size::{self, Sizes};
+use super::{COUNT, Context, Facts, Made, Message, Offer, SIZE, Span, Workload};
+use crate::error::BuildError;
+use crate::rng::Rng;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Made, Context> = Entry {
+    variant: Variant {
+        name: "transfers",
+        about: " Transfers that arrive one after the other, whatever became of those before: pages of many users over one \
+                connection. The first arrives one gap after the flow's start. Over SCTP a transfer is carried in messages of at \
+                most `message`, all on one stream: that of its number modulo the streams.",
+        parameters: &[
+            Setting {
+                name: "arrivals",
+                about: " The gaps between arrivals: exponentially distributed, or all alike.",
+                clause: "",
+                kind: Kind::Choice(&[Choice::new("poisson"), Choice::new("fixed")]),
+                fallback: Fallback::Is("poisson"),
+            },
+            Setting {
+                name: "every",
+                about: " The mean gap between two arrivals.",
+                clause: "",
+                kind: Kind::Duration {
+                    least: 1,
+                    most: Nanos::MAX,
+                },
+                fallback: Fallback::Required,
+            },
+            size::parameter("size", " How large a transfer is."),
+            Setting {
+                name: "count",
+                about: " Transfers in all; without end if left out.",
+                clause: "",
+                kind: COUNT,
+                fallback: Fallback::Nothing,
+            },
+            MOST_MESSAGE,
+        ],
+    },
+    build: |parameters, context| {
+        let every = parameters.get("every")?;
+        let arrivals = match parameters.get::<String>("arrivals")?.as_str() {
+            "fixed" => Span::Fixed(every),
+            _ => Span::Exponential(every),
+        };
+        let piece = parameters.optional("message")?.unwrap_or(context.packet);
+        let sizes = size::given(parameters, "size")?;
+        let transfers = Arrivals {
+            gaps: arrivals,
+            count: parameters.optional("count")?,
+        };
+        let transfers = Transfers::new(transfers, sizes, piece, context.rng);
+        Ok(Box::new(transfers.map_err(Refusal::together)?))
+    },
+};
+
+/// The largest message that carries part of a transfer.
+pub(super) const MOST_MESSAGE: Setting = Setting {
+    name: "message",
+    about: " Over SCTP: the largest message that carries part of a transfer. What fills a packet if left out.",
+    clause: "",
+    kind: SIZE,
+    fallback: Fallback::Nothing,
+};
+
+/// When transfers arrive, and how many.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrivals {
+    /// The gaps between them.
+    pub gaps: Span,
+    /// How many there are; `None`: without end.
+    pub count: Option<u64>,
+}
+
+/// An open loop of transfers.
+pub struct Transfers {
+    arrivals: Arrivals,
+    sizes: Box<dyn Sizes>,
+    piece: usize,
+    rng: Rng,
+    /// When the next arrives.
+    due: Option<Nanos>,
+    offered: u64,
+}
+
+impl Transfers {
+    /// Transfers of `sizes`, carried in messages of at most `piece` bytes where messages carry them. `rng` draws gaps and
+    /// sizes.
+    ///
+    /// # Errors
+    /// [`BuildError::Workload`] if the mean gap or the piece is 0.
+    pub fn new(
+        arrivals: Arrivals,
+        sizes: Box<dyn Sizes>,
+        piece: usize,
+        rng: Rng,
+    ) -> Result<Self, BuildError> {
+        if arrivals.gaps.mean() == 0 {
+            return Err(BuildError::Workload("gaps longer than 0 ns"));
+        }
+        if piece == 0 {
+            return Err(BuildError::Workload("messages of at least one byte"));
+        }
+        Ok(Self {
+            arrivals,
+            sizes,
+            piece,
+            rng,
+            due: None,
+            offered: 0,
+        })
+    }
+
+    fn gap_after(&mut self, last: Nanos) -> Nanos {
+        last.saturating_add(self.arrivals.gaps.draw(&mut self.rng))
+    }
+}
+
+impl Workload for Transfers {
+    fn next(&mut self, now: Nanos) -> Offer {
+        if self.arrivals.count == Some(self.offered) {
+            return Offer::Done;
+        }
+        let due = match self.due {
+            Some(due) => due,
+            None => self.gap_after(now),
+        };
+        self.due = Some(due);
+        if due > now {
+            return Offer::At(due);
+        }
+        let size = self.sizes.draw(&mut self.rng);
+        self.due = Some(self.gap_after(due));
+        self.offered += 1;
+        Offer::Now(Message {
+            piece: Some(self.piece),
+            ..Message::new(usize::try_from(size).unwrap_or(usize::MAX)).due(due)
+        })
+    }
+
+    fn facts(&self) -> Facts {
+        Facts {
+            sizes: self.sizes.range(),
+            piece: Some(self.piece as u64),
+            gap: Some(self.arrivals.gaps.mean()),
+            ..Facts::default()
+        }
+    }
+}
