@@ -4,82 +4,25 @@
 //! the run goes on, so that memory does not follow its length.
 
 pub mod bins;
+pub mod distribution;
 pub mod inspect;
 pub mod meter;
+pub mod observer;
 pub mod once;
 pub mod packets;
 pub mod sctp;
+pub mod taking;
 pub mod tally;
 pub mod tcp;
+pub mod transfers;
 pub mod udp;
 
-use anabranch_scenario::Workload as WorkloadSpec;
-use anabranch_scenario::flow::TraceMessage;
-use anabranch_sim::workload::{
-    Bulk, Cbr, Message, Offer, OnOff, Span, Trace, TraceEntry, Workload,
-};
-use anabranch_sim::{BuildError, Rng};
+use anabranch_sim::workload::{Facts, Made, Message, Offer, Workload};
 use anabranch_transport::Nanos;
-
-/// A workload as the simulator has it; `message` is the size where the spec leaves it open.
-///
-/// # Errors
-/// Values that the simulator refuses: a rate of 0, messages of 0 bytes.
-pub fn workload(
-    spec: &WorkloadSpec,
-    message: usize,
-    rng: Rng,
-) -> Result<Box<dyn Workload>, BuildError> {
-    Ok(match spec {
-        WorkloadSpec::Bulk {
-            message: size,
-            total,
-        } => {
-            let size = size.map_or(message, |size| size.0 as usize);
-            match total {
-                Some(total) => Box::new(Bulk::of(total.0, size)),
-                None => Box::new(Bulk::endless(size)),
-            }
-        }
-        WorkloadSpec::Cbr { rate, message } => Box::new(Cbr::new(rate.0, message.0 as usize)?),
-        WorkloadSpec::OnOff {
-            rate,
-            message,
-            on,
-            off,
-            exponential,
-        } => {
-            let span = |mean: Nanos| {
-                if *exponential {
-                    Span::Exponential(mean)
-                } else {
-                    Span::Fixed(mean)
-                }
-            };
-            Box::new(OnOff::new(
-                rate.0,
-                message.0 as usize,
-                span(on.0),
-                span(off.0),
-                rng,
-            )?)
-        }
-        WorkloadSpec::Trace { messages } => {
-            let entry = |message: &TraceMessage| TraceEntry {
-                after: message.at.0,
-                message: Message {
-                    size: message.size.0 as usize,
-                    stream: Some(message.stream),
-                },
-            };
-            Box::new(Trace::new(messages.iter().map(entry).collect())?)
-        }
-    })
-}
 
 /// A workload with the message that was taken from it and found no room yet.
 pub struct Feed {
-    workload: Box<dyn Workload>,
+    workload: Made,
     waiting: Option<Message>,
     next: Option<Nanos>,
     state: FeedState,
@@ -94,7 +37,7 @@ enum FeedState {
 
 impl Feed {
     /// A feed that offers nothing before it is started.
-    pub fn new(workload: Box<dyn Workload>) -> Self {
+    pub fn new(workload: Made) -> Self {
         Self {
             workload,
             waiting: None,
@@ -136,9 +79,20 @@ impl Feed {
         match self.workload.next(now) {
             Offer::Now(message) => self.waiting = Some(message),
             Offer::At(next) => self.next = Some(next),
+            Offer::Waiting => {}
             Offer::Done => self.state = FeedState::Over,
         }
         self.waiting
+    }
+
+    /// The last byte of an answer arrived.
+    pub fn answered(&mut self, now: Nanos) {
+        self.workload.answered(now);
+    }
+
+    /// What is known of its workload.
+    pub fn facts(&self) -> Facts {
+        self.workload.facts()
     }
 
     /// The message of [`Feed::peek`] found room.

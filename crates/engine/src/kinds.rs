@@ -1,9 +1,14 @@
 //! The kinds of things that worlds are built from.
 
-use anabranch_settings::{Entry, Registry};
+use anabranch_scenario::Workload;
+use anabranch_settings::{Entry, Refusal, Registry};
+use anabranch_sim::Rng;
 use anabranch_sim::loss::{self, Loss, Traffic};
 use anabranch_sim::propagation::{self, Propagation};
 use anabranch_sim::queue::{self, QueueDiscipline};
+use anabranch_sim::workload;
+
+use crate::metric;
 
 /// The kinds of this project, and those that a program adds: what specs may name, and what worlds are built from.
 ///
@@ -27,6 +32,10 @@ pub struct Standard {
     pub queues: Registry<Box<dyn QueueDiscipline>>,
     /// Propagations.
     pub propagations: Registry<Box<dyn Propagation>>,
+    /// Workloads.
+    pub workloads: Registry<workload::Made, workload::Context>,
+    /// Metrics.
+    pub metrics: Registry<metric::Made>,
     /// Decides the passage of every packet step by step, also where a link knows it when the packet comes: what arrives is
     /// the same, and takes longer to compute.
     pub stepwise: bool,
@@ -39,6 +48,8 @@ impl Default for Standard {
             losses: loss::kinds(),
             queues: queue::kinds(),
             propagations: propagation::kinds(),
+            workloads: workload::kinds(),
+            metrics: metric::kinds(),
             stepwise: false,
         }
     }
@@ -64,6 +75,38 @@ impl Standard {
     pub fn with_propagation(mut self, entry: &'static Entry<Box<dyn Propagation>>) -> Self {
         self.propagations = self.propagations.with(entry);
         self
+    }
+
+    /// With one more workload.
+    #[must_use]
+    pub fn with_workload(
+        mut self,
+        entry: &'static Entry<workload::Made, workload::Context>,
+    ) -> Self {
+        self.workloads = self.workloads.with(entry);
+        self
+    }
+
+    /// With one more metric.
+    #[must_use]
+    pub fn with_metric(mut self, entry: &'static Entry<metric::Made>) -> Self {
+        self.metrics = self.metrics.with(entry);
+        self
+    }
+
+    /// Makes a workload; `packet` is the size of a message that fills a packet of its transport.
+    ///
+    /// # Errors
+    /// As [`Registry::build`].
+    pub fn workload(
+        &self,
+        chosen: &Workload,
+        rng: Rng,
+        packet: usize,
+    ) -> Result<workload::Made, Refusal> {
+        let context = workload::Context { rng, packet };
+        let values = chosen.values(&self.workloads);
+        self.workloads.build(&chosen.kind, &values, context)
     }
 
     /// With one more queue discipline.

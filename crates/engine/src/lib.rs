@@ -17,4 +17,5 @@ pub mod sink;
 mod traces;
 pub mod transport;
 pub mod vocabulary;
+pub mod workload;
 pub mod world;

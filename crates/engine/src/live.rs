@@ -8,7 +8,7 @@ use anabranch_sim::LinkStats;
 use anabranch_transport::{Nanos, ProbeSet, Sample};
 
 use crate::agent::tally::Tally;
-use crate::metric::{self, FlowOutcome, LinkOutcome, Outcome};
+use crate::metric::{FlowOutcome, Life, LinkOutcome, Measures, Outcome};
 use crate::plan::Unit;
 use crate::runner::Runner;
 use crate::settings::{self, DATA_HEADER};
@@ -32,14 +32,19 @@ pub struct Observed {
 /// The probes that sender and receiver of a unit's flows must record.
 pub fn probes(unit: &Unit<'_>) -> ProbeSet {
     let (spec, experiment) = (&unit.point.spec, &unit.point.experiment);
-    let wanted = spec.measures_of(experiment);
+    let kinds = &unit.point.kinds;
+    let measures = Measures::new(&kinds.metrics, &spec.measures_of(experiment));
     let mut recording = Recording::new(experiment, unit.replication);
     let mut all = ProbeSet::NONE;
     for member in flows::members(spec) {
         let name = &member.flow.name;
-        let meters = metric::meters(&wanted, name, 0, spec.world.duration.0);
+        let life = Life {
+            start: 0,
+            end: spec.world.duration.0,
+            alone: None,
+        };
         let recorded = recording.of_flow(name, member.index);
-        let tally = Tally::new(meters, recorded, recording.buffer());
+        let tally = Tally::new(measures.observers(name, life), recorded, recording.buffer());
         all = all
             .union(tally.sender_probes())
             .union(tally.receiver_probes());
@@ -58,14 +63,19 @@ pub fn record(
 ) -> Result<RunRecord, WorldError> {
     let (spec, experiment) = (&*unit.point.spec, &*unit.point.experiment);
     let duration = spec.world.duration.0;
-    let wanted = spec.measures_of(experiment);
+    let kinds = &unit.point.kinds;
+    let measures = Measures::new(&kinds.metrics, &spec.measures_of(experiment));
     let mut recording = Recording::new(experiment, unit.replication);
     let mut outcomes: Vec<FlowOutcome> = Vec::new();
     for (member, seen) in flows::members(spec).into_iter().zip(observed) {
         let name = &member.flow.name;
-        let meters = metric::meters(&wanted, name, seen.start, duration);
+        let life = Life {
+            start: seen.start,
+            end: duration,
+            alone: None,
+        };
         let recorded = recording.of_flow(name, member.index);
-        let mut tally = Tally::new(meters, recorded, recording.buffer());
+        let mut tally = Tally::new(measures.observers(name, life), recorded, recording.buffer());
         let fragment = flows::segment(member.flow)
             .saturating_sub(DATA_HEADER)
             .max(1);
@@ -101,7 +111,7 @@ pub fn record(
         experiment: unit.experiment.id.clone(),
         point: unit.point.point.clone(),
         replication: unit.replication,
-        metrics: metric::measure(&wanted, &outcome),
+        metrics: measures.values(&outcome),
         events: 0,
         packet_hops: 0,
         simulated: spec.world.duration.seconds(),
@@ -119,7 +129,7 @@ fn fill(tally: &mut Tally, seen: &Observed, duration: Nanos, fragment: u64) {
             tally.sample(*sample);
         }
         tally.deliver(at, bytes, DATA_HEADER * bytes.div_ceil(fragment));
-        tally.message(None);
+        tally.message(at, None);
     }
     samples
         .take_while(|sample| sample.at <= duration)

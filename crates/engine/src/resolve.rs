@@ -13,6 +13,7 @@ use anabranch_scenario::problem::{Problem, SpecError};
 use anabranch_scenario::resolve::{self, Setting, SweptPoint};
 use anabranch_scenario::tree::{Entry, Node, NodeValue};
 use anabranch_scenario::value::{Point, Value};
+use anabranch_scenario::vocabulary::Vocabulary;
 use anabranch_scenario::{Experiment, Spec, Sweep, decode, profiles, substitute, validate, wanted};
 use sha2::{Digest, Sha256};
 
@@ -112,7 +113,7 @@ fn build(request: &Request, mut root: Node, kinds: &Standard) -> Result<Plan, Ve
         return Err(problems);
     };
     let mut spec = Spec::clone(&first.spec);
-    add_plain_tables(&mut spec);
+    add_plain_tables(&mut spec, kinds);
     if problems.is_empty() {
         // Where something is wrong not every use was seen.
         problems.extend(substitute::unused(&root, &used));
@@ -174,7 +175,7 @@ fn check_runs(
 }
 
 /// A file without tables has one for each experiment, of everything that is measured.
-fn add_plain_tables(spec: &mut Spec) {
+fn add_plain_tables(spec: &mut Spec, kinds: &Standard) {
     if !spec.tables.is_empty() {
         return;
     }
@@ -182,7 +183,7 @@ fn add_plain_tables(spec: &mut Spec) {
         let names = spec
             .measures_of(experiment)
             .into_iter()
-            .map(|metric| metric.names());
+            .flat_map(|metric| kinds.measure_names(&metric));
         let row = |(series, metric)| Row {
             series: Some(series),
             metric: Some(metric),

@@ -4,17 +4,21 @@ use std::sync::LazyLock;
 
 use anabranch_scenario::checker::Checker;
 use anabranch_scenario::chosen::Family;
-use anabranch_scenario::families::{LossModel, PropagationModel, QueueDiscipline as QueueFamily};
+use anabranch_scenario::families::{
+    LossModel, PropagationModel, QueueDiscipline as QueueFamily, Workloads,
+};
+use anabranch_scenario::measure::Metrics;
+use anabranch_scenario::names;
 use anabranch_scenario::transport::{Transport, TransportKind};
 use anabranch_scenario::vocabulary::Vocabulary;
 use anabranch_scenario::wifi::Wifi;
-use anabranch_scenario::{Flow, Spec};
+use anabranch_scenario::{Flow, Metric, Spec};
 use anabranch_settings::{Kinds, Registry};
-use anabranch_sim::DropReason;
 
 use crate::kinds::Standard;
+use crate::metric::{self, FlowFacts};
 use crate::world::{homes, routes};
-use crate::{medium, settings};
+use crate::{medium, settings, workload};
 
 /// A family that has no kinds.
 static NONE: LazyLock<Registry<()>> = LazyLock::new(|| Registry::new(&[]));
@@ -25,12 +29,10 @@ impl Vocabulary for Standard {
             LossModel::NAME => &self.losses,
             QueueFamily::NAME => &self.queues,
             PropagationModel::NAME => &self.propagations,
+            Workloads::NAME => &self.workloads,
+            Metrics::NAME => &self.metrics,
             _ => &*NONE,
         }
-    }
-
-    fn drop_reasons(&self) -> Vec<&'static str> {
-        DropReason::ALL.iter().map(|reason| reason.name()).collect()
     }
 
     fn transports(&self) -> &[TransportKind] {
@@ -41,8 +43,39 @@ impl Vocabulary for Standard {
         settings::check(c, transport, path);
     }
 
-    fn receive_buffer(&self, flow: &Flow) -> u64 {
-        settings::sctp(&flow.transport).receive_buffer.into()
+    fn check_workload(&self, c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str) {
+        workload::check(c, self, spec, flow, path);
+    }
+
+    fn check_measure(&self, c: &mut Checker<'_>, spec: &Spec, chosen: &Metric, path: &str) {
+        let Ok(made) = metric::make(&self.metrics, chosen) else {
+            return;
+        };
+        let watched = made.flow().map(|name| names::member(name).0);
+        let Some(flow) = spec.flows.iter().find(|flow| watched == Some(&*flow.name)) else {
+            return;
+        };
+        let (Some(facts), Some(kind)) =
+            (workload::facts(self, flow), self.transport(&flow.transport))
+        else {
+            return;
+        };
+        let facts = FlowFacts {
+            flow,
+            workload: facts,
+            messages: kind.messages,
+            window: kind.window,
+        };
+        if let Err(message) = made.check(&facts) {
+            c.problem(&format!("{path}.flow"), message);
+        }
+    }
+
+    fn measure_names(&self, metric: &Metric) -> Vec<(String, String)> {
+        let made = metric::make(&self.metrics, metric);
+        let names = made.map_or(Vec::new(), |made| made.names());
+        let names = names.into_iter();
+        names.map(|name| (name.series, name.metric)).collect()
     }
 
     fn check_medium(&self, c: &mut Checker<'_>, cell: &Wifi, path: &str) {

@@ -1,5 +1,6 @@
 //! From a spec to a world of the simulator, and from its run to a record.
 
+mod alone;
 pub(crate) mod flows;
 pub mod homes;
 mod marks;
@@ -11,14 +12,14 @@ mod wifi;
 
 use std::io::{self, Write};
 
+use anabranch_scenario::Spec;
 use anabranch_scenario::records::RunRecord;
-use anabranch_scenario::{Metric, Spec};
 use anabranch_settings::Refusal;
 use anabranch_sim::{BuildError, CaptureError, Family, NodeId, RunError as SimError, Seed, World};
 use sha2::{Digest, Sha256};
 
 use crate::kinds::Standard;
-use crate::metric::{self, FlowOutcome, LinkOutcome, Outcome};
+use crate::metric::{FlowOutcome, LinkOutcome, Measures, Outcome};
 use crate::plan::Unit;
 use crate::sink::{Sink, SinkError};
 use marks::{Marker, link_stats};
@@ -136,31 +137,30 @@ pub fn run(
     let (spec, experiment) = (&*unit.point.spec, &*unit.point.experiment);
     let seed = seed_of(unit, seed);
     let duration = spec.world.duration.0;
-    let wanted = spec.measures_of(experiment);
+    let kinds = &*unit.point.kinds;
+    let measures = Measures::new(&kinds.metrics, &spec.measures_of(experiment));
     let mut recording = Recording::new(experiment, unit.replication);
-    let mut built = topology::build(spec, &unit.point.kinds)?;
+    let mut built = topology::build(spec, kinds)?;
     homes::assign(&mut built, spec)?;
     let checksum = spec.world.checksum || !captures.is_empty() || topology::corrupts(spec);
     let mut world = World::new(built.topology, seed)?;
     let context = flows::Context {
         spec,
-        wanted: &wanted,
+        kinds,
+        measures: &measures,
         links: &built.links,
         seed,
         checksum,
     };
     let flows = flows::attach(&mut world, &context, &mut recording)?;
-    if wanted
-        .iter()
-        .any(|metric| matches!(metric, Metric::Packets { .. }))
-    {
+    if measures.need_packets() {
         world.set_watch(Box::new(flows::packet_counter(&flows)));
     }
     recording.attach_links(&mut world, spec, &built.links)?;
     for capture in captures {
         start_capture(&mut world, capture)?;
     }
-    let mut marker = Marker::new(&wanted, duration, &built.links, &flows);
+    let mut marker = Marker::new(measures.moments(duration), &built.links, &flows);
     run_world(
         &mut world,
         captures,
@@ -206,7 +206,7 @@ pub fn run(
         experiment: unit.experiment.id.clone(),
         point: unit.point.point.clone(),
         replication: unit.replication,
-        metrics: metric::measure(&wanted, &outcome),
+        metrics: measures.values(&outcome),
         events: progress.events,
         packet_hops: progress.hops,
         simulated: spec.world.duration.seconds(),

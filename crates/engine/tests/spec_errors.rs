@@ -90,7 +90,7 @@ wrong! {
     wrong_unit: [("\"5 ms\"", "\"5 msec\"")];
     too_many_runs: [("replications = 2", "replications = 1000000000")];
     bins_too_narrow: [("probes = [\"cwnd\"]", "probes = [\"goodput\"], bin = \"1 ns\"")];
-    too_many_messages: [("kind = \"bulk\", message", "kind = \"cbr\", rate = \"1e15 bit/s\", message")];
+    too_many_messages: [("kind = \"bulk\", message = \"1432 B\"", "kind = \"cbr\", rate = \"1e12 bit/s\", message = \"100 B\"")];
     too_many_nodes: [("name = \"sink\"", "name = \"sink\"\ncount = 4000000000")];
     name_too_long: [("id = \"rates\"", "id = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"")];
     wrong_kind_of_unit: [("\"5 ms\"", "\"5 Mbit/s\"")];

@@ -146,3 +146,15 @@ impl Family for QueueDiscipline {
         }
     }
 }
+
+/// Workloads: what an application offers, and when.
+#[derive(Debug)]
+pub enum Workloads {}
+
+/// The workload of a flow: `{ kind = "cbr", rate = "80 kbit/s", message = "1000 B" }`.
+pub type Workload = Chosen<Workloads>;
+
+impl Family for Workloads {
+    const NAME: &'static str = "Workload";
+    const WHAT: &'static str = "a workload";
+}

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::addresses::IpVersion;
-use crate::quantity::{Count, Rate, Size, Span};
+use crate::families::Workload;
+use crate::quantity::{Count, Span};
 use crate::transport::Transport;
 
 /// A flow, or a group of them: member i runs from member i of `from` to member i of `to` (or to the one `to`).
@@ -36,7 +37,7 @@ pub struct Flow {
     /// How long each member offers data from its own start, instead of `stop`.
     #[serde(default)]
     pub lasts: Option<Span>,
-    /// What the application offers.
+    /// What the application offers, and when.
     pub workload: Workload,
     /// What carries it.
     pub transport: Transport,
@@ -70,61 +71,6 @@ impl Default for Start {
     fn default() -> Self {
         Start::At(Span(0))
     }
-}
-
-/// What an application offers, and when.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[schemars(tag = "kind")]
-pub enum Workload {
-    /// Always more to send, as ftp.
-    Bulk {
-        /// Size of a message (SCTP) or of a write; the largest that fills a packet if left out.
-        #[serde(default)]
-        message: Option<Size>,
-        /// How much in all; without end if left out.
-        #[serde(default)]
-        total: Option<Size>,
-    },
-    /// One message after the other at a constant rate.
-    Cbr {
-        /// Of user data.
-        rate: Rate,
-        /// Size of a message.
-        message: Size,
-    },
-    /// CBR while on, silent while off.
-    OnOff {
-        /// Of user data, while on.
-        rate: Rate,
-        /// Size of a message.
-        message: Size,
-        /// Mean (or fixed) length of an on period.
-        on: Span,
-        /// Mean (or fixed) length of an off period.
-        off: Span,
-        /// Periods are exponentially distributed rather than fixed.
-        #[serde(default)]
-        exponential: bool,
-    },
-    /// A list of messages.
-    Trace {
-        /// What is sent when.
-        messages: Vec<TraceMessage>,
-    },
-}
-
-/// One message of a trace.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TraceMessage {
-    /// When, from the flow's start.
-    pub at: Span,
-    /// How large.
-    pub size: Size,
-    /// On which stream.
-    #[serde(default)]
-    pub stream: u16,
 }
 
 impl<'de> Deserialize<'de> for Start {

@@ -41,9 +41,9 @@ pub mod wifi;
 pub mod world;
 mod write;
 
-pub use families::{Loss, Propagation, Queue};
-pub use flow::{Flow, Start, Workload};
-pub use measure::{MeasureSpec, Metric, Weighting};
+pub use families::{Loss, Propagation, Queue, Workload};
+pub use flow::{Flow, Start};
+pub use measure::Metric;
 pub use spec::{Assumption, Experiment, Paper, Parameters, Record, Spec, Sweep, SweepPoint};
 pub use transport::Transport;
 pub use world::{Link, Node, World};

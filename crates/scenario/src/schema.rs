@@ -5,7 +5,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::chosen::{Family, json_schema_of};
-use crate::families::{LossModel, PropagationModel, QueueDiscipline};
+use crate::families::{LossModel, PropagationModel, QueueDiscipline, Workloads};
+use crate::measure::Metrics;
 use crate::spec::Spec;
 use crate::transport::TransportKind;
 use crate::vocabulary::Vocabulary;
@@ -29,6 +30,8 @@ pub fn json_schema(vocabulary: &dyn Vocabulary) -> Schema {
                 choose::<LossModel>(definitions, vocabulary);
                 choose::<QueueDiscipline>(definitions, vocabulary);
                 choose::<PropagationModel>(definitions, vocabulary);
+                choose::<Workloads>(definitions, vocabulary);
+                choose::<Metrics>(definitions, vocabulary);
                 definitions.values_mut().for_each(allow_parameters);
             }
         }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::flow::Flow;
-use crate::measure::{MeasureSpec, Metric};
+use crate::measure::Metric;
 use crate::quantity::{Span, Window};
 use crate::reference::ReferenceFiles;
 use crate::routes::Route;
@@ -61,7 +61,7 @@ pub struct Spec {
     pub flows: Vec<Flow>,
     /// Measures taken in every experiment.
     #[serde(default, rename = "measure", skip_serializing_if = "Vec::is_empty")]
-    pub measures: Vec<MeasureSpec>,
+    pub measures: Vec<Metric>,
     /// What is run. A file without any has one: `main`.
     #[serde(default, rename = "experiment", skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<Experiment>,
@@ -98,19 +98,11 @@ impl Spec {
     fn plain_measures(&self) -> Vec<Metric> {
         let mut all = Vec::new();
         for flow in &self.flows {
-            let name = || flow.name.clone();
-            all.push(Metric::Goodput {
-                flow: name(),
-                window: None,
-            });
-            all.push(Metric::Retransmissions { flow: name() });
-            all.push(Metric::Timeouts { flow: name() });
+            let of_flow = |metric: &str| Metric::new(metric).with("flow", flow.name.as_str());
+            all.extend(["goodput", "retransmissions", "timeouts"].map(of_flow));
         }
         for link in self.carriers() {
-            all.push(Metric::Drops {
-                link: link.name().to_owned(),
-                reason: None,
-            });
+            all.push(Metric::new("drops").with("link", link.name()));
         }
         all
     }
@@ -180,7 +172,7 @@ pub struct Experiment {
     pub common_losses: bool,
     /// Measures taken in this experiment beside the file's.
     #[serde(default, rename = "measure", skip_serializing_if = "Vec::is_empty")]
-    pub measures: Vec<MeasureSpec>,
+    pub measures: Vec<Metric>,
     /// Samples kept.
     #[serde(default, rename = "record", skip_serializing_if = "Vec::is_empty")]
     pub records: Vec<Record>,

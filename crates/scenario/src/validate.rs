@@ -4,7 +4,7 @@ use anabranch_transport::Probe;
 
 mod addresses;
 mod chosen;
-mod limits;
+pub mod limits;
 mod link;
 mod measure;
 mod names;
@@ -15,11 +15,13 @@ mod routes;
 mod wifi;
 
 use crate::checker::Checker;
-use crate::flow::{Flow, Workload};
+use crate::chosen::Family;
+use crate::families::Workloads;
+use crate::flow::Flow;
 use crate::measure::{GOODPUT, LINK_PROBES};
 use crate::names::NodeName;
 use crate::problem::Problem;
-use crate::quantity::{Size, Span};
+use crate::quantity::Span;
 use crate::spec::{Experiment, Spec};
 use crate::tree::Node;
 use crate::vocabulary::Vocabulary;
@@ -123,7 +125,7 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
             &format!("experiment.{index}"),
         );
     }
-    output::check(c, spec);
+    output::check(c, spec, vocabulary);
     reference::check(c, spec);
     if checker.is_content() {
         vocabulary.check_world(&mut checker, spec);
@@ -177,41 +179,12 @@ fn check_flow(
             "found a time of 0; nothing would be offered",
         );
     }
-    let message = match &flow.workload {
-        Workload::Bulk { message, .. } => *message,
-        Workload::Cbr { message, .. } | Workload::OnOff { message, .. } => Some(*message),
-        Workload::Trace { messages } => messages.iter().map(|message| message.size).min(),
-    };
-    if message.is_some_and(|message| message.0 == 0) {
-        c.problem(
-            &format!("{path}.workload"),
-            "found a message of 0 B; a message holds at least 1 B",
-        );
-    }
-    limits::check_workload(c, spec, flow, path);
+    let before = c.count();
+    let kinds = vocabulary.kinds(Workloads::NAME);
+    chosen::check(c, spec, kinds, &flow.workload, &format!("{path}.workload"));
     check_transport(c, vocabulary, flow, &format!("{path}.transport"));
-    check_largest_message(c, vocabulary, flow, path);
-    if let Workload::Trace { messages } = &flow.workload {
-        for (index, pair) in messages.windows(2).enumerate() {
-            if pair[1].at < pair[0].at {
-                let message = format!(
-                    "found \"{}\" after \"{}\"; messages stand in the order of time",
-                    pair[1].at, pair[0].at
-                );
-                c.problem(
-                    &format!("{path}.workload.messages.{}.at", index + 1),
-                    message,
-                );
-            }
-        }
-    }
-    let kind = vocabulary.transport(&flow.transport);
-    if kind.is_some_and(|kind| !kind.window) && matches!(flow.workload, Workload::Bulk { .. }) {
-        let name = flow.transport.protocol.to_uppercase();
-        c.problem(
-            &format!("{path}.workload"),
-            format!("{name} has no window that could pace a bulk workload; use `cbr` or `on-off`"),
-        );
+    if c.count() == before {
+        vocabulary.check_workload(c, spec, flow, path);
     }
 }
 
@@ -221,44 +194,6 @@ fn check_transport(c: &mut Checker<'_>, vocabulary: &dyn Vocabulary, flow: &Flow
     flow.transport.check(c, vocabulary.transports(), path);
     if c.count() == before {
         vocabulary.check_transport(c, &flow.transport, path);
-    }
-}
-
-/// Checks that what a transport cannot carry in one piece is not asked of it.
-fn check_largest_message(
-    c: &mut Checker<'_>,
-    vocabulary: &dyn Vocabulary,
-    flow: &Flow,
-    path: &str,
-) {
-    let largest = match &flow.workload {
-        Workload::Bulk { message, .. } => *message,
-        Workload::Cbr { message, .. } | Workload::OnOff { message, .. } => Some(*message),
-        Workload::Trace { messages } => messages.iter().map(|message| message.size).max(),
-    };
-    let Some(largest) = largest else { return };
-    let path = format!("{path}.workload");
-    let Some(kind) = vocabulary.transport(&flow.transport) else {
-        return;
-    };
-    match kind.largest_message {
-        Some(most) if largest.0 > most => {
-            let name = kind.name.to_uppercase();
-            let message =
-                format!("found a message of {largest}; {name} carries at most {most} B in one");
-            c.problem(&path, message);
-        }
-        None if kind.messages => {
-            let buffer = vocabulary.receive_buffer(flow);
-            if largest.0 > buffer {
-                let message = format!(
-                    "found a message of {largest}; the receive buffer of {} could never hold it (set transport.receive_buffer)",
-                    Size(buffer)
-                );
-                c.problem(&path, message);
-            }
-        }
-        _ => {}
     }
 }
 

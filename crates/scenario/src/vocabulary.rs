@@ -1,10 +1,11 @@
-//! What a spec may name beside the grammar's own words: profiles, switches and algorithms of transports, reasons for which
-//! links drop packets, numbers of radio media. Whoever runs specs knows them; the grammar only asks.
+//! What a spec may name beside the grammar's own words: kinds of things, profiles, switches and algorithms of
+//! transports, numbers of radio media. Whoever runs specs knows them; the grammar only asks.
 
 use anabranch_settings::Kinds;
 
 use crate::checker::Checker;
 use crate::flow::Flow;
+use crate::measure::Metric;
 use crate::spec::Spec;
 use crate::transport::{Transport, TransportKind};
 use crate::wifi::Wifi;
@@ -13,9 +14,6 @@ use crate::wifi::Wifi;
 pub trait Vocabulary: Sync {
     /// The kinds of a family, by its [`Family::NAME`](crate::chosen::Family::NAME).
     fn kinds(&self, family: &str) -> &dyn Kinds;
-
-    /// Names of the reasons for which a link drops packets.
-    fn drop_reasons(&self) -> Vec<&'static str>;
 
     /// The transports, with their settings.
     fn transports(&self) -> &[TransportKind];
@@ -29,8 +27,14 @@ pub trait Vocabulary: Sync {
     /// Checks that settings of a transport go together; each is in its range.
     fn check_transport(&self, c: &mut Checker<'_>, transport: &Transport, path: &str);
 
-    /// Bytes of the receive buffer of a flow whose transport delivers messages: none is larger.
-    fn receive_buffer(&self, flow: &Flow) -> u64;
+    /// Checks that a flow's transport can carry its workload. Each of the two is right for itself.
+    fn check_workload(&self, c: &mut Checker<'_>, spec: &Spec, flow: &Flow, path: &str);
+
+    /// Checks that a measure can be taken of what it names. It is right for itself.
+    fn check_measure(&self, c: &mut Checker<'_>, spec: &Spec, metric: &Metric, path: &str);
+
+    /// The names under which a measure's values stand in the results: series and metric. None where it cannot be made.
+    fn measure_names(&self, metric: &Metric) -> Vec<(String, String)>;
 
     /// Checks the numbers of a cell's medium against each other and those of its set.
     fn check_medium(&self, c: &mut Checker<'_>, cell: &Wifi, path: &str);

@@ -5,19 +5,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch_emulate::{Config as EmulatorConfig, Emulator, Framing, Path};
+use anabranch_engine::kinds::Standard;
 use anabranch_engine::live::{self, Live, Observed};
 use anabranch_engine::plan::Plan;
 use anabranch_engine::plan::{PlannedPoint, Unit};
 use anabranch_engine::runner::Runner;
-use anabranch_engine::settings;
 use anabranch_engine::sink::Sink;
 use anabranch_engine::world::{self, WorldError};
+use anabranch_engine::{settings, workload};
 use anabranch_lab::run::Simulator;
 use anabranch_net::sctp::{AssociationId, Config as SctpConfig};
 use anabranch_net::{Association, Carrier, Config, Endpoint, Observer, Peer, SendOptions};
 use anabranch_scenario::nearest::nearest;
 use anabranch_scenario::records::RunRecord;
-use anabranch_scenario::{Flow, Spec, Workload};
+use anabranch_scenario::{Flow, Spec};
+use anabranch_sim::workload::{Offer, Workload};
 use anabranch_sim::{BuildError, Seed};
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample};
 use bytes::Bytes;
@@ -95,7 +97,7 @@ fn flow(spec: &Spec) -> Result<&Flow, String> {
     if flow.transport.protocol != "sctp" {
         return Err(format!("flow {} is not SCTP", flow.name));
     }
-    if !matches!(flow.workload, Workload::Bulk { .. }) {
+    if flow.workload.kind != "bulk" {
         return Err(format!("flow {} has another workload than bulk", flow.name));
     }
     Ok(flow)
@@ -153,7 +155,7 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
             .connect(peer)
             .await
             .map_err(|error| error.to_string())?;
-        feed(&association, flow).await?;
+        feed(&association, flow, &point.kinds).await?;
         taking.await.map_err(|error| error.to_string())?
     };
     let failed = match tokio::time::timeout_at(end, work).await {
@@ -211,22 +213,18 @@ fn emulator(point: &PlannedPoint, flow: &Flow, seed: Seed, to: u16) -> Result<Em
 }
 
 /// Sends the workload; gives when all of it has arrived.
-async fn feed(association: &Association, flow: &Flow) -> Result<(), String> {
-    let Workload::Bulk { message, total } = &flow.workload else {
-        return Ok(());
-    };
-    let whole =
-        || settings::sctp_chunk(&settings::sctp(&flow.transport), flow.ip) - settings::DATA_HEADER;
-    let size = message.map_or_else(whole, |size| size.0);
+async fn feed(association: &Association, flow: &Flow, kinds: &Standard) -> Result<(), String> {
+    let rng = anabranch_sim::Seed::default().stream("workload");
+    let made = kinds.workload(&flow.workload, rng, workload::packet(flow));
+    let mut bulk = made.map_err(|refusal| refusal.to_string())?;
     let unordered = settings::application(&flow.transport).unordered;
-    let payload = Bytes::from(vec![0; size as usize]);
+    let payload = Bytes::from(vec![0; bulk.facts().sizes[1] as usize]);
     let options = SendOptions { ppid: 0, unordered };
-    let mut left = total.map_or(u64::MAX, |total| total.0);
-    while left > 0 {
-        let piece = payload.slice(..left.min(size) as usize);
+    // Bulk has no pace of its own: it offers as soon as it is asked.
+    while let Offer::Now(message) = bulk.next(0) {
+        let piece = payload.slice(..message.size);
         let sent = association.send_spread(piece, options).await;
         sent.map_err(|error| error.to_string())?;
-        left -= left.min(size);
     }
     association
         .shutdown()

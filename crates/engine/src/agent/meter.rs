@@ -1,8 +1,10 @@
 //! Quantities over a window of a run, kept while it goes on.
 
-use anabranch_scenario::measure::{Take, Weighting};
+use super::taking::{Take, Weighting};
 use anabranch_scenario::quantity::{Span, Window};
 use anabranch_transport::{Nanos, Probe, Sample};
+
+use super::observer::Observer;
 
 /// A quantity over a window of the run, for one measure.
 #[derive(Clone, Debug)]
@@ -102,94 +104,9 @@ impl Meter {
         self
     }
 
-    /// The probes it needs.
-    pub fn probes(&self) -> &[Probe] {
-        match &self.kind {
-            MeterKind::Delivered => &[],
-            MeterKind::Silence => &[],
-            MeterKind::Segments { .. } => &SENT,
-            MeterKind::Probe { probe, .. } | MeterKind::Error { probe, .. } => {
-                std::slice::from_ref(probe)
-            }
-            MeterKind::Blocked { .. } => &WINDOWS,
-        }
-    }
-
     /// Whether it meters the samples of this probe alone.
-    pub fn is_of(&self, wanted: Probe) -> bool {
+    fn is_of(&self, wanted: Probe) -> bool {
         matches!(self.kind, MeterKind::Probe { probe, .. } if probe == wanted)
-    }
-
-    /// Takes a sample of any probe.
-    pub fn sample(&mut self, sample: &Sample) {
-        let of_path = |path: Option<u16>| path.is_none_or(|path| path == sample.index);
-        match self.kind {
-            MeterKind::Segments { path } if SENT.contains(&sample.probe) && of_path(path) => {
-                self.count(sample.at, 1.0);
-            }
-            MeterKind::Error {
-                probe,
-                index,
-                weighting: Weighting::Time,
-                ..
-            } if probe == sample.probe && of_path(index) => self.stands(sample.at, sample.value),
-            MeterKind::Error {
-                probe,
-                index,
-                ref truth,
-                ..
-            } if probe == sample.probe && of_path(index) => {
-                let begun = truth.partition_point(|(from, _)| *from <= sample.at);
-                if let Some((_, truth)) = begun.checked_sub(1).and_then(|last| truth.get(last)) {
-                    let error = (sample.value - truth).abs() / truth;
-                    self.count(sample.at, error);
-                }
-            }
-            MeterKind::Probe {
-                probe, index, take, ..
-            } if probe == sample.probe && of_path(index) => match take {
-                Take::FirstTime if self.weight == 0.0 => {
-                    self.count(sample.at, sample.at as f64 / 1e9);
-                }
-                Take::FirstTime => {}
-                Take::SampleMean | Take::Count | Take::Sum => self.count(sample.at, sample.value),
-                Take::Mean | Take::Below | Take::Least | Take::Most => {
-                    self.stands(sample.at, sample.value)
-                }
-            },
-            MeterKind::Blocked { threshold } => {
-                let Some(which) = WINDOWS.iter().position(|probe| *probe == sample.probe) else {
-                    return;
-                };
-                self.windows[which] = sample.value;
-                let [rwnd, flight, cwnd] = self.windows;
-                let blocked = rwnd < threshold && flight < cwnd;
-                self.stands(sample.at, f64::from(u8::from(blocked)));
-            }
-            _ => {}
-        }
-    }
-
-    /// Payload reached the application: `bytes`, and `headers` bytes that its segments added.
-    pub fn deliver(&mut self, at: Nanos, bytes: u64, headers: u64) {
-        if self.kind == MeterKind::Delivered && self.window.contains(at) {
-            self.sum += bytes as f64;
-            self.weight += (bytes + headers) as f64;
-        }
-        if self.kind == MeterKind::Silence {
-            self.silent_until(at, true);
-        }
-    }
-
-    /// The run is over: what stands now stood until here.
-    pub fn close(&mut self, end: Nanos) {
-        if self.kind == MeterKind::Silence {
-            self.silent_until(end, false);
-            return;
-        }
-        if let Some((value, since)) = self.standing.take() {
-            self.stood(since, end, value);
-        }
     }
 
     /// Nothing was delivered from the last delivery, or the window's begin, until `at`; then something was, or the
@@ -264,6 +181,96 @@ impl Meter {
                 take: Take::Most, ..
             } => self.sum = if first { value } else { self.sum.max(value) },
             _ => self.sum += value * span,
+        }
+    }
+}
+
+impl Observer for Meter {
+    fn probes(&self) -> &[Probe] {
+        match &self.kind {
+            MeterKind::Delivered => &[],
+            MeterKind::Silence => &[],
+            MeterKind::Segments { .. } => &SENT,
+            MeterKind::Probe { probe, .. } | MeterKind::Error { probe, .. } => {
+                std::slice::from_ref(probe)
+            }
+            MeterKind::Blocked { .. } => &WINDOWS,
+        }
+    }
+
+    fn sample(&mut self, sample: &Sample) {
+        let of_path = |path: Option<u16>| path.is_none_or(|path| path == sample.index);
+        match self.kind {
+            MeterKind::Segments { path } if SENT.contains(&sample.probe) && of_path(path) => {
+                self.count(sample.at, 1.0);
+            }
+            MeterKind::Error {
+                probe,
+                index,
+                weighting: Weighting::Time,
+                ..
+            } if probe == sample.probe && of_path(index) => self.stands(sample.at, sample.value),
+            MeterKind::Error {
+                probe,
+                index,
+                ref truth,
+                ..
+            } if probe == sample.probe && of_path(index) => {
+                let begun = truth.partition_point(|(from, _)| *from <= sample.at);
+                if let Some((_, truth)) = begun.checked_sub(1).and_then(|last| truth.get(last)) {
+                    let error = (sample.value - truth).abs() / truth;
+                    self.count(sample.at, error);
+                }
+            }
+            MeterKind::Probe {
+                probe, index, take, ..
+            } if probe == sample.probe && of_path(index) => match take {
+                Take::FirstTime if self.weight == 0.0 => {
+                    self.count(sample.at, sample.at as f64 / 1e9);
+                }
+                Take::FirstTime => {}
+                Take::SampleMean | Take::Count | Take::Sum => self.count(sample.at, sample.value),
+                Take::Mean | Take::Below | Take::Least | Take::Most => {
+                    self.stands(sample.at, sample.value)
+                }
+            },
+            MeterKind::Blocked { threshold } => {
+                let Some(which) = WINDOWS.iter().position(|probe| *probe == sample.probe) else {
+                    return;
+                };
+                self.windows[which] = sample.value;
+                let [rwnd, flight, cwnd] = self.windows;
+                let blocked = rwnd < threshold && flight < cwnd;
+                self.stands(sample.at, f64::from(u8::from(blocked)));
+            }
+            _ => {}
+        }
+    }
+
+    fn deliver(&mut self, at: Nanos, bytes: u64, headers: u64) {
+        if self.kind == MeterKind::Delivered && self.window.contains(at) {
+            self.sum += bytes as f64;
+            self.weight += (bytes + headers) as f64;
+        }
+        if self.kind == MeterKind::Silence {
+            self.silent_until(at, true);
+        }
+    }
+
+    fn first_window(&mut self, sample: &Sample) {
+        // What else is made of cwnd begins when there are windows to compare.
+        if self.is_of(sample.probe) {
+            self.sample(sample);
+        }
+    }
+
+    fn close(&mut self, end: Nanos) {
+        if self.kind == MeterKind::Silence {
+            self.silent_until(end, false);
+            return;
+        }
+        if let Some((value, since)) = self.standing.take() {
+            self.stood(since, end, value);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! SCTP in the simulator: a source that opens an association and feeds it, a sink that takes what comes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use anabranch_sctp::{
@@ -10,8 +10,8 @@ use anabranch_sim::Agent;
 use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Transmit, Transport, time};
 use bytes::{Bytes, BytesMut};
 
-use super::once::Once;
 use super::tally::SharedTally;
+use super::transfers::Key;
 use super::{Feed, earlier};
 use crate::settings::DATA_HEADER;
 
@@ -28,6 +28,10 @@ pub struct SourceConfig {
     pub endless: bool,
     /// Each message begins with the time it was offered, for the one-way delay, and its number.
     pub stamped: bool,
+    /// Messages that the workload gives no stream are known again by their numbers, which they carry.
+    pub numbered: bool,
+    /// Streams that are negotiated: a transfer in pieces has that of its number.
+    pub streams: u16,
     /// So much is handed over ahead of what was sent, bytes: enough for a packet, where the workload has no pace of its
     /// own; the send buffer, where it has.
     pub ahead: usize,
@@ -39,6 +43,14 @@ pub struct Source {
     config: SourceConfig,
     association: Option<AssociationId>,
     feed: Feed,
+    /// Messages want answers, which the other end sends.
+    answered: bool,
+    /// Messages and pieces of transfers that the transport took.
+    accepted: u64,
+    /// Transfers in pieces that it took.
+    transfers: u64,
+    /// Bytes of the present transfer that it took.
+    given: usize,
     zeros: Bytes,
     shut: bool,
     tally: SharedTally,
@@ -54,7 +66,11 @@ impl Source {
             endpoint,
             config,
             association: None,
+            answered: feed.facts().answered,
             feed,
+            accepted: 0,
+            transfers: 0,
+            given: 0,
             zeros,
             shut: false,
             tally,
@@ -89,32 +105,68 @@ impl Source {
             let Some(message) = self.feed.peek(now) else {
                 break;
             };
+            let numbered = self.config.numbered || self.tally.borrow().once.is_some();
             let stamp = self.config.stamped.then(|| Stamp {
                 time: now,
-                number: self.tally.borrow().once.as_ref().map(Once::next),
+                number: numbered.then_some(self.accepted),
             });
-            let payload = payload(&mut self.zeros, message.size, stamp);
+            let left = message.size - self.given;
+            let size = message.piece.map_or(left, |piece| piece.min(left));
+            let stream = message.stream.or_else(|| {
+                // Pieces of one transfer keep together.
+                let number = self.transfers % u64::from(self.config.streams.max(1));
+                message.piece.map(|_| number as u16)
+            });
+            let payload = payload(&mut self.zeros, size, stamp);
             let sent = SctpMessage {
                 ppid: 0,
                 unordered: self.config.unordered,
                 payload,
             };
-            let taken = match message.stream {
+            let taken = match stream {
                 Some(stream) => association.send(stream, sent),
                 None => association.send_spread(sent),
             };
             if taken.is_err() {
                 break;
             }
-            if let Some(once) = &mut self.tally.borrow_mut().once {
+            let mut tally = self.tally.borrow_mut();
+            if let Some(once) = &mut tally.once {
                 once.accept();
             }
-            self.feed.take();
+            if self.given == 0 {
+                let key = stream.map_or(Key::Number(self.accepted), Key::Stream);
+                tally.begin(now, key, &message);
+            }
+            self.accepted += 1;
+            self.given += size;
+            if self.given == message.size {
+                self.given = 0;
+                self.transfers += 1;
+                self.feed.take();
+            }
         }
         if self.feed.is_over() && !self.shut {
             // Refused only where the association is closing or closed already.
             self.shut = true;
             let _ = association.shutdown(now);
+        }
+    }
+
+    /// Takes what comes back: answers.
+    fn take_answers(&mut self, now: Nanos) {
+        let Some(association) = self
+            .association
+            .filter(|_| self.answered)
+            .and_then(|id| self.endpoint.association_mut(id))
+        else {
+            return;
+        };
+        while let Some(part) = association.poll_part() {
+            let (key, bytes) = (Key::Stream(part.stream), part.payload.len() as u64);
+            if self.tally.borrow_mut().arrive(now, key, bytes).complete {
+                self.feed.answered(now);
+            }
         }
     }
 
@@ -227,6 +279,7 @@ impl Agent for Source {
 
     fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         self.endpoint.handle_datagram(now, path, ecn, datagram);
+        self.take_answers(now);
         self.observe();
     }
 
@@ -259,6 +312,9 @@ pub struct Sink {
     reader: Reader,
     /// Stamps of messages that came in part, by stream.
     begun: BTreeMap<u16, Stamp>,
+    /// Answers that are asked for: the stream and the bytes still to be sent.
+    answers: VecDeque<(u16, u64)>,
+    zeros: Bytes,
     tally: SharedTally,
 }
 
@@ -314,6 +370,8 @@ impl Sink {
                 behind: false,
             },
             begun: BTreeMap::new(),
+            answers: VecDeque::new(),
+            zeros: Bytes::new(),
             tally,
         }
     }
@@ -348,6 +406,9 @@ impl Sink {
                 _ => part.payload.parts().len() as u64,
             };
             tally.deliver(now, size, DATA_HEADER * chunks);
+            let arrived = tally.arrive(now, Key::Stream(part.stream), size);
+            self.answers
+                .extend(arrived.asked.map(|bytes| (part.stream, bytes)));
             let mut stamp = match (self.stamped, part.begins) {
                 (true, true) => Stamp::read(part.payload.parts()),
                 _ => self.begun.remove(&part.stream),
@@ -356,14 +417,41 @@ impl Sink {
                 self.begun.extend(stamp.take().map(|it| (part.stream, it)));
                 continue;
             }
-            tally.message(stamp.map(|stamp| now.saturating_sub(stamp.time)));
+            tally.message(now, stamp.map(|stamp| now.saturating_sub(stamp.time)));
             let number = stamp.and_then(|stamp| stamp.number);
+            if let Some(number) = number {
+                tally.arrive(now, Key::Number(number), u64::MAX);
+            }
             if let (Some(number), Some(once)) = (number, &mut tally.once) {
                 once.deliver(number);
             }
         }
         for sample in association.drain_trace() {
             tally.sample(sample);
+        }
+    }
+
+    /// Sends what is left of answers while there is room.
+    fn answer(&mut self) {
+        while let Some((stream, left)) = self.answers.front_mut() {
+            let id = self.endpoint.associations().next();
+            let Some(association) = id.and_then(|id| self.endpoint.association_mut(id)) else {
+                return;
+            };
+            let size = (*left).min(self.fragment);
+            let sent = SctpMessage {
+                ppid: 0,
+                unordered: false,
+                payload: payload(&mut self.zeros, size as usize, None),
+            };
+            // The rest goes when there is room again; an association that ends is the source's to report.
+            if association.send(*stream, sent).is_err() {
+                return;
+            }
+            *left -= size;
+            if *left == 0 {
+                self.answers.pop_front();
+            }
         }
     }
 }
@@ -380,6 +468,7 @@ impl Agent for Sink {
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
+        self.answer();
         self.endpoint.poll_transmit(now, out)
     }
 

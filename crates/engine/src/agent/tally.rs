@@ -5,12 +5,14 @@ use std::rc::Rc;
 
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::records::SeriesSample;
+use anabranch_sim::workload::Message;
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample, time};
 
 use super::bins::Bins;
-use super::meter::Meter;
+use super::observer::Observing;
 use super::once::Once;
 use super::packets::PacketAccount;
+use super::transfers::{Arrived, Key, Transfers};
 
 /// Samples on their way to a series file: the series' index in the run's keys, and the sample.
 pub type SampleBuffer = Rc<RefCell<Vec<(u32, SeriesSample)>>>;
@@ -50,12 +52,14 @@ pub struct Tally {
     pub timeouts: u64,
     /// Why it ended before its time, if it did.
     pub failed: Option<String>,
-    /// One for each measure that wants one, in the order of the measures.
-    pub meters: Vec<Meter>,
+    /// Who watches it for which measure.
+    pub observers: Vec<Observing>,
     /// Series to record.
     pub recorded: Vec<Recorded>,
     /// Recorded goodput.
     pub bins: Vec<Bins>,
+    /// Its transfers, where a measure or an answer wants them.
+    pub transfers: Option<Transfers>,
     /// Which messages were delivered, and how often, where that is asked for.
     pub once: Option<Once>,
     /// Where samples go.
@@ -64,6 +68,15 @@ pub struct Tally {
     pub stream_limits_met: u64,
     /// Its packets with data, where a measure wants them.
     pub packets: PacketAccount,
+}
+
+/// What bytes that arrived have brought about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// A request is complete and wants an answer of so many bytes.
+    pub asked: Option<u64>,
+    /// A transfer is complete, its answer included.
+    pub complete: bool,
 }
 
 /// Probes that a receiver records; a sender records the others.
@@ -85,10 +98,10 @@ const COUNTED: ProbeSet = ProbeSet::NONE
     .with(Probe::Timeout);
 
 impl Tally {
-    /// A tally with these meters and series.
-    pub fn new(meters: Vec<Meter>, recorded: Vec<Recorded>, buffer: SampleBuffer) -> Self {
+    /// A tally with these observers and series.
+    pub fn new(observers: Vec<Observing>, recorded: Vec<Recorded>, buffer: SampleBuffer) -> Self {
         Self {
-            meters,
+            observers,
             recorded,
             buffer,
             ..Self::default()
@@ -114,8 +127,8 @@ impl Tally {
     }
 
     fn metered_probes(&self) -> ProbeSet {
-        let meters = self.meters.iter().flat_map(|meter| meter.probes());
-        meters.fold(ProbeSet::NONE, |set, probe| set.with(*probe))
+        let probes = self.observers.iter().flat_map(|it| it.observer.probes());
+        probes.fold(ProbeSet::NONE, |set, probe| set.with(*probe))
     }
 
     fn recorded_probes(&self) -> ProbeSet {
@@ -132,14 +145,14 @@ impl Tally {
             Probe::Timeout => self.timeouts += 1,
             _ => {}
         }
-        self.meters
-            .iter_mut()
-            .for_each(|meter| meter.sample(&sample));
+        for observing in &mut self.observers {
+            observing.observer.sample(&sample);
+        }
         self.record(sample);
     }
 
     /// The congestion window that a sender begins with, bytes, before its peer has answered: the first value of the series and
-    /// of means over it. What else is made of cwnd begins when there are windows to compare.
+    /// of means over it.
     pub fn first_window(&mut self, at: Nanos, cwnd: f64) {
         let sample = Sample {
             at,
@@ -147,11 +160,9 @@ impl Tally {
             index: 0,
             value: cwnd,
         };
-        let means = self
-            .meters
-            .iter_mut()
-            .filter(|meter| meter.is_of(Probe::Cwnd));
-        means.for_each(|meter| meter.sample(&sample));
+        for observing in &mut self.observers {
+            observing.observer.first_window(&sample);
+        }
         self.record(sample);
     }
 
@@ -176,21 +187,63 @@ impl Tally {
     pub fn deliver(&mut self, at: Nanos, bytes: u64, headers: u64) {
         self.delivered += bytes;
         self.delivered_segments += bytes + headers;
-        for meter in &mut self.meters {
-            meter.deliver(at, bytes, headers);
+        for observing in &mut self.observers {
+            observing.observer.deliver(at, bytes, headers);
         }
         for bins in &mut self.bins {
             bins.deliver(at, bytes, &self.buffer);
         }
     }
 
-    /// A whole message reached the application, `delay` after it was offered, if that is known.
-    pub fn message(&mut self, delay: Option<Nanos>) {
+    /// A whole message reached the application at `at`, `delay` after it was offered, if that is known.
+    pub fn message(&mut self, at: Nanos, delay: Option<Nanos>) {
         self.messages += 1;
         if let Some(delay) = delay {
             self.delay_sum += u128::from(delay);
             self.delays += 1;
+            for observing in &mut self.observers {
+                observing.observer.message(at, delay);
+            }
         }
+    }
+
+    /// The transport takes a message as a transfer, after those that it has under that key.
+    pub fn begin(&mut self, now: Nanos, key: Key, message: &Message) {
+        if let Some(transfers) = &mut self.transfers {
+            let answer = message.answer.map(|bytes| bytes as u64);
+            let begin = message.due.unwrap_or(now);
+            transfers.begin(key, begin, message.size as u64, answer);
+        }
+    }
+
+    /// A datagram arrived, `delay` after it was due: a transfer of its own.
+    pub fn datagram(&mut self, now: Nanos, delay: Nanos, bytes: u64) {
+        if let Some(transfers) = &mut self.transfers {
+            let transfer = transfers.datagram(now, delay, bytes);
+            for observing in &mut self.observers {
+                observing.observer.transfer(&transfer);
+            }
+        }
+    }
+
+    /// Bytes arrived in order under a key, at the sink, or at the source those of answers: what they complete is told, and
+    /// the size of the answer that is wanted now, if one is.
+    pub fn arrive(&mut self, now: Nanos, key: Key, bytes: u64) -> Outcome {
+        let mut outcome = Outcome::default();
+        let Some(transfers) = &mut self.transfers else {
+            return outcome;
+        };
+        let observers = &mut self.observers;
+        transfers.arrive(key, now, bytes, |arrived| match arrived {
+            Arrived::Asked(answer) => outcome.asked = Some(answer),
+            Arrived::Whole(transfer) => {
+                outcome.complete = true;
+                for observing in observers.iter_mut() {
+                    observing.observer.transfer(&transfer);
+                }
+            }
+        });
+        outcome
     }
 
     /// Tells the recorded bins that are over at `now`.
@@ -202,6 +255,8 @@ impl Tally {
 
     /// The run is over: what stands now stood until here.
     pub fn close(&mut self, end: Nanos) {
-        self.meters.iter_mut().for_each(|meter| meter.close(end));
+        for observing in &mut self.observers {
+            observing.observer.close(end);
+        }
     }
 }

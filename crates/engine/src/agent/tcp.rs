@@ -10,6 +10,7 @@ use anabranch_transport::{Ecn, Nanos, Path, Trace, Transmit, Transport};
 use bytes::{Bytes, BytesMut};
 
 use super::tally::SharedTally;
+use super::transfers::Key;
 use super::{Feed, earlier};
 
 /// Where messages end in the stream of bytes, and when they were offered: known to both ends, since TCP keeps no
@@ -36,7 +37,11 @@ pub struct Source {
     config: SourceConfig,
     connection: Option<Connection>,
     feed: Feed,
+    /// Messages want answers, which the other end writes.
+    answered: bool,
     written: u64,
+    /// Bytes of answers that arrived.
+    delivered: u64,
     boundaries: Option<Boundaries>,
     shut: bool,
     tally: SharedTally,
@@ -55,8 +60,10 @@ impl Source {
             tcp,
             config,
             connection: None,
+            answered: feed.facts().answered,
             feed,
             written: 0,
+            delivered: 0,
             boundaries,
             shut: false,
             tally,
@@ -79,6 +86,7 @@ impl Source {
                 break;
             }
             self.feed.take();
+            self.tally.borrow_mut().begin(now, Key::Stream(0), &message);
             self.written += message.size as u64;
             if let Some(boundaries) = &self.boundaries {
                 boundaries.borrow_mut().push_back((self.written, now));
@@ -95,11 +103,19 @@ impl Source {
         }
     }
 
-    fn observe(&mut self) {
+    fn observe(&mut self, now: Nanos) {
         let Some(connection) = &mut self.connection else {
             return;
         };
         let mut tally = self.tally.borrow_mut();
+        if self.answered {
+            let delivered = connection.stats().bytes_delivered;
+            let bytes = delivered - self.delivered;
+            self.delivered = delivered;
+            if bytes > 0 && tally.arrive(now, Key::Stream(0), bytes).complete {
+                self.feed.answered(now);
+            }
+        }
         while let Some(event) = connection.poll_event() {
             if let Event::Failed(failure) = event {
                 tally.failed = Some(format!("{failure:?}"));
@@ -119,6 +135,8 @@ impl Agent for Source {
         } = self.config;
         let mut connection = Connection::connect(self.tcp.clone(), path, ports, isn);
         *connection.trace_mut() = Trace::new(self.tally.borrow().sender_probes());
+        // What comes back is answers, and nobody reads them.
+        connection.set_discard(self.answered);
         // Until the SYN is answered it is all that may be out: one segment.
         self.tally
             .borrow_mut()
@@ -140,21 +158,21 @@ impl Agent for Source {
         if let Some(connection) = &mut self.connection {
             connection.handle_datagram(now, path, ecn, datagram);
         }
-        self.observe();
+        self.observe(now);
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
         if let Some(connection) = &mut self.connection {
             connection.handle_timeout(now);
         }
-        self.observe();
+        self.observe(now);
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         self.top_up(now);
         let transmit = self.connection.as_mut()?.poll_transmit(now, out);
         if transmit.is_none() {
-            self.observe();
+            self.observe(now);
         }
         transmit
     }
@@ -202,8 +220,13 @@ impl Sink {
         }
         let delivered = self.connection.stats().bytes_delivered;
         if delivered > self.delivered {
-            tally.deliver(now, delivered - self.delivered, 0);
+            let bytes = delivered - self.delivered;
+            tally.deliver(now, bytes, 0);
             self.delivered = delivered;
+            if let Some(answer) = tally.arrive(now, Key::Stream(0), bytes).asked {
+                // Refused only where the connection has ended, which the source reports.
+                let _ = self.connection.write_zeros(answer);
+            }
         }
         if let Some(boundaries) = &self.boundaries {
             let mut boundaries = boundaries.borrow_mut();
@@ -213,7 +236,7 @@ impl Sink {
                 .filter(|(end, _)| *end <= delivered)
             {
                 boundaries.pop_front();
-                tally.message(Some(now.saturating_sub(offered)));
+                tally.message(now, Some(now.saturating_sub(offered)));
             }
         }
         for sample in self.connection.trace_mut().drain() {

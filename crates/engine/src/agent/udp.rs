@@ -5,7 +5,31 @@ use anabranch_sim::udp::UdpSink;
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{Bytes, BytesMut};
 
+use anabranch_sim::workload::{Facts, Made, Offer, Workload};
+
 use super::tally::SharedTally;
+
+/// A workload whose messages are counted as transfers, each one datagram.
+pub struct Counted {
+    /// The workload.
+    pub workload: Made,
+    /// Who counts.
+    pub tally: SharedTally,
+}
+
+impl Workload for Counted {
+    fn next(&mut self, now: Nanos) -> Offer {
+        let offer = self.workload.next(now);
+        if let (Offer::Now(_), Some(transfers)) = (offer, &mut self.tally.borrow_mut().transfers) {
+            transfers.count_offered();
+        }
+        offer
+    }
+
+    fn facts(&self) -> Facts {
+        self.workload.facts()
+    }
+}
 
 /// A sink that adds to a tally.
 pub struct Sink {
@@ -30,9 +54,14 @@ impl Agent for Sink {
         let after = self.inner.stats();
         if after.received > before.received {
             let mut tally = self.tally.borrow_mut();
-            tally.deliver(now, after.bytes - before.bytes, 0);
+            let bytes = after.bytes - before.bytes;
+            tally.deliver(now, bytes, 0);
             let stamped = after.stamped > before.stamped;
-            tally.message(stamped.then(|| (after.delay_sum - before.delay_sum) as Nanos));
+            let delay = stamped.then(|| (after.delay_sum - before.delay_sum) as Nanos);
+            tally.message(now, delay);
+            if let Some(delay) = delay {
+                tally.datagram(now, delay, bytes);
+            }
         }
     }
 

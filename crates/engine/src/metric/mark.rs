@@ -1,10 +1,9 @@
 //! What a run had carried at chosen moments, for measures of links over a part of the run.
 
-use anabranch_scenario::Metric;
-use anabranch_scenario::measure::Counting;
 use anabranch_sim::LinkStats;
 use anabranch_transport::Nanos;
 
+use super::words::Counting;
 use crate::agent::tally::Tally;
 
 /// What had been carried since the begin of the run.
@@ -59,18 +58,4 @@ impl Mark {
             }
         }
     }
-}
-
-/// The moments at which measures want a mark, in order: both ends of each window of a link's use, up to the end of the run.
-pub fn moments(wanted: &[Metric], duration: Nanos) -> Vec<Nanos> {
-    let windows = wanted.iter().filter_map(|metric| match metric {
-        Metric::LinkUtilization { window, .. } => *window,
-        _ => None,
-    });
-    let mut moments: Vec<Nanos> = windows
-        .flat_map(|window| window.0.map(|end| end.0.min(duration)))
-        .collect();
-    moments.sort_unstable();
-    moments.dedup();
-    moments
 }

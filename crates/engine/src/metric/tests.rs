@@ -1,8 +1,13 @@
 //! Measures worked out by hand.
 
+use anabranch_settings::{Datum, Fallback, Kind};
+use anabranch_sim::LinkStats;
 use anabranch_transport::{Probe, Sample};
+use serde_json::json;
 
 use super::*;
+use crate::agent::tally::Tally;
+use crate::agent::transfers::Transfer;
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -10,6 +15,22 @@ fn tally(delivered: u64) -> Tally {
     let mut tally = Tally::default();
     tally.deliver(0, delivered, 0);
     tally
+}
+
+/// A window, as a spec has it.
+fn seconds(window: [u64; 2]) -> serde_json::Value {
+    json!(window.map(|second| format!("{second} s")))
+}
+
+fn life() -> Life {
+    Life {
+        start: 0,
+        end: 10 * SECOND,
+        alone: Some(Alone {
+            delays: [SECOND; 2],
+            rates: [8000; 2],
+        }),
+    }
 }
 
 fn outcome(tcp: &[u64], sctp: &[u64]) -> Outcome {
@@ -32,7 +53,20 @@ fn outcome(tcp: &[u64], sctp: &[u64]) -> Outcome {
     }
 }
 
-fn value(metric: Metric, outcome: &Outcome) -> f64 {
+fn measures(wanted: &[MetricSpec]) -> Measures {
+    for metric in wanted {
+        if let Err(refusal) = make(&kinds(), metric) {
+            panic!("{metric:?}: {refusal}");
+        }
+    }
+    Measures::new(&kinds(), wanted)
+}
+
+fn measure(wanted: &[MetricSpec], outcome: &Outcome) -> Vec<Measure> {
+    measures(wanted).values(outcome)
+}
+
+fn value(metric: MetricSpec, outcome: &Outcome) -> f64 {
     let measures = measure(&[metric], outcome);
     assert_eq!(measures.len(), 1);
     measures[0].value
@@ -40,21 +74,15 @@ fn value(metric: Metric, outcome: &Outcome) -> f64 {
 
 #[test]
 fn throughput_increase_is_equation_2() {
-    let metric = Metric::ThroughputIncrease {
-        of: "sctp".into(),
-        over: "tcp".into(),
-        counting: Counting::default(),
-    };
+    let metric = MetricSpec::new("throughput_increase")
+        .with("of", "sctp")
+        .with("over", "tcp");
     assert_eq!(value(metric, &outcome(&[1000, 3000], &[2500, 2500])), 25.0);
 }
 
 #[test]
 fn utilization_is_the_sum_of_throughputs_over_the_rate() {
-    let metric = Metric::LinkUtilization {
-        link: "wire".into(),
-        counting: Counting::UniquePayload,
-        window: None,
-    };
+    let metric = MetricSpec::new("link_utilization").with("link", "wire");
     // 5000 bytes in 10 s are 4000 bit/s of 8000.
     assert_eq!(value(metric, &outcome(&[1000], &[4000])), 50.0);
 }
@@ -69,30 +97,30 @@ fn utilization_over_a_window_is_between_its_marks() {
     };
     let mut outcome = outcome(&[1000], &[4000]);
     outcome.marks = vec![mark(2, 600, 500), mark(4, 2200, 1500)];
-    let metric = |counting, window: [u64; 2]| Metric::LinkUtilization {
-        link: "wire".into(),
-        counting,
-        window: Some(Window(window.map(|second| Span(second * SECOND)))),
+    let metric = |counting: &str, window: [u64; 2]| {
+        MetricSpec::new("link_utilization")
+            .with("link", "wire")
+            .with("counting", counting)
+            .with("window", seconds(window))
     };
     // The link carries 1000 bytes a second: 1600 of 2000 on the wire, 1000 of them payload.
-    assert_eq!(value(metric(Counting::Wire, [2, 4]), &outcome), 80.0);
-    assert_eq!(
-        value(metric(Counting::UniquePayload, [2, 4]), &outcome),
-        50.0
-    );
-    let unseen = metric(Counting::Wire, [2, 5]);
+    assert_eq!(value(metric("wire", [2, 4]), &outcome), 80.0);
+    assert_eq!(value(metric("unique-payload", [2, 4]), &outcome), 50.0);
+    let unseen = metric("wire", [2, 5]);
     assert_eq!(measure(&[unseen], &outcome), [], "nobody looked at 5 s");
 }
 
 #[test]
 fn marks_are_wanted_at_both_ends_of_each_window_within_the_run() {
-    let metric = |window: [u64; 2]| Metric::LinkUtilization {
-        link: "wire".into(),
-        counting: Counting::Wire,
-        window: Some(Window(window.map(|second| Span(second * SECOND)))),
+    let metric = |window: [u64; 2]| {
+        MetricSpec::new("link_utilization")
+            .with("link", "wire")
+            .with("counting", "wire")
+            .with("window", seconds(window))
     };
     let wanted = [metric([2, 4]), metric([0, 4]), metric([3, 12])];
-    let seconds: Vec<u64> = mark::moments(&wanted, 10 * SECOND)
+    let seconds: Vec<u64> = measures(&wanted)
+        .moments(10 * SECOND)
         .into_iter()
         .map(|at| at / SECOND)
         .collect();
@@ -101,10 +129,7 @@ fn marks_are_wanted_at_both_ends_of_each_window_within_the_run() {
 
 #[test]
 fn jain_is_one_for_equals_and_one_nth_for_one_of_n() {
-    let metric = |flows: &[&str]| Metric::JainFairness {
-        flows: flows.iter().map(|&flow| flow.to_owned()).collect(),
-        counting: Counting::default(),
-    };
+    let metric = |flows: &[&str]| MetricSpec::new("jain_fairness").with("flows", json!(flows));
     assert_eq!(value(metric(&[]), &outcome(&[7, 7], &[7, 7])), 1.0);
     assert_eq!(value(metric(&[]), &outcome(&[0, 0], &[9, 0])), 0.25);
     assert_eq!(
@@ -115,37 +140,27 @@ fn jain_is_one_for_equals_and_one_nth_for_one_of_n() {
 
 #[test]
 fn a_measure_without_a_value_is_absent() {
-    let metric = Metric::ThroughputIncrease {
-        of: "sctp".into(),
-        over: "tcp".into(),
-        counting: Counting::default(),
-    };
+    let metric = MetricSpec::new("throughput_increase")
+        .with("of", "sctp")
+        .with("over", "tcp");
     assert_eq!(measure(&[metric], &outcome(&[0], &[1])), []);
 }
 
 #[test]
 fn mean_cwnd_by_time_and_by_samples_within_a_window() {
-    let window = Some(Window([Span(2 * SECOND), Span(6 * SECOND)]));
+    let of = |metric: &str| {
+        MetricSpec::new(metric)
+            .with("flow", "tcp")
+            .with("window", seconds([2, 6]))
+    };
     let wanted = [
-        Metric::MeanCwnd {
-            flow: "tcp".into(),
-            weighting: Weighting::Time,
-            window,
-        },
-        Metric::MeanCwnd {
-            flow: "tcp".into(),
-            weighting: Weighting::Samples,
-            window,
-        },
-        Metric::SegmentsSent {
-            path: None,
-            flow: "tcp".into(),
-            window,
-        },
+        of("mean_cwnd"),
+        of("mean_cwnd").with("weighting", "samples"),
+        of("segments_sent"),
     ];
     let mut outcome = outcome(&[0], &[0]);
     let tally = &mut outcome.flows[0].members[0];
-    tally.meters = meters(&wanted, "tcp", 0, 10 * SECOND);
+    tally.observers = measures(&wanted).observers("tcp", life());
     let mut sample = |at, probe, value| {
         tally.sample(Sample {
             at,
@@ -176,4 +191,160 @@ fn mean_cwnd_by_time_and_by_samples_within_a_window() {
         values,
         expected.map(|(name, value)| (name.to_owned(), value))
     );
+}
+
+/// The values of measures of `tcp` after its observers were told of transfers and messages.
+fn told(wanted: &[MetricSpec], tell: impl Fn(&mut Tally)) -> Vec<(String, f64)> {
+    let mut outcome = outcome(&[0], &[0]);
+    let tally = &mut outcome.flows[0].members[0];
+    tally.observers = measures(wanted).observers("tcp", life());
+    tell(tally);
+    tally.close(10 * SECOND);
+    let values = measure(wanted, &outcome).into_iter();
+    values.map(|it| (it.metric, it.value)).collect()
+}
+
+fn named(values: &[(&str, f64)]) -> Vec<(String, f64)> {
+    let values = values.iter();
+    values
+        .map(|&(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
+#[test]
+fn transfers_have_times_and_slowdowns() {
+    let of = |metric: &str| {
+        MetricSpec::new(metric)
+            .with("flow", "tcp")
+            .with("take", json!(["mean", "p50", "count"]))
+    };
+    let wanted = [of("flow_completion_time"), of("slowdown")];
+    let tell = |tally: &mut Tally| {
+        // 1 s of delay and 1 or 2 s at 1000 bytes a second: 2 and 3 s alone, or twice the first with an answer.
+        let transfers = [(0, 2, [1000, 0]), (1, 7, [2000, 0]), (2, 10, [1000, 1000])];
+        for (begin, end, sizes) in transfers {
+            let transfer = Transfer {
+                begin: begin * SECOND,
+                end: end * SECOND,
+                sizes,
+            };
+            for observing in &mut tally.observers {
+                observing.observer.transfer(&transfer);
+            }
+        }
+    };
+    let expected = [
+        ("flow_completion_time_mean", 16.0 / 3.0),
+        ("flow_completion_time_p50", 6.0),
+        ("flow_completion_time_count", 3.0),
+        ("slowdown_mean", 5.0 / 3.0),
+        ("slowdown_p50", 2.0),
+        ("slowdown_count", 3.0),
+    ];
+    assert_eq!(told(&wanted, tell), named(&expected));
+}
+
+#[test]
+fn delays_are_of_the_window_in_which_messages_arrive() {
+    let wanted = [MetricSpec::new("one_way_delay")
+        .with("flow", "tcp")
+        .with("take", "p100")
+        .with(
+            "windows",
+            json!({ "early": seconds([0, 3]), "late": seconds([3, 9]) }),
+        )];
+    let tell = |tally: &mut Tally| {
+        for (second, delay) in [(1, 2), (2, 4), (3, 1), (9, 8)] {
+            tally.message(second * SECOND, Some(delay * SECOND));
+        }
+    };
+    let expected = [
+        ("one_way_delay_early_p100", 4.0),
+        ("one_way_delay_late_p100", 1.0),
+    ];
+    assert_eq!(told(&wanted, tell), named(&expected));
+}
+
+#[test]
+fn percentiles_of_a_probe_weigh_by_time_or_by_samples() {
+    let of = |name: &str, weighting: &str| {
+        MetricSpec::new("percentiles")
+            .with("name", name)
+            .with("flow", "tcp")
+            .with("probe", "cwnd")
+            .with("weighting", weighting)
+            .with("take", "p50")
+    };
+    let tell = |tally: &mut Tally| {
+        // 1 for 1 s, 2 for 1 s, 3 for 8 s.
+        for (second, value) in [(0, 1.0), (1, 2.0), (2, 3.0)] {
+            tally.sample(Sample {
+                at: second * SECOND,
+                probe: Probe::Cwnd,
+                index: 0,
+                value,
+            });
+        }
+    };
+    let wanted = [of("stood", "time"), of("changed", "samples")];
+    let expected = [("stood_p50", 3.0), ("changed_p50", 2.0)];
+    assert_eq!(told(&wanted, tell), named(&expected));
+}
+
+/// A value of a kind.
+fn sample(kind: &Kind) -> Datum {
+    match kind {
+        Kind::Name(_) | Kind::Text(_) => Datum::word("tcp"),
+        Kind::Registered(words) => Datum::word(words()[0].name),
+        Kind::Choice(words) => Datum::word(words[0].name),
+        Kind::List(item) => Datum::List(vec![sample(item)]),
+        Kind::Tuple(kinds) => Datum::List(kinds.iter().map(sample).collect()),
+        _ => Datum::Whole(1),
+    }
+}
+
+#[test]
+fn every_metric_says_what_it_is_and_refuses_what_it_does_not_have() {
+    for entry in KINDS {
+        let variant = entry.variant;
+        assert!(!variant.text().is_empty(), "{}", variant.name);
+        let unknown = [("no_such_thing".to_owned(), Datum::Flag(true))];
+        assert!(kinds().build(variant.name, &unknown, ()).is_err());
+        // What is required is enough, and gives names.
+        let required = variant.parameters.iter();
+        let required = required.filter(|it| it.fallback == Fallback::Required);
+        let given = required.map(|it| (it.name.to_owned(), sample(&it.kind)));
+        let made = kinds().build(variant.name, &given.collect::<Vec<_>>(), ());
+        let names = made.map(|made| made.names());
+        assert!(
+            names.as_ref().is_ok_and(|names| !names.is_empty()),
+            "{names:?}"
+        );
+    }
+    for (parameters, words) in [
+        (
+            json!({ "window": ["2 s", "1 s"] }),
+            "begin lies before its end",
+        ),
+        (
+            json!({ "window": ["1 s", "2 s"], "windows": { "a": ["1 s", "2 s"] } }),
+            "one of them",
+        ),
+        (
+            json!({ "windows": { "a b": ["1 s", "2 s"] } }),
+            "letters, digits",
+        ),
+    ] {
+        let mut metric = MetricSpec::new("goodput").with("flow", "tcp");
+        for (name, value) in parameters.as_object().into_iter().flatten() {
+            metric = metric.with(name, value.clone());
+        }
+        let refusal = make(&kinds(), &metric)
+            .err()
+            .map(|refusal| refusal.to_string());
+        assert!(
+            refusal.as_deref().is_some_and(|text| text.contains(words)),
+            "{refusal:?}"
+        );
+    }
 }

@@ -7,14 +7,17 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
 use anabranch_scenario::names::{self, member_name};
-use anabranch_scenario::{Flow, Metric, Spec, Start, Workload};
+use anabranch_scenario::{Flow, Spec, Start};
 use anabranch_sctp::Endpoint;
 use anabranch_sim::loss::{Flows, Traffic};
 use anabranch_sim::udp::{UdpSource, UdpSourceConfig};
+use anabranch_sim::workload::Made;
 use anabranch_sim::{Attachment, BuildError, Inspect, LinkId, NodeId, Seed, World, start_time};
 use anabranch_tcp::Ports;
 use anabranch_transport::{Ecn, Nanos, Path};
 
+use super::WorldError;
+use super::alone::alone;
 use super::homes;
 use super::record::Recording;
 use super::topology::end;
@@ -22,8 +25,11 @@ use crate::agent::inspect::{Inspector, Watched};
 use crate::agent::once::Once;
 use crate::agent::packets::PacketCounter;
 use crate::agent::tally::{SharedTally, Tally};
-use crate::agent::{Feed, sctp, tcp, udp, workload};
-use crate::{metric, settings};
+use crate::agent::transfers::Transfers;
+use crate::agent::{Feed, sctp, tcp, udp};
+use crate::kinds::Standard;
+use crate::metric::{Life, Measures};
+use crate::{settings, workload};
 
 /// IP protocol numbers.
 const TCP: u8 = 6;
@@ -148,8 +154,10 @@ impl Flows for Named {
 pub struct Context<'a> {
     /// The spec.
     pub spec: &'a Spec,
+    /// The kinds that it is built from.
+    pub kinds: &'a Standard,
     /// The measures to take.
-    pub wanted: &'a [Metric],
+    pub measures: &'a Measures,
     /// The links of the world, as the spec lists them.
     pub links: &'a [Vec<LinkId>],
     /// The run's seed.
@@ -175,7 +183,7 @@ pub fn attach(
     world: &mut World,
     context: &Context<'_>,
     recording: &mut Recording,
-) -> Result<Vec<AttachedFlow>, BuildError> {
+) -> Result<Vec<AttachedFlow>, WorldError> {
     let mut flows: Vec<AttachedFlow> = context
         .spec
         .flows
@@ -189,14 +197,38 @@ pub fn attach(
         .collect();
     for member in members(context.spec) {
         let (flow, index) = (&member.flow.name, member.index);
-        let start = member.start(context.seed);
-        let meters = metric::meters(context.wanted, flow, start, context.spec.world.duration.0);
-        let mut tally = Tally::new(meters, recording.of_flow(flow, index), recording.buffer());
+        let place = Place::of(world, context, &member)?;
+        let life = Life {
+            start: place.start,
+            end: context.spec.world.duration.0,
+            alone: alone(world, context, place.nodes, place.path()),
+        };
+        let made = context.workload(&member)?;
+        let needs = context.measures.needs_of(flow);
+        let observers = context.measures.observers(flow, life);
+        let mut tally = Tally::new(
+            observers,
+            recording.of_flow(flow, index),
+            recording.buffer(),
+        );
         tally.bins = recording.goodput_of(flow, index);
-        tally.once = metric::wants_once(context.wanted, flow).then(Once::default);
+        tally.once = needs.numbers.then(Once::default);
+        // Answers are transfers, whether or not anybody measures them.
+        let told_apart = needs.transfers || made.facts().answered;
+        tally.transfers = told_apart.then(Transfers::default);
         let tally = Rc::new(RefCell::new(tally));
-        attach_member(world, context, &member, &tally)?;
-        if let Some(flow) = flows.iter_mut().find(|flow| flow.name == member.flow.name) {
+        let member = Attaching {
+            member: &member,
+            place: &place,
+            tally: &tally,
+            delays: needs.delays,
+        };
+        match member.member.flow.transport.protocol.as_str() {
+            "tcp" => attach_tcp(world, context, &member, made)?,
+            "sctp" => attach_sctp(world, context, &member, made)?,
+            _ => attach_udp(world, &member, made)?,
+        }
+        if let Some(flow) = flows.iter_mut().find(|known| known.name == *flow) {
             flow.tallies.push(tally);
         }
     }
@@ -237,35 +269,42 @@ struct Place {
     stop: Option<Nanos>,
 }
 
-fn attach_member(
-    world: &mut World,
-    context: &Context<'_>,
-    member: &Members<'_>,
-    tally: &SharedTally,
-) -> Result<(), BuildError> {
-    let topology = world.topology();
-    let nodes = [
-        end(topology, context.spec, &member.flow.from, member.index)?,
-        end(topology, context.spec, &member.flow.to, member.index)?,
-    ];
-    let paths = homes::paths(topology, context.links, context.spec, member)?;
-    let start = member.start(context.seed);
-    let lasts = member.flow.lasts.map(|lasts| start.saturating_add(lasts.0));
-    let place = Place {
-        nodes,
-        paths,
-        ports: member.ports(),
-        start,
-        stop: member.flow.stop.map(|stop| stop.0.max(start)).or(lasts),
-    };
-    match member.flow.transport.protocol.as_str() {
-        "tcp" => attach_tcp(world, context, member, &place, tally),
-        "sctp" => attach_sctp(world, context, member, &place, tally),
-        _ => attach_udp(world, context, member, &place, tally),
+/// A member as it is attached.
+struct Attaching<'a> {
+    member: &'a Members<'a>,
+    place: &'a Place,
+    tally: &'a SharedTally,
+    /// A measure asks for its delays, so that its messages must say when they were handed over.
+    delays: bool,
+}
+
+impl Context<'_> {
+    /// The workload of a member.
+    fn workload(&self, member: &Members<'_>) -> Result<Made, WorldError> {
+        let rng = self.seed.stream(&format!("workload {}", member.name()));
+        let packet = workload::packet(member.flow);
+        Ok(self.kinds.workload(&member.flow.workload, rng, packet)?)
     }
 }
 
 impl Place {
+    fn of(world: &World, context: &Context<'_>, member: &Members<'_>) -> Result<Self, BuildError> {
+        let topology = world.topology();
+        let nodes = [
+            end(topology, context.spec, &member.flow.from, member.index)?,
+            end(topology, context.spec, &member.flow.to, member.index)?,
+        ];
+        let start = member.start(context.seed);
+        let lasts = member.flow.lasts.map(|lasts| start.saturating_add(lasts.0));
+        Ok(Self {
+            nodes,
+            paths: homes::paths(topology, context.links, context.spec, member)?,
+            ports: member.ports(),
+            start,
+            stop: member.flow.stop.map(|stop| stop.0.max(start)).or(lasts),
+        })
+    }
+
     fn source(&self, protocol: u8) -> Attachment {
         let attachment =
             Attachment::new(self.nodes[0], protocol, self.ports[0]).starting(self.start);
@@ -298,41 +337,28 @@ impl Place {
     }
 }
 
-/// Whether a measure asks for this flow's delays, so that its messages must say when they were offered.
-fn wants_delay(context: &Context<'_>, flow: &Flow) -> bool {
-    context.wanted.iter().any(|metric| {
-        matches!(metric, Metric::MeanOneWayDelay { flow: name } if names::member(name).0 == flow.name)
-    })
-}
-
-fn feed(context: &Context<'_>, member: &Members<'_>, message: u64) -> Result<Feed, BuildError> {
-    let rng = context.seed.stream(&format!("workload {}", member.name()));
-    Ok(Feed::new(workload(
-        &member.flow.workload,
-        message as usize,
-        rng,
-    )?))
-}
-
 fn attach_tcp(
     world: &mut World,
     context: &Context<'_>,
-    member: &Members<'_>,
-    place: &Place,
-    tally: &SharedTally,
+    attaching: &Attaching<'_>,
+    made: Made,
 ) -> Result<(), BuildError> {
+    let Attaching {
+        member,
+        place,
+        tally,
+        delays,
+    } = *attaching;
     let mut config = settings::tcp(&member.flow.transport, member.flow.ip);
     config.checksum = context.checksum;
     let mut rng = context.seed.stream(&format!("tcp {}", member.name()));
     let [source, sink] = place.ports;
-    let delays = wants_delay(context, member.flow);
     let boundaries = delays.then(|| Rc::new(RefCell::new(VecDeque::new())));
-    let endless = matches!(member.flow.workload, Workload::Bulk { total: None, .. }) && !delays;
-    let unpaced = matches!(member.flow.workload, Workload::Bulk { .. });
-    let ahead = if unpaced {
-        config.receive_bytes() * 2
-    } else {
+    let facts = made.facts();
+    let ahead = if facts.paced {
         config.send_buffer
+    } else {
+        config.receive_bytes() * 2
     };
     let source_config = tcp::SourceConfig {
         path: place.path(),
@@ -341,7 +367,7 @@ fn attach_tcp(
             remote: sink,
         },
         isn: rng.bits() as u32,
-        endless,
+        endless: facts.endless && !delays,
         ahead,
     };
     let receiver = tcp::Sink::new(
@@ -351,8 +377,13 @@ fn attach_tcp(
         boundaries.clone(),
         Rc::clone(tally),
     );
-    let feed = feed(context, member, config.mss.into())?;
-    let sender = tcp::Source::new(config, source_config, feed, boundaries, Rc::clone(tally));
+    let sender = tcp::Source::new(
+        config,
+        source_config,
+        Feed::new(made),
+        boundaries,
+        Rc::clone(tally),
+    );
     world.attach(place.sink(TCP), receiver)?;
     world.attach(place.source(TCP), sender)?;
     Ok(())
@@ -361,10 +392,15 @@ fn attach_tcp(
 fn attach_sctp(
     world: &mut World,
     context: &Context<'_>,
-    member: &Members<'_>,
-    place: &Place,
-    tally: &SharedTally,
+    attaching: &Attaching<'_>,
+    made: Made,
 ) -> Result<(), BuildError> {
+    let Attaching {
+        member,
+        place,
+        tally,
+        delays,
+    } = *attaching;
     let application = settings::application(&member.flow.transport);
     let mut config = settings::sctp(&member.flow.transport);
     config.checksum = context.checksum;
@@ -382,20 +418,27 @@ fn attach_sctp(
         near.addresses = place.addresses(0);
         far.addresses.clone_from(&remote);
     }
-    let stamped = wants_delay(context, member.flow) || tally.borrow().once.is_some();
-    let unpaced = matches!(member.flow.workload, Workload::Bulk { .. });
-    let endless = matches!(member.flow.workload, Workload::Bulk { total: None, .. }) && !stamped;
+    let facts = made.facts();
+    let (once, transfers) = {
+        let tally = tally.borrow();
+        (tally.once.is_some(), tally.transfers.is_some())
+    };
+    // Messages without a stream of their own are known again by their numbers.
+    let numbered = transfers && facts.piece.is_none();
+    let stamped = delays || once || numbered;
     let message = settings::sctp_chunk(&config, member.flow.ip) - settings::DATA_HEADER;
     let source_config = sctp::SourceConfig {
         remote,
         remote_port: place.ports[1],
         unordered: application.unordered,
-        endless,
+        endless: facts.endless && !stamped,
         stamped,
-        ahead: if unpaced {
-            config.mtu * 2
-        } else {
+        numbered,
+        streams: config.outbound_streams,
+        ahead: if facts.paced {
             config.send_buffer
+        } else {
+            config.mtu * 2
         },
     };
     let receiver = sctp::Sink::new(
@@ -406,31 +449,29 @@ fn attach_sctp(
         Rc::clone(tally),
     );
     let endpoint = Endpoint::new(near, place.ports[0], secret()).expect(CHECKED);
-    let sender = sctp::Source::new(
-        endpoint,
-        source_config,
-        feed(context, member, message)?,
-        Rc::clone(tally),
-    );
+    let sender = sctp::Source::new(endpoint, source_config, Feed::new(made), Rc::clone(tally));
     world.attach(place.sink(SCTP), receiver)?;
     world.attach(place.source(SCTP), sender)?;
     Ok(())
 }
 
-fn attach_udp(
-    world: &mut World,
-    context: &Context<'_>,
-    member: &Members<'_>,
-    place: &Place,
-    tally: &SharedTally,
-) -> Result<(), BuildError> {
+fn attach_udp(world: &mut World, attaching: &Attaching<'_>, made: Made) -> Result<(), BuildError> {
+    let Attaching {
+        member,
+        place,
+        tally,
+        ..
+    } = *attaching;
     let config = UdpSourceConfig {
         path: place.path(),
         source_port: place.ports[0],
         destination_port: place.ports[1],
     };
-    let rng = context.seed.stream(&format!("workload {}", member.name()));
-    let source = UdpSource::new(config, Boxed(workload(&member.flow.workload, 1000, rng)?));
+    let counted = udp::Counted {
+        workload: made,
+        tally: Rc::clone(tally),
+    };
+    let source = UdpSource::new(config, counted);
     let source = if settings::datagrams(&member.flow.transport).ecn {
         source.with_ecn(Ecn::Ect0)
     } else {
@@ -439,13 +480,4 @@ fn attach_udp(
     world.attach(place.sink(UDP), udp::Sink::new(Rc::clone(tally)))?;
     world.attach(place.source(UDP), source)?;
     Ok(())
-}
-
-/// A boxed workload is a workload.
-struct Boxed(Box<dyn anabranch_sim::workload::Workload>);
-
-impl anabranch_sim::workload::Workload for Boxed {
-    fn next(&mut self, now: Nanos) -> anabranch_sim::workload::Offer {
-        self.0.next(now)
-    }
 }

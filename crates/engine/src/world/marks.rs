@@ -1,11 +1,10 @@
 //! Marks of what was carried, taken while a world runs.
 
-use anabranch_scenario::Metric;
 use anabranch_sim::{Direction, LinkId, LinkStats, World};
 use anabranch_transport::Nanos;
 
 use super::flows::AttachedFlow;
-use crate::metric::mark::{self, Mark};
+use crate::metric::mark::Mark;
 
 /// Takes marks at the moments that measures want.
 pub struct Marker<'a> {
@@ -16,15 +15,10 @@ pub struct Marker<'a> {
 }
 
 impl<'a> Marker<'a> {
-    /// For the measures of a run, on a world's links and flows in the order of the spec.
-    pub fn new(
-        wanted: &[Metric],
-        duration: Nanos,
-        links: &'a [Vec<LinkId>],
-        flows: &'a [AttachedFlow],
-    ) -> Self {
+    /// At these moments, in order, on a world's links and flows in the order of the spec.
+    pub fn new(moments: Vec<Nanos>, links: &'a [Vec<LinkId>], flows: &'a [AttachedFlow]) -> Self {
         Self {
-            moments: mark::moments(wanted, duration),
+            moments,
             links,
             flows,
             marks: Vec::new(),

@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 
 use crate::checker::Checker;
 use crate::derived::Derived;
-use crate::measure::Metric;
 use crate::output::{Curve, Figure, FigureKind, Row, Table, TableKind};
 use crate::spec::{Experiment, Record, Spec, Sweep};
 use crate::unit::UNITS;
 use crate::value::Value;
+use crate::vocabulary::Vocabulary;
 
 /// Checks every table and figure.
-pub fn check(c: &mut Checker<'_>, spec: &Spec) {
+pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     for (index, derived) in spec.derived.iter().enumerate() {
-        check_derived(c, spec, derived, &format!("derived.{index}"));
+        check_derived(c, spec, vocabulary, derived, &format!("derived.{index}"));
     }
     for (index, table) in spec.tables.iter().enumerate() {
-        check_table(c, spec, table, &format!("table.{index}"));
+        check_table(c, spec, vocabulary, table, &format!("table.{index}"));
     }
     for (index, figure) in spec.figures.iter().enumerate() {
-        check_figure(c, spec, figure, &format!("figure.{index}"));
+        check_figure(c, spec, vocabulary, figure, &format!("figure.{index}"));
     }
 }
 
@@ -67,14 +67,14 @@ impl<'a> Source<'a> {
     }
 
     /// Series and metric of all its measures.
-    fn measures(self, spec: &Spec) -> Vec<(String, String)> {
+    fn measures(self, spec: &Spec, vocabulary: &dyn Vocabulary) -> Vec<(String, String)> {
         match self {
-            Source::Run(experiment) => spec
-                .measures
-                .iter()
-                .chain(&experiment.measures)
-                .map(Metric::names)
-                .collect(),
+            Source::Run(experiment) => {
+                let measures = spec.measures.iter().chain(&experiment.measures);
+                measures
+                    .flat_map(|it| vocabulary.measure_names(it))
+                    .collect()
+            }
             Source::Derived(derived) => vec![derived.names()],
         }
     }
@@ -139,7 +139,13 @@ fn known_before<'a>(spec: &'a Spec, derived: &'a Derived) -> impl Iterator<Item 
     run.chain(before.take_while(|id| *id != derived.id()))
 }
 
-fn check_derived(c: &mut Checker<'_>, spec: &Spec, derived: &Derived, path: &str) {
+fn check_derived(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    vocabulary: &dyn Vocabulary,
+    derived: &Derived,
+    path: &str,
+) {
     let known = || known_before(spec, derived);
     let id = derived.experiment();
     if known().all(|run| run != id) {
@@ -151,6 +157,7 @@ fn check_derived(c: &mut Checker<'_>, spec: &Spec, derived: &Derived, path: &str
     check_measure(
         c,
         spec,
+        vocabulary,
         source,
         Some(&series.to_owned()),
         Some(&metric.to_owned()),
@@ -176,7 +183,13 @@ fn check_derived(c: &mut Checker<'_>, spec: &Spec, derived: &Derived, path: &str
     }
 }
 
-fn check_table(c: &mut Checker<'_>, spec: &Spec, table: &Table, path: &str) {
+fn check_table(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    vocabulary: &dyn Vocabulary,
+    table: &Table,
+    path: &str,
+) {
     check_experiment(
         c,
         spec,
@@ -206,6 +219,7 @@ fn check_table(c: &mut Checker<'_>, spec: &Spec, table: &Table, path: &str) {
                 check_measure(
                     c,
                     spec,
+                    vocabulary,
                     source,
                     row.series.as_ref(),
                     row.metric.as_ref(),
@@ -256,6 +270,7 @@ fn check_unit(c: &mut Checker<'_>, unit: Option<&String>, path: &str) {
 fn check_measure(
     c: &mut Checker<'_>,
     spec: &Spec,
+    vocabulary: &dyn Vocabulary,
     source: Option<Source<'_>>,
     series: Option<&String>,
     metric: Option<&String>,
@@ -265,7 +280,7 @@ fn check_measure(
         return c.problem(path, "lacks `metric`: which measure it shows");
     };
     let Some(source) = source else { return };
-    let taken = source.measures(spec);
+    let taken = source.measures(spec, vocabulary);
     if taken.iter().all(|(_, name)| name != metric) {
         let message = format!(
             "found {metric:?}, but experiment {:?} takes no such measure",
@@ -373,7 +388,13 @@ fn check_recorded(
     }
 }
 
-fn check_figure(c: &mut Checker<'_>, spec: &Spec, figure: &Figure, path: &str) {
+fn check_figure(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    vocabulary: &dyn Vocabulary,
+    figure: &Figure,
+    path: &str,
+) {
     check_experiment(
         c,
         spec,
@@ -394,6 +415,7 @@ fn check_figure(c: &mut Checker<'_>, spec: &Spec, figure: &Figure, path: &str) {
                 check_curve(
                     c,
                     spec,
+                    vocabulary,
                     figure,
                     source,
                     curve,
@@ -428,6 +450,7 @@ fn check_given(c: &mut Checker<'_>, figure: &Figure, curve: &Curve, path: &str) 
 fn check_curve(
     c: &mut Checker<'_>,
     spec: &Spec,
+    vocabulary: &dyn Vocabulary,
     figure: &Figure,
     source: Option<Source<'_>>,
     curve: &Curve,
@@ -453,6 +476,7 @@ fn check_curve(
         check_measure(
             c,
             spec,
+            vocabulary,
             source,
             curve.series.as_ref(),
             curve.metric.as_ref(),

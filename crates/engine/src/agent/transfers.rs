@@ -1,0 +1,182 @@
+//! Transfers of one member: when each began and when its last byte was there.
+//!
+//! A transfer begins when its workload offers it, whether or not the transport has room then, and ends when its last byte
+//! reaches the receiving application; one that is answered ends with the last byte of its answer.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_transport::Nanos;
+
+/// A transfer that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// When it was due.
+    pub begin: Nanos,
+    /// When its last byte arrived.
+    pub end: Nanos,
+    /// Its size, bytes: of the request and of the answer.
+    pub sizes: [u64; 2],
+}
+
+impl Transfer {
+    /// How long it took.
+    pub fn time(&self) -> Nanos {
+        self.end.saturating_sub(self.begin)
+    }
+}
+
+/// A transfer under way.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    begin: Nanos,
+    size: u64,
+    answer: Option<u64>,
+    /// The request is there, and the answer is under way.
+    answering: bool,
+    /// Bytes still to arrive: of the request, then of the answer.
+    left: u64,
+}
+
+/// What became of the bytes that arrived last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrived {
+    /// A transfer is complete.
+    Whole(Transfer),
+    /// A request is complete; it wants an answer of so many bytes.
+    Asked(u64),
+}
+
+/// How the bytes of a transfer are known again where they arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// By their place on a stream of ordered bytes or messages. A transport without streams has one, 0.
+    Stream(u16),
+    /// By the number of the message that carries it.
+    Number(u64),
+}
+
+/// The transfers of a member, in the order of bytes under each key.
+///
+/// Memory follows what is under way, not what was carried.
+#[derive(Clone, Debug, Default)]
+pub struct Transfers {
+    under_way: BTreeMap<Key, VecDeque<Open>>,
+    offered: u64,
+    complete: u64,
+}
+
+impl Transfers {
+    /// The transport takes a transfer, after those that it has under that key.
+    pub fn begin(&mut self, key: Key, begin: Nanos, size: u64, answer: Option<u64>) {
+        self.offered += 1;
+        self.under_way.entry(key).or_default().push_back(Open {
+            begin,
+            size,
+            answer,
+            answering: false,
+            left: size,
+        });
+    }
+
+    /// Bytes arrived in order under a key: of requests at the sink, of answers at the source. Calls `tell` for each transfer
+    /// that they complete.
+    pub fn arrive(&mut self, key: Key, now: Nanos, mut bytes: u64, mut tell: impl FnMut(Arrived)) {
+        let Some(open) = self.under_way.get_mut(&key) else {
+            return;
+        };
+        while bytes > 0
+            && let Some(first) = open.front_mut()
+        {
+            let taken = bytes.min(first.left);
+            (first.left, bytes) = (first.left - taken, bytes - taken);
+            if first.left > 0 {
+                return;
+            }
+            if let (Some(answer), false) = (first.answer, first.answering) {
+                // The same entry counts the answer's bytes from now on, which come the other way.
+                (first.answering, first.left) = (true, answer);
+                tell(Arrived::Asked(answer));
+                return;
+            }
+            tell(Arrived::Whole(Transfer {
+                begin: first.begin,
+                end: now,
+                sizes: [first.size, first.answer.unwrap_or(0)],
+            }));
+            open.pop_front();
+            self.complete += 1;
+        }
+        if open.is_empty() {
+            self.under_way.remove(&key);
+        }
+    }
+
+    /// A transfer was offered that is known again by itself: a datagram.
+    pub fn count_offered(&mut self) {
+        self.offered += 1;
+    }
+
+    /// A datagram arrived, `delay` after it was due.
+    pub fn datagram(&mut self, now: Nanos, delay: Nanos, bytes: u64) -> Transfer {
+        self.complete += 1;
+        Transfer {
+            begin: now.saturating_sub(delay),
+            end: now,
+            sizes: [bytes, 0],
+        }
+    }
+
+    /// How many were offered.
+    pub fn offered(&self) -> u64 {
+        self.offered
+    }
+
+    /// How many are complete.
+    pub fn complete(&self) -> u64 {
+        self.complete
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrive(transfers: &mut Transfers, stream: u16, now: Nanos, bytes: u64) -> Vec<Arrived> {
+        let mut told = Vec::new();
+        transfers.arrive(Key::Stream(stream), now, bytes, |arrived| {
+            told.push(arrived)
+        });
+        told
+    }
+
+    fn whole(begin: Nanos, end: Nanos, sizes: [u64; 2]) -> Arrived {
+        Arrived::Whole(Transfer { begin, end, sizes })
+    }
+
+    #[test]
+    fn bytes_complete_transfers_in_the_order_of_their_stream() {
+        let mut transfers = Transfers::default();
+        transfers.begin(Key::Stream(0), 10, 100, None);
+        transfers.begin(Key::Stream(1), 20, 50, None);
+        transfers.begin(Key::Stream(0), 30, 5, None);
+        assert_eq!(arrive(&mut transfers, 0, 40, 99), []);
+        assert_eq!(arrive(&mut transfers, 1, 50, 50), [whole(20, 50, [50, 0])]);
+        let both = [whole(10, 60, [100, 0]), whole(30, 60, [5, 0])];
+        assert_eq!(arrive(&mut transfers, 0, 60, 6), both);
+        assert_eq!(arrive(&mut transfers, 7, 70, 1), []);
+        assert_eq!((transfers.offered(), transfers.complete()), (3, 3));
+    }
+
+    #[test]
+    fn a_request_is_complete_with_its_answer() {
+        let mut transfers = Transfers::default();
+        transfers.begin(Key::Stream(0), 10, 100, Some(3000));
+        assert_eq!(arrive(&mut transfers, 0, 20, 100), [Arrived::Asked(3000)]);
+        assert_eq!(arrive(&mut transfers, 0, 30, 2999), []);
+        assert_eq!(transfers.complete(), 0);
+        assert_eq!(
+            arrive(&mut transfers, 0, 40, 1),
+            [whole(10, 40, [100, 3000])]
+        );
+    }
+}

@@ -1,0 +1,140 @@
+//! Events of a flow, counted over all its members.
+
+use anabranch_settings::{Entry, Variant};
+
+use super::over::Over;
+use super::words::{FLOW, PATH, WINDOW, WINDOWS};
+use super::{Life, Made, Metric, Name, Seen};
+use crate::agent::meter::{Meter, MeterKind};
+use crate::agent::observer::Observer;
+use crate::agent::tally::Tally;
+
+/// How specs name it.
+pub(super) static RETRANSMISSIONS: Entry<Made> = Entry {
+    variant: Variant {
+        name: "retransmissions",
+        about: " Retransmissions, by fast retransmit and by timeout.",
+        parameters: &[FLOW],
+    },
+    build: |parameters, ()| {
+        let flow = parameters.get("flow")?;
+        let of = |tally: &Tally| tally.retransmissions;
+        Ok(Count::of(flow, "retransmissions", "segments", of))
+    },
+};
+
+/// How specs name it.
+pub(super) static FAST_RETRANSMITS: Entry<Made> = Entry {
+    variant: Variant {
+        name: "fast_retransmits",
+        about: " Times that fast retransmit was entered.",
+        parameters: &[FLOW],
+    },
+    build: |parameters, ()| {
+        let flow = parameters.get("flow")?;
+        let of = |tally: &Tally| tally.fast_retransmits;
+        Ok(Count::of(flow, "fast_retransmits", "events", of))
+    },
+};
+
+/// How specs name it.
+pub(super) static TIMEOUTS: Entry<Made> = Entry {
+    variant: Variant {
+        name: "timeouts",
+        about: " Times that the retransmission timer expired.",
+        parameters: &[FLOW],
+    },
+    build: |parameters, ()| {
+        let flow = parameters.get("flow")?;
+        let of = |tally: &Tally| tally.timeouts;
+        Ok(Count::of(flow, "timeouts", "events", of))
+    },
+};
+
+/// How specs name it.
+pub(super) static STREAM_LIMITS_MET: Entry<Made> = Entry {
+    variant: Variant {
+        name: "stream_limits_met",
+        about: " Times that an allocation wanted more streams than were negotiated, a row of such wishes counted once.",
+        parameters: &[FLOW],
+    },
+    build: |parameters, ()| {
+        let flow = parameters.get("flow")?;
+        let of = |tally: &Tally| tally.stream_limits_met;
+        Ok(Count::of(flow, "stream_limits_met", "events", of))
+    },
+};
+
+/// What every tally counts.
+struct Count {
+    name: Name,
+    of: fn(&Tally) -> u64,
+}
+
+impl Count {
+    fn of(flow: String, metric: &str, unit: &'static str, of: fn(&Tally) -> u64) -> Made {
+        let name = Name::new(&flow, metric, unit);
+        Box::new(Self { name, of })
+    }
+}
+
+impl Metric for Count {
+    fn names(&self) -> Vec<Name> {
+        vec![self.name.clone()]
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        vec![seen.sum(&self.name.series, self.of)]
+    }
+}
+
+/// How specs name it.
+pub(super) static SEGMENTS_SENT: Entry<Made> = Entry {
+    variant: Variant {
+        name: "segments_sent",
+        about: " Data segments sent, retransmissions among them. The measure of one path has the path's number in its name: \
+                `segments_sent_1`.",
+        parameters: &[FLOW, PATH, WINDOW, WINDOWS],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(SegmentsSent {
+            flow: parameters.get("flow")?,
+            path: parameters.optional("path")?,
+            over: Over::read(parameters)?,
+        }))
+    },
+};
+
+struct SegmentsSent {
+    flow: String,
+    path: Option<u16>,
+    over: Over,
+}
+
+impl Metric for SegmentsSent {
+    fn names(&self) -> Vec<Name> {
+        let name = match self.path {
+            None => "segments_sent".to_owned(),
+            Some(path) => format!("segments_sent_{path}"),
+        };
+        self.over.names(&self.flow, &name, "segments")
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        let kind = MeterKind::Segments { path: self.path };
+        self.over
+            .observers(life, |window| Meter::new(kind.clone(), window))
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let sum = |window| {
+            let meters = seen.observers::<Meter>(&self.flow, window);
+            meters.iter().map(|meter| meter.sum).sum()
+        };
+        (0..self.over.windows().len()).map(sum).collect()
+    }
+}

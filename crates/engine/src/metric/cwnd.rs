@@ -1,0 +1,78 @@
+//! The congestion window.
+
+use anabranch_settings::{Entry, Fallback, Setting, Value, Variant};
+
+use super::outcome::mean;
+use super::over::Over;
+use super::words::{FLOW, WINDOW, WINDOWS};
+use super::{Life, Made, Metric, Name, Seen};
+use crate::agent::meter::{Meter, MeterKind};
+use crate::agent::observer::Observer;
+use crate::agent::taking::Weighting;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Made> = Entry {
+    variant: Variant {
+        name: "mean_cwnd",
+        about: " Mean congestion window, segments: mean over the members. By samples its name is `mean_cwnd_samples`.",
+        parameters: &[
+            FLOW,
+            Setting {
+                name: "weighting",
+                about: " How samples weigh: each value by the `time` it stood, or each change alike (`samples`), as a mean over lines \
+                        of a trace.",
+                clause: "",
+                kind: <Weighting as Value>::KIND,
+                fallback: Fallback::Is("time"),
+            },
+            WINDOW,
+            WINDOWS,
+        ],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(MeanCwnd {
+            flow: parameters.get("flow")?,
+            weighting: parameters.get("weighting")?,
+            over: Over::read(parameters)?,
+        }))
+    },
+};
+
+struct MeanCwnd {
+    flow: String,
+    weighting: Weighting,
+    over: Over,
+}
+
+impl Metric for MeanCwnd {
+    fn names(&self) -> Vec<Name> {
+        let name = match self.weighting {
+            Weighting::Time => "mean_cwnd",
+            Weighting::Samples => "mean_cwnd_samples",
+        };
+        self.over.names(&self.flow, name, "segments")
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        let kind = match self.weighting {
+            Weighting::Time => MeterKind::CWND_BY_TIME,
+            Weighting::Samples => MeterKind::CWND_BY_SAMPLES,
+        };
+        self.over
+            .observers(life, |window| Meter::new(kind.clone(), window))
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let segment = seen.segment(&self.flow);
+        let value = |window| {
+            let meters: Vec<&Meter> = seen.observers(&self.flow, window);
+            let any = meters.iter().filter(|meter| meter.weight > 0.0);
+            mean(any.map(|meter| meter.sum / meter.weight / segment))
+        };
+        (0..self.over.windows().len()).map(value).collect()
+    }
+}

@@ -1,0 +1,121 @@
+//! How long messages take from one application to the other.
+
+use anabranch_scenario::quantity::Window;
+use anabranch_settings::{Entry, Variant};
+use anabranch_transport::{Nanos, time};
+
+use super::over::Over;
+use super::percentiles::{TAKE, Taken};
+use super::words::{CLOCK, FLOW, WINDOW, WINDOWS};
+use super::{Life, Made, Metric, Name, Needs, Seen};
+use crate::agent::distribution::Distribution;
+use crate::agent::observer::Observer;
+
+/// How specs name it.
+pub(super) static MEAN: Entry<Made> = Entry {
+    variant: Variant {
+        name: "mean_one_way_delay",
+        about: " Mean time of a message from the sending application to the receiving one, s.",
+        parameters: &[FLOW],
+    },
+    build: |parameters, ()| Ok(Box::new(MeanDelay(parameters.get("flow")?))),
+};
+
+struct MeanDelay(String);
+
+/// Messages say when they were handed over.
+const DELAYS: Needs = Needs {
+    delays: true,
+    numbers: false,
+    transfers: false,
+    packets: false,
+    moments: Vec::new(),
+};
+
+impl Metric for MeanDelay {
+    fn names(&self) -> Vec<Name> {
+        vec![Name::new(&self.0, "mean_one_way_delay", "s")]
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.0)
+    }
+
+    fn needs(&self) -> Needs {
+        DELAYS
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let members = seen.members(&self.0).iter();
+        let (sum, count) = members.fold((0, 0), |(sum, count), tally| {
+            (sum + tally.delay_sum, count + tally.delays)
+        });
+        vec![sum as f64 / count as f64 / 1e9]
+    }
+}
+
+/// How specs name it.
+pub(super) static DISTRIBUTION: Entry<Made> = Entry {
+    variant: Variant {
+        name: "one_way_delay",
+        about: " Percentiles of the time of a message from the sending application to the receiving one, s, over all members \
+                together: from when the transport takes a message, or what is written to a stream of bytes, to when the last byte \
+                of it is there. A message counts in the window in which it arrives.",
+        parameters: &[FLOW, TAKE, WINDOW, WINDOWS, CLOCK],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Delays {
+            flow: parameters.get("flow")?,
+            take: Taken::read(parameters)?,
+            over: Over::with_clock(parameters)?,
+        }))
+    },
+};
+
+struct Delays {
+    flow: String,
+    take: Taken,
+    over: Over,
+}
+
+/// The delays of one member's messages.
+#[derive(Debug)]
+struct Delayed {
+    window: Window,
+    seen: Distribution,
+}
+
+impl Observer for Delayed {
+    fn message(&mut self, at: Nanos, delay: Nanos) {
+        if self.window.contains(at) {
+            self.seen.add(time::seconds(delay), 1.0);
+        }
+    }
+}
+
+impl Metric for Delays {
+    fn names(&self) -> Vec<Name> {
+        self.take
+            .names(&self.over, &self.flow, "one_way_delay", "s")
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn needs(&self) -> Needs {
+        DELAYS
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        self.over.observers(life, |window| Delayed {
+            window,
+            seen: Distribution::default(),
+        })
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        self.take
+            .over::<Delayed>(&self.over, seen, &self.flow, |delayed| &delayed.seen)
+    }
+}

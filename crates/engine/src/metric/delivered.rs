@@ -1,0 +1,131 @@
+//! What reached the receiving application.
+
+use anabranch_settings::{Entry, Variant};
+use anabranch_transport::time;
+
+use super::outcome::mean;
+use super::over::Over;
+use super::words::{CLOCK, FLOW, WINDOW, WINDOWS};
+use super::{Life, Made, Metric, Name, Seen};
+use crate::agent::meter::{Meter, MeterKind};
+use crate::agent::observer::Observer;
+
+/// How specs name it.
+pub(super) static GOODPUT: Entry<Made> = Entry {
+    variant: Variant {
+        name: "goodput",
+        about: " Unique payload that reached the receiving application, bit/s over the window: the sum over the members.",
+        parameters: &[FLOW, WINDOW, WINDOWS],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Goodput {
+            flow: parameters.get("flow")?,
+            over: Over::read(parameters)?,
+        }))
+    },
+};
+
+struct Goodput {
+    flow: String,
+    over: Over,
+}
+
+impl Metric for Goodput {
+    fn names(&self) -> Vec<Name> {
+        self.over.names(&self.flow, "goodput", "bit/s")
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        if self.over.is_whole() {
+            return Vec::new();
+        }
+        let meter = |window| Meter::new(MeterKind::Delivered, window);
+        self.over.observers(life, meter)
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let windows = self.over.windows().enumerate();
+        let values = windows.map(|(index, window)| match window {
+            None => seen.sum(&self.flow, |tally| tally.delivered) * 8.0 / seen.seconds(),
+            Some(window) => {
+                let meters = seen.observers::<Meter>(&self.flow, index);
+                let bytes = meters.iter().map(|meter| meter.sum).sum::<f64>();
+                bytes * 8.0 / time::seconds(window.length())
+            }
+        });
+        values.collect()
+    }
+}
+
+/// How specs name it.
+pub(super) static SEGMENTS_DELIVERED: Entry<Made> = Entry {
+    variant: Variant {
+        name: "segments_delivered",
+        about: " Full segments' worth of unique payload that reached the receiving application: mean over the members.",
+        parameters: &[FLOW, WINDOW, WINDOWS, CLOCK],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Segments {
+            flow: parameters.get("flow")?,
+            over: Over::with_clock(parameters)?,
+            per_second: false,
+        }))
+    },
+};
+
+/// How specs name it.
+pub(super) static SEGMENT_RATE: Entry<Made> = Entry {
+    variant: Variant {
+        name: "segment_rate",
+        about: " The same as `segments_delivered` for each second of the window, segments/s: mean over the members.",
+        parameters: &[FLOW, WINDOW, WINDOWS, CLOCK],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Segments {
+            flow: parameters.get("flow")?,
+            over: Over::with_clock(parameters)?,
+            per_second: true,
+        }))
+    },
+};
+
+struct Segments {
+    flow: String,
+    over: Over,
+    per_second: bool,
+}
+
+impl Metric for Segments {
+    fn names(&self) -> Vec<Name> {
+        let (name, unit) = match self.per_second {
+            true => ("segment_rate", "segments/s"),
+            false => ("segments_delivered", "segments"),
+        };
+        self.over.names(&self.flow, name, unit)
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        let meter = |window| Meter::new(MeterKind::Delivered, window);
+        self.over.observers(life, meter)
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let segment = seen.segment(&self.flow);
+        let of = |meter: &Meter| match self.per_second {
+            true => meter.weight / segment / time::seconds(meter.length()),
+            false => meter.weight / segment,
+        };
+        let windows = 0..self.over.windows().len();
+        windows
+            .map(|window| mean(seen.observers(&self.flow, window).into_iter().map(of)))
+            .collect()
+    }
+}

@@ -1,0 +1,187 @@
+//! What links did.
+
+use anabranch_scenario::names;
+use anabranch_scenario::quantity::Window;
+use anabranch_settings::{Choice, Entry, Fallback, Kind, Setting, Variant};
+use anabranch_sim::{DropReason, LinkStats};
+use anabranch_transport::{Nanos, time};
+
+use super::mark::Mark;
+use super::over::Over;
+use super::words::{COUNTING, Counting, LINK, WINDOW, WINDOWS};
+use super::{Made, Metric, Name, Needs, Seen};
+
+/// How specs name it.
+pub(super) static UTILIZATION: Entry<Made> = Entry {
+    variant: Variant {
+        name: "link_utilization",
+        about: " Use of a link, % of its rate: the papers' sum of throughputs over its rate, or what crossed it forward \
+                (`counting = \"wire\"`: the name ends in `_wire`). Series: `all`.",
+        parameters: &[LINK, COUNTING, WINDOW, WINDOWS],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Utilization {
+            link: parameters.get("link")?,
+            counting: parameters.get("counting")?,
+            over: Over::read(parameters)?,
+        }))
+    },
+};
+
+struct Utilization {
+    link: String,
+    counting: Counting,
+    over: Over,
+}
+
+impl Metric for Utilization {
+    fn names(&self) -> Vec<Name> {
+        let name = match self.counting {
+            Counting::Wire => "link_utilization_wire",
+            _ => "link_utilization",
+        };
+        self.over.names("all", name, "%")
+    }
+
+    fn needs(&self) -> Needs {
+        let windows = self.over.windows().flatten();
+        Needs {
+            moments: windows
+                .flat_map(|window| window.0.map(|end| end.0))
+                .collect(),
+            ..Needs::default()
+        }
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let value = |window| utilization(seen, &self.link, self.counting, window);
+        self.over.windows().map(value).collect()
+    }
+}
+
+/// Use of a link in percent. NaN over a window that nobody could look at.
+fn utilization(seen: &Seen<'_>, name: &str, counting: Counting, window: Option<Window>) -> f64 {
+    let outcome = seen.outcome;
+    let (group, member) = names::member(name);
+    let Some(link) = outcome.links.iter().position(|link| link.name == group) else {
+        return f64::NAN;
+    };
+    let carried = |at: Nanos| {
+        let mark = outcome.marks.iter().find(|mark| mark.at == at);
+        mark.map(|mark| mark.bytes(link, member, counting))
+    };
+    let [begin, end] = window.map_or([0, outcome.duration], |window| {
+        window.0.map(|end| end.0.min(outcome.duration))
+    });
+    let bytes = match (carried(begin), carried(end)) {
+        (Some(before), Some(after)) => after - before,
+        _ if window.is_none() => at_the_end(seen).bytes(link, member, counting),
+        _ => return f64::NAN,
+    };
+    let members = seen.link_members(name).len() as f64;
+    let rate = outcome.links[link].rate.mean(begin, end);
+    let capacity = rate * members * time::seconds(end - begin);
+    bytes as f64 * 8.0 / capacity * 100.0
+}
+
+/// What was carried by the end of the run.
+fn at_the_end(seen: &Seen<'_>) -> Mark {
+    let outcome = seen.outcome;
+    let links = outcome.links.iter().map(|link| link.members.clone());
+    let tallies = outcome.flows.iter().flat_map(|flow| &flow.members);
+    Mark::read(outcome.duration, links, tallies)
+}
+
+/// How specs name it.
+pub(super) static DROPS: Entry<Made> = Entry {
+    variant: Variant {
+        name: "drops",
+        about: " Packets that a link dropped, both directions, all members. With a reason its name is `drops_` and the reason.",
+        parameters: &[
+            LINK,
+            Setting {
+                name: "reason",
+                about: " One reason, such as `queue-full` or `loss`; `each`: one value for every reason; all together if left out.",
+                clause: "",
+                kind: Kind::Registered(reasons),
+                fallback: Fallback::Nothing,
+            },
+        ],
+    },
+    build: |parameters, ()| {
+        let reason: Option<String> = parameters.optional("reason")?;
+        Ok(Box::new(Drops {
+            link: parameters.get("link")?,
+            reasons: match reason.as_deref() {
+                None => vec![None],
+                Some(EACH) => DropReason::ALL.iter().copied().map(Some).collect(),
+                Some(reason) => vec![DropReason::from_name(reason)],
+            },
+        }))
+    },
+};
+
+/// The word for every reason.
+const EACH: &str = "each";
+
+fn reasons() -> Vec<Choice> {
+    let all = DropReason::ALL.iter().map(|reason| reason.name());
+    all.chain([EACH]).map(Choice::new).collect()
+}
+
+struct Drops {
+    link: String,
+    /// `None`: all together.
+    reasons: Vec<Option<DropReason>>,
+}
+
+impl Metric for Drops {
+    fn names(&self) -> Vec<Name> {
+        let name = |reason: &Option<DropReason>| match reason {
+            None => "drops".to_owned(),
+            Some(reason) => format!("drops_{}", reason.name().replace('-', "_")),
+        };
+        let names = self.reasons.iter().map(name);
+        names
+            .map(|name| Name::new(&self.link, &name, "packets"))
+            .collect()
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let count = |reason: &Option<DropReason>| {
+            over_members(seen, &self.link, |stats| match reason {
+                Some(reason) => stats.dropped.count(*reason),
+                None => stats.dropped.total(),
+            })
+        };
+        self.reasons.iter().map(count).collect()
+    }
+}
+
+/// How specs name it.
+pub(super) static MARKS: Entry<Made> = Entry {
+    variant: Variant {
+        name: "marks",
+        about: " Packets that a link's queues marked (ECN, CE) instead of dropping them, both directions, all members.",
+        parameters: &[LINK],
+    },
+    build: |parameters, ()| Ok(Box::new(Marks(parameters.get("link")?))),
+};
+
+struct Marks(String);
+
+impl Metric for Marks {
+    fn names(&self) -> Vec<Name> {
+        vec![Name::new(&self.0, "marks", "packets")]
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        vec![over_members(seen, &self.0, |stats| stats.marked)]
+    }
+}
+
+/// The sum over both directions of all members of a link.
+fn over_members(seen: &Seen<'_>, link: &str, of: impl Fn(&LinkStats) -> u64) -> f64 {
+    let members = seen.link_members(link).iter().flatten();
+    members.map(of).sum::<u64>() as f64
+}

@@ -1,0 +1,100 @@
+//! Whether every message is delivered once.
+
+use anabranch_settings::{Entry, Variant};
+
+use super::words::FLOW;
+use super::{FlowFacts, Made, Metric, Name, Needs, Seen};
+use crate::agent::once::Once;
+
+/// How specs name it.
+pub(super) static REPEATED: Entry<Made> = Entry {
+    variant: Variant {
+        name: "repeated_messages",
+        about: " Messages that reached the receiving application more than once, each time after the first counted. Of a flow over \
+                SCTP with messages of at least 16 B, into which their numbers are written.",
+        parameters: &[FLOW],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Messages {
+            flow: parameters.get("flow")?,
+            name: "repeated_messages",
+            of: Once::repeated,
+        }))
+    },
+};
+
+/// How specs name it.
+pub(super) static MISSING: Entry<Made> = Entry {
+    variant: Variant {
+        name: "missing_messages",
+        about: " Messages that the transport took and the receiving application never got. What is under way when a run ends is \
+                missing; a flow that stops in time has nothing under way.",
+        parameters: &[FLOW],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Messages {
+            flow: parameters.get("flow")?,
+            name: "missing_messages",
+            of: Once::missing,
+        }))
+    },
+};
+
+struct Messages {
+    flow: String,
+    name: &'static str,
+    of: fn(&Once) -> u64,
+}
+
+/// Bytes that a message needs to say when it was handed over and which it is.
+pub(super) const ROOM: u64 = 16;
+
+/// Why the messages of a flow cannot carry numbers, if they cannot.
+pub(super) fn numbered(flow: &FlowFacts<'_>) -> Result<(), String> {
+    let name = &flow.flow.name;
+    // Datagrams that are lost are not delivered later, so only a transport with a window has messages to know again.
+    if !(flow.messages && flow.window) {
+        return Err(format!(
+            "{name:?} does not run over SCTP; only SCTP delivers messages"
+        ));
+    }
+    let smallest = flow.workload.pieces()[0];
+    if smallest < ROOM {
+        return Err(format!(
+            "{name:?} has messages of {smallest} B; a message is known again by a number, for which it needs {ROOM} B"
+        ));
+    }
+    Ok(())
+}
+
+impl Metric for Messages {
+    fn names(&self) -> Vec<Name> {
+        vec![Name::new(&self.flow, self.name, "messages")]
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            numbers: true,
+            ..Needs::default()
+        }
+    }
+
+    fn check(&self, flow: &FlowFacts<'_>) -> Result<(), String> {
+        numbered(flow)
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let members = seen.members(&self.flow).iter();
+        let kept: Vec<u64> = members
+            .filter_map(|tally| tally.once.as_ref().map(self.of))
+            .collect();
+        if kept.is_empty() {
+            return vec![f64::NAN];
+        }
+        vec![kept.iter().sum::<u64>() as f64]
+    }
+}

@@ -1,0 +1,158 @@
+//! What a run counted, as metrics read it.
+
+use anabranch_scenario::names::{self, member_name};
+use anabranch_scenario::rates::RateOverTime;
+use anabranch_sim::LinkStats;
+use anabranch_transport::{Nanos, time};
+
+use super::mark::Mark;
+use super::words::Counting;
+use crate::agent::observer::{Observer, Observing};
+use crate::agent::tally::Tally;
+
+/// What a run counted.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The flows, in the order of the spec.
+    pub flows: Vec<FlowOutcome>,
+    /// The links, in the order of the spec.
+    pub links: Vec<LinkOutcome>,
+    /// What had been carried at the moments that were asked for, in order; none where nobody could look.
+    pub marks: Vec<Mark>,
+    /// Length of the run.
+    pub duration: Nanos,
+}
+
+/// What was counted of a flow.
+#[derive(Debug)]
+pub struct FlowOutcome {
+    /// Its name.
+    pub name: String,
+    /// Bytes of a full segment as its window counts them.
+    pub segment: u64,
+    /// Receive buffer, bytes.
+    pub receive_buffer: u64,
+    /// Its members.
+    pub members: Vec<Tally>,
+}
+
+impl FlowOutcome {
+    /// Its members that gave up before their time, each with its reason.
+    pub fn failures(&self) -> impl Iterator<Item = String> + '_ {
+        let count = self.members.len() as u32;
+        self.members
+            .iter()
+            .zip(0..)
+            .filter_map(move |(tally, index)| {
+                let reason = tally.failed.as_ref()?;
+                Some(format!(
+                    "{}: {reason}",
+                    member_name(&self.name, count, index)
+                ))
+            })
+    }
+}
+
+/// What was counted of a link.
+#[derive(Debug)]
+pub struct LinkOutcome {
+    /// Its name.
+    pub name: String,
+    /// Bits per second, forward.
+    pub rate: RateOverTime,
+    /// Its members, each with forward and backward.
+    pub members: Vec<[LinkStats; 2]>,
+}
+
+/// What a run counted, as one measure sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// All that was counted.
+    pub outcome: &'a Outcome,
+    measure: usize,
+}
+
+impl<'a> Seen<'a> {
+    /// As the measure at that place among those of the run.
+    pub fn new(outcome: &'a Outcome, measure: usize) -> Self {
+        Self { outcome, measure }
+    }
+
+    /// The flow of that name, or of which it is a member.
+    pub fn flow(&self, name: &str) -> Option<&'a FlowOutcome> {
+        let (group, _) = names::member(name);
+        self.outcome.flows.iter().find(|flow| flow.name == group)
+    }
+
+    /// Bytes of a full segment of a flow.
+    pub fn segment(&self, name: &str) -> f64 {
+        self.flow(name).map_or(1.0, |flow| flow.segment as f64)
+    }
+
+    /// The members that a name means.
+    pub fn members(&self, name: &str) -> &'a [Tally] {
+        let (_, member) = names::member(name);
+        let Some(flow) = self.flow(name) else {
+            return &[];
+        };
+        match member {
+            Some(index) => flow
+                .members
+                .get(index as usize)
+                .map(std::slice::from_ref)
+                .unwrap_or_default(),
+            None => &flow.members[..],
+        }
+    }
+
+    /// What watched the members of a flow over one of the measure's windows.
+    pub fn observers<T: Observer>(&self, flow: &str, window: usize) -> Vec<&'a T> {
+        let measure = self.measure;
+        let members = self.members(flow).iter();
+        let mine = move |it: &&Observing| it.measure == measure && it.window == window;
+        members
+            .filter_map(|tally| tally.observers.iter().find(mine)?.get())
+            .collect()
+    }
+
+    /// The sum over the members of a flow.
+    pub fn sum(&self, flow: &str, of: impl Fn(&Tally) -> u64) -> f64 {
+        self.members(flow).iter().map(of).sum::<u64>() as f64
+    }
+
+    /// The members of a link that a name means.
+    pub fn link_members(&self, name: &str) -> &'a [[LinkStats; 2]] {
+        let (group, member) = names::member(name);
+        let mut links = self.outcome.links.iter();
+        let Some(link) = links.find(|link| link.name == group) else {
+            return &[];
+        };
+        match member {
+            Some(index) => link
+                .members
+                .get(index as usize)
+                .map(std::slice::from_ref)
+                .unwrap_or_default(),
+            None => &link.members[..],
+        }
+    }
+
+    /// The length of the run in seconds.
+    pub fn seconds(&self) -> f64 {
+        time::seconds(self.outcome.duration)
+    }
+}
+
+/// What a member had delivered by the end of the run; every byte on the wire is counted at links alone.
+pub fn counted(tally: &Tally, counting: Counting) -> u64 {
+    match counting {
+        Counting::UniquePayload => tally.delivered,
+        Counting::UniqueSegments | Counting::Wire => tally.delivered_segments,
+    }
+}
+
+/// The mean of numbers; not a number where there are none.
+pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
+    let values: Vec<f64> = values.into_iter().collect();
+    values.iter().sum::<f64>() / values.len() as f64
+}

@@ -1,0 +1,110 @@
+//! The parts of a run over which a metric is taken.
+
+use anabranch_scenario::quantity::{Span, Window};
+use anabranch_settings::{Parameters, Refusal};
+use anabranch_transport::Nanos;
+
+use super::words::{CLOCK, Clock, WINDOW, WINDOWS};
+use super::{Life, Name, whole};
+use crate::agent::observer::Observer;
+
+/// One window, or several by name; the whole run where none is given.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Over {
+    windows: Vec<(Option<String>, Option<Window>)>,
+    clock: Clock,
+}
+
+impl Over {
+    /// What [`WINDOW`] and [`WINDOWS`] say.
+    ///
+    /// # Errors
+    /// Both are given, a window ends before it begins, or a name is none.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+        let one: Option<(Nanos, Nanos)> = parameters.optional(WINDOW.name)?;
+        let named: Option<Vec<(String, (Nanos, Nanos))>> = parameters.optional(WINDOWS.name)?;
+        let windows = match (one, named) {
+            (Some(_), Some(_)) => {
+                let message = "found both `window` and `windows`; a measure has one of them";
+                return Err(Refusal::together(message));
+            }
+            (one, None) => vec![(None, one.map(window).transpose()?)],
+            (None, Some(named)) => {
+                let each = named.into_iter().map(|(name, pair)| {
+                    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                    if name.is_empty() || !name.chars().all(fits) {
+                        let message = format!(
+                            "found {name:?}; the name of a window is made of letters, digits and `_`"
+                        );
+                        return Err(Refusal::together(message));
+                    }
+                    Ok((Some(name), Some(window(pair)?)))
+                });
+                each.collect::<Result<_, _>>()?
+            }
+        };
+        Ok(Self {
+            windows,
+            clock: Clock::Run,
+        })
+    }
+
+    /// The same, and what [`CLOCK`] says.
+    ///
+    /// # Errors
+    /// As [`Over::read`].
+    pub fn with_clock(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+        Ok(Self {
+            clock: parameters.get(CLOCK.name)?,
+            ..Self::read(parameters)?
+        })
+    }
+
+    /// Whether it is the whole run.
+    pub fn is_whole(&self) -> bool {
+        self.windows.iter().all(|(_, window)| window.is_none())
+    }
+
+    /// The windows; `None` is the whole run.
+    pub fn windows(&self) -> impl ExactSizeIterator<Item = Option<Window>> + '_ {
+        self.windows.iter().map(|(_, window)| *window)
+    }
+
+    /// A name for each window.
+    pub fn names(&self, series: &str, metric: &str, unit: &'static str) -> Vec<Name> {
+        let named = self.windows.iter().map(|(name, _)| match name {
+            None => Name::new(series, metric, unit),
+            Some(name) => Name::new(series, &format!("{metric}_{name}"), unit),
+        });
+        named.collect()
+    }
+
+    /// An observer for each window, of a member that lives so long.
+    pub fn observers<T: Observer>(
+        &self,
+        life: Life,
+        make: impl Fn(Window) -> T,
+    ) -> Vec<Box<dyn Observer>> {
+        let begin = match self.clock {
+            Clock::Run => 0,
+            Clock::Flow => life.start,
+        };
+        let windows = self.windows().map(|window| {
+            let Window(ends) = window.unwrap_or(whole(life));
+            Window(ends.map(|at| Span(at.0.saturating_add(begin))))
+        });
+        windows
+            .map(|window| Box::new(make(window)) as Box<dyn Observer>)
+            .collect()
+    }
+}
+
+fn window((begin, end): (Nanos, Nanos)) -> Result<Window, Refusal> {
+    let [begin, end] = [Span(begin), Span(end)];
+    if begin >= end {
+        return Err(Refusal::together(format!(
+            "found [\"{begin}\", \"{end}\"]; a window's begin lies before its end"
+        )));
+    }
+    Ok(Window([begin, end]))
+}

@@ -1,0 +1,285 @@
+//! Percentiles and means of whatever is sampled, and the percentiles of a probe.
+
+use anabranch_scenario::quantity::Window;
+use anabranch_scenario::unit::of_probe;
+use anabranch_settings::{
+    Choice, Entry, Fallback, Kind, Parameters, Refusal, Setting, Value, Variant,
+};
+use anabranch_transport::{Nanos, Probe, Sample};
+
+use super::over::Over;
+use super::words::{self, CLOCK, FLOW, INDEX, NAME, PROBE, WINDOW, WINDOWS};
+use super::{Life, Made, Metric, Name, Seen};
+use crate::agent::distribution::Distribution;
+use crate::agent::observer::Observer;
+use crate::agent::taking::Weighting;
+
+/// What is taken of a distribution.
+pub const TAKE: Setting = Setting {
+    name: "take",
+    about: " What is made of the samples of all members: the `mean`, the `least`, the `most`, how many there are (`count`), \
+            percentiles (`p50` to `p99.9`), or a list of these, each a value whose name ends in the word. `cdf`: every fifth \
+            percentile from `p0` to `p100`. A percentile is a value that came: the least that so many percent do not exceed.",
+    clause: "",
+    kind: Kind::List(&Kind::Choice(WORDS)),
+    fallback: Fallback::Is("mean, p50, p95, p99"),
+};
+
+macro_rules! words {
+    ($($word:literal)+) => { &[$(Choice { name: $word, about: "" }),+] };
+}
+
+const WORDS: &[Choice] = words!(
+    "mean" "least" "most" "count" "cdf" "p0" "p1" "p5" "p10" "p15" "p20" "p25" "p30" "p35" "p40" "p45" "p50" "p55" "p60" "p65"
+    "p70" "p75" "p80" "p85" "p90" "p95" "p98" "p99" "p99.5" "p99.9" "p99.99" "p100"
+);
+
+/// What is taken of a distribution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taken(Vec<One>);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum One {
+    Mean,
+    Count,
+    /// The word, and the share of what is no larger.
+    Quantile(&'static str, f64),
+}
+
+impl Taken {
+    /// What [`TAKE`] says.
+    ///
+    /// # Errors
+    /// A word is none, or stands twice.
+    pub fn read(parameters: &Parameters<'_>) -> Result<Self, Refusal> {
+        let mut words: Vec<String> = parameters.list(TAKE.name)?;
+        if words.is_empty() {
+            words = ["mean", "p50", "p95", "p99"].map(str::to_owned).to_vec();
+        }
+        let known = |word: &str| WORDS.iter().find(|known| known.name == word);
+        let mut taken: Vec<One> = Vec::new();
+        for word in &words {
+            let Some(word) = known(word) else { continue };
+            let quantiles = |name: &str| {
+                let fifth = name
+                    .strip_prefix('p')
+                    .and_then(|number| number.parse::<u32>().ok());
+                fifth.is_some_and(|number| number % 5 == 0)
+            };
+            match word.name {
+                "cdf" => {
+                    let fifths = WORDS.iter().filter(|word| quantiles(word.name));
+                    taken.extend(fifths.map(|word| One::named(word.name)));
+                }
+                name => taken.push(One::named(name)),
+            }
+        }
+        let again = |(index, one): (usize, &One)| taken[..index].contains(one);
+        if taken.iter().enumerate().any(again) {
+            return Err(Refusal::together("`take` names a value twice"));
+        }
+        Ok(Self(taken))
+    }
+
+    /// The names of the values of a quantity, window by window.
+    pub fn names(
+        &self,
+        over: &Over,
+        series: &str,
+        quantity: &str,
+        unit: &'static str,
+    ) -> Vec<Name> {
+        let windows = over.names(series, quantity, unit);
+        let names = windows.iter().flat_map(|window| {
+            self.0.iter().map(|one| {
+                let name = format!("{}_{}", window.metric, one.word());
+                let unit = match one {
+                    One::Count => "samples",
+                    _ => unit,
+                };
+                Name::new(series, &name, unit)
+            })
+        });
+        names.collect()
+    }
+
+    /// Its values.
+    pub fn of(&self, distribution: &Distribution) -> Vec<f64> {
+        let values = self.0.iter().map(|one| match one {
+            One::Mean => distribution.mean().unwrap_or(f64::NAN),
+            One::Count => distribution.count() as f64,
+            One::Quantile(_, share) => distribution.quantile(*share).unwrap_or(f64::NAN),
+        });
+        values.collect()
+    }
+
+    /// The values of each window, of what the observers of all members together saw.
+    pub fn over<T: Observer>(
+        &self,
+        over: &Over,
+        seen: &Seen<'_>,
+        flow: &str,
+        of: impl Fn(&T) -> &Distribution,
+    ) -> Vec<f64> {
+        let windows = 0..over.windows().len();
+        let values = windows.flat_map(|window| {
+            let mut all = Distribution::default();
+            for observer in seen.observers::<T>(flow, window) {
+                all.merge(of(observer));
+            }
+            self.of(&all)
+        });
+        values.collect()
+    }
+}
+
+impl One {
+    fn named(name: &'static str) -> Self {
+        match name {
+            "mean" => One::Mean,
+            "count" => One::Count,
+            "least" => One::Quantile(name, 0.0),
+            "most" => One::Quantile(name, 1.0),
+            _ => {
+                let percent = name[1..].parse::<f64>().unwrap_or(0.0);
+                One::Quantile(name, percent / 100.0)
+            }
+        }
+    }
+
+    fn word(self) -> String {
+        match self {
+            One::Mean => "mean".to_owned(),
+            One::Count => "count".to_owned(),
+            One::Quantile(name, _) => name.replace('.', "_"),
+        }
+    }
+}
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Made> = Entry {
+    variant: Variant {
+        name: "percentiles",
+        about: " Percentiles of the values of a probe of the flow, over all members together. The names begin with the one given: \
+                `cwnd_p95`.",
+        parameters: &[
+            NAME,
+            FLOW,
+            PROBE,
+            TAKE,
+            Setting {
+                name: "weighting",
+                about: " How values weigh: by the `time` that each stood, or each sample alike (`samples`).",
+                clause: "",
+                kind: <Weighting as Value>::KIND,
+                fallback: Fallback::Is("time"),
+            },
+            INDEX,
+            WINDOW,
+            WINDOWS,
+            CLOCK,
+        ],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Percentiles {
+            name: words::name(parameters)?,
+            flow: parameters.get("flow")?,
+            probe: words::probe(parameters)?,
+            take: Taken::read(parameters)?,
+            weighting: parameters.get("weighting")?,
+            index: parameters.optional("index")?,
+            over: Over::with_clock(parameters)?,
+        }))
+    },
+};
+
+struct Percentiles {
+    name: String,
+    flow: String,
+    probe: Probe,
+    take: Taken,
+    weighting: Weighting,
+    index: Option<u16>,
+    over: Over,
+}
+
+/// The values of a probe of one member.
+#[derive(Debug)]
+struct Values {
+    window: Window,
+    probe: Probe,
+    index: Option<u16>,
+    weighting: Weighting,
+    /// The value that stands and since when.
+    standing: Option<(f64, Nanos)>,
+    seen: Distribution,
+}
+
+impl Values {
+    fn stood_until(&mut self, until: Nanos) {
+        if let Some((value, since)) = self.standing {
+            let [begin, end] = self.window.0;
+            let span = until.min(end.0).saturating_sub(since.max(begin.0));
+            self.seen.add(value, span as f64);
+        }
+    }
+}
+
+impl Observer for Values {
+    fn probes(&self) -> &[Probe] {
+        std::slice::from_ref(&self.probe)
+    }
+
+    fn first_window(&mut self, sample: &Sample) {
+        self.sample(sample);
+    }
+
+    fn sample(&mut self, sample: &Sample) {
+        let of_index = self.index.is_none_or(|index| index == sample.index);
+        if sample.probe != self.probe || !of_index {
+            return;
+        }
+        match self.weighting {
+            Weighting::Time => {
+                self.stood_until(sample.at);
+                self.standing = Some((sample.value, sample.at));
+            }
+            Weighting::Samples if self.window.contains(sample.at) => {
+                self.seen.add(sample.value, 1.0);
+            }
+            Weighting::Samples => {}
+        }
+    }
+
+    fn close(&mut self, end: Nanos) {
+        self.stood_until(end);
+        self.standing = None;
+    }
+}
+
+impl Metric for Percentiles {
+    fn names(&self) -> Vec<Name> {
+        let unit = of_probe(self.probe.name());
+        self.take.names(&self.over, &self.flow, &self.name, unit)
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        self.over.observers(life, |window| Values {
+            window,
+            probe: self.probe,
+            index: self.index,
+            weighting: self.weighting,
+            standing: None,
+            seen: Distribution::default(),
+        })
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        self.take
+            .over::<Values>(&self.over, seen, &self.flow, |values| &values.seen)
+    }
+}

@@ -1,0 +1,257 @@
+//! Numbers made of the samples of a probe.
+
+use anabranch_scenario::unit::of_probe;
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Value, Variant};
+use anabranch_transport::Probe;
+
+use super::outcome::mean;
+use super::over::Over;
+use super::words::{self, CLOCK, FLOW, INDEX, NAME, PROBE, WINDOW, WINDOWS};
+use super::{Life, Made, Metric, Name, Seen, whole};
+use crate::agent::meter::{Meter, MeterKind};
+use crate::agent::observer::Observer;
+use crate::agent::taking::Take;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Made> = Entry {
+    variant: Variant {
+        name: "probe",
+        about: " A number made of all samples of a probe of the flow: mean over the members (`count` and `sum`: sum). The measure \
+                has the name given.",
+        parameters: &[
+            NAME,
+            FLOW,
+            PROBE,
+            Setting {
+                name: "take",
+                about: " What is made of the samples: the `mean`, each value by the time it stood; the share of the time in which \
+                        the value stood `below` the threshold; the `least` or the `most` that stood; the `sample-mean`, each \
+                        sample alike; their `count`; their `sum`; the `first-time`, seconds from the run's begin.",
+                clause: "",
+                kind: <Take as Value>::KIND,
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "threshold",
+                about: " For `below`: the value, in the probe's unit.",
+                clause: "",
+                kind: ANY,
+                fallback: Fallback::Nothing,
+            },
+            INDEX,
+            Setting {
+                name: "per",
+                about: " The number is divided by this and has no unit then: `mean cwnd / 4380`.",
+                clause: "",
+                kind: Kind::Number {
+                    least: 0.0,
+                    most: f64::INFINITY,
+                    above: true,
+                    step: 0.0,
+                },
+                fallback: Fallback::Nothing,
+            },
+            WINDOW,
+            WINDOWS,
+            CLOCK,
+        ],
+    },
+    build: |parameters, ()| {
+        let take = parameters.get("take")?;
+        let threshold: Option<f64> = parameters.optional("threshold")?;
+        if (take == Take::Below) != threshold.is_some() {
+            let message = "`take = \"below\"` names a `threshold`, and nothing else does";
+            return Err(Refusal::together(message));
+        }
+        Ok(Box::new(OfProbe {
+            name: words::name(parameters)?,
+            flow: parameters.get("flow")?,
+            probe: words::probe(parameters)?,
+            take,
+            threshold: threshold.unwrap_or(0.0),
+            index: parameters.optional("index")?,
+            per: parameters.optional("per")?,
+            over: Over::with_clock(parameters)?,
+        }))
+    },
+};
+
+/// Any number.
+const ANY: Kind = Kind::Number {
+    least: f64::MIN,
+    most: f64::MAX,
+    above: false,
+    step: 0.0,
+};
+
+struct OfProbe {
+    name: String,
+    flow: String,
+    probe: Probe,
+    take: Take,
+    threshold: f64,
+    index: Option<u16>,
+    per: Option<f64>,
+    over: Over,
+}
+
+impl Metric for OfProbe {
+    fn names(&self) -> Vec<Name> {
+        let own = of_probe(self.probe.name());
+        let unit = match self.take {
+            Take::Mean | Take::SampleMean | Take::Least | Take::Most | Take::Sum => own,
+            Take::FirstTime => "s",
+            Take::Below => "1",
+            Take::Count => "samples",
+        };
+        let unit = if self.per.is_some() { "1" } else { unit };
+        self.over.names(&self.flow, &self.name, unit)
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        let kind = MeterKind::Probe {
+            probe: self.probe,
+            index: self.index,
+            take: self.take,
+            threshold: self.threshold,
+        };
+        self.over
+            .observers(life, |window| Meter::new(kind.clone(), window))
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let value = |window| {
+            let meters: Vec<&Meter> = seen.observers(&self.flow, window);
+            let any = || meters.iter().filter(|meter| meter.weight > 0.0);
+            let value: f64 = match self.take {
+                Take::Mean | Take::SampleMean | Take::Below => {
+                    mean(any().map(|meter| meter.sum / meter.weight))
+                }
+                Take::Least | Take::Most | Take::FirstTime => mean(any().map(|meter| meter.sum)),
+                Take::Count => meters.iter().map(|meter| meter.weight).sum(),
+                Take::Sum => meters.iter().map(|meter| meter.sum).sum(),
+            };
+            self.per.map_or(value, |per| value / per)
+        };
+        (0..self.over.windows().len()).map(value).collect()
+    }
+}
+
+/// How specs name it.
+pub(super) static BLOCKED_BY_RWND: Entry<Made> = Entry {
+    variant: Variant {
+        name: "blocked_by_rwnd",
+        about: " Share of the time, from the first congestion window on, in which the sender's view of the peer's window was under \
+                `threshold` while the flight was smaller than cwnd: what was sent next was up to the receive buffer. Mean over \
+                the members.",
+        parameters: &[
+            FLOW,
+            Setting {
+                name: "threshold",
+                about: " A packet.",
+                clause: "",
+                kind: Kind::Bytes {
+                    least: 0,
+                    most: 1 << 40,
+                },
+                fallback: Fallback::Required,
+            },
+            WINDOW,
+            WINDOWS,
+        ],
+    },
+    build: |parameters, ()| {
+        let threshold: u64 = parameters.get("threshold")?;
+        Ok(Box::new(Blocked {
+            flow: parameters.get("flow")?,
+            threshold: threshold as f64,
+            over: Over::read(parameters)?,
+        }))
+    },
+};
+
+struct Blocked {
+    flow: String,
+    threshold: f64,
+    over: Over,
+}
+
+impl Metric for Blocked {
+    fn names(&self) -> Vec<Name> {
+        self.over.names(&self.flow, "blocked_by_rwnd", "1")
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        let kind = MeterKind::Blocked {
+            threshold: self.threshold,
+        };
+        self.over
+            .observers(life, |window| Meter::new(kind.clone(), window))
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let of = |meter: &Meter| meter.sum / meter.weight;
+        let windows = 0..self.over.windows().len();
+        windows
+            .map(|window| mean(seen.observers(&self.flow, window).into_iter().map(of)))
+            .collect()
+    }
+}
+
+/// How specs name it.
+pub(super) static MOST_HELD: Entry<Made> = Entry {
+    variant: Variant {
+        name: "most_held",
+        about: " Most bytes that stood in the receive buffer when a SACK was sent: the buffer less the least a_rwnd advertised; \
+                mean over the members.",
+        parameters: &[FLOW],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(MostHeld {
+            flow: parameters.get("flow")?,
+        }))
+    },
+};
+
+struct MostHeld {
+    flow: String,
+}
+
+impl Metric for MostHeld {
+    fn names(&self) -> Vec<Name> {
+        vec![Name::new(&self.flow, "most_held", "bytes")]
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        let kind = MeterKind::Probe {
+            probe: Probe::AdvertisedRwnd,
+            index: None,
+            take: Take::Least,
+            threshold: 0.0,
+        };
+        vec![Box::new(Meter::new(kind, whole(life)))]
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let flow = seen.flow(&self.flow);
+        let buffer = flow.map_or(0.0, |flow| flow.receive_buffer as f64);
+        let least = |meter: &Meter| match meter.weight > 0.0 {
+            true => meter.sum,
+            false => f64::NAN,
+        };
+        let meters = seen.observers(&self.flow, 0).into_iter();
+        vec![buffer - mean(meters.map(least))]
+    }
+}

@@ -1,0 +1,243 @@
+//! How long transfers take.
+//!
+//! A transfer is what a workload offers at once: a message, a file of `transfers`, a request with its answer. It begins when
+//! it is due, whether or not the transport has room then, and ends when its last byte reaches the receiving application; with
+//! an answer, when the answer's last byte is back.
+
+use anabranch_scenario::quantity::Window;
+use anabranch_settings::{Entry, Variant};
+use anabranch_transport::{Nanos, time};
+
+use super::messages::numbered;
+use super::over::Over;
+use super::percentiles::{TAKE, Taken};
+use super::words::{CLOCK, FLOW, WINDOW, WINDOWS};
+use super::{FlowFacts, Life, Made, Metric, Name, Needs, Seen};
+use crate::agent::distribution::Distribution;
+use crate::agent::observer::Observer;
+use crate::agent::transfers::{Transfer, Transfers};
+
+/// How specs name it.
+pub(super) static COMPLETION_TIME: Entry<Made> = Entry {
+    variant: Variant {
+        name: "flow_completion_time",
+        about: " How long a transfer takes, s: from when it is due to when its last byte is there (the last byte of its answer, \
+                where it wants one). Of those that are complete by the end of the run, over all members together; a transfer \
+                counts in the window in which it begins.",
+        parameters: &[FLOW, TAKE, WINDOW, WINDOWS, CLOCK],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Completion {
+            flow: parameters.get("flow")?,
+            take: Taken::read(parameters)?,
+            over: Over::with_clock(parameters)?,
+            relative: false,
+        }))
+    },
+};
+
+/// How specs name it.
+pub(super) static SLOWDOWN: Entry<Made> = Entry {
+    variant: Variant {
+        name: "slowdown",
+        about: " How many times longer a transfer takes than its bytes would alone on the path, at least 1: its completion time \
+                over delay + 8 x size / rate, where `delay` is the sum of the propagation delays on the primary path of its \
+                flow, and `rate` the least of the links' rates there (of a rate that changes, the greatest), by the routes at \
+                the begin of the run. No handshake, no header and no window is in it. A transfer with an answer: the same there \
+                and back, added. No value where the path has a link without a rate of its own, such as a radio cell, or with a \
+                delay that changes.",
+        parameters: &[FLOW, TAKE, WINDOW, WINDOWS, CLOCK],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Completion {
+            flow: parameters.get("flow")?,
+            take: Taken::read(parameters)?,
+            over: Over::with_clock(parameters)?,
+            relative: true,
+        }))
+    },
+};
+
+struct Completion {
+    flow: String,
+    take: Taken,
+    over: Over,
+    /// Over the time alone on the path.
+    relative: bool,
+}
+
+/// What a path would do for bytes that have it alone, there and back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alone {
+    /// Sums of propagation delays.
+    pub delays: [Nanos; 2],
+    /// Least rates, bits per second.
+    pub rates: [u64; 2],
+}
+
+impl Alone {
+    /// How long a transfer would take at least, seconds.
+    pub fn time(&self, transfer: &Transfer) -> f64 {
+        let way = |direction: usize| {
+            let bits = transfer.sizes[direction] as f64 * 8.0;
+            time::seconds(self.delays[direction]) + bits / self.rates[direction] as f64
+        };
+        match transfer.sizes[1] {
+            0 => way(0),
+            _ => way(0) + way(1),
+        }
+    }
+}
+
+/// The completion times of one member's transfers.
+#[derive(Debug)]
+struct Completed {
+    window: Window,
+    /// What times are divided by; `None`: by nothing.
+    alone: Option<Option<Alone>>,
+    seen: Distribution,
+}
+
+impl Observer for Completed {
+    fn transfer(&mut self, transfer: &Transfer) {
+        if !self.window.contains(transfer.begin) {
+            return;
+        }
+        let taken = time::seconds(transfer.time());
+        match self.alone {
+            None => self.seen.add(taken, 1.0),
+            Some(Some(alone)) => self.seen.add(taken / alone.time(transfer), 1.0),
+            Some(None) => {}
+        }
+    }
+}
+
+impl Metric for Completion {
+    fn names(&self) -> Vec<Name> {
+        let (name, unit) = match self.relative {
+            true => ("slowdown", "1"),
+            false => ("flow_completion_time", "s"),
+        };
+        self.take.names(&self.over, &self.flow, name, unit)
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            transfers: true,
+            ..Needs::default()
+        }
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        self.over.observers(life, |window| Completed {
+            window,
+            alone: self.relative.then_some(life.alone),
+            seen: Distribution::default(),
+        })
+    }
+
+    fn check(&self, flow: &FlowFacts<'_>) -> Result<(), String> {
+        check(flow)
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        self.take
+            .over::<Completed>(&self.over, seen, &self.flow, |completed| &completed.seen)
+    }
+}
+
+/// Why the transfers of a flow cannot be told apart, if they cannot.
+fn check(flow: &FlowFacts<'_>) -> Result<(), String> {
+    let (name, workload) = (&flow.flow.name, flow.workload);
+    if !workload.paced && !workload.answered {
+        return Err(format!(
+            "{name:?} offers bulk data, whose messages are no transfers; a file of a certain size is \
+             `{{ kind = \"transfers\", count = 1, ... }}`"
+        ));
+    }
+    let unordered = flow.flow.transport.settings.get("unordered") == Some(&true.into());
+    if workload.piece.is_some() && unordered {
+        return Err(format!(
+            "{name:?} is unordered, so that pieces of a transfer overtake one another and cannot be told from those of others"
+        ));
+    }
+    if flow.messages && flow.window && workload.piece.is_none() {
+        return numbered(flow);
+    }
+    if flow.messages && !flow.window && workload.sizes[0] < super::messages::ROOM {
+        return Err(format!(
+            "{name:?} has messages of {} B; a datagram says when it was sent, for which it needs {} B",
+            workload.sizes[0],
+            super::messages::ROOM,
+        ));
+    }
+    Ok(())
+}
+
+/// How specs name it.
+pub(super) static COMPLETE: Entry<Made> = Entry {
+    variant: Variant {
+        name: "transfers_complete",
+        about: " Transfers whose last byte was there by the end of the run.",
+        parameters: &[FLOW],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Count {
+            flow: parameters.get("flow")?,
+            name: "transfers_complete",
+            of: Transfers::complete,
+        }))
+    },
+};
+
+/// How specs name it.
+pub(super) static INCOMPLETE: Entry<Made> = Entry {
+    variant: Variant {
+        name: "transfers_incomplete",
+        about: " Transfers that the transport took and that were not complete by the end of the run.",
+        parameters: &[FLOW],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Count {
+            flow: parameters.get("flow")?,
+            name: "transfers_incomplete",
+            of: |transfers| transfers.offered() - transfers.complete(),
+        }))
+    },
+};
+
+struct Count {
+    flow: String,
+    name: &'static str,
+    of: fn(&Transfers) -> u64,
+}
+
+impl Metric for Count {
+    fn names(&self) -> Vec<Name> {
+        vec![Name::new(&self.flow, self.name, "transfers")]
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            transfers: true,
+            ..Needs::default()
+        }
+    }
+
+    fn check(&self, flow: &FlowFacts<'_>) -> Result<(), String> {
+        check(flow)
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let of = |transfers: &Transfers| (self.of)(transfers);
+        vec![seen.sum(&self.flow, |tally| tally.transfers.as_ref().map_or(0, of))]
+    }
+}

@@ -1,0 +1,162 @@
+//! The parameters that metrics share.
+
+use anabranch_settings::spelled;
+use anabranch_settings::{Fallback, Kind, Setting};
+use anabranch_transport::Nanos;
+
+/// A time.
+pub const TIME: Kind = Kind::Duration {
+    least: 0,
+    most: Nanos::MAX,
+};
+
+/// The flow that a metric is taken of.
+pub const FLOW: Setting = Setting {
+    name: "flow",
+    about: " The flow; `flow[1]` is one member of it.",
+    clause: "",
+    kind: Kind::Name("flow"),
+    fallback: Fallback::Required,
+};
+
+/// The link that a metric is taken of.
+pub const LINK: Setting = Setting {
+    name: "link",
+    about: " The link; `link[1]` is one member of it.",
+    clause: "",
+    kind: Kind::Name("link"),
+    fallback: Fallback::Required,
+};
+
+/// The part of the run that counts.
+pub const WINDOW: Setting = Setting {
+    name: "window",
+    about: " The part of the run that counts: `[\"10 s\", \"20 s\"]`. The whole run if left out.",
+    clause: "",
+    kind: PAIR,
+    fallback: Fallback::Nothing,
+};
+
+/// Several parts of the run, each with a value of its own.
+pub const WINDOWS: Setting = Setting {
+    name: "windows",
+    about: " Instead of `window`: several parts of the run by name, each with a value of its own, whose metric ends in the name: \
+            `{ early = [\"0 s\", \"5 s\"], late = [\"5 s\", \"60 s\"] }`.",
+    clause: "",
+    kind: Kind::Named(&PAIR),
+    fallback: Fallback::Nothing,
+};
+
+const PAIR: Kind = Kind::Tuple(&[TIME, TIME]);
+
+/// From when a window counts.
+pub const CLOCK: Setting = Setting {
+    name: "clock",
+    about: " From when windows count: the begin of the `run`, or the start of each member of the `flow`.",
+    clause: "",
+    kind: <Clock as anabranch_settings::Value>::KIND,
+    fallback: Fallback::Is("run"),
+};
+
+/// From when a measure's window counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// The begin of the run.
+    #[default]
+    Run,
+    /// The start of each member.
+    Flow,
+}
+spelled!(Clock: Clock::Run = "run", Clock::Flow = "flow");
+
+/// Only samples of one path or stream.
+pub const INDEX: Setting = Setting {
+    name: "index",
+    about: " Only samples with this index, of a path or stream; of any index if left out.",
+    clause: "",
+    kind: Kind::Count {
+        least: 0,
+        most: u16::MAX as u64,
+    },
+    fallback: Fallback::Nothing,
+};
+
+/// Only what went over one path.
+pub const PATH: Setting = Setting {
+    name: "path",
+    about: " Only on this path, 0 for the primary; on all if left out.",
+    ..INDEX
+};
+
+/// The name of a measure.
+pub const NAME: Setting = Setting {
+    name: "name",
+    about: " The measure's name in results: letters, digits and `_`.",
+    clause: "",
+    kind: Kind::Text("letters, digits and `_`"),
+    fallback: Fallback::Required,
+};
+
+/// Reads [`NAME`].
+pub fn name(
+    parameters: &anabranch_settings::Parameters<'_>,
+) -> Result<String, anabranch_settings::Refusal> {
+    let name: String = parameters.get(NAME.name)?;
+    let fits = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if fits {
+        return Ok(name);
+    }
+    let message = format!("found {name:?}; a measure's name is made of letters, digits and `_`");
+    Err(anabranch_settings::Refusal::together(message))
+}
+
+/// What counts as carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Counting {
+    /// Payload that reached the applications, once: the papers' sum of throughputs over the link's rate.
+    #[default]
+    UniquePayload,
+    /// The same with the header that each segment gives its payload, as SCTP's windows and ns-2's packets count it: 16
+    /// bytes for each SCTP chunk, nothing for TCP.
+    UniqueSegments,
+    /// Every byte on the wire, headers and repetitions included.
+    Wire,
+}
+spelled!(Counting: Counting::UniquePayload = "unique-payload", Counting::UniqueSegments = "unique-segments",
+    Counting::Wire = "wire");
+
+/// What counts as carried.
+pub const COUNTING: Setting = Setting {
+    name: "counting",
+    about: " What counts: payload that reached the applications, once (`unique-payload`: the papers' sum of throughputs); the same \
+            with the header that each segment gives its payload, 16 bytes for each SCTP chunk, nothing for TCP \
+            (`unique-segments`); every byte on the wire, headers and repetitions included (`wire`).",
+    clause: "",
+    kind: <Counting as anabranch_settings::Value>::KIND,
+    fallback: Fallback::Is("unique-payload"),
+};
+
+/// A probe of a flow.
+pub const PROBE: Setting = Setting {
+    name: "probe",
+    about: " The probe, such as `peer_rwnd`.",
+    clause: "",
+    kind: Kind::Registered(probes),
+    fallback: Fallback::Required,
+};
+
+fn probes() -> Vec<anabranch_settings::Choice> {
+    let all = anabranch_transport::Probe::ALL.iter();
+    all.map(|probe| anabranch_settings::Choice::new(probe.name()))
+        .collect()
+}
+
+/// Reads [`PROBE`].
+pub fn probe(
+    parameters: &anabranch_settings::Parameters<'_>,
+) -> Result<anabranch_transport::Probe, anabranch_settings::Refusal> {
+    let name: String = parameters.get(PROBE.name)?;
+    anabranch_transport::Probe::from_name(&name).ok_or_else(|| {
+        anabranch_settings::Refusal::together(format!("no probe has the name {name:?}"))
+    })
+}

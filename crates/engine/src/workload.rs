@@ -1,0 +1,110 @@
+//! The workloads of flows: what fills a packet of their transports, and whether a transport can carry them.
+
+use anabranch_scenario::checker::Checker;
+use anabranch_scenario::limits::MAX_MESSAGES;
+use anabranch_scenario::quantity::{Size, Span};
+use anabranch_scenario::transport::TransportKind;
+use anabranch_scenario::validate::limits::active_time;
+use anabranch_scenario::vocabulary::Vocabulary;
+use anabranch_scenario::{Flow, Spec};
+use anabranch_sim::workload::Facts;
+
+use crate::kinds::Standard;
+use crate::settings;
+
+/// Bytes of a message over UDP where a workload leaves its size open.
+const DATAGRAM: usize = 1000;
+
+/// The size of a message that fills a packet of a flow's transport.
+pub fn packet(flow: &Flow) -> usize {
+    match flow.transport.protocol.as_str() {
+        "tcp" => settings::tcp(&flow.transport, flow.ip).mss.into(),
+        "sctp" => {
+            let chunk = settings::sctp_chunk(&settings::sctp(&flow.transport), flow.ip);
+            (chunk - settings::DATA_HEADER) as usize
+        }
+        _ => DATAGRAM,
+    }
+}
+
+/// What is known of a checked workload; `None` of one that cannot be made.
+pub fn facts(kinds: &Standard, flow: &Flow) -> Option<Facts> {
+    let rng = anabranch_sim::Seed::default().stream("facts");
+    let made = kinds.workload(&flow.workload, rng, packet(flow));
+    Some(made.ok()?.facts())
+}
+
+/// Checks that a flow's transport can carry its workload, each right for itself.
+pub fn check(c: &mut Checker<'_>, kinds: &Standard, spec: &Spec, flow: &Flow, path: &str) {
+    let (Some(facts), Some(kind)) = (facts(kinds, flow), kinds.transport(&flow.transport)) else {
+        return;
+    };
+    let path = format!("{path}.workload");
+    check_count(c, &facts, spec, flow, &path);
+    check_largest(c, &facts, kind, flow, &path);
+    let name = kind.name.to_uppercase();
+    if !kind.window && facts.answered {
+        let message =
+            format!("{name} carries no answers; a request and its response need TCP or SCTP");
+        c.problem(&path, message);
+    } else if !kind.window && !facts.paced {
+        let message =
+            format!("{name} has no window that could pace a bulk workload; use `cbr` or `on-off`");
+        c.problem(&path, message);
+    }
+}
+
+/// Checks that it does not offer too many messages in the longest run.
+fn check_count(c: &mut Checker<'_>, facts: &Facts, spec: &Spec, flow: &Flow, path: &str) {
+    let Some(gap) = facts.gap else { return };
+    let active = active_time(spec, flow);
+    let messages = u128::from(active.0) / u128::from(gap.max(1));
+    if messages > MAX_MESSAGES {
+        let key = ["rate", "every"];
+        let key = key
+            .iter()
+            .find(|key| flow.workload.parameters.contains_key(**key));
+        let path = key.map_or_else(|| path.to_owned(), |key| format!("{path}.{key}"));
+        let message = format!(
+            "found {messages} messages, one every {}, in {active}; a member of a flow offers at most {MAX_MESSAGES} in a run",
+            Span(gap)
+        );
+        c.problem(&path, message);
+    }
+}
+
+/// Checks that what a transport cannot carry in one piece is not asked of it.
+fn check_largest(
+    c: &mut Checker<'_>,
+    facts: &Facts,
+    kind: &TransportKind,
+    flow: &Flow,
+    path: &str,
+) {
+    let bulk = !facts.paced && !flow.workload.parameters.contains_key("message");
+    if bulk && !facts.answered {
+        // What fills a packet is never too large.
+        return;
+    }
+    match kind.largest_message {
+        Some(most) if facts.sizes[1] > most => {
+            let (name, largest) = (kind.name.to_uppercase(), Size(facts.sizes[1]));
+            let message =
+                format!("found a message of {largest}; {name} carries at most {most} B in one");
+            c.problem(path, message);
+        }
+        None if kind.messages => {
+            let buffer = u64::from(settings::sctp(&flow.transport).receive_buffer);
+            let largest = facts.pieces()[1];
+            if largest > buffer {
+                let message = format!(
+                    "found a message of {}; the receive buffer of {} could never hold it (set transport.receive_buffer)",
+                    Size(largest),
+                    Size(buffer)
+                );
+                c.problem(path, message);
+            }
+        }
+        _ => {}
+    }
+}
