@@ -1,0 +1,100 @@
+//! Specs as a researcher would write them, each run, with what its question must answer whatever the seed.
+
+use std::path::Path;
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
+use anabranch_scenario::records::RunRecord;
+
+/// The first replication of each point of an example's first experiment.
+fn run(name: &str) -> Vec<RunRecord> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/{name}.toml"));
+    let text = std::fs::read_to_string(path).expect("an example");
+    let request = Request {
+        file: name.to_owned(),
+        text,
+        replications: Some(1),
+        ..Request::default()
+    };
+    let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
+    let units = Unit::all(&plan);
+    let records = units
+        .iter()
+        .map(|unit| world::run(unit, 1, &mut Discard, &[]).expect("a run"));
+    let records: Vec<RunRecord> = records.collect();
+    for record in &records {
+        assert_eq!(record.failures, [""; 0], "{name}: {:?}", record.point);
+    }
+    records
+}
+
+/// The values of a measure, point by point.
+fn values(records: &[RunRecord], series: &str, metric: &str) -> Vec<f64> {
+    let value = |record: &RunRecord| {
+        let mut all = record.metrics.iter();
+        let found = all.find(|it| it.series == series && it.metric == metric);
+        found
+            .unwrap_or_else(|| panic!("no {metric} of {series}: {:?}", record.metrics))
+            .value
+    };
+    records.iter().map(value).collect()
+}
+
+#[test]
+fn web_transfers_take_longer_the_more_the_path_loses() {
+    let records = run("web-transfers");
+    for flow in ["tcp", "sctp"] {
+        for metric in ["flow_completion_time_p50", "flow_completion_time_p99"] {
+            let times = values(&records, flow, metric);
+            assert!(
+                times[0] < times[1] && times[1] < times[2],
+                "{flow} {metric}: {times:?}"
+            );
+        }
+        // 400 are expected in 100 s; three standard deviations are 60.
+        for count in values(&records, flow, "transfers_complete") {
+            assert!((340.0..460.0).contains(&count), "{flow}: {count}");
+        }
+        // Nothing is faster than the path.
+        for least in values(&records, flow, "slowdown_least") {
+            assert!(least >= 1.0, "{flow}: {least}");
+        }
+    }
+    // Without losses there is nothing to wait for but the path; with them objects wait behind others less on ten streams.
+    let [tcp, sctp] =
+        ["tcp", "sctp"].map(|flow| values(&records, flow, "flow_completion_time_p50"));
+    assert!(sctp[2] < tcp[2], "{sctp:?} {tcp:?}");
+}
+
+#[test]
+fn codel_takes_the_delay_of_a_full_buffer_away() {
+    let records = run("bufferbloat");
+    let p95 = values(&records, "game", "one_way_delay_later_p95");
+    // 500 packets of 1500 B at 10 Mbit/s are 600 ms, of which a sawtooth keeps most; CoDel aims at 5 ms.
+    assert!(p95[0] > 0.4 && p95[1] < 0.05, "{p95:?}");
+    assert!(p95[1] > 0.015, "the path alone takes 15 ms: {p95:?}");
+    let goodput = values(&records, "download", "goodput");
+    assert!(goodput[0] > 9e6 && goodput[1] > 8e6, "{goodput:?}");
+}
+
+#[test]
+fn an_answer_over_a_satellite_takes_a_round_trip_and_slow_start() {
+    let records = run("request-response");
+    for flow in ["tcp", "sctp"] {
+        let median = values(&records, flow, "flow_completion_time_p50");
+        // 2 KB are one flight: 540 ms and a little. 20 KB are three of them, 200 KB more.
+        assert!((0.54..0.6).contains(&median[0]), "{flow}: {median:?}");
+        assert!(
+            median[1] > 1.08 && median[2] > median[1] + 0.54,
+            "{flow}: {median:?}"
+        );
+        let least = values(&records, flow, "flow_completion_time_least");
+        assert!(least.iter().all(|&least| least > 0.54), "{flow}: {least:?}");
+        // A request, an answer and a second of thought, for 300 s.
+        let count = values(&records, flow, "transfers_complete");
+        assert!(count[0] > 150.0 && count[2] > 40.0, "{flow}: {count:?}");
+    }
+    let least = values(&records, "tcp", "slowdown_least");
+    assert!(least.iter().all(|&least| least >= 1.0), "{least:?}");
+}
