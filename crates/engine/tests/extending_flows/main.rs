@@ -1,0 +1,41 @@
+//! The worked examples of `docs/extending` that are about flows and measures: each page holds the text of a file here, which is compiled and tested.
+
+mod congestion_control;
+mod metric;
+mod workload;
+
+use std::path::Path;
+
+use anabranch_engine::kinds::Standard;
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
+
+/// Runs a spec with kinds of a program's own, and gives its one value.
+fn value(kinds: &Standard, text: &str) -> f64 {
+    let request = Request {
+        text: text.to_owned(),
+        ..Request::default()
+    };
+    let plan = Plan::with(request, kinds).unwrap_or_else(|error| panic!("{error}"));
+    let unit = Unit::all(&plan)[0];
+    let record = world::run(&unit, 1, &mut Discard, &[]).expect("a run");
+    assert_eq!(record.metrics.len(), 1, "{:?}", record.metrics);
+    record.metrics[0].value
+}
+
+#[test]
+fn the_pages_hold_what_is_compiled() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for kind in ["workload", "metric", "congestion_control"] {
+        let page = format!("../../docs/extending/{}.md", kind.replace('_', "-"));
+        let read = |path: &Path| std::fs::read_to_string(path).expect("a file");
+        let code = read(&root.join(format!("tests/extending_flows/{kind}.rs")));
+        let page = read(&root.join(page));
+        let fenced = format!("```rust\n{code}```\n");
+        assert!(
+            page.contains(&fenced),
+            "the page of {kind} holds another text"
+        );
+    }
+}

@@ -1,0 +1,116 @@
+//! A metric of one's own: the share of messages that were late for a deadline.
+
+use anabranch_engine::agent::observer::Observer;
+use anabranch_engine::kinds::Standard;
+use anabranch_engine::metric::{Life, Made, Metric, Name, Needs, Seen, words};
+use anabranch_settings::{Entry, Fallback, Kind, Setting, Variant};
+use anabranch_transport::Nanos;
+
+/// How specs name it, its parameters, and how it is made.
+static LATE: Entry<Made> = Entry {
+    variant: Variant {
+        name: "late",
+        about: " Share of the messages that took longer than `deadline`, % of all that arrived.",
+        parameters: &[
+            words::FLOW,
+            Setting {
+                name: "deadline",
+                about: " The longest that a message may take.",
+                clause: "",
+                kind: Kind::duration(1, Nanos::MAX),
+                fallback: Fallback::Required,
+            },
+        ],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Late {
+            flow: parameters.get("flow")?,
+            deadline: parameters.get("deadline")?,
+        }))
+    },
+};
+
+struct Late {
+    flow: String,
+    deadline: Nanos,
+}
+
+/// What watches one member of the flow while a run goes on.
+#[derive(Debug)]
+struct Watch {
+    deadline: Nanos,
+    messages: u64,
+    late: u64,
+}
+
+impl Observer for Watch {
+    fn message(&mut self, _at: Nanos, delay: Nanos) {
+        self.messages += 1;
+        self.late += u64::from(delay > self.deadline);
+    }
+}
+
+impl Metric for Late {
+    fn names(&self) -> Vec<Name> {
+        vec![Name::new(&self.flow, "late", "%")]
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            delays: true,
+            ..Needs::default()
+        }
+    }
+
+    fn observers(&self, _: Life) -> Vec<Box<dyn Observer>> {
+        vec![Box::new(Watch {
+            deadline: self.deadline,
+            messages: 0,
+            late: 0,
+        })]
+    }
+
+    /// One value for each name. A measure without a value gives what is not a number, and is left out.
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let watched: Vec<&Watch> = seen.observers(&self.flow, 0);
+        let sum = |of: fn(&Watch) -> u64| watched.iter().map(|watch| of(watch)).sum::<u64>() as f64;
+        vec![sum(|watch| watch.late) / sum(|watch| watch.messages) * 100.0]
+    }
+}
+
+const SPEC: &str = r#"
+anabranch = 1
+name = "late"
+node = [{ name = "a" }, { name = "b" }]
+link = [{ name = "wire", between = ["a", "b"], rate = "8 Mbit/s", delay = "10 ms" }]
+measure = [{ metric = "late", flow = "frames", deadline = "15 ms" }]
+
+[world]
+duration = "1 s"
+
+[[flow]]
+name = "frames"
+from = "a"
+to = "b"
+transport = { protocol = "udp" }
+
+[flow.workload]
+kind = "trace"
+messages = [
+    { at = "0 s", size = "1000 B" },
+    { at = "0.1 s", size = "1000 B" },
+    { at = "0.2 s", size = "1000 B" },
+    { at = "0.3 s", size = "9000 B" },
+]
+"#;
+
+#[test]
+fn a_spec_names_it() {
+    let kinds = Standard::default().with_metric(&LATE);
+    // 1000 B take 10 ms and a little more than 1 ms, 9000 B take more than 19 ms.
+    assert_eq!(super::value(&kinds, SPEC), 25.0);
+}
