@@ -1,12 +1,15 @@
 //! The manual's page of settings, and help, made from the tables.
 
+use anabranch_scenario::chosen::Family;
+use anabranch_scenario::families::{LossModel, PropagationModel, QueueDiscipline};
 use anabranch_scenario::transport::TransportKind;
 use anabranch_settings::{Kind, Section, Setting, Variant};
 
+use crate::kinds::Standard;
 use crate::settings::{Application, TRANSPORTS};
 
 /// What stands above the tables.
-const ABOUT: &str = "# Settings of transports
+const ABOUT: &str = "# Settings of transports and links
 
 Made by `anabranch settings`; do not edit. Each row is one declaration in the code, which also gives parsing, range errors,
 JSON Schema (`anabranch schema`) and help.
@@ -38,7 +41,34 @@ pub fn page() -> String {
         page.push('\n');
         page.push_str(&of(kind));
     }
+    let kinds = Standard::default();
+    let losses = kinds.losses.variants();
+    page.push_str(&family::<LossModel>("loss", &losses));
+    page.push_str(&family::<QueueDiscipline>(
+        "queue",
+        &kinds.queues.variants(),
+    ));
+    let propagations = kinds.propagations.variants();
+    page.push_str(&family::<PropagationModel>("delay", &propagations));
     page
+}
+
+/// The part of the page about the kinds that a key of a link may be.
+fn family<F: Family>(key: &str, variants: &[Variant]) -> String {
+    let part = |variant: &Variant| {
+        let title = format!("Link: `{key} = {{ {} = \"{}\" }}`", F::TAG, variant.name);
+        let about = variant.text();
+        let settings = [variant.parameters, F::SHARED].concat();
+        let section = Section {
+            title: &title,
+            about: &about,
+            settings: &settings,
+            profiles: &[],
+            fallback: &|_, _| None,
+        };
+        format!("\n{}", section.markdown())
+    };
+    variants.iter().map(part).collect()
 }
 
 /// The part of the page about one transport.
