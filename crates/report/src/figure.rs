@@ -21,7 +21,7 @@ use anabranch_scenario::value::{Point, Value};
 use crate::reference::Reference;
 use crate::table::{axis, joined, named_or_own, same_x, within};
 
-pub use canvas::{escaped, for_page};
+pub use canvas::for_page;
 
 /// A finished figure.
 #[derive(Clone, Debug, PartialEq)]
