@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anabranch_lab::shard::Share;
 use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use clap::{Args, Parser, Subcommand};
 
@@ -33,7 +34,12 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say which papers can be reproduced, and how far.
+    /// Say which papers can be reproduced, and where each was found.
+    #[command(
+        after_help = "A paper is a folder with paper.toml and the CSV files that it names. Looked for in: papers (here),
+$XDG_DATA_HOME/anabranch/papers or ~/.local/share/anabranch/papers, and what the program carries.
+docs/extending/paper.md tells how to add one."
+    )]
     Papers,
     /// Run a paper's experiments and set the results beside the printed ones.
     #[command(after_help = "Examples:
@@ -72,6 +78,13 @@ line says how much was simulated.
 DIR then holds advice.txt, report.html, tables/*.csv, figures/*.svg, manifest.json, and spec.toml to change and rerun.
 docs/ADVISE.md tells how it is found, and what it does not know.")]
     Advise(Box<Advise>),
+    /// Put the shards of a sweep together that `--shard` made, on one machine or on many.
+    #[command(after_help = "Examples:
+  anabranch run my.toml --shard 1/3 --out one       on three machines: 1/3, 2/3, 3/3
+  anabranch merge one two three --out my
+
+The directory then holds what one run of the whole sweep would have written, byte for byte.")]
+    Merge(Merge),
     /// Show the tables and key figures of a finished run in the terminal.
     Show {
         /// The directory that a run has written.
@@ -126,6 +139,17 @@ pub struct Run {
     /// What both kinds of run have.
     #[command(flatten)]
     pub common: Common,
+}
+
+/// `merge`.
+#[derive(Debug, Args)]
+pub struct Merge {
+    /// The directories of all shards, in any order.
+    #[arg(value_name = "DIR", required = true)]
+    pub shards: Vec<PathBuf>,
+    /// Where the results go; the spec's name if left out.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// `advise`.
@@ -232,6 +256,12 @@ pub struct Common {
     /// Where the results go; the spec's name if left out.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Make only shard I of N, for `merge`: 1/4 to 4/4. The results go into NAME-I-of-N unless --out says where.
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<Share>,
+    /// Keep the series of all replications, whatever the spec's records say.
+    #[arg(long)]
+    pub record_all: bool,
     /// Set a parameter, or a key by its path (repeatable).
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anabranch_lab::outputs::WriteError;
 use anabranch_lab::reference::LoadError;
 use anabranch_lab::run::RunError;
+use anabranch_lab::shard::ShardError;
 use anabranch_lab::store::StoreError;
 use anabranch_report::OutputError;
 use anabranch_scenario::problem::SpecError;
@@ -26,6 +27,8 @@ pub enum Failure {
     Directory(Box<StoreError>),
     /// What results are compared with could not be read or kept.
     Reference(Box<LoadError>),
+    /// Shards cannot be put together, or a directory cannot hold one; nothing was run.
+    Shard(Box<ShardError>),
     /// Results could not be read.
     Store(Box<StoreError>),
     /// Tables, figures or the report could not be made of results.
@@ -46,6 +49,7 @@ impl Failure {
     pub fn status(&self) -> u8 {
         match self {
             Failure::Asked(_) | Failure::Spec(_) => 2,
+            Failure::Shard(error) if !matches!(**error, ShardError::Store(_)) => 2,
             Failure::Interrupted => 130,
             _ => 1,
         }
@@ -67,6 +71,7 @@ impl fmt::Display for Failure {
             Failure::Run(error, directory) => kept(f, error, directory),
             Failure::Outputs(error, directory) => kept(f, error, directory),
             Failure::Reference(error) => write!(f, "error: {error}"),
+            Failure::Shard(error) => write!(f, "error: {error}"),
             Failure::Store(error) => write!(f, "error: {error}"),
             Failure::Show(error) => write!(f, "error: {error}"),
             Failure::Output(error) => write!(f, "error: cannot write to standard output: {error}"),

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::Reproduce(arguments) => work::reproduce(&arguments),
         Command::Run(arguments) => work::run(&arguments),
         Command::Advise(arguments) => advise::advise(&arguments),
+        Command::Merge(arguments) => work::merge(&arguments),
         Command::Show { directory } => work::show(&directory),
         Command::Wire(command) => wire::run(command),
         Command::Schema => work::schema(),

@@ -17,13 +17,15 @@ use anabranch_lab::papers::{PaperError, Shelves, example, examples};
 use anabranch_lab::reference::Loaded;
 use anabranch_lab::run::CaptureRequest;
 use anabranch_lab::run::{self, Simulator};
+use anabranch_lab::shard::{self, Shard, ShardError, Share, Whole};
 use anabranch_lab::store::{Store, StoreError};
 use anabranch_report::terminal::{self, Terminal};
 use anabranch_report::{Outputs, Tally};
 use anabranch_scenario::nearest::nearest;
+use anabranch_scenario::records::Results;
 use anabranch_scenario::schema::json_schema;
 
-use crate::arguments::{Common, Reproduce, Run};
+use crate::arguments::{Common, Merge, Reproduce, Run};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::wire::live::{self, MixedRunner};
@@ -135,13 +137,19 @@ fn work(
         only: common.only.clone(),
         replications: common.replications,
         quick: common.quick,
+        record_all: common.record_all,
         seed: common.seed,
         files: beside::files(&source.folder),
     })?;
-    let directory = common
-        .out
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(&plan.spec.name));
+    let directory = common.out.clone().unwrap_or_else(|| match common.shard {
+        Some(share) => {
+            let share = share.to_string().replace('/', "-of-");
+            PathBuf::from(format!("{}-{share}", plan.spec.name))
+        }
+        None => PathBuf::from(&plan.spec.name),
+    });
+    check_record_all(&plan, common)?;
+    check_share(common, captures)?;
     check_captures(&plan, captures)?;
     let reference = Loaded::read(&plan.spec.reference, &source.folder);
     let reference = reference.map_err(|error| Failure::Asked(error.to_string()))?;
@@ -170,14 +178,102 @@ fn work(
     };
     let runner = MixedRunner { simulator, live };
     let bar = Bar::new();
+    if let Some(share) = common.shard {
+        return run_share(&plan, share, &store, &runner, jobs, &bar);
+    }
     let results = run::run(&plan, &store, &runner, jobs, &bar);
     bar.clear();
     let results = results.map_err(|error| Failure::Run(Box::new(error), directory.clone()))?;
-    let outputs_failed = |error: WriteError| Failure::Outputs(Box::new(error), directory.clone());
-    let made = Outputs::make(&results, &reference.reference);
+    write_outputs(&results, &reference, &directory)
+}
+
+/// Makes a share of a plan's runs.
+fn run_share(
+    plan: &Plan,
+    share: Share,
+    store: &Store,
+    runner: &MixedRunner<'_>,
+    jobs: usize,
+    bar: &Bar,
+) -> Result<(), Failure> {
+    let shard = Shard::of(plan, share, runner.live);
+    let begun = shard.begin(store);
+    begun.map_err(|error| Failure::Shard(Box::new(error)))?;
+    let made = run::run_share(plan, share, store, runner, jobs, bar);
+    bar.clear();
+    let directory = store.directory();
+    let runs = made.map_err(|error| Failure::Run(Box::new(error), directory.to_owned()))?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "shard {share}: {runs} of {} runs", plan.runs())?;
+    let directory = directory.display();
+    writeln!(out, "with the others: anabranch merge {directory} ...")?;
+    Ok(())
+}
+
+/// Puts shards together.
+pub fn merge(arguments: &Merge) -> Result<(), Failure> {
+    let failed = |error| Failure::Shard(Box::new(error));
+    let whole = Whole::read(&arguments.shards).map_err(failed)?;
+    let name = || PathBuf::from(&whole.plan.spec.name);
+    let directory = arguments.out.clone().unwrap_or_else(name);
+    let mut references = Vec::new();
+    for shard in whole.directories() {
+        let loaded = Loaded::kept(&whole.plan.spec.reference, shard);
+        references.push(loaded.map_err(|error| Failure::Reference(Box::new(error)))?);
+    }
+    if let Some(other) = references.iter().position(|it| !it.is_same(&references[0])) {
+        let shards: Vec<&Path> = whole.directories().collect();
+        return Err(failed(ShardError::Differ {
+            first: shards[0].to_owned(),
+            second: shards[other].to_owned(),
+            what: "the files of [reference] differ".to_owned(),
+        }));
+    }
+    let store = Store::create(&directory).map_err(|error| Failure::Directory(Box::new(error)))?;
+    let runner = MixedRunner {
+        simulator: Simulator::default(),
+        live: &whole.shard.live,
+    };
+    whole.copy(&store, &runner).map_err(failed)?;
+    let results = store.assemble(&whole.plan, &runner);
+    let results = results.map_err(|error| Failure::Store(Box::new(error)))?;
+    let reference = references.swap_remove(0);
+    let kept = reference.keep(&directory);
+    kept.map_err(|error| Failure::Reference(Box::new(error)))?;
+    write_outputs(&results, &reference, &directory)
+}
+
+/// Makes and writes tables, figures and page, and says what was made.
+fn write_outputs(results: &Results, reference: &Loaded, directory: &Path) -> Result<(), Failure> {
+    let outputs_failed =
+        |error: WriteError| Failure::Outputs(Box::new(error), directory.to_owned());
+    let made = Outputs::make(results, &reference.reference);
     let made = made.map_err(|error| outputs_failed(error.into()))?;
-    outputs::write(&made, &directory).map_err(outputs_failed)?;
-    summary(&made, &directory)
+    outputs::write(&made, directory).map_err(outputs_failed)?;
+    summary(&made, directory)
+}
+
+/// Refuses to record more of what is not recorded at all.
+fn check_record_all(plan: &Plan, common: &Common) -> Result<(), Failure> {
+    let points = plan.experiments.iter().flat_map(|it| &it.points);
+    let mut records = points.flat_map(|point| &point.experiment.records);
+    if common.record_all && records.next().is_none() {
+        return Err(Failure::Asked(
+            "found --record-all, but no experiment has a `record` that says which series"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses captures by a shard that does not make the first run.
+fn check_share(common: &Common, captures: &[(String, PathBuf)]) -> Result<(), Failure> {
+    match common.shard {
+        Some(share) if !share.has(0) && !captures.is_empty() => Err(Failure::Asked(format!(
+            "found --capture with shard {share}, but the first run, which is captured, belongs to the first shard"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// How many runs to make at a time: as asked, or one for each core.
@@ -232,6 +328,10 @@ fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
 /// Shows a finished run.
 pub fn show(directory: &Path) -> Result<(), Failure> {
     let (_, results) = Store::open(directory).map_err(|error| match error {
+        StoreError::Read { .. } if directory.join(shard::FILE).exists() => Failure::Asked(format!(
+            "{} is a shard of a sweep; `anabranch merge` puts the shards together",
+            directory.display()
+        )),
         StoreError::Read { path, source } if source.kind() == io::ErrorKind::NotFound => {
             Failure::Asked(format!(
                 "{} holds no results: there is no {}",

@@ -143,6 +143,9 @@ pub struct Live<F>(
     pub F,
 );
 
+/// What [`Runner::kind`] says of them.
+pub const LIVE: &str = "live";
+
 impl<F> Runner for Live<F>
 where
     F: Fn(&Unit<'_>, u64) -> Result<Vec<Observed>, String> + Sync,
@@ -155,5 +158,9 @@ where
     ) -> Result<RunRecord, WorldError> {
         let observed = (self.0)(unit, seed).map_err(WorldError::Live)?;
         record(unit, &observed, sink)
+    }
+
+    fn kind(&self, _: &Unit<'_>) -> &'static str {
+        LIVE
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anabranch_scenario::spec::Recorded;
 use anabranch_scenario::value::Point;
 use anabranch_scenario::{Experiment, Spec};
 
@@ -24,6 +25,8 @@ pub struct Request {
     pub replications: Option<u32>,
     /// Fewer replications, for a first look.
     pub quick: bool,
+    /// Samples of all replications, whatever the spec's records say.
+    pub record_all: bool,
     /// The seed.
     pub seed: u64,
     /// How files that the spec names are read.
@@ -79,6 +82,16 @@ impl Plan {
                 true
             })
         });
+    }
+
+    /// Has samples of all replications kept.
+    pub(crate) fn record_all(&mut self) {
+        let experiments = self.experiments.iter_mut();
+        for point in experiments.flat_map(|experiment| &mut experiment.points) {
+            for record in &mut Arc::make_mut(&mut point.experiment).records {
+                record.replications = Some(Recorded::All);
+            }
+        }
     }
 
     /// How many runs there are.

@@ -128,12 +128,16 @@ fn build(request: &Request, mut root: Node, kinds: &Standard) -> Result<Plan, Ve
         return Err(problems);
     }
     wanted::list_only(&mut spec, &request.only);
-    Ok(Plan {
+    let mut plan = Plan {
         request: request.clone(),
         hash: hash(&[&overridden]),
         spec,
         experiments,
-    })
+    };
+    if request.record_all {
+        plan.record_all();
+    }
+    Ok(plan)
 }
 
 /// Checks that all runs together are not too many. The experiment with the most of them is named.

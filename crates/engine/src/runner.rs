@@ -15,6 +15,12 @@ pub trait Runner: Sync {
     fn run(&self, unit: &Unit<'_>, seed: u64, sink: &mut dyn Sink)
     -> Result<RunRecord, WorldError>;
 
+    /// Of what kind a unit's record is. One kind never stands in for another: what real sockets gave is kept apart from what
+    /// the simulator gives.
+    fn kind(&self, _unit: &Unit<'_>) -> &'static str {
+        "simulated"
+    }
+
     /// Whether a unit must be run although its record is there.
     fn wants(&self, _unit: &Unit<'_>) -> bool {
         false

@@ -1,13 +1,17 @@
 //! Experiments as files: runs kept one by one and resumed, the pool of workers, papers and what they printed.
 #![forbid(unsafe_code)]
 
+pub mod arrow;
 pub mod beside;
 pub mod channel;
+pub mod columns;
 pub mod folder;
+pub mod measures;
 pub mod outputs;
 pub mod papers;
 pub mod reference;
 pub mod run;
 pub mod series;
+pub mod shard;
 pub mod store;
 pub mod whole;

@@ -89,6 +89,11 @@ impl Loaded {
         Ok(loaded)
     }
 
+    /// Whether the files of the two hold the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.texts == other.texts
+    }
+
     /// Keeps the files with the results of their spec, so that these can be read again wherever they are.
     ///
     /// # Errors

@@ -14,6 +14,7 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIter
 use rayon::{ThreadPoolBuildError, ThreadPoolBuilder};
 
 use crate::series::{self, SeriesWriter};
+use crate::shard::Share;
 use crate::store::{self, Store, StoreError};
 use crate::whole::{Keep, part_path};
 
@@ -130,10 +131,41 @@ pub fn run(
     jobs: usize,
     progress: &impl Progress,
 ) -> Result<Results, RunError> {
-    let units = Unit::all(plan);
+    run_units(&Unit::all(plan), plan, store, runner, jobs, progress)?;
+    Ok(store.assemble(plan, runner)?)
+}
+
+/// Runs what of a share of a plan is not finished, and says how many runs the share has. They are put together where all
+/// shares are: [`crate::shard::Whole`].
+///
+/// # Errors
+/// The first failure, as with [`run`].
+pub fn run_share(
+    plan: &Plan,
+    share: Share,
+    store: &Store,
+    runner: &impl Runner,
+    jobs: usize,
+    progress: &impl Progress,
+) -> Result<usize, RunError> {
+    let units = Unit::all(plan).into_iter().enumerate();
+    let own = units.filter(|(place, _)| share.has(*place));
+    let own: Vec<Unit<'_>> = own.map(|(_, unit)| unit).collect();
+    run_units(&own, plan, store, runner, jobs, progress)?;
+    Ok(own.len())
+}
+
+fn run_units(
+    units: &[Unit<'_>],
+    plan: &Plan,
+    store: &Store,
+    runner: &impl Runner,
+    jobs: usize,
+    progress: &impl Progress,
+) -> Result<(), RunError> {
     let open: Vec<&Unit<'_>> = units
         .iter()
-        .filter(|unit| runner.wants(unit) || store.finished(unit).is_none())
+        .filter(|unit| runner.wants(unit) || store.finished(unit, runner).is_none())
         .collect();
     let seconds = open
         .iter()
@@ -145,7 +177,7 @@ pub fn run(
         progress.finished(unit.point.spec.world.duration.seconds());
         Ok(())
     })?;
-    Ok(store.assemble(plan)?)
+    Ok(())
 }
 
 /// Runs units on `jobs` threads and gives their records in the order of the units. Nothing is kept on a disk, and samples
@@ -201,7 +233,7 @@ fn run_unit(
     store: &Store,
     runner: &impl Runner,
 ) -> Result<(), RunError> {
-    let key = store::key(unit);
+    let key = store::key(unit, runner.kind(unit));
     let record = if unit.records() {
         let path = store.series_path(&key);
         let part = part_path(&path);

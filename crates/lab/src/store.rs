@@ -2,15 +2,17 @@
 //!
 //! ```text
 //! DIR/manifest.json          what was run, by which version
-//! DIR/measures.csv           every scalar of every run, tidy
+//! DIR/measures.csv           every scalar of every run; the x of several sweeps joined
+//! DIR/measures/<id>.parquet  the scalars of an experiment, with a typed column for each sweep
+//! DIR/measures/<id>.csv      the same as text
 //! DIR/records.json           the same for this program
 //! DIR/series/<id>.parquet    the samples of an experiment
 //! DIR/runs/<key>.json        one finished run; <key> is a hash of all that it depends on
 //! DIR/runs/<key>.parquet     its samples, if it recorded any
 //! DIR/runs/.lock             held by the processes that work on the directory
 //! ```
-//! A file is written beside its place and renamed: what stands under its name is whole. What only a run can give is
-//! flushed to the disk before it counts; what can be put together again from that is not.
+//! A file is written beside its place and renamed: what stands under its name is whole. What only a long run can give is
+//! flushed to the disk before it counts; what a short one gives, or can be put together again, is not.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -19,12 +21,14 @@ use std::sync::Arc;
 
 use anabranch_engine::files::Files;
 use anabranch_engine::plan::{Plan, PlannedExperiment, Request, Unit};
+use anabranch_engine::runner::Runner;
 use anabranch_report::derive;
 use anabranch_scenario::problem::SpecError;
 use anabranch_scenario::records::{Manifest, Results, RunRecord, SeriesError};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::measures::Measures;
 use crate::series::{self, Axes, SeriesWriter};
 use crate::whole::{self, Keep, Visit, part_path};
 
@@ -73,14 +77,17 @@ pub struct Store {
 /// The crates of this project that a run depends on: whose sources, beside the versions of all others, are the code that
 /// [`key`] speaks of.
 pub const CODE_OF: &str = env!("ANABRANCH_CODE_OF");
+/// A fingerprint of that code.
+pub const CODE: &str = env!("ANABRANCH_CODE");
 
-/// The name under which a run is kept: what it depends on, the code among it.
-pub fn key(unit: &Unit<'_>) -> String {
+/// The name under which a run is kept: what it depends on, the code and the kind of runner among it.
+pub fn key(unit: &Unit<'_>, kind: &str) -> String {
     let mut digest = Sha256::new();
     digest.update(&unit.point.hash);
     digest.update(serde_json::to_string(&unit.point.point).unwrap_or_default());
     digest.update(unit.replication.to_le_bytes());
-    digest.update(env!("ANABRANCH_CODE"));
+    digest.update(CODE);
+    digest.update(kind);
     let digest = digest.finalize();
     let hex: String = digest
         .iter()
@@ -96,8 +103,9 @@ impl Store {
     /// # Errors
     /// [`StoreError::Write`].
     pub fn create(directory: &Path) -> Result<Self, StoreError> {
-        let (runs, series) = (directory.join("runs"), directory.join("series"));
-        for path in [&runs, &series] {
+        let [runs, series, measures] =
+            ["runs", "series", "measures"].map(|name| directory.join(name));
+        for path in [&runs, &series, &measures] {
             fs::create_dir_all(path).map_err(|source| StoreError::Write {
                 path: path.clone(),
                 source,
@@ -105,7 +113,8 @@ impl Store {
         }
         let failed = |path: PathBuf| |source| StoreError::Write { path, source };
         let lock = runs.join(".lock");
-        let visit = Visit::begin(&lock, &[directory, &runs, &series]).map_err(failed(lock))?;
+        let visit =
+            Visit::begin(&lock, &[directory, &runs, &series, &measures]).map_err(failed(lock))?;
         let probe = part_path(&runs.join(".writable"));
         fs::write(&probe, b"anabranch")
             .and_then(|()| fs::remove_file(&probe))
@@ -134,9 +143,9 @@ impl Store {
         self.runs().join(format!("{key}.parquet"))
     }
 
-    /// A finished run, if it is there, whole, this unit's, and has its samples.
-    pub fn finished(&self, unit: &Unit<'_>) -> Option<RunRecord> {
-        let key = key(unit);
+    /// A finished run, if it is there, whole, this unit's and of this runner's kind, and has its samples.
+    pub fn finished(&self, unit: &Unit<'_>, runner: &(impl Runner + ?Sized)) -> Option<RunRecord> {
+        let key = key(unit, runner.kind(unit));
         let text = fs::read_to_string(self.record_path(&key)).ok()?;
         let record: RunRecord = serde_json::from_str(&text).ok()?;
         let of_this_unit = record.experiment == unit.experiment.id
@@ -151,7 +160,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Write`].
     pub fn keep(&self, key: &str, record: &RunRecord) -> Result<(), StoreError> {
-        write_json(&self.record_path(key), Keep::Durably, record)
+        write_json(&self.record_path(key), worth(record), record)
     }
 
     /// Puts together what the finished runs of a plan gave: manifest, measures, series. Runs that are not finished
@@ -159,18 +168,29 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::Write`], [`StoreError::Series`].
-    pub fn assemble(&self, plan: &Plan) -> Result<Results, StoreError> {
-        let units = Unit::all(plan);
-        let mut records: Vec<RunRecord> = units
-            .iter()
-            .filter_map(|unit| self.finished(unit))
-            .collect();
+    pub fn assemble(
+        &self,
+        plan: &Plan,
+        runner: &(impl Runner + ?Sized),
+    ) -> Result<Results, StoreError> {
+        let (mut records, mut samples) = (Vec::new(), Vec::new());
+        for unit in Unit::all(plan) {
+            if let Some(record) = self.finished(&unit, runner) {
+                records.push(record);
+                if unit.records() {
+                    let path = self.series_path(&key(&unit, runner.kind(&unit)));
+                    samples.push((unit.experiment.id.as_str(), path));
+                }
+            }
+        }
         let manifest = manifest(plan, &records);
         records.extend(derive::records(&plan.spec, &records));
         for experiment in &plan.experiments {
-            self.assemble_series(experiment)?;
+            let of_it = |(id, path): &(&str, PathBuf)| (*id == experiment.id).then(|| path.clone());
+            self.assemble_series(experiment, samples.iter().filter_map(of_it).collect())?;
         }
         write_measures(&self.directory.join("measures.csv"), &records)?;
+        self.write_tidy_measures(&records)?;
         write_json(
             &self.directory.join("records.json"),
             Keep::Cheaply,
@@ -190,21 +210,58 @@ impl Store {
         })
     }
 
-    /// One file of the samples of all runs of an experiment, in their order.
-    fn assemble_series(&self, experiment: &PlannedExperiment) -> Result<(), StoreError> {
+    /// The measures of each experiment, with a column for each of its sweeps.
+    fn write_tidy_measures(&self, records: &[RunRecord]) -> Result<(), StoreError> {
+        let folder = self.directory.join("measures");
+        for (id, measures) in Measures::by_experiment(records) {
+            let path = folder.join(format!("{id}.csv"));
+            write_whole(&path, Keep::Cheaply, |file| {
+                measures.write_csv(BufWriter::new(file))
+            })?;
+            let path = folder.join(format!("{id}.parquet"));
+            write_whole(&path, Keep::Cheaply, |file| {
+                let written = measures.write_parquet(BufWriter::new(file));
+                written.map_err(io::Error::other)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Takes a finished run from another results directory.
+    ///
+    /// # Errors
+    /// A file that cannot be read or written.
+    pub fn take(
+        &self,
+        other: &Store,
+        unit: &Unit<'_>,
+        runner: &(impl Runner + ?Sized),
+    ) -> Result<(), StoreError> {
+        let key = key(unit, runner.kind(unit));
+        // The record comes last: it makes the run count.
+        let samples = unit
+            .records()
+            .then(|| [other, self].map(|it| it.series_path(&key)));
+        let record = [other, self].map(|it| it.record_path(&key));
+        for [from, to] in samples.into_iter().chain([record]) {
+            let mut source = File::open(&from).map_err(|source| StoreError::Read {
+                path: from.clone(),
+                source,
+            })?;
+            write_whole(&to, Keep::Cheaply, |file| {
+                io::copy(&mut source, file).map(|_| ())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// One file of the samples of all runs of an experiment, which are in these files, in their order.
+    fn assemble_series(
+        &self,
+        experiment: &PlannedExperiment,
+        files: Vec<PathBuf>,
+    ) -> Result<(), StoreError> {
         let path = series::path(&self.directory, &experiment.id);
-        let points = experiment.points.iter();
-        let units = points.flat_map(|point| {
-            (0..experiment.replications).map(move |replication| Unit {
-                experiment,
-                point,
-                replication,
-            })
-        });
-        let files: Vec<PathBuf> = units
-            .filter(|unit| unit.records() && self.finished(unit).is_some())
-            .map(|unit| self.series_path(&key(&unit)))
-            .collect();
         if files.is_empty() {
             return Ok(());
         }
@@ -253,16 +310,7 @@ impl Store {
                 path: path.clone(),
                 reason: error.to_string(),
             })?;
-        let mut plan = Plan::new(Request {
-            file: format!("{}.toml", manifest.name),
-            text: manifest.spec.clone(),
-            overrides: manifest.overrides.clone(),
-            only: manifest.only.clone(),
-            seed: manifest.seed,
-            files: Files::of(manifest.files.clone()),
-            ..Request::default()
-        })?;
-        plan.keep_experiments(&manifest.replications);
+        let plan = plan_of(&manifest)?;
         let path = directory.join("records.json");
         let text = fs::read_to_string(&path).map_err(|source| StoreError::Read {
             path: path.clone(),
@@ -280,6 +328,19 @@ impl Store {
             series,
         };
         Ok((plan, results))
+    }
+}
+
+/// Events of a run above which its record is flushed to the disk. A flush takes some milliseconds, as long as this many events
+/// do: what is made again in less is left to the operating system. A record that does not outlive a failure of the machine is
+/// empty or not there, and its run is made again.
+const WORTH_A_FLUSH: u64 = 20_000;
+
+/// How a record is kept: as its run is worth. What took no events took real time.
+fn worth(record: &RunRecord) -> Keep {
+    match record.events {
+        1..WORTH_A_FLUSH => Keep::Cheaply,
+        _ => Keep::Durably,
     }
 }
 
@@ -335,7 +396,11 @@ fn write_whole(
     })
 }
 
-fn write_json(path: &Path, keep: Keep, value: &impl Serialize) -> Result<(), StoreError> {
+pub(crate) fn write_json(
+    path: &Path,
+    keep: Keep,
+    value: &impl Serialize,
+) -> Result<(), StoreError> {
     write_whole(path, keep, |file| {
         let mut out = BufWriter::new(file);
         serde_json::to_writer_pretty(&mut out, value)?;
@@ -383,6 +448,25 @@ fn write_measures(path: &Path, records: &[RunRecord]) -> Result<(), StoreError> 
     })
 }
 
+/// The plan that a manifest speaks of.
+///
+/// # Errors
+/// A spec that this version does not understand.
+pub fn plan_of(manifest: &Manifest) -> Result<Plan, StoreError> {
+    let mut plan = Plan::new(Request {
+        file: format!("{}.toml", manifest.name),
+        text: manifest.spec.clone(),
+        overrides: manifest.overrides.clone(),
+        only: manifest.only.clone(),
+        seed: manifest.seed,
+        files: Files::of(manifest.files.clone()),
+        record_all: manifest.record_all,
+        ..Request::default()
+    })?;
+    plan.keep_experiments(&manifest.replications);
+    Ok(plan)
+}
+
 /// What a plan says of itself once these of its runs were made.
 pub fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
     let request = &plan.request;
@@ -396,6 +480,7 @@ pub fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
         files: request.files.all(),
         spec_hash: plan.hash.clone(),
         seed: request.seed,
+        record_all: request.record_all,
         replications: plan
             .experiments
             .iter()
@@ -403,5 +488,30 @@ pub fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
             .collect(),
         runs: records.len() as u64,
         packet_hops: records.iter().map(|record| record.packet_hops).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_flushed_where_its_run_takes_longer_than_a_flush() {
+        let of = |events| {
+            worth(&RunRecord {
+                experiment: String::new(),
+                point: Vec::new(),
+                replication: 0,
+                metrics: Vec::new(),
+                events,
+                packet_hops: 0,
+                simulated: 1.0,
+                failures: Vec::new(),
+            })
+        };
+        assert_eq!(of(100), Keep::Cheaply);
+        assert_eq!(of(WORTH_A_FLUSH), Keep::Durably);
+        // On real sockets nothing is counted, and time was real.
+        assert_eq!(of(0), Keep::Durably);
     }
 }

@@ -301,6 +301,69 @@ fn a_directory_holds_every_file_whole() {
     }
 }
 
+/// Names come from specs, records and CSV files of others, none of which is to write markup into a page.
+#[test]
+fn markup_in_names_stays_text() {
+    const BAD: &str = "<script>alert('\"&')</script>";
+    const GOOD: &str = "&lt;script&gt;alert(";
+    let mut results = results(20);
+    let name = |text: &mut String| *text = BAD.to_owned();
+    let spec = &mut results.spec;
+    spec.title = Some(BAD.to_owned());
+    if let Some(paper) = &mut spec.paper {
+        name(&mut paper.authors);
+        name(&mut paper.venue);
+        paper.about = Some(BAD.to_owned());
+    }
+    for it in &mut spec.assumptions {
+        name(&mut it.about);
+        name(&mut it.text);
+    }
+    for it in &mut spec.experiments {
+        it.title = Some(BAD.to_owned());
+    }
+    for (index, table) in spec.tables.iter_mut().enumerate() {
+        name(&mut table.title);
+        table.id = format!("{index}{BAD}");
+        table.note = Some(BAD.to_owned());
+        table.published = table.published.as_ref().map(|_| BAD.to_owned());
+        for row in &mut table.rows {
+            row.label = Some(BAD.to_owned());
+            row.metric = row.metric.as_ref().map(|_| BAD.to_owned());
+        }
+    }
+    for figure in &mut spec.figures {
+        name(&mut figure.title);
+        figure.caption = Some(BAD.to_owned());
+    }
+    for record in &mut results.records {
+        record.failures = vec![BAD.to_owned()];
+        for measure in &mut record.metrics {
+            name(&mut measure.metric);
+            name(&mut measure.unit);
+        }
+    }
+    name(&mut results.manifest.spec);
+    name(&mut results.manifest.name);
+    results.manifest.overrides = vec![BAD.to_owned()];
+    let outputs = Outputs::make(&results, &fake::reference()).unwrap();
+    assert!(outputs.tables.iter().any(|table| !table.lines.is_empty()));
+    let files = outputs.files().unwrap();
+    let (_, page) = files
+        .iter()
+        .find(|(name, _)| name == "report.html")
+        .unwrap();
+    let page = String::from_utf8_lossy(page);
+    assert!(!page.contains("<script"), "markup of a name is in the page");
+    assert!(
+        page.matches(GOOD).count() > 50,
+        "{}",
+        page.matches(GOOD).count()
+    );
+    // The text of attributes too.
+    assert!(page.contains("id=\"table-0&lt;script&gt;alert('&quot;&amp;')&lt;/script&gt;\""));
+}
+
 #[test]
 fn a_place_that_cannot_be_written_is_named() {
     let results = results(5);

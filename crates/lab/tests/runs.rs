@@ -291,7 +291,7 @@ fn an_interrupted_sweep_goes_on_and_ends_with_the_same_files() {
     .expect("a file");
     let finished = Unit::all(&plan(SPEC))
         .iter()
-        .filter(|unit| store.finished(unit).is_some())
+        .filter(|unit| store.finished(unit, &Simulator::default()).is_some())
         .count();
     assert_eq!(finished, 4);
     let again = Killed {
@@ -311,7 +311,7 @@ fn a_damaged_run_is_made_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let before = simulate(directory.path(), 1);
     let units = plan(SPEC);
-    let key = key(&Unit::all(&units)[1]);
+    let key = key(&Unit::all(&units)[1], "simulated");
     fs::write(
         directory.path().join(format!("runs/{key}.json")),
         b"{ \"experi",
@@ -330,10 +330,11 @@ fn damaged_samples_and_records_of_other_runs_are_made_again() {
     let units = Unit::all(&plan);
     let runs = directory.path().join("runs");
     let sampled = units.iter().find(|unit| unit.records()).expect("samples");
-    let samples = runs.join(format!("{}.parquet", key(sampled)));
+    let samples = runs.join(format!("{}.parquet", key(sampled, "simulated")));
     let bytes = fs::read(&samples).expect("samples");
     fs::write(&samples, &bytes[..100]).expect("a file");
-    let [one, other] = [1, 2].map(|index| runs.join(format!("{}.json", key(&units[index]))));
+    let [one, other] =
+        [1, 2].map(|index| runs.join(format!("{}.json", key(&units[index], "simulated"))));
     fs::copy(&one, &other).expect("a record of another replication");
     assert_eq!(simulate(directory.path(), 1).records, before.records);
     assert_eq!(contents(directory.path()), whole);
@@ -348,7 +349,7 @@ fn samples_damaged_in_the_middle_are_reported_by_their_own_name() {
     let sampled = units.iter().find(|unit| unit.records()).expect("samples");
     let samples = directory
         .path()
-        .join(format!("runs/{}.parquet", key(sampled)));
+        .join(format!("runs/{}.parquet", key(sampled, "simulated")));
     let mut bytes = fs::read(&samples).expect("samples");
     bytes[4..400].fill(0xff);
     fs::write(&samples, bytes).expect("a file");

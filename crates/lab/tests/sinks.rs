@@ -113,3 +113,96 @@ fn a_run_that_nobody_hears_ends_with_an_error() {
     let error = world::run(&Unit::all(&plan())[0], 3, &mut channel, &[]).expect_err("nobody");
     assert!(error.to_string().contains("nobody listens"), "{error}");
 }
+
+#[test]
+fn record_batches_hold_what_memory_holds() {
+    use anabranch_lab::arrow::Batches;
+    use arrow_array::{Array, Float64Array, StringArray, UInt32Array};
+
+    let (record, kept) = in_memory();
+    let plan = plan();
+    let points = plan.experiments[0].points.iter().map(|point| &point.point);
+    let mut batches = Batches::new(points);
+    assert_eq!(into(&mut batches), record);
+    let schema = batches.schema();
+    assert!(batches.samples.iter().all(|batch| batch.schema() == schema));
+    let names: Vec<&str> = schema
+        .fields()
+        .iter()
+        .map(|field| field.name().as_str())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "experiment",
+            "replication",
+            "entity",
+            "member",
+            "probe",
+            "index",
+            "time_s",
+            "value"
+        ]
+    );
+    let mut rows = Vec::new();
+    for batch in &batches.samples {
+        let text = |name: &str| -> Vec<String> {
+            let column = batch.column_by_name(name).expect(name).as_any();
+            let column = column.downcast_ref::<StringArray>().expect("text");
+            column
+                .iter()
+                .map(|text| text.expect("text").to_owned())
+                .collect()
+        };
+        let numbers = |name: &str| -> Vec<f64> {
+            let column = batch.column_by_name(name).expect(name).as_any();
+            column
+                .downcast_ref::<Float64Array>()
+                .expect("numbers")
+                .values()
+                .to_vec()
+        };
+        let (entities, probes) = (text("entity"), text("probe"));
+        for (row, (time, value)) in numbers("time_s")
+            .into_iter()
+            .zip(numbers("value"))
+            .enumerate()
+        {
+            rows.push((entities[row].clone(), probes[row].clone(), time, value));
+        }
+        assert!(text("experiment").iter().all(|id| id == "main"));
+    }
+    let total: usize = kept.iter().map(|series| series.samples.len()).sum();
+    assert_eq!(rows.len(), total);
+    for series in &kept {
+        let mut own = rows
+            .iter()
+            .filter(|(entity, probe, ..)| *entity == series.entity && *probe == series.probe);
+        for sample in &series.samples {
+            let (.., time, value) = own.next().expect("as many rows");
+            assert_eq!((*time, *value), (sample.time, sample.value));
+        }
+    }
+    let [measures] = &batches.measures[..] else {
+        panic!("{} batches of measures", batches.measures.len())
+    };
+    let values = measures.column_by_name("value").expect("values").as_any();
+    let values = values
+        .downcast_ref::<Float64Array>()
+        .expect("numbers")
+        .values()
+        .to_vec();
+    let wanted: Vec<f64> = record.metrics.iter().map(|measure| measure.value).collect();
+    assert_eq!(values, wanted);
+    let replications = measures
+        .column_by_name("replication")
+        .expect("replications")
+        .as_any();
+    assert_eq!(
+        replications
+            .downcast_ref::<UInt32Array>()
+            .expect("numbers")
+            .value(0),
+        0
+    );
+}

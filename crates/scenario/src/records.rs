@@ -185,6 +185,9 @@ pub struct Manifest {
     pub spec_hash: String,
     /// The seed.
     pub seed: u64,
+    /// Whether samples of all replications were kept, whatever the spec says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub record_all: bool,
     /// Replications of each experiment that was run: `(id, replications)`.
     pub replications: Vec<(String, u32)>,
     /// Runs made.

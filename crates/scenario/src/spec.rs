@@ -1,9 +1,10 @@
 //! A whole spec: what stands at the top of the file, experiments and their sweeps.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de};
 
 use crate::flow::Flow;
 use crate::measure::Metric;
@@ -238,9 +239,9 @@ pub struct Record {
     /// From when to when; the whole run if left out.
     #[serde(default)]
     pub window: Option<Window>,
-    /// Which replications; the first (0) if left out.
+    /// Which replications, counted from 0: `[0, 2]`, or `"all"`; the first if left out.
     #[serde(default)]
-    pub replications: Option<Vec<u32>>,
+    pub replications: Option<Recorded>,
     /// Width of a bin for probes that count over time (`throughput`, `goodput`); a second if left out.
     #[serde(default)]
     pub bin: Option<Span>,
@@ -250,8 +251,61 @@ impl Record {
     /// Whether samples of this replication are kept.
     pub fn wants(&self, replication: u32) -> bool {
         match &self.replications {
-            Some(wanted) => wanted.contains(&replication),
+            Some(Recorded::All) => true,
+            Some(Recorded::These(wanted)) => wanted.contains(&replication),
             None => replication == 0,
         }
+    }
+}
+
+/// Replications whose samples are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Recorded {
+    /// Every one: `"all"`.
+    #[serde(serialize_with = "all")]
+    #[schemars(with = "AllWord")]
+    All,
+    /// These, counted from 0.
+    These(Vec<u32>),
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[allow(dead_code)]
+enum AllWord {
+    All,
+}
+
+fn all<S: serde::Serializer>(serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str("all")
+}
+
+impl<'de> Deserialize<'de> for Recorded {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Which;
+        impl<'de> de::Visitor<'de> for Which {
+            type Value = Recorded;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of replications such as [0, 2], or \"all\"")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Recorded, E> {
+                match text {
+                    "all" => Ok(Recorded::All),
+                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
+                }
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Recorded, A::Error> {
+                let mut these = Vec::new();
+                while let Some(replication) = seq.next_element()? {
+                    these.push(replication);
+                }
+                Ok(Recorded::These(these))
+            }
+        }
+        deserializer.deserialize_any(Which)
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_emulate::{Config as EmulatorConfig, Emulator, Framing, Path};
 use anabranch_engine::kinds::Standard;
-use anabranch_engine::live::{self, Live, Observed};
+use anabranch_engine::live::{self, LIVE, Live, Observed};
 use anabranch_engine::plan::Plan;
 use anabranch_engine::plan::{PlannedPoint, Unit};
 use anabranch_engine::runner::Runner;
@@ -51,6 +51,14 @@ impl Runner for MixedRunner<'_> {
             Live(observe).run(unit, seed, sink)
         } else {
             self.simulator.run(unit, seed, sink)
+        }
+    }
+
+    fn kind(&self, unit: &Unit<'_>) -> &'static str {
+        if self.live.contains(&unit.experiment.id) {
+            LIVE
+        } else {
+            self.simulator.kind(unit)
         }
     }
 

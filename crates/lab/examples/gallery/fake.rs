@@ -103,6 +103,7 @@ pub fn results(spec: Spec, replications: u32) -> Results {
             files: Default::default(),
             spec_hash: "0".repeat(64),
             seed: 1,
+            record_all: false,
             replications: spec
                 .experiments
                 .iter()

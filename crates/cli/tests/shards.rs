@@ -1,0 +1,203 @@
+//! A sweep on several machines: shards, and what they give together.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const SPEC: &str = r#"anabranch = 1
+name = "sweep"
+[reference]
+published = "mine.csv"
+[parameters]
+loss = 0.0
+[world]
+duration = "10 s"
+[[node]]
+name = "a"
+[[node]]
+name = "b"
+[[link]]
+name = "wire"
+between = ["a", "b"]
+rate = "1 Mbit/s"
+delay = "10 ms"
+queue = "10 packets"
+loss = { forward = { model = "bernoulli", probability = "$loss" } }
+[[flow]]
+name = "sctp"
+from = "a"
+to = "b"
+workload = { kind = "bulk" }
+transport = { protocol = "sctp" }
+[[measure]]
+metric = "goodput"
+flow = "sctp"
+[[experiment]]
+id = "losses"
+replications = 5
+sweep = [{ parameter = "loss", values = [0.0, 0.02] }]
+record = [{ flow = "sctp", probes = ["cwnd"] }]
+[[table]]
+id = "goodput"
+title = "Goodput"
+row = [{ series = "sctp", metric = "goodput" }]
+[[figure]]
+id = "cwnd"
+title = "cwnd"
+kind = "time"
+experiment = "losses"
+curve = [{ label = "cwnd", flow = "sctp", probe = "cwnd" }]
+"#;
+const MINE: &str = "where,series,x_name,x,metric,value\ngoodput,sctp,loss,0.02,goodput,500000\n";
+
+/// Runs the command, and gives its status and what it says.
+fn says(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let said = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .current_dir(directory)
+        .args(arguments)
+        .output()
+        .expect("the program runs");
+    let text = [said.stdout, said.stderr].concat();
+    (
+        said.status.code(),
+        String::from_utf8_lossy(&text).into_owned(),
+    )
+}
+
+fn succeeds(directory: &Path, arguments: &[&str]) -> String {
+    let (status, said) = says(directory, arguments);
+    assert_eq!(status, Some(0), "{arguments:?}: {said}");
+    said
+}
+
+/// Every file below a directory, by its path.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let name = path.strip_prefix(directory).expect("below it");
+                files.insert(name.to_owned(), fs::read(&path).expect("a file"));
+            }
+        }
+    }
+    files
+}
+
+fn prepared() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::write(directory.path().join("my.toml"), SPEC).expect("a spec");
+    fs::write(directory.path().join("mine.csv"), MINE).expect("a reference");
+    directory
+}
+
+#[test]
+fn three_shards_give_every_file_of_one_run() {
+    let directory = prepared();
+    let here = directory.path();
+    succeeds(here, &["run", "my.toml", "--out", "whole"]);
+    for (shard, runs) in [("1/3", "4"), ("2/3", "3"), ("3/3", "3")] {
+        let said = succeeds(here, &["run", "my.toml", "--shard", shard]);
+        assert!(
+            said.contains(&format!("shard {shard}: {runs} of 10 runs")),
+            "{said}"
+        );
+    }
+    let (status, said) = says(here, &["show", "sweep-1-of-3"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("anabranch merge"), "{said}");
+    let shards = ["sweep-3-of-3", "sweep-1-of-3", "sweep-2-of-3"];
+    // What is compared with comes from the shards.
+    fs::remove_file(here.join("mine.csv")).expect("a reference");
+    let merged = succeeds(
+        here,
+        &[&["merge"], &shards[..], &["--out", "merged"]].concat(),
+    );
+    assert!(
+        merged.contains("10 runs") && merged.contains("printed values: "),
+        "{merged}"
+    );
+    let (merged, whole) = (
+        contents(&here.join("merged")),
+        contents(&here.join("whole")),
+    );
+    for name in [
+        "report.html",
+        "tables/goodput.csv",
+        "figures/cwnd.svg",
+        "series/losses.parquet",
+        "measures/losses.parquet",
+    ] {
+        assert!(whole.contains_key(Path::new(name)), "{name}");
+    }
+    let names =
+        |files: &BTreeMap<PathBuf, Vec<u8>>| -> Vec<PathBuf> { files.keys().cloned().collect() };
+    assert_eq!(names(&merged), names(&whole));
+    for (name, bytes) in &whole {
+        assert!(
+            merged.get(name) == Some(bytes),
+            "{} differs",
+            name.display()
+        );
+    }
+}
+
+#[test]
+fn wrong_shards_are_refused() {
+    let directory = prepared();
+    let here = directory.path();
+    for wrong in ["0/3", "4/3", "3", "1/0", "x/y"] {
+        let (status, said) = says(here, &["run", "my.toml", "--shard", wrong]);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(said.contains("write i/n"), "{said}");
+    }
+    succeeds(here, &["run", "my.toml", "--shard", "1/2", "--out", "one"]);
+    succeeds(
+        here,
+        &[
+            "run", "my.toml", "--shard", "2/2", "--seed", "2", "--out", "two",
+        ],
+    );
+    let (status, said) = says(here, &["merge", "one", "two"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(
+        said.contains("one and two are shards of different plans: seed 1 and 2"),
+        "{said}"
+    );
+    let (status, said) = says(here, &["merge", "one"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("missing: shard 2/2"), "{said}");
+    let (status, said) = says(here, &["run", "my.toml", "--shard", "2/2", "--out", "one"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("one holds shard 1/2"), "{said}");
+    fs::write(here.join("mine.csv"), MINE.replace("500000", "600000")).expect("a reference");
+    succeeds(
+        here,
+        &["run", "my.toml", "--shard", "2/2", "--out", "other"],
+    );
+    let (status, said) = says(here, &["merge", "one", "other"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("the files of [reference] differ"), "{said}");
+    assert!(!here.join("sweep").exists(), "something was put together");
+    let capture = [
+        "run",
+        "my.toml",
+        "--shard",
+        "2/2",
+        "--capture",
+        "wire=a.pcapng",
+    ];
+    let (status, said) = says(here, &capture);
+    assert_eq!(status, Some(2), "{said}");
+    let bare = SPEC.replace("record = [{ flow = \"sctp\", probes = [\"cwnd\"] }]\n", "");
+    let (bare, _) = bare.split_once("[[figure]]").expect("a figure");
+    fs::write(here.join("bare.toml"), bare).expect("a spec");
+    let (status, said) = says(here, &["run", "bare.toml", "--record-all"]);
+    assert_eq!(status, Some(2), "{said}");
+    assert!(said.contains("no experiment has a `record`"), "{said}");
+}

@@ -1,0 +1,279 @@
+//! Columns of tidy results: one typed column for each sweep.
+
+use std::sync::Arc;
+
+use anabranch_scenario::value::{Point, Value};
+use anabranch_settings::units::{PACKETS, RATE, SEGMENTS, SIZE, TIME, Unit, parse};
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use arrow_schema::{DataType, Field, Metadata};
+
+/// What the metadata of a column with a unit calls it.
+pub const UNIT: &str = "unit";
+
+/// The quantities that an x may be, each with the unit of its column and how many of the family's base units that holds.
+const FAMILIES: &[(&[Unit], &str, f64)] = &[
+    (TIME, "s", 1e9),
+    (RATE, "bit/s", 1.0),
+    (SIZE, "B", 1.0),
+    (PACKETS, "packets", 1.0),
+    (SEGMENTS, "segments", 1.0),
+];
+
+/// What the values of a sweep have in common.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Integer,
+    Number,
+    /// Quantities of one family, by its place in [`FAMILIES`].
+    Quantity(usize),
+    Boolean,
+    Text,
+}
+
+impl Kind {
+    fn of(x: &Value) -> Self {
+        match x {
+            Value::Integer(_) => Kind::Integer,
+            Value::Float(_) => Kind::Number,
+            Value::Boolean(_) => Kind::Boolean,
+            Value::Text(text) => {
+                let family = FAMILIES.iter().position(|(units, ..)| is(text, units));
+                family.map_or(Kind::Text, Kind::Quantity)
+            }
+        }
+    }
+
+    /// What holds values of both kinds.
+    fn with(self, other: Self) -> Self {
+        match (self, other) {
+            (one, other) if one == other => one,
+            (Kind::Integer, Kind::Number) | (Kind::Number, Kind::Integer) => Kind::Number,
+            _ => Kind::Text,
+        }
+    }
+}
+
+fn is(text: &str, units: &[Unit]) -> bool {
+    parse(text, "", "", &[units]).is_ok()
+}
+
+/// The column of one sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    sweep: String,
+    column: String,
+    kind: Kind,
+}
+
+impl Axis {
+    /// Name of the column: the sweep's, with `x_` before it where a column of every file has that name.
+    pub fn column(&self) -> &str {
+        &self.column
+    }
+
+    /// The unit of the column's numbers, if they are quantities.
+    pub fn unit(&self) -> Option<&'static str> {
+        match self.kind {
+            Kind::Quantity(family) => FAMILIES.get(family).map(|(_, unit, _)| *unit),
+            _ => None,
+        }
+    }
+
+    /// A value of the sweep as a number of the column's unit; `None` where the column holds no numbers.
+    pub fn number(&self, x: &Value) -> Option<f64> {
+        match (self.kind, x) {
+            (Kind::Integer | Kind::Number, x) => x.as_f64(),
+            (Kind::Quantity(family), Value::Text(text)) => {
+                let (units, _, divisor) = FAMILIES.get(family)?;
+                let (number, _) = parse(text, "", "", &[units]).ok()?;
+                Some(number / divisor)
+            }
+            _ => None,
+        }
+    }
+
+    /// How it stands in a CSV file.
+    pub fn text(&self, x: &Value) -> String {
+        match (self.kind, self.number(x)) {
+            (Kind::Quantity(_), Some(number)) => number.to_string(),
+            _ => x.to_string(),
+        }
+    }
+
+    fn of<'p>(&self, point: &'p Point) -> Option<&'p Value> {
+        let mut found = point.iter().filter(|(name, _)| *name == self.sweep);
+        found.next().map(|(_, x)| x)
+    }
+
+    /// The column's description.
+    fn field(&self) -> Field {
+        let kind = match self.kind {
+            Kind::Integer => DataType::Int64,
+            Kind::Number | Kind::Quantity(_) => DataType::Float64,
+            Kind::Boolean => DataType::Boolean,
+            Kind::Text => DataType::Utf8,
+        };
+        let unit = self.unit().map(|unit| (UNIT.to_owned(), unit.to_owned()));
+        Field::new(&self.column, kind, true).with_metadata(Metadata::from_iter(unit))
+    }
+
+    /// The column at these points.
+    fn array<'p>(&self, points: impl Iterator<Item = &'p Point>) -> ArrayRef {
+        let x = points.map(|point| self.of(point));
+        match self.kind {
+            Kind::Integer => Arc::new(Int64Array::from_iter(x.map(|x| match x {
+                Some(Value::Integer(number)) => Some(*number),
+                _ => None,
+            }))),
+            Kind::Number | Kind::Quantity(_) => {
+                Arc::new(Float64Array::from_iter(x.map(|x| self.number(x?))))
+            }
+            Kind::Boolean => Arc::new(BooleanArray::from_iter(x.map(|x| match x {
+                Some(Value::Boolean(truth)) => Some(*truth),
+                _ => None,
+            }))),
+            Kind::Text => Arc::new(StringArray::from_iter(x.map(|x| Some(x?.to_string())))),
+        }
+    }
+}
+
+/// The columns of the sweeps of an experiment, in their order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Axes(Vec<Axis>);
+
+impl Axes {
+    /// The columns that these points need, beside others of these names.
+    pub fn of<'p>(points: impl IntoIterator<Item = &'p Point>, others: &[&str]) -> Self {
+        let mut axes: Vec<Axis> = Vec::new();
+        for (sweep, x) in points.into_iter().flatten() {
+            let kind = Kind::of(x);
+            match axes.iter_mut().find(|axis| axis.sweep == *sweep) {
+                Some(axis) => axis.kind = axis.kind.with(kind),
+                None => axes.push(Axis {
+                    column: match others.contains(&sweep.as_str()) {
+                        true => format!("x_{sweep}"),
+                        false => sweep.clone(),
+                    },
+                    sweep: sweep.clone(),
+                    kind,
+                }),
+            }
+        }
+        Axes(axes)
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Axis> {
+        self.0.iter()
+    }
+
+    /// Each of them with its value at a point.
+    pub fn at<'p>(
+        &'p self,
+        point: &'p Point,
+    ) -> impl Iterator<Item = (&'p Axis, Option<&'p Value>)> {
+        self.iter().map(|axis| (axis, axis.of(point)))
+    }
+
+    /// Their descriptions.
+    pub fn fields(&self) -> impl Iterator<Item = Field> {
+        self.iter().map(Axis::field)
+    }
+
+    /// The columns at these points.
+    pub fn arrays<'p>(
+        &self,
+        points: impl Iterator<Item = &'p Point> + Clone,
+    ) -> impl Iterator<Item = ArrayRef> {
+        self.iter().map(move |axis| axis.array(points.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn axis(values: &[Value]) -> Axis {
+        let points: Vec<Point> = values
+            .iter()
+            .map(|x| vec![("x".to_owned(), x.clone())])
+            .collect();
+        Axes::of(&points, &["replication"]).0.remove(0)
+    }
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+
+    #[test]
+    fn a_sweep_has_the_type_of_its_values() {
+        let kinds = [
+            (
+                vec![Value::Integer(1), Value::Integer(2)],
+                DataType::Int64,
+                None,
+            ),
+            (
+                vec![Value::Integer(1), Value::Float(0.5)],
+                DataType::Float64,
+                None,
+            ),
+            (
+                vec![text("5 ms"), text("1 s")],
+                DataType::Float64,
+                Some("s"),
+            ),
+            (
+                vec![text("2 Mbit/s"), text("64 kbit/s")],
+                DataType::Float64,
+                Some("bit/s"),
+            ),
+            (
+                vec![text("32 KiB"), text("1 MB")],
+                DataType::Float64,
+                Some("B"),
+            ),
+            (vec![text("10 packets")], DataType::Float64, Some("packets")),
+            // Nothing is made of what has no unit in common.
+            (vec![text("10 packets"), text("5 ms")], DataType::Utf8, None),
+            (vec![Value::Integer(0), text("5 ms")], DataType::Utf8, None),
+            (vec![text("sctp"), text("tcp")], DataType::Utf8, None),
+            (vec![Value::Boolean(true)], DataType::Boolean, None),
+            (
+                vec![Value::Boolean(true), Value::Integer(1)],
+                DataType::Utf8,
+                None,
+            ),
+        ];
+        for (values, kind, unit) in kinds {
+            let field = axis(&values).field();
+            assert_eq!(field.data_type(), &kind, "{values:?}");
+            assert_eq!(
+                field.metadata().get(UNIT).map(String::as_str),
+                unit,
+                "{values:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn quantities_are_numbers_of_one_unit() {
+        let times = axis(&[text("5 ms"), text("2 min")]);
+        assert_eq!(times.number(&text("5 ms")), Some(0.005));
+        assert_eq!(times.number(&text("2 min")), Some(120.0));
+        assert_eq!(axis(&[text("32 KiB")]).text(&text("32 KiB")), "32768");
+        assert_eq!(axis(&[text("sctp")]).text(&text("sctp")), "sctp");
+        assert_eq!(axis(&[Value::Float(0.1)]).text(&Value::Float(0.1)), "0.1");
+    }
+
+    #[test]
+    fn a_sweep_called_like_another_column_is_told_from_it() {
+        let point = vec![
+            ("replication".to_owned(), Value::Integer(1)),
+            ("loss".to_owned(), Value::Integer(1)),
+        ];
+        let axes = Axes::of([&point], &["replication"]);
+        let names: Vec<&str> = axes.iter().map(Axis::column).collect();
+        assert_eq!(names, ["x_replication", "loss"]);
+    }
+}

@@ -1,0 +1,357 @@
+//! The runs of one plan on many machines: each makes a share of them, and whoever has all the directories puts them together.
+//!
+//! Shard `i` of `n` has every n-th run of the plan, from the i-th on, so that points that take long are spread. Its directory
+//! holds the runs as any other does, and `shard.json`, which says what they are runs of.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anabranch_engine::plan::{Plan, Unit};
+use anabranch_engine::runner::Runner;
+use anabranch_scenario::records::Manifest;
+use serde::{Deserialize, Serialize};
+
+use crate::store::{self, Store, StoreError};
+use crate::whole::Keep;
+
+/// The file that says what a directory has a share of.
+pub const FILE: &str = "shard.json";
+
+/// Which share of a plan's runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Share {
+    index: u32,
+    count: u32,
+}
+
+impl Share {
+    /// The most shares of a plan.
+    pub const MAX: u32 = 10_000;
+
+    /// Whether a run, by its place in the plan, belongs to it.
+    pub fn has(self, place: usize) -> bool {
+        place as u64 % u64::from(self.count) == u64::from(self.index - 1)
+    }
+}
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.count)
+    }
+}
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('/');
+        let parts = parts.and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+        match parts {
+            Some((index, count)) if index >= 1 && index <= count && count <= Self::MAX => {
+                Ok(Self { index, count })
+            }
+            _ => Err(format!(
+                "found {text:?}; write i/n, shard i of n: 1/4 to 4/4, with n at most {}",
+                Self::MAX
+            )),
+        }
+    }
+}
+
+/// What a directory has a share of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shard {
+    /// Which share.
+    pub share: Share,
+    /// The code that makes its runs.
+    pub code: String,
+    /// The plan; `runs` and `packet_hops` are 0.
+    pub plan: Manifest,
+    /// Experiments that are run on real sockets.
+    #[serde(default)]
+    pub live: Vec<String>,
+}
+
+/// Shards that cannot be put together, or a directory that cannot hold one.
+#[derive(Debug, thiserror::Error)]
+pub enum ShardError {
+    /// The directory has another share.
+    #[error("{directory} holds shard {found}; shard {wanted} belongs into a directory of its own", directory = directory.display())]
+    Another {
+        /// The directory.
+        directory: PathBuf,
+        /// What it holds.
+        found: Share,
+        /// What it should hold.
+        wanted: Share,
+    },
+    /// A directory is no shard.
+    #[error("{directory} holds no shard: there is no {FILE}; `run --shard i/n --out DIR` makes one", directory = directory.display())]
+    NoShard {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// Two shards are not of one plan.
+    #[error("{first} and {second} are shards of different plans: {what}", first = first.display(), second = second.display())]
+    Differ {
+        /// One of them.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+        /// In what they differ.
+        what: String,
+    },
+    /// Made by other code than this program's.
+    #[error("{directory} was made by other code ({found}) than this program's ({own}); merge with the version that made it", directory = directory.display(), own = store::CODE)]
+    Code {
+        /// The directory.
+        directory: PathBuf,
+        /// Its code.
+        found: String,
+    },
+    /// Two directories hold one share.
+    #[error("{first} and {second} both hold shard {share}", first = first.display(), second = second.display())]
+    Twice {
+        /// One of them.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+        /// The share.
+        share: Share,
+    },
+    /// Some shares are not there.
+    #[error("missing: shard {shares}")]
+    Missing {
+        /// Which.
+        shares: String,
+    },
+    /// A shard was not run to its end.
+    #[error("{directory}: shard {share} lacks {lacks} of its {runs} runs; the command that began it goes on with it", directory = directory.display())]
+    Unfinished {
+        /// The directory.
+        directory: PathBuf,
+        /// The share.
+        share: Share,
+        /// How many runs are not there.
+        lacks: usize,
+        /// How many it should have.
+        runs: usize,
+    },
+    /// A directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Shard {
+    /// A share of a plan.
+    pub fn of(plan: &Plan, share: Share, live: &[String]) -> Self {
+        Self {
+            share,
+            code: store::CODE.to_owned(),
+            plan: store::manifest(plan, &[]),
+            live: live.to_vec(),
+        }
+    }
+
+    /// What a directory has a share of; `None` where it has no [`FILE`].
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is damaged.
+    pub fn read(directory: &Path) -> Result<Option<Self>, ShardError> {
+        let path = directory.join(FILE);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(StoreError::Read { path, source }.into()),
+        };
+        let read = serde_json::from_str::<Self>(&text).map_err(|error| error.to_string());
+        let shard = read.and_then(|shard| {
+            shard.share.to_string().parse::<Share>()?;
+            Ok(shard)
+        });
+        let shard = shard.map_err(|reason| StoreError::Damaged { path, reason })?;
+        Ok(Some(shard))
+    }
+
+    /// Notes in a results directory what it has a share of.
+    ///
+    /// # Errors
+    /// The directory has another share, or cannot be written.
+    pub fn begin(&self, store: &Store) -> Result<(), ShardError> {
+        let directory = store.directory().to_owned();
+        match Self::read(&directory)? {
+            Some(found) if found.share != self.share => Err(ShardError::Another {
+                directory,
+                found: found.share,
+                wanted: self.share,
+            }),
+            _ => Ok(store::write_json(
+                &directory.join(FILE),
+                Keep::Durably,
+                self,
+            )?),
+        }
+    }
+
+    /// In what two shards differ that must be the same; `None` for shards of one plan.
+    fn difference(&self, other: &Self) -> Option<String> {
+        let (a, b) = (&self.plan, &other.plan);
+        let text = |what: &str, a: &dyn fmt::Debug, b: &dyn fmt::Debug| {
+            let (a, b) = (format!("{a:?}"), format!("{b:?}"));
+            (a != b).then(|| format!("{what} {a} and {b}"))
+        };
+        None.or_else(|| text("spec", &a.name, &b.name))
+            .or_else(|| text("seed", &a.seed, &b.seed))
+            .or_else(|| text("--set", &a.overrides, &b.overrides))
+            .or_else(|| text("--only", &a.only, &b.only))
+            .or_else(|| text("replications", &a.replications, &b.replications))
+            .or_else(|| text("number of shards", &self.share.count, &other.share.count))
+            .or_else(|| text("--record-all", &a.record_all, &b.record_all))
+            .or_else(|| text("--live", &self.live, &other.live))
+            .or_else(|| text("code", &self.code, &other.code))
+            .or_else(|| (a.files != b.files).then(|| "the files that they name differ".to_owned()))
+            .or_else(|| (a.spec != b.spec).then(|| "the texts of their specs differ".to_owned()))
+    }
+}
+
+/// Shards that are all there and of one plan.
+#[derive(Clone, Debug)]
+pub struct Whole {
+    /// What they are shards of.
+    pub shard: Shard,
+    /// The plan.
+    pub plan: Plan,
+    directories: BTreeMap<Share, PathBuf>,
+}
+
+impl Whole {
+    /// Reads the shards in these directories.
+    ///
+    /// # Errors
+    /// Shards of different plans, of other code, twice or not at all.
+    pub fn read(directories: &[PathBuf]) -> Result<Self, ShardError> {
+        let mut first: Option<(&PathBuf, Shard)> = None;
+        let mut found: BTreeMap<Share, PathBuf> = BTreeMap::new();
+        for directory in directories {
+            let shard = Shard::read(directory)?.ok_or_else(|| ShardError::NoShard {
+                directory: directory.clone(),
+            })?;
+            let share = shard.share;
+            if let Some((known, first)) = &first
+                && let Some(what) = first.difference(&shard)
+            {
+                return Err(ShardError::Differ {
+                    first: (*known).clone(),
+                    second: directory.clone(),
+                    what,
+                });
+            }
+            if shard.code != store::CODE {
+                return Err(ShardError::Code {
+                    directory: directory.clone(),
+                    found: shard.code,
+                });
+            }
+            if let Some(known) = found.insert(share, directory.clone()) {
+                return Err(ShardError::Twice {
+                    first: known,
+                    second: directory.clone(),
+                    share,
+                });
+            }
+            first.get_or_insert((directory, shard));
+        }
+        let Some((_, shard)) = first else {
+            let shares = "1 of 1".to_owned();
+            return Err(ShardError::Missing { shares });
+        };
+        let count = shard.share.count;
+        let all = (1..=count).map(|index| Share { index, count });
+        let missing: Vec<String> = all
+            .filter(|share| !found.contains_key(share))
+            .map(|share| share.to_string())
+            .collect();
+        if !missing.is_empty() {
+            let shares = missing.join(", ");
+            return Err(ShardError::Missing { shares });
+        }
+        let plan = store::plan_of(&shard.plan)?;
+        Ok(Self {
+            shard,
+            plan,
+            directories: found,
+        })
+    }
+
+    /// The directories, in the order of their shares.
+    pub fn directories(&self) -> impl Iterator<Item = &Path> {
+        self.directories.values().map(PathBuf::as_path)
+    }
+
+    /// Copies the runs of all shards into a results directory. `runner` says of what kind they are.
+    ///
+    /// # Errors
+    /// A shard that lacks a run; a file that cannot be copied. Nothing is copied before all runs are found.
+    pub fn copy(&self, into: &Store, runner: &impl Runner) -> Result<(), ShardError> {
+        let units = Unit::all(&self.plan);
+        let mut stores = Vec::new();
+        for (share, directory) in &self.directories {
+            let store = Store::create(directory)?;
+            let places = units.iter().enumerate();
+            let own: Vec<&Unit<'_>> = places
+                .filter(|(place, _)| share.has(*place))
+                .map(|(_, unit)| unit)
+                .collect();
+            let finished = |unit: &&&Unit<'_>| store.finished(unit, runner).is_some();
+            let lacks = own.len() - own.iter().filter(finished).count();
+            if lacks > 0 {
+                return Err(ShardError::Unfinished {
+                    directory: directory.clone(),
+                    share: *share,
+                    lacks,
+                    runs: own.len(),
+                });
+            }
+            stores.push((store, own));
+        }
+        for (store, own) in stores {
+            for unit in own {
+                into.take(&store, unit, runner)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_run_belongs_to_one_share() {
+        for count in 1..7 {
+            let shares: Vec<Share> = (1..=count).map(|index| Share { index, count }).collect();
+            for place in 0..50 {
+                let having = shares.iter().filter(|share| share.has(place)).count();
+                assert_eq!(having, 1, "{place} of {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_written_as_i_of_n() {
+        assert_eq!(
+            "2/3".parse::<Share>().map(|share| share.to_string()),
+            Ok("2/3".to_owned())
+        );
+        for wrong in [
+            "", "2", "0/3", "4/3", "1/0", "-1/2", "1/2/3", "1/10001", "a/b",
+        ] {
+            assert!(wrong.parse::<Share>().is_err(), "{wrong}");
+        }
+    }
+}
