@@ -155,9 +155,11 @@ impl Association {
         if state.stopped {
             return Err(SendError::Closing.into());
         }
+        let most_held = 2 * state.endpoint.config().send_buffer;
         let Some(association) = state.endpoint.association_mut(self.id) else {
             return Err(SendError::Closing.into());
         };
+        let no_room = association.buffered() > 0 && association.held_to_send() + size > most_held;
         // The bytes are a counted reference: to keep one costs next to nothing, and they are given back where full.
         let message = SctpMessage {
             ppid: options.ppid,
@@ -165,6 +167,7 @@ impl Association {
             payload: bytes.clone(),
         };
         let queued = match (stream, immediate) {
+            _ if no_room && !association.is_closed() => Err(Refusal::BufferFull),
             (stream, true) => association.send_immediate(stream, message),
             (Some(stream), false) => association.send(stream, message),
             (None, false) => association.send_spread(message),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
 
-use anabranch_sctp::{AssociationId, CloseReason, Event, Icmp, PathState};
+use anabranch_sctp::{Association, AssociationId, CloseReason, Event, Icmp, PathState};
 use anabranch_transport::{Nanos, Path, Transport};
 
 use crate::config::Carrier;
@@ -328,14 +328,18 @@ fn drain_samples(state: &mut State) {
 /// Tells those who wait for room to send, once there is much of it: not at every packet.
 fn tell_writers(state: &mut State) {
     let (endpoint, entries) = (&state.endpoint, &mut state.entries);
-    let enough = endpoint.config().send_buffer / 2;
+    let buffer = endpoint.config().send_buffer;
+    let waits = |association: &Association| {
+        let (queued, held) = (association.buffered(), association.held_to_send());
+        queued > buffer / 2 || (queued > 0 && held > buffer + buffer / 2)
+    };
     state.writers.retain(|id| {
         let Some(entry) = entries.get_mut(id) else {
             return false;
         };
         let waits = endpoint
             .association(*id)
-            .is_some_and(|association| !association.is_closed() && association.buffered() > enough);
+            .is_some_and(|association| !association.is_closed() && waits(association));
         if !waits {
             entry.wants_to_write = false;
             entry.signals.writable.notify_waiters();

@@ -292,6 +292,13 @@ impl Association {
         self.tx.buffered()
     }
 
+    /// Memory, bytes, that messages hold until the peer acknowledges them: user data queued and in flight, and what is kept
+    /// beside each message and chunk. A million messages of one byte hold 190 times their user data.
+    pub fn held_to_send(&self) -> usize {
+        let flight = usize::try_from(self.paths.total_flightsize());
+        self.tx.held(flight.unwrap_or(usize::MAX / 2))
+    }
+
     /// The next message (RFC 9260 §11.1.7), also after the association closed. Taking it opens the receive window.
     ///
     /// One too long for the receive buffer is put together of parts here, outside of it. One longer than

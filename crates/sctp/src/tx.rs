@@ -37,6 +37,10 @@ use send_queue::SendQueue;
 /// 16-bit sequence numbers (RFC 9260 §6.6), and Gap Ack Blocks reach no further than 65,535 TSNs (§3.3.4).
 const MOST_OUTSTANDING: usize = 32_767;
 
+/// Bytes that a message or a chunk in flight holds beside its user data: its record in a queue that has room for a quarter more, and
+/// the blocks that a small payload was allocated as.
+const BESIDE_A_MESSAGE: usize = 192;
+
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SendError {
@@ -262,6 +266,13 @@ impl Sender {
     /// Bytes of user data queued and not yet sent, for back-pressure.
     pub fn buffered(&self) -> usize {
         self.queue.bytes()
+    }
+
+    /// Memory that messages hold until they are acknowledged, bytes: user data in `flight` and queued, and what is kept beside
+    /// each chunk and message.
+    pub fn held(&self, flight: usize) -> usize {
+        let pieces = self.queue.messages() + self.outstanding.len();
+        self.queue.bytes() + flight + pieces * BESIDE_A_MESSAGE
     }
 
     /// Takes back the messages that were not begun; returns how many.

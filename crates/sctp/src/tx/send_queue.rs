@@ -65,6 +65,8 @@ pub(super) struct SendQueue {
     scheduler: Scheduler,
     started: Option<Started>,
     bytes: usize,
+    /// Messages that are queued, the one that is under way included.
+    messages: usize,
 }
 
 impl SendQueue {
@@ -75,12 +77,18 @@ impl SendQueue {
             scheduler: Scheduler::new(kind),
             started: None,
             bytes: 0,
+            messages: 0,
         }
     }
 
     /// Bytes of user data queued.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Messages queued, the one that is under way included.
+    pub fn messages(&self) -> usize {
+        self.messages
     }
 
     pub fn is_empty(&self) -> bool {
@@ -94,6 +102,7 @@ impl SendQueue {
             "an empty message has no place on the wire"
         );
         self.bytes += message.payload.len();
+        self.messages += 1;
         let queue = match turn {
             Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
             Turn::Spread => &mut self.spread,
@@ -111,6 +120,7 @@ impl SendQueue {
                 forgotten += 1;
             }
         }
+        self.messages -= forgotten;
         forgotten
     }
 
@@ -119,6 +129,7 @@ impl SendQueue {
         let mut withdrawn = self.forget_streams_from(0);
         for message in self.spread.drain(..) {
             self.bytes -= message.message.payload.len();
+            self.messages -= 1;
             withdrawn += 1;
         }
         self.scheduler.clear();
@@ -163,6 +174,7 @@ impl SendQueue {
         };
         if fragment.ending {
             self.started = None;
+            self.messages -= 1;
         }
         Some(fragment)
     }
