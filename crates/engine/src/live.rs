@@ -43,7 +43,7 @@ pub fn probes(unit: &Unit<'_>) -> ProbeSet {
             end: spec.world.duration.0,
             alone: None,
         };
-        let recorded = recording.of_flow(name, member.index);
+        let recorded = recording.of_flow(member.flow, member.index);
         let tally = Tally::new(measures.observers(name, life), recorded, recording.buffer());
         all = all
             .union(tally.sender_probes())
@@ -74,7 +74,7 @@ pub fn record(
             end: duration,
             alone: None,
         };
-        let recorded = recording.of_flow(name, member.index);
+        let recorded = recording.of_flow(member.flow, member.index);
         let mut tally = Tally::new(measures.observers(name, life), recorded, recording.buffer());
         let fragment = flows::segment(member.flow)
             .saturating_sub(DATA_HEADER)

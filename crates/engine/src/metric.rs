@@ -233,7 +233,15 @@ impl Measures {
         let each = self.0.iter().enumerate();
         let all = each.flat_map(|(measure, metric)| {
             let seen = Seen::new(outcome, measure);
-            let values = metric.values(&seen);
+            // A group that is switched off has no values.
+            let off = metric
+                .flow()
+                .is_some_and(|name| seen.members(name).is_empty());
+            let values = if off {
+                Vec::new()
+            } else {
+                metric.values(&seen)
+            };
             metric.names().into_iter().zip(values)
         });
         let finite = all.filter(|(_, value)| value.is_finite());
@@ -258,7 +266,7 @@ pub(crate) fn make(
 fn watches(metric: &dyn Metric, flow: &str) -> bool {
     metric
         .flow()
-        .is_some_and(|name| names::member(name).0 == flow)
+        .is_some_and(|name| names::Name::parse(name).group == flow)
 }
 
 /// The whole of a run.

@@ -51,7 +51,7 @@ impl Vocabulary for Standard {
         let Ok(made) = metric::make(&self.metrics, chosen) else {
             return;
         };
-        let watched = made.flow().map(|name| names::member(name).0);
+        let watched = made.flow().map(|name| names::Name::parse(name).group);
         let Some(flow) = spec.flows.iter().find(|flow| watched == Some(&*flow.name)) else {
             return;
         };

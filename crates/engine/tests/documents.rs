@@ -196,3 +196,16 @@ fn what_a_program_builds_is_checked_as_a_file_is() {
         "{error}"
     );
 }
+
+/// The page of the grammar has examples; each is a spec.
+#[test]
+fn the_examples_of_the_manual_are_planned() {
+    let page = include_str!("../../../docs/reference/spec.md");
+    let blocks: Vec<&str> = page.split("```toml\n").skip(1).collect();
+    assert!(blocks.len() >= 3);
+    for block in blocks {
+        let text = block.split("```").next().unwrap_or_default();
+        Plan::new(request("docs/reference/spec.md", text))
+            .unwrap_or_else(|error| panic!("{error}"));
+    }
+}

@@ -99,7 +99,10 @@ wrong! {
     negative_rate: [("rate = \"2 Mbit/s\"\npairs", "rate = \"-2 Mbit/s\"\npairs"), ("sweep = [{ parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"] }]", "")];
     negative_rate_in_sweep: [("\"1 Mbit/s\", ", "\"-1 Mbit/s\", ")];
     link_to_nowhere: [("between = [\"source\", \"sink\"]", "between = [\"source\", \"sinc\"]")];
-    no_members: [("pairs = 1", "pairs = 0")];
+    no_members: [("pairs = 1", "pairs = -1")];
+    slice_beyond_the_group: [("[\"source\", \"sink\"]", "[\"source\", \"sink[0..2]\"]")];
+    slice_backwards: [("pairs = 1", "pairs = 4"), ("flow = \"sctp\", probes", "flow = \"sctp[3..1]\", probes")];
+    member_of_no_link: [("record = [{ flow = \"sctp\", probes = [\"cwnd\"]", "record = [{ link = \"wire[1]\", probes = [\"queue\"]")];
     counts_that_do_not_fit: [("name = \"sink\"", "name = \"sink\"\ncount = 3"), ("pairs = 1", "pairs = 2")];
     sweep_over_nothing: [("parameter = \"rate\"", "parameter = \"ratte\"")];
     sweep_over_unknown_path: [("parameter = \"rate\"", "parameter = \"link.wir.rate\"")];

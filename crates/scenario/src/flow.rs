@@ -14,7 +14,7 @@ use crate::transport::Transport;
 pub struct Flow {
     /// Its name.
     pub name: String,
-    /// How many; at least 1.
+    /// How many; 0 switches it off.
     #[serde(default)]
     pub count: Count,
     /// The sending node.

@@ -1,8 +1,11 @@
-//! Names of groups and of their members: `satellite[3]`, `satellite[last]`.
+//! Names of groups and of their members: `satellite[3]`, `satellite[last]`, `r[1..3]`, `r[..last]`.
+
+use std::ops::Range;
 
 use crate::spec::Spec;
+use crate::world::Link;
 
-/// Which member of a group of nodes a name says.
+/// A place in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeName {
     /// `satellite[3]`.
@@ -11,14 +14,98 @@ pub enum NodeName {
     Last,
 }
 
-impl NodeName {
-    /// Splits `satellite[last]` into the group and the member.
-    pub fn split(name: &str) -> (&str, Option<NodeName>) {
-        if let Some(group) = name.strip_suffix("[last]") {
-            return (group, Some(NodeName::Last));
+/// Which members of a group a name says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Members {
+    /// All of them: the name of the group alone.
+    All,
+    /// One of them.
+    One(NodeName),
+    /// Those from one on, and before another.
+    Slice(Option<NodeName>, Option<NodeName>),
+}
+
+/// A name as a spec writes it: a group, and which of its members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name<'a> {
+    /// The group's name.
+    pub group: &'a str,
+    members: Members,
+}
+
+impl<'a> Name<'a> {
+    /// Reads a name. What stands in brackets and is no member nor a slice is part of the group's name, which no group has.
+    pub fn parse(name: &'a str) -> Self {
+        let inside = name.strip_suffix(']').and_then(|name| name.split_once('['));
+        let read = inside.and_then(|(group, members)| Some((group, Members::parse(members)?)));
+        let (group, members) = read.unwrap_or((name, Members::All));
+        Self { group, members }
+    }
+
+    /// The numbers of the members, in a group of `count`. They may lie beyond it, where the name does not fit.
+    pub fn range(&self, count: u32) -> Range<u32> {
+        let begin = |place: Option<NodeName>| place.map_or(0, |place| place.index(count));
+        match self.members {
+            Members::All => 0..count,
+            Members::One(place) => place.index(count)..place.index(count).saturating_add(1),
+            Members::Slice(from, until) => {
+                begin(from)..until.map_or(count, |place| place.index(count))
+            }
         }
-        let (group, index) = member(name);
-        (group, index.map(NodeName::Number))
+    }
+
+    /// Whether it means a member of a group of `count`.
+    pub fn contains(&self, index: u32, count: u32) -> bool {
+        self.range(count).contains(&index)
+    }
+
+    /// How many members it means, of a group of `count`.
+    pub fn count(&self, count: u32) -> u32 {
+        match self.members {
+            Members::One(_) => 1,
+            _ => self.range(count).len() as u32,
+        }
+    }
+
+    /// Whether all members that it means are in a group of `count`. In a group of none nothing is, and nothing is amiss: it is
+    /// switched off.
+    pub fn fits(&self, count: u32) -> bool {
+        let range = self.range(count);
+        count == 0 || range.start <= range.end && range.end <= count
+    }
+
+    /// Whether it means one member and says which.
+    pub fn is_one(&self) -> bool {
+        matches!(self.members, Members::One(_))
+    }
+}
+
+impl Members {
+    /// Reads `3`, `last`, `1..3`, `..last`.
+    fn parse(text: &str) -> Option<Self> {
+        let place = |text: &str| match text.trim() {
+            "last" => Some(NodeName::Last),
+            number => number.parse().ok().map(NodeName::Number),
+        };
+        let end = |text: &str| match text.trim() {
+            "" => Some(None),
+            text => place(text).map(Some),
+        };
+        match text.split_once("..") {
+            Some((from, until)) => Some(Members::Slice(end(from)?, end(until)?)),
+            None => place(text).map(Members::One),
+        }
+    }
+}
+
+impl NodeName {
+    /// Splits `satellite[last]` into the group and the member; a slice has no one member.
+    pub fn split(name: &str) -> (&str, Option<NodeName>) {
+        let name = Name::parse(name);
+        match name.members {
+            Members::One(place) => (name.group, Some(place)),
+            _ => (name.group, None),
+        }
     }
 
     /// The member's number in a group of `count`.
@@ -29,12 +116,29 @@ impl NodeName {
         }
     }
 
-    /// How many nodes a name means: the members of a group, or one.
+    /// How many nodes a name means: the members of a group, those of a slice, or one; none of a group that is switched off.
     pub fn count(spec: &Spec, name: &str) -> Option<u32> {
-        let (group, member) = Self::split(name);
-        let count = count_of(spec, group)?;
-        Some(if member.is_some() { 1 } else { count })
+        let name = Name::parse(name);
+        let count = count_of(spec, name.group)?;
+        Some(match count {
+            0 => 0,
+            count => name.count(count),
+        })
     }
+}
+
+/// How many members a link has: as many as the larger group at its ends; in a chain one less; none where a group at either end is
+/// switched off.
+pub fn link_members(spec: &Spec, link: &Link) -> u32 {
+    let ends = link.between.iter();
+    let ends: Vec<u32> = ends
+        .filter_map(|name| NodeName::count(spec, name))
+        .collect();
+    if ends.contains(&0) {
+        return 0;
+    }
+    let chained = u32::from(link.between[0] == link.between[1]);
+    ends.into_iter().max().unwrap_or(1).saturating_sub(chained)
 }
 
 /// How many members the nodes of a name have; `None` if there is no such node.
@@ -62,5 +166,38 @@ pub fn member_name(group: &str, count: u32, index: u32) -> String {
         group.to_owned()
     } else {
         format!("{group}[{index}]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_a_group_a_member_or_a_slice() {
+        let range = |name: &str| Name::parse(name).range(4);
+        for (name, wanted) in [
+            ("r", 0..4),
+            ("r[0]", 0..1),
+            ("r[last]", 3..4),
+            ("r[1..3]", 1..3),
+            ("r[..3]", 0..3),
+            ("r[1..]", 1..4),
+            ("r[..last]", 0..3),
+            ("r[ 1 .. last ]", 1..3),
+            ("r[2..2]", 2..2),
+        ] {
+            assert_eq!(Name::parse(name).group, "r", "{name}");
+            assert_eq!(range(name), wanted, "{name}");
+            assert!(Name::parse(name).fits(4), "{name}");
+            assert_eq!(Name::parse(name).count(4), wanted.len() as u32, "{name}");
+        }
+        for name in ["r[4]", "r[1..5]", "r[3..1]", "r[5..]"] {
+            assert!(!Name::parse(name).fits(4), "{name}");
+            assert!(Name::parse(name).fits(0), "{name}: switched off");
+        }
+        for name in ["r[]", "r[-1]", "r[a]", "r[1..2..3]", "r[1", "r]", "r[1.5]"] {
+            assert_eq!(Name::parse(name).group, name);
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! What is wrong with a spec, said so that it can be put right: file, line, key, what was found, what is allowed.
 
-use std::fmt::{self, Write};
+use std::fmt;
+use std::ops::Range;
+
+use annotate_snippets::{Annotation, AnnotationKind, Level, Renderer, Snippet};
 
 use crate::nearest::nearest;
 use crate::tree::Place;
@@ -84,71 +87,89 @@ impl SpecError {
         &self.problems
     }
 
-    fn write_problem(&self, f: &mut fmt::Formatter<'_>, problem: &Problem) -> fmt::Result {
-        write!(f, "error: ")?;
-        if !problem.key.is_empty() {
-            write!(f, "`{}`: ", problem.key)?;
-        }
-        writeln!(f, "{}", problem.message)?;
-        let margin = match &problem.place {
-            Place::File(span) => {
-                let (line, column, source) = locate(&self.text, span.start);
-                let margin = line.to_string().len();
-                let width = underline(source, column, span.len());
-                writeln!(f, "{:margin$}--> {}:{line}:{}", "", self.file, column + 1)?;
-                writeln!(f, "{:margin$} |\n{line} | {source}", "")?;
-                writeln!(
-                    f,
-                    "{:margin$} | {}{}",
-                    "",
-                    " ".repeat(column),
-                    "^".repeat(width)
-                )?;
-                margin
-            }
-            Place::Argument(number) => {
-                let argument = self.arguments.get(*number).map_or("", String::as_str);
-                writeln!(f, " --> --set {argument}")?;
-                1
-            }
-            Place::Program => 1,
+    /// One fault with its place, as compilers show them.
+    fn render(&self, problem: &Problem) -> String {
+        let title = match problem.key.as_str() {
+            "" => problem.message.clone(),
+            key => format!("`{key}`: {}", problem.message),
         };
-        if !problem.allowed.is_empty() {
-            write_wrapped(f, margin, &problem.allowed)?;
+        let argument = match problem.place {
+            Place::Argument(number) => self.arguments.get(number),
+            _ => None,
+        };
+        let argument = argument.map(|argument| format!("--set {argument}"));
+        let source = match (&problem.place, &argument) {
+            (Place::File(span), _) => Some((self.file.as_str(), self.text.as_str(), span.clone())),
+            (_, Some(argument)) => Some(("command line", argument.as_str(), 6..argument.len())),
+            _ => None,
+        };
+        let mut group = Level::ERROR
+            .primary_title(&title)
+            .elements(source.map(snippet));
+        let allowed = match problem.allowed.is_empty() {
+            true => None,
+            false => Some(wrapped(
+                &format!("allowed: {}", problem.allowed.join(", ")),
+                NOTE_WIDTH,
+            )),
+        };
+        if let Some(allowed) = &allowed {
+            group = group.element(Level::NOTE.no_name().message(allowed));
         }
-        if let Some(nearest) = &problem.nearest {
-            writeln!(f, "{:margin$} = did you mean `{nearest}`?", "")?;
+        let nearest = problem
+            .nearest
+            .as_ref()
+            .map(|nearest| format!("did you mean `{nearest}`?"));
+        if let Some(nearest) = &nearest {
+            group = group.element(Level::HELP.no_name().message(nearest));
         }
-        Ok(())
+        Renderer::plain().term_width(WIDTH).render(&[group])
     }
 }
 
-/// Writes the allowed words in lines of at most about 100 columns.
-fn write_wrapped(f: &mut fmt::Formatter<'_>, margin: usize, words: &[String]) -> fmt::Result {
-    let mut lines = vec![String::from("= allowed:")];
-    for (i, word) in words.iter().enumerate() {
-        let comma = if i + 1 < words.len() { "," } else { "" };
-        if lines
-            .last()
-            .is_some_and(|line| line.len() + word.len() > 96)
-        {
-            lines.push(" ".repeat("= allowed:".len()));
-        }
-        if let Some(line) = lines.last_mut() {
-            let _ = write!(line, " {word}{comma}");
+/// The columns of a terminal.
+const WIDTH: usize = 80;
+/// What is left of them for a note under a line.
+const NOTE_WIDTH: usize = WIDTH - 8;
+
+/// The line of a source at some bytes; of several lines the first.
+fn snippet<'a>(
+    (file, text, span): (&'a str, &'a str, Range<usize>),
+) -> Snippet<'a, Annotation<'a>> {
+    let boundary = |at: usize| {
+        (0..=at.min(text.len()))
+            .rev()
+            .find(|&at| text.is_char_boundary(at))
+    };
+    let begin = boundary(span.start).unwrap_or(0);
+    let line = text[begin..]
+        .find('\n')
+        .map_or(text.len(), |end| begin + end);
+    let end = boundary(span.end).unwrap_or(begin).clamp(begin, line);
+    let annotation = AnnotationKind::Primary.span(begin..end);
+    Snippet::source(text).path(file).annotation(annotation)
+}
+
+/// Breaks a text into lines of at most so many characters, where it has blanks.
+fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
         }
     }
-    for line in lines {
-        writeln!(f, "{:margin$} {line}", "")?;
-    }
-    Ok(())
+    lines.join("\n")
 }
 
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for problem in &self.problems {
-            self.write_problem(f, problem)?;
-            writeln!(f)?;
+            writeln!(f, "{}\n", self.render(problem))?;
         }
         let count = self.problems.len();
         write!(
@@ -161,25 +182,3 @@ impl fmt::Display for SpecError {
 }
 
 impl std::error::Error for SpecError {}
-
-/// Line (from 1), column (characters, from 0) and text of the line at a byte.
-fn locate(text: &str, at: usize) -> (usize, usize, &str) {
-    let at = (0..=at.min(text.len()))
-        .rev()
-        .find(|&i| text.is_char_boundary(i))
-        .unwrap_or(0);
-    let begin = text[..at].rfind('\n').map_or(0, |i| i + 1);
-    let end = text[at..].find('\n').map_or(text.len(), |i| at + i);
-    (
-        text[..at].matches('\n').count() + 1,
-        text[begin..at].chars().count(),
-        &text[begin..end],
-    )
-}
-
-/// How much of the line to underline.
-fn underline(source: &str, column: usize, length: usize) -> usize {
-    length
-        .min(source.chars().count().saturating_sub(column))
-        .max(1)
-}

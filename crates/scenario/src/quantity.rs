@@ -267,10 +267,10 @@ impl<'de> Deserialize<'de> for Probability {
     }
 }
 
-/// How many members a group has: at least 1.
+/// How many members a group has: 1 where nobody says, 0 to switch it off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Count(#[schemars(range(min = 1))] pub u32);
+pub struct Count(#[schemars(range(min = 0))] pub u32);
 
 impl Count {
     /// More would be a mistake in a spec rather than a wish.
@@ -286,9 +286,9 @@ impl Default for Count {
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = i64::deserialize(deserializer)?;
-        if !(1..=Self::LARGEST).contains(&value) {
+        if !(0..=Self::LARGEST).contains(&value) {
             return Err(de::Error::custom(format!(
-                "found {value}; a count lies between 1 and {}",
+                "found {value}; a count lies between 0 and {}",
                 Self::LARGEST
             )));
         }

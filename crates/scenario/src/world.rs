@@ -28,7 +28,7 @@ pub struct World {
 pub struct Node {
     /// Its name.
     pub name: String,
-    /// How many; with more than one they are members of a group. At least 1.
+    /// How many; with more than one they are members of a group, and 0 switches them off.
     #[serde(default)]
     pub count: Count,
     /// Addresses of its interfaces, by the links that they are at: `{ dsl = "192.0.2.1", lte = "198.51.100.7, 2001:db8::7" }`.
@@ -44,7 +44,7 @@ pub struct Node {
 pub struct Link {
     /// Its name.
     pub name: String,
-    /// The two nodes, or one member of a group: `satellite[0]`, `satellite[last]`. Forward is from the first to the
+    /// The two nodes, or members of a group: `satellite[0]`, `satellite[last]`, `r[1..3]`, `r[..last]`. Forward is from the first to the
     /// second, in a chain to the higher number.
     pub between: [String; 2],
     /// What kind of link.

@@ -75,6 +75,13 @@ fn directed<T: Clone + std::fmt::Debug + serde::Serialize + 'static>(
     ]
 }
 
+fn text(text: &str) -> Node {
+    Node {
+        place: Place::Program,
+        value: NodeValue::Text(text.to_owned()),
+    }
+}
+
 fn loss() -> impl Strategy<Value = Table> + Clone {
     let place = prop_oneof![Just("before-queue"), Just("after-queue")];
     prop_oneof![
@@ -95,9 +102,18 @@ fn loss() -> impl Strategy<Value = Table> + Clone {
 }
 
 fn link() -> impl Strategy<Value = Table> {
+    let delay = prop_oneof![
+        span().prop_map(|delay| Table::new()
+            .with("kind", "deterministic")
+            .with("delay", delay)),
+        (span(), span()).prop_map(|(delay, jitter)| Table::new()
+            .with("kind", "jitter")
+            .with("delay", delay)
+            .with("jitter", jitter)),
+    ];
     let parts = (
-        rate(),
-        span(),
+        directed(rate().boxed()).prop_map(|it| it.unwrap_or(text("2 Mbit/s"))),
+        directed(delay.boxed()).prop_map(|it| it.unwrap_or(text("5 ms"))),
         directed(amount().boxed()),
         directed(loss().boxed()),
         option::of(size()),

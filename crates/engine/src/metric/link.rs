@@ -1,6 +1,6 @@
 //! What links did.
 
-use anabranch_scenario::names;
+use anabranch_scenario::names::Name as Of;
 use anabranch_scenario::quantity::Window;
 use anabranch_settings::{Choice, Entry, Fallback, Kind, Setting, Variant};
 use anabranch_sim::{DropReason, LinkStats};
@@ -62,20 +62,22 @@ impl Metric for Utilization {
 /// Use of a link in percent. NaN over a window that nobody could look at.
 fn utilization(seen: &Seen<'_>, name: &str, counting: Counting, window: Option<Window>) -> f64 {
     let outcome = seen.outcome;
-    let (group, member) = names::member(name);
-    let Some(link) = outcome.links.iter().position(|link| link.name == group) else {
+    let parsed = Of::parse(name);
+    let mut links = outcome.links.iter();
+    let Some(link) = links.position(|link| link.name == parsed.group) else {
         return f64::NAN;
     };
+    let range = parsed.range(outcome.links[link].members.len() as u32);
     let carried = |at: Nanos| {
         let mark = outcome.marks.iter().find(|mark| mark.at == at);
-        mark.map(|mark| mark.bytes(link, member, counting))
+        mark.map(|mark| mark.bytes(link, &range, counting))
     };
     let [begin, end] = window.map_or([0, outcome.duration], |window| {
         window.0.map(|end| end.0.min(outcome.duration))
     });
     let bytes = match (carried(begin), carried(end)) {
         (Some(before), Some(after)) => after - before,
-        _ if window.is_none() => at_the_end(seen).bytes(link, member, counting),
+        _ if window.is_none() => at_the_end(seen).bytes(link, &range, counting),
         _ => return f64::NAN,
     };
     let members = seen.link_members(name).len() as f64;
@@ -182,6 +184,9 @@ impl Metric for Marks {
 
 /// The sum over both directions of all members of a link.
 fn over_members(seen: &Seen<'_>, link: &str, of: impl Fn(&LinkStats) -> u64) -> f64 {
-    let members = seen.link_members(link).iter().flatten();
-    members.map(of).sum::<u64>() as f64
+    let members = seen.link_members(link);
+    if members.is_empty() {
+        return f64::NAN;
+    }
+    members.iter().flatten().map(of).sum::<u64>() as f64
 }

@@ -1,5 +1,7 @@
 //! What a run had carried at chosen moments, for measures of links over a part of the run.
 
+use std::ops::Range;
+
 use anabranch_sim::LinkStats;
 use anabranch_transport::Nanos;
 
@@ -44,17 +46,15 @@ impl Mark {
         }
     }
 
-    /// Bytes of a kind; those on the wire are of a link, by its place in the spec, and of one of its members or all.
-    pub fn bytes(&self, link: usize, member: Option<u32>, counting: Counting) -> u64 {
+    /// Bytes of a kind; those on the wire are of a link, by its place in the spec, and of some of its members.
+    pub fn bytes(&self, link: usize, members: &Range<u32>, counting: Counting) -> u64 {
         match counting {
             Counting::UniquePayload => self.payload,
             Counting::UniqueSegments => self.segments,
             Counting::Wire => {
-                let members = self.wire.get(link).map_or(&[][..], Vec::as_slice);
-                match member {
-                    Some(index) => members.get(index as usize).copied().unwrap_or(0),
-                    None => members.iter().sum(),
-                }
+                let all = self.wire.get(link).map_or(&[][..], Vec::as_slice);
+                let range = members.start as usize..members.end as usize;
+                all.get(range).unwrap_or_default().iter().sum()
             }
         }
     }

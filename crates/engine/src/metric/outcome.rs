@@ -1,6 +1,6 @@
 //! What a run counted, as metrics read it.
 
-use anabranch_scenario::names::{self, member_name};
+use anabranch_scenario::names::{Name, member_name};
 use anabranch_scenario::rates::RateOverTime;
 use anabranch_sim::LinkStats;
 use anabranch_transport::{Nanos, time};
@@ -80,7 +80,7 @@ impl<'a> Seen<'a> {
 
     /// The flow of that name, or of which it is a member.
     pub fn flow(&self, name: &str) -> Option<&'a FlowOutcome> {
-        let (group, _) = names::member(name);
+        let group = Name::parse(name).group;
         self.outcome.flows.iter().find(|flow| flow.name == group)
     }
 
@@ -91,18 +91,8 @@ impl<'a> Seen<'a> {
 
     /// The members that a name means.
     pub fn members(&self, name: &str) -> &'a [Tally] {
-        let (_, member) = names::member(name);
-        let Some(flow) = self.flow(name) else {
-            return &[];
-        };
-        match member {
-            Some(index) => flow
-                .members
-                .get(index as usize)
-                .map(std::slice::from_ref)
-                .unwrap_or_default(),
-            None => &flow.members[..],
-        }
+        self.flow(name)
+            .map_or(&[], |flow| within(&flow.members, name))
     }
 
     /// What watched the members of a flow over one of the measure's windows.
@@ -122,25 +112,23 @@ impl<'a> Seen<'a> {
 
     /// The members of a link that a name means.
     pub fn link_members(&self, name: &str) -> &'a [[LinkStats; 2]] {
-        let (group, member) = names::member(name);
+        let group = Name::parse(name).group;
         let mut links = self.outcome.links.iter();
-        let Some(link) = links.find(|link| link.name == group) else {
-            return &[];
-        };
-        match member {
-            Some(index) => link
-                .members
-                .get(index as usize)
-                .map(std::slice::from_ref)
-                .unwrap_or_default(),
-            None => &link.members[..],
-        }
+        let link = links.find(|link| link.name == group);
+        link.map_or(&[], |link| within(&link.members, name))
     }
 
     /// The length of the run in seconds.
     pub fn seconds(&self) -> f64 {
         time::seconds(self.outcome.duration)
     }
+}
+
+/// The members of a group that a name means.
+fn within<'a, T>(members: &'a [T], name: &str) -> &'a [T] {
+    let range = Name::parse(name).range(members.len() as u32);
+    let range = range.start as usize..range.end as usize;
+    members.get(range).unwrap_or_default()
 }
 
 /// What a member had delivered by the end of the run; every byte on the wire is counted at links alone.

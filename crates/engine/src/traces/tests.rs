@@ -80,11 +80,11 @@ fn delays_and_losses_have_traces_too() {
     let json = serde_json::to_value(link).unwrap();
     let steps = |value: &serde_json::Value| value["steps"].to_string();
     assert_eq!(
-        steps(&json["delay"]["forward"]["delay"]),
+        steps(&json["delay"]["delay"]),
         r#"[["0 s","0.005 s"],["1 s","10 ms"]]"#
     );
     assert_eq!(
-        steps(&json["loss"]["forward"]["probability"]),
+        steps(&json["loss"]["probability"]),
         r#"[["0 s",0.0],["5 s",0.25]]"#
     );
 }

@@ -6,7 +6,7 @@ use std::mem;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
-use anabranch_scenario::names::{self, member_name};
+use anabranch_scenario::names::{Name, member_name};
 use anabranch_scenario::{Flow, Spec, Start};
 use anabranch_sctp::Endpoint;
 use anabranch_sim::loss::{Flows, Traffic};
@@ -120,8 +120,8 @@ impl Members<'_> {
 pub fn traffic(spec: &Spec) -> Traffic {
     let members = members(spec);
     let names = members.iter().map(|member| {
-        let group = member.flow.name.clone();
-        (group, member.index, member.number)
+        let flow = (member.flow.name.clone(), member.flow.count.0);
+        (flow, member.index, member.number)
     });
     Traffic::new(Named {
         names: names.collect(),
@@ -131,16 +131,16 @@ pub fn traffic(spec: &Spec) -> Traffic {
 
 /// Members by their names.
 struct Named {
-    /// The flow's name, the member's index in it, and its number in the world.
-    names: Vec<(String, u32, u32)>,
+    /// The flow's name and count, the member's index in it, and its number in the world.
+    names: Vec<((String, u32), u32, u32)>,
     watched: Vec<Watched>,
 }
 
 impl Flows for Named {
     fn numbers(&self, name: &str) -> Vec<u32> {
-        let (group, index) = names::member(name);
-        let named = self.names.iter().filter(|(flow, member, _)| {
-            flow == group && index.is_none_or(|index| index == *member)
+        let name = Name::parse(name);
+        let named = self.names.iter().filter(|((flow, count), member, _)| {
+            flow == name.group && name.contains(*member, *count)
         });
         named.map(|(.., number)| *number).collect()
     }
@@ -208,10 +208,10 @@ pub fn attach(
         let observers = context.measures.observers(flow, life);
         let mut tally = Tally::new(
             observers,
-            recording.of_flow(flow, index),
+            recording.of_flow(member.flow, index),
             recording.buffer(),
         );
-        tally.bins = recording.goodput_of(flow, index);
+        tally.bins = recording.goodput_of(member.flow, index);
         tally.once = needs.numbers.then(Once::default);
         // Answers are transfers, whether or not anybody measures them.
         let told_apart = needs.transfers || made.facts().answered;

@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_scenario::addresses::IpVersion;
-use anabranch_scenario::names;
+use anabranch_scenario::names::Name;
 use anabranch_scenario::{Flow, Spec};
 use anabranch_sim::{BuildError, Family, LinkId, NodeId, Topology};
 
@@ -171,12 +171,17 @@ fn named(
     name: &str,
     node: NodeId,
 ) -> Result<Interface, BuildError> {
-    let position = spec.links.iter().position(|link| link.name == name);
+    let parsed = Name::parse(name);
+    let position = spec.links.iter().position(|link| link.name == parsed.group);
     let members = position.and_then(|position| links.get(position));
-    members
-        .into_iter()
-        .flatten()
-        .map(|&link| Interface { node, link })
+    let members = members.map_or(&[][..], Vec::as_slice);
+    let range = parsed.range(members.len() as u32);
+    let meant = members
+        .iter()
+        .zip(0..)
+        .filter(|(_, index)| range.contains(index));
+    meant
+        .map(|(&link, _)| Interface { node, link })
         .find(|interface| is_there(topology, *interface))
         .ok_or_else(|| BuildError::NotAtLink {
             link: name.to_owned(),
@@ -228,18 +233,8 @@ fn given(built: &Built, spec: &Spec) -> Result<Vec<(Interface, IpAddr)>, BuildEr
     let mut given = Vec::new();
     for node in &spec.nodes {
         for (name, addresses) in &node.addresses {
-            let (group, member) = names::member(name);
             let host = end(&built.topology, spec, &node.name, 0)?;
-            let interface = match member {
-                None => named(&built.topology, &built.links, spec, name, host)?,
-                Some(member) => {
-                    let position = spec.links.iter().position(|link| link.name == group);
-                    let members = position.and_then(|position| built.links.get(position));
-                    let link = members.and_then(|members| members.get(member as usize));
-                    let &link = link.ok_or(BuildError::UnknownLink(member as usize))?;
-                    Interface { node: host, link }
-                }
-            };
+            let interface = named(&built.topology, &built.links, spec, name, host)?;
             given.extend(addresses.iter().map(|address| (interface, address)));
         }
     }

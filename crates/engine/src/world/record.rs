@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use anabranch_scenario::measure::{GOODPUT, LINK_PROBES};
-use anabranch_scenario::names;
+use anabranch_scenario::names::Name;
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::records::{SeriesKey, SeriesSample};
-use anabranch_scenario::{Experiment, Record, Spec};
+use anabranch_scenario::{Experiment, Flow, Record, Spec};
 use anabranch_sim::{BuildError, Direction, LinkId, LinkProbe, LinkProbes, LinkSample, World};
 use anabranch_transport::{Probe, time};
 
@@ -72,13 +72,10 @@ impl Recording {
     }
 
     /// The series of a flow's member.
-    pub fn of_flow(&mut self, flow: &str, member: u32) -> Vec<Recorded> {
+    pub fn of_flow(&mut self, flow: &Flow, member: u32) -> Vec<Recorded> {
         let mut recorded = Vec::new();
         for record in self.records.clone() {
-            let Some((group, index)) = record.flow.as_deref().map(names::member) else {
-                continue;
-            };
-            if group != flow || index.is_some_and(|index| index != member) {
+            if !means(record.flow.as_deref(), &flow.name, member, flow.count.0) {
                 continue;
             }
             for probe in record
@@ -86,7 +83,7 @@ impl Recording {
                 .iter()
                 .filter_map(|name| Probe::from_name(name))
             {
-                let key = self.key(flow, member, probe.name());
+                let key = self.key(&flow.name, member, probe.name());
                 recorded.push(Recorded {
                     probe,
                     window: record.window,
@@ -98,15 +95,12 @@ impl Recording {
     }
 
     /// The goodput series of a flow's member.
-    pub fn goodput_of(&mut self, flow: &str, member: u32) -> Vec<Bins> {
+    pub fn goodput_of(&mut self, flow: &Flow, member: u32) -> Vec<Bins> {
         let mut all = Vec::new();
         for record in self.records.clone() {
-            let named = record.flow.as_deref().map(names::member);
-            let meant = named.is_some_and(|(group, index)| {
-                group == flow && index.is_none_or(|index| index == member)
-            });
+            let meant = means(record.flow.as_deref(), &flow.name, member, flow.count.0);
             if meant && record.probes.iter().any(|name| name == GOODPUT) {
-                let key = self.key(flow, member, GOODPUT);
+                let key = self.key(&flow.name, member, GOODPUT);
                 let width = record.bin.map_or(BIN, |bin| bin.0);
                 all.push(Bins::new(width, record.window, key));
             }
@@ -124,7 +118,8 @@ impl Recording {
         let mut series = Vec::new();
         for (link, members) in spec.carriers().zip(links) {
             for (&id, member) in members.iter().zip(0..) {
-                let probes = self.of_link(link.name(), member, id, &mut series);
+                let name = (link.name(), members.len() as u32);
+                let probes = self.of_link(name, member, id, &mut series);
                 if let Some(probes) = probes {
                     world.probe(id, Direction::Forward, probes)?;
                 }
@@ -141,17 +136,14 @@ impl Recording {
 
     fn of_link(
         &mut self,
-        name: &str,
+        (name, count): (&str, u32),
         member: u32,
         id: LinkId,
         series: &mut Vec<LinkSeries>,
     ) -> Option<LinkProbes> {
         let mut probes = None;
         for record in self.records.clone() {
-            let Some((group, index)) = record.link.as_deref().map(names::member) else {
-                continue;
-            };
-            if group != name || index.is_some_and(|index| index != member) {
+            if !means(record.link.as_deref(), name, member, count) {
                 continue;
             }
             let probes = probes.get_or_insert_with(LinkProbes::default);
@@ -199,6 +191,12 @@ impl Recording {
         }
         Ok(())
     }
+}
+
+/// Whether a record's name means a member of a group of `count`.
+fn means(name: Option<&str>, group: &str, member: u32, count: u32) -> bool {
+    let name = name.map(Name::parse);
+    name.is_some_and(|name| name.group == group && name.contains(member, count))
 }
 
 /// Keeps a link's sample in the units of the series: throughput in bit/s, a drop as its reason's number.

@@ -1,7 +1,7 @@
 //! Nodes, links, queues and losses of a spec as the simulator's.
 
 use anabranch_scenario::families::Place;
-use anabranch_scenario::names::{NodeName, member_name};
+use anabranch_scenario::names::{Name, link_members, member_name};
 use anabranch_scenario::rates::RateOverTime;
 use anabranch_scenario::wifi::Carrier;
 use anabranch_scenario::world::Impairment;
@@ -74,16 +74,17 @@ pub fn build(spec: &Spec, kinds: &Standard) -> Result<Built, WorldError> {
 /// The node that member `index` of a group of links or flows ends at: the member that the name says, or else the same
 /// member, or the only one.
 pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<NodeId, BuildError> {
-    let (group, named) = NodeName::split(name);
+    let name = Name::parse(name);
+    let group = name.group;
     let count = spec
         .nodes
         .iter()
         .find(|node| node.name == group)
         .map_or(1, |node| node.count.0);
-    let member = match named {
-        Some(member) => member.index(count),
-        None if count == 1 => 0,
-        None => index,
+    let range = name.range(count);
+    let member = match range.len() {
+        1 => range.start,
+        _ => range.start + index,
     };
     topology
         .node(&member_name(group, count, member))
@@ -95,20 +96,10 @@ fn is_chain(link: &Link) -> bool {
     link.between[0] == link.between[1]
 }
 
-/// How many members a link has: as many as the larger group at its ends; in a chain one less.
-fn members(spec: &Spec, link: &Link) -> u32 {
-    let ends = link
-        .between
-        .iter()
-        .filter_map(|name| NodeName::count(spec, name));
-    let nodes = ends.max().unwrap_or(1);
-    nodes.saturating_sub(u32::from(is_chain(link)))
-}
-
 /// The names of all members of all links.
 pub fn link_names(spec: &Spec) -> Vec<String> {
     let count = |link: Carrier<'_>| match link {
-        Carrier::Wire(link) => members(spec, link),
+        Carrier::Wire(link) => link_members(spec, link),
         Carrier::Air(cell) => cell.stations.len() as u32,
     };
     let links = spec.carriers().map(|link| (link.name(), count(link)));
@@ -124,7 +115,7 @@ fn add_link(
     link: &Link,
 ) -> Result<Vec<LinkId>, WorldError> {
     let traffic = flows::traffic(spec);
-    let count = members(spec, link);
+    let count = link_members(spec, link);
     let [first, second] = &link.between;
     let chained = u32::from(is_chain(link));
     let mut ids = Vec::with_capacity(count as usize);

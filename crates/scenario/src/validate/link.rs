@@ -30,7 +30,7 @@ pub(super) fn check_link(
                     ),
                 );
             }
-        } else if first != second && first != 1 && second != 1 {
+        } else if first != second && ![first, second].iter().any(|count| *count <= 1) {
             let [a, b] = &link.between;
             let message = format!(
                 "joins {first} members of {a:?} with {second} of {b:?}; the counts must be equal, or one of them 1"

@@ -1,8 +1,9 @@
 //! Names that must be there.
 
 use crate::checker::Checker;
-use crate::names::{NodeName, count_of, member};
+use crate::names::{Name, NodeName, count_of, link_members};
 use crate::spec::Spec;
+use crate::wifi::Carrier;
 
 fn node_names(spec: &Spec) -> impl Iterator<Item = &str> {
     spec.nodes.iter().map(|node| node.name.as_str())
@@ -10,11 +11,9 @@ fn node_names(spec: &Spec) -> impl Iterator<Item = &str> {
 
 /// Checks that a node exists, and tells its count.
 pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> Option<u32> {
-    let (group, member) = NodeName::split(name);
-    let members = count_of(spec, group);
-    if let (Some(NodeName::Number(index)), Some(members)) = (member, members)
-        && index >= members
-    {
+    let parsed = Name::parse(name);
+    let group = parsed.group;
+    if let Some(members) = count_of(spec, group).filter(|&members| !parsed.fits(members)) {
         c.problem(
             path,
             format!("found {name:?}; the node has {members} members, counted from 0"),
@@ -34,8 +33,8 @@ pub fn check_node(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) -> O
 
 /// Checks that a flow exists, and its member.
 pub fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
-    let (group, index) = member(name);
-    match spec.flows.iter().find(|flow| flow.name == group) {
+    let parsed = Name::parse(name);
+    match spec.flows.iter().find(|flow| flow.name == parsed.group) {
         None => {
             let known = spec.flows.iter().map(|flow| flow.name.as_str());
             c.not_among(
@@ -45,7 +44,7 @@ pub fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str)
                 known,
             );
         }
-        Some(flow) if index.is_some_and(|index| index >= flow.count.0) => {
+        Some(flow) if !parsed.fits(flow.count.0) => {
             c.problem(
                 path,
                 format!(
@@ -60,8 +59,18 @@ pub fn check_flow_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str)
 
 /// Checks that a link exists.
 pub fn check_link_name(c: &mut Checker<'_>, spec: &Spec, name: &str, path: &str) {
-    let (group, _) = member(name);
-    if !spec.carriers().any(|link| link.name() == group) {
+    let parsed = Name::parse(name);
+    let carrier = spec.carriers().find(|link| link.name() == parsed.group);
+    if let Some(carrier) = carrier {
+        let members = match carrier {
+            Carrier::Wire(link) => link_members(spec, link),
+            Carrier::Air(cell) => cell.stations.len() as u32,
+        };
+        if !parsed.fits(members) {
+            let message = format!("found {name:?}; the link has {members} members, counted from 0");
+            c.problem(path, message);
+        }
+    } else {
         let known = spec.carriers().map(|link| link.name());
         c.not_among(
             path,

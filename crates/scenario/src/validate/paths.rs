@@ -2,7 +2,7 @@
 
 use crate::checker::Checker;
 use crate::flow::Flow;
-use crate::names::NodeName;
+use crate::names::{Name, NodeName};
 use crate::spec::Spec;
 use crate::vocabulary::Vocabulary;
 use crate::world::Link;
@@ -60,7 +60,7 @@ fn check_end(c: &mut Checker<'_>, spec: &Spec, link: &str, host: &str, path: &st
     if !spec
         .links
         .iter()
-        .any(|known| known.name == link && ends_there(known))
+        .any(|known| known.name == Name::parse(link).group && ends_there(known))
     {
         let message = format!("found {link:?}, but no link of this name ends at {host:?}");
         c.not_among(path, &message, link, interfaces);

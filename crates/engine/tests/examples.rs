@@ -1,0 +1,122 @@
+//! The examples are run, and what a reader of each would look at is as it must be.
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
+use anabranch_scenario::records::RunRecord;
+
+/// Runs an example's experiment with some overrides, each point once.
+fn run(name: &str, experiment: &str, overrides: &[&str]) -> Vec<RunRecord> {
+    let path = format!("{}/../../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let plan = Plan::new(Request {
+        file: path,
+        text,
+        overrides: overrides.iter().map(|&one| one.to_owned()).collect(),
+        only: vec![experiment.to_owned()],
+        replications: Some(1),
+        seed: 1,
+        ..Request::default()
+    });
+    let plan = plan.unwrap_or_else(|error| panic!("{error}"));
+    let run = |unit: &Unit<'_>| {
+        let record = world::run(unit, 1, &mut Discard, &[]);
+        record.unwrap_or_else(|error| panic!("{name}: {error}"))
+    };
+    Unit::all(&plan).iter().map(run).collect()
+}
+
+fn value(record: &RunRecord, series: &str, metric: &str) -> f64 {
+    let found = record.value(series, metric);
+    found.unwrap_or_else(|| panic!("{series} {metric}: {:?}", record.metrics))
+}
+
+/// The x of a run in its first sweep.
+fn x(record: &RunRecord) -> String {
+    record.point[0].1.to_string()
+}
+
+/// With one bandwidth-delay product of buffer the window, once halved, still fills the link; with a tenth it does not (Appenzeller
+/// et al., 2004, section 2).
+#[test]
+fn a_buffer_of_one_product_keeps_the_link_busy() {
+    let runs = run("buffer-sizing", "buffers", &[]);
+    let use_at = |products: &str| {
+        let at = runs
+            .iter()
+            .find(|record| x(record) == products)
+            .expect("a point");
+        value(at, "all", "link_utilization_wire")
+    };
+    let uses = ["0.1", "0.25", "0.5", "1", "2"].map(use_at);
+    assert!(uses[0] < 90.0, "{uses:?}");
+    assert!(uses[3] > 97.0 && uses[4] > 97.0, "{uses:?}");
+    assert!(uses.is_sorted_by(|a, b| a <= &(b + 1.5)), "{uses:?}");
+}
+
+#[test]
+fn the_long_flow_of_a_parking_lot_gets_the_least() {
+    for hops in [2, 3] {
+        let record = &run("parking-lot", "lot", &[&format!("hops={hops}")])[0];
+        let long = value(record, "long", "goodput");
+        let first = value(record, "short[0]", "goodput");
+        let others = value(record, "short[1..]", "goodput") / f64::from(hops - 1);
+        assert!(
+            long > 100e3 && long < first && long < others,
+            "{long} {first} {others}"
+        );
+        assert!(value(record, "all", "link_utilization_wire") > 85.0);
+        // What the two flows of a hop carry fits its rate.
+        assert!(long + first < 4e6, "{long} {first}");
+    }
+}
+
+#[test]
+fn a_transfer_goes_on_after_a_handover() {
+    let runs = run("handover", "gaps", &[]);
+    assert_eq!(runs.len(), 8);
+    for record in &runs {
+        let silence = value(record, "download", "longest_silence");
+        let gap = match x(record).as_str() {
+            "0 s" => 0.0,
+            "200 ms" => 0.2,
+            "1 s" => 1.0,
+            _ => 3.0,
+        };
+        // At least as long as there is no cell; at most until the timer that doubles expires after it.
+        assert!(
+            silence > gap && silence < 2.0 * gap + 2.5,
+            "{gap}: {silence}"
+        );
+        // 10 Mbit/s for 30 s are 37 MB, some 25,000 segments.
+        let delivered = value(record, "download", "segments_delivered");
+        assert!(delivered > 20_000.0, "{gap}: {delivered}");
+        assert!(value(record, "cell-west", "drops_link_down") > 0.0);
+    }
+    // Routes follow: nothing is sent towards a cell that is not there yet.
+    assert_eq!(value(&runs[0], "cell-east", "drops_link_down"), 0.0);
+}
+
+/// A group of none has no values; what is beside it is as without it.
+#[test]
+fn a_group_of_none_is_switched_off() {
+    let quiet = &run("cross-traffic", "quiet", &[])[0];
+    assert_eq!(quiet.value("web", "goodput"), None);
+    assert_eq!(quiet.value("web", "timeouts"), None);
+    // 188 B over 100, 2 and 100 Mbit/s, and 22 ms of propagation.
+    let alone = 22.0 + 188.0 * 8.0 * (1.0 / 2e3 + 2.0 / 100e3);
+    let delay = value(quiet, "call", "mean_delay");
+    assert!((delay - alone).abs() < 1e-6, "{delay} {alone}");
+    let runs = run("cross-traffic", "downloads", &[]);
+    let delays: Vec<f64> = runs
+        .iter()
+        .map(|record| value(record, "call", "mean_delay"))
+        .collect();
+    assert!((delays[0] - alone).abs() < 1e-6, "{delays:?}");
+    assert!(
+        delays[1] > 2.0 * alone && delays[2] > delays[0],
+        "{delays:?}"
+    );
+    assert!(value(&runs[1], "web", "goodput") > 1e6);
+    assert_eq!(runs[0].value("web", "goodput"), None);
+}
