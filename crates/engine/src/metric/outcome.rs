@@ -105,9 +105,13 @@ impl<'a> Seen<'a> {
             .collect()
     }
 
-    /// The sum over the members of a flow.
+    /// The sum over the members of a flow; NaN where there are none.
     pub fn sum(&self, flow: &str, of: impl Fn(&Tally) -> u64) -> f64 {
-        self.members(flow).iter().map(of).sum::<u64>() as f64
+        let members = self.members(flow);
+        if members.is_empty() {
+            return f64::NAN;
+        }
+        members.iter().map(of).sum::<u64>() as f64
     }
 
     /// The members of a link that a name means.
