@@ -1,4 +1,4 @@
-//! Trace files of links: their steps are put into a spec's tree in their place, so that a plan holds all that is run.
+//! Trace files of links and, in [`messages`], of workloads: their steps are put into a spec's tree in their place, so that a plan holds all that is run.
 //!
 //! A trace is a file of lines `time,value`, in the order of time, the first at 0. A number alone is in seconds and, of a
 //! rate, in bits per second; text with its unit is as in a spec. Empty lines and lines that begin with `#` count for
@@ -12,6 +12,8 @@ use anabranch_transport::time::MILLISECOND;
 
 use crate::files::Files;
 
+mod messages;
+
 /// The most steps of a trace.
 const MAX_STEPS: usize = 1_000_000;
 
@@ -21,7 +23,7 @@ const KEYS: &[(&str, &str)] = &[("rate", " bit/s"), ("delay", " s"), ("loss", ""
 /// Bytes of a packet of a trace of opportunities, where the spec does not say: mahimahi's.
 const PACKET: u64 = 1500;
 
-/// Puts the steps of the files that the links of `tree` name in their place.
+/// Puts the steps of the files that the links of `tree` name in their place, and the messages of those that workloads name.
 ///
 /// # Errors
 /// Every file that cannot be read or understood.
@@ -37,6 +39,7 @@ pub fn put_in(tree: &mut Node, files: &Files) -> Result<(), Vec<Problem>> {
             }
         }
     }
+    messages::put_in(tree, files, &mut problems);
     if problems.is_empty() {
         Ok(())
     } else {

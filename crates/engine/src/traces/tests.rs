@@ -127,3 +127,58 @@ fn wrong_files_say_what_is_wrong() {
         assert!(error.contains(words), "{rate}: {error}");
     }
 }
+
+/// The workload of a flow whose trace has these keys.
+fn workload(keys: &str, files: &[(&str, &str)]) -> Result<anabranch_scenario::Workload, String> {
+    let text = format!(
+        "anabranch = 1\nname = \"t\"\nworld = {{ duration = \"20 s\" }}\nnode = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+         link = [{{ name = \"wire\", between = [\"a\", \"b\"], rate = \"1 Mbit/s\", delay = \"1 ms\" }}]\n\
+         [[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\ntransport = {{ protocol = \"sctp\" }}\n\
+         workload = {{ kind = \"trace\", {keys} }}\n"
+    );
+    let texts = files.iter();
+    let texts = texts.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+    let request = Request {
+        file: "t.toml".into(),
+        text,
+        files: Files::of(texts.collect()),
+        ..Request::default()
+    };
+    let plan = Plan::new(request).map_err(|error| error.to_string())?;
+    Ok(plan.spec.flows[0].workload.clone())
+}
+
+#[test]
+fn a_file_of_messages_stands_for_them() {
+    let by_file = workload(
+        "file = \"m.csv\"",
+        &[(
+            "m.csv",
+            "time,size,stream\n# a day\n0,100,3\n\n0.5,2 kB,0\n",
+        )],
+    );
+    let by_hand = workload(
+        "messages = [{ at = \"0 s\", size = \"100 B\", stream = 3 }, { at = \"0.5 s\", size = \"2 kB\", stream = 0 }]",
+        &[],
+    );
+    assert_eq!(by_file.unwrap(), by_hand.unwrap());
+}
+
+#[test]
+fn wrong_files_of_messages_say_what_is_wrong() {
+    for (text, words) in [
+        ("0,100,1,1\n", "line 1"),
+        ("0,100\nx,100\n", "line 2"),
+        ("# nothing\n", "no line has a time and a size"),
+        ("1,100\n0,100\n", "order of time"),
+        ("0,0\n", "0 B"),
+    ] {
+        let error = workload("file = \"m.csv\"", &[("m.csv", text)]).unwrap_err();
+        assert!(error.contains(words), "{text:?}: {error}");
+    }
+    let error = workload("file = \"other.csv\"", &[("m.csv", "0,1\n")]).unwrap_err();
+    assert!(
+        error.contains("`flow.f.workload.file`: cannot read"),
+        "{error}"
+    );
+}
