@@ -116,6 +116,9 @@ fn build(request: &Request, mut root: Node, kinds: &Standard) -> Result<Plan, Ve
     add_plain_tables(&mut spec, kinds);
     if problems.is_empty() {
         // Where something is wrong not every use was seen.
+        if !overrides.is_empty() {
+            substitute::mentioned(&root, &mut used);
+        }
         problems.extend(substitute::unused(&root, &used));
         keep_only(&mut experiments, &spec, &request.only, &root, &mut problems);
     }

@@ -280,10 +280,7 @@ fn small_messages_unsent() {
             "1-byte messages to send: {held} bytes, {:.2} of the buffers",
             held as f64 / sum as f64
         );
-        assert!(
-            held < 2 * sum + FIXED,
-            "{held} bytes for buffers of {sum}"
-        );
+        assert!(held < 2 * sum + FIXED, "{held} bytes for buffers of {sum}");
         drop(peer);
     });
 }

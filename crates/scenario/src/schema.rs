@@ -21,7 +21,8 @@ pub fn json_schema(vocabulary: &dyn Vocabulary) -> Schema {
             if let Some(Value::Object(definitions)) = object.get_mut(section) {
                 if let Some(transport) = definitions.get_mut("Transport") {
                     let kinds = vocabulary.transports().iter();
-                    let tables: Vec<Value> = kinds.map(TransportKind::json_schema).collect();
+                    let mut tables: Vec<Value> = kinds.map(TransportKind::json_schema).collect();
+                    tables.push(of_some_protocol());
                     *transport = json!({
                         "description": "The transport of a flow, by its `protocol`.",
                         "oneOf": tables,
@@ -38,6 +39,16 @@ pub fn json_schema(vocabulary: &dyn Vocabulary) -> Schema {
         object.insert("title".to_owned(), json!("A spec of anabranch"));
     }
     schema
+}
+
+/// The table of a transport whose protocol is a parameter's: which keys it may have is not known.
+fn of_some_protocol() -> Value {
+    json!({
+        "type": "object",
+        "description": "The transport that a parameter names.",
+        "properties": { "protocol": { "type": "string", "pattern": "^\\$" } },
+        "required": ["protocol"],
+    })
 }
 
 /// Puts the kinds of a family in.

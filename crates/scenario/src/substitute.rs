@@ -223,6 +223,28 @@ fn problem(fault: Fault, node: &Node, text: &str, path: &str) -> Problem {
     }
 }
 
+/// Adds to `used` the parameters that a file names anywhere. What a `--set` replaces may have been a parameter's only use;
+/// the file is right as it stands.
+pub fn mentioned(root: &Node, used: &mut BTreeSet<String>) {
+    let parameters = root.get(SECTION).map(Node::entries).unwrap_or_default();
+    let names = parameters.iter().map(|entry| &entry.key);
+    used.extend(names.filter(|name| mentions(root, name)).cloned());
+}
+
+fn mentions(node: &Node, name: &str) -> bool {
+    let goes_on = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+    let in_text = |text: &str| {
+        let mut after = text.split('$').skip(1);
+        after.any(|rest| {
+            rest.strip_prefix(name)
+                .is_some_and(|rest| !rest.starts_with(goes_on))
+        })
+    };
+    node.text().is_some_and(in_text)
+        || node.items().iter().any(|item| mentions(item, name))
+        || node.entries().iter().any(|it| mentions(&it.node, name))
+}
+
 /// What is wrong with parameters that nothing uses.
 pub fn unused(root: &Node, used: &BTreeSet<String>) -> Vec<Problem> {
     let parameters = root.get(SECTION).map(Node::entries).unwrap_or_default();

@@ -56,7 +56,7 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
         (
             "name = \"source\"",
             "name = \"source\"\ncount = 0",
-            &["`node.source.count`", "found 0", "between 1 and"],
+            &["`flow.tcp.from`", "\"source\" has 0 members"],
         ),
         (
             "parameter = \"rate\"",
