@@ -1,4 +1,8 @@
 //! Who sent what, and what of it came: each message once, whole, and in the order of its stream.
+//!
+//! Once is once for each association of the reader. Where the reader's end of an association fails, or its host forgets, before the
+//! sender learns that its setup succeeded (DATA beside COOKIE ECHO), the sender sets up again and sends again what nobody
+//! acknowledged: another association of the reader gets it a second time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,13 +35,37 @@ struct Order {
     next: BTreeMap<u16, (u32, u16)>,
 }
 
+/// One association that reads what is sent under a serial.
+#[derive(Debug)]
+struct Reader {
+    /// Its id, and how often its host forgot before.
+    who: (AssociationId, u32),
+    /// The number that comes next, by stream.
+    next: BTreeMap<u16, u32>,
+    unordered: BTreeSet<(u16, u32)>,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     sent: Vec<Sent>,
     /// Ordered messages that came, by serial and stream.
     came: BTreeMap<(u32, u16), u32>,
     came_unordered: BTreeMap<(u32, u16), BTreeSet<u32>>,
+    /// What came to the association that reads a serial now.
+    readers: BTreeMap<u32, Reader>,
+    /// How often each host forgot.
+    forgotten: [u32; 2],
     orders: BTreeMap<(usize, AssociationId), Order>,
+}
+
+impl Reader {
+    fn new(who: (AssociationId, u32)) -> Self {
+        Self {
+            who,
+            next: BTreeMap::new(),
+            unordered: BTreeSet::new(),
+        }
+    }
 }
 
 impl Ledger {
@@ -116,6 +144,7 @@ impl Ledger {
             .filter(|it| it.host == host)
             .for_each(|it| it.over = true);
         self.orders.retain(|(of, _), _| *of != host);
+        self.forgotten[host] += 1;
     }
 
     /// `host` released an association, with what it had not read.
@@ -160,13 +189,26 @@ impl Ledger {
             number < self.number(serial, stream, unordered),
             "message {number} was never sent"
         );
+        let who = (id, self.forgotten[host]);
+        let reader = self
+            .readers
+            .entry(serial)
+            .or_insert_with(|| Reader::new(who));
+        if reader.who != who {
+            *reader = Reader::new(who);
+        }
         if unordered {
+            let is_new = reader.unordered.insert((stream, number));
+            assert!(is_new, "message {number} came twice");
             let came = self.came_unordered.entry((serial, stream)).or_default();
-            assert!(came.insert(number), "message {number} came twice");
+            came.insert(number);
         } else {
-            let next = self.came.entry((serial, stream)).or_default();
+            // Another reader than before may begin with what the former one got last, but passes nothing over.
+            let came = self.came.entry((serial, stream)).or_default();
+            let next = reader.next.entry(stream).or_insert(number.min(*came));
             assert_eq!(number, *next, "stream {stream} of {serial}: out of order");
             *next += 1;
+            *came = (*came).max(*next);
         }
     }
 
@@ -191,7 +233,10 @@ impl Ledger {
         let orders = self.orders.values().map(|it| it.next.len());
         let numbers = self.came_unordered.values().map(BTreeSet::len);
         let sent = self.sent.iter().map(|it| 4 + it.accepted.len());
-        let entries = orders.chain(numbers).chain(sent).sum::<usize>() + self.came.len();
+        let readers = self.readers.values();
+        let readers = readers.map(|it| 2 + it.next.len() + it.unordered.len());
+        let all = orders.chain(numbers).chain(sent).chain(readers);
+        let entries = all.sum::<usize>() + self.came.len();
         4_096 + 256 * self.orders.len() + 128 * entries
     }
 
