@@ -29,9 +29,11 @@ pub const OFF: &[Choice] = &[Choice::new("off")];
 
 /// The keys of a value over time.
 pub(crate) const STEPS: &str = "steps";
+#[cfg(feature = "json")]
 pub(crate) const REPEAT: &str = "repeat";
 
 /// A time of a step.
+#[cfg(feature = "json")]
 pub(crate) const STEP_TIME: Kind = Kind::Duration {
     least: 0,
     most: Nanos::MAX,

@@ -108,7 +108,7 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
         (
             "probability = 0.01",
             "probability = 1.5",
-            &["found 1.5", "between 0 and 1"],
+            &["found 1.5", "0 to 1"],
         ),
         (
             "{ protocol = \"sctp\" }",
