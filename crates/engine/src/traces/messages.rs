@@ -95,10 +95,10 @@ fn lines(text: &str, place: &Place) -> Result<Vec<Node>, String> {
             2 | 3 => (fields.first_chunk::<2>().ok_or_else(wrong)?, fields.get(2)),
             _ => return Err(wrong()),
         };
-        if messages.is_empty() && !fields.iter().any(|field| is_number(field)) {
+        if messages.is_empty() && !fields.iter().any(&is_number) {
             continue;
         }
-        if !fields.iter().all(|field| is_number(field)) {
+        if !fields.iter().all(is_number) {
             return Err(wrong());
         }
         let with = |text: &str, unit: &str| match text.parse::<f64>() {

@@ -1,5 +1,6 @@
 //! Messages that were written down.
 
+use anabranch_settings::units::show_time;
 use anabranch_settings::{Datum, Entry, Fallback, Kind, Refusal, Setting, Value, Variant};
 use anabranch_transport::Nanos;
 
@@ -22,6 +23,14 @@ pub(super) static ENTRY: Entry<Made, Context> = Entry {
     },
     build: |parameters, _| {
         let entries: Vec<TraceEntry> = parameters.list("messages")?;
+        let mut pairs = entries.windows(2);
+        if let Some(index) = pairs.position(|pair| pair[1].after < pair[0].after) {
+            let [before, after] = [index, index + 1].map(|it| show_time(entries[it].after));
+            return Err(Refusal::together(format!(
+                "`messages[{}].at`: found {after:?} after {before:?}; messages stand in the order of time",
+                index + 1
+            )));
+        }
         Ok(Box::new(Trace::new(entries).map_err(Refusal::together)?))
     },
 };
