@@ -244,19 +244,25 @@ const ATTACKS: &[Attack] = &[
     }),
 ];
 
+/// An endpoint that accepts, and its address.
+fn serve() -> (Endpoint, SocketAddr) {
+    let mut config = Config::server(PORT);
+    config.carrier = Carrier::Encapsulated {
+        port: 0,
+        peer_port: 0,
+    };
+    config.addresses = vec![LOOPBACK];
+    config.sctp.receive_buffer = RECEIVE_BUFFER;
+    config.sctp.send_buffer = SEND_BUFFER;
+    let endpoint = Endpoint::bind(config).expect("loopback");
+    let server = SocketAddr::new(LOOPBACK, endpoint.udp_port());
+    (endpoint, server)
+}
+
 /// Messages of one byte wait for a peer that acknowledges nothing: what is kept beside each counts too.
 fn small_messages_unsent() {
     bounded(async {
-        let mut config = Config::server(PORT);
-        config.carrier = Carrier::Encapsulated {
-            port: 0,
-            peer_port: 0,
-        };
-        config.addresses = vec![LOOPBACK];
-        config.sctp.receive_buffer = RECEIVE_BUFFER;
-        config.sctp.send_buffer = SEND_BUFFER;
-        let endpoint = Endpoint::bind(config).expect("loopback");
-        let server = SocketAddr::new(LOOPBACK, endpoint.udp_port());
+        let (endpoint, server) = serve();
         let before = HEAP.allocated();
         let connecting = tokio::task::spawn_blocking(move || Peer::connect(server, 20_000, 70_000));
         let association = endpoint.accept().await.expect("an association");
@@ -290,16 +296,7 @@ fn no_attack_on_a_server_holds_more_than_twice_its_buffers() {
     small_messages_unsent();
     for (name, attack) in ATTACKS {
         bounded(async {
-            let mut config = Config::server(PORT);
-            config.carrier = Carrier::Encapsulated {
-                port: 0,
-                peer_port: 0,
-            };
-            config.addresses = vec![LOOPBACK];
-            config.sctp.receive_buffer = RECEIVE_BUFFER;
-            config.sctp.send_buffer = SEND_BUFFER;
-            let endpoint = Endpoint::bind(config).expect("loopback");
-            let server = SocketAddr::new(LOOPBACK, endpoint.udp_port());
+            let (endpoint, server) = serve();
             tokio::task::yield_now().await;
             let before = HEAP.allocated();
             let attack = *attack;
