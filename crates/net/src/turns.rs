@@ -7,8 +7,8 @@
 //!
 //! Senders of whom no association has taken a packet are strangers. Anybody can be many of them, by addresses that are not
 //! its own. So they wait in one queue together, in the order of their arrival, as do all INITs (verification tag 0, RFC 9260
-//! §8.5.1 A), and one of their packets is handled after each turn of a peer: about an eighth of the work while peers have
-//! some, and all of it while they have none.
+//! §8.5.1 A), and one of their packets is handled after each turn of a peer. While no peer has anything waiting, all that is
+//! handled is theirs.
 
 mod known;
 

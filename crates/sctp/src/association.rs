@@ -293,7 +293,7 @@ impl Association {
     }
 
     /// Memory, bytes, that messages hold until the peer acknowledges them: user data queued and in flight, and what is kept
-    /// beside each message and chunk. A million messages of one byte hold 190 times their user data.
+    /// beside each message and chunk. A million messages of one byte hold 193 times their user data.
     pub fn held_to_send(&self) -> usize {
         let flight = usize::try_from(self.paths.total_flightsize());
         self.tx.held(flight.unwrap_or(usize::MAX / 2))
