@@ -64,15 +64,23 @@ fn measure() -> Result<(), Box<dyn Error>> {
             values.sort_by(f64::total_cmp);
             values[values.len() / 2]
         };
+        let (mut beside, mut of_beside) = ("-".to_owned(), "-".to_owned());
+        if attack.takes_a_processor() {
+            beside = format!("{:.0}", median(|it| it.beside.unwrap_or(f64::NAN)) / 1e6);
+            of_beside = format!(
+                "{:.2}",
+                median(|it| it.under / it.beside.unwrap_or(f64::NAN))
+            );
+        }
         println!(
-            "{:<30} {:>8.1} {:>8.0} {:>8.0} {:>8.0} {:>10.2} {:>10.2} {:>8.0}",
+            "{:<30} {:>8.1} {:>8.0} {:>8} {:>8.0} {:>10.2} {:>10} {:>8.0}",
             attack.name(),
             median(|it| it.attacker) / 1e6,
             median(|it| it.before) / 1e6,
-            median(|it| it.beside) / 1e6,
+            beside,
             median(|it| it.under) / 1e6,
             median(|it| it.under / it.before),
-            median(|it| it.under / it.beside),
+            of_beside,
             median(|it| it.peak_mib)
         );
     }
@@ -83,7 +91,8 @@ fn measure() -> Result<(), Box<dyn Error>> {
 struct Round {
     attacker: f64,
     before: f64,
-    beside: f64,
+    /// Where the attack takes a processor.
+    beside: Option<f64>,
     under: f64,
     peak_mib: f64,
 }
@@ -141,9 +150,9 @@ fn round(program: &Path, attack: Attack) -> Result<Round, Box<dyn Error>> {
     let before = client(program, server.udp_port)?;
     let unread = UdpSocket::bind("127.0.0.1:0")?;
     let beside = if attack.takes_a_processor() {
-        under(program, &server, attack, unread.local_addr()?)?.0
+        Some(under(program, &server, attack, unread.local_addr()?)?.0)
     } else {
-        before
+        None
     };
     let (under, attacker) = under(program, &server, attack, server.address())?;
     Ok(Round {
