@@ -138,6 +138,10 @@ wrong! {
     below_what: [("metric = \"mean_cwnd\", flow = \"sctp\", weighting = \"samples\"", "metric = \"probe\", name = \"w\", flow = \"sctp\", probe = \"peer_rwnd\", take = \"below\"")];
     derived_from_nothing: [("[[experiment]]", "[[derived]]\nid = \"more\"\nkind = \"relative\"\nexperiment = \"rats\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nto = { rate = \"1 Mbit/s\" }\nname = \"more\"\n\n[[experiment]]")];
     derived_along_no_sweep: [("[[experiment]]", "[[derived]]\nid = \"least\"\nkind = \"smallest-x\"\nexperiment = \"rates\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nalong = \"rat\"\nat_most = 1.0\nname = \"least\"\n\n[[experiment]]")];
+    claim_about_what_is_not_measured: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"greater\"\nseries = \"sctp\"\nmetric = \"mean_cwmd_samples\"\nof = { where = { raet = 1 } }\nthan = { where = { rate = \"1 Mbit/s\" }, metric = \"goodput\" }\n\n[[experiment]]")];
+    claim_without_its_keys: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"crosses\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nwithin = 0.05\nbest = \"least\"\n\n[[experiment]]")];
+    claim_along_no_sweep: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"rises\"\nalong = \"raet\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nthan = { value = 1 }\nwhere = { rate = [] }\n\n[[experiment]]")];
+    claim_with_a_margin_of_everything: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"equal\"\nwithin = 1.5\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nof = { value = 1 }\nthan = { value = 1 , series = \"sctp\" }\n\n[[experiment]]")];
     where_no_sweep_is: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { raet = 1 }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
 }
 

@@ -8,6 +8,7 @@
 pub mod addresses;
 pub mod checker;
 pub mod chosen;
+pub mod claim;
 pub mod decode;
 pub mod derived;
 pub mod document;

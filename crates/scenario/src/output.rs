@@ -140,6 +140,10 @@ pub struct Row {
     /// How many bytes a segment has, where the unit is `segments`.
     #[serde(default)]
     pub segment_size: Option<Size>,
+    /// Kind `metrics`: the runs come near a bound of the quantity, as Jain's index does to 1. A printed value is then held
+    /// against quantiles of the runs and not against a normal distribution.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub bounded: bool,
 }
 
 /// One name or several.

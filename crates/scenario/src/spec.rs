@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de};
 
+use crate::claim::Claim;
 use crate::flow::Flow;
 use crate::measure::Metric;
 use crate::quantity::{Span, Window};
@@ -75,6 +76,9 @@ pub struct Spec {
     /// Figures made of the runs.
     #[serde(default, rename = "figure", skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<output::Figure>,
+    /// What a paper concludes, to be held against the runs.
+    #[serde(default, rename = "claim", skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
 }
 
 impl Spec {

@@ -3,6 +3,7 @@
 /// Units that a curve or a row may ask for.
 pub const UNITS: &[&str] = &[
     "bytes", "segments", "streams", "KiB", "bit/s", "kbit/s", "Mbit/s", "packets", "s", "ms", "1",
+    "%",
 ];
 
 /// The unit in which a probe is recorded.

@@ -4,6 +4,7 @@ use anabranch_transport::Probe;
 
 mod addresses;
 mod chosen;
+mod claim;
 pub mod limits;
 mod link;
 mod measure;
@@ -90,6 +91,11 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
         spec.figures.iter().map(|figure| figure.id.as_str()),
     );
     c.distinct(
+        "claim",
+        "id",
+        spec.claims.iter().map(|claim| claim.id.as_str()),
+    );
+    c.distinct(
         "wifi",
         "name",
         spec.cells.iter().map(|cell| cell.name.as_str()),
@@ -126,6 +132,7 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
         );
     }
     output::check(c, spec, vocabulary);
+    claim::check(c, spec, vocabulary);
     reference::check(c, spec);
     if checker.is_content() {
         vocabulary.check_world(&mut checker, spec);

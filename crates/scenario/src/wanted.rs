@@ -1,14 +1,16 @@
-//! What is needed to make one table or figure.
+//! What is needed to make one table or figure, or to judge one claim.
 
 use crate::spec::Spec;
 
-/// The ids of all tables and figures.
+/// The ids of all tables, figures and claims.
 pub fn ids(spec: &Spec) -> impl Iterator<Item = &str> {
     let tables = spec.tables.iter().map(|table| table.id.as_str());
-    tables.chain(spec.figures.iter().map(|figure| figure.id.as_str()))
+    let figures = spec.figures.iter().map(|figure| figure.id.as_str());
+    let claims = spec.claims.iter().map(|claim| claim.id.as_str());
+    tables.chain(figures).chain(claims)
 }
 
-/// The experiments that a table or figure is made of; `None` if there is none of that id.
+/// The experiments that a table or figure is made of, or a claim is about; `None` if there is none of that id.
 pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
     let named_or_own = |named: &Option<String>| {
         let own = || {
@@ -37,6 +39,13 @@ pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
         let named = named_or_own(&table.experiment).chain(table.less.clone());
         return Some(named.map(|id| run_for(spec, id)).collect());
     }
+    if let Some(claim) = spec.claims.iter().find(|claim| claim.id == id) {
+        let first = || spec.experiments.first().map(|first| first.id.clone());
+        let named = claim
+            .experiments()
+            .filter_map(|it| it.cloned().or_else(first));
+        return Some(named.map(|id| run_for(spec, id)).collect());
+    }
     let figure = spec.figures.iter().find(|figure| figure.id == id)?;
     let others = figure
         .curves
@@ -46,7 +55,7 @@ pub fn experiments_of(spec: &Spec, id: &str) -> Option<Vec<String>> {
     Some(named.map(|id| run_for(spec, id)).collect())
 }
 
-/// Leaves the tables and figures that are asked for by their ids, or that are made of nothing but experiments asked for by
+/// Leaves the tables, figures and claims that are asked for by their ids, or that are made of nothing but experiments asked for by
 /// theirs; all of them where nothing is asked for.
 pub fn list_only(spec: &mut Spec, only: &[String]) {
     if only.is_empty() {
@@ -63,6 +72,7 @@ pub fn list_only(spec: &mut Spec, only: &[String]) {
         .collect();
     spec.tables.retain(|table| listed.contains(&table.id));
     spec.figures.retain(|figure| listed.contains(&figure.id));
+    spec.claims.retain(|claim| listed.contains(&claim.id));
 }
 
 /// The experiment that is run for one: the source of a derived one, or itself.

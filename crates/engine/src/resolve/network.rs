@@ -40,6 +40,7 @@ const NOT_NETWORK: &[(&str, Option<&str>)] = &[
     ("derived", None),
     ("table", None),
     ("figure", None),
+    ("claim", None),
 ];
 
 fn read_network(text: &str, arguments: &[String], files: &Files) -> Result<Spec, Vec<Problem>> {

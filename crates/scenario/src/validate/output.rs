@@ -23,7 +23,12 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
     }
 }
 
-fn check_experiment(c: &mut Checker<'_>, spec: &Spec, named: Option<&String>, path: &str) {
+pub(super) fn check_experiment(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    named: Option<&String>,
+    path: &str,
+) {
     let known = || {
         let run = spec
             .experiments
@@ -43,13 +48,13 @@ fn check_experiment(c: &mut Checker<'_>, spec: &Spec, named: Option<&String>, pa
 
 /// What a table, figure or curve is made of.
 #[derive(Clone, Copy)]
-enum Source<'a> {
+pub(super) enum Source<'a> {
     Run(&'a Experiment),
     Derived(&'a Derived),
 }
 
 impl<'a> Source<'a> {
-    fn named(spec: &'a Spec, id: &str) -> Option<Self> {
+    pub(super) fn named(spec: &'a Spec, id: &str) -> Option<Self> {
         let run = spec
             .experiments
             .iter()
@@ -59,7 +64,7 @@ impl<'a> Source<'a> {
             .or_else(|| derived().map(Source::Derived))
     }
 
-    fn id(self) -> &'a str {
+    pub(super) fn id(self) -> &'a str {
         match self {
             Source::Run(experiment) => &experiment.id,
             Source::Derived(derived) => derived.id(),
@@ -80,7 +85,7 @@ impl<'a> Source<'a> {
     }
 
     /// The names of its sweeps.
-    fn sweeps(self, spec: &'a Spec) -> Vec<&'a str> {
+    pub(super) fn sweeps(self, spec: &'a Spec) -> Vec<&'a str> {
         match self {
             Source::Run(experiment) => experiment.sweeps.iter().filter_map(Sweep::x_name).collect(),
             Source::Derived(derived) => {
@@ -112,19 +117,28 @@ fn check_where(
     fixed: &BTreeMap<String, Value>,
     path: &str,
 ) {
+    let fixed = fixed.keys().map(String::as_str);
+    check_sweeps(c, spec, source, fixed, |name| {
+        format!("{path}.where.{name}")
+    });
+}
+
+/// Checks that names are those of sweeps; `place` is where each stands.
+pub(super) fn check_sweeps<'n>(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    source: Option<Source<'_>>,
+    names: impl Iterator<Item = &'n str>,
+    place: impl Fn(&str) -> String,
+) {
     let Some(source) = source else { return };
     let known = source.sweeps(spec);
-    for name in fixed.keys().filter(|name| !known.contains(&name.as_str())) {
+    for name in names.filter(|name| !known.contains(name)) {
         let message = format!(
             "found {name:?}, but experiment {:?} has no such sweep",
             source.id()
         );
-        c.not_among(
-            &format!("{path}.where.{name}"),
-            &message,
-            name,
-            known.iter().copied(),
-        );
+        c.not_among(&place(name), &message, name, known.iter().copied());
     }
 }
 
@@ -163,17 +177,9 @@ fn check_derived(
         Some(&metric.to_owned()),
         path,
     );
-    let sweeps = source.map_or(Vec::new(), |source| source.sweeps(spec));
     for (key, name) in derived.sweeps() {
-        if !sweeps.contains(&name) {
-            let message = format!("found {name:?}, but experiment {id:?} has no such sweep");
-            c.not_among(
-                &format!("{path}.{key}"),
-                &message,
-                name,
-                sweeps.iter().copied(),
-            );
-        }
+        let place = |_: &str| format!("{path}.{key}");
+        check_sweeps(c, spec, source, std::iter::once(name), place);
     }
     if spec.experiments.iter().any(|run| run.id == derived.id()) {
         c.problem(
@@ -231,6 +237,10 @@ fn check_table(
             }
         }
         check_unit(c, row.unit.as_ref(), &path);
+        if row.bounded && table.kind != TableKind::Metrics {
+            let message = "only values of a table of kind \"metrics\" are held against quantiles";
+            c.problem(&format!("{path}.bounded"), message);
+        }
     }
 }
 
@@ -267,7 +277,7 @@ fn check_unit(c: &mut Checker<'_>, unit: Option<&String>, path: &str) {
 }
 
 /// Checks that an experiment takes a measure.
-fn check_measure(
+pub(super) fn check_measure(
     c: &mut Checker<'_>,
     spec: &Spec,
     vocabulary: &dyn Vocabulary,

@@ -1,0 +1,131 @@
+//! Checks of claims: that what they compare is measured, and that each kind has the keys it needs and no others.
+
+use super::output::{Source, check_experiment, check_measure, check_sweeps};
+use crate::checker::Checker;
+use crate::claim::{Best, Claim, ClaimKind, Side};
+use crate::spec::Spec;
+use crate::vocabulary::Vocabulary;
+
+/// Checks every claim.
+pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
+    for (index, claim) in spec.claims.iter().enumerate() {
+        let path = format!("claim.{index}");
+        check_keys(c, claim, &path);
+        check_side(c, spec, vocabulary, claim, &claim.of, &format!("{path}.of"));
+        if let Some(than) = &claim.than {
+            check_side(c, spec, vocabulary, claim, than, &format!("{path}.than"));
+        }
+        let source = source_of(spec, claim, &claim.of);
+        let fixed = claim.at_point.keys().map(String::as_str);
+        let of_where = |name: &str| format!("{path}.where.{name}");
+        check_sweeps(c, spec, source, fixed, of_where);
+        let along = claim.along.iter().map(String::as_str);
+        check_sweeps(c, spec, source, along, |_| format!("{path}.along"));
+    }
+}
+
+/// The experiment that a side is about.
+fn source_of<'a>(spec: &'a Spec, claim: &Claim, side: &Side) -> Option<Source<'a>> {
+    match side.experiment.as_ref().or(claim.experiment.as_ref()) {
+        Some(name) => Source::named(spec, name),
+        None => spec.experiments.first().map(Source::Run),
+    }
+}
+
+fn check_side(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    vocabulary: &dyn Vocabulary,
+    claim: &Claim,
+    side: &Side,
+    path: &str,
+) {
+    if side.value.is_some() {
+        let plain = Side {
+            value: side.value,
+            ..Side::default()
+        };
+        if path.ends_with(".of") || *side != plain {
+            let message = "a number stands alone, and only in `than`";
+            c.problem(&format!("{path}.value"), message);
+        }
+        return;
+    }
+    let path_of = |own: bool| match own {
+        true => path.to_owned(),
+        false => path.rsplit_once('.').map_or("", |(it, _)| it).to_owned(),
+    };
+    let experiment = side.experiment.as_ref().or(claim.experiment.as_ref());
+    let place = path_of(side.experiment.is_some());
+    check_experiment(c, spec, experiment, &format!("{place}.experiment"));
+    let source = source_of(spec, claim, side);
+    check_measure(
+        c,
+        spec,
+        vocabulary,
+        source,
+        side.series.as_ref().or(claim.series.as_ref()),
+        side.metric.as_ref().or(claim.metric.as_ref()),
+        &path_of(side.metric.is_some()),
+    );
+    let fixed = side.at_point.keys().map(String::as_str);
+    check_sweeps(c, spec, source, fixed, |name| {
+        format!("{path}.where.{name}")
+    });
+}
+
+/// Checks that a claim has the keys of its kind.
+fn check_keys(c: &mut Checker<'_>, claim: &Claim, path: &str) {
+    use ClaimKind::{Crosses, Equal, Falls, Greater, NeverBest, Rises};
+    let kind = claim.kind;
+    let number = claim.than.as_ref().is_some_and(|than| than.value.is_some());
+    // The key, whether it is there, and the kinds that need it, may have it.
+    let keys: [(&str, bool, &[ClaimKind], &[ClaimKind]); 5] = [
+        (
+            "than",
+            claim.than.is_some(),
+            &[Greater, Equal, Crosses],
+            &[Rises, Falls],
+        ),
+        (
+            "along",
+            claim.along.is_some(),
+            &[Rises, Falls, Crosses],
+            &[],
+        ),
+        ("within", claim.within.is_some(), &[Equal], &[]),
+        ("best", claim.best != Best::Greatest, &[], &[NeverBest]),
+        (
+            "of.where",
+            !claim.of.at_point.is_empty(),
+            &[NeverBest],
+            &[Greater, Equal, Crosses, Rises, Falls],
+        ),
+    ];
+    for (key, found, needed, allowed) in keys {
+        let name = kind.name();
+        if needed.contains(&kind) && !found {
+            c.problem(path, format!("a claim of kind {name:?} needs `{key}`"));
+        } else if found && !needed.contains(&kind) && !allowed.contains(&kind) {
+            let message = format!("a claim of kind {name:?} has no `{key}`");
+            c.problem(&format!("{path}.{key}"), message);
+        }
+    }
+    if number && matches!(kind, Rises | Falls) {
+        let message = "a number does not change a slope";
+        c.problem(&format!("{path}.than.value"), message);
+    }
+    if claim
+        .within
+        .is_some_and(|within| !(within > 0.0 && within < 1.0))
+    {
+        let message = "the greatest difference is a share between 0 and 1, such as 0.05";
+        c.problem(&format!("{path}.within"), message);
+    }
+    for (name, values) in &claim.at_point {
+        if values.all().is_empty() {
+            let message = "names no x; leave the sweep out to take all";
+            c.problem(&format!("{path}.where.{name}"), message);
+        }
+    }
+}
