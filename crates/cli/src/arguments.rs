@@ -47,7 +47,8 @@ docs/extending/paper.md tells how to add one."
   anabranch reproduce alamgir2002 --only table-2,fig-8 --replications 50 --seed 7
   anabranch reproduce alamgir2002 --quick --out /tmp/look
 
-The directory then holds report.html, tables/*.csv, figures/*.svg, series/*.parquet and manifest.json.
+The directory then holds report.html, verdicts.csv, claims.csv, tables/*.csv, figures/*.svg, measures/*.parquet,
+series/*.parquet, spec.toml and manifest.json.
 A run that was interrupted goes on where it stopped when it is started again.")]
     Reproduce(Reproduce),
     /// Run a spec of your own; the directory it writes is the same.

@@ -1,43 +1,56 @@
-//! How far the work is: a bar with a rate and an estimate, and nothing at all where nobody looks at a terminal.
+//! How far the work is: a bar with the runs and an estimate, and nothing at all where nobody looks at a terminal.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch_lab::run::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar on standard error that counts simulated seconds.
-pub struct Bar(ProgressBar);
+/// A bar on standard error that counts runs. Its length is simulated time, which says better what is left; a line of it is shorter
+/// than 80 columns, so that it can be taken away whole.
+pub struct Bar {
+    bar: ProgressBar,
+    runs: AtomicUsize,
+    finished: AtomicUsize,
+}
 
 impl Bar {
     /// A bar that is not shown yet.
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(5));
-        let style = ProgressStyle::with_template(
-            "{bar:32} {percent:>3} %  {human_pos} of {human_len} simulated seconds, {per_sec}  {prefix}  {eta} left",
-        );
+        let style = ProgressStyle::with_template("{bar:24} {percent:>3} %  {prefix}  {eta} left");
         if let Ok(style) = style {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
         }
-        Bar(bar)
+        Bar {
+            bar,
+            runs: AtomicUsize::new(0),
+            finished: AtomicUsize::new(0),
+        }
     }
 
     /// Takes the bar away.
     pub fn clear(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
+    }
+
+    fn count(&self, more: usize) {
+        let finished = self.finished.fetch_add(more, Ordering::Relaxed) + more;
+        let runs = self.runs.load(Ordering::Relaxed);
+        self.bar.set_prefix(format!("{finished} of {runs} runs"));
     }
 }
 
 impl Progress for Bar {
     fn begin(&self, runs: usize, finished: usize, seconds: f64) {
-        self.0.set_length(seconds.ceil() as u64);
-        if finished > 0 && runs > finished {
-            self.0
-                .set_prefix(format!("{finished} of {runs} runs were there"));
-        }
-        self.0.enable_steady_tick(Duration::from_millis(200));
+        self.runs.store(runs, Ordering::Relaxed);
+        self.count(finished);
+        self.bar.set_length(seconds.ceil() as u64);
+        self.bar.enable_steady_tick(Duration::from_millis(200));
     }
 
     fn finished(&self, seconds: f64) {
-        self.0.inc(seconds.ceil() as u64);
+        self.count(1);
+        self.bar.inc(seconds.ceil() as u64);
     }
 }

@@ -19,8 +19,9 @@ use anabranch_lab::run::CaptureRequest;
 use anabranch_lab::run::{self, Simulator};
 use anabranch_lab::shard::{self, Shard, ShardError, Share, Whole};
 use anabranch_lab::store::{Store, StoreError};
+use anabranch_report::Outputs;
+use anabranch_report::outputs::TALLIES;
 use anabranch_report::terminal::{self, Terminal};
-use anabranch_report::{Outputs, Tally};
 use anabranch_scenario::nearest::nearest;
 use anabranch_scenario::records::Results;
 use anabranch_scenario::schema::json_schema;
@@ -30,7 +31,7 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::wire::live::{self, MixedRunner};
 
-/// Lists the papers, each with where it was found and what it hides.
+/// Lists the papers, each with where it was found, what it hides, and what its last run in this directory came to.
 pub fn papers() -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let mut damaged = Vec::new();
@@ -51,6 +52,13 @@ pub fn papers() -> Result<(), Failure> {
             write!(out, "; hides that of {hidden}")?;
         }
         writeln!(out)?;
+        // A directory of the paper's name in this one is where its results go.
+        for tally in fs::read_to_string(Path::new(name).join(TALLIES))
+            .iter()
+            .flat_map(|it| it.lines())
+        {
+            writeln!(out, "{:16} last run: {}", "", terminal::printable(tally))?;
+        }
     }
     if damaged.is_empty() {
         Ok(())
@@ -304,18 +312,13 @@ fn check_captures(plan: &Plan, captures: &[(String, PathBuf)]) -> Result<(), Fai
 /// Says in a few lines what was made.
 fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    let tally = Tally::of(&outputs.tables);
     let runs = outputs.results.manifest.runs;
     writeln!(out, "{runs} {}", if runs == 1 { "run" } else { "runs" })?;
     for failure in outputs.results.failures() {
         writeln!(out, "failed: {failure}")?;
     }
-    if tally.total() > 0 {
-        writeln!(
-            out,
-            "printed values: {} reproduced, {} differ, {} not attempted",
-            tally.reproduced, tally.differs, tally.not_attempted
-        )?;
+    for tally in outputs.tallies() {
+        writeln!(out, "{tally}")?;
     }
     for file in &outputs.unanswered {
         writeln!(out, "{file}")?;

@@ -98,9 +98,10 @@ fn write_paper(papers: &Path, name: &str) {
     write(&folder.join("ns3.csv"), NS3);
 }
 
-const VERDICTS: &str = "series,x_name,x,metric,value,ci95,replications,unit,published,verdict
-stream,rate,1 Mbit/s,goodput,80,0,5,kbit/s,80.0,reproduced
-stream,rate,2 Mbit/s,goodput,80,0,5,kbit/s,83,differs
+const VERDICTS: &str =
+    "series,x_name,x,metric,value,ci95,replications,unit,published,verdict,band_low,band_high,rank
+stream,rate,1 Mbit/s,goodput,80,0,5,kbit/s,80.0,reproduced,80,80,3.5
+stream,rate,2 Mbit/s,goodput,80,0,5,kbit/s,83,differs,80,80,6
 ";
 
 #[test]
@@ -113,7 +114,7 @@ fn a_folder_is_a_paper_and_no_more_is_needed() {
     let (status, said) = says(here, &["reproduce", "steady1999", "--out", "out"]);
     assert_eq!(status, Some(0), "{said}");
     assert!(
-        said.contains("printed values: 1 reproduced, 1 differ, 0 not attempted"),
+        said.contains("2 printed values: 1 reproduced, 0 compatible, 1 differ, 0 not attempted"),
         "{said}"
     );
     let unanswered =
@@ -131,9 +132,11 @@ fn a_folder_is_a_paper_and_no_more_is_needed() {
     );
     assert!(lines[1].ends_with("80,0.5,20,yes,0,0"), "{beside}");
     assert!(lines[2].contains("90,0.5,20,no,-10,"), "{beside}");
-    assert!(
-        file("report.html").contains("intervals overlap")
-            || file("report.html").contains("ours less ns3")
+    let page = file("report.html");
+    assert!(page.contains("overlaps") && page.contains("lies apart"));
+    assert_eq!(
+        file("tally.txt"),
+        "2 printed values: 1 reproduced, 0 compatible, 1 differ, 0 not attempted\n"
     );
 
     // The results are whole without the paper's folder.
@@ -141,7 +144,7 @@ fn a_folder_is_a_paper_and_no_more_is_needed() {
     let (status, shown) = says(here, &["show", "out"]);
     assert_eq!(status, Some(0), "{shown}");
     assert!(
-        shown.contains("2 printed values: 1 reproduced, 1 differs, 0 not attempted"),
+        shown.contains("2 printed values: 1 reproduced, 0 compatible, 1 differ, 0 not attempted"),
         "{shown}"
     );
     fs::remove_file(here.join("out/reference/ns3.csv")).expect("a kept file");
@@ -184,7 +187,7 @@ fn the_nearest_folder_hides_the_others_and_the_list_says_so() {
     assert!(list().contains(&found), "{}", list());
     let ran = anabranch(&here, &data, &["reproduce", "alamgir2002"]);
     assert!(
-        text(&ran.stdout).contains("1 reproduced, 1 differ"),
+        text(&ran.stdout).contains("1 reproduced, 0 compatible, 1 differ"),
         "{ran:?}"
     );
 }
@@ -267,7 +270,7 @@ fn numbers_of_ones_own_are_judged_as_a_papers_are() {
     let (status, said) = says(here, &["run", "specs/plain.toml", "--out", "plain"]);
     assert_eq!(status, Some(0), "{said}");
     assert!(
-        said.contains("printed values: 1 reproduced, 1 differ, 1 not attempted"),
+        said.contains("3 printed values: 1 reproduced, 0 compatible, 1 differ, 1 not attempted"),
         "{said}"
     );
 }
@@ -341,7 +344,7 @@ fn the_paper_of_the_page_is_reproduced() {
     let (status, said) = says(here, &["reproduce", "example1999"]);
     assert_eq!(status, Some(0), "{said}");
     assert!(
-        said.contains("printed values: 1 reproduced, 1 differ, 0 not attempted"),
+        said.contains("2 printed values: 1 reproduced, 0 compatible, 1 differ, 0 not attempted"),
         "{said}"
     );
     assert!(!said.contains("nothing is compared"), "{said}");

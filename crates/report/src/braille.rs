@@ -28,22 +28,26 @@ impl Dots {
             cells: vec![Cell::default(); columns * rows],
         };
         for (index, layer) in plot.layers.iter().enumerate() {
+            // Characters are too coarse for what lies behind.
+            if layer.mark.is_spread() {
+                continue;
+            }
             let mut before: Option<(i64, i64)> = None;
             for point in &layer.points {
                 let at = dots.place(plot, point.x, point.y);
                 match (layer.mark, before) {
                     (Mark::Printed, _) => dots.sign(at, '◇', index),
-                    (Mark::Step | Mark::DashedStep, Some(from)) => {
+                    (Mark::Step, Some(from)) => {
                         dots.line(from, (at.0, from.1), index);
                         dots.line((at.0, from.1), at, index);
                     }
                     (Mark::Line | Mark::Means, Some(from)) => dots.line(from, at, index),
                     _ => dots.dot(at, index),
                 }
-                if let (true, Some(half)) = (layer.mark.is_of_means(), point.half) {
+                if let Some((low, high)) = point.span {
                     let (low, high) = (
-                        dots.place(plot, point.x, point.y - half),
-                        dots.place(plot, point.x, point.y + half),
+                        dots.place(plot, point.x, low),
+                        dots.place(plot, point.x, high),
                     );
                     dots.line(low, high, index);
                 }
@@ -120,7 +124,8 @@ mod tests {
         let points = points.iter().map(|&(x, y)| PlotPoint::new(x, y)).collect();
         let layer = Layer {
             label: String::new(),
-            colour: 0,
+            curve: 0,
+            dash: 0,
             mark,
             points,
         };

@@ -4,31 +4,48 @@
 use std::fmt;
 
 use crate::reference::{Mean, Published};
-use crate::statistics::{Interval, Summary};
+use crate::statistics::{Interval, Rank, Summary, normal_score, quantile_band, rank_score};
 
 #[cfg(test)]
 mod tests;
 
-/// Replications below which a random experiment is not judged: the prediction interval would be so wide (27 standard
+/// Replications below which a random experiment is not judged: the prediction interval would be so wide (15.6 standard
 /// deviations to either side for two runs, five for three) that hardly a printed value could fall outside.
 pub const MIN_REPLICATIONS: usize = 5;
 
-/// What a comparison with a printed value came to.
+/// Replications below which quantiles are not judged by: the least and the greatest of 19 runs hold one more with 90 %.
+pub const MIN_FOR_QUANTILES: usize = 19;
+
+/// Half the width of a narrow band, as a share of the printed value.
+pub const NARROW: f64 = 0.2;
+
+/// What a comparison with a printed value came to, or a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// The printed value is one that this experiment gives.
+    /// The printed value is one that this experiment gives, and only values near it are. The claim holds.
     Reproduced,
-    /// It is not.
+    /// The printed value is one that this experiment gives, but so are values far from it. The runs do not decide the claim.
+    Compatible,
+    /// It is not one that this experiment gives. The claim is false for our runs.
     Differs,
     /// There is no measured value, or none that could decide.
     NotAttempted,
 }
 
 impl Verdict {
+    /// All of them, the best first.
+    pub const ALL: [Verdict; 4] = [
+        Verdict::Reproduced,
+        Verdict::Compatible,
+        Verdict::Differs,
+        Verdict::NotAttempted,
+    ];
+
     /// The words of the tables.
     pub const fn text(self) -> &'static str {
         match self {
             Verdict::Reproduced => "reproduced",
+            Verdict::Compatible => "compatible",
             Verdict::Differs => "differs",
             Verdict::NotAttempted => "not attempted",
         }
@@ -41,13 +58,32 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A verdict and how it came about, in a sentence.
+/// A verdict and how it came about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// Its reason: the interval or the tolerance, and the value that did or did not lie in it.
+    /// Its reason, in a sentence.
     pub reason: String,
+    /// Where a value counts as one of ours, before printed rounding is allowed for; `None` where nothing could be judged.
+    pub band: Option<Interval>,
+    /// The printed value's place among the runs, where chance is in them.
+    pub rank: Option<Rank>,
+    /// How far out it lies, as a standard normal variable would; `None` where there is no chance in the runs.
+    pub score: Option<f64>,
+}
+
+impl Judgement {
+    /// No verdict, and why.
+    pub fn none(reason: String) -> Judgement {
+        Judgement {
+            verdict: Verdict::NotAttempted,
+            reason,
+            band: None,
+            rank: None,
+            score: None,
+        }
+    }
 }
 
 /// How a printed value is compared.
@@ -56,80 +92,96 @@ pub enum Rule {
     /// A random experiment: the printed value is a single run, so it must lie in the 95 % interval for one more run of
     /// ours, widened by the printed rounding.
     OneMoreRun,
+    /// The same for a quantity near its bound: between quantiles of the runs, whatever their distribution.
+    Quantiles,
     /// An experiment without chance: the two values may differ by this much (in the value's unit) and by the printed
     /// rounding.
     Within(f64),
 }
 
 /// Compares a quantity measured in this unit with a printed one. Where units differ nothing is judged.
-pub fn judge_in(
-    measured: Option<&Summary>,
-    unit: &str,
-    published: &Published,
-    rule: Rule,
-) -> Judgement {
+pub fn judge_in(runs: &[f64], unit: &str, published: &Published, rule: Rule) -> Judgement {
     let other = &published.unit;
-    if measured.is_some() && !other.is_empty() && other != unit {
-        return Judgement {
-            verdict: Verdict::NotAttempted,
-            reason: format!(
-                "printed in {other} and measured in {unit}: the two cannot be compared"
-            ),
-        };
+    if !runs.is_empty() && !other.is_empty() && other != unit {
+        let reason =
+            format!("printed in {other} and measured in {unit}: the two cannot be compared");
+        return Judgement::none(reason);
     }
-    judge(measured, published, rule)
+    judge(runs, published, rule)
 }
 
-/// Compares a measured quantity with a printed one in the same unit.
-pub fn judge(measured: Option<&Summary>, published: &Published, rule: Rule) -> Judgement {
-    let Some(summary) = measured else {
-        return Judgement {
-            verdict: Verdict::NotAttempted,
-            reason: "not measured in this run".to_owned(),
-        };
+/// Compares the values of some runs with a printed one in the same unit.
+pub fn judge(runs: &[f64], published: &Published, rule: Rule) -> Judgement {
+    let Some(summary) = Summary::of(runs) else {
+        return Judgement::none("not measured in this run".to_owned());
+    };
+    let needed = match rule {
+        Rule::Within(_) => 1,
+        Rule::OneMoreRun => MIN_REPLICATIONS,
+        Rule::Quantiles => MIN_FOR_QUANTILES,
+    };
+    if runs.len() < needed {
+        let reason = format!(
+            "{} of at least {needed} replications: too few to say how far a single run strays",
+            runs.len()
+        );
+        return Judgement::none(reason);
+    }
+    // The decimal digits are not exact in binary: a millionth of the rounding keeps the ends inclusive.
+    let rounding = published.half_unit() * (1.0 + 1e-6);
+    let rank = Rank::of(runs, published.value, rounding);
+    let (band, score, likely) = match rule {
+        Rule::Within(tolerance) => (Some(Interval::around(summary.mean, tolerance)), None, 1.0),
+        Rule::OneMoreRun => {
+            let score = normal_score(&summary, published.value, rounding);
+            (summary.prediction(), score, 0.95)
+        }
+        Rule::Quantiles => match quantile_band(runs) {
+            Some((band, likely)) => (Some(band), Some(rank_score(rank)), likely),
+            None => (None, None, 0.0),
+        },
+    };
+    let Some(band) = band else {
+        return Judgement::none("a single run has no spread".to_owned());
+    };
+    let narrow = (NARROW * published.value.abs()).max(rounding);
+    let verdict = match band.widened(rounding).contains(published.value) {
+        false => Verdict::Differs,
+        true if band.half_width() > narrow && score.is_some() => Verdict::Compatible,
+        true => Verdict::Reproduced,
     };
     let unit = unit_suffix(&published.unit);
-    let interval = match rule {
-        Rule::Within(tolerance) => Some(Interval::around(summary.mean, tolerance)),
-        Rule::OneMoreRun if summary.replications < MIN_REPLICATIONS => None,
-        Rule::OneMoreRun => summary.prediction(),
-    };
-    let Some(interval) = interval else {
-        return Judgement {
-            verdict: Verdict::NotAttempted,
-            reason: format!(
-                "{} of at least {MIN_REPLICATIONS} replications: too few to say how far a single run strays",
-                summary.replications
-            ),
-        };
-    };
-    // The decimal digits are not exact in binary: a millionth of the rounding keeps the ends inclusive.
-    let inside = interval
-        .widened(published.half_unit() * (1.0 + 1e-6))
-        .contains(published.value);
-    let verdict = if inside {
-        Verdict::Reproduced
-    } else {
-        Verdict::Differs
-    };
     let reason = match rule {
-        Rule::OneMoreRun => format!(
-            "one more run would give {} to {}{unit}",
-            digits(interval.low, 4),
-            digits(interval.high, 4)
-        ),
-        Rule::Within(tolerance) => format!(
-            "{}{unit} against the printed {}{unit}; allowed: {}its rounding",
-            digits(summary.mean, 6),
-            published.printed,
-            if tolerance > 0.0 {
-                format!("{}{unit} and ", digits(tolerance, 4))
-            } else {
-                String::new()
-            }
+        Rule::Within(tolerance) => within(&summary, tolerance, published, &unit),
+        Rule::OneMoreRun | Rule::Quantiles => format!(
+            "one more run would give {} to {}{unit} with {:.0} %; rank {} of {}",
+            digits(band.low, 4),
+            digits(band.high, 4),
+            100.0 * likely,
+            rank.place(),
+            rank.of
         ),
     };
-    Judgement { verdict, reason }
+    Judgement {
+        verdict,
+        reason,
+        band: Some(band),
+        rank: score.map(|_| rank),
+        score,
+    }
+}
+
+/// The reason of a verdict on an experiment without chance.
+fn within(summary: &Summary, tolerance: f64, published: &Published, unit: &str) -> String {
+    let allowed = match tolerance > 0.0 {
+        true => format!("{}{unit} and ", digits(tolerance, 4)),
+        false => String::new(),
+    };
+    format!(
+        "{}{unit} against the printed {}{unit}; allowed: {allowed}its rounding",
+        digits(summary.mean, 6),
+        published.printed
+    )
 }
 
 /// Ours beside a mean of an independent program.

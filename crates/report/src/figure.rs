@@ -10,9 +10,11 @@ mod canvas;
 mod curves;
 mod draw;
 mod draw_ladder;
+mod time;
 
 use std::collections::BTreeMap;
 
+use anabranch_scenario::Spec;
 use anabranch_scenario::output::{Curve, Figure as FigureSpec, FigureKind};
 use anabranch_scenario::records::SeriesError;
 use anabranch_scenario::records::{Results, Series, SeriesQuery};
@@ -22,6 +24,7 @@ use crate::reference::Reference;
 use crate::table::{axis, joined, named_or_own, same_x, within};
 
 pub use canvas::for_page;
+pub(crate) use draw::wrapped;
 
 /// A finished figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +86,10 @@ impl Figure {
         };
         let (content, made) = match spec.kind {
             FigureKind::Sweep => (maker.sweep().map(Content::Plot), maker.made_of_measures()),
-            FigureKind::Time => (maker.time()?.map(Content::Plot), maker.made_of_series()),
+            FigureKind::Time => {
+                let (plot, made) = maker.time()?;
+                (plot.map(Content::Plot), made)
+            }
             FigureKind::Sequence => (maker.sequence()?.map(Content::Plot), maker.made_of_series()),
             FigureKind::Ladder => (maker.ladder()?.map(Content::Ladder), maker.made_of_series()),
         };
@@ -163,14 +169,15 @@ impl<'a> Maker<'a> {
         Ok(all.find(|series| self.is_at(&series.point, &BTreeMap::new())))
     }
 
-    /// The series that a curve of kind `time` shows: one, or one for each member.
-    fn series_of(&self, curve: &Curve) -> Result<Vec<Series>, SeriesError> {
+    /// The series that a curve of kind `time` shows, run by run: one, or one for each member. Every run that was recorded; the
+    /// figure's own first.
+    fn series_of(&self, curve: &Curve) -> Result<Vec<Vec<Series>>, SeriesError> {
         let query = SeriesQuery {
             experiment: curve.experiment.as_deref().unwrap_or(self.experiment),
             entity: curve.flow.as_deref().or(curve.link.as_deref()),
             member: (!curve.every_member).then_some(curve.member),
             probe: curve.probe.as_deref(),
-            replication: Some(self.spec.replication),
+            replication: None,
         };
         if query.entity.is_none() || query.probe.is_none() {
             return Ok(Vec::new());
@@ -192,7 +199,10 @@ impl<'a> Maker<'a> {
                 }
             }
         }
-        Ok(all)
+        let own = |series: &Series| series.replication != self.spec.replication;
+        all.sort_by_key(|series| (own(series), series.replication));
+        let same = |a: &Series, b: &Series| a.replication == b.replication;
+        Ok(all.chunk_by(same).map(<[Series]>::to_vec).collect())
     }
 
     /// Begin and end of the window, seconds.
@@ -210,16 +220,21 @@ impl<'a> Maker<'a> {
     }
 
     fn made_of_measures(&self) -> String {
-        let runs = self
-            .results
-            .experiment(self.experiment)
-            .map(|record| record.replication + 1)
-            .max()
-            .unwrap_or(0);
-        format!(
-            "Means over {runs} run{} of experiment {} with their 95 % intervals.",
-            if runs == 1 { "" } else { "s" },
-            self.experiment
-        )
+        let counts = self.results.manifest.replications.iter();
+        let mut own = counts.filter(|(id, _)| id == source_of(&self.results.spec, self.experiment));
+        let id = self.experiment;
+        match own.next().map_or(0, |(_, runs)| *runs) {
+            0 | 1 => format!("One run of experiment {id} at each point: there is no interval."),
+            runs => format!(
+                "Means over {runs} runs of experiment {id} with their 95 % intervals; faint dots are single runs."
+            ),
+        }
     }
+}
+
+/// The experiment that is run for one.
+fn source_of<'a>(spec: &'a Spec, id: &'a str) -> &'a str {
+    // A derived experiment stands behind the one it is made of, so that this ends.
+    let derived = spec.derived.iter().find(|derived| derived.id() == id);
+    derived.map_or(id, |derived| source_of(spec, derived.experiment()))
 }

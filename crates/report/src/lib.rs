@@ -2,6 +2,7 @@
 //! is run here, and no file is touched.
 #![forbid(unsafe_code)]
 
+pub mod claim;
 pub mod compare;
 pub mod derive;
 pub mod figure;
@@ -10,10 +11,12 @@ pub mod page;
 pub mod reference;
 pub mod statistics;
 pub mod table;
+pub mod tally;
 pub mod terminal;
 pub mod unanswered;
 pub mod unit;
 
 mod braille;
 
-pub use outputs::{OutputError, Outputs, Tally};
+pub use outputs::{OutputError, Outputs};
+pub use tally::Tally;

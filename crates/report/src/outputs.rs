@@ -3,6 +3,8 @@
 //! ```text
 //! DIR/tables/<id>.csv       measured, printed, verdict        DIR/figures/<id>.svg
 //! DIR/tables/<id>-<yardstick>.csv   beside an independent program   DIR/report.html
+//! DIR/verdicts.csv                  what each column came to        DIR/claims.csv
+//! DIR/spec.toml                     as it was read                  DIR/tally.txt
 //! ```
 
 use std::io;
@@ -10,12 +12,16 @@ use std::io;
 use anabranch_scenario::records::Results;
 use anabranch_scenario::records::SeriesError;
 
-use crate::compare::Verdict;
+use crate::claim::{self, Claimed};
 use crate::figure::{Figure, FigureError};
 use crate::page;
 use crate::reference::Reference;
 use crate::table::Table;
+use crate::tally::{self, Tally};
 use crate::unanswered::{Unanswered, unanswered};
+
+/// The file with the tallies of a run, each in a line.
+pub const TALLIES: &str = "tally.txt";
 
 /// Every table and figure that a spec asks for, made of its results.
 #[derive(Clone, Debug)]
@@ -26,6 +32,8 @@ pub struct Outputs<'a> {
     pub tables: Vec<Table>,
     /// The figures, in the order of the spec.
     pub figures: Vec<Figure>,
+    /// The claims, in the order of the spec.
+    pub claims: Vec<Claimed>,
     /// Rows of the reference that none of them shows; nothing where only some were asked for.
     pub unanswered: Vec<Unanswered>,
 }
@@ -49,41 +57,6 @@ pub enum OutputError {
     Figure(#[from] FigureError),
 }
 
-/// How many comparisons with printed values came to which verdict.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Printed values that were reproduced.
-    pub reproduced: usize,
-    /// Printed values that were not.
-    pub differs: usize,
-    /// Printed values without a measured one that could decide.
-    pub not_attempted: usize,
-}
-
-impl Tally {
-    /// Counts the verdicts of some tables.
-    pub fn of<'t>(tables: impl IntoIterator<Item = &'t Table>) -> Tally {
-        let mut tally = Tally::default();
-        for judgement in tables
-            .into_iter()
-            .flat_map(|table| &table.lines)
-            .filter_map(|line| line.judgement.as_ref())
-        {
-            match judgement.verdict {
-                Verdict::Reproduced => tally.reproduced += 1,
-                Verdict::Differs => tally.differs += 1,
-                Verdict::NotAttempted => tally.not_attempted += 1,
-            }
-        }
-        tally
-    }
-
-    /// All comparisons.
-    pub fn total(&self) -> usize {
-        self.reproduced + self.differs + self.not_attempted
-    }
-}
-
 impl<'a> Outputs<'a> {
     /// Makes everything that the spec of some results asks for.
     ///
@@ -100,6 +73,8 @@ impl<'a> Outputs<'a> {
             .figures
             .iter()
             .map(|spec| Figure::make(spec, results, reference));
+        let claims = results.spec.claims.iter();
+        let claims = claims.map(|claim| Claimed::make(claim, results)).collect();
         let tables = tables.collect::<Result<Vec<_>, _>>()?;
         let unanswered = match results.manifest.only.is_empty() {
             true => unanswered(reference, &tables, &results.spec.figures),
@@ -108,9 +83,40 @@ impl<'a> Outputs<'a> {
         Ok(Outputs {
             results,
             tables,
+            claims,
             figures: figures.collect::<Result<_, _>>()?,
             unanswered,
         })
+    }
+
+    /// The tallies of printed values and of claims, each in a line. A run with fewer replications than the spec asks for says so.
+    pub fn tallies(&self) -> Vec<String> {
+        let short = self
+            .short_of()
+            .map_or(String::new(), |short| format!(" ({short})"));
+        let [values, claims] = [Tally::of(&self.tables), Tally::of_claims(&self.claims)];
+        let line = |(name, tally): (&str, Tally)| {
+            let line = format!("{} {name}: {tally}{short}", tally.total());
+            (tally.total() > 0).then_some(line)
+        };
+        let both = [("printed values", values), ("claims", claims)];
+        both.into_iter().filter_map(line).collect()
+    }
+
+    /// Says by how much the run falls short of the replications that the spec asks for; `None` where it does not.
+    pub fn short_of(&self) -> Option<String> {
+        let (mut short, mut asked) = (0, 0);
+        for (id, made) in &self.results.manifest.replications {
+            let experiment = self.results.spec.experiments.iter().find(|it| it.id == *id);
+            if let Some(full) = experiment
+                .map(|it| it.replications)
+                .filter(|full| made < full)
+            {
+                short += made;
+                asked += full;
+            }
+        }
+        (asked > 0).then(|| format!("quick: {short} of {asked} replications"))
     }
 
     /// The contents of all files: tables, figures and the page, each with its path below the results directory.
@@ -127,10 +133,24 @@ impl<'a> Outputs<'a> {
                 files.push(csv(name, |out| table.write_beside_csv(yardstick, out))?);
             }
         }
+        if Tally::of(&self.tables).total() > 0 {
+            let name = "verdicts.csv".to_owned();
+            files.push(csv(name, |out| tally::write_csv(&self.tables, out))?);
+        }
+        if !self.claims.is_empty() {
+            let name = "claims.csv".to_owned();
+            files.push(csv(name, |out| claim::write_csv(&self.claims, out))?);
+        }
         for figure in &self.figures {
             if let Some(svg) = figure.svg()? {
                 files.push((format!("figures/{}.svg", figure.id), svg.into_bytes()));
             }
+        }
+        let spec = self.results.manifest.spec.clone();
+        files.push(("spec.toml".to_owned(), spec.into_bytes()));
+        if !self.tallies().is_empty() {
+            let tallies = self.tallies().join("\n") + "\n";
+            files.push((TALLIES.to_owned(), tallies.into_bytes()));
         }
         files.push(("report.html".to_owned(), page::html(self)?.into_bytes()));
         Ok(files)

@@ -2,13 +2,19 @@
 //!
 //! `maud` escapes all text. Two things go in as they are: the style sheet and the drawings, which are made here.
 
+use anabranch_scenario::Experiment;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::claim::Claimed;
 use crate::compare::{Verdict, digits};
 use crate::figure::{Figure, FigureError, for_page};
-use crate::table::{Line, Table, readable};
+use crate::table::Table;
 use crate::unit;
 use crate::{Outputs, Tally};
+
+mod tables;
+
+pub(crate) use tables::Columns;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -37,11 +43,13 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
             body {
                 main {
                     (header(outputs, title))
+                    (contents(outputs))
                     (verdicts(outputs))
                     (runs(outputs))
                     (assumptions(outputs))
                     @for part in &parts { (part) }
                     h2 #spec { "The spec" }
+                    p.files { (file("spec.toml")) " " (file("manifest.json")) }
                     details {
                         summary { "as it was read" }
                         pre { (outputs.results.manifest.spec) }
@@ -52,9 +60,6 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
     };
     Ok(page.into_string() + "\n")
 }
-
-/// A table of more lines than this is folded under a line that sums it up.
-const FOLDED: usize = 40;
 
 fn header(outputs: &Outputs<'_>, title: &str) -> Markup {
     html! {
@@ -68,50 +73,235 @@ fn header(outputs: &Outputs<'_>, title: &str) -> Markup {
     }
 }
 
-/// How many printed values were reproduced, in all and table by table.
-fn verdicts(outputs: &Outputs<'_>) -> Markup {
-    let all = Tally::of(&outputs.tables);
-    if all.total() == 0 {
-        return html! {};
-    }
-    let counts = |tally: &Tally| [tally.reproduced, tally.differs, tally.not_attempted];
-    let verdicts = [Verdict::Reproduced, Verdict::Differs, Verdict::NotAttempted];
-    html! {
-        section.summary {
-            div.tally {
-                @for (verdict, count) in verdicts.into_iter().zip(counts(&all)) {
-                    div.count.(class_of(verdict)) { b { (count) } span { (verdict.text()) } }
+/// What the page holds, each with a link.
+fn contents(outputs: &Outputs<'_>) -> Markup {
+    let list = |name: &str, items: Vec<(String, String)>| {
+        html! {
+            @if !items.is_empty() {
+                li {
+                    a href={ "#" (name.to_lowercase()) } { (name) }
+                    ul { @for (to, title) in &items { li { a href=(to) { (title) } } } }
                 }
             }
+        }
+    };
+    let named = |kind: &str, id: &str, place: Option<&str>, title: &str| {
+        let title = place.map_or(title.to_owned(), |place| format!("{place}: {title}"));
+        (format!("#{kind}-{id}"), title)
+    };
+    let tables = outputs.tables.iter();
+    let tables = tables.map(|it| named("table", &it.id, it.place.as_deref(), &it.title));
+    let figures = outputs.figures.iter();
+    let figures = figures.map(|it| named("figure", &it.id, it.place.as_deref(), &it.title));
+    html! {
+        nav {
+            details open[outputs.tables.len() + outputs.figures.len() <= 12] {
+                summary { "Contents" }
+                ul {
+                    @if Tally::of(&outputs.tables).total() > 0 { li { a href="#verdicts" { "Verdicts" } } }
+                    @if !outputs.claims.is_empty() { li { a href="#claims" { "What the paper concludes" } } }
+                    li { a href="#runs" { "What was run" } }
+                    @if !outputs.results.spec.assumptions.is_empty() {
+                        li { a href="#assumptions" { "What had to be assumed" } }
+                    }
+                    (list("Tables", tables.collect()))
+                    (list("Figures", figures.collect()))
+                    li { a href="#spec" { "The spec" } }
+                }
+            }
+        }
+    }
+}
+
+/// A file of the directory, to open or to keep.
+fn file(name: &str) -> Markup {
+    html! { a href=(name) download { (name) } }
+}
+
+/// How many printed values came to which verdict, in all and table by table, and the claims.
+fn verdicts(outputs: &Outputs<'_>) -> Markup {
+    let all = Tally::of(&outputs.tables);
+    html! {
+        section.summary {
+            @if let Some(short) = outputs.short_of() { p.short { (short) } }
+            @if all.total() > 0 {
+                h2 #verdicts { "Verdicts" }
+                (counts(&all))
+                (verdicts_by_table(outputs))
+                p.remark {
+                    "A printed value is a single run. It is compatible when it lies where one more run of ours would lie with \
+                     95 % probability, printed rounding allowed; it is reproduced when that band is also narrow, no more than \
+                     20 % of the value to either side. Where nothing is left to chance it is reproduced when it agrees to its \
+                     rounding (times: to the tolerance stated). \u{201c}Together\u{201d} is the probability that independent \
+                     runs of ours lie together as far out as a column. What a table before has counted is in brackets. The rules \
+                     and their reasons: docs/VERDICTS.md."
+                }
+                p.files { (file("verdicts.csv")) }
+            }
+            (claims(&outputs.claims))
+        }
+    }
+}
+
+fn counts(tally: &Tally) -> Markup {
+    html! {
+        div.tally {
+            @for verdict in Verdict::ALL {
+                div.count.(class_of(verdict)) { b { (tally.count(verdict)) } span { (verdict.text()) } }
+            }
+        }
+    }
+}
+
+fn verdicts_by_table(outputs: &Outputs<'_>) -> Markup {
+    html! {
+        div {
             table.verdicts {
                 thead {
                     tr {
-                        th { "Table" }
-                        th { "Printed as" }
-                        @for verdict in verdicts { th { (verdict.text()) } }
+                        th scope="col" { "Table" }
+                        th scope="col" { "Printed as" }
+                        @for verdict in Verdict::ALL { th scope="col" { (verdict.text()) } }
+                        th scope="col" { "Together" }
                     }
                 }
                 tbody {
-                    @for table in &outputs.tables {
-                        @let tally = Tally::of([table]);
-                        @if tally.total() > 0 {
+                    @for (table, (new, again)) in outputs.tables.iter().zip(Tally::of_each(&outputs.tables)) {
+                        @if new.total() + again.total() > 0 {
                             tr {
-                                td { a href={ "#table-" (table.id) } { (table.title) } }
-                                td { (table.place.as_deref().unwrap_or_default()) }
-                                @for count in counts(&tally) {
-                                    td.none[count == 0] { (count) }
+                                th scope="row" { a href={ "#table-" (table.id) } { (table.title) } }
+                                td data-label="printed as" { (table.place.as_deref().unwrap_or_default()) }
+                                @for verdict in Verdict::ALL {
+                                    @let (new, again) = (new.count(verdict), again.count(verdict));
+                                    td.none[new + again == 0] data-label=(verdict.text()) {
+                                        @match (new, again) {
+                                            (new, 0) => (new),
+                                            (0, again) => { "(" (again) ")" }
+                                            (new, again) => { (new) " (" (again) ")" }
+                                        }
+                                    }
                                 }
+                                td data-label="together" { (together(table)) }
                             }
                         }
                     }
                 }
             }
+        }
+    }
+}
+
+/// The joint probabilities of a table's columns.
+fn together(table: &Table) -> String {
+    let joint = table.columns().filter_map(|column| column.probability);
+    joint.map(probability).collect::<Vec<_>>().join(", ")
+}
+
+/// A probability for a reader.
+pub(super) fn probability(p: f64) -> String {
+    match p {
+        p if p < 0.001 => "< 0.001".to_owned(),
+        p => digits(p, 2),
+    }
+}
+
+/// What the paper concludes, and what the runs say of it.
+fn claims(claims: &[Claimed]) -> Markup {
+    html! {
+        @if !claims.is_empty() {
+            h2 #claims { "What the paper concludes" }
+            (counts(&Tally::of_claims(claims)))
             p.remark {
-                "A printed value is a single run. It counts as reproduced when it lies where one more run of ours would lie \
-                 with 95 % probability, printed rounding allowed; where nothing is left to chance, when it agrees to its \
-                 rounding (times: to the tolerance stated). The rules and their reasons: docs/VERDICTS.md."
+                "Each claim is held against differences or slopes over common replications. It is reproduced when their 95 % \
+                 intervals say so at every point, differs when one says the contrary, and is compatible when the runs do not decide."
+            }
+            p.files { (file("claims.csv")) }
+            @for claim in claims {
+                details.claim id={ "claim-" (claim.id) } {
+                    summary {
+                        span.verdict.(class_of(claim.verdict)) { (claim.verdict.text()) }
+                        " " (claim.text)
+                        @if let Some(place) = &claim.place { " " i { (place) } }
+                        small { (claim.reason()) }
+                    }
+                    (findings(claim))
+                }
             }
         }
+    }
+}
+
+fn findings(claim: &Claimed) -> Markup {
+    html! {
+        div {
+            table.findings {
+                thead {
+                    tr {
+                        th scope="col" { "at" }
+                        th scope="col" { (unit::axis_label(claim.kind, &claim.unit)) }
+                        th scope="col" { "runs" }
+                        th scope="col" { "verdict" }
+                    }
+                }
+                tbody {
+                    @for it in &claim.findings {
+                        tr {
+                            th scope="row" { (it.at()) }
+                            td data-label="value" { (it.number()) }
+                            td data-label="runs" { (it.replications) }
+                            td data-label="verdict" { span.verdict.(class_of(it.verdict)) { (it.verdict.text()) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The command that makes the same runs.
+fn command(outputs: &Outputs<'_>) -> String {
+    let (manifest, spec) = (&outputs.results.manifest, &outputs.results.spec);
+    let mut command = match spec.paper {
+        Some(_) => format!("anabranch reproduce {}", quoted(&manifest.name)),
+        None => "anabranch run spec.toml".to_owned(),
+    };
+    let mut option = |text: String| {
+        command.push_str(" --");
+        command.push_str(&text);
+    };
+    option(format!("seed {}", manifest.seed));
+    for set in &manifest.overrides {
+        option(format!("set {}", quoted(set)));
+    }
+    if !manifest.only.is_empty() {
+        option(format!("only {}", quoted(&manifest.only.join(","))));
+    }
+    if manifest.record_all {
+        option("record-all".to_owned());
+    }
+    let made = manifest.replications.iter();
+    let made = made.filter_map(|(id, made)| {
+        let experiment = spec.experiments.iter().find(|it| it.id == *id)?;
+        Some((experiment, *made))
+    });
+    let made: Vec<_> = made.collect();
+    let quick =
+        |(it, made): &(&Experiment, u32)| it.quick_replications.unwrap_or(it.replications) == *made;
+    match made.first() {
+        _ if made.iter().all(|(it, made)| it.replications == *made) => {}
+        _ if made.iter().all(quick) => option("quick".to_owned()),
+        Some((_, count)) => option(format!("replications {count}")),
+        None => {}
+    }
+    command
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:".contains(c);
+    match word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -131,6 +321,7 @@ fn facts(outputs: &Outputs<'_>) -> Vec<(&'static str, String)> {
         ),
         ("seed", manifest.seed.to_string()),
         ("overrides", manifest.overrides.join(", ")),
+        ("again by", command(outputs)),
         (
             "runs",
             format!(
@@ -155,6 +346,10 @@ fn runs(outputs: &Outputs<'_>) -> Markup {
             .and_then(|it| it.title.as_deref())
             .unwrap_or_default()
     };
+    let records = |id: &str| {
+        let mut experiments = results.spec.experiments.iter();
+        experiments.any(|it| it.id == id && !it.records.is_empty())
+    };
     html! {
         h2 #runs { "What was run" }
         dl.facts {
@@ -163,19 +358,22 @@ fn runs(outputs: &Outputs<'_>) -> Markup {
         table.runs {
             thead {
                 tr {
-                    th { "Experiment" }
-                    th { "About" }
-                    th { "Points" }
-                    th { "Replications" }
+                    @for head in ["Experiment", "About", "Points", "Replications", "Data"] {
+                        th scope="col" { (head) }
+                    }
                 }
             }
             tbody {
                 @for (id, replications) in &results.manifest.replications {
                     tr {
-                        td { code { (id) } }
-                        td { (title(id)) }
-                        td { (super::table::by_point(results, id).len()) }
-                        td { (replications) }
+                        th scope="row" { code { (id) } }
+                        td data-label="about" { (title(id)) }
+                        td data-label="points" { (super::table::by_point(results, id).len()) }
+                        td data-label="replications" { (replications) }
+                        td.files data-label="data" {
+                            (file(&format!("measures/{id}.parquet")))
+                            @if records(id) { " " (file(&format!("series/{id}.parquet"))) }
+                        }
                     }
                 }
             }
@@ -199,7 +397,7 @@ fn tables(outputs: &Outputs<'_>) -> Markup {
     html! {
         @if !outputs.tables.is_empty() {
             h2 #tables { "Tables" }
-            @for it in &outputs.tables { (table(it)) }
+            @for it in &outputs.tables { (tables::section(it)) }
         }
     }
 }
@@ -210,123 +408,9 @@ fn figures(outputs: &Outputs<'_>) -> Result<Markup, FigureError> {
     Ok(html! {
         @if !made.is_empty() {
             h2 #figures { "Figures" }
-            @for it in &made { (it) }
+            div.figures { @for it in &made { (it) } }
         }
     })
-}
-
-fn table(table: &Table) -> Markup {
-    html! {
-        section id={ "table-" (table.id) } {
-            h3 {
-                @if let Some(place) = &table.place { span { (place) } " " }
-                (table.title)
-            }
-            @if let Some(note) = &table.note { p.remark { (note) } }
-            @if table.lines.is_empty() {
-                p.remark { "Not made: its experiment was not run." }
-            } @else if table.lines.len() > FOLDED {
-                details { summary { (summary(table)) } (lines(table)) }
-            } @else {
-                (lines(table))
-            }
-            p.files { "tables/" (table.id) ".csv" }
-        }
-    }
-}
-
-/// The lines of a table, grouped by series and metric as they come.
-fn lines(table: &Table) -> Markup {
-    let columns = Columns::of(table);
-    let width = 3 + 3 * usize::from(columns.published) + 3 * columns.beside.len();
-    let head = |line: &Line| (line.series.clone(), line.metric.clone());
-    let groups = table.lines.chunk_by(|a, b| head(a) == head(b));
-    html! {
-        div.wide {
-            table.lines {
-                thead {
-                    tr {
-                        th {}
-                        th { "ours" }
-                        th { "runs" }
-                        @if columns.published { th { "printed" } th { "verdict" } }
-                        @for name in &columns.beside {
-                            th { (name) }
-                            th { "intervals" }
-                            th { "ours less " (name) }
-                        }
-                        @if columns.published { th { "reason" } }
-                    }
-                }
-                tbody {
-                    @for group in groups {
-                        @if let Some(first) = group.first().filter(|_| columns.grouped) {
-                            tr.group {
-                                th colspan=(width) {
-                                    (unit::axis_label(&unit::readable(&first.metric), &first.unit))
-                                    " " span { (first.series) }
-                                }
-                            }
-                        }
-                        @for it in group { (line(it, &columns)) }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn line(line: &Line, columns: &Columns) -> Markup {
-    let judgement = line.judgement.as_ref();
-    html! {
-        tr {
-            td.x { (columns.head(line)) }
-            td {
-                @match &line.measured {
-                    Some(measured) => (with_half(measured.mean, measured.confidence())),
-                    None => "–",
-                }
-            }
-            td { @if let Some(measured) = &line.measured { (measured.replications) } }
-            @if columns.published {
-                td { @if let Some(published) = &line.published { (published.printed) } }
-                td {
-                    @if let Some(judgement) = judgement {
-                        span.verdict.(class_of(judgement.verdict)) { (judgement.verdict.text()) }
-                    }
-                }
-            }
-            @for name in &columns.beside { (beside(line, name)) }
-            @if columns.published {
-                td.reason { @if let Some(judgement) = judgement { (judgement.reason) } }
-            }
-        }
-    }
-}
-
-/// The cells of an independent program.
-fn beside(line: &Line, name: &str) -> Markup {
-    let Some(beside) = line.beside(name) else {
-        return html! { td {} td {} td {} };
-    };
-    html! {
-        td { (with_half(beside.mean, beside.confidence)) }
-        td {
-            @match beside.overlap {
-                Some(true) => "overlap",
-                Some(false) => "apart",
-                None => "",
-            }
-        }
-        td {
-            @if let Some(difference) = beside.difference {
-                (signed(difference))
-                @if let Some(relative) = beside.relative() {
-                    " (" (format!("{:+.1}", 100.0 * relative)) " %)"
-                }
-            }
-        }
-    }
 }
 
 fn figure(figure: &Figure) -> Result<Markup, FigureError> {
@@ -340,118 +424,17 @@ fn figure(figure: &Figure) -> Result<Markup, FigureError> {
             figcaption {
                 b { (figure.headline()) "." } " "
                 @if let Some(caption) = &figure.caption { (caption) " " }
-                span { (figure.made) " figures/" (figure.id) ".svg" }
+                span.made { (figure.made) " " @if drawn.is_some() { (file(&format!("figures/{}.svg", figure.id))) } }
             }
         }
     })
 }
 
-/// Which columns a table needs, and how its lines are headed.
-pub(super) struct Columns {
-    /// Printed values and verdicts.
-    pub published: bool,
-    /// The independent programs whose means stand beside.
-    pub beside: Vec<String>,
-    /// Lines that share series and metric stand together under a heading of their own.
-    pub grouped: bool,
-}
-
-impl Columns {
-    /// The columns of a table.
-    pub fn of(table: &Table) -> Columns {
-        let same =
-            |pair: &[Line]| pair[0].series == pair[1].series && pair[0].metric == pair[1].metric;
-        Columns {
-            published: table.lines.iter().any(|line| line.judgement.is_some()),
-            beside: table.yardsticks().into_iter().map(str::to_owned).collect(),
-            grouped: table.lines.windows(2).any(same),
-        }
-    }
-
-    /// What stands at the head of a line: x under a heading, all its names without one.
-    pub fn head(&self, line: &Line) -> String {
-        let x = match line.x_name.as_str() {
-            "" => String::new(),
-            "event" => line.x.clone(),
-            name => coordinates(name, &line.x),
-        };
-        if self.grouped {
-            return x;
-        }
-        let metric = unit::axis_label(&unit::readable(&line.metric), &line.unit);
-        match x.is_empty() {
-            true => format!("{}, {metric}", line.series),
-            false => format!("{}, {metric}, {x}", line.series),
-        }
-    }
-}
-
-/// `error, streams` and `0.01, 4` as `error 0.01, streams 4`; values that hold commas of their own stay as they are.
-fn coordinates(names: &str, values: &str) -> String {
-    let (each_name, each_value): (Vec<&str>, Vec<&str>) =
-        (names.split(", ").collect(), values.split(", ").collect());
-    if each_name.len() != each_value.len() {
-        return format!("{} {values}", unit::readable(names));
-    }
-    let pair = |(name, value)| format!("{} {value}", unit::readable(name));
-    let pairs: Vec<String> = each_name.into_iter().zip(each_value).map(pair).collect();
-    pairs.join(", ")
-}
-
-/// What a folded table says of itself.
-fn summary(table: &Table) -> String {
-    let total = table.lines.len();
-    let mut text = format!("{total} lines");
-    for name in table.yardsticks() {
-        let besides = table.lines.iter().filter_map(|line| line.beside(name));
-        let overlaps: Vec<bool> = besides.filter_map(|beside| beside.overlap).collect();
-        let overlapping = overlaps.iter().filter(|overlap| **overlap).count();
-        if !overlaps.is_empty() {
-            let all = overlaps.len();
-            text.push_str(&format!(
-                "; intervals overlap those of {name} in {overlapping} of {all}"
-            ));
-        }
-    }
-    text
-}
-
 fn class_of(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Reproduced => "reproduced",
+        Verdict::Compatible => "compatible",
         Verdict::Differs => "differs",
         Verdict::NotAttempted => "open",
-    }
-}
-
-fn with_half(mean: f64, half: Option<f64>) -> Markup {
-    let (mean, half) = readable(mean, half);
-    html! {
-        (mean)
-        @if let Some(half) = half { " " i { "± " (half) } }
-    }
-}
-
-/// A difference with its sign, three digits.
-fn signed(difference: f64) -> String {
-    let text = digits(difference, 3);
-    if difference > 0.0 {
-        format!("+{text}")
-    } else {
-        text.replace('-', "\u{2212}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::coordinates;
-
-    #[test]
-    fn each_value_stands_beside_its_name() {
-        let two = coordinates("error, streams", "0.01, 4");
-        assert_eq!(two, "error 0.01, streams 4");
-        assert_eq!(coordinates("buffer", "15"), "buffer 15");
-        // A value with a comma of its own cannot be told from two values.
-        assert_eq!(coordinates("variant", "1 s, cap 64"), "variant 1 s, cap 64");
     }
 }

@@ -4,7 +4,7 @@
 //! Nothing here decides what a simulation does, so logarithms and gammas of the platform are allowed (they sit inside
 //! the t quantile); results are rounded to the printed digits before they are written.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
 
 #[cfg(test)]
 mod tests;
@@ -14,11 +14,114 @@ pub const CONFIDENCE: f64 = 0.95;
 
 /// The two-sided Student-t quantile for [`CONFIDENCE`]: `t(0.975, degrees_of_freedom)`. `None` for 0 degrees.
 pub fn t_quantile(degrees_of_freedom: usize) -> Option<f64> {
-    if degrees_of_freedom == 0 {
+    t_quantile_at(CONFIDENCE, degrees_of_freedom)
+}
+
+/// The same for another confidence between 0 and 1.
+pub fn t_quantile_at(confidence: f64, degrees_of_freedom: usize) -> Option<f64> {
+    Some(student(degrees_of_freedom)?.inverse_cdf(0.5 + confidence / 2.0))
+}
+
+fn student(degrees_of_freedom: usize) -> Option<StudentsT> {
+    // The library takes 0 degrees for an error.
+    StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).ok()
+}
+
+/// Scores beyond this are cut: the runs say nothing about tails so far out.
+const FARTHEST: f64 = 8.0;
+
+/// How far a value lies from where one more run would lie, as a standard normal variable would; `slack` is taken off its
+/// distance from the mean (what rounding may hide). `None` for fewer than two runs.
+pub fn normal_score(runs: &Summary, value: f64, slack: f64) -> Option<f64> {
+    let student = student(runs.replications - 1)?;
+    let distance = value - runs.mean;
+    let beyond = (distance.abs() - slack).max(0.0);
+    if beyond == 0.0 {
+        return Some(0.0);
+    }
+    let deviation = runs.deviation * (1.0 + 1.0 / runs.replications as f64).sqrt();
+    if deviation == 0.0 {
+        return Some(FARTHEST * distance.signum());
+    }
+    // The lower tail, which keeps its digits.
+    let tail = student.cdf(-beyond / deviation);
+    Some(standard_quantile(tail).abs() * distance.signum())
+}
+
+/// The same from the place of a value among the runs.
+pub fn rank_score(rank: Rank) -> f64 {
+    standard_quantile((rank.place() - 0.5) / (rank.of as f64))
+}
+
+fn standard_quantile(probability: f64) -> f64 {
+    let quantile = Normal::standard().inverse_cdf(probability);
+    quantile.clamp(-FARTHEST, FARTHEST)
+}
+
+/// The probability that independent values, each of which could be one of ours, lie together as far out as these scores say.
+/// Two questions are asked and the smaller answer doubled: whether all lie to one side (the sum of the scores, normal with
+/// variance k), and whether they stray too far (the sum of their squares, chi-squared with k degrees of freedom). `None` for no
+/// score.
+pub fn joint_probability(scores: &[f64]) -> Option<f64> {
+    let count = scores.len() as f64;
+    let chi_squared = ChiSquared::new(count).ok()?;
+    let sum: f64 = scores.iter().sum();
+    let shifted = 2.0 * Normal::standard().cdf(-sum.abs() / count.sqrt());
+    let squares: f64 = scores.iter().map(|score| score * score).sum();
+    let strayed = chi_squared.sf(squares);
+    match scores {
+        [_] => Some(shifted),
+        _ => Some((2.0 * shifted.min(strayed)).min(1.0)),
+    }
+}
+
+/// Where a value stands among runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rank {
+    /// Runs below it.
+    pub below: usize,
+    /// Runs that equal it.
+    pub equal: usize,
+    /// The runs and the value itself.
+    pub of: usize,
+}
+
+impl Rank {
+    /// The rank of a value; runs within `slack` of it count as equal.
+    pub fn of(runs: &[f64], value: f64, slack: f64) -> Rank {
+        Rank {
+            below: runs.iter().filter(|run| **run < value - slack).count(),
+            equal: runs
+                .iter()
+                .filter(|run| (**run - value).abs() <= slack)
+                .count(),
+            of: runs.len() + 1,
+        }
+    }
+
+    /// Its place counted from 1, the middle one of those that are equal.
+    pub fn place(self) -> f64 {
+        self.below as f64 + self.equal as f64 / 2.0 + 1.0
+    }
+}
+
+/// The narrowest pair of runs between which one more run lies with 95 % probability at least, whatever the distribution, or the
+/// least and the greatest where there are too few; and that probability. `None` for fewer than two runs.
+pub fn quantile_band(runs: &[f64]) -> Option<(Interval, f64)> {
+    if runs.len() < 2 {
         return None;
     }
-    let distribution = StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).ok()?;
-    Some(distribution.inverse_cdf(0.5 + CONFIDENCE / 2.0))
+    let mut sorted = runs.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    // One more run is as likely to fall into each of the n + 1 gaps.
+    let gaps = (runs.len() + 1) as f64;
+    let cut = ((0.5 - CONFIDENCE / 2.0) * gaps).floor().max(1.0);
+    let index = cut as usize - 1;
+    let band = Interval {
+        low: sorted[index],
+        high: sorted[sorted.len() - 1 - index],
+    };
+    Some((band, 1.0 - 2.0 * cut / gaps))
 }
 
 /// Sample of one quantity over replications, condensed.
@@ -48,6 +151,11 @@ impl Interval {
             low: centre - half_width,
             high: centre + half_width,
         }
+    }
+
+    /// Half its width.
+    pub fn half_width(self) -> f64 {
+        (self.high - self.low) / 2.0
     }
 
     /// Whether `value` lies inside, ends included.
@@ -102,7 +210,12 @@ impl Summary {
 
     /// Half the width of the 95 % Student-t interval of the mean; `None` for one replication.
     pub fn confidence(&self) -> Option<f64> {
-        let t = t_quantile(self.replications - 1)?;
+        self.confidence_at(CONFIDENCE)
+    }
+
+    /// The same for another confidence between 0 and 1.
+    pub fn confidence_at(&self, confidence: f64) -> Option<f64> {
+        let t = t_quantile_at(confidence, self.replications - 1)?;
         Some(t * self.deviation / (self.replications as f64).sqrt())
     }
 
@@ -122,6 +235,12 @@ impl Summary {
 /// replication met the same random streams, so their difference varies less than either. Each side is a list of
 /// `(replication, value)` in rising order of replication. `None` when no replication is common.
 pub fn paired_difference(later: &[(u32, f64)], earlier: &[(u32, f64)]) -> Option<Summary> {
+    let differences = paired_differences(later, earlier);
+    Summary::of(&differences.iter().map(|(_, it)| *it).collect::<Vec<_>>())
+}
+
+/// The same by replication, not condensed.
+pub fn paired_differences(later: &[(u32, f64)], earlier: &[(u32, f64)]) -> Vec<(u32, f64)> {
     let mut differences = Vec::with_capacity(later.len().min(earlier.len()));
     let mut candidates = earlier.iter().peekable();
     for &(replication, value) in later {
@@ -130,8 +249,8 @@ pub fn paired_difference(later: &[(u32, f64)], earlier: &[(u32, f64)]) -> Option
             .is_some()
         {}
         if let Some((_, base)) = candidates.next_if(|(other, _)| *other == replication) {
-            differences.push(value - base);
+            differences.push((replication, value - base));
         }
     }
-    Summary::of(&differences)
+    differences
 }

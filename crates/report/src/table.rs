@@ -11,12 +11,13 @@ use anabranch_scenario::value::{Point, Value};
 
 use crate::compare::{self, Beside, Judgement, Rule, digits};
 use crate::reference::{Published, Reference};
-use crate::statistics::{Summary, paired_difference};
+use crate::statistics::{Rank, Summary, paired_differences};
 
 mod single_run;
 
-/// The columns of `tables/<id>.csv`.
-pub const COLUMNS: [&str; 10] = [
+/// The columns of `tables/<id>.csv`. `band_low` and `band_high` are where a value counts as one of ours; `rank` is the place of the
+/// printed value among the runs and itself, counted from 1.
+pub const COLUMNS: [&str; 13] = [
     "series",
     "x_name",
     "x",
@@ -27,6 +28,9 @@ pub const COLUMNS: [&str; 10] = [
     "unit",
     "published",
     "verdict",
+    "band_low",
+    "band_high",
+    "rank",
 ];
 
 /// The columns of `tables/<id>-<yardstick>.csv`; `*` stands for the yardstick's name.
@@ -77,6 +81,8 @@ pub struct Line {
     pub metric: String,
     /// The measured quantity over the replications; `None` where it was not measured.
     pub measured: Option<Summary>,
+    /// Its value in each of them.
+    pub runs: Vec<f64>,
     /// The unit of all its numbers.
     pub unit: String,
     /// What was printed.
@@ -143,10 +149,10 @@ impl Table {
                 .published
                 .as_ref()
                 .map_or("", |published| &published.printed);
-            let verdict = line
-                .judgement
-                .as_ref()
-                .map_or("", |judgement| judgement.verdict.text());
+            let judgement = line.judgement.as_ref();
+            let verdict = judgement.map_or("", |judgement| judgement.verdict.text());
+            let band = judgement.and_then(|judgement| judgement.band);
+            let rank = judgement.and_then(|judgement| judgement.rank);
             writer.write_record([
                 line.series.as_str(),
                 &line.x_name,
@@ -158,6 +164,9 @@ impl Table {
                 &line.unit,
                 published,
                 verdict,
+                &optional(band.map(|band| band.low)),
+                &optional(band.map(|band| band.high)),
+                &optional(rank.map(Rank::place)),
             ])?;
         }
         writer.flush()
@@ -204,6 +213,40 @@ fn optional(number: Option<f64>) -> String {
 }
 
 impl Line {
+    /// A line about some runs, with nothing beside it.
+    fn new(
+        series: &str,
+        (x_name, x): (String, String),
+        metric: &str,
+        unit: &str,
+        runs: Vec<f64>,
+    ) -> Line {
+        Line {
+            series: series.to_owned(),
+            x_name,
+            x,
+            metric: metric.to_owned(),
+            measured: Summary::of(&runs),
+            runs,
+            unit: unit.to_owned(),
+            published: None,
+            judgement: None,
+            beside: Vec::new(),
+        }
+    }
+
+    /// The same with what was printed, where something was. Without runs the unit is that of the print.
+    fn judged(mut self, published: Option<Published>, rule: Rule) -> Line {
+        if let Some(printed) = &published {
+            self.judgement = Some(compare::judge_in(&self.runs, &self.unit, printed, rule));
+            if self.runs.is_empty() {
+                self.unit.clone_from(&printed.unit);
+            }
+        }
+        self.published = published;
+        self
+    }
+
     /// The mean of an independent program beside ours.
     pub fn beside(&self, yardstick: &str) -> Option<&Beside> {
         self.beside.iter().find(|it| it.yardstick == yardstick)
@@ -345,14 +388,16 @@ pub(super) fn in_unit(
         ("bit/s", Some("kbit/s")) => 1e3,
         ("bit/s", Some("Mbit/s")) => 1e6,
         ("s", Some("ms")) => 1e-3,
+        ("1", Some("%")) => 1e-2,
         _ => return (values, own),
     };
     values.iter_mut().for_each(|(_, value)| *value /= divisor);
     (values, wanted.map_or(own, str::to_owned))
 }
 
-fn summary(values: &[(u32, f64)]) -> Option<Summary> {
-    Summary::of(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>())
+/// The values without their replications.
+pub(super) fn alone(values: &[(u32, f64)]) -> Vec<f64> {
+    values.iter().map(|(_, value)| *value).collect()
 }
 
 /// What all kinds of tables need while they are made.
@@ -434,37 +479,25 @@ impl<'a> Maker<'a> {
             for (point, records) in &points {
                 let (x_name, x) = self.axis(row, point);
                 let (values, unit) = in_unit(values(records, series, metric), row.unit.as_deref());
-                let measured = summary(&values);
                 let place = printed
                     .iter()
                     .position(|printed| printed.x_name == x_name && same_x(&printed.x, &x));
                 let published = place.map(|place| printed.remove(place)).cloned();
-                if measured.is_none() && published.is_none() {
+                if values.is_empty() && published.is_none() {
                     continue;
                 }
+                let point = records.first().map_or(Point::new(), |it| it.point.clone());
+                let name = row.label.as_deref().unwrap_or(series);
+                let rule = match row.bounded {
+                    true => Rule::Quantiles,
+                    false => Rule::OneMoreRun,
+                };
+                let runs = alone(&values);
+                let line = Line::new(name, (x_name, x), metric, &unit, runs);
+                let beside = self.beside(row, 0, &point, line.measured.as_ref());
                 lines.push(Line {
-                    series: row.label.clone().unwrap_or_else(|| series.to_owned()),
-                    metric: metric.to_owned(),
-                    judgement: published
-                        .as_ref()
-                        .map(|p| compare::judge_in(measured.as_ref(), &unit, p, Rule::OneMoreRun)),
-                    beside: self.beside(
-                        row,
-                        0,
-                        &records
-                            .first()
-                            .map_or(Point::new(), |record| record.point.clone()),
-                        measured.as_ref(),
-                    ),
-                    unit: if measured.is_some() {
-                        unit
-                    } else {
-                        published.as_ref().map_or(unit, |p| p.unit.clone())
-                    },
-                    x_name,
-                    x,
-                    measured,
-                    published,
+                    beside,
+                    ..line.judged(published, rule)
                 });
             }
             lines.extend(
@@ -509,25 +542,18 @@ impl<'a> Maker<'a> {
                 (b.to_owned(), Side::Earlier),
                 (format!("{a} - {b}"), Side::Both),
             ] {
-                lines.extend(
-                    at_points
-                        .iter()
-                        .map(|((x_name, x), later, earlier, unit)| Line {
-                            series: format!("{} ({name})", row.label.as_deref().unwrap_or(series)),
-                            x_name: x_name.clone(),
-                            x: x.clone(),
-                            metric: metric.to_owned(),
-                            measured: match side {
-                                Side::Later => summary(later),
-                                Side::Earlier => summary(earlier),
-                                Side::Both => paired_difference(later, earlier),
-                            },
-                            unit: unit.clone(),
-                            published: None,
-                            judgement: None,
-                            beside: Vec::new(),
-                        }),
-                );
+                let label = row.label.as_deref().unwrap_or(series);
+                let line = |(axis, later, earlier, unit): &(_, Vec<_>, Vec<_>, String)| {
+                    let runs = match side {
+                        Side::Later => alone(later),
+                        Side::Earlier => alone(earlier),
+                        Side::Both => alone(&paired_differences(later, earlier)),
+                    };
+                    let axis: &(String, String) = axis;
+                    let name = format!("{label} ({name})");
+                    Line::new(&name, axis.clone(), metric, unit, runs)
+                };
+                lines.extend(at_points.iter().map(line));
             }
         }
         lines
@@ -552,15 +578,13 @@ fn names(row: &Row) -> (&str, &str) {
 
 /// The line for a printed value that no run stands against.
 fn not_measured(printed: &Published) -> Line {
-    Line {
-        series: printed.series.clone(),
-        x_name: printed.x_name.clone(),
-        x: printed.x.clone(),
-        metric: printed.metric.clone(),
-        measured: None,
-        unit: printed.unit.clone(),
-        judgement: Some(compare::judge(None, printed, Rule::OneMoreRun)),
-        published: Some(printed.clone()),
-        beside: Vec::new(),
-    }
+    let axis = (printed.x_name.clone(), printed.x.clone());
+    let line = Line::new(
+        &printed.series,
+        axis,
+        &printed.metric,
+        &printed.unit,
+        Vec::new(),
+    );
+    line.judged(Some(printed.clone()), Rule::OneMoreRun)
 }

@@ -5,10 +5,10 @@ use std::io::{self, IsTerminal, Write};
 use crate::braille::Dots;
 use crate::compare::{Verdict, digits};
 use crate::figure::plot::{Mark, Plot};
-use crate::figure::{Content, Figure};
+use crate::figure::{Content, Figure, wrapped};
 use crate::page::Columns;
 use crate::table::{Line, Table, readable};
-use crate::{Outputs, Tally, unit};
+use crate::{Outputs, unit};
 
 /// What the terminal can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Terminal {
 
 /// The text with a sign for each control character: a results directory of somebody else's is shown, and does not command the
 /// terminal.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let sign = |character: char| match u32::from(character) {
         // Control Pictures, U+2400 to U+241F.
         code @ 0..=0x1f => char::from_u32(0x2400 + code).unwrap_or(char::REPLACEMENT_CHARACTER),
@@ -83,6 +83,12 @@ pub fn show(outputs: &Outputs<'_>, terminal: Terminal, out: &mut impl Write) -> 
             terminal.paint("33", &format!("failed: {failure}"))
         )?;
     }
+    for tally in outputs.tallies() {
+        for line in wrapped(&tally, terminal.width) {
+            writeln!(out, "{line}")?;
+        }
+    }
+    show_claims(outputs, terminal, out)?;
     for table in outputs
         .tables
         .iter()
@@ -93,30 +99,43 @@ pub fn show(outputs: &Outputs<'_>, terminal: Terminal, out: &mut impl Write) -> 
     for figure in &outputs.figures {
         show_figure(figure, terminal, out)?;
     }
-    let tally = Tally::of(&outputs.tables);
-    if tally.total() > 0 {
-        let part =
-            |verdict, count| terminal.paint(colour_of(verdict), &format!("{count} {verdict}"));
-        let [good, bad, open] = [
-            part(Verdict::Reproduced, tally.reproduced),
-            part(Verdict::Differs, tally.differs),
-            part(Verdict::NotAttempted, tally.not_attempted),
-        ];
-        writeln!(
-            out,
-            "\n{} printed values: {good}, {bad}, {open}",
-            tally.total()
-        )?;
-    }
     Ok(())
 }
 
 fn colour_of(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Reproduced => "32",
+        Verdict::Compatible => "36",
         Verdict::Differs => "33",
         Verdict::NotAttempted => FAINT,
     }
+}
+
+/// The verdict on each claim.
+fn show_claims(outputs: &Outputs<'_>, terminal: Terminal, out: &mut impl Write) -> io::Result<()> {
+    if !outputs.claims.is_empty() {
+        writeln!(
+            out,
+            "\n{}",
+            terminal.paint(BOLD, "What the paper concludes")
+        )?;
+    }
+    for claim in &outputs.claims {
+        let verdict = format!("{:13}", claim.verdict.text());
+        let verdict = terminal.paint(colour_of(claim.verdict), &verdict);
+        let room = terminal.width.saturating_sub(17).max(20);
+        let text = wrapped(&claim.text, room);
+        let reason = wrapped(&claim.reason(), room);
+        let faint = reason.iter().map(|line| terminal.paint(FAINT, line));
+        let lines = text.iter().map(|line| printable(line)).chain(faint);
+        for (at, line) in lines.enumerate() {
+            match at {
+                0 => writeln!(out, "  {verdict}  {line}")?,
+                _ => writeln!(out, "  {:13}  {line}", "")?,
+            }
+        }
+    }
+    Ok(())
 }
 
 fn headline(place: Option<&str>, title: &str) -> String {
@@ -152,15 +171,20 @@ fn show_table(table: &Table, terminal: Terminal, out: &mut impl Write) -> io::Re
             .unwrap_or(0);
         longest.max(heads[column].chars().count())
     };
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    // The last columns are left out where the terminal is too narrow for them.
-    let mut room = terminal.width;
+    let mut widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    // The verdict is always shown: the names before it are cut where the terminal is too narrow, and the columns behind it
+    // are left out.
+    let needed = if columns.published { 5 } else { 2 };
+    let rest: usize = widths[1..needed].iter().map(|width| width + 2).sum();
+    let room = terminal.width.saturating_sub(rest + 4);
+    widths[0] = widths[0].min(room.max(8));
+    let mut left = terminal.width.saturating_sub(2);
     let fits = |width: &&usize| {
-        let enough = room >= **width + 2;
-        room = room.saturating_sub(**width + 2);
+        let enough = left >= **width + 2;
+        left = left.saturating_sub(**width + 2);
         enough
     };
-    let shown = widths.iter().take_while(fits).count().max(2);
+    let shown = widths.iter().take_while(fits).count().max(needed);
     let heading: Vec<Cell> = heads
         .iter()
         .map(|head| ((*head).to_owned(), FAINT))
@@ -189,6 +213,7 @@ fn write_row(
 ) -> io::Result<()> {
     let mut text = String::new();
     for (column, ((cell, colour), width)) in row.iter().zip(widths).take(shown).enumerate() {
+        let cell = &cut(cell, *width);
         let pad = " ".repeat(width - cell.chars().count());
         // Numbers stand to the right, words to the left.
         let padded = match column {
@@ -199,6 +224,14 @@ fn write_row(
         text.push_str(&padded);
     }
     writeln!(out, "  {}", text.trim_end())
+}
+
+/// A text in so many characters.
+fn cut(text: &str, width: usize) -> String {
+    match text.chars().count() > width {
+        true => text.chars().take(width - 1).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
 }
 
 fn with_half((mean, half): (String, Option<String>)) -> String {
@@ -264,7 +297,7 @@ pub fn show_figure(figure: &Figure, terminal: Terminal, out: &mut impl Write) ->
     if plot
         .layers
         .iter()
-        .all(|layer| matches!(layer.mark, Mark::Dots | Mark::Crosses | Mark::SmallDiscs))
+        .all(|layer| matches!(layer.mark, Mark::Dots | Mark::Crosses | Mark::Discs))
     {
         return Ok(());
     }
@@ -321,11 +354,11 @@ fn show_plot(plot: &Plot, terminal: Terminal, out: &mut impl Write) -> io::Resul
     let names: Vec<String> = plot
         .layers
         .iter()
-        .filter(|layer| !layer.label.is_empty())
+        .filter(|layer| !layer.label.is_empty() && !layer.mark.is_spread())
         .map(|layer| match layer.mark {
             Mark::Printed => format!("◇ {}", layer.label),
             _ => terminal.paint(
-                LAYERS[layer.colour % LAYERS.len()],
+                LAYERS[layer.curve % LAYERS.len()],
                 &format!("⠶ {}", layer.label),
             ),
         })
@@ -347,7 +380,7 @@ fn painted(characters: &[(char, usize)], plot: &Plot, terminal: Terminal) -> Str
         let layer = plot.layers.get(run[0].1);
         let colour = layer
             .filter(|layer| layer.mark != Mark::Printed)
-            .map_or("", |l| LAYERS[l.colour % LAYERS.len()]);
+            .map_or("", |l| LAYERS[l.curve % LAYERS.len()]);
         text.push_str(&if part.trim().is_empty() {
             part
         } else {

@@ -31,6 +31,11 @@ pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) ->
     Shown { name, divisor }
 }
 
+/// The unit that a figure shows a quantity in: the one asked for, or Mbit/s for every rate.
+pub fn in_figures<'a>(wanted: Option<&'a str>, own: &str) -> Option<&'a str> {
+    wanted.or(matches!(own, "bit/s" | "B/s").then_some("Mbit/s"))
+}
+
 /// A quantity and its unit as an axis label.
 pub fn axis_label(quantity: &str, unit: &str) -> String {
     match unit {
@@ -42,6 +47,18 @@ pub fn axis_label(quantity: &str, unit: &str) -> String {
 /// A metric's or a probe's name for a reader: `link_utilization` as `link utilization`.
 pub fn readable(name: &str) -> String {
     name.replace('_', " ")
+}
+
+/// `error, streams` and `0.01, 4` as `error 0.01, streams 4`; values that hold commas of their own stay as they are.
+pub fn coordinates(names: &str, values: &str) -> String {
+    let (each_name, each_value): (Vec<&str>, Vec<&str>) =
+        (names.split(", ").collect(), values.split(", ").collect());
+    if each_name.len() != each_value.len() {
+        return format!("{} {values}", readable(names));
+    }
+    let pair = |(name, value)| format!("{} {value}", readable(name));
+    let pairs: Vec<String> = each_name.into_iter().zip(each_value).map(pair).collect();
+    pairs.join(", ")
 }
 
 #[cfg(test)]
@@ -70,5 +87,14 @@ mod tests {
             shown("sent", Some("segments"), Some(Size(1448))).divisor,
             1.0
         );
+    }
+
+    #[test]
+    fn each_value_stands_beside_its_name() {
+        let two = coordinates("error, streams", "0.01, 4");
+        assert_eq!(two, "error 0.01, streams 4");
+        assert_eq!(coordinates("buffer", "15"), "buffer 15");
+        // A value with a comma of its own cannot be told from two values.
+        assert_eq!(coordinates("variant", "1 s, cap 64"), "variant 1 s, cap 64");
     }
 }

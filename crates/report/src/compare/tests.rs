@@ -16,122 +16,140 @@ fn sample(mean: f64, deviation: f64, replications: usize) -> Summary {
     }
 }
 
-#[test]
-fn a_printed_single_run_is_reproduced_inside_the_interval_for_one_more_run() {
-    // t(19) = 2.093; 2.093 * 9 * sqrt(1.05) = 19.30
-    let ours = sample(22.9, 9.0, 20);
-    for (value, verdict) in [
-        ("23.9", Verdict::Reproduced),
-        ("42.1", Verdict::Reproduced),
-        ("42.4", Verdict::Differs),
-        ("3.7", Verdict::Reproduced),
-        ("3.4", Verdict::Differs),
-    ] {
-        let judgement = judge(Some(&ours), &printed(value, "%"), Rule::OneMoreRun);
-        assert_eq!(judgement.verdict, verdict, "{value}: {}", judgement.reason);
-    }
+/// That many runs of this mean and deviation, symmetrical about it.
+fn runs(mean: f64, deviation: f64, count: usize) -> Vec<f64> {
+    let middle = (count as f64 - 1.0) / 2.0;
+    let places: Vec<f64> = (0..count).map(|index| index as f64 - middle).collect();
+    let squares: f64 = places.iter().map(|place| place * place).sum();
+    let step = match count {
+        1 => 0.0,
+        _ => deviation / (squares / (count as f64 - 1.0)).sqrt(),
+    };
+    places.iter().map(|place| mean + step * place).collect()
+}
+
+fn verdict(runs: &[f64], value: &str, rule: Rule) -> Verdict {
+    judge(runs, &printed(value, "%"), rule).verdict
 }
 
 #[test]
-fn the_reason_names_the_interval() {
+fn a_printed_single_run_is_compatible_inside_the_interval_for_one_more_run() {
+    // t(19) = 2.093; 2.093 * 9 * sqrt(1.05) = 19.30
+    let ours = runs(22.9, 9.0, 20);
+    for (value, wanted) in [
+        ("23.9", Verdict::Compatible),
+        ("42.1", Verdict::Compatible),
+        ("42.4", Verdict::Differs),
+        ("3.7", Verdict::Compatible),
+        ("3.4", Verdict::Differs),
+    ] {
+        assert_eq!(verdict(&ours, value, Rule::OneMoreRun), wanted, "{value}");
+    }
+}
+
+/// Half the width of the band: 2.093 * s * sqrt(1.05) = 2.1447 s; a fifth of 101 is 20.2.
+#[test]
+fn a_narrow_band_makes_a_compatible_value_a_reproduced_one() {
+    for (deviation, wanted) in [
+        (9.4, Verdict::Reproduced),  // 20.16
+        (9.45, Verdict::Compatible), // 20.27
+    ] {
+        let ours = runs(101.0, deviation, 20);
+        assert_eq!(
+            verdict(&ours, "101", Rule::OneMoreRun),
+            wanted,
+            "{deviation}"
+        );
+    }
+    // Nothing is narrower than the rounding: "0" is -0.5 to 0.5.
+    assert_eq!(
+        verdict(&runs(0.0, 0.2, 20), "0", Rule::OneMoreRun),
+        Verdict::Reproduced
+    );
+    assert_eq!(
+        verdict(&runs(0.0, 0.3, 20), "0", Rule::OneMoreRun),
+        Verdict::Compatible
+    );
+}
+
+#[test]
+fn the_reason_names_band_and_rank() {
     let judgement = judge(
-        Some(&sample(22.9, 9.0, 20)),
+        &runs(22.9, 9.0, 20),
         &printed("23.9", "%"),
         Rule::OneMoreRun,
     );
-    assert_eq!(judgement.reason, "one more run would give 3.598 to 42.2 %");
+    assert_eq!(
+        judgement.reason,
+        "one more run would give 3.598 to 42.2 % with 95 %; rank 12 of 21"
+    );
+    let rank = judgement.rank.unwrap();
+    assert_eq!((rank.below, rank.equal, rank.of), (11, 0, 21));
 }
 
+/// Jain's index of twenty runs, none of which reaches 0.995: the normal band holds it, the runs do not.
 #[test]
-fn printed_rounding_widens_the_interval() {
-    // Twenty equal runs: only the rounding is left.
-    let ours = sample(7.4, 0.0, 20);
+fn a_bounded_quantity_is_held_against_quantiles() {
+    let mut ours = runs(0.975, 0.012, 19);
+    ours.push(0.9908);
+    ours.iter_mut().for_each(|run| *run = run.min(0.9908));
     assert_eq!(
-        judge(Some(&ours), &printed("7", "segments"), Rule::OneMoreRun).verdict,
+        verdict(&ours, "0.995", Rule::OneMoreRun),
         Verdict::Reproduced
     );
-    assert_eq!(
-        judge(Some(&ours), &printed("7.0", "segments"), Rule::OneMoreRun).verdict,
-        Verdict::Differs
+    assert_eq!(verdict(&ours, "0.995", Rule::Quantiles), Verdict::Differs);
+    // The least and the greatest of 20 hold one more with 19 of 21.
+    let judgement = judge(&ours, &printed("0.980", "%"), Rule::Quantiles);
+    assert_eq!(judgement.verdict, Verdict::Reproduced);
+    assert!(
+        judgement.reason.contains("to 0.9908 % with 90 %"),
+        "{}",
+        judgement.reason
     );
     assert_eq!(
-        judge(
-            Some(&sample(1540.0, 0.0, 9)),
-            &printed("1500", "segments"),
-            Rule::OneMoreRun
-        )
-        .verdict,
-        Verdict::Reproduced
-    );
-    assert_eq!(
-        judge(
-            Some(&sample(1560.0, 0.0, 9)),
-            &printed("1500", "segments"),
-            Rule::OneMoreRun
-        )
-        .verdict,
-        Verdict::Differs
-    );
-}
-
-#[test]
-fn too_few_replications_decide_nothing() {
-    for replications in 1..MIN_REPLICATIONS {
-        let judgement = judge(
-            Some(&sample(23.9, 1.0, replications)),
-            &printed("23.9", "%"),
-            Rule::OneMoreRun,
-        );
-        assert_eq!(judgement.verdict, Verdict::NotAttempted, "{replications}");
-    }
-    assert_eq!(
-        judge(None, &printed("23.9", "%"), Rule::OneMoreRun).verdict,
+        verdict(&ours[..18], "0.980", Rule::Quantiles),
         Verdict::NotAttempted
     );
 }
 
 #[test]
+fn printed_rounding_widens_the_interval() {
+    // Equal runs: only the rounding is left.
+    let exact = |mean: f64, value| verdict(&[mean; 20], value, Rule::OneMoreRun);
+    assert_eq!(exact(7.4, "7"), Verdict::Reproduced);
+    assert_eq!(exact(7.4, "7.0"), Verdict::Differs);
+    assert_eq!(exact(1540.0, "1500"), Verdict::Reproduced);
+    assert_eq!(exact(1560.0, "1500"), Verdict::Differs);
+}
+
+#[test]
+fn too_few_replications_decide_nothing() {
+    for count in 0..MIN_REPLICATIONS {
+        let few = runs(23.9, 1.0, count);
+        assert_eq!(
+            verdict(&few, "23.9", Rule::OneMoreRun),
+            Verdict::NotAttempted,
+            "{count}"
+        );
+    }
+}
+
+#[test]
 fn without_chance_rounding_and_tolerance_decide() {
-    let exact = Rule::Within(0.0);
+    let exact = |value: f64, text| judge(&[value], &printed(text, "segments"), Rule::Within(0.0));
     // 4.25 + 1 / 4.25 = 4.48529, and the same in whole bytes of 1448: 6494 / 1448 = 4.48481
-    assert_eq!(
-        judge(
-            Some(&sample(4.485_294, 0.0, 1)),
-            &printed("4.485", "segments"),
-            exact
-        )
-        .verdict,
-        Verdict::Reproduced
-    );
-    assert_eq!(
-        judge(
-            Some(&sample(4.484_81, 0.0, 1)),
-            &printed("4.485", "segments"),
-            exact
-        )
-        .verdict,
-        Verdict::Reproduced
-    );
-    assert_eq!(
-        judge(
-            Some(&sample(4.484_4, 0.0, 1)),
-            &printed("4.485", "segments"),
-            exact
-        )
-        .verdict,
-        Verdict::Differs
-    );
-    let time = printed("2.880", "s");
-    assert_eq!(
-        judge(Some(&sample(2.8954, 0.0, 1)), &time, Rule::Within(0.015)).verdict,
-        Verdict::Reproduced
-    );
-    let late = judge(Some(&sample(2.8956, 0.0, 1)), &time, Rule::Within(0.015));
+    assert_eq!(exact(4.485_294, "4.485").verdict, Verdict::Reproduced);
+    assert_eq!(exact(4.484_81, "4.485").verdict, Verdict::Reproduced);
+    assert_eq!(exact(4.484_4, "4.485").verdict, Verdict::Differs);
+    let time = |value: f64| judge(&[value], &printed("2.880", "s"), Rule::Within(0.001));
+    assert_eq!(time(2.8814).verdict, Verdict::Reproduced);
+    let late = time(2.8816);
     assert_eq!(late.verdict, Verdict::Differs);
     assert_eq!(
         late.reason,
-        "2.8956 s against the printed 2.880 s; allowed: 0.015 s and its rounding"
+        "2.8816 s against the printed 2.880 s; allowed: 0.001 s and its rounding"
     );
+    assert_eq!((late.rank, late.score), (None, None));
 }
 
 #[test]
@@ -189,9 +207,9 @@ fn numbers_keep_their_significant_digits() {
 
 #[test]
 fn numbers_in_different_units_are_not_judged() {
-    let (ours, rule) = (sample(20.0, 1.0, 20), Rule::OneMoreRun);
+    let (ours, rule) = (runs(20.0, 1.0, 20), Rule::OneMoreRun);
     let printed = printed("20", "ms");
-    let verdict = |unit| judge_in(Some(&ours), unit, &printed, rule);
+    let verdict = |unit| judge_in(&ours, unit, &printed, rule);
     assert_eq!(verdict("ms").verdict, Verdict::Reproduced);
     let other = verdict("s");
     assert_eq!(other.verdict, Verdict::NotAttempted);
@@ -203,6 +221,6 @@ fn numbers_in_different_units_are_not_judged() {
         unit: String::new(),
         ..printed.clone()
     };
-    let judgement = judge_in(Some(&ours), "s", &unitless, rule);
+    let judgement = judge_in(&ours, "s", &unitless, rule);
     assert_eq!(judgement.verdict, Verdict::Reproduced);
 }

@@ -20,14 +20,15 @@ pub const GRID: RGBColor = RGBColor(0xe3, 0xe6, 0xea);
 /// The paper.
 pub const PAPER: RGBColor = RGBColor(0xfe, 0xfe, 0xfe);
 
-/// Colours that stay apart for colour-blind readers (after Okabe and Ito); then they repeat.
+/// Colours that stay apart for colour-blind readers (after Okabe and Ito), each with a contrast of three to one against white and
+/// against the dark page; then they repeat.
 const PALETTE: [RGBColor; 6] = [
-    RGBColor(0x00, 0x72, 0xb2),
+    RGBColor(0x0a, 0x7a, 0xc0),
     RGBColor(0xd5, 0x5e, 0x00),
-    RGBColor(0x00, 0x9e, 0x73),
-    RGBColor(0xcc, 0x79, 0xa7),
-    RGBColor(0xe6, 0x9f, 0x00),
-    RGBColor(0x56, 0xb4, 0xe9),
+    RGBColor(0x00, 0x92, 0x6b),
+    RGBColor(0xc0, 0x5f, 0x96),
+    RGBColor(0x9a, 0x78, 0x10),
+    RGBColor(0x7a, 0x6f, 0xd0),
 ];
 
 /// A colour of the palette.
@@ -140,4 +141,45 @@ pub fn width_of(text: &str, size: i32) -> i32 {
 /// A line of a shown width in tenths of a pixel.
 pub fn stroke(colour: RGBColor, tenths: u32) -> ShapeStyle {
     colour.stroke_width((tenths * SCALE as u32).div_ceil(10).max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Relative luminance (WCAG 2.1).
+    fn luminance(colour: RGBColor) -> f64 {
+        let part = |value: u8| match f64::from(value) / 255.0 {
+            low if low <= 0.040_45 => low / 12.92,
+            high => ((high + 0.055) / 1.055).powf(2.4),
+        };
+        0.2126 * part(colour.0) + 0.7152 * part(colour.1) + 0.0722 * part(colour.2)
+    }
+
+    fn contrast(a: RGBColor, b: RGBColor) -> f64 {
+        let (a, b) = (luminance(a) + 0.05, luminance(b) + 0.05);
+        a.max(b) / a.min(b)
+    }
+
+    /// The papers that the style sheet gives pages by day and by night.
+    fn papers() -> Vec<RGBColor> {
+        let css = include_str!("../page.css");
+        let papers = css.split("--paper: #").skip(1);
+        let byte = |text: &str, at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hex");
+        papers
+            .map(|it| RGBColor(byte(it, 0), byte(it, 2), byte(it, 4)))
+            .collect()
+    }
+
+    #[test]
+    fn colours_stand_out_by_day_and_by_night() {
+        assert!((contrast(BLACK, WHITE) - 21.0).abs() < 1e-9);
+        assert_eq!(papers().len(), 2);
+        for paper in papers() {
+            for colour in PALETTE {
+                let contrast = contrast(colour, paper);
+                assert!(contrast >= 3.0, "{colour:?} on {paper:?}: {contrast}");
+            }
+        }
+    }
 }

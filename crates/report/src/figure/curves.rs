@@ -1,43 +1,79 @@
-//! Plots made of measures over a sweep, of probes over time, and of sequence numbers over time.
+//! Plots made of measures over a sweep, and of sequence numbers over time.
 
-use anabranch_scenario::output::{Curve, Style};
-use anabranch_scenario::records::SeriesError;
-use anabranch_scenario::records::{RunRecord, Series, SeriesSample};
+use anabranch_scenario::output::Curve;
+use anabranch_scenario::records::{RunRecord, SeriesError};
 use anabranch_scenario::value::Point;
 
 use super::Maker;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
+use crate::compare::{self, Judgement, Rule};
 use crate::statistics::Summary;
-use crate::table::{axis, by_point, in_unit, joined, same_x, values, within};
+use crate::table::{alone, axis, by_point, in_unit, joined, same_x, values, within};
 use crate::unit;
 
-/// What a curve becomes, before the axes are known.
-struct Drawn {
-    layers: Vec<Layer>,
-    y_unit: String,
-    y_name: String,
+/// What curves become, before the axes are known.
+#[derive(Default)]
+pub(super) struct Drawn {
+    pub(super) layers: Vec<Layer>,
+    pub(super) y_unit: String,
+    pub(super) y_name: String,
 }
 
-/// Moves curves of means a little to either side, so that their intervals do not hide one another; all of them
-/// together over no more than a third of the way to the next place.
-fn set_apart(layers: &mut [Layer], places: &[f64]) {
-    let mut sorted = places.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let gaps = sorted.windows(2).map(|pair| pair[1] - pair[0]);
-    let gap = gaps.filter(|gap| *gap > 0.0).fold(f64::INFINITY, f64::min);
-    let (Some(low), Some(high)) = (sorted.first(), sorted.last()) else {
-        return;
-    };
-    let of_means = |layer: &&mut Layer| layer.mark.is_of_means();
-    let count = layers
-        .iter()
-        .filter(|layer| layer.mark.is_of_means())
-        .count();
-    let step = (0.012 * (high - low)).min(gap / 3.0 / count.max(1) as f64);
-    for (index, layer) in layers.iter_mut().filter(of_means).enumerate() {
-        let shift = (index as f64 - (count as f64 - 1.0) / 2.0) * step;
-        layer.points.iter_mut().for_each(|point| point.x += shift);
+impl Drawn {
+    /// Adds a layer without a dash, unless it has no points.
+    pub(super) fn push(&mut self, label: String, curve: usize, mark: Mark, points: Vec<PlotPoint>) {
+        if !points.is_empty() {
+            self.layers.push(Layer {
+                label,
+                curve,
+                dash: 0,
+                mark,
+                points,
+            });
+        }
     }
+
+    pub(super) fn points(&self) -> impl Iterator<Item = &PlotPoint> {
+        self.layers.iter().flat_map(|layer| &layer.points)
+    }
+}
+
+/// One curve over a sweep: the values of the runs at each x.
+struct Swept {
+    curve: usize,
+    at: Vec<(f64, Vec<f64>)>,
+}
+
+impl Swept {
+    fn draw(&self, label: &str, mark: Mark, drawn: &mut Drawn) {
+        let runs = self.at.iter().filter(|(_, runs)| runs.len() > 1);
+        let runs = runs.flat_map(|(x, runs)| runs.iter().map(|run| PlotPoint::new(*x, *run)));
+        drawn.push(String::new(), self.curve, Mark::Runs, runs.collect());
+        let mean = |(x, runs): &(f64, Vec<f64>)| {
+            let summary = Summary::of(runs)?;
+            let half = summary.confidence();
+            Some(PlotPoint {
+                x: *x,
+                y: summary.mean,
+                span: half.map(|half| (summary.mean - half, summary.mean + half)),
+            })
+        };
+        let means = self.at.iter().filter_map(mean).collect();
+        drawn.push(label.to_owned(), self.curve, mark, means);
+        if let Some(layer) = drawn.layers.last_mut().filter(|it| it.mark == Mark::Means) {
+            layer.dash = self.curve;
+        }
+    }
+}
+
+/// The ranks of printed values among the runs, in the order of x.
+fn ranks(judged: &[Judgement]) -> String {
+    let ranks: Vec<_> = judged.iter().filter_map(|it| it.rank).collect();
+    let Some(first) = ranks.first() else {
+        return String::new();
+    };
+    let places: Vec<String> = ranks.iter().map(|it| it.place().to_string()).collect();
+    format!(" (rank {} of {})", places.join(", "), first.of)
 }
 
 impl Maker<'_> {
@@ -50,37 +86,108 @@ impl Maker<'_> {
             None => Mark::SeparateMeans,
         };
         let places = numbers.unwrap_or_else(|| (0..xs.len()).map(|i| i as f64).collect());
-        let mut drawn = Drawn {
-            layers: Vec::new(),
-            y_unit: String::new(),
-            y_name: String::new(),
+        let place_of = |x: &str| {
+            let index = xs.iter().position(|other| same_x(other, x))?;
+            places.get(index).copied()
         };
-        for (colour, curve) in self.spec.curves.iter().enumerate() {
-            self.sweep_curve(curve, colour, &xs, &places, &mut drawn);
+        let mut drawn = Drawn::default();
+        for (index, curve) in self.spec.curves.iter().enumerate() {
+            let swept = self.swept(index, curve, place_of, &mut drawn);
+            swept.draw(&curve.label, mark, &mut drawn);
+            self.printed(&swept, curve, place_of, &mut drawn);
         }
-        for layer in &mut drawn.layers {
-            if layer.mark == Mark::Means {
-                layer.mark = mark;
-            }
-        }
-        set_apart(&mut drawn.layers, &places);
-        drawn
-            .layers
-            .sort_by_key(|layer| layer.mark == Mark::Printed);
-        let all = || drawn.layers.iter().flat_map(|layer| &layer.points);
-        all().next()?;
-        let heights =
-            all().flat_map(|p| [p.y - p.half.unwrap_or(0.0), p.y + p.half.unwrap_or(0.0)]);
-        let y_label = self
-            .spec
-            .y_label
-            .clone()
-            .unwrap_or(unit::axis_label(&drawn.y_name, &drawn.y_unit));
+        // What says how far runs stray lies below, what was printed on top.
+        drawn.layers.sort_by_key(|layer| match layer.mark {
+            Mark::Printed => 2,
+            mark => u8::from(!mark.is_spread()),
+        });
+        drawn.points().next()?;
+        let label = unit::axis_label(&drawn.y_name, &drawn.y_unit);
+        let label = self.spec.y_label.clone().unwrap_or(label);
+        let heights = drawn.points().flat_map(PlotPoint::reach);
         Some(Plot {
             x: self.sweep_axis(&x_name, &xs, &places),
-            y: Axis::around(y_label, heights, 6),
+            y: Axis::around(label, heights, 7),
             layers: drawn.layers,
         })
+    }
+
+    /// The runs of a curve at each of its points.
+    fn swept(
+        &self,
+        index: usize,
+        curve: &Curve,
+        place_of: impl Fn(&str) -> Option<f64>,
+        drawn: &mut Drawn,
+    ) -> Swept {
+        let series = curve.series.as_deref().unwrap_or("all");
+        let metric = curve.metric.as_deref().unwrap_or_default();
+        let mut at = Vec::new();
+        for (point, records) in self.curve_points(curve) {
+            let (found, own) = values(&records, series, metric);
+            let wanted = unit::in_figures(curve.unit.as_deref(), &own);
+            let (found, unit) = in_unit((found, own.clone()), wanted);
+            if let (false, Some(x)) = (found.is_empty(), place_of(&axis(&point).1)) {
+                at.push((x, alone(&found)));
+                drawn.y_unit = unit;
+                drawn.y_name = unit::readable(metric);
+            }
+        }
+        at.sort_by(|a, b| a.0.total_cmp(&b.0));
+        Swept { curve: index, at }
+    }
+
+    /// What was printed of a curve, with the band of one more run behind it.
+    fn printed(
+        &self,
+        swept: &Swept,
+        curve: &Curve,
+        place_of: impl Fn(&str) -> Option<f64>,
+        drawn: &mut Drawn,
+    ) {
+        let (Some(place), Some(printed)) = (&self.spec.published, &curve.printed) else {
+            return;
+        };
+        let metric = curve.metric.as_deref().unwrap_or_default();
+        let rule = match self.is_bounded(curve) {
+            true => Rule::Quantiles,
+            false => Rule::OneMoreRun,
+        };
+        let rows = self.reference.published(place);
+        let rows = rows.filter(|row| row.series == *printed && row.metric == metric);
+        let found = rows.filter_map(|row| {
+            let x = place_of(&row.x)?;
+            let runs = swept.at.iter().find(|(other, _)| *other == x);
+            let runs = runs.map_or(&[][..], |(_, runs)| runs);
+            let unit = drawn.y_unit.as_str();
+            let judgement = compare::judge_in(runs, unit, row, rule);
+            let span = judgement.band.map(|band| (band.low, band.high));
+            let y = row.value;
+            Some((PlotPoint { x, y, span }, judgement))
+        });
+        let (points, judged): (Vec<PlotPoint>, Vec<Judgement>) = found.unzip();
+        let label = format!("{}, printed{}", curve.label, ranks(&judged));
+        let bands: Vec<PlotPoint> = points
+            .iter()
+            .filter(|it| it.span.is_some())
+            .copied()
+            .collect();
+        let band = format!("{}, one more run", curve.label);
+        drawn.push(band, swept.curve, Mark::OneMore, bands);
+        let bare = points.iter().map(|it| PlotPoint::new(it.x, it.y)).collect();
+        drawn.push(label, swept.curve, Mark::Printed, bare);
+    }
+
+    /// Whether a table holds the same quantity against quantiles.
+    fn is_bounded(&self, curve: &Curve) -> bool {
+        let rows = self
+            .results
+            .spec
+            .tables
+            .iter()
+            .flat_map(|table| &table.rows);
+        let mut same = rows.filter(|row| row.series == curve.series && row.metric == curve.metric);
+        same.any(|row| row.bounded)
     }
 
     /// The name of the axis and every x that a curve has, in order of appearance.
@@ -151,220 +258,6 @@ impl Maker<'_> {
         }
     }
 
-    fn sweep_curve(
-        &self,
-        curve: &Curve,
-        colour: usize,
-        xs: &[String],
-        places: &[f64],
-        drawn: &mut Drawn,
-    ) {
-        let (series, metric) = (
-            curve.series.as_deref().unwrap_or("all"),
-            curve.metric.as_deref().unwrap_or_default(),
-        );
-        let place_of = |x: &str| {
-            xs.iter()
-                .position(|other| same_x(other, x))
-                .map(|index| places[index])
-        };
-        let mut points = Vec::new();
-        for (point, records) in self.curve_points(curve) {
-            let (values, unit) = in_unit(values(&records, series, metric), curve.unit.as_deref());
-            let summary = Summary::of(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>());
-            if let (Some(summary), Some(x)) = (summary, place_of(&axis(&point).1)) {
-                points.push(PlotPoint {
-                    x,
-                    y: summary.mean,
-                    half: summary.confidence(),
-                });
-                drawn.y_unit = unit;
-                drawn.y_name = unit::readable(metric);
-            }
-        }
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        drawn.layers.push(Layer {
-            label: curve.label.clone(),
-            colour,
-            mark: Mark::Means,
-            points,
-        });
-        let (Some(place), Some(printed)) = (&self.spec.published, &curve.printed) else {
-            return;
-        };
-        let points: Vec<PlotPoint> = self
-            .reference
-            .published(place)
-            .filter(|row| row.series == *printed && row.metric == metric)
-            .filter_map(|row| Some(PlotPoint::new(place_of(&row.x)?, row.value)))
-            .collect();
-        self.push_printed(points, drawn);
-    }
-
-    fn push_printed(&self, points: Vec<PlotPoint>, drawn: &mut Drawn) {
-        if !points.is_empty() {
-            let said = drawn.layers.iter().any(|layer| layer.mark == Mark::Printed);
-            let label = if said {
-                String::new()
-            } else {
-                "printed in the paper".to_owned()
-            };
-            drawn.layers.push(Layer {
-                label,
-                colour: 0,
-                mark: Mark::Printed,
-                points,
-            });
-        }
-    }
-
-    /// Probes over time.
-    pub(super) fn time(&self) -> Result<Option<Plot>, SeriesError> {
-        let mut drawn = Drawn {
-            layers: Vec::new(),
-            y_unit: String::new(),
-            y_name: String::new(),
-        };
-        for (colour, curve) in self.spec.curves.iter().enumerate() {
-            if !curve.given.is_empty() {
-                self.given_curve(curve, colour, &mut drawn);
-            }
-            for (index, series) in self.series_of(curve)?.iter().enumerate() {
-                // The legend names the curve once.
-                let label = if index == 0 { curve.label.as_str() } else { "" };
-                self.time_curve(curve, label, colour, series, &mut drawn);
-            }
-        }
-        let all = || drawn.layers.iter().flat_map(|layer| &layer.points);
-        if all().next().is_none() {
-            return Ok(None);
-        }
-        let label = self
-            .spec
-            .y_label
-            .clone()
-            .unwrap_or_else(|| unit::axis_label(&drawn.y_name, &drawn.y_unit));
-        let y = Axis::around(label, all().map(|point| point.y), 6);
-        let x = self.time_axis(all().map(|point| point.x));
-        Ok(Some(Plot {
-            x,
-            y,
-            layers: drawn.layers,
-        }))
-    }
-
-    fn time_axis(&self, times: impl Iterator<Item = f64>) -> Axis {
-        let (low, high) = match self.window() {
-            Some(window) => window,
-            None => times.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), t| {
-                (l.min(t), h.max(t))
-            }),
-        };
-        Axis::between(
-            self.spec
-                .x_label
-                .clone()
-                .unwrap_or_else(|| "time (s)".to_owned()),
-            low,
-            high,
-            10,
-        )
-    }
-
-    /// A curve of steps that the spec gives, to the end of the window or of the run.
-    fn given_curve(&self, curve: &Curve, colour: usize, drawn: &mut Drawn) {
-        let series = Series {
-            experiment: self.experiment.to_owned(),
-            point: Point::new(),
-            replication: self.spec.replication,
-            entity: String::new(),
-            member: 0,
-            probe: "throughput".to_owned(),
-            samples: curve
-                .given
-                .iter()
-                .map(|(from, rate)| SeriesSample {
-                    index: 0,
-                    time: from.seconds(),
-                    value: rate.0 as f64,
-                })
-                .collect(),
-        };
-        self.time_curve(curve, &curve.label, colour, &series, drawn);
-    }
-
-    fn time_curve(
-        &self,
-        curve: &Curve,
-        label: &str,
-        colour: usize,
-        series: &Series,
-        drawn: &mut Drawn,
-    ) {
-        let shown = unit::shown(&series.probe, curve.unit.as_deref(), self.spec.segment_size);
-        drawn.y_unit = shown.name.to_owned();
-        drawn.y_name = unit::readable(&series.probe);
-        let (mark, held) = match curve.style {
-            Style::Line => (Mark::Line, false),
-            Style::Step => (Mark::Step, true),
-            Style::DashedStep => (Mark::DashedStep, true),
-            Style::Points => (Mark::Dots, false),
-        };
-        let points = self.cut(series, shown.divisor, held);
-        drawn.layers.push(Layer {
-            label: label.to_owned(),
-            colour,
-            mark,
-            points,
-        });
-        let (Some(place), Some(printed)) = (&self.spec.published, &curve.printed) else {
-            return;
-        };
-        let scale = |unit: &str| {
-            if unit == shown.name {
-                1.0
-            } else {
-                shown.divisor
-            }
-        };
-        let points = self
-            .reference
-            .published(place)
-            .filter(|row| row.series == *printed && row.x_name == "time")
-            .filter_map(|row| {
-                Some(PlotPoint::new(
-                    row.x.parse().ok()?,
-                    row.value / scale(&row.unit),
-                ))
-            })
-            .filter(|point| {
-                self.window()
-                    .is_none_or(|(from, to)| from <= point.x && point.x <= to)
-            })
-            .collect();
-        self.push_printed(points, drawn);
-    }
-
-    /// The samples inside the window; a held value is carried in from before it and on to its end.
-    fn cut(&self, series: &Series, divisor: f64, held: bool) -> Vec<PlotPoint> {
-        let (from, to) = self.window().unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
-        let begin = series.samples.partition_point(|sample| sample.time < from);
-        let end = series.samples.partition_point(|sample| sample.time <= to);
-        let mut points: Vec<PlotPoint> = series.samples[begin..end]
-            .iter()
-            .map(|s| PlotPoint::new(s.time, s.value / divisor))
-            .collect();
-        if held && from.is_finite() {
-            if let Some(before) = series.samples[..begin].last() {
-                points.insert(0, PlotPoint::new(from, before.value / divisor));
-            }
-            if let Some(last) = points.last().copied() {
-                points.push(PlotPoint::new(to, last.y));
-            }
-        }
-        points
-    }
-
     /// Segments sent and acknowledgements received over time, numbers counted from 1 and shown modulo what is asked.
     pub(super) fn sequence(&self) -> Result<Option<Plot>, SeriesError> {
         let flow = self.spec.flow.as_deref().unwrap_or_default();
@@ -381,7 +274,7 @@ impl Maker<'_> {
             ("segment sent", Mark::Dots, 0, 1.0, &["sent"]),
             (
                 "segment sent again",
-                Mark::SmallDiscs,
+                Mark::Discs,
                 1,
                 1.0,
                 &["retransmitted"],
@@ -410,7 +303,8 @@ impl Maker<'_> {
                 points.sort_by(|a, b| a.x.total_cmp(&b.x));
                 layers.push(Layer {
                     label: label.to_owned(),
-                    colour,
+                    curve: colour,
+                    dash: 0,
                     mark,
                     points,
                 });
@@ -426,7 +320,7 @@ impl Maker<'_> {
             (None, None) => "segment number".to_owned(),
         };
         let y = match self.spec.modulo {
-            Some(modulo) => Axis::between(label, 0.0, modulo as f64, 10),
+            Some(modulo) => Axis::between(label, 0.0, modulo as f64, 11),
             None => Axis::around(label, all().map(|point| point.y), 8),
         };
         let x = self.time_axis(all().map(|point| point.x));

@@ -6,23 +6,24 @@ use plotters::style::FontStyle;
 use super::canvas::{
     self, Drawn, FAINT, INK, SCALE, Sheet, Side, colour, failed, stroke, style, width_of,
 };
+use super::draw::{HEADLINE, wrapped};
 use super::ladder::{Ack, Fate, Ladder, Segment};
 
-const WIDTH: i32 = 960;
+const WIDTH: i32 = 600;
 /// The lifelines' x, shown pixels.
-const SENDER: i32 = 310;
-const RECEIVER: i32 = 690;
-const TOP: i32 = 124;
+const SENDER: i32 = 322;
+const RECEIVER: i32 = 514;
+const TOP: i32 = 168;
 /// Height of a label, and its text.
-const ROW: i32 = 14;
-const TEXT: i32 = 11;
+const ROW: i32 = 17;
+const TEXT: i32 = 13;
 /// Shown pixels for a second, and the least and the most between one event and the next: a burst of segments would
 /// be a single stroke to scale, and a round trip an empty page.
 const SECOND: f64 = 600.0;
 const LEAST: f64 = 12.0;
 const MOST: f64 = 46.0;
 /// Between lifeline and label.
-const LEADER: i32 = 26;
+const LEADER: i32 = 20;
 
 /// The ladder as an SVG document.
 pub fn svg(ladder: &Ladder, title: &str) -> Result<String, String> {
@@ -38,7 +39,9 @@ pub fn svg(ladder: &Ladder, title: &str) -> Result<String, String> {
             font: head.font.style(FontStyle::Bold),
             ..head
         };
-        canvas::write(sheet, title, (24, 28), &head)?;
+        for (line, text) in (0..).zip(wrapped(title, HEADLINE)) {
+            canvas::write(sheet, &text, (24, 24 + 22 * line), &head)?;
+        }
         legend(sheet)?;
         page.lifelines(sheet)?;
         ladder
@@ -197,22 +200,31 @@ fn legend(sheet: &Sheet<'_>) -> Drawn {
         ("SACK", stroke(colour(2), 9)),
         ("SACK that repeats the one before", stroke(colour(4), 9)),
     ];
-    let mut left = 24;
+    let mut pen = (24, 82);
     for (text, line) in entries {
-        sheet
-            .draw(&PathElement::new(
-                vec![
-                    (left * SCALE, 60 * SCALE),
-                    ((left + 28) * SCALE, 60 * SCALE),
-                ],
-                line,
-            ))
-            .map_err(failed)?;
-        canvas::write(sheet, text, (left + 35, 60), &style(13, INK, Side::After))?;
-        left += 35 + width_of(text, 13) + 22;
+        let (left, y) = place(&mut pen, 35 + width_of(text, TEXT));
+        let ends = [(left, y), (left + 28, y)].map(|(x, y)| (x * SCALE, y * SCALE));
+        sheet.draw(&PathElement::new(ends, line)).map_err(failed)?;
+        canvas::write(sheet, text, (left + 35, y), &style(TEXT, INK, Side::After))?;
     }
-    cross(sheet, ((left + 6) * SCALE, 60 * SCALE))?;
-    canvas::write(sheet, "lost", (left + 20, 60), &style(13, INK, Side::After))
+    let (left, y) = place(&mut pen, 50);
+    cross(sheet, ((left + 6) * SCALE, y * SCALE))?;
+    canvas::write(
+        sheet,
+        "lost",
+        (left + 20, y),
+        &style(TEXT, INK, Side::After),
+    )
+}
+
+/// Where an entry of so many pixels stands, in the next line where this one is full; the pen moves behind it.
+fn place(pen: &mut (i32, i32), width: i32) -> (i32, i32) {
+    if pen.0 + width > WIDTH {
+        *pen = (24, pen.1 + ROW + 6);
+    }
+    let at = *pen;
+    pen.0 += width + 22;
+    at
 }
 
 fn cross(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> Drawn {

@@ -1,5 +1,12 @@
 //! A plot as data: axes with their ticks, and layers of points.
 
+use std::ops::Range;
+
+use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+
+use crate::compare::digits;
+
 /// Curves in a plane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
@@ -27,10 +34,12 @@ pub struct Axis {
 /// Points of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
-    /// Its name in the legend.
+    /// Its name in the legend; empty where it has no line there.
     pub label: String,
-    /// Its colour, as an index of the palette.
-    pub colour: usize,
+    /// The curve it belongs to, counted from 0: it gives colour and marker.
+    pub curve: usize,
+    /// The dash of its line: 0 for none.
+    pub dash: usize,
     /// How it is drawn.
     pub mark: Mark,
     /// The points, in rising order of x for lines.
@@ -44,28 +53,30 @@ pub enum Mark {
     Line,
     /// Each stands until the next.
     Step,
-    /// Each stands until the next, dashed.
-    DashedStep,
-    /// Small discs.
+    /// Dots.
     Dots,
     /// Small crosses.
     Crosses,
     /// Discs.
-    SmallDiscs,
-    /// Larger discs.
     Discs,
-    /// A line through discs with their intervals.
+    /// A line through markers with their spans.
     Means,
-    /// Discs with their intervals, where what stands along x has no order.
+    /// Markers with their spans, where what stands along x has no order.
     SeparateMeans,
+    /// Faint dots: single runs.
+    Runs,
+    /// Faint bars over the spans: where one more run lies.
+    OneMore,
+    /// An area over the spans.
+    Band,
     /// Hollow diamonds: what was printed.
     Printed,
 }
 
 impl Mark {
-    /// Whether its points are means with intervals.
-    pub fn is_of_means(self) -> bool {
-        matches!(self, Mark::Means | Mark::SeparateMeans)
+    /// Whether it lies behind the others and says how far runs stray.
+    pub fn is_spread(self) -> bool {
+        matches!(self, Mark::Runs | Mark::OneMore | Mark::Band)
     }
 }
 
@@ -76,83 +87,108 @@ pub struct PlotPoint {
     pub x: f64,
     /// Along y.
     pub y: f64,
-    /// Half the width of its interval.
-    pub half: Option<f64>,
+    /// The lower and the upper end of its interval.
+    pub span: Option<(f64, f64)>,
 }
 
 impl PlotPoint {
     /// A point without an interval.
     pub const fn new(x: f64, y: f64) -> Self {
-        Self { x, y, half: None }
+        Self { x, y, span: None }
+    }
+
+    /// The least and the greatest y that it covers.
+    pub fn reach(&self) -> [f64; 2] {
+        let (low, high) = self.span.unwrap_or((self.y, self.y));
+        [low.min(self.y), high.max(self.y)]
     }
 }
 
-/// The next larger of 1, 2, 5, 10, 20, 50, ... and so on down.
-fn round_step(rough: f64) -> f64 {
-    let mut magnitude = 1.0;
-    while magnitude > rough {
-        magnitude /= 10.0;
+impl Layer {
+    /// The corners of its line: where each value stands until the next, those of a staircase.
+    pub fn corners(&self) -> Vec<(f64, f64)> {
+        let mut corners: Vec<(f64, f64)> = Vec::with_capacity(2 * self.points.len());
+        for point in &self.points {
+            if let (Mark::Step, Some(&(_, before))) = (self.mark, corners.last()) {
+                corners.push((point.x, before));
+            }
+            corners.push((point.x, point.y));
+        }
+        corners.dedup();
+        corners
     }
-    while magnitude * 10.0 <= rough {
-        magnitude *= 10.0;
-    }
-    let factor = [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .find(|factor| magnitude * factor >= rough * (1.0 - 1e-9));
-    magnitude * factor.unwrap_or(10.0)
 }
 
 impl Axis {
-    /// An axis from `low` to `high` with about `wanted` ticks at round numbers.
-    pub fn between(label: String, low: f64, high: f64, wanted: usize) -> Axis {
-        let (low, high) = if high > low {
-            (low, high)
-        } else {
-            (low - 0.5, low + 0.5)
+    /// An axis from `low` to `high` with no more than `most` ticks at round numbers.
+    pub fn between(label: String, low: f64, high: f64, most: usize) -> Axis {
+        let (low, high) = match high > low {
+            true => (low, high),
+            false => (low - 0.5, low + 0.5),
         };
-        let step = round_step((high - low) / wanted.max(1) as f64);
-        let mut decimals = 0;
-        while decimals < 9
-            && ((step * 10f64.powi(decimals)).round() / 10f64.powi(decimals) - step).abs()
-                > step * 1e-6
-        {
-            decimals += 1;
-        }
-        let first = (low / step - 1e-9).ceil() as i64;
-        let last = (high / step + 1e-9).floor() as i64;
-        let ticks = (first..=last)
-            .map(|k| {
-                let at = k as f64 * step;
-                (at, format!("{at:.*}", decimals as usize))
-            })
-            .collect();
+        let coordinate = RangedCoordf64::from(low..high);
+        let ticks = Ranged::key_points(&coordinate, most).into_iter();
         Axis {
             label,
             low,
             high,
-            ticks,
+            ticks: ticks.map(|at| (at, digits(at, 6))).collect(),
         }
     }
 
-    /// An axis around some values, from 0 where they are not far above it, with room at the ends.
-    pub fn around(label: String, values: impl Iterator<Item = f64>, wanted: usize) -> Axis {
+    /// An axis around some values, from 0 where they are not far above it, with room at the ends. One that begins above 0 says
+    /// so.
+    pub fn around(label: String, values: impl Iterator<Item = f64>, most: usize) -> Axis {
         let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
             (low.min(v), high.max(v))
         });
         if low > high {
-            return Axis::between(label, 0.0, 1.0, wanted);
+            return Axis::between(label, 0.0, 1.0, most);
         }
-        let margin = if high > low {
-            0.06 * (high - low)
-        } else {
-            high.abs().max(1.0) * 0.1
+        let margin = match high > low {
+            true => 0.06 * (high - low),
+            false => high.abs().max(1.0) * 0.1,
         };
-        let low = if low >= 0.0 && low < 0.6 * high {
-            0.0
-        } else {
-            low - margin
+        if low >= 0.0 && low < 0.6 * high {
+            return Axis::between(label, 0.0, high + margin, most);
+        }
+        let mark = match low > 0.0 {
+            true => "; the axis does not begin at 0",
+            false => "",
         };
-        Axis::between(label, low, high + margin, wanted)
+        Axis::between(format!("{label}{mark}"), low - margin, high + margin, most)
+    }
+}
+
+/// The drawing library's view of it.
+impl Ranged for Axis {
+    type FormatOption = NoDefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        RangedCoordf64::from(self.low..self.high).map(value, limit)
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        match hint.weight().allow_light_points() {
+            true => Vec::new(),
+            false => self.ticks.iter().map(|(at, _)| *at).collect(),
+        }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.low..self.high
+    }
+}
+
+impl ValueFormatter<f64> for Axis {
+    fn format(value: &f64) -> String {
+        digits(*value, 6)
+    }
+
+    fn format_ext(&self, value: &f64) -> String {
+        let tick = self.ticks.iter().find(|(at, _)| at == value);
+        tick.map_or_else(|| Self::format(value), |(_, text)| text.clone())
     }
 }
 
@@ -166,36 +202,43 @@ mod tests {
 
     #[test]
     fn ticks_stand_at_round_numbers() {
-        assert_eq!(
-            texts(&Axis::between(String::new(), 50.0, 150.0, 10)),
-            [
-                "50", "60", "70", "80", "90", "100", "110", "120", "130", "140", "150"
-            ]
-        );
-        assert_eq!(
-            texts(&Axis::between(String::new(), 0.0, 1.0, 4)),
-            ["0.0", "0.5", "1.0"]
-        );
-        assert_eq!(
-            texts(&Axis::between(String::new(), 2.31, 2.36, 5)),
-            ["2.31", "2.32", "2.33", "2.34", "2.35", "2.36"]
-        );
-        assert_eq!(
-            texts(&Axis::between(String::new(), 0.0, 13000.0, 4)),
-            ["0", "5000", "10000"]
-        );
+        let between = |low, high, most| Axis::between(String::new(), low, high, most);
+        let tens = between(50.0, 150.0, 11);
+        assert_eq!(tens.ticks.len(), 11, "{:?}", texts(&tens));
+        assert_eq!((texts(&tens)[0], texts(&tens)[1]), ("50", "60"));
+        assert_eq!(texts(&between(0.0, 1.0, 4)), ["0", "0.5", "1"]);
+        assert_eq!(texts(&between(0.0, 13000.0, 4)), ["0", "5000", "10000"]);
     }
 
     #[test]
-    fn an_axis_begins_at_zero_unless_its_values_are_far_above() {
-        assert_eq!(
-            Axis::around(String::new(), [3.0, 20.0].into_iter(), 5).low,
-            0.0
-        );
-        assert!(Axis::around(String::new(), [0.98, 0.99].into_iter(), 5).low > 0.9);
-        assert!(Axis::around(String::new(), [-3.0, 20.0].into_iter(), 5).low < -3.0);
-        let single = Axis::around(String::new(), [4.0].into_iter(), 5);
+    fn an_axis_begins_at_zero_or_says_that_it_does_not() {
+        let around = |values: &[f64]| Axis::around("y".to_owned(), values.iter().copied(), 5);
+        let usual = around(&[3.0, 20.0]);
+        assert_eq!((usual.low, usual.label.as_str()), (0.0, "y"));
+        let cut = around(&[0.98, 0.99]);
+        assert!(cut.low > 0.9 && cut.label == "y; the axis does not begin at 0");
+        let below = around(&[-3.0, 20.0]);
+        assert!(below.low < -3.0 && below.label == "y");
+        let single = around(&[4.0]);
         assert!(single.low < 4.0 && single.high > 4.0);
-        assert!(Axis::around(String::new(), std::iter::empty(), 5).high > 0.0);
+        assert!(around(&[]).high > 0.0);
+    }
+
+    #[test]
+    fn stairs_hold_each_value_until_the_next() {
+        let layer = |mark| Layer {
+            label: String::new(),
+            curve: 0,
+            dash: 0,
+            mark,
+            points: [(0.0, 5.0), (4.0, 9.0), (7.0, 9.0)]
+                .map(|(x, y)| PlotPoint::new(x, y))
+                .to_vec(),
+        };
+        assert_eq!(layer(Mark::Line).corners().len(), 3);
+        assert_eq!(
+            layer(Mark::Step).corners(),
+            [(0.0, 5.0), (4.0, 5.0), (4.0, 9.0), (7.0, 9.0)]
+        );
     }
 }

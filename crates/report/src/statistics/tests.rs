@@ -102,3 +102,79 @@ fn intervals_touch_when_they_share_an_end() {
         high: 3.0
     }));
 }
+
+#[test]
+fn scores_are_those_of_the_t_distribution() {
+    let runs = Summary {
+        replications: 20,
+        mean: 10.0,
+        deviation: 2.0,
+    };
+    // One more run: s sqrt(1.05) = 2.04939. The end of the 95 % band is 1.96 of a normal variable.
+    let end = 10.0 + 2.093_024 * 2.049_39;
+    close(normal_score(&runs, end, 0.0).unwrap(), 1.959_96, 1e-3);
+    close(
+        normal_score(&runs, 20.0 - end, 0.0).unwrap(),
+        -1.959_96,
+        1e-3,
+    );
+    close(normal_score(&runs, end + 0.5, 0.5).unwrap(), 1.959_96, 1e-3);
+    assert_eq!(normal_score(&runs, 10.3, 0.5), Some(0.0));
+    let still = Summary {
+        deviation: 0.0,
+        ..runs
+    };
+    assert_eq!(normal_score(&still, 11.0, 0.5), Some(FARTHEST));
+    assert_eq!(
+        normal_score(
+            &Summary {
+                replications: 1,
+                ..runs
+            },
+            11.0,
+            0.5
+        ),
+        None
+    );
+}
+
+#[test]
+fn ranks_stand_in_the_middle_of_their_equals() {
+    let runs = [1.0, 2.0, 2.0, 3.0];
+    let rank = Rank::of(&runs, 2.04, 0.05);
+    assert_eq!(
+        (rank.below, rank.equal, rank.of, rank.place()),
+        (1, 2, 5, 3.0)
+    );
+    close(rank_score(rank), 0.0, 1e-9);
+    // Above all of twenty: 20.5 / 21 = 0.97619
+    let above = Rank::of(&[0.0; 20], 1.0, 0.0);
+    close(rank_score(above), 1.981, 1e-3);
+}
+
+#[test]
+fn quantiles_hold_one_more_run_as_often_as_they_say() {
+    let runs: Vec<f64> = (1..=20).map(f64::from).collect();
+    let (band, likely) = quantile_band(&runs).unwrap();
+    assert_eq!((band.low, band.high), (1.0, 20.0));
+    close(likely, 19.0 / 21.0, 1e-12);
+    // 79 runs make 80 gaps, of which 2.5 % are the two outermost: the second from either end.
+    let runs: Vec<f64> = (1..=79).map(f64::from).collect();
+    let (band, likely) = quantile_band(&runs).unwrap();
+    assert_eq!((band.low, band.high), (2.0, 78.0));
+    close(likely, 0.95, 1e-12);
+    assert_eq!(quantile_band(&[1.0]), None);
+}
+
+#[test]
+fn a_column_is_unlikely_when_all_lean_to_one_side_or_stray() {
+    let p = |scores: &[f64]| joint_probability(scores).unwrap();
+    // One score: two-sided normal.
+    close(p(&[1.959_96]), 0.05, 1e-4);
+    // Four times 1.5: sum 6 / 2 = 3, two-sided 0.0027, doubled 0.0054; squares 9 on 4 degrees: 0.061.
+    close(p(&[1.5; 4]), 0.0054, 1e-4);
+    // The same to both sides: only the squares speak, 0.0611 doubled.
+    close(p(&[1.5, -1.5, 1.5, -1.5]), 0.1222, 1e-3);
+    close(p(&[0.1, -0.2, 0.1]), 1.0, 1e-9);
+    assert_eq!(joint_probability(&[]), None);
+}

@@ -6,9 +6,8 @@ use anabranch_scenario::records::{Series, SeriesQuery};
 use anabranch_scenario::value::{Point, Value};
 
 use super::{Line, Maker, not_measured};
-use crate::compare::{self, Rule};
+use crate::compare::Rule;
 use crate::reference::Published;
-use crate::statistics::Summary;
 use crate::unit;
 
 /// A value and when it was taken, seconds.
@@ -75,14 +74,6 @@ struct Named<'a> {
     series: &'a str,
     metric: &'a str,
     unit: &'a str,
-}
-
-fn single(value: f64) -> Summary {
-    Summary {
-        replications: 1,
-        mean: value,
-        deviation: 0.0,
-    }
 }
 
 impl Maker<'_> {
@@ -153,8 +144,6 @@ impl Maker<'_> {
             Some(printed) => (printed.x_name.clone(), printed.x.clone()),
             None => ("step".to_owned(), (index + 1).to_string()),
         };
-        let value = step.map(|step| single(step.value));
-        let time = step.map(|step| single(step.time));
         let printed_time = printed
             .filter(|printed| printed.x_name == "time")
             .and_then(|printed| {
@@ -168,35 +157,18 @@ impl Maker<'_> {
                     ..printed.clone()
                 })
             });
-        let line = |metric: &str,
-                    unit: &str,
-                    measured: Option<Summary>,
-                    published: Option<Published>,
-                    rule| Line {
-            series: named.series.to_owned(),
-            x_name: x_name.clone(),
-            x: x.clone(),
-            metric: metric.to_owned(),
-            unit: unit.to_owned(),
-            judgement: published
-                .as_ref()
-                .map(|printed| compare::judge_in(measured.as_ref(), unit, printed, rule)),
-            published,
-            beside: Vec::new(),
-            measured,
+        let line = |metric, unit, value: Option<f64>| {
+            let axis = (x_name.clone(), x.clone());
+            Line::new(named.series, axis, metric, unit, Vec::from_iter(value))
         };
-        let beside = self.beside(row, index, &single_point(&x), time.as_ref());
+        let value = line(named.metric, named.unit, step.map(|step| step.value));
+        let time = line("time", "s", step.map(|step| step.time));
+        let beside = self.beside(row, index, &single_point(&x), time.measured.as_ref());
         [
-            line(
-                named.metric,
-                named.unit,
-                value,
-                printed.cloned(),
-                Rule::Within(0.0),
-            ),
+            value.judged(printed.cloned(), Rule::Within(0.0)),
             Line {
                 beside,
-                ..line("time", "s", time, printed_time, self.tolerance())
+                ..time.judged(printed_time, self.tolerance())
             },
         ]
     }
@@ -214,27 +186,20 @@ impl Maker<'_> {
             let x = row.x.as_ref().map_or_else(String::new, ToString::to_string);
             let x_name = row.x_name.clone().unwrap_or_else(|| "event".to_owned());
             let series = self.series(row, row.probe.as_deref().unwrap_or_default())?;
-            let measured = series.and_then(|series| time_of(&series, row)).map(single);
+            let time = series.and_then(|series| time_of(&series, row));
             let published = self
                 .printed(name, metric)
                 .find(|p| p.x_name == x_name && p.x == x)
                 .cloned();
-            if measured.is_none() {
+            let Some(time) = time else {
                 lines.extend(published.as_ref().map(not_measured));
                 continue;
-            }
+            };
+            let line = Line::new(name, (x_name, x.clone()), metric, "s", vec![time]);
+            let beside = self.beside(row, 0, &single_point(&x), line.measured.as_ref());
             lines.push(Line {
-                series: name.to_owned(),
-                metric: metric.to_owned(),
-                unit: "s".to_owned(),
-                judgement: published
-                    .as_ref()
-                    .map(|p| compare::judge_in(measured.as_ref(), "s", p, self.tolerance())),
-                beside: self.beside(row, 0, &single_point(&x), measured.as_ref()),
-                x_name,
-                x,
-                measured,
-                published,
+                beside,
+                ..line.judged(published, self.tolerance())
             });
         }
         Ok(lines)

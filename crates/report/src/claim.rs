@@ -1,0 +1,570 @@
+//! Claims held against the runs: an interval and a verdict at each point. The rules stand in `docs/VERDICTS.md`.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use anabranch_scenario::Spec;
+use anabranch_scenario::claim::{Best, Claim, ClaimKind, Side, Values};
+use anabranch_scenario::records::Results;
+use anabranch_scenario::value::{Point, Value};
+
+use crate::compare::{MIN_REPLICATIONS, Verdict, digits};
+use crate::derive::same;
+use crate::statistics::{CONFIDENCE, Interval, Summary, paired_differences};
+use crate::table::{alone, axis, by_point, in_unit, values};
+use crate::unit;
+
+#[cfg(test)]
+mod tests;
+
+/// A claim and what the runs say of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claimed {
+    /// Its short name.
+    pub id: String,
+    /// What is claimed.
+    pub text: String,
+    /// Where the paper says so.
+    pub place: Option<String>,
+    /// Its kind, as a spec writes it.
+    pub kind: &'static str,
+    /// The unit of the findings.
+    pub unit: String,
+    /// What was found at each point.
+    pub findings: Vec<Finding>,
+    /// The verdict on all of them.
+    pub verdict: Verdict,
+}
+
+/// What was found at one point: a number that is above 0 where the claim holds (kind `equal`: near 0).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The names of the sweeps left open.
+    pub x_name: String,
+    /// Where in them.
+    pub x: String,
+    /// Its mean.
+    pub value: f64,
+    /// Its 95 % interval; `None` for too few replications.
+    pub interval: Option<Interval>,
+    /// Replications.
+    pub replications: usize,
+    /// The verdict here.
+    pub verdict: Verdict,
+}
+
+impl Claimed {
+    /// Judges a claim by finished runs.
+    pub fn make(claim: &Claim, results: &Results) -> Claimed {
+        let court = Court { claim, results };
+        let (samples, unit) = court.samples();
+        let count = samples.len();
+        let finding = |(point, samples): (Point, Samples)| court.finding(&point, &samples, count);
+        let findings: Vec<Finding> = samples.into_iter().map(finding).collect();
+        Claimed {
+            id: claim.id.clone(),
+            text: claim.text.clone(),
+            place: claim.published.clone(),
+            kind: claim.kind.name(),
+            unit,
+            verdict: altogether(&findings),
+            findings,
+        }
+    }
+
+    /// Why the verdict is as it is, in a sentence.
+    pub fn reason(&self) -> String {
+        let total = self.findings.len();
+        if total == 0 {
+            return "not measured in this run".to_owned();
+        }
+        let at = |verdict: Verdict| {
+            let here = self.findings.iter().filter(move |it| it.verdict == verdict);
+            here.map(Finding::at).collect::<Vec<_>>()
+        };
+        let held = at(Verdict::Reproduced).len();
+        let mut text = match total {
+            1 => self.findings[0].number(),
+            _ => format!("holds at {held} of {total} points"),
+        };
+        for (verdict, words) in [
+            (Verdict::Differs, "the contrary"),
+            (Verdict::Compatible, "undecided"),
+            (Verdict::NotAttempted, "too few replications"),
+        ] {
+            let places = at(verdict);
+            if places.is_empty() {
+                continue;
+            }
+            let named: Vec<&str> = places.iter().map(String::as_str).take(3).collect();
+            let named = match (total, places.len()) {
+                (1, _) => String::new(),
+                (_, 1..=3) => format!(" at {}", named.join("; ")),
+                (_, all) => format!(" at {all}, such as {}", named[0]),
+            };
+            text.push_str(&format!("; {words}{named}"));
+        }
+        text
+    }
+}
+
+impl Finding {
+    /// Where it was found, for a reader.
+    pub fn at(&self) -> String {
+        unit::coordinates(&self.x_name, &self.x)
+    }
+
+    /// The number and its interval, for a reader.
+    pub fn number(&self) -> String {
+        match self.interval {
+            Some(it) if it.low < it.high => format!(
+                "{} ({} to {})",
+                digits(self.value, 3),
+                digits(it.low, 3),
+                digits(it.high, 3)
+            ),
+            _ => digits(self.value, 4),
+        }
+    }
+}
+
+/// The contrary anywhere breaks a claim; else it holds where it holds everywhere.
+fn altogether(findings: &[Finding]) -> Verdict {
+    let any = |verdict| findings.iter().any(|it| it.verdict == verdict);
+    match () {
+        () if findings.is_empty() => Verdict::NotAttempted,
+        () if any(Verdict::Differs) => Verdict::Differs,
+        () if any(Verdict::NotAttempted) => Verdict::NotAttempted,
+        () if any(Verdict::Compatible) => Verdict::Compatible,
+        () => Verdict::Reproduced,
+    }
+}
+
+/// Values by replication.
+type Runs = Vec<(u32, f64)>;
+
+/// What has to be above 0 at one point: all of `all`, or any of them (kind `never-best`); for kind `equal` the only one has to be
+/// near 0, and `scale` is the mean of what it is held against.
+struct Samples {
+    all: Vec<Vec<f64>>,
+    scale: f64,
+}
+
+impl Samples {
+    fn one(sample: Vec<f64>) -> Samples {
+        Samples {
+            all: vec![sample],
+            scale: 0.0,
+        }
+    }
+}
+
+/// A claim and the runs.
+struct Court<'a> {
+    claim: &'a Claim,
+    results: &'a Results,
+}
+
+impl<'a> Court<'a> {
+    /// What is decided at each point, and its unit.
+    fn samples(&self) -> (Vec<(Point, Samples)>, String) {
+        let along = self.claim.along.as_deref().unwrap_or_default();
+        let of = &self.claim.of;
+        match self.claim.kind {
+            ClaimKind::NeverBest => self.rivals(),
+            ClaimKind::Greater | ClaimKind::Equal => self.differences(),
+            ClaimKind::Rises | ClaimKind::Falls => {
+                let (points, unit) = match self.claim.than {
+                    Some(_) => self.paired(),
+                    None => self.select(of, &of.at_point),
+                };
+                let sign = if self.claim.kind == ClaimKind::Rises {
+                    1.0
+                } else {
+                    -1.0
+                };
+                let slope = |runs: &[(f64, Runs)]| Samples::one(slopes(runs, sign));
+                let lines = lines(points, along).into_iter();
+                let slopes = lines.map(|(point, runs)| (point, slope(&runs)));
+                (
+                    slopes.collect(),
+                    format!("{unit} per {}", unit::readable(along)),
+                )
+            }
+            ClaimKind::Crosses => {
+                let (points, unit) = self.paired();
+                let ends = |runs: &[(f64, Runs)]| {
+                    let (first, last) = (runs.first(), runs.last());
+                    let first = first.map_or(Vec::new(), |(_, runs)| alone(runs));
+                    let last = last.map_or(Vec::new(), |(_, runs)| alone(runs));
+                    let last = last.iter().map(|value| -value).collect();
+                    Samples {
+                        all: vec![first, last],
+                        scale: 0.0,
+                    }
+                };
+                let lines = lines(points, along).into_iter();
+                (
+                    lines.map(|(point, runs)| (point, ends(&runs))).collect(),
+                    unit,
+                )
+            }
+        }
+    }
+
+    /// `of` less `than` at each point.
+    fn differences(&self) -> (Vec<(Point, Samples)>, String) {
+        let (points, unit) = self.paired();
+        let scales = self.than().0;
+        let sample = |(point, runs): (Point, Runs)| {
+            let scale = match self.claim.than.as_ref().and_then(|than| than.value) {
+                Some(value) => value,
+                None => {
+                    let than = scales.iter().find(|(other, _)| same_point(other, &point));
+                    let than = than.and_then(|(_, runs)| Summary::of(&alone(runs)));
+                    than.map_or(0.0, |than| than.mean)
+                }
+            };
+            let all = vec![alone(&runs)];
+            (point, Samples { all, scale })
+        };
+        (points.into_iter().map(sample).collect(), unit)
+    }
+
+    fn than(&self) -> (Vec<(Point, Runs)>, String) {
+        let than = self.claim.than.as_ref();
+        let measured = than.filter(|than| than.value.is_none());
+        measured.map_or((Vec::new(), String::new()), |than| {
+            self.select(than, &than.at_point)
+        })
+    }
+
+    /// `of` less `than` by replication.
+    fn paired(&self) -> (Vec<(Point, Runs)>, String) {
+        let (mut of, unit) = self.select(&self.claim.of, &self.claim.of.at_point);
+        let than = self.than().0;
+        match self.claim.than.as_ref().and_then(|than| than.value) {
+            Some(value) => of
+                .iter_mut()
+                .flat_map(|(_, runs)| runs)
+                .for_each(|(_, run)| *run -= value),
+            None => of.retain_mut(|(point, runs)| {
+                let other = than.iter().find(|(other, _)| same_point(other, point));
+                other.is_some_and(|(_, other)| {
+                    *runs = paired_differences(runs, other);
+                    true
+                })
+            }),
+        }
+        (of, unit)
+    }
+
+    /// What each other value of the sweeps that `of` fixes has more than `of` (or less, where the least is best).
+    fn rivals(&self) -> (Vec<(Point, Samples)>, String) {
+        let of = &self.claim.of;
+        let (own, unit) = self.select(of, &of.at_point);
+        let (all, _) = self.select(of, &BTreeMap::new());
+        let sign = if self.claim.best == Best::Greatest {
+            1.0
+        } else {
+            -1.0
+        };
+        let rest = |point: &Point| -> Point {
+            let kept = point
+                .iter()
+                .filter(|(name, _)| !of.at_point.contains_key(name));
+            kept.cloned().collect()
+        };
+        let lies = |point: &Point| {
+            let fixed =
+                |(name, x): &(String, Value)| of.at_point.get(name).is_none_or(|it| same(it, x));
+            point.iter().all(fixed)
+        };
+        let against = |(point, runs): (Point, Runs)| {
+            let others = all
+                .iter()
+                .filter(|(other, _)| !lies(other) && same_point(&rest(other), &point));
+            let more = others.map(|(_, other)| {
+                let more = paired_differences(other, &runs).into_iter();
+                more.map(|(_, more)| sign * more).collect()
+            });
+            let all = more.collect();
+            (point, Samples { all, scale: 0.0 })
+        };
+        (own.into_iter().map(against).collect(), unit)
+    }
+
+    /// The values of a side at its points, without the sweeps that have one value, and their unit.
+    fn select(
+        &self,
+        side: &'a Side,
+        fixed: &BTreeMap<String, Value>,
+    ) -> (Vec<(Point, Runs)>, String) {
+        let claim = self.claim;
+        let experiment = self.experiment(side);
+        let series = side.series.as_ref().or(claim.series.as_ref());
+        let series = series.map_or("all", String::as_str);
+        let metric = side.metric.as_ref().or(claim.metric.as_ref());
+        let metric = metric.map_or("", String::as_str);
+        let mut unit = String::new();
+        let mut found = Vec::new();
+        for (point, records) in by_point(self.results, experiment) {
+            let wanted = |(name, x): &(String, Value)| match fixed.get(name) {
+                Some(wanted) => same(wanted, x),
+                None => claim
+                    .at_point
+                    .get(name)
+                    .is_none_or(|wanted| wanted.all().iter().any(|wanted| same(wanted, x))),
+            };
+            // A sweep that is only named by the other side stays.
+            let has_all = fixed
+                .keys()
+                .all(|name| point.iter().any(|(it, _)| it == name));
+            if !has_all || !point.iter().all(wanted) {
+                continue;
+            }
+            let open = |name: &String| match claim.at_point.get(name) {
+                Some(Values::One(_)) => false,
+                Some(Values::Several(_)) | None => !fixed.contains_key(name),
+            };
+            let rest = point
+                .iter()
+                .filter(|(name, _)| open(name))
+                .cloned()
+                .collect();
+            let (runs, own) = in_unit(values(&records, series, metric), None);
+            if !runs.is_empty() {
+                unit = own;
+                found.push((rest, runs));
+            }
+        }
+        (found, unit)
+    }
+
+    fn experiment(&self, side: &'a Side) -> &'a str {
+        let named = side.experiment.as_ref().or(self.claim.experiment.as_ref());
+        let first = || self.results.spec.experiments.first();
+        named.map_or_else(|| first().map_or("main", |it| &it.id), String::as_str)
+    }
+
+    /// Whether one run is all that the experiment asks for: nothing in it is left to chance.
+    fn is_certain(&self) -> bool {
+        let runs = |side: &'a Side| source_runs(&self.results.spec, self.experiment(side));
+        let than = self.claim.than.iter().filter(|than| than.value.is_none());
+        std::iter::once(&self.claim.of)
+            .chain(than)
+            .all(|side| runs(side) == Some(1))
+    }
+
+    /// The verdict at one of so many points.
+    fn finding(&self, point: &Point, samples: &Samples, points: usize) -> Finding {
+        let (x_name, x) = axis(point);
+        let decided = samples
+            .all
+            .iter()
+            .map(|sample| self.decide(sample, samples, points));
+        // The weakest of those that must all hold; the strongest where one is enough.
+        let order = |it: &Option<Decided>| {
+            let it = it.as_ref();
+            it.map_or((0, f64::INFINITY), |it| (rank(it.verdict), it.value))
+        };
+        let least = |a: &Option<Decided>, b: &Option<Decided>| {
+            let ((a, x), (b, y)) = (order(a), order(b));
+            a.cmp(&b).then(x.total_cmp(&y))
+        };
+        let one = match self.claim.kind {
+            ClaimKind::NeverBest => decided.max_by(least),
+            _ => decided.min_by(least),
+        };
+        let replications = samples.all.first().map_or(0, Vec::len);
+        let (value, interval, verdict) = match one.flatten() {
+            Some(it) => (it.value, Some(it.interval), it.verdict),
+            None => {
+                let all = samples.all.first().and_then(|all| Summary::of(all));
+                (all.map_or(0.0, |it| it.mean), None, Verdict::NotAttempted)
+            }
+        };
+        Finding {
+            x_name,
+            x,
+            value,
+            interval,
+            replications,
+            verdict,
+        }
+    }
+
+    /// Decides one sample. The contrary is only said with the confidence divided by all questions that are asked.
+    fn decide(&self, sample: &[f64], samples: &Samples, points: usize) -> Option<Decided> {
+        let summary = Summary::of(sample)?;
+        if summary.replications < MIN_REPLICATIONS && !self.is_certain() {
+            return None;
+        }
+        let questions = (points * samples.all.len()) as f64;
+        let within = |confidence| {
+            let half = summary.confidence_at(confidence).unwrap_or(0.0);
+            Interval::around(summary.mean, half)
+        };
+        let (held, sure) = match self.claim.kind {
+            // One of several is enough, so that each is asked more strictly.
+            ClaimKind::NeverBest => (
+                1.0 - (1.0 - CONFIDENCE) / samples.all.len() as f64,
+                CONFIDENCE,
+            ),
+            _ => (CONFIDENCE, CONFIDENCE),
+        };
+        let (held, sure) = (within(held), within(1.0 - (1.0 - sure) / questions));
+        let (holds, contrary) = match self.claim.within {
+            Some(share) => {
+                let margin = share * samples.scale.abs();
+                let near = Interval::around(0.0, margin);
+                let inside = near.contains(held.low) && near.contains(held.high);
+                (inside, !near.overlaps(sure))
+            }
+            None => (held.low > 0.0, sure.high < 0.0),
+        };
+        let verdict = match (holds, contrary) {
+            (true, _) => Verdict::Reproduced,
+            (false, true) => Verdict::Differs,
+            (false, false) => Verdict::Compatible,
+        };
+        Some(Decided {
+            value: summary.mean,
+            interval: within(CONFIDENCE),
+            verdict,
+        })
+    }
+}
+
+/// What a sample came to.
+struct Decided {
+    value: f64,
+    interval: Interval,
+    verdict: Verdict,
+}
+
+/// How good a verdict is.
+fn rank(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::NotAttempted => 0,
+        Verdict::Differs => 1,
+        Verdict::Compatible => 2,
+        Verdict::Reproduced => 3,
+    }
+}
+
+/// The replications that the experiment behind an id asks for.
+fn source_runs(spec: &Spec, id: &str) -> Option<u32> {
+    let run = spec.experiments.iter().find(|it| it.id == id);
+    let derived = || spec.derived.iter().find(|it| it.id() == id);
+    match run {
+        Some(run) => Some(run.replications),
+        // A derived experiment stands behind the one it is made of, so that this ends.
+        None => source_runs(spec, derived()?.experiment()),
+    }
+}
+
+fn same_point(a: &Point, b: &Point) -> bool {
+    let equal = |(a, b): (&(String, Value), &(String, Value))| a.0 == b.0 && same(&a.1, &b.1);
+    a.len() == b.len() && a.iter().zip(b).all(equal)
+}
+
+/// The points in rows along a sweep, in rising order of its x; what is no number stands in order of appearance.
+fn lines(points: Vec<(Point, Runs)>, along: &str) -> Vec<(Point, Vec<(f64, Runs)>)> {
+    let mut all: Vec<(Point, Vec<(f64, Runs)>)> = Vec::new();
+    for (mut point, runs) in points {
+        let Some(place) = point.iter().position(|(name, _)| name == along) else {
+            continue;
+        };
+        let (_, x) = point.remove(place);
+        let row = match all.iter().position(|(other, _)| same_point(other, &point)) {
+            Some(row) => row,
+            None => {
+                all.push((point, Vec::new()));
+                all.len() - 1
+            }
+        };
+        let row = &mut all[row].1;
+        let x = x.as_f64().unwrap_or(row.len() as f64);
+        row.push((x, runs));
+    }
+    all.iter_mut()
+        .for_each(|(_, row)| row.sort_by(|a, b| a.0.total_cmp(&b.0)));
+    all
+}
+
+/// The slope of the least squares in each replication that has every x, times a sign.
+fn slopes(row: &[(f64, Runs)], sign: f64) -> Vec<f64> {
+    if row.len() < 2 {
+        return Vec::new();
+    }
+    let mean = row.iter().map(|(x, _)| x).sum::<f64>() / row.len() as f64;
+    let squares: f64 = row.iter().map(|(x, _)| (x - mean) * (x - mean)).sum();
+    let slope = |(replication, _): &(u32, f64)| {
+        let product = |(x, runs): &(f64, Runs)| {
+            let (_, y) = runs.iter().find(|(other, _)| other == replication)?;
+            Some((x - mean) * y)
+        };
+        let products: Option<Vec<f64>> = row.iter().map(product).collect();
+        Some(sign * products?.iter().sum::<f64>() / squares)
+    };
+    let first = row.iter().take(1).flat_map(|(_, runs)| runs);
+    first.filter_map(slope).collect()
+}
+
+/// The columns of `claims.csv`: a line for each finding. `value` is above 0 where the claim holds (kind `equal`: near 0).
+const COLUMNS: [&str; 13] = [
+    "claim",
+    "published",
+    "kind",
+    "text",
+    "verdict",
+    "x_name",
+    "x",
+    "value",
+    "low",
+    "high",
+    "replications",
+    "unit",
+    "here",
+];
+
+/// Writes `claims.csv`.
+///
+/// # Errors
+/// What the writer says.
+pub fn write_csv(claims: &[Claimed], out: impl io::Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(COLUMNS)?;
+    for claim in claims {
+        let place = claim.place.as_deref().unwrap_or_default();
+        let head = [
+            &claim.id,
+            place,
+            claim.kind,
+            &claim.text,
+            claim.verdict.text(),
+        ];
+        if claim.findings.is_empty() {
+            writer.write_record(head.into_iter().chain([""; 8]))?;
+        }
+        for it in &claim.findings {
+            let [low, high] = [it.interval.map(|it| it.low), it.interval.map(|it| it.high)]
+                .map(|end| end.map_or(String::new(), |end| digits(end, 6)));
+            let (value, count) = (digits(it.value, 6), it.replications.to_string());
+            let here = it.verdict.text();
+            let rest = [
+                &it.x_name,
+                &it.x,
+                &value,
+                &low,
+                &high,
+                &count,
+                &claim.unit,
+                here,
+            ];
+            writer.write_record(head.into_iter().chain(rest))?;
+        }
+    }
+    writer.flush()
+}

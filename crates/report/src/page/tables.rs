@@ -1,0 +1,385 @@
+//! The tables of the page: in the shape of a paper's where their lines make a matrix, as a list where they do not.
+
+use maud::{Markup, html};
+
+use super::{class_of, file, probability};
+use crate::compare::{Judgement, digits};
+use crate::table::{Line, Table, readable};
+use crate::tally::Column;
+use crate::unit;
+
+/// A table of more lines than this is folded under a line that sums it up.
+const FOLDED: usize = 40;
+
+/// The most columns of a matrix.
+const WIDE: usize = 6;
+
+/// A table with its head and its files.
+pub(super) fn section(table: &Table) -> Markup {
+    html! {
+        section id={ "table-" (table.id) } {
+            h3 {
+                @if let Some(place) = &table.place { span { (place) } " " }
+                (table.title)
+            }
+            @if let Some(note) = &table.note { p.remark { (note) } }
+            @if table.lines.is_empty() {
+                p.remark { "Not made: its experiment was not run." }
+            } @else if table.lines.len() > FOLDED {
+                details { summary { (summary(table)) } (body(table)) }
+            } @else {
+                (body(table))
+            }
+            p.files {
+                (file(&format!("tables/{}.csv", table.id)))
+                @for name in table.yardsticks() { " " (file(&format!("tables/{}-{name}.csv", table.id))) }
+            }
+        }
+    }
+}
+
+fn body(table: &Table) -> Markup {
+    match Matrix::of(table) {
+        Some(matrix) => matrix.markup(),
+        None => list(table),
+    }
+}
+
+/// Lines in rows and columns.
+struct Matrix<'t> {
+    /// What its rows are.
+    corner: String,
+    /// What stands above each column, and the joint probability below.
+    columns: Vec<(String, Option<f64>)>,
+    rows: Vec<(String, Vec<Option<&'t Line>>)>,
+}
+
+impl<'t> Matrix<'t> {
+    /// The matrix of a table: x down and quantities across, or quantities down and x across, or, for a single quantity over two
+    /// sweeps, the last sweep across. `None` for a table that is none.
+    fn of(table: &'t Table) -> Option<Matrix<'t>> {
+        let quantities: Vec<Column<'_>> = table.columns().collect();
+        let first = quantities.first()?.lines;
+        let alike = |column: &Column<'_>| {
+            let same = |(a, b): (&Line, &Line)| a.x == b.x && a.x_name == b.x_name;
+            column.lines.len() == first.len() && column.lines.iter().zip(first).all(same)
+        };
+        if !quantities.iter().all(alike) || first.iter().any(|line| line.x_name == "event") {
+            return None;
+        }
+        match quantities.as_slice() {
+            [one] => Matrix::of_sweeps(one),
+            all if first.len() == 1 => (all.len() <= WIDE).then(|| Matrix::across(all)),
+            all if all.len() <= WIDE => Some(Matrix::down(all)),
+            all => (first.len() <= WIDE).then(|| Matrix::across(all)),
+        }
+    }
+
+    /// x down, quantities across.
+    fn down(quantities: &[Column<'t>]) -> Matrix<'t> {
+        let first = quantities[0].lines;
+        let rows = first.iter().enumerate().map(|(at, line)| {
+            let cells = quantities.iter().map(|it| it.lines.get(at)).collect();
+            (line.x.clone(), cells)
+        });
+        Matrix {
+            corner: unit::readable(&first[0].x_name),
+            columns: quantities
+                .iter()
+                .map(|it| (name(it), it.probability))
+                .collect(),
+            rows: rows.collect(),
+        }
+    }
+
+    /// Quantities down, x across.
+    fn across(quantities: &[Column<'t>]) -> Matrix<'t> {
+        let first = quantities[0].lines;
+        let row = |it: &Column<'t>| {
+            let together = it
+                .probability
+                .map(|p| format!(" (together {})", probability(p)));
+            let name = name(it) + &together.unwrap_or_default();
+            (name, it.lines.iter().map(Some).collect())
+        };
+        let x = |line: &Line| (unit::coordinates(&line.x_name, &line.x), None);
+        Matrix {
+            corner: String::new(),
+            columns: first.iter().map(x).collect(),
+            rows: quantities.iter().map(row).collect(),
+        }
+    }
+
+    /// One quantity: all sweeps but the last down, the last across.
+    fn of_sweeps(quantity: &Column<'t>) -> Option<Matrix<'t>> {
+        let split = |line: &'t Line| {
+            let (name, last_name) = line.x_name.rsplit_once(", ")?;
+            let (x, last) = line.x.rsplit_once(", ")?;
+            // A value with a comma of its own cannot be told from two values.
+            (name.matches(", ").count() == x.matches(", ").count()).then(|| {
+                (
+                    unit::coordinates(name, x),
+                    format!("{} {last}", unit::readable(last_name)),
+                )
+            })
+        };
+        let mut columns: Vec<String> = Vec::new();
+        let mut rows: Vec<(String, Vec<Option<&Line>>)> = Vec::new();
+        for line in quantity.lines {
+            let Some((x, last)) = split(line) else {
+                return (quantity.lines.len() <= WIDE).then(|| Matrix::down(&[*quantity]));
+            };
+            let column = columns.iter().position(|it| *it == last);
+            let column = column.unwrap_or_else(|| {
+                columns.push(last);
+                columns.len() - 1
+            });
+            if rows.last().is_none_or(|(row, _)| *row != x) {
+                rows.push((x, Vec::new()));
+            }
+            if let Some((_, cells)) = rows.last_mut() {
+                cells.resize(cells.len().max(column + 1), None);
+                cells[column] = Some(line);
+            }
+        }
+        let columns: Vec<(String, Option<f64>)> =
+            columns.into_iter().map(|it| (it, None)).collect();
+        let matrix = Matrix {
+            corner: name(quantity),
+            columns,
+            rows,
+        };
+        (matrix.columns.len() <= WIDE).then_some(matrix)
+    }
+
+    fn markup(&self) -> Markup {
+        html! {
+            table.matrix {
+                thead {
+                    tr {
+                        th scope="col" { (self.corner) }
+                        @for (name, _) in &self.columns { th scope="col" { (name) } }
+                    }
+                }
+                tbody {
+                    @for (name, cells) in &self.rows {
+                        tr {
+                            th scope="row" { (name) }
+                            @for ((column, _), line) in self.columns.iter().zip(cells) {
+                                td data-label=(column) { @if let Some(line) = line { (cell(line)) } }
+                            }
+                        }
+                    }
+                }
+                @if self.columns.iter().any(|(_, p)| p.is_some()) {
+                    tfoot {
+                        tr {
+                            th scope="row" { "together" }
+                            @for (name, p) in &self.columns {
+                                td data-label=(name) { @if let Some(p) = p { "p = " (probability(*p)) } }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A quantity's name: what it is about, metric and unit.
+fn name(column: &Column<'_>) -> String {
+    let Some(first) = column.lines.first() else {
+        return String::new();
+    };
+    let metric = unit::axis_label(&unit::readable(&first.metric), &first.unit);
+    match first.series.as_str() {
+        "all" => metric,
+        series => format!("{series}, {metric}"),
+    }
+}
+
+/// A cell of a matrix.
+fn cell(line: &Line) -> Markup {
+    html! {
+        div { (ours(line)) }
+        @if let (Some(published), Some(judgement)) = (&line.published, &line.judgement) {
+            div { "printed " b { (published.printed) } " " (verdict(judgement)) }
+            @if let (Some(band), Some(rank)) = (judgement.band, judgement.rank) {
+                small {
+                    (digits(band.low, 4)) " to " (digits(band.high, 4)) "; rank " (rank.place()) " of " (rank.of)
+                }
+            } @else {
+                small { (judgement.reason) }
+            }
+        }
+        @for beside in &line.beside {
+            small {
+                (beside.yardstick) " " (with_half(beside.mean, beside.confidence)) " "
+                @match beside.overlap {
+                    Some(true) => "overlaps",
+                    Some(false) => "lies apart",
+                    None => "",
+                }
+            }
+        }
+    }
+}
+
+fn ours(line: &Line) -> Markup {
+    html! {
+        @match &line.measured {
+            Some(measured) => (with_half(measured.mean, measured.confidence())),
+            None => "–",
+        }
+    }
+}
+
+fn verdict(judgement: &Judgement) -> Markup {
+    html! { span.verdict.(class_of(judgement.verdict)) { (judgement.verdict.text()) } }
+}
+
+/// The lines of a table one below the other, grouped by series and metric as they come.
+fn list(table: &Table) -> Markup {
+    let columns = Columns::of(table);
+    let width = 3 + 3 * usize::from(columns.published) + 2 * columns.beside.len();
+    html! {
+        table.lines {
+            thead {
+                tr {
+                    th scope="col" {}
+                    th scope="col" { "ours" }
+                    th scope="col" { "runs" }
+                    @if columns.published { th scope="col" { "printed" } th scope="col" { "verdict" } }
+                    @for name in &columns.beside {
+                        th scope="col" { (name) }
+                        th scope="col" { "ours less " (name) }
+                    }
+                    @if columns.published { th scope="col" { "reason" } }
+                }
+            }
+            @for group in table.columns() {
+                tbody {
+                    @if columns.grouped {
+                        tr.group {
+                            th colspan=(width) scope="rowgroup" {
+                                (name(&group))
+                                @if let Some(p) = group.probability { span { "together p = " (probability(p)) } }
+                            }
+                        }
+                    }
+                    @for it in group.lines { (line(it, &columns)) }
+                }
+            }
+        }
+    }
+}
+
+fn line(line: &Line, columns: &Columns) -> Markup {
+    let judgement = line.judgement.as_ref();
+    html! {
+        tr {
+            th scope="row" { (columns.head(line)) }
+            td data-label="ours" { (ours(line)) }
+            td data-label="runs" { @if let Some(measured) = &line.measured { (measured.replications) } }
+            @if columns.published {
+                td data-label="printed" { @if let Some(published) = &line.published { (published.printed) } }
+                td data-label="verdict" { @if let Some(judgement) = judgement { (verdict(judgement)) } }
+            }
+            @for name in &columns.beside {
+                @let beside = line.beside(name);
+                td data-label=(name) {
+                    @if let Some(beside) = beside { (with_half(beside.mean, beside.confidence)) }
+                }
+                td data-label={ "ours less " (name) } {
+                    @if let Some(difference) = beside.and_then(|it| it.difference) {
+                        (signed(difference))
+                        @match beside.and_then(|it| it.overlap) {
+                            Some(true) => ", intervals overlap",
+                            Some(false) => ", apart",
+                            None => "",
+                        }
+                    }
+                }
+            }
+            @if columns.published {
+                td.reason { @if let Some(judgement) = judgement { (judgement.reason) } }
+            }
+        }
+    }
+}
+
+/// Which columns a table needs, and how its lines are headed.
+pub(crate) struct Columns {
+    /// Printed values and verdicts.
+    pub published: bool,
+    /// The independent programs whose means stand beside.
+    pub beside: Vec<String>,
+    /// Lines that share series and metric stand together under a heading of their own.
+    pub grouped: bool,
+}
+
+impl Columns {
+    /// The columns of a table.
+    pub fn of(table: &Table) -> Columns {
+        let same =
+            |pair: &[Line]| pair[0].series == pair[1].series && pair[0].metric == pair[1].metric;
+        Columns {
+            published: table.lines.iter().any(|line| line.judgement.is_some()),
+            beside: table.yardsticks().into_iter().map(str::to_owned).collect(),
+            grouped: table.lines.windows(2).any(same),
+        }
+    }
+
+    /// What stands at the head of a line: x under a heading, all its names without one.
+    pub fn head(&self, line: &Line) -> String {
+        let x = match line.x_name.as_str() {
+            "" => String::new(),
+            "event" => line.x.clone(),
+            name => unit::coordinates(name, &line.x),
+        };
+        if self.grouped {
+            return x;
+        }
+        let metric = unit::axis_label(&unit::readable(&line.metric), &line.unit);
+        match x.is_empty() {
+            true => format!("{}, {metric}", line.series),
+            false => format!("{}, {metric}, {x}", line.series),
+        }
+    }
+}
+
+/// What a folded table says of itself.
+fn summary(table: &Table) -> String {
+    let total = table.lines.len();
+    let mut text = format!("{total} lines");
+    for name in table.yardsticks() {
+        let besides = table.lines.iter().filter_map(|line| line.beside(name));
+        let overlaps: Vec<bool> = besides.filter_map(|beside| beside.overlap).collect();
+        let overlapping = overlaps.iter().filter(|overlap| **overlap).count();
+        if !overlaps.is_empty() {
+            let all = overlaps.len();
+            text.push_str(&format!(
+                "; intervals overlap those of {name} in {overlapping} of {all}"
+            ));
+        }
+    }
+    text
+}
+
+fn with_half(mean: f64, half: Option<f64>) -> Markup {
+    let (mean, half) = readable(mean, half);
+    html! {
+        (mean)
+        @if let Some(half) = half { " " i { "± " (half) } }
+    }
+}
+
+/// A difference with its sign, three digits.
+fn signed(difference: f64) -> String {
+    let text = digits(difference, 3);
+    if difference > 0.0 {
+        format!("+{text}")
+    } else {
+        text.replace('-', "\u{2212}")
+    }
+}

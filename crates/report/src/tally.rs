@@ -1,0 +1,170 @@
+//! What the verdicts come to: counts of grades, and how likely a whole column of printed values is.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+
+use crate::claim::Claimed;
+use crate::compare::{Verdict, digits};
+use crate::statistics::joint_probability;
+use crate::table::{Line, Table};
+
+/// How many comparisons came to which verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally([usize; Verdict::ALL.len()]);
+
+impl Tally {
+    /// Counts the verdicts of some tables. What was printed once counts once: where it stands in several tables, in the first.
+    pub fn of<'t>(tables: impl IntoIterator<Item = &'t Table>) -> Tally {
+        let mut seen = BTreeSet::new();
+        let mut tally = Tally::default();
+        for table in tables {
+            tally.add_new(&table.lines, &mut seen);
+        }
+        tally
+    }
+
+    /// The tallies of tables one after the other: what each adds, and what of it was counted in one before.
+    pub fn of_each(tables: &[Table]) -> Vec<(Tally, Tally)> {
+        let mut seen = BTreeSet::new();
+        let each = tables.iter().map(|table| {
+            let whole = Tally::of([table]);
+            let new = {
+                let mut new = Tally::default();
+                new.add_new(&table.lines, &mut seen);
+                new
+            };
+            let rest = whole.0.iter().zip(new.0).map(|(all, new)| all - new);
+            let mut again = Tally::default();
+            again.0.iter_mut().zip(rest).for_each(|(to, it)| *to = it);
+            (new, again)
+        });
+        each.collect()
+    }
+
+    /// Counts the verdicts of some claims.
+    pub fn of_claims(claims: &[Claimed]) -> Tally {
+        let mut tally = Tally::default();
+        claims.iter().for_each(|claim| tally.add(claim.verdict));
+        tally
+    }
+
+    fn add(&mut self, verdict: Verdict) {
+        self.0[verdict as usize] += 1;
+    }
+
+    /// Adds the verdicts on printed values that were not seen before.
+    fn add_new(&mut self, lines: &[Line], seen: &mut BTreeSet<(u64, String)>) {
+        for line in lines {
+            let (Some(judgement), Some(printed)) = (&line.judgement, &line.published) else {
+                continue;
+            };
+            // A step has two printed values on one line of the file: the value and its time.
+            if seen.insert((printed.line, printed.metric.clone())) {
+                self.add(judgement.verdict);
+            }
+        }
+    }
+
+    /// How many came to this verdict.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.0[verdict as usize]
+    }
+
+    /// All comparisons.
+    pub fn total(&self) -> usize {
+        self.0.iter().sum()
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = |verdict: Verdict| {
+            let text = match verdict {
+                Verdict::Differs => "differ",
+                other => other.text(),
+            };
+            format!("{} {text}", self.count(verdict))
+        };
+        f.write_str(&Verdict::ALL.map(part).join(", "))
+    }
+}
+
+/// The lines of a table about one quantity, one at each x.
+#[derive(Clone, Copy, Debug)]
+pub struct Column<'t> {
+    /// Its lines, at least one.
+    pub lines: &'t [Line],
+    /// How likely independent runs of ours lie together as far out as the printed values; `None` for fewer than two that can be
+    /// judged by chance.
+    pub probability: Option<f64>,
+}
+
+impl Table {
+    /// Its columns, as they come.
+    pub fn columns(&self) -> impl Iterator<Item = Column<'_>> {
+        let same = |a: &Line, b: &Line| a.series == b.series && a.metric == b.metric;
+        self.lines.chunk_by(same).map(|lines| {
+            let judgements = lines.iter().filter_map(|line| line.judgement.as_ref());
+            let scores: Vec<f64> = judgements.filter_map(|it| it.score).collect();
+            let several = (scores.len() > 1).then_some(scores);
+            Column {
+                lines,
+                probability: several.and_then(|scores| joint_probability(&scores)),
+            }
+        })
+    }
+}
+
+/// The columns of `verdicts.csv`: what each column of each table came to. `counted` says how many of its values are in the tally;
+/// the others stand in a table before it.
+const COLUMNS: [&str; 11] = [
+    "table",
+    "published",
+    "series",
+    "metric",
+    "reproduced",
+    "compatible",
+    "differs",
+    "not_attempted",
+    "values",
+    "counted",
+    "joint_p",
+];
+
+/// Writes `verdicts.csv`; nothing where no table has a verdict.
+///
+/// # Errors
+/// What the writer says.
+pub fn write_csv(tables: &[Table], out: impl io::Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(COLUMNS)?;
+    let mut seen = BTreeSet::new();
+    for table in tables {
+        for column in table.columns() {
+            let mut all = Tally::default();
+            all.add_new(column.lines, &mut BTreeSet::new());
+            let mut counted = Tally::default();
+            counted.add_new(column.lines, &mut seen);
+            let (Some(first), true) = (column.lines.first(), all.total() > 0) else {
+                continue;
+            };
+            let names = [
+                table.id.as_str(),
+                table.place.as_deref().unwrap_or_default(),
+                &first.series,
+                &first.metric,
+            ];
+            let counts = Verdict::ALL.map(|verdict| all.count(verdict).to_string());
+            let totals = [all.total(), counted.total()].map(|count| count.to_string());
+            let joint = column.probability.map(|p| digits(p, 3));
+            let numbers = counts
+                .into_iter()
+                .chain(totals)
+                .chain([joint.unwrap_or_default()]);
+            let names = names.into_iter().map(str::to_owned);
+            writer.write_record(names.chain(numbers))?;
+        }
+    }
+    writer.flush()
+}
