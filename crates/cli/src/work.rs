@@ -8,7 +8,6 @@ use std::thread;
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::manual;
 use anabranch_engine::plan::{Plan, Request};
-use anabranch_engine::settings::TRANSPORTS;
 use anabranch_engine::world;
 use anabranch_lab::beside;
 use anabranch_lab::folder::Folder;
@@ -357,7 +356,8 @@ pub fn settings(transport: Option<&str>) -> Result<(), Failure> {
     let text = match transport {
         None => manual::page(),
         Some(name) => {
-            let known = TRANSPORTS.iter().filter(|kind| !kind.settings.is_empty());
+            let kinds = Standard::default().transports.kinds().into_iter();
+            let known = kinds.filter(|kind| kind.own().next().is_some());
             let kind = known.clone().find(|kind| kind.name == name);
             let kind = kind.ok_or_else(|| {
                 let names: Vec<&str> = known.map(|kind| kind.name).collect();

@@ -10,12 +10,9 @@ pub mod meter;
 pub mod observer;
 pub mod once;
 pub mod packets;
-pub mod sctp;
 pub mod taking;
 pub mod tally;
-pub mod tcp;
 pub mod transfers;
-pub mod udp;
 
 use anabranch_sim::workload::{Facts, Made, Message, Offer, Workload};
 use anabranch_transport::Nanos;

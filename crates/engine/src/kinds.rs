@@ -9,6 +9,7 @@ use anabranch_sim::queue::{self, QueueDiscipline};
 use anabranch_sim::workload;
 
 use crate::metric;
+use crate::transport::{self, Transports};
 
 /// The kinds of this project, and those that a program adds: what specs may name, and what worlds are built from.
 ///
@@ -36,6 +37,8 @@ pub struct Standard {
     pub workloads: Registry<workload::Made, workload::Context>,
     /// Metrics.
     pub metrics: Registry<metric::Made>,
+    /// Transports.
+    pub transports: Transports,
     /// Decides the passage of every packet step by step, also where a link knows it when the packet comes: what arrives is
     /// the same, and takes longer to compute.
     pub stepwise: bool,
@@ -50,6 +53,7 @@ impl Default for Standard {
             propagations: propagation::kinds(),
             workloads: workload::kinds(),
             metrics: metric::kinds(),
+            transports: Transports::default(),
             stepwise: false,
         }
     }
@@ -91,6 +95,13 @@ impl Standard {
     #[must_use]
     pub fn with_metric(mut self, entry: &'static Entry<metric::Made>) -> Self {
         self.metrics = self.metrics.with(entry);
+        self
+    }
+
+    /// With one more transport.
+    #[must_use]
+    pub fn with_transport(mut self, entry: &'static transport::Entry) -> Self {
+        self.transports = self.transports.with(entry);
         self
     }
 

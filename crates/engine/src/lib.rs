@@ -3,16 +3,19 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod arguments;
 pub mod files;
+mod flows;
 pub mod kinds;
 pub mod live;
 pub mod manual;
 pub mod medium;
 pub mod metric;
+mod network;
 pub mod plan;
 pub mod resolve;
+pub mod resolved;
 pub mod runner;
-pub mod settings;
 pub mod sink;
 mod traces;
 pub mod transport;

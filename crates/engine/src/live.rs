@@ -1,20 +1,19 @@
 //! Runs that happened on real sockets, as records and series like those of the simulator.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use anabranch_scenario::records::RunRecord;
 use anabranch_sim::LinkStats;
 use anabranch_transport::{Nanos, ProbeSet, Sample};
 
 use crate::agent::tally::Tally;
-use crate::metric::{FlowOutcome, Life, LinkOutcome, Measures, Outcome};
-use crate::plan::Unit;
+use crate::metric::{FlowOutcome, Life, LinkOutcome, Outcome};
+use crate::network;
+use crate::plan::{PlannedPoint, Unit};
+use crate::resolved::Member;
 use crate::runner::Runner;
-use crate::settings::{self, DATA_HEADER};
 use crate::sink::Sink;
+use crate::transport::Transport;
 use crate::world::record::Recording;
-use crate::world::{WorldError, flows, topology};
+use crate::world::{WorldError, outcomes};
 
 /// What was observed of a flow's member. Times count from the begin of the run.
 #[derive(Clone, Debug, Default)]
@@ -31,25 +30,26 @@ pub struct Observed {
 
 /// The probes that sender and receiver of a unit's flows must record.
 pub fn probes(unit: &Unit<'_>) -> ProbeSet {
-    let (spec, experiment) = (&unit.point.spec, &unit.point.experiment);
-    let kinds = &unit.point.kinds;
-    let measures = Measures::new(&kinds.metrics, &spec.measures_of(experiment));
-    let mut recording = Recording::new(experiment, unit.replication);
-    let mut all = ProbeSet::NONE;
-    for member in flows::members(spec) {
-        let name = &member.flow.name;
-        let life = Life {
-            start: 0,
-            end: spec.world.duration.0,
-            alone: None,
-        };
-        let recorded = recording.of_flow(member.flow, member.index);
-        let tally = Tally::new(measures.observers(name, life), recorded, recording.buffer());
-        all = all
-            .union(tally.sender_probes())
-            .union(tally.receiver_probes());
-    }
-    all
+    let mut recording = Recording::new(&unit.point.experiment, unit.replication);
+    let members = unit.point.resolved.members.iter();
+    members.fold(ProbeSet::NONE, |all, member| {
+        let tally = tally(unit.point, member, 0, &mut recording);
+        all.union(tally.sender_probes())
+            .union(tally.receiver_probes())
+    })
+}
+
+/// A tally of a member that starts at `start`.
+fn tally(point: &PlannedPoint, member: &Member, start: Nanos, recording: &mut Recording) -> Tally {
+    let flow = &point.spec.flows[member.flow];
+    let life = Life {
+        start,
+        end: point.spec.world.duration.0,
+        alone: None,
+    };
+    let observers = point.resolved.measures.observers(&flow.name, life);
+    let recorded = recording.of_flow(flow, member.index);
+    Tally::new(observers, recorded, recording.buffer())
 }
 
 /// The record of a unit whose flows' members were observed, in their order; samples that it keeps go to `sink`, and then the record.
@@ -63,41 +63,28 @@ pub fn record(
 ) -> Result<RunRecord, WorldError> {
     let (spec, experiment) = (&*unit.point.spec, &*unit.point.experiment);
     let duration = spec.world.duration.0;
-    let kinds = &unit.point.kinds;
-    let measures = Measures::new(&kinds.metrics, &spec.measures_of(experiment));
+    let resolved = &unit.point.resolved;
     let mut recording = Recording::new(experiment, unit.replication);
-    let mut outcomes: Vec<FlowOutcome> = Vec::new();
-    for (member, seen) in flows::members(spec).into_iter().zip(observed) {
-        let name = &member.flow.name;
-        let life = Life {
-            start: seen.start,
-            end: duration,
-            alone: None,
-        };
-        let recorded = recording.of_flow(member.flow, member.index);
-        let mut tally = Tally::new(measures.observers(name, life), recorded, recording.buffer());
-        let fragment = flows::segment(member.flow)
-            .saturating_sub(DATA_HEADER)
-            .max(1);
-        fill(&mut tally, seen, duration, fragment);
-        let tally = flows::close(&Rc::new(RefCell::new(tally)), duration);
-        match outcomes.iter_mut().find(|outcome| outcome.name == *name) {
-            Some(outcome) => outcome.members.push(tally),
-            None => outcomes.push(FlowOutcome {
-                name: name.clone(),
-                segment: flows::segment(member.flow),
-                receive_buffer: settings::sctp(&member.flow.transport).receive_buffer.into(),
-                members: vec![tally],
-            }),
-        }
-    }
+    let members = resolved.members.iter().zip(observed);
+    let tallies = members.map(|(member, seen)| {
+        let mut tally = tally(unit.point, member, seen.start, &mut recording);
+        fill(
+            &mut tally,
+            seen,
+            duration,
+            &*resolved.transports[member.flow],
+        );
+        tally.close(duration);
+        tally
+    });
+    let outcomes = outcomes(unit.point, tallies);
     sink.begin(unit.id(), &recording.take_keys())
         .map_err(WorldError::Sink)?;
     recording.drain(sink).map_err(WorldError::Sink)?;
     // What a real network did with its packets is not known.
     let links = spec.links.iter().map(|link| LinkOutcome {
         name: link.name.clone(),
-        rate: topology::forward_rate(link),
+        rate: network::forward_rate(link),
         members: vec![[LinkStats::default(); 2]],
     });
     let failures = outcomes.iter().flat_map(FlowOutcome::failures).collect();
@@ -111,7 +98,7 @@ pub fn record(
         experiment: unit.experiment.id.clone(),
         point: unit.point.point.clone(),
         replication: unit.replication,
-        metrics: measures.values(&outcome),
+        metrics: resolved.measures.values(&outcome),
         events: 0,
         packet_hops: 0,
         simulated: spec.world.duration.seconds(),
@@ -122,13 +109,15 @@ pub fn record(
 }
 
 /// Feeds a tally in the order of time, up to the end of the run.
-fn fill(tally: &mut Tally, seen: &Observed, duration: Nanos, fragment: u64) {
+fn fill(tally: &mut Tally, seen: &Observed, duration: Nanos, transport: &dyn Transport) {
+    let fragment = (transport.packet() as u64).max(1);
+    let header = transport.segment().saturating_sub(fragment);
     let mut samples = seen.samples.iter().peekable();
     for &(at, bytes) in seen.deliveries.iter().take_while(|(at, _)| *at <= duration) {
         while let Some(sample) = samples.next_if(|sample| sample.at <= at) {
             tally.sample(*sample);
         }
-        tally.deliver(at, bytes, DATA_HEADER * bytes.div_ceil(fragment));
+        tally.deliver(at, bytes, header * bytes.div_ceil(fragment));
         tally.message(at, None);
     }
     samples

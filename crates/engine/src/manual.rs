@@ -6,7 +6,8 @@ use anabranch_scenario::transport::TransportKind;
 use anabranch_settings::{Kind, Section, Setting, Variant};
 
 use crate::kinds::Standard;
-use crate::settings::{Application, TRANSPORTS};
+use crate::transport::Transports;
+use crate::transport::sctp::Application;
 
 /// What stands above the tables.
 const ABOUT: &str = "# Settings of transports and links
@@ -37,11 +38,12 @@ profile = \"era\"
 /// The page: every transport with its settings, its switches, and the parameters of its tables.
 pub fn page() -> String {
     let mut page = ABOUT.to_owned();
-    for kind in TRANSPORTS.iter().filter(|kind| !kind.settings.is_empty()) {
+    let kinds = Standard::default();
+    let transports = kinds.transports.kinds().into_iter();
+    for kind in transports.filter(|kind| kind.own().next().is_some()) {
         page.push('\n');
         page.push_str(&of(kind));
     }
-    let kinds = Standard::default();
     let losses = kinds.losses.variants();
     page.push_str(&family::<LossModel>("loss", &losses));
     page.push_str(&family::<QueueDiscipline>(
@@ -84,8 +86,9 @@ pub fn of(kind: &TransportKind) -> String {
         _ => format!("{} Profiles: {}.", kind.about, profiles.join(", ")),
     };
     let title = format!("{name}: settings");
-    let mut text = kind.section(&title, &about, &kind.settings).markdown();
-    for setting in &kind.settings {
+    let own: Vec<Setting> = kind.own().copied().collect();
+    let mut text = kind.section(&title, &about, &own).markdown();
+    for setting in &own {
         if let Kind::Variant(variants) = setting.kind {
             text.push('\n');
             text.push_str(&tables(&name, setting, &variants()));
@@ -124,15 +127,13 @@ fn tables(transport: &str, setting: &Setting, variants: &[Variant]) -> String {
 
 /// Help about the settings of a transport that commands on real sockets take, for a terminal; empty for one that there is not.
 pub fn help(transport: &str) -> String {
-    let Some(kind) = TRANSPORTS.iter().find(|kind| kind.name == transport) else {
+    let mut kinds = Transports::default().kinds().into_iter();
+    let Some(kind) = kinds.find(|kind| kind.name == transport) else {
         return String::new();
     };
     let title = format!("Settings of {} (--set KEY=VALUE)", kind.name.to_uppercase());
     let is_flows = |name: &str| Application::SETTINGS.iter().any(|own| own.name == name);
-    let own = kind
-        .settings
-        .iter()
-        .filter(|setting| !is_flows(setting.name));
+    let own = kind.own().filter(|setting| !is_flows(setting.name));
     let own: Vec<Setting> = own.copied().collect();
     let settings = kind.section(&title, "", &own).help(88);
     format!(

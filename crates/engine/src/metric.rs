@@ -177,11 +177,24 @@ pub trait Metric: Send + Sync {
 #[derive(Default)]
 pub struct Measures(Vec<Made>);
 
+impl std::fmt::Debug for Measures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list()
+            .entries(self.all().flat_map(Metric::names))
+            .finish()
+    }
+}
+
 impl Measures {
     /// What a spec wants, in its order. What cannot be made, the check of the spec has found.
     pub fn new(kinds: &Registry<Made>, wanted: &[MetricSpec]) -> Self {
         let made = wanted.iter().filter_map(|metric| make(kinds, metric).ok());
         Self(made.collect())
+    }
+
+    /// All of them, in order.
+    pub fn all(&self) -> impl Iterator<Item = &dyn Metric> {
+        self.0.iter().map(|metric| &**metric)
     }
 
     /// What they need of a flow all together; moments aside.

@@ -8,6 +8,7 @@ use anabranch_scenario::{Experiment, Spec};
 
 use crate::files::Files;
 use crate::kinds::Standard;
+use crate::resolved::Resolved;
 use crate::sink::RunId;
 
 /// A spec file and what the caller wants of it.
@@ -68,6 +69,8 @@ pub struct PlannedPoint {
     pub experiment: Arc<Experiment>,
     /// The kinds that its world is built from.
     pub kinds: Arc<Standard>,
+    /// What spec and experiment mean, for all replications.
+    pub resolved: Arc<Resolved>,
     /// SHA-256 of all that a run depends on but seed and replication, hex.
     pub hash: String,
 }

@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 
 use crate::kinds::Standard;
 use crate::plan::{Plan, PlannedExperiment, PlannedPoint, Request};
+use crate::resolved::Resolved;
 use crate::traces;
 
 pub use network::network;
@@ -358,6 +359,7 @@ impl Planner<'_> {
         if !problems.is_empty() {
             return Err(problems);
         }
+        let resolved = Resolved::new(&spec, index, self.kinds, &tree)?;
         let experiment = spec.experiments[index].clone();
         if let Some(duration) = experiment.duration {
             spec.world.duration = duration;
@@ -368,6 +370,7 @@ impl Planner<'_> {
             spec: Arc::new(spec),
             experiment: Arc::new(experiment),
             kinds: Arc::clone(self.kinds),
+            resolved: Arc::new(resolved),
             hash,
         })
     }

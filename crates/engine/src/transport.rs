@@ -1,160 +1,227 @@
-//! One transport on its own, from `key=value` arguments: what a command that runs on real sockets has instead of a spec.
-//! Keys, values and errors are those of `[flow.transport]`.
+//! The transports of flows.
+//!
+//! A transport is one file here, which declares how specs name it and how a flow's is built and attached, and one line in
+//! [`KINDS`]. A program adds its own with [`Standard::with_transport`](crate::kinds::Standard::with_transport).
 
+use std::fmt::Debug;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::checker::Checker;
-use anabranch_scenario::decode::decode;
-use anabranch_scenario::problem::{Problem, SpecError};
-use anabranch_scenario::resolve::Setting;
-use anabranch_scenario::transport::Transport;
-use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
-use anabranch_sctp::Config;
+use anabranch_scenario::transport::{Transport as Written, TransportKind};
+use anabranch_settings::{Datum, Setting};
+use anabranch_sim::workload::Made as Workload;
+use anabranch_sim::{Agent, Rng, Seed};
+use anabranch_transport::Path;
 
-use crate::settings;
+use crate::agent::inspect::Seen;
+use crate::agent::tally::SharedTally;
 
-/// An SCTP transport and its configuration.
+pub mod sctp;
+pub mod tcp;
+pub mod udp;
+
+/// A transport as a flow's settings made it.
+pub type Made = Arc<dyn Transport>;
+
+/// Every transport: one line for each.
+pub const KINDS: &[&Entry] = &[&tcp::ENTRY, &sctp::ENTRY, &udp::ENTRY];
+
+/// A transport that specs can name.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name, its settings, and what the grammar must know of it.
+    pub kind: TransportKind,
+    /// Builds a flow's from its settings. Each is in its range; what is wrong with them together is the error.
+    pub build: fn(&Given<'_>) -> Result<Made, Vec<Wrong>>,
+}
+
+/// What a flow's transport is built from.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// As the spec has it.
+    pub written: &'a Written,
+    /// Its kind.
+    pub kind: &'static TransportKind,
+    /// The IP version below it.
+    pub ip: IpVersion,
+}
+
+impl<'a> Given<'a> {
+    /// The settings and switches that were given, with their values.
+    pub fn values(self) -> impl Iterator<Item = (&'static Setting, Datum)> + use<'a> {
+        self.written.values(self.kind)
+    }
+}
+
+/// A setting that does not go together with the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// Its name.
+    pub setting: String,
+    /// What was found, and what is allowed.
+    pub message: String,
+}
+
+impl Wrong {
+    /// `message` about a setting.
+    pub fn new(setting: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            setting: setting.into(),
+            message: message.into(),
+        }
+    }
+}
+
+/// A flow's transport: built once, and shared by all members and replications of the flow.
+pub trait Transport: Debug + Send + Sync {
+    /// Its IP protocol number. All agents of a world with the same number share its ports.
+    fn protocol(&self) -> u8;
+
+    /// Bytes of a message that fills a packet: what a workload offers that leaves the size open.
+    fn packet(&self) -> usize;
+
+    /// Bytes of a full segment as its window counts them; 1 for a transport without a window.
+    fn segment(&self) -> u64 {
+        1
+    }
+
+    /// The receive buffer, bytes: the largest message that it can hold, where it delivers messages. 0 where it has none.
+    fn receive_buffer(&self) -> u64 {
+        0
+    }
+
+    /// Whether a flow that names no paths uses every interface of both hosts.
+    fn is_multihomed(&self) -> bool {
+        false
+    }
+
+    /// Makes the two ends of a member: the source's agent, and the sink's.
+    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2];
+
+    /// What a packet carries, by its bytes after the IP header.
+    fn inspect(&self, packet: &[u8]) -> Seen;
+
+    /// How far the sequence numbers of two full segments lie apart.
+    fn sequence_step(&self) -> u32 {
+        1
+    }
+}
+
+/// A member of a flow, as its transport makes the two ends of it.
+pub struct Member<'a> {
+    /// Its name: the flow's, with its number where there are several.
+    pub name: &'a str,
+    /// Pairs of addresses, the source's and the sink's, the primary first.
+    pub paths: &'a [[IpAddr; 2]],
+    /// Its ends have the addresses of `paths` and no others.
+    pub bound: bool,
+    /// The source's port, and the sink's.
+    pub ports: [u16; 2],
+    /// The run's seed.
+    pub seed: Seed,
+    /// Checksums are computed and verified.
+    pub checksum: bool,
+    /// What it sends.
+    pub workload: Workload,
+    /// A measure asks for the delays of its messages.
+    pub delays: bool,
+    /// Who counts, at both ends.
+    pub tally: SharedTally,
+}
+
+impl Member<'_> {
+    /// A random stream of its own, for the transport of that name.
+    pub fn rng(&self, transport: &str) -> Rng {
+        self.seed.stream(&format!("{transport} {}", self.name))
+    }
+
+    /// From the source's first address to the sink's first.
+    pub fn path(&self) -> Path {
+        first_path(self.paths)
+    }
+
+    /// The addresses of one end, the primary path's first, each once.
+    pub fn addresses(&self, end: usize) -> Vec<IpAddr> {
+        let mut addresses: Vec<IpAddr> = Vec::with_capacity(self.paths.len());
+        for path in self.paths {
+            if !addresses.contains(&path[end]) {
+                addresses.push(path[end]);
+            }
+        }
+        addresses
+    }
+}
+
+/// From the first address to the first; from and to nowhere where there is none.
+pub(crate) fn first_path(paths: &[[IpAddr; 2]]) -> Path {
+    let nowhere = [Ipv4Addr::UNSPECIFIED.into(); 2];
+    let [from, to] = paths.first().copied().unwrap_or(nowhere);
+    Path::new(from, to)
+}
+
+/// The transports that a program knows.
 #[derive(Clone, Debug)]
-pub struct Sctp {
-    /// As a spec has it.
-    pub transport: Transport,
-    /// As the protocol has it.
-    pub config: Config,
-}
+pub struct Transports(Vec<&'static Entry>);
 
-/// Reads settings such as `profile=rfc4960`, `receive_buffer=1 MiB` or `allocation.kind=adaptive`.
-///
-/// # Errors
-/// Everything that is wrong with them, by argument.
-pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
-    let failed = |problems| SpecError::new("command line", "", settings, problems);
-    let mut root = table(Place::Argument(0));
-    let protocol = Node::parse_argument("\"sctp\"", 0);
-    insert(&mut root, &["protocol"], protocol, Place::Argument(0));
-    let mut problems = Vec::new();
-    for (number, argument) in settings.iter().enumerate() {
-        match Setting::parse(argument, number) {
-            Ok(setting) => {
-                let path: Vec<&str> = setting.key.split('.').collect();
-                let place = setting.key_place.clone();
-                if !insert(&mut root, &path, setting.node.clone(), place.clone()) {
-                    let message = format!("`{}` is set twice, or lies within a value", setting.key);
-                    problems.push(Problem::new(place, setting.key.clone(), message));
-                }
-            }
-            Err(problem) => problems.push(problem),
-        }
-    }
-    if !problems.is_empty() {
-        return Err(failed(problems));
-    }
-    let transport: Transport = decode(&root, "").map_err(failed)?;
-    let mut checker = Checker::new(&root);
-    transport.check(&mut checker, &*settings::TRANSPORTS, "");
-    for setting in settings::Application::SETTINGS {
-        if transport.settings.contains_key(setting.name) {
-            let message = format!(
-                "`{}` is a flow's in a spec; here it would do nothing",
-                setting.name
-            );
-            checker.problem(setting.name, message);
-        }
-    }
-    if checker.is_content() {
-        settings::check(&mut checker, &transport, "");
-    }
-    let problems = checker.into_problems();
-    if !problems.is_empty() {
-        return Err(failed(problems));
-    }
-    let config = settings::sctp(&transport);
-    Ok(Sctp { transport, config })
-}
-
-fn table(place: Place) -> Node {
-    Node {
-        place,
-        value: NodeValue::Table(Vec::new()),
+impl Default for Transports {
+    /// Those of [`KINDS`].
+    fn default() -> Self {
+        Self(KINDS.to_vec())
     }
 }
 
-/// Puts a value at a path, whose tables are made; `false` where something else is there.
-fn insert(node: &mut Node, path: &[&str], value: Node, place: Place) -> bool {
-    let (Some((&key, rest)), NodeValue::Table(entries)) = (path.split_first(), &mut node.value)
-    else {
-        return false;
-    };
-    let known = entries.iter().position(|entry| entry.key == key);
-    if rest.is_empty() {
-        if known.is_none() {
-            entries.push(Entry {
-                key: key.to_owned(),
-                key_place: place,
-                node: value,
-            });
+impl Transports {
+    /// These and one more, which takes the place of one of the same name.
+    #[must_use]
+    pub fn with(mut self, entry: &'static Entry) -> Self {
+        self.0.retain(|known| known.kind.name != entry.kind.name);
+        self.0.push(entry);
+        self
+    }
+
+    /// What specs, schemas, help and manuals need to know of them.
+    pub fn kinds(&self) -> Vec<&'static TransportKind> {
+        self.0.iter().map(|entry| &entry.kind).collect()
+    }
+
+    /// What a flow's transport is, if it is known.
+    pub fn kind(&self, written: &Written) -> Option<&'static TransportKind> {
+        self.entry(written).map(|entry| &entry.kind)
+    }
+
+    fn entry(&self, written: &Written) -> Option<&'static Entry> {
+        let mut entries = self.0.iter().copied();
+        entries.find(|entry| entry.kind.name == written.protocol)
+    }
+
+    /// Builds a transport whose names and values are right, each for itself; what is wrong with them together is noted at its
+    /// `path`. `None` where something is, or there is no such transport.
+    pub fn build(
+        &self,
+        c: &mut Checker<'_>,
+        written: &Written,
+        ip: IpVersion,
+        path: &str,
+    ) -> Option<Made> {
+        let entry = self.entry(written)?;
+        let given = Given {
+            written,
+            kind: &entry.kind,
+            ip,
+        };
+        let found = (entry.build)(&given);
+        let wrong = found.as_ref().err().into_iter().flatten();
+        for Wrong { setting, message } in wrong {
+            let key = written.key_of(setting);
+            let at = if path.is_empty() {
+                key
+            } else {
+                format!("{path}.{key}")
+            };
+            c.problem(&at, message);
         }
-        return known.is_none();
-    }
-    let at = known.unwrap_or_else(|| {
-        entries.push(Entry {
-            key: key.to_owned(),
-            key_place: place.clone(),
-            node: table(place.clone()),
-        });
-        entries.len() - 1
-    });
-    insert(&mut entries[at].node, rest, value, place)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(settings: &[&str]) -> Result<Sctp, SpecError> {
-        sctp(
-            &settings
-                .iter()
-                .map(|&text| text.to_owned())
-                .collect::<Vec<_>>(),
-        )
-    }
-
-    #[test]
-    fn settings_are_those_of_a_spec() {
-        let read = read(&[
-            "profile=rfc4960",
-            "streams=4",
-            "receive_buffer=1 MiB",
-            "switches.missing_reports=4",
-            "allocation.kind=adaptive",
-            "allocation.quiet=2 s",
-        ])
-        .expect("all are known");
-        assert_eq!(read.config.outbound_streams, 4);
-        assert_eq!(read.config.receive_buffer, 1 << 20);
-        assert_eq!(read.config.profile.missing_reports, 4);
-        assert_eq!(read.transport.settings["allocation"]["quiet"], "2 s");
-    }
-
-    #[test]
-    fn a_mistake_names_the_argument_and_the_nearest_spelling() {
-        for (settings, words) in [
-            (
-                &["profle=rfc4960"][..],
-                &["profle", "did you mean `profile`"][..],
-            ),
-            (&["profile=rfc4961"], &["--set profile=rfc4961", "rfc4960"]),
-            (&["receive_buffer=1 KiB"], &["1500 B"]),
-            (&["streams=1", "streams=2"], &["twice"]),
-            (&["streams"], &["key=value"]),
-            (&["unordered=true"], &["would do nothing"]),
-            (
-                &["switches.missing_report=3"],
-                &["did you mean `missing_reports`"],
-            ),
-        ] {
-            let error = read(settings).map(drop).expect_err("a mistake").to_string();
-            for word in words {
-                assert!(error.contains(word), "{settings:?}: {error}");
-            }
-        }
+        found.ok()
     }
 }

@@ -5,47 +5,42 @@ use anabranch_scenario::limits::MAX_MESSAGES;
 use anabranch_scenario::quantity::{Size, Span};
 use anabranch_scenario::transport::TransportKind;
 use anabranch_scenario::validate::limits::active_time;
-use anabranch_scenario::vocabulary::Vocabulary;
+use anabranch_scenario::vocabulary::names_of;
 use anabranch_scenario::{Flow, Spec};
 use anabranch_sim::workload::Facts;
 
 use crate::kinds::Standard;
-use crate::settings;
+use crate::transport::Transport;
 
-/// Bytes of a message over UDP where a workload leaves its size open.
-const DATAGRAM: usize = 1000;
-
-/// The size of a message that fills a packet of a flow's transport.
-pub fn packet(flow: &Flow) -> usize {
-    match flow.transport.protocol.as_str() {
-        "tcp" => settings::tcp(&flow.transport, flow.ip).mss.into(),
-        "sctp" => {
-            let chunk = settings::sctp_chunk(&settings::sctp(&flow.transport), flow.ip);
-            (chunk - settings::DATA_HEADER) as usize
-        }
-        _ => DATAGRAM,
-    }
-}
-
-/// What is known of a checked workload; `None` of one that cannot be made.
-pub fn facts(kinds: &Standard, flow: &Flow) -> Option<Facts> {
+/// What is known of a checked workload over a transport; `None` of one that cannot be made.
+pub fn facts(kinds: &Standard, flow: &Flow, transport: &dyn Transport) -> Option<Facts> {
     let rng = anabranch_sim::Seed::default().stream("facts");
-    let made = kinds.workload(&flow.workload, rng, packet(flow));
+    let made = kinds.workload(&flow.workload, rng, transport.packet());
     Some(made.ok()?.facts())
 }
 
 /// Checks that a flow's transport can carry its workload, each right for itself.
-pub fn check(c: &mut Checker<'_>, kinds: &Standard, spec: &Spec, flow: &Flow, path: &str) {
-    let (Some(facts), Some(kind)) = (facts(kinds, flow), kinds.transport(&flow.transport)) else {
+pub fn check(
+    c: &mut Checker<'_>,
+    kinds: &Standard,
+    spec: &Spec,
+    flow: &Flow,
+    transport: &dyn Transport,
+    path: &str,
+) {
+    let facts = facts(kinds, flow, transport);
+    let (Some(facts), Some(kind)) = (facts, kinds.transports.kind(&flow.transport)) else {
         return;
     };
     let path = format!("{path}.workload");
     check_count(c, &facts, spec, flow, &path);
-    check_largest(c, &facts, kind, flow, &path);
+    let buffer = transport.receive_buffer();
+    check_largest(c, &facts, kind, buffer, flow, &path);
     let name = kind.name.to_uppercase();
-    if !kind.window && facts.answered {
+    if !kind.answers && facts.answered {
+        let others = names_of(kinds, |kind| kind.answers);
         let message =
-            format!("{name} carries no answers; a request and its response need TCP or SCTP");
+            format!("{name} carries no answers; a request and its response need {others}");
         c.problem(&path, message);
     } else if !kind.window && !facts.paced {
         let message =
@@ -78,6 +73,7 @@ fn check_largest(
     c: &mut Checker<'_>,
     facts: &Facts,
     kind: &TransportKind,
+    buffer: u64,
     flow: &Flow,
     path: &str,
 ) {
@@ -94,7 +90,6 @@ fn check_largest(
             c.problem(path, message);
         }
         None if kind.messages => {
-            let buffer = u64::from(settings::sctp(&flow.transport).receive_buffer);
             let largest = facts.pieces()[1];
             if largest > buffer {
                 let message = format!(

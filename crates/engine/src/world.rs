@@ -1,14 +1,9 @@
 //! From a spec to a world of the simulator, and from its run to a record.
 
-mod alone;
-pub(crate) mod flows;
-pub mod homes;
+mod flows;
 mod marks;
 mod reach;
 pub(crate) mod record;
-pub mod routes;
-pub(crate) mod topology;
-mod wifi;
 
 use std::io::{self, Write};
 
@@ -18,9 +13,12 @@ use anabranch_settings::Refusal;
 use anabranch_sim::{BuildError, CaptureError, Family, NodeId, RunError as SimError, Seed, World};
 use sha2::{Digest, Sha256};
 
+use crate::agent::tally::Tally;
+use crate::flows::known;
 use crate::kinds::Standard;
-use crate::metric::{FlowOutcome, LinkOutcome, Measures, Outcome};
-use crate::plan::Unit;
+use crate::metric::{FlowOutcome, LinkOutcome, Outcome};
+use crate::network::{self, Built, Layout, NetworkError};
+use crate::plan::{PlannedPoint, Unit};
 use crate::sink::{Sink, SinkError};
 use marks::{Marker, link_stats};
 use record::Recording;
@@ -37,9 +35,9 @@ pub enum WorldError {
     /// A kind that the spec chooses cannot be made.
     #[error("the world cannot be built: {0}")]
     Kind(#[from] Refusal),
-    /// Paths without addresses.
+    /// The network of the spec is refused.
     #[error("the world cannot be built: {0}")]
-    Homes(#[from] homes::Refused),
+    Network(#[from] NetworkError),
     /// The simulation cannot go on.
     #[error("the simulation stopped: {0}")]
     Run(#[from] SimError),
@@ -102,7 +100,12 @@ pub fn network(
     ends: Option<[&str; 2]>,
     seed: Seed,
 ) -> Result<(World, [NodeId; 2]), WorldError> {
-    let topology = topology::build(spec, kinds)?.topology;
+    let traffic = known(spec, &[]).traffic();
+    let mut built = network::build(spec, kinds, &traffic)?;
+    let routes = network::routes::resolve(&built, spec)?;
+    let addresses = Vec::new();
+    Layout { routes, addresses }.apply(&mut built.topology)?;
+    let topology = built.topology;
     let all: Vec<NodeId> = topology.nodes().collect();
     let named = |name: &str| {
         let names = topology.nodes().map(|node| topology.node_name(node));
@@ -121,7 +124,7 @@ pub fn network(
 
 /// The names of all links of a spec's world, members of groups each: what a capture may name.
 pub fn link_names(spec: &Spec) -> Vec<String> {
-    topology::link_names(spec)
+    network::link_names(spec)
 }
 
 /// Runs one unit; its samples and its record go to `sink`.
@@ -137,30 +140,25 @@ pub fn run(
     let (spec, experiment) = (&*unit.point.spec, &*unit.point.experiment);
     let seed = seed_of(unit, seed);
     let duration = spec.world.duration.0;
-    let kinds = &*unit.point.kinds;
-    let measures = Measures::new(&kinds.metrics, &spec.measures_of(experiment));
+    let measures = &unit.point.resolved.measures;
     let mut recording = Recording::new(experiment, unit.replication);
-    let mut built = topology::build(spec, kinds)?;
-    homes::assign(&mut built, spec)?;
-    let checksum = spec.world.checksum || !captures.is_empty() || topology::corrupts(spec);
+    let built = build(unit.point)?;
+    let checksum = spec.world.checksum || !captures.is_empty() || network::corrupts(spec);
     let mut world = World::new(built.topology, seed)?;
     let context = flows::Context {
-        spec,
-        kinds,
-        measures: &measures,
-        links: &built.links,
+        point: unit.point,
         seed,
         checksum,
     };
-    let flows = flows::attach(&mut world, &context, &mut recording)?;
+    let tallies = flows::attach(&mut world, &context, &mut recording)?;
     if measures.need_packets() {
-        world.set_watch(Box::new(flows::packet_counter(&flows)));
+        world.set_watch(Box::new(flows::packet_counter(unit.point, &tallies)));
     }
     recording.attach_links(&mut world, spec, &built.links)?;
     for capture in captures {
         start_capture(&mut world, capture)?;
     }
-    let mut marker = Marker::new(measures.moments(duration), &built.links, &flows);
+    let mut marker = Marker::new(measures.moments(duration), &built.links, &tallies);
     run_world(
         &mut world,
         captures,
@@ -176,26 +174,17 @@ pub fn run(
         .zip(&built.links)
         .map(|(link, members)| LinkOutcome {
             name: link.name().to_owned(),
-            rate: topology::rate(link),
+            rate: network::rate(link),
             members: link_stats(&world, members),
         });
     let links = links.collect();
     let progress = world.progress();
     // The agents hold the other halves of the tallies.
     drop(world);
-    let flows = flows.into_iter().map(|flow| FlowOutcome {
-        name: flow.name,
-        segment: flow.segment,
-        receive_buffer: flow.receive_buffer,
-        members: flow
-            .tallies
-            .iter()
-            .map(|tally| flows::close(tally, duration))
-            .collect(),
-    });
-    let flows: Vec<FlowOutcome> = flows.collect();
+    let tallies = tallies.iter().map(|tally| flows::close(tally, duration));
+    let flows = outcomes(unit.point, tallies);
     let mut failures: Vec<String> = flows.iter().flat_map(FlowOutcome::failures).collect();
-    failures.extend(reach::failures(spec, &unit.point.kinds, seed, &flows)?);
+    failures.extend(reach::failures(unit.point, seed, &flows)?);
     let outcome = Outcome {
         flows,
         links,
@@ -214,6 +203,34 @@ pub fn run(
     };
     sink.end(&record).map_err(WorldError::Sink)?;
     Ok(record)
+}
+
+/// The topology of a point, with its addresses and routes.
+fn build(point: &PlannedPoint) -> Result<Built, WorldError> {
+    let resolved = &point.resolved;
+    let mut built = network::build(&point.spec, &point.kinds, &resolved.known.traffic())?;
+    resolved.layout.apply(&mut built.topology)?;
+    Ok(built)
+}
+
+/// What was counted of the flows of a point, by the tallies of their members in the order of their numbers.
+pub(crate) fn outcomes(
+    point: &PlannedPoint,
+    tallies: impl IntoIterator<Item = Tally>,
+) -> Vec<FlowOutcome> {
+    let flows = point.spec.flows.iter().zip(&point.resolved.transports);
+    let mut outcomes: Vec<FlowOutcome> = flows
+        .map(|(flow, transport)| FlowOutcome {
+            name: flow.name.clone(),
+            segment: transport.segment(),
+            receive_buffer: transport.receive_buffer(),
+            members: Vec::with_capacity(flow.count.0 as usize),
+        })
+        .collect();
+    for (member, tally) in point.resolved.members.iter().zip(tallies) {
+        outcomes[member.flow].members.push(tally);
+    }
+    outcomes
 }
 
 /// Runs the world to its end and moves samples to the sink now and then, so that few wait at a time.

@@ -2,7 +2,6 @@
 
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::manual;
-use anabranch_engine::settings::TRANSPORTS;
 use anabranch_scenario::schema::json_schema;
 use serde_json::Value;
 
@@ -26,7 +25,7 @@ fn the_page_of_settings_is_up_to_date() {
 /// A row that says nothing helps nobody, and a default that cannot be written cannot be changed back.
 #[test]
 fn every_setting_has_a_text_a_range_and_a_default() {
-    for kind in TRANSPORTS.iter() {
+    for kind in Standard::default().transports.kinds() {
         let mut names: Vec<&str> = kind.all().map(|setting| setting.name).collect();
         let count = names.len();
         names.sort_unstable();

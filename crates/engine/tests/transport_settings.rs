@@ -1,7 +1,7 @@
 //! Settings of transports in a spec: what they reach, and what is said of those that cannot be.
 
 use anabranch_engine::plan::{Plan, Request};
-use anabranch_engine::settings;
+use anabranch_engine::transport;
 use anabranch_sctp::Config as SctpConfig;
 use anabranch_tcp::Config as TcpConfig;
 
@@ -50,12 +50,12 @@ fn plan(text: String, overrides: &[&str]) -> Result<Plan, String> {
 
 fn sctp(top: &str, transport: &str, overrides: &[&str]) -> SctpConfig {
     let plan = plan(spec(top, transport), overrides).expect("a good spec");
-    settings::sctp(&plan.spec.flows[0].transport)
+    transport::sctp::config(&plan.spec.flows[0].transport)
 }
 
 fn tcp(transport: &str) -> TcpConfig {
     let plan = plan(spec("", transport), &[]).expect("a good spec");
-    settings::tcp(&plan.spec.flows[0].transport, Default::default())
+    transport::tcp::config(&plan.spec.flows[0].transport, Default::default())
 }
 
 fn error(transport: &str) -> String {

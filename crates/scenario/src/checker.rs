@@ -93,7 +93,7 @@ impl<'a> Checker<'a> {
     }
 
     /// How many problems were found.
-    pub(super) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.problems.len()
     }
 

@@ -20,7 +20,7 @@ pub fn json_schema(vocabulary: &dyn Vocabulary) -> Schema {
         for section in ["definitions", "$defs"] {
             if let Some(Value::Object(definitions)) = object.get_mut(section) {
                 if let Some(transport) = definitions.get_mut("Transport") {
-                    let kinds = vocabulary.transports().iter();
+                    let kinds = vocabulary.transports().into_iter();
                     let mut tables: Vec<Value> = kinds.map(TransportKind::json_schema).collect();
                     tables.push(of_some_protocol());
                     *transport = json!({

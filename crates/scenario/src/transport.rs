@@ -37,8 +37,8 @@ pub struct TransportKind {
     pub about: &'static str,
     /// Its profiles, the one that is taken where none is named first; none: it has no profiles.
     pub profiles: &'static [&'static str],
-    /// Its settings, switches aside.
-    pub settings: Vec<Setting>,
+    /// Its settings in groups, switches aside.
+    pub settings: &'static [&'static [Setting]],
     /// The switches of its profiles. They may stand among the settings, or in the table [`SWITCHES`].
     pub switches: &'static [Setting],
     /// What a setting or switch is where it is left out: under a profile, by name.
@@ -49,18 +49,42 @@ pub struct TransportKind {
     pub multihoming: bool,
     /// It has a window, which paces a bulk workload.
     pub window: bool,
+    /// Requests may be answered.
+    pub answers: bool,
     /// The most bytes that it carries in one message, where that is limited.
     pub largest_message: Option<u64>,
 }
 
 impl TransportKind {
+    /// A transport of that name without settings, which sends datagrams as they come: to be changed where it is otherwise.
+    pub const fn new(name: &'static str, about: &'static str) -> Self {
+        Self {
+            name,
+            about,
+            profiles: &[],
+            settings: &[],
+            switches: &[],
+            fallback: |_, _| None,
+            messages: true,
+            multihoming: false,
+            window: false,
+            answers: false,
+            largest_message: None,
+        }
+    }
+
+    /// Its settings, switches aside.
+    pub fn own(&self) -> impl Iterator<Item = &'static Setting> + use<> {
+        self.settings.iter().copied().flatten()
+    }
+
     /// All settings, then all switches.
-    pub fn all(&self) -> impl Iterator<Item = &Setting> {
-        self.settings.iter().chain(self.switches)
+    pub fn all(&self) -> impl Iterator<Item = &'static Setting> + use<> {
+        self.own().chain(self.switches)
     }
 
     /// The setting or switch of that name.
-    pub fn setting(&self, name: &str) -> Option<&Setting> {
+    pub fn setting(&self, name: &str) -> Option<&'static Setting> {
         self.all().find(|setting| setting.name == name)
     }
 
@@ -151,7 +175,7 @@ impl Transport {
     pub fn values<'a>(
         &'a self,
         kind: &'a TransportKind,
-    ) -> impl Iterator<Item = (&'a Setting, Datum)> {
+    ) -> impl Iterator<Item = (&'static Setting, Datum)> + use<'a> {
         self.given().filter_map(|(_, name, value)| {
             let setting = kind.setting(name)?;
             Some((setting, setting.kind.read(value).ok()?))
@@ -166,7 +190,7 @@ impl Transport {
     }
 
     /// Checks the names and values of a transport at `path`, each for itself.
-    pub fn check(&self, c: &mut Checker<'_>, kinds: &[TransportKind], path: &str) {
+    pub fn check(&self, c: &mut Checker<'_>, kinds: &[&'static TransportKind], path: &str) {
         let Some(kind) = kinds.iter().find(|kind| kind.name == self.protocol) else {
             let message = format!(
                 "found {:?}, which is not among what is allowed",
@@ -215,12 +239,12 @@ impl Transport {
     }
 
     /// The setting that a key means; where there is none, those that are there.
-    fn setting_at<'k>(
+    fn setting_at(
         &self,
-        kind: &'k TransportKind,
+        kind: &TransportKind,
         key: &str,
         name: &str,
-    ) -> Result<&'k Setting, Vec<&'k str>> {
+    ) -> Result<&'static Setting, Vec<&'static str>> {
         let is_switch = key != name;
         let known = if is_switch {
             kind.switches.iter().find(|setting| setting.name == name)
@@ -232,7 +256,7 @@ impl Transport {
             if is_switch {
                 return switches.collect();
             }
-            let own = kind.settings.iter().map(|setting| setting.name);
+            let own = kind.own().map(|setting| setting.name);
             let profile = (!kind.profiles.is_empty()).then_some([PROFILE, SWITCHES]);
             own.chain(profile.into_iter().flatten())
                 .chain([PROTOCOL])

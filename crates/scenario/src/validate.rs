@@ -134,9 +134,6 @@ pub fn validate(spec: &Spec, root: &Node, vocabulary: &dyn Vocabulary) -> Vec<Pr
     output::check(c, spec, vocabulary);
     claim::check(c, spec, vocabulary);
     reference::check(c, spec);
-    if checker.is_content() {
-        vocabulary.check_world(&mut checker, spec);
-    }
     checker.into_problems()
 }
 
@@ -186,22 +183,11 @@ fn check_flow(
             "found a time of 0; nothing would be offered",
         );
     }
-    let before = c.count();
     let kinds = vocabulary.kinds(Workloads::NAME);
     chosen::check(c, spec, kinds, &flow.workload, &format!("{path}.workload"));
-    check_transport(c, vocabulary, flow, &format!("{path}.transport"));
-    if c.count() == before {
-        vocabulary.check_workload(c, spec, flow, path);
-    }
-}
-
-/// Checks the names and values of a transport's settings, and that they go together where each is right.
-fn check_transport(c: &mut Checker<'_>, vocabulary: &dyn Vocabulary, flow: &Flow, path: &str) {
-    let before = c.count();
-    flow.transport.check(c, vocabulary.transports(), path);
-    if c.count() == before {
-        vocabulary.check_transport(c, &flow.transport, path);
-    }
+    let transports = vocabulary.transports();
+    let path = format!("{path}.transport");
+    flow.transport.check(c, &transports, &path);
 }
 
 /// Whether links lead from one node to another, groups taken as one.

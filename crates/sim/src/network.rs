@@ -137,28 +137,6 @@ impl Network {
         })
     }
 
-    /// The links that a packet from `node` on `path` crosses by the routes of the present; `None` if it does not arrive.
-    pub fn way(&self, node: NodeId, path: Path) -> Option<Vec<(LinkId, Direction)>> {
-        let departure = self.departure(node, path)?;
-        let mut way = Vec::new();
-        let mut via = departure.via;
-        // A way that is longer than there are links goes round in circles.
-        while way.len() <= self.lanes.len() {
-            let direction = match via % 2 {
-                0 => Direction::Forward,
-                _ => Direction::Backward,
-            };
-            way.push((LinkId(via / 2), direction));
-            let next = self.topology.interfaces()[opposite(via) as usize].node;
-            match self.router.routes().hop(next, departure.target) {
-                Hop::Here => return Some(way),
-                Hop::Via(next) => via = next,
-                Hop::Nowhere => return None,
-            }
-        }
-        None
-    }
-
     /// Gives `packet` to the interface `via` for sending.
     #[inline]
     pub fn offer(&mut self, now: Nanos, via: u32, packet: Parcel) {

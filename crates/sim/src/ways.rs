@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use anabranch_transport::Nanos;
 
-use crate::ids::NodeId;
+use crate::ids::{Direction, LinkId, NodeId};
 use crate::packet::HOP_LIMIT;
 use crate::routing::{Hop, Router};
 use crate::topology::{Topology, opposite};
@@ -52,6 +52,39 @@ impl<'a> Ways<'a> {
         source: IpAddr,
         destination: IpAddr,
     ) -> Passage {
+        let mut down = false;
+        let topology = self.topology;
+        let crosses = |lane| down |= is_down(topology, lane, now);
+        let passage = self.walk(now, from, source, destination, crosses);
+        if down { Passage::Down } else { passage }
+    }
+
+    /// The links that such a packet crosses, in order, whether or not they are up; `None` if no way leads to the destination.
+    pub fn links(
+        &mut self,
+        now: Nanos,
+        from: NodeId,
+        source: IpAddr,
+        destination: IpAddr,
+    ) -> Option<Vec<(LinkId, Direction)>> {
+        let mut links = Vec::new();
+        let crosses = |lane: u32| {
+            let direction = Direction::BOTH[lane as usize % 2];
+            links.push((LinkId(lane / 2), direction));
+        };
+        let passage = self.walk(now, from, source, destination, crosses);
+        (passage == Passage::Leads).then_some(links)
+    }
+
+    /// Follows a packet from hop to hop by the routes of `now`, whatever the state of links.
+    fn walk(
+        &mut self,
+        now: Nanos,
+        from: NodeId,
+        source: IpAddr,
+        destination: IpAddr,
+        mut crosses: impl FnMut(u32),
+    ) -> Passage {
         self.router.follow(self.topology, now);
         let routes = self.router.routes();
         let Some(target) = self.topology.owner(destination) else {
@@ -65,9 +98,7 @@ impl<'a> Ways<'a> {
             let Some(via) = next else {
                 return Passage::NoRoute;
             };
-            if self.is_down(via, now) {
-                return Passage::Down;
-            }
+            crosses(via);
             let node = self.topology.interfaces()[opposite(via) as usize].node;
             next = match routes.hop(node, target) {
                 Hop::Here => return Passage::Leads,
@@ -91,17 +122,18 @@ impl<'a> Ways<'a> {
         times.dedup();
         times
     }
+}
 
-    fn is_down(&self, lane: u32, now: Nanos) -> bool {
-        let Some(link) = self.topology.links.get(lane as usize / 2) else {
-            return false;
-        };
-        let direction = if lane.is_multiple_of(2) {
-            &link.forward
-        } else {
-            &link.backward
-        };
-        let mut outages = direction.outages.iter();
-        outages.any(|outage| outage.from <= now && now < outage.until)
-    }
+/// Whether an interface can send nothing at `now`, since its link is down in that direction.
+fn is_down(topology: &Topology, lane: u32, now: Nanos) -> bool {
+    let Some(link) = topology.links.get(lane as usize / 2) else {
+        return false;
+    };
+    let direction = if lane.is_multiple_of(2) {
+        &link.forward
+    } else {
+        &link.backward
+    };
+    let mut outages = direction.outages.iter();
+    outages.any(|outage| outage.from <= now && now < outage.until)
 }

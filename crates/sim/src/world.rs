@@ -143,6 +143,18 @@ impl World {
         attachment: Attachment,
         agent: impl Agent,
     ) -> Result<AgentId, BuildError> {
+        self.attach_boxed(attachment, Box::new(agent))
+    }
+
+    /// The same with an agent whose type its maker knows.
+    ///
+    /// # Errors
+    /// As [`World::attach`].
+    pub fn attach_boxed(
+        &mut self,
+        attachment: Attachment,
+        agent: Box<dyn Agent>,
+    ) -> Result<AgentId, BuildError> {
         let Attachment {
             node,
             protocol,
@@ -175,7 +187,7 @@ impl World {
                 .map_err(|_| taken(binding.port))?;
         }
         self.slots.push(Slot {
-            agent: Box::new(agent),
+            agent,
             node,
             protocol,
             start: Some(start),
@@ -205,12 +217,6 @@ impl World {
     /// Nodes, links and addresses. The configurations of the directions have moved into the world.
     pub fn topology(&self) -> &Topology {
         &self.network.topology
-    }
-
-    /// The links that packets from `node` on `path` cross by the routes of the present, in order; `None` if they do not
-    /// arrive.
-    pub fn way(&self, node: NodeId, path: Path) -> Option<Vec<(LinkId, Direction)>> {
-        self.network.way(node, path)
     }
 
     /// The random stream of the component named `name`, from its beginning.

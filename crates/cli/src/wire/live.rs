@@ -5,14 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch_emulate::{Config as EmulatorConfig, Emulator, Framing, Path};
-use anabranch_engine::kinds::Standard;
 use anabranch_engine::live::{self, LIVE, Live, Observed};
 use anabranch_engine::plan::Plan;
 use anabranch_engine::plan::{PlannedPoint, Unit};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::Sink;
+use anabranch_engine::transport::sctp;
 use anabranch_engine::world::{self, WorldError};
-use anabranch_engine::{settings, workload};
 use anabranch_lab::run::Simulator;
 use anabranch_net::sctp::{AssociationId, Config as SctpConfig};
 use anabranch_net::{Association, Carrier, Config, Endpoint, Observer, Peer, SendOptions};
@@ -102,7 +101,7 @@ fn flow(spec: &Spec) -> Result<&Flow, String> {
             flow.name, flow.count.0
         ));
     }
-    if flow.transport.protocol != "sctp" {
+    if flow.transport.protocol != sctp::ENTRY.kind.name {
         return Err(format!("flow {} is not SCTP", flow.name));
     }
     if flow.workload.kind != "bulk" {
@@ -163,7 +162,7 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
             .connect(peer)
             .await
             .map_err(|error| error.to_string())?;
-        feed(&association, flow, &point.kinds).await?;
+        feed(&association, flow, point).await?;
         taking.await.map_err(|error| error.to_string())?
     };
     let failed = match tokio::time::timeout_at(end, work).await {
@@ -195,7 +194,7 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
 
 /// The flow's configuration, with packets of the spec's size inside UDP.
 fn transport(flow: &Flow) -> SctpConfig {
-    let mut config = settings::sctp(&flow.transport);
+    let mut config = sctp::config(&flow.transport);
     config.mtu += UDP_HEADER;
     config
 }
@@ -221,11 +220,13 @@ fn emulator(point: &PlannedPoint, flow: &Flow, seed: Seed, to: u16) -> Result<Em
 }
 
 /// Sends the workload; gives when all of it has arrived.
-async fn feed(association: &Association, flow: &Flow, kinds: &Standard) -> Result<(), String> {
+async fn feed(association: &Association, flow: &Flow, point: &PlannedPoint) -> Result<(), String> {
     let rng = anabranch_sim::Seed::default().stream("workload");
-    let made = kinds.workload(&flow.workload, rng, workload::packet(flow));
+    // The one flow.
+    let packet = point.resolved.transports[0].packet();
+    let made = point.kinds.workload(&flow.workload, rng, packet);
     let mut bulk = made.map_err(|refusal| refusal.to_string())?;
-    let unordered = settings::application(&flow.transport).unordered;
+    let unordered = sctp::application(&flow.transport).unordered;
     let payload = Bytes::from(vec![0; bulk.facts().sizes[1] as usize]);
     let options = SendOptions { ppid: 0, unordered };
     // Bulk has no pace of its own: it offers as soon as it is asked.

@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anabranch_engine::transport::{self, Sctp};
+use anabranch_engine::arguments::{Sctp, sctp as read_sctp};
 use anabranch_net::{
     Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
     SharedSockets, Status,
@@ -188,7 +188,7 @@ impl Wire {
         if !self.sets("receive_buffer") {
             settings.push(format!("receive_buffer={}", Size(BUFFER.into())));
         }
-        let mut sctp = transport::sctp(&settings)?;
+        let mut sctp = read_sctp(&settings)?;
         sctp.config.send_buffer = match self.send_buffer {
             Some(size) => usize::try_from(size.0).unwrap_or(usize::MAX),
             None => sctp.config.send_buffer.max(BUFFER as usize),

@@ -1,28 +1,45 @@
 //! Reads packets for the simulator: which data segment of which flow is this.
 
 use anabranch_sim::{DataSegment, Inspect, Packet};
-use anabranch_wire::chunk::Chunk;
-use anabranch_wire::packet::{Checksum, Packet as SctpPacket};
 
-/// IP protocol numbers.
-const TCP: u8 = 6;
-const SCTP: u8 = 132;
+/// What a transport sees in one of its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// No data of its user.
+    NoData,
+    /// No data; but data will begin with this sequence number.
+    Begins(u32),
+    /// Data, the first of which has this sequence number.
+    Data(u32),
+    /// Data without a number.
+    Datagram,
+}
+
+impl Seen {
+    /// Whether the packet carries data of the transport's user.
+    pub fn is_data(self) -> bool {
+        matches!(self, Seen::Data(_) | Seen::Datagram)
+    }
+}
+
+/// Reads the bytes of a packet after its IP header.
+pub type Reader = Box<dyn Fn(&[u8]) -> Seen>;
 
 /// A flow's member to recognise: its data travels from the first port to the second.
-#[derive(Clone, Copy, Debug)]
 pub struct Watched {
-    /// 6 or 132.
+    /// IP protocol number.
     pub protocol: u8,
     /// The source's port and the sink's.
     pub ports: [u16; 2],
-    /// TCP: payload of a full segment.
-    pub segment: u32,
+    /// How far the sequence numbers of two full segments lie apart.
+    pub step: u32,
     /// Number of the flow in the simulator's words.
     pub flow: u32,
+    /// Reads its packets.
+    pub read: Reader,
 }
 
 /// Recognises the segments of watched flows by their ports and sequence numbers.
-#[derive(Debug)]
 pub struct Inspector {
     watched: Vec<(Watched, Option<Progress>)>,
 }
@@ -52,12 +69,19 @@ impl Inspect for Inspector {
             .watched
             .iter_mut()
             .find(|(w, _)| w.protocol == packet.protocol && w.ports == ports)?;
-        let number = match packet.protocol {
-            TCP => tcp_number(packet, watched.segment, progress)?,
-            SCTP => sctp_number(packet, progress)?,
-            _ => return None,
+        let sequence = match (watched.read)(&packet.bytes) {
+            Seen::Data(sequence) => sequence,
+            Seen::Begins(first) => {
+                *progress = Some(Progress { first, next: 0 });
+                return None;
+            }
+            Seen::NoData | Seen::Datagram => return None,
         };
-        let progress = progress.as_mut()?;
+        let progress = progress.get_or_insert(Progress {
+            first: sequence,
+            next: 0,
+        });
+        let number = u64::from(sequence.wrapping_sub(progress.first) / watched.step.max(1));
         let retransmission = number < progress.next;
         progress.next = progress.next.max(number + 1);
         Some(DataSegment {
@@ -66,57 +90,4 @@ impl Inspect for Inspector {
             retransmission,
         })
     }
-}
-
-/// The number of a TCP segment with data; a SYN tells where data begin.
-fn tcp_number(packet: &Packet, segment: u32, progress: &mut Option<Progress>) -> Option<u64> {
-    let header = packet.bytes.first_chunk::<20>()?;
-    let sequence = u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
-    let data = packet
-        .bytes
-        .len()
-        .checked_sub(usize::from(header[12] >> 4) * 4)?;
-    let syn = header[13] & 0x02 != 0;
-    if syn {
-        *progress = Some(Progress {
-            first: sequence.wrapping_add(1),
-            next: 0,
-        });
-        return None;
-    }
-    if data == 0 {
-        return None;
-    }
-    let progress = progress.get_or_insert(Progress {
-        first: sequence,
-        next: 0,
-    });
-    Some(u64::from(
-        sequence.wrapping_sub(progress.first) / segment.max(1),
-    ))
-}
-
-/// The number of the first DATA chunk; an INIT tells where data begin.
-fn sctp_number(packet: &Packet, progress: &mut Option<Progress>) -> Option<u64> {
-    let parsed = SctpPacket::parse(&packet.bytes, Checksum::Ignore).ok()?;
-    for chunk in parsed.chunks() {
-        match Chunk::decode(chunk.ok()?).ok()? {
-            Chunk::Init(init) => {
-                *progress = Some(Progress {
-                    first: init.initial_tsn.0,
-                    next: 0,
-                });
-                return None;
-            }
-            Chunk::Data(data) => {
-                let progress = progress.get_or_insert(Progress {
-                    first: data.tsn.0,
-                    next: 0,
-                });
-                return Some(u64::from(data.tsn.0.wrapping_sub(progress.first)));
-            }
-            _ => {}
-        }
-    }
-    None
 }

@@ -5,12 +5,8 @@ use std::rc::Rc;
 use anabranch_sim::{Packet, PacketWatch};
 use anabranch_transport::Nanos;
 
+use super::inspect::Reader;
 use super::tally::SharedTally;
-
-/// IP protocol numbers, and the type of a DATA chunk.
-const TCP: u8 = 6;
-const SCTP: u8 = 132;
-const DATA: u8 = 0;
 
 /// The packets of one member of a flow that carry data from its source to its sink, repetitions included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,20 +50,19 @@ impl PacketAccount {
 }
 
 /// Tells the packets of all flows apart by their ports, and counts them.
-#[derive(Debug)]
 pub struct PacketCounter {
     /// The first of the sources' ports and of the sinks'; member `n` has the `n`-th after each.
     ports: [u16; 2],
-    /// Of all members of all flows, in order.
-    tallies: Vec<SharedTally>,
+    /// The tallies of all members of all flows, in order, and who reads their packets.
+    members: Vec<(SharedTally, Reader)>,
 }
 
 impl PacketCounter {
     /// A counter for members whose ports count up from `ports`.
-    pub fn new(ports: [u16; 2], tallies: impl IntoIterator<Item = SharedTally>) -> Self {
+    pub fn new(ports: [u16; 2], members: impl IntoIterator<Item = (SharedTally, Reader)>) -> Self {
         Self {
             ports,
-            tallies: tallies.into_iter().collect(),
+            members: members.into_iter().collect(),
         }
     }
 
@@ -76,10 +71,11 @@ impl PacketCounter {
         let &[a, b, c, d] = packet.bytes.first_chunk::<4>()?;
         let number = u16::from_be_bytes([a, b]).checked_sub(self.ports[0])?;
         let other = u16::from_be_bytes([c, d]).checked_sub(self.ports[1])?;
-        if number != other || !has_data(packet) {
+        if number != other {
             return None;
         }
-        self.tallies.get(usize::from(number)).map(Rc::clone)
+        let (tally, read) = self.members.get(usize::from(number))?;
+        read(&packet.bytes).is_data().then(|| Rc::clone(tally))
     }
 }
 
@@ -100,47 +96,9 @@ impl PacketWatch for PacketCounter {
     }
 }
 
-/// Whether a packet carries data of its transport's user.
-fn has_data(packet: &Packet) -> bool {
-    match packet.protocol {
-        TCP => {
-            let header = packet
-                .bytes
-                .get(12)
-                .map_or(usize::MAX, |byte| usize::from(byte >> 4) * 4);
-            packet.bytes.len() > header
-        }
-        SCTP => has_data_chunk(packet.bytes.get(12..).unwrap_or_default()),
-        _ => packet.bytes.len() > 8,
-    }
-}
-
-fn has_data_chunk(mut chunks: &[u8]) -> bool {
-    while let Some(&[kind, _, high, low]) = chunks.first_chunk::<4>() {
-        if kind == DATA {
-            return true;
-        }
-        let length = usize::from(u16::from_be_bytes([high, low])).max(4);
-        chunks = chunks.get(length.next_multiple_of(4)..).unwrap_or_default();
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn data_is_found_behind_other_chunks() {
-        // SACK (type 3) of 16 bytes, then DATA.
-        let sack = [3, 0, 0, 16, 0, 0, 0, 1, 0, 0, 255, 255, 0, 0, 0, 0];
-        let data = [0, 3, 0, 20, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4];
-        assert!(!has_data_chunk(&sack));
-        assert!(has_data_chunk(&[&sack[..], &data[..]].concat()));
-        // A length of 0 or beyond the end does not run away.
-        assert!(!has_data_chunk(&[3, 0, 0, 0]));
-        assert!(!has_data_chunk(&[3, 0, 255, 255, 0, 0]));
-    }
 
     #[test]
     fn moments_are_in_milliseconds() {

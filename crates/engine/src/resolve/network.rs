@@ -10,6 +10,7 @@ use anabranch_scenario::{Spec, decode, validate};
 use super::overrides;
 use crate::files::Files;
 use crate::kinds::Standard;
+use crate::resolved::check_network;
 use crate::traces;
 
 /// Reads the network of a file: its nodes and links. Flows and all that is made of runs are left out, and need not be there;
@@ -67,11 +68,14 @@ fn read_network(text: &str, arguments: &[String], files: &Files) -> Result<Spec,
     let mut tree = substitute(&overrides::applied(&root, &settings), &mut BTreeSet::new())?;
     traces::put_in(&mut tree, files)?;
     let spec: Spec = decode::decode(&tree, "")?;
-    let problems = validate::validate(&spec, &tree, &Standard::default());
+    let kinds = Standard::default();
+    let mut problems = validate::validate(&spec, &tree, &kinds);
     if problems.is_empty() {
-        Ok(spec)
-    } else {
-        Err(problems)
+        problems = check_network(&spec, &kinds, &tree);
+    }
+    match problems.is_empty() {
+        true => Ok(spec),
+        false => Err(problems),
     }
 }
 

@@ -3,24 +3,24 @@
 use anabranch_sim::{Direction, LinkId, LinkStats, World};
 use anabranch_transport::Nanos;
 
-use super::flows::AttachedFlow;
+use crate::agent::tally::SharedTally;
 use crate::metric::mark::Mark;
 
 /// Takes marks at the moments that measures want.
 pub struct Marker<'a> {
     moments: Vec<Nanos>,
     links: &'a [Vec<LinkId>],
-    flows: &'a [AttachedFlow],
+    tallies: &'a [SharedTally],
     marks: Vec<Mark>,
 }
 
 impl<'a> Marker<'a> {
-    /// At these moments, in order, on a world's links and flows in the order of the spec.
-    pub fn new(moments: Vec<Nanos>, links: &'a [Vec<LinkId>], flows: &'a [AttachedFlow]) -> Self {
+    /// At these moments, in order, on a world's links in the order of the spec and its flows' members in that of their numbers.
+    pub fn new(moments: Vec<Nanos>, links: &'a [Vec<LinkId>], tallies: &'a [SharedTally]) -> Self {
         Self {
             moments,
             links,
-            flows,
+            tallies,
             marks: Vec::new(),
         }
     }
@@ -39,16 +39,16 @@ impl<'a> Marker<'a> {
             return;
         }
         let links = self.links.iter().map(|members| link_stats(world, members));
-        let shared = self.flows.iter().flat_map(|flow| &flow.tallies);
-        let tallies: Vec<_> = shared.map(|tally| tally.borrow()).collect();
+        let tallies: Vec<_> = self.tallies.iter().map(|tally| tally.borrow()).collect();
         let mark = Mark::read(now, links, tallies.iter().map(|tally| &**tally));
         self.marks.push(mark);
     }
 
     /// Tells the flows' recorded bins that the run is over.
     pub fn settle(&self, now: Nanos) {
-        let tallies = self.flows.iter().flat_map(|flow| &flow.tallies);
-        tallies.for_each(|tally| tally.borrow_mut().settle(now));
+        self.tallies
+            .iter()
+            .for_each(|tally| tally.borrow_mut().settle(now));
     }
 
     /// The marks that were taken, in order.

@@ -2,6 +2,7 @@
 
 mod congestion_control;
 mod metric;
+mod transport;
 mod workload;
 
 use std::path::Path;
@@ -27,7 +28,7 @@ fn value(kinds: &Standard, text: &str) -> f64 {
 #[test]
 fn the_pages_hold_what_is_compiled() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for kind in ["workload", "metric", "congestion_control"] {
+    for kind in ["workload", "metric", "congestion_control", "transport"] {
         let page = format!("../../docs/extending/{}.md", kind.replace('_', "-"));
         let read = |path: &Path| std::fs::read_to_string(path).expect("a file");
         let code = read(&root.join(format!("tests/extending_flows/{kind}.rs")));

@@ -4,7 +4,7 @@ use crate::checker::Checker;
 use crate::flow::Flow;
 use crate::names::{Name, NodeName};
 use crate::spec::Spec;
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{Vocabulary, names_of};
 use crate::world::Link;
 
 /// Checks that a flow's paths begin and end at its hosts, and that its transport can use them.
@@ -15,19 +15,13 @@ pub(super) fn check(
     flow: &Flow,
     path: &str,
 ) {
-    let multihomed = flow.transport.settings.get("multihomed") == Some(&true.into());
-    if multihomed && !flow.paths.is_empty() {
-        c.problem(
-            &format!("{path}.transport.multihomed"),
-            "found both `paths` and `multihomed`; `paths` says which interfaces are used",
-        );
-    }
     let kind = vocabulary.transport(&flow.transport);
     if flow.paths.len() > 1 && kind.is_some_and(|kind| !kind.multihoming) {
+        let several = names_of(vocabulary, |kind| kind.multihoming);
         c.problem(
             &format!("{path}.paths"),
             format!(
-                "found {} paths; only SCTP uses more than one",
+                "found {} paths; only {several} uses more than one",
                 flow.paths.len()
             ),
         );
@@ -39,7 +33,7 @@ pub(super) fn check(
         let again = flow.paths[..index].iter().any(|other| other.to == one.to);
         if again {
             let message = format!(
-                "a second path arrives at {:?}; SCTP has one path to each address of the peer",
+                "a second path arrives at {:?}; a flow has one path to each address of the peer",
                 one.to
             );
             c.problem(&format!("{path}.to"), message);

@@ -1,38 +1,161 @@
-//! TCP in the simulator: a source that connects and writes, a sink that reads.
+//! TCP: its settings in specs, a source that connects and writes, a sink that reads.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use anabranch_scenario::Transport as Written;
+use anabranch_scenario::addresses::IpVersion;
+use anabranch_scenario::transport::TransportKind;
 use anabranch_sim::Agent;
-use anabranch_tcp::{Config, Connection, Event, Ports, State};
-use anabranch_transport::{Ecn, Nanos, Path, Trace, Transmit, Transport};
+use anabranch_tcp::{Config, Connection, Event, Ports, Profile, State};
+use anabranch_transport::{Ecn, Nanos, Path, Trace, Transmit, Transport as _};
+use anabranch_wire::tcp::{Flags, HEADER};
 use bytes::{Bytes, BytesMut};
 
-use super::tally::SharedTally;
-use super::transfers::Key;
-use super::{Feed, earlier};
+use super::{Entry, Given, Made, Member, Transport, Wrong};
+use crate::agent::inspect::Seen;
+use crate::agent::tally::SharedTally;
+use crate::agent::transfers::Key;
+use crate::agent::{Feed, earlier};
+
+/// Its IP protocol number.
+const PROTOCOL: u8 = 6;
+
+/// How specs name it.
+pub static ENTRY: Entry = Entry {
+    kind: TransportKind {
+        profiles: Profile::NAMES,
+        settings: &[Config::SETTINGS],
+        switches: Profile::SWITCHES,
+        fallback: Config::fallback,
+        messages: false,
+        window: true,
+        answers: true,
+        ..TransportKind::new("tcp", "TCP (RFC 9293).")
+    },
+    build,
+};
+
+fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
+    let config = config(given.written, given.ip);
+    match config.check() {
+        Ok(()) => Ok(Arc::new(Tcp(config))),
+        Err(error) => Err(vec![Wrong::new(error.setting(), error.to_string())]),
+    }
+}
+
+/// The configuration of a checked transport of this kind over an IP version; the default one for any other.
+pub fn config(written: &Written, ip: IpVersion) -> Config {
+    let profile = written.profile().and_then(Profile::by_name);
+    let mut config = Config::new(profile.unwrap_or_default());
+    if ip == IpVersion::Ipv6 {
+        // As large a packet, with 20 bytes of header more.
+        config.mss -= 20;
+    }
+    if written.protocol == ENTRY.kind.name {
+        for (setting, datum) in written.values(&ENTRY.kind) {
+            // What a checked transport holds was read, and can be set.
+            let _ = config.assign(setting.name, &datum);
+        }
+    }
+    config
+}
+
+/// A TCP flow's transport.
+#[derive(Debug)]
+struct Tcp(Config);
+
+impl Transport for Tcp {
+    fn protocol(&self) -> u8 {
+        PROTOCOL
+    }
+
+    fn packet(&self) -> usize {
+        self.0.mss.into()
+    }
+
+    fn segment(&self) -> u64 {
+        self.0.mss.into()
+    }
+
+    fn receive_buffer(&self) -> u64 {
+        self.0.receive_bytes()
+    }
+
+    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
+        let mut config = self.0.clone();
+        config.checksum = member.checksum;
+        let mut rng = member.rng(ENTRY.kind.name);
+        let [local, remote] = member.ports;
+        let boundaries = member
+            .delays
+            .then(|| Rc::new(RefCell::new(VecDeque::new())));
+        let facts = member.workload.facts();
+        let source_config = SourceConfig {
+            path: member.path(),
+            ports: Ports { local, remote },
+            isn: rng.bits() as u32,
+            endless: facts.endless && !member.delays,
+            ahead: if facts.paced {
+                config.send_buffer
+            } else {
+                config.receive_bytes() * 2
+            },
+        };
+        let receiver = Sink::new(
+            config.clone(),
+            remote,
+            rng.bits() as u32,
+            boundaries.clone(),
+            Rc::clone(&member.tally),
+        );
+        let feed = Feed::new(member.workload);
+        let sender = Source::new(config, source_config, feed, boundaries, member.tally);
+        [Box::new(sender), Box::new(receiver)]
+    }
+
+    fn inspect(&self, packet: &[u8]) -> Seen {
+        let Some(header) = packet.first_chunk::<HEADER>() else {
+            return Seen::NoData;
+        };
+        let &[_, _, _, _, a, b, c, d, ..] = header;
+        let sequence = u32::from_be_bytes([a, b, c, d]);
+        if Flags(header[13]).contains(Flags::SYN) {
+            return Seen::Begins(sequence.wrapping_add(1));
+        }
+        match packet.len() > usize::from(header[12] >> 4) * 4 {
+            true => Seen::Data(sequence),
+            false => Seen::NoData,
+        }
+    }
+
+    fn sequence_step(&self) -> u32 {
+        self.0.mss.into()
+    }
+}
 
 /// Where messages end in the stream of bytes, and when they were offered: known to both ends, since TCP keeps no
 /// boundaries.
-pub type Boundaries = Rc<RefCell<VecDeque<(u64, Nanos)>>>;
+type Boundaries = Rc<RefCell<VecDeque<(u64, Nanos)>>>;
 
 /// What a source needs beside its configuration.
-pub struct SourceConfig {
+struct SourceConfig {
     /// From which address to which; an unspecified local address is the world's to choose.
-    pub path: Path,
+    path: Path,
     /// The ports.
-    pub ports: Ports,
+    ports: Ports,
     /// Initial sequence number.
-    pub isn: u32,
+    isn: u32,
     /// The workload never runs dry and nobody asks for its messages: zeros without end.
-    pub endless: bool,
+    endless: bool,
     /// So much is written ahead of what was acknowledged, bytes.
-    pub ahead: u64,
+    ahead: u64,
 }
 
 /// Connects at its start time and sends its workload.
-pub struct Source {
+struct Source {
     tcp: Config,
     config: SourceConfig,
     connection: Option<Connection>,
@@ -49,7 +172,7 @@ pub struct Source {
 
 impl Source {
     /// A source; with `boundaries` it says where its messages end.
-    pub fn new(
+    fn new(
         tcp: Config,
         config: SourceConfig,
         feed: Feed,
@@ -178,13 +301,16 @@ impl Agent for Source {
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        let connection = self.connection.as_ref().and_then(Transport::poll_timeout);
+        let connection = self
+            .connection
+            .as_ref()
+            .and_then(anabranch_transport::Transport::poll_timeout);
         earlier(connection, self.feed.deadline())
     }
 }
 
 /// Waits for one connection and takes what it brings.
-pub struct Sink {
+struct Sink {
     connection: Connection,
     delivered: u64,
     boundaries: Option<Boundaries>,
@@ -193,7 +319,7 @@ pub struct Sink {
 
 impl Sink {
     /// A sink at `port`; with `boundaries` it knows messages and their delays.
-    pub fn new(
+    fn new(
         tcp: Config,
         port: u16,
         isn: u32,

@@ -1,7 +1,14 @@
 use std::net::IpAddr;
 
+use anabranch_scenario::checker::Checker;
+use anabranch_scenario::tree::Node;
+
 use super::*;
+use crate::flows::known;
+use crate::kinds::Standard;
+use crate::network::{Layout, build};
 use crate::plan::{Plan, Request};
+use crate::transport::Transports;
 
 /// Two senders with two interfaces each, two routers, one receiver with two; extra text at the end.
 fn spec(flows: &str) -> Result<Spec, String> {
@@ -75,13 +82,37 @@ fn both(paths: &str) -> String {
     )
 }
 
+fn transports(spec: &Spec) -> Vec<Made> {
+    let root = Node::parse_argument("{}", 0);
+    let flows = spec.flows.iter();
+    flows
+        .map(|flow| {
+            let mut c = Checker::new(&root);
+            let built = Transports::default().build(&mut c, &flow.transport, flow.ip, "");
+            built.expect("a transport")
+        })
+        .collect()
+}
+
+/// The network of a spec, with its addresses.
+fn built(spec: &Spec) -> Built {
+    let transports = transports(spec);
+    let traffic = known(spec, &transports).traffic();
+    let mut built = build(spec, &Standard::default(), &traffic).expect("a topology");
+    let layout = Layout {
+        addresses: resolve(&built, spec, &transports).expect("addresses"),
+        ..Layout::default()
+    };
+    layout.apply(&mut built.topology).expect("they are free");
+    built
+}
+
 /// The pairs of addresses of each member of each flow.
 fn pairs_of(spec: &Spec) -> Vec<Vec<[IpAddr; 2]>> {
-    let mut built = topology::build(spec, &Standard::default()).expect("a topology");
-    assign(&mut built, spec).expect("addresses");
+    let built = built(spec);
+    let transports = transports(spec);
     members(spec)
-        .iter()
-        .map(|member| paths(&built.topology, &built.links, spec, member).expect("paths"))
+        .map(|member| paths(&built, spec, &transports, &member).expect("paths"))
         .collect()
 }
 
@@ -124,9 +155,8 @@ fn the_first_path_named_is_the_first() {
     assert_eq!(named[0].len(), 2);
     // The same interfaces with the paths the other way round: the networks are numbered in the order of the paths.
     assert_eq!(network(named[0][0][0]), network(in_order[0][0][0]));
-    let built = |spec: &Spec| {
-        let mut built = topology::build(spec, &Standard::default()).expect("a topology");
-        assign(&mut built, spec).expect("addresses");
+    let address = |spec: &Spec| {
+        let built = built(spec);
         let node = built.topology.node("sender[0]").expect("a node");
         let link = built.topology.link("near-2[0]").expect("a link");
         built
@@ -135,7 +165,7 @@ fn the_first_path_named_is_the_first() {
             .expect("an address")
     };
     assert_eq!(
-        built(&spec(&both(CROSSWISE)).expect("a spec")),
+        address(&spec(&both(CROSSWISE)).expect("a spec")),
         named[0][0][0]
     );
 }

@@ -6,7 +6,7 @@ use anabranch_scenario::wifi::{Station, Wifi};
 use anabranch_sim::wifi::Position;
 use anabranch_sim::{BuildError, LinkId, MediumConfig, NodeId, Topology};
 
-use super::topology::end;
+use super::end;
 use crate::medium;
 
 /// Adds a cell: its medium, its stations, and a link from the access point to each of the others.

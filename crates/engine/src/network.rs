@@ -1,4 +1,11 @@
-//! Nodes, links, queues and losses of a spec as the simulator's.
+//! Nodes, links, queues, losses, addresses and routes of a spec as the simulator's.
+
+pub(crate) mod alone;
+pub mod homes;
+pub mod routes;
+mod wifi;
+
+use std::net::IpAddr;
 
 use anabranch_scenario::families::Place;
 use anabranch_scenario::names::{Name, link_members, member_name};
@@ -6,18 +13,58 @@ use anabranch_scenario::rates::RateOverTime;
 use anabranch_scenario::wifi::Carrier;
 use anabranch_scenario::world::Impairment;
 use anabranch_scenario::{Link, Loss, Spec};
+use anabranch_settings::Refusal;
 use anabranch_sim::loss::Traffic;
 use anabranch_sim::{
     BuildError, DirectionConfig, Impairments, LinkConfig, LinkId, NodeId, Outage, OverTime,
     Place as SimPlace, PlacedLoss, Probability, Reordering, Topology,
 };
 
-use super::{WorldError, flows};
+use crate::flows::Members;
 use crate::kinds::Standard;
 use crate::medium;
 
 /// How long a packet is held back where the spec does not say, nanoseconds.
 const REORDER_DELAY: u64 = 10_000_000;
+
+/// A network that cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// The simulator refused it.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A kind that the spec chooses cannot be made.
+    #[error(transparent)]
+    Kind(#[from] Refusal),
+    /// Paths without addresses.
+    #[error(transparent)]
+    Address(#[from] homes::AddressError),
+}
+
+/// What a spec says of addresses and routes, its names looked up.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    /// At the first, what goes to the second leaves by the third.
+    pub routes: Vec<(NodeId, IpAddr, LinkId)>,
+    /// The addresses of interfaces that have others than those of their links.
+    pub addresses: Vec<(NodeId, LinkId, IpAddr)>,
+}
+
+impl Layout {
+    /// Puts it into a topology of its spec.
+    ///
+    /// # Errors
+    /// The simulator refuses it.
+    pub fn apply(&self, topology: &mut Topology) -> Result<(), BuildError> {
+        for &(node, destination, via) in &self.routes {
+            topology.add_route(node, destination, via)?;
+        }
+        for &(node, link, address) in &self.addresses {
+            topology.set_address(node, link, address)?;
+        }
+        Ok(())
+    }
+}
 
 /// A topology and which of its links belong to each link of the spec.
 pub struct Built {
@@ -52,8 +99,11 @@ pub fn corrupts(spec: &Spec) -> bool {
         .any(|impairment| impairment.corrupt.0 > 0.0)
 }
 
-/// Builds the topology of a checked spec.
-pub fn build(spec: &Spec, kinds: &Standard) -> Result<Built, WorldError> {
+/// Builds the topology of a checked spec, without its layout. Losses know flows as `traffic` has them.
+///
+/// # Errors
+/// [`NetworkError`].
+pub fn build(spec: &Spec, kinds: &Standard, traffic: &Traffic) -> Result<Built, NetworkError> {
     let mut topology = Topology::new();
     for node in &spec.nodes {
         for index in 0..node.count.0 {
@@ -62,12 +112,11 @@ pub fn build(spec: &Spec, kinds: &Standard) -> Result<Built, WorldError> {
     }
     let mut links = Vec::with_capacity(spec.links.len());
     for link in &spec.links {
-        links.push(add_link(&mut topology, spec, kinds, link)?);
+        links.push(add_link(&mut topology, spec, kinds, traffic, link)?);
     }
     for cell in &spec.cells {
-        links.push(super::wifi::add_cell(&mut topology, spec, cell)?);
+        links.push(wifi::add_cell(&mut topology, spec, cell)?);
     }
-    super::routes::give(&mut topology, spec, &links)?;
     Ok(Built { topology, links })
 }
 
@@ -91,6 +140,18 @@ pub fn end(topology: &Topology, spec: &Spec, name: &str, index: u32) -> Result<N
         .ok_or(BuildError::UnknownNode(member as usize))
 }
 
+/// The nodes of the source and the sink of a flow's member.
+pub fn ends(
+    topology: &Topology,
+    spec: &Spec,
+    member: &Members<'_>,
+) -> Result<[NodeId; 2], BuildError> {
+    Ok([
+        end(topology, spec, &member.flow.from, member.index)?,
+        end(topology, spec, &member.flow.to, member.index)?,
+    ])
+}
+
 /// Whether a link joins the members of a group in a row, each to the next.
 fn is_chain(link: &Link) -> bool {
     link.between[0] == link.between[1]
@@ -112,9 +173,9 @@ fn add_link(
     topology: &mut Topology,
     spec: &Spec,
     kinds: &Standard,
+    traffic: &Traffic,
     link: &Link,
-) -> Result<Vec<LinkId>, WorldError> {
-    let traffic = flows::traffic(spec);
+) -> Result<Vec<LinkId>, NetworkError> {
     let count = link_members(spec, link);
     let [first, second] = &link.between;
     let chained = u32::from(is_chain(link));
@@ -127,8 +188,8 @@ fn add_link(
         ids.push(topology.add_link(LinkConfig {
             name: member_name(&link.name, count, index),
             between,
-            forward: direction(kinds, &traffic, link, true)?,
-            backward: direction(kinds, &traffic, link, false)?,
+            forward: direction(kinds, traffic, link, true)?,
+            backward: direction(kinds, traffic, link, false)?,
         })?);
     }
     Ok(ids)
@@ -139,7 +200,7 @@ fn direction(
     traffic: &Traffic,
     link: &Link,
     forward: bool,
-) -> Result<DirectionConfig, WorldError> {
+) -> Result<DirectionConfig, NetworkError> {
     let mut config = DirectionConfig::instant(0);
     config.stepwise = kinds.stepwise;
     if let Some(rate) = link.rate.side(forward) {
@@ -190,7 +251,11 @@ fn impairments(spec: &Impairment) -> Result<Impairments, BuildError> {
 }
 
 /// The losses of one direction.
-fn placed_loss(kinds: &Standard, loss: &Loss, traffic: &Traffic) -> Result<PlacedLoss, WorldError> {
+fn placed_loss(
+    kinds: &Standard,
+    loss: &Loss,
+    traffic: &Traffic,
+) -> Result<PlacedLoss, NetworkError> {
     let values = loss.values(&kinds.losses);
     let model = kinds.losses.build(&loss.kind, &values, traffic.clone())?;
     let place = match loss.place() {

@@ -1,29 +1,35 @@
 //! What a path would do for bytes that have it alone.
 
+use anabranch_scenario::Spec;
 use anabranch_scenario::wifi::Carrier;
-use anabranch_sim::{Direction, LinkId, NodeId, World};
-use anabranch_transport::{Nanos, Path};
+use anabranch_sim::{Direction, LinkId, NodeId, Ways};
+use anabranch_transport::Nanos;
 
-use super::flows::Context;
+use crate::kinds::Standard;
 use crate::metric::Alone;
 
-/// The path from one node to the other and back, `path` as the first sees it; `None` if packets do not arrive, or cross a link
-/// without a rate of its own, or with a delay that changes.
+/// The path from one node to the other and back, `path` as the first sees it, by the routes of the beginning; `None` if packets
+/// do not arrive, or cross a link without a rate of its own, or with a delay that changes.
 pub fn alone(
-    world: &World,
-    context: &Context<'_>,
+    ways: &mut Ways<'_>,
+    spec: &Spec,
+    kinds: &Standard,
+    links: &[Vec<LinkId>],
     nodes: [NodeId; 2],
-    path: Path,
+    path: [std::net::IpAddr; 2],
 ) -> Option<Alone> {
-    let back = Path::new(path.remote, path.local);
-    let ways = [world.way(nodes[0], path)?, world.way(nodes[1], back)?];
+    let [near, far] = path;
+    let ways = [
+        ways.links(0, nodes[0], near, far)?,
+        ways.links(0, nodes[1], far, near)?,
+    ];
     let mut alone = Alone {
         delays: [0; 2],
         rates: [u64::MAX; 2],
     };
     for (index, way) in ways.iter().enumerate() {
         for &(link, direction) in way {
-            let (rate, delay) = of_link(context, link, direction)?;
+            let (rate, delay) = of_link(spec, kinds, links, link, direction)?;
             alone.delays[index] = alone.delays[index].saturating_add(delay);
             alone.rates[index] = alone.rates[index].min(rate);
         }
@@ -32,8 +38,14 @@ pub fn alone(
 }
 
 /// The greatest rate of a link's direction, and its propagation delay, where that never changes.
-fn of_link(context: &Context<'_>, id: LinkId, direction: Direction) -> Option<(u64, Nanos)> {
-    let mut all = context.spec.carriers().zip(context.links);
+fn of_link(
+    spec: &Spec,
+    kinds: &Standard,
+    links: &[Vec<LinkId>],
+    id: LinkId,
+    direction: Direction,
+) -> Option<(u64, Nanos)> {
+    let mut all = spec.carriers().zip(links);
     let Carrier::Wire(link) = all.find(|(_, members)| members.contains(&id))?.0 else {
         return None;
     };
@@ -41,7 +53,7 @@ fn of_link(context: &Context<'_>, id: LinkId, direction: Direction) -> Option<(u
     let rates = link.rate.side(forward)?.steps().iter();
     let rate = rates.map(|(_, rate)| *rate).max()?;
     let chosen = link.delay.side(forward)?;
-    let kinds = &context.kinds.propagations;
+    let kinds = &kinds.propagations;
     let propagation = kinds.build(&chosen.kind, &chosen.values(kinds), ());
     Some((rate, propagation.ok()?.as_fixed()?))
 }

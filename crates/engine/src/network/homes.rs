@@ -6,15 +6,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use anabranch_scenario::Spec;
 use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::names::Name;
-use anabranch_scenario::{Flow, Spec};
 use anabranch_sim::{BuildError, Family, LinkId, NodeId, Topology};
 
-use super::flows::{Members, members};
-use super::topology::{self, Built, end};
-use crate::kinds::Standard;
-use crate::settings;
+use super::{Built, NetworkError, end, ends};
+use crate::flows::{Members, members};
+use crate::transport::Made;
 
 /// An interface: a node at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,41 +52,6 @@ pub enum AddressError {
     },
 }
 
-/// What is wrong with the addresses of a checked spec, and at which key; nothing is built to last.
-pub fn check(spec: &Spec, kinds: &Standard) -> Option<(String, Refused)> {
-    let multihomed = |flow: &Flow| flow.paths.len() > 1 || is_multihomed(flow);
-    let flow = spec.flows.iter().rposition(multihomed);
-    let node = spec
-        .nodes
-        .iter()
-        .position(|node| !node.addresses.is_empty());
-    if flow.is_none() && node.is_none() {
-        return None;
-    }
-    // A topology that cannot be built is told by who builds it to run it.
-    let mut built = topology::build(spec, kinds).ok()?;
-    let error = assign(&mut built, spec).err()?;
-    let taken = matches!(error, Refused::Build(BuildError::AddressTaken(_)));
-    match (&error, node, flow) {
-        (Refused::Build(_), Some(node), _) if taken => {
-            Some((format!("node.{node}.addresses"), error))
-        }
-        (Refused::Address(_), _, Some(flow)) => Some((format!("flow.{flow}.paths"), error)),
-        _ => None,
-    }
-}
-
-/// Why addresses were not given.
-#[derive(Debug, thiserror::Error)]
-pub enum Refused {
-    /// The paths do not allow it.
-    #[error(transparent)]
-    Address(#[from] AddressError),
-    /// The simulator did not.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-}
-
 /// The simulator's word for an IP version.
 fn family(ip: IpVersion) -> Family {
     match ip {
@@ -96,20 +60,16 @@ fn family(ip: IpVersion) -> Family {
     }
 }
 
-fn is_multihomed(flow: &Flow) -> bool {
-    settings::application(&flow.transport).multihomed
-}
-
 /// The pairs of addresses that a member of a flow uses, the primary path first.
 pub fn paths(
-    topology: &Topology,
-    links: &[Vec<LinkId>],
+    built: &Built,
     spec: &Spec,
+    transports: &[Made],
     member: &Members<'_>,
 ) -> Result<Vec<[IpAddr; 2]>, BuildError> {
     let family = family(member.flow.ip);
-    let address = |interface: Interface| topology.address(interface.node, interface.link, family);
-    pairs(topology, links, spec, member)?
+    let address = |at: Interface| built.topology.address(at.node, at.link, family);
+    pairs(built, spec, transports, member)?
         .into_iter()
         .map(|[from, to]| Ok([address(from)?, address(to)?]))
         .collect()
@@ -118,26 +78,24 @@ pub fn paths(
 /// The pairs of interfaces of a member: those that its flow names; every interface of both hosts in their order, where it
 /// is multihomed and names none; else the first of each.
 fn pairs(
-    topology: &Topology,
-    links: &[Vec<LinkId>],
+    built: &Built,
     spec: &Spec,
+    transports: &[Made],
     member: &Members<'_>,
 ) -> Result<Vec<Pair>, BuildError> {
     let flow = member.flow;
-    let nodes = [
-        end(topology, spec, &flow.from, member.index)?,
-        end(topology, spec, &flow.to, member.index)?,
-    ];
+    let nodes = ends(&built.topology, spec, member)?;
     if !flow.paths.is_empty() {
-        let named = |name: &str, node| named(topology, links, spec, name, node);
+        let named = |name: &str, node| named(built, spec, name, node);
         return flow
             .paths
             .iter()
             .map(|path| Ok([named(&path.from, nodes[0])?, named(&path.to, nodes[1])?]))
             .collect();
     }
-    let all = nodes.map(|node| interfaces(topology, node));
-    let most = if is_multihomed(flow) {
+    let all = nodes.map(|node| interfaces(&built.topology, node));
+    let transport = transports.get(member.place);
+    let most = if transport.is_some_and(|it| it.is_multihomed()) {
         all[0].len().max(all[1].len())
     } else {
         all[0].len().min(all[1].len()).min(1)
@@ -164,13 +122,8 @@ fn is_there(topology: &Topology, interface: Interface) -> bool {
 }
 
 /// The interface of `node` at the link of that name: at the member of the link that ends there.
-fn named(
-    topology: &Topology,
-    links: &[Vec<LinkId>],
-    spec: &Spec,
-    name: &str,
-    node: NodeId,
-) -> Result<Interface, BuildError> {
+fn named(built: &Built, spec: &Spec, name: &str, node: NodeId) -> Result<Interface, BuildError> {
+    let Built { topology, links } = built;
     let parsed = Name::parse(name);
     let position = spec.links.iter().position(|link| link.name == parsed.group);
     let members = position.and_then(|position| links.get(position));
@@ -189,24 +142,34 @@ fn named(
         })
 }
 
-/// Gives interfaces the addresses that the spec gives them, and the other interfaces of flows with several paths addresses
-/// of common networks.
+/// The addresses that the spec gives to interfaces, and those of common networks that the other interfaces of flows with
+/// several paths get.
 ///
 /// # Errors
-/// [`AddressError`].
-pub fn assign(built: &mut Built, spec: &Spec) -> Result<(), Refused> {
-    let given = given(built, spec)?;
-    for &(interface, address) in &given {
-        let Interface { node, link } = interface;
-        built.topology.set_address(node, link, address)?;
+/// [`AddressError`], and names that are not there.
+pub fn resolve(
+    built: &Built,
+    spec: &Spec,
+    transports: &[Made],
+) -> Result<Vec<(NodeId, LinkId, IpAddr)>, NetworkError> {
+    let mut addresses = Vec::new();
+    for node in &spec.nodes {
+        for (name, own) in &node.addresses {
+            let host = end(&built.topology, spec, &node.name, 0)?;
+            let Interface { node, link } = named(built, spec, name, host)?;
+            addresses.extend(own.iter().map(|address| (node, link, address)));
+        }
     }
-    let is_given = |interface: Interface, address: IpAddr| {
-        let mut same = given.iter().filter(|(other, _)| *other == interface);
-        same.any(|(_, other)| other.is_ipv4() == address.is_ipv4())
+    let given = addresses.clone();
+    let is_given = |at: Interface, address: IpAddr| {
+        let mut same = given
+            .iter()
+            .filter(|(node, link, _)| (*node, *link) == (at.node, at.link));
+        same.any(|(.., other)| other.is_ipv4() == address.is_ipv4())
     };
     let mut networks: Vec<Vec<Interface>> = Vec::new();
     for member in members(spec) {
-        let pairs = pairs(&built.topology, &built.links, spec, &member)?;
+        let pairs = pairs(built, spec, transports, &member)?;
         if pairs.len() > 1 {
             pairs.into_iter().for_each(|pair| join(&mut networks, pair));
         }
@@ -216,29 +179,12 @@ pub fn assign(built: &mut Built, spec: &Spec) -> Result<(), Refused> {
     for (number, network) in networks.iter().enumerate() {
         check_hosts(&built.topology, network)?;
         for (host, interface) in network.iter().enumerate() {
-            for address in range.addresses(number, host) {
-                if !is_given(*interface, address) {
-                    built
-                        .topology
-                        .set_address(interface.node, interface.link, address)?;
-                }
-            }
+            let own = range.addresses(number, host).into_iter();
+            let free = own.filter(|address| !is_given(*interface, *address));
+            addresses.extend(free.map(|address| (interface.node, interface.link, address)));
         }
     }
-    Ok(())
-}
-
-/// The addresses that the spec gives to interfaces.
-fn given(built: &Built, spec: &Spec) -> Result<Vec<(Interface, IpAddr)>, BuildError> {
-    let mut given = Vec::new();
-    for node in &spec.nodes {
-        for (name, addresses) in &node.addresses {
-            let host = end(&built.topology, spec, &node.name, 0)?;
-            let interface = named(&built.topology, &built.links, spec, name, host)?;
-            given.extend(addresses.iter().map(|address| (interface, address)));
-        }
-    }
-    Ok(given)
+    Ok(addresses)
 }
 
 /// Puts both interfaces of a pair into one network.

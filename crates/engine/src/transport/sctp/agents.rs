@@ -1,4 +1,4 @@
-//! SCTP in the simulator: a source that opens an association and feeds it, a sink that takes what comes.
+//! The ends of an SCTP flow in the simulator: a source that opens an association and feeds it, a sink that takes what comes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -10,10 +10,10 @@ use anabranch_sim::Agent;
 use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Transmit, Transport, time};
 use bytes::{Bytes, BytesMut};
 
-use super::tally::SharedTally;
-use super::transfers::Key;
-use super::{Feed, earlier};
-use crate::settings::DATA_HEADER;
+use super::DATA_HEADER;
+use crate::agent::tally::SharedTally;
+use crate::agent::transfers::Key;
+use crate::agent::{Feed, earlier};
 
 /// What a source needs beside its endpoint.
 pub struct SourceConfig {

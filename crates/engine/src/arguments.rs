@@ -1,0 +1,163 @@
+//! One transport on its own, from `key=value` arguments: what a command that runs on real sockets has instead of a spec.
+//! Keys, values and errors are those of `[flow.transport]`.
+
+use anabranch_scenario::addresses::IpVersion;
+use anabranch_scenario::checker::Checker;
+use anabranch_scenario::decode::decode;
+use anabranch_scenario::problem::{Problem, SpecError};
+use anabranch_scenario::resolve::Setting;
+use anabranch_scenario::transport::Transport;
+use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
+use anabranch_sctp::Config;
+
+use crate::transport::Transports;
+use crate::transport::sctp::{self, Application};
+
+/// An SCTP transport and its configuration.
+#[derive(Clone, Debug)]
+pub struct Sctp {
+    /// As a spec has it.
+    pub transport: Transport,
+    /// As the protocol has it.
+    pub config: Config,
+}
+
+/// Reads settings such as `profile=rfc4960`, `receive_buffer=1 MiB` or `allocation.kind=adaptive`.
+///
+/// # Errors
+/// Everything that is wrong with them, by argument.
+pub fn sctp(settings: &[String]) -> Result<Sctp, SpecError> {
+    let failed = |problems| SpecError::new("command line", "", settings, problems);
+    let mut root = table(Place::Argument(0));
+    let protocol = Node::parse_argument("\"sctp\"", 0);
+    insert(&mut root, &["protocol"], protocol, Place::Argument(0));
+    let mut problems = Vec::new();
+    for (number, argument) in settings.iter().enumerate() {
+        match Setting::parse(argument, number) {
+            Ok(setting) => {
+                let path: Vec<&str> = setting.key.split('.').collect();
+                let place = setting.key_place.clone();
+                if !insert(&mut root, &path, setting.node.clone(), place.clone()) {
+                    let message = format!("`{}` is set twice, or lies within a value", setting.key);
+                    problems.push(Problem::new(place, setting.key.clone(), message));
+                }
+            }
+            Err(problem) => problems.push(problem),
+        }
+    }
+    if !problems.is_empty() {
+        return Err(failed(problems));
+    }
+    let transport: Transport = decode(&root, "").map_err(failed)?;
+    let mut checker = Checker::new(&root);
+    let transports = Transports::default();
+    transport.check(&mut checker, &transports.kinds(), "");
+    for setting in Application::SETTINGS {
+        if transport.settings.contains_key(setting.name) {
+            let message = format!(
+                "`{}` is a flow's in a spec; here it would do nothing",
+                setting.name
+            );
+            checker.problem(setting.name, message);
+        }
+    }
+    if checker.is_content() {
+        transports.build(&mut checker, &transport, IpVersion::default(), "");
+    }
+    let problems = checker.into_problems();
+    if !problems.is_empty() {
+        return Err(failed(problems));
+    }
+    let config = sctp::config(&transport);
+    Ok(Sctp { transport, config })
+}
+
+fn table(place: Place) -> Node {
+    Node {
+        place,
+        value: NodeValue::Table(Vec::new()),
+    }
+}
+
+/// Puts a value at a path, whose tables are made; `false` where something else is there.
+fn insert(node: &mut Node, path: &[&str], value: Node, place: Place) -> bool {
+    let (Some((&key, rest)), NodeValue::Table(entries)) = (path.split_first(), &mut node.value)
+    else {
+        return false;
+    };
+    let known = entries.iter().position(|entry| entry.key == key);
+    if rest.is_empty() {
+        if known.is_none() {
+            entries.push(Entry {
+                key: key.to_owned(),
+                key_place: place,
+                node: value,
+            });
+        }
+        return known.is_none();
+    }
+    let at = known.unwrap_or_else(|| {
+        entries.push(Entry {
+            key: key.to_owned(),
+            key_place: place.clone(),
+            node: table(place.clone()),
+        });
+        entries.len() - 1
+    });
+    insert(&mut entries[at].node, rest, value, place)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(settings: &[&str]) -> Result<Sctp, SpecError> {
+        sctp(
+            &settings
+                .iter()
+                .map(|&text| text.to_owned())
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    #[test]
+    fn settings_are_those_of_a_spec() {
+        let read = read(&[
+            "profile=rfc4960",
+            "streams=4",
+            "receive_buffer=1 MiB",
+            "switches.missing_reports=4",
+            "allocation.kind=adaptive",
+            "allocation.quiet=2 s",
+        ])
+        .expect("all are known");
+        assert_eq!(read.config.outbound_streams, 4);
+        assert_eq!(read.config.receive_buffer, 1 << 20);
+        assert_eq!(read.config.profile.missing_reports, 4);
+        assert_eq!(read.transport.settings["allocation"]["quiet"], "2 s");
+    }
+
+    #[test]
+    fn a_mistake_names_the_argument_and_the_nearest_spelling() {
+        for (settings, words) in [
+            (
+                &["profle=rfc4960"][..],
+                &["profle", "did you mean `profile`"][..],
+            ),
+            (&["profile=rfc4961"], &["--set profile=rfc4961", "rfc4960"]),
+            (&["receive_buffer=1 KiB"], &["1500 B"]),
+            (&["streams=1", "streams=2"], &["twice"]),
+            (&["streams"], &["key=value"]),
+            (&["unordered=true"], &["would do nothing"]),
+            (
+                &["switches.missing_report=3"],
+                &["did you mean `missing_reports`"],
+            ),
+        ] {
+            let error = read(settings).map(drop).expect_err("a mistake").to_string();
+            for word in words {
+                assert!(error.contains(word), "{settings:?}: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The members of a spec's flows: their numbers, names, ports and ends.
+
+use std::sync::Arc;
+
+use anabranch_scenario::names::{Name, member_name};
+use anabranch_scenario::{Flow, Spec, Start};
+use anabranch_sim::loss::{Flows, Traffic};
+use anabranch_sim::{Inspect, Seed, start_time};
+use anabranch_transport::Nanos;
+
+use crate::agent::inspect::{Inspector, Reader, Watched};
+use crate::transport::Made;
+
+/// Sources and sinks have a port each, counted up from here over all members of all flows. No protocol above SCTP or TCP
+/// is known at the first of them, so that a dissector shows what is sent as mere data.
+pub const FIRST_PORTS: [u16; 2] = [42_000, 52_000];
+
+/// One member of a flow, with the number that it has in the world.
+#[derive(Clone, Copy, Debug)]
+pub struct Members<'a> {
+    /// The flow.
+    pub flow: &'a Flow,
+    /// The flow's place in the spec.
+    pub place: usize,
+    /// Which member of the flow.
+    pub index: u32,
+    /// Which of all members of all flows.
+    pub number: u32,
+}
+
+/// Every member of every flow, in order.
+pub fn members(spec: &Spec) -> impl Iterator<Item = Members<'_>> {
+    let flows = spec.flows.iter().enumerate();
+    let all =
+        flows.flat_map(|(place, flow)| (0..flow.count.0).map(move |index| (place, flow, index)));
+    all.zip(0..).map(|((place, flow, index), number)| Members {
+        flow,
+        place,
+        index,
+        number,
+    })
+}
+
+/// The ports of a member of that number, its source's and its sink's. The spec's checks keep the number below
+/// [`MOST_FLOWS`](anabranch_scenario::validate::MOST_FLOWS).
+pub fn ports(number: u32) -> [u16; 2] {
+    FIRST_PORTS.map(|first| first + number as u16)
+}
+
+/// When a member of a flow starts.
+pub fn start(flow: &Flow, name: &str, seed: Seed) -> Nanos {
+    match flow.start {
+        Start::At(at) => at.0,
+        Start::Uniform {
+            uniform: [from, to],
+        } => start_time(seed, name, from.0, to.0),
+    }
+}
+
+impl Members<'_> {
+    /// The flow's name, with the member's number where there are several.
+    pub fn name(&self) -> String {
+        member_name(&self.flow.name, self.flow.count.0, self.index)
+    }
+}
+
+/// Who reads the packets of a transport.
+pub fn reader(transport: &Made) -> Reader {
+    let transport = Arc::clone(transport);
+    Box::new(move |packet| transport.inspect(packet))
+}
+
+/// The flows of a spec with their transports, as loss models ask for them.
+#[derive(Clone, Debug)]
+pub struct Known(Arc<Named>);
+
+/// The flows of a spec with their transports.
+pub fn known(spec: &Spec, transports: &[Made]) -> Known {
+    let names = members(spec).map(|member| {
+        let flow = (member.flow.name.clone(), member.flow.count.0);
+        (flow, member.index, member.number)
+    });
+    let transports = members(spec).filter_map(|member| transports.get(member.place).cloned());
+    Known(Arc::new(Named {
+        names: names.collect(),
+        transports: transports.collect(),
+    }))
+}
+
+impl Known {
+    /// The same in the simulator's words.
+    pub fn traffic(&self) -> Traffic {
+        Traffic::new(self.clone())
+    }
+}
+
+/// Members by their names.
+#[derive(Debug)]
+struct Named {
+    /// The flow's name and count, the member's index in it, and its number in the world.
+    names: Vec<((String, u32), u32, u32)>,
+    /// The members' transports, by their numbers.
+    transports: Vec<Made>,
+}
+
+impl Flows for Known {
+    fn numbers(&self, name: &str) -> Vec<u32> {
+        let name = Name::parse(name);
+        let named = self.0.names.iter().filter(|((flow, count), member, _)| {
+            flow == name.group && name.contains(*member, *count)
+        });
+        named.map(|(.., number)| *number).collect()
+    }
+
+    fn inspector(&self) -> Box<dyn Inspect> {
+        let all = self.0.transports.iter().zip(0..);
+        let watched = all.map(|(transport, flow)| Watched {
+            protocol: transport.protocol(),
+            ports: ports(flow),
+            step: transport.sequence_step(),
+            flow,
+            read: reader(transport),
+        });
+        Box::new(Inspector::new(watched))
+    }
+}

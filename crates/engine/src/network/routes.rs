@@ -1,0 +1,88 @@
+//! Given routes of a spec, in the simulator's topology.
+
+use std::net::IpAddr;
+
+use anabranch_scenario::Spec;
+use anabranch_scenario::names::{Name, member_name};
+use anabranch_scenario::routes::Route;
+use anabranch_sim::{BuildError, Family, LinkId, NodeId, Passage, Topology, Ways};
+
+use super::Built;
+
+/// The given routes of a spec: at a node, what goes to an address leaves by a link.
+pub fn resolve(built: &Built, spec: &Spec) -> Result<Vec<(NodeId, IpAddr, LinkId)>, BuildError> {
+    let topology = &built.topology;
+    let mut routes = Vec::new();
+    for route in &spec.routes {
+        for node in named(topology, spec, &route.node) {
+            let via = via(built, spec, route, node)?;
+            for to in named(topology, spec, &route.to) {
+                if to != node {
+                    let all = addresses(topology, to);
+                    routes.extend(all.map(|address| (node, address, via)));
+                }
+            }
+        }
+    }
+    Ok(routes)
+}
+
+/// The IPv4 addresses of a node; a route to one holds for both versions.
+fn addresses(topology: &Topology, node: NodeId) -> impl Iterator<Item = IpAddr> + '_ {
+    topology.addresses(node, Family::V4)
+}
+
+/// The nodes that a name means: a member, a slice, or all of a group.
+fn named(topology: &Topology, spec: &Spec, name: &str) -> Vec<NodeId> {
+    let name = Name::parse(name);
+    let count = spec.nodes.iter().find(|node| node.name == name.group);
+    let count = count.map_or(0, |node| node.count.0);
+    let names = name
+        .range(count)
+        .map(|index| member_name(name.group, count, index));
+    names.filter_map(|name| topology.node(&name)).collect()
+}
+
+/// The member of the route's link that is at the node: the first of those that the name means.
+fn via(built: &Built, spec: &Spec, route: &Route, node: NodeId) -> Result<LinkId, BuildError> {
+    let name = Name::parse(&route.via);
+    let link = spec.links.iter().position(|link| link.name == name.group);
+    let members = link.and_then(|link| built.links.get(link));
+    let members = members.map_or(&[][..], Vec::as_slice);
+    let meant = members
+        .get(range_within(&name, members.len()))
+        .unwrap_or_default();
+    let mut there = meant.iter().copied();
+    let found = there.find(|link| built.topology.address(node, *link, Family::V4).is_ok());
+    found.ok_or_else(|| BuildError::NotAtLink {
+        link: route.via.clone(),
+        node: built.topology.node_name(node).to_owned(),
+    })
+}
+
+fn range_within(name: &Name<'_>, count: usize) -> std::ops::Range<usize> {
+    let range = name.range(count as u32);
+    range.start as usize..range.end as usize
+}
+
+/// What is wrong with the given routes of a network, and at which key: packets that go in a circle with all links up.
+pub fn check(topology: &Topology, spec: &Spec) -> Option<(String, String)> {
+    let mut ways = Ways::new(topology);
+    for (index, route) in spec.routes.iter().enumerate() {
+        for node in named(topology, spec, &route.node) {
+            let own = addresses(topology, node).next()?;
+            for to in named(topology, spec, &route.to) {
+                for address in addresses(topology, to) {
+                    if ways.find(0, node, own, address) == Passage::Circle {
+                        let (from, to) = (topology.node_name(node), topology.node_name(to));
+                        let message = format!(
+                            "packets from {from} to {to} go in a circle; a node on the way sends them back"
+                        );
+                        return Some((format!("route.{index}"), message));
+                    }
+                }
+            }
+        }
+    }
+    None
+}

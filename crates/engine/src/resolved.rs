@@ -1,0 +1,256 @@
+//! What a point's spec means: names looked up and configurations built, once for all replications.
+
+use std::net::IpAddr;
+
+use anabranch_scenario::checker::Checker;
+use anabranch_scenario::problem::Problem;
+use anabranch_scenario::tree::Node;
+use anabranch_scenario::{Experiment, Metric, Spec, names};
+use anabranch_sim::{BuildError, NodeId, Ways};
+
+use crate::flows::{self, Known, Members};
+use crate::kinds::Standard;
+use crate::metric::{self, Alone, FlowFacts, Measures};
+use crate::network::{self, Built, Layout, NetworkError, homes, routes};
+use crate::transport::{self, Made};
+use crate::workload;
+
+/// What a point's spec means.
+#[derive(Debug)]
+pub struct Resolved {
+    /// The transports of the flows, in the order of the spec.
+    pub transports: Vec<Made>,
+    /// The members of all flows, in the order of their numbers.
+    pub members: Vec<Member>,
+    /// What is measured.
+    pub measures: Measures,
+    /// Its addresses and routes.
+    pub layout: Layout,
+    /// The flows, as loss models ask for them.
+    pub known: Known,
+}
+
+/// A member of a flow.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its flow's place in the spec.
+    pub flow: usize,
+    /// Which member of the flow.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// The nodes of its source and its sink.
+    pub nodes: [NodeId; 2],
+    /// The pairs of addresses that it uses, the primary path first.
+    pub paths: Vec<[IpAddr; 2]>,
+    /// What its path would do for bytes that have it alone, where that is known.
+    pub alone: Option<Alone>,
+}
+
+impl Resolved {
+    /// Resolves a spec whose parts are right, each for itself, for its experiment of that number. `root` is what it was
+    /// decoded from.
+    ///
+    /// # Errors
+    /// What does not go together.
+    pub fn new(
+        spec: &Spec,
+        experiment: usize,
+        kinds: &Standard,
+        root: &Node,
+    ) -> Result<Self, Vec<Problem>> {
+        let mut checker = Checker::new(root);
+        let c = &mut checker;
+        let transports = transports(c, spec, kinds);
+        let measures = match &transports {
+            Some(transports) => measures(c, spec, experiment, kinds, transports),
+            None => Measures::default(),
+        };
+        let transports = transports.filter(|_| checker.is_content());
+        let Some(transports) = transports else {
+            return Err(checker.into_problems());
+        };
+        let known = flows::known(spec, &transports);
+        let built = build(&mut checker, spec, kinds, &known, &transports);
+        let (Some((built, layout)), true) = (built, checker.is_content()) else {
+            return Err(checker.into_problems());
+        };
+        match members(&built, spec, kinds, &transports) {
+            Ok(members) => Ok(Self {
+                transports,
+                members,
+                measures,
+                layout,
+                known,
+            }),
+            Err(error) => {
+                checker.problem("flow", error.to_string());
+                Err(checker.into_problems())
+            }
+        }
+    }
+}
+
+/// Checks a network alone: what is wrong with its addresses and routes.
+pub fn check_network(spec: &Spec, kinds: &Standard, root: &Node) -> Vec<Problem> {
+    let mut checker = Checker::new(root);
+    build(&mut checker, spec, kinds, &flows::known(spec, &[]), &[]);
+    checker.into_problems()
+}
+
+/// The transports of all flows, each with its workload checked; `None` where one cannot be built.
+fn transports(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) -> Option<Vec<Made>> {
+    let mut all = Vec::with_capacity(spec.flows.len());
+    for (index, flow) in spec.flows.iter().enumerate() {
+        let path = format!("flow.{index}");
+        let at = format!("{path}.transport");
+        let Some(built) = kinds.transports.build(c, &flow.transport, flow.ip, &at) else {
+            continue;
+        };
+        if built.is_multihomed() && !flow.paths.is_empty() {
+            c.problem(
+                &format!("{at}.multihomed"),
+                "found both `paths` and `multihomed`; `paths` says which interfaces are used",
+            );
+        }
+        workload::check(c, kinds, spec, flow, &*built, &path);
+        all.push(built);
+    }
+    (all.len() == spec.flows.len()).then_some(all)
+}
+
+/// The measures of an experiment, each checked against the flow that it is taken of.
+fn measures(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    experiment: usize,
+    kinds: &Standard,
+    transports: &[Made],
+) -> Measures {
+    let Some(own) = spec.experiments.get(experiment) else {
+        return Measures::default();
+    };
+    let measures = Measures::new(&kinds.metrics, &spec.measures_of(own));
+    for (index, metric) in measures.all().enumerate() {
+        let path = path_of(spec, own, experiment, index);
+        if let Err(message) = check_measure(spec, kinds, transports, metric) {
+            c.problem(&format!("{path}.flow"), message);
+        }
+    }
+    measures
+}
+
+/// The key of the measure of that number, among those of a file and then those of an experiment.
+fn path_of(spec: &Spec, own: &Experiment, experiment: usize, index: usize) -> String {
+    let shared: &[Metric] = &spec.measures;
+    match index.checked_sub(shared.len()) {
+        Some(index) if !own.measures.is_empty() => {
+            format!("experiment.{experiment}.measure.{index}")
+        }
+        _ => format!("measure.{index}"),
+    }
+}
+
+fn check_measure(
+    spec: &Spec,
+    kinds: &Standard,
+    transports: &[Made],
+    metric: &dyn metric::Metric,
+) -> Result<(), String> {
+    let watched = metric.flow().map(|name| names::Name::parse(name).group);
+    let mut flows = spec.flows.iter().zip(transports);
+    let Some((flow, built)) = flows.find(|(flow, _)| watched == Some(&*flow.name)) else {
+        return Ok(());
+    };
+    let facts = workload::facts(kinds, flow, &**built);
+    let kind = kinds.transports.kind(&flow.transport);
+    let (Some(facts), Some(kind)) = (facts, kind) else {
+        return Ok(());
+    };
+    metric.check(&FlowFacts {
+        flow,
+        workload: facts,
+        messages: kind.messages,
+        window: kind.window,
+    })
+}
+
+/// The network with its layout; what is wrong with it is noted.
+fn build(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    kinds: &Standard,
+    known: &Known,
+    transports: &[Made],
+) -> Option<(Built, Layout)> {
+    let mut built = match network::build(spec, kinds, &known.traffic()) {
+        Ok(built) => built,
+        Err(error) => {
+            c.problem("link", error.to_string());
+            return None;
+        }
+    };
+    let layout = match layout(&mut built, spec, transports) {
+        Ok(layout) => layout,
+        Err((path, error)) => {
+            c.problem(&path, error.to_string());
+            return None;
+        }
+    };
+    if !spec.routes.is_empty()
+        && let Some((path, error)) = routes::check(&built.topology, spec)
+    {
+        c.problem(&path, error);
+    }
+    Some((built, layout))
+}
+
+/// Finds the layout and puts it in, or says what is wrong with it at which key.
+fn layout(
+    built: &mut Built,
+    spec: &Spec,
+    transports: &[Made],
+) -> Result<Layout, (String, NetworkError)> {
+    let routes = routes::resolve(built, spec);
+    let routes = routes.map_err(|error| ("route".to_owned(), error.into()))?;
+    let several = |(flow, transport): (&anabranch_scenario::Flow, &Made)| {
+        flow.paths.len() > 1 || transport.is_multihomed()
+    };
+    let flow = spec.flows.iter().zip(transports).rposition(several);
+    let addresses = homes::resolve(built, spec, transports).map_err(|error| {
+        let path = flow.map_or("flow".to_owned(), |flow| format!("flow.{flow}.paths"));
+        (path, error)
+    })?;
+    let layout = Layout { routes, addresses };
+    layout.apply(&mut built.topology).map_err(|error| {
+        let node = spec.nodes.iter();
+        let node = node.into_iter().position(|node| !node.addresses.is_empty());
+        let path = node.map_or("node".to_owned(), |node| format!("node.{node}.addresses"));
+        (path, error.into())
+    })?;
+    Ok(layout)
+}
+
+fn members(
+    built: &Built,
+    spec: &Spec,
+    kinds: &Standard,
+    transports: &[Made],
+) -> Result<Vec<Member>, BuildError> {
+    let mut ways = Ways::new(&built.topology);
+    let member = |member: Members<'_>| {
+        let nodes = network::ends(&built.topology, spec, &member)?;
+        let paths = homes::paths(built, spec, transports, &member)?;
+        let path = transport::first_path(&paths);
+        let path = [path.local, path.remote];
+        Ok(Member {
+            flow: member.place,
+            index: member.index,
+            name: member.name(),
+            nodes,
+            alone: network::alone::alone(&mut ways, spec, kinds, &built.links, nodes, path),
+            paths,
+        })
+    };
+    flows::members(spec).map(member).collect()
+}

@@ -1,0 +1,248 @@
+//! SCTP: its settings in specs, and how a flow's associations are made.
+
+mod agents;
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anabranch_scenario::Transport as Written;
+use anabranch_scenario::addresses::IpVersion;
+use anabranch_scenario::transport::TransportKind;
+use anabranch_sctp::tx::allocation::AllocationKind;
+use anabranch_sctp::{Config, Endpoint, Profile};
+use anabranch_settings::{Kind, settings};
+use anabranch_sim::{Agent, Rng};
+use anabranch_wire::chunk::kind as chunk;
+
+use super::{Entry, Given, Made, Member, Transport, Wrong};
+use crate::agent::Feed;
+use crate::agent::inspect::Seen;
+
+/// Its IP protocol number.
+const PROTOCOL: u8 = 132;
+/// SCTP's common header.
+const COMMON_HEADER: usize = 12;
+/// The header of a DATA chunk.
+const DATA_HEADER: u64 = 16;
+/// Why an endpoint accepts its settings.
+const CHECKED: &str = "the settings were checked with the spec";
+
+settings! {
+    /// What the applications at both ends of an SCTP flow do, beside their workload.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Application {
+        /// Messages may overtake one another.
+        unordered: bool = false, Kind::Flag, "RFC 9260 §6.6";
+        /// How fast the receiving application reads, bits per second of user data. Off: it is always ready.
+        reading_rate: Option<u64> = None,
+            Kind::Either(anabranch_settings::OFF, &Kind::Rate { least: 1, most: 1_000_000_000_000 }), "";
+        /// Use every interface of both hosts, the first with the first and so on, rather than the first of each; `paths` of
+        /// the flow can say more.
+        multihomed: bool = false, Kind::Flag, "RFC 9260 §6.4";
+    }
+    beside {}
+}
+
+/// How specs name it.
+pub static ENTRY: Entry = Entry {
+    kind: TransportKind {
+        profiles: Profile::NAMES,
+        settings: &[Config::SETTINGS, Application::SETTINGS],
+        switches: Profile::SWITCHES,
+        fallback: |profile, name| {
+            Config::fallback(profile, name).or_else(|| Application::default().show(name))
+        },
+        multihoming: true,
+        window: true,
+        answers: true,
+        ..TransportKind::new("sctp", "SCTP (RFC 9260).")
+    },
+    build,
+};
+
+fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
+    let (config, application) = (config(given.written), application(given.written));
+    let mut wrong = Vec::new();
+    if let Err(error) = config.check() {
+        let message = format!("found {}; allowed: {}", error.found, error.allowed);
+        wrong.push(Wrong::new(error.field, message));
+    }
+    if let AllocationKind::Fixed(streams) | AllocationKind::Adaptive { streams, .. } =
+        config.allocation
+        && streams > config.outbound_streams
+    {
+        let negotiated = config.outbound_streams;
+        let message = format!("found {streams}; `streams` negotiates only {negotiated}");
+        wrong.push(Wrong::new("allocation.streams", message));
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let ip = match given.ip {
+        IpVersion::Ipv4 => 20,
+        IpVersion::Ipv6 => 40,
+    };
+    Ok(Arc::new(Sctp {
+        chunk: (config.mtu - ip - COMMON_HEADER) as u64,
+        config,
+        application,
+    }))
+}
+
+/// The configuration of a checked transport of this kind; the default one for any other.
+pub fn config(written: &Written) -> Config {
+    let profile = written.profile().and_then(Profile::by_name);
+    let mut config = Config::new(profile.unwrap_or_default());
+    if written.protocol == ENTRY.kind.name {
+        for (setting, datum) in written.values(&ENTRY.kind) {
+            // The keys of the application are not the configuration's.
+            let _ = config.assign(setting.name, &datum);
+        }
+    }
+    // Both ends have this configuration: what one asks for, the other must allow.
+    config.inbound_streams = config.inbound_streams.max(config.outbound_streams);
+    config
+}
+
+/// What the applications at both ends of a checked transport of this kind do.
+pub fn application(written: &Written) -> Application {
+    let mut application = Application::default();
+    for (setting, datum) in written.values(&ENTRY.kind) {
+        // The protocol's own keys are not the application's.
+        let _ = application.put(setting.name, &datum);
+    }
+    application
+}
+
+/// An SCTP flow's transport.
+#[derive(Debug)]
+struct Sctp {
+    config: Config,
+    application: Application,
+    /// The largest chunk, header included: the unit of cwnd.
+    chunk: u64,
+}
+
+impl Transport for Sctp {
+    fn protocol(&self) -> u8 {
+        PROTOCOL
+    }
+
+    fn packet(&self) -> usize {
+        (self.chunk - DATA_HEADER) as usize
+    }
+
+    fn segment(&self) -> u64 {
+        self.chunk
+    }
+
+    fn receive_buffer(&self) -> u64 {
+        self.config.receive_buffer.into()
+    }
+
+    fn is_multihomed(&self) -> bool {
+        self.application.multihomed
+    }
+
+    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
+        let mut rng = member.rng(ENTRY.kind.name);
+        let mut near = self.config.clone();
+        near.checksum = member.checksum;
+        let mut far = near.clone();
+        let remote = member.addresses(1);
+        if member.bound {
+            near.addresses = member.addresses(0);
+            far.addresses.clone_from(&remote);
+        }
+        let facts = member.workload.facts();
+        let (once, transfers) = {
+            let tally = member.tally.borrow();
+            (tally.once.is_some(), tally.transfers.is_some())
+        };
+        // Messages without a stream of their own are known again by their numbers.
+        let numbered = transfers && facts.piece.is_none();
+        let stamped = member.delays || once || numbered;
+        let [source, sink] = member.ports;
+        let source_config = agents::SourceConfig {
+            remote,
+            remote_port: sink,
+            unordered: self.application.unordered,
+            endless: facts.endless && !stamped,
+            stamped,
+            numbered,
+            streams: near.outbound_streams,
+            ahead: if facts.paced {
+                near.send_buffer
+            } else {
+                near.mtu * 2
+            },
+        };
+        let receiver = agents::Sink::new(
+            Endpoint::new(far, sink, secret(&mut rng)).expect(CHECKED),
+            stamped,
+            self.chunk - DATA_HEADER,
+            self.application.reading_rate,
+            Rc::clone(&member.tally),
+        );
+        let endpoint = Endpoint::new(near, source, secret(&mut rng)).expect(CHECKED);
+        let feed = Feed::new(member.workload);
+        let sender = agents::Source::new(endpoint, source_config, feed, member.tally);
+        [Box::new(sender), Box::new(receiver)]
+    }
+
+    fn inspect(&self, packet: &[u8]) -> Seen {
+        seen(packet.get(COMMON_HEADER..).unwrap_or_default())
+    }
+}
+
+fn secret(rng: &mut Rng) -> [u8; 32] {
+    let mut secret = [0; 32];
+    secret
+        .chunks_exact_mut(8)
+        .for_each(|word| word.copy_from_slice(&rng.bits().to_le_bytes()));
+    secret
+}
+
+/// The first TSN in a packet's chunks: of its first DATA, or what its INIT announces (RFC 9260 §3.3.1, §3.3.2).
+fn seen(mut chunks: &[u8]) -> Seen {
+    while let Some(&[kind, _, high, low]) = chunks.first_chunk::<4>() {
+        let word = |at: usize| {
+            let bytes = chunks.get(at..)?.first_chunk::<4>()?;
+            Some(u32::from_be_bytes(*bytes))
+        };
+        match kind {
+            chunk::DATA => return word(4).map_or(Seen::NoData, Seen::Data),
+            chunk::INIT => return word(16).map_or(Seen::NoData, Seen::Begins),
+            _ => {}
+        }
+        let length = usize::from(u16::from_be_bytes([high, low])).max(4);
+        chunks = chunks.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Seen::NoData
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_found_behind_other_chunks() {
+        // SACK (type 3) of 16 bytes, then DATA with TSN 7.
+        let sack = [3, 0, 0, 16, 0, 0, 0, 1, 0, 0, 255, 255, 0, 0, 0, 0];
+        let data = [0, 3, 0, 20, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4];
+        assert_eq!(seen(&sack), Seen::NoData);
+        assert_eq!(seen(&[&sack[..], &data[..]].concat()), Seen::Data(7));
+        // A length of 0 or beyond the end does not run away.
+        assert_eq!(seen(&[3, 0, 0, 0]), Seen::NoData);
+        assert_eq!(seen(&[3, 0, 255, 255, 0, 0]), Seen::NoData);
+    }
+
+    #[test]
+    fn an_init_tells_where_data_begin() {
+        let init = [
+            1, 0, 0, 20, 0, 0, 0, 1, 0, 1, 0, 0, 0, 10, 0, 10, 0, 0, 3, 232,
+        ];
+        assert_eq!(seen(&init), Seen::Begins(1000));
+        assert_eq!(seen(&init[..16]), Seen::NoData);
+    }
+}

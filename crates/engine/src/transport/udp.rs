@@ -1,0 +1,160 @@
+//! UDP as cross traffic: the simulator's own source and sink, counted.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use anabranch_scenario::transport::TransportKind;
+use anabranch_settings::{Kind, settings};
+use anabranch_sim::Agent;
+use anabranch_sim::udp::{UdpSink, UdpSource, UdpSourceConfig};
+use anabranch_sim::workload::{Facts, Made as MadeWorkload, Offer, Workload};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit};
+use bytes::{Bytes, BytesMut};
+
+use super::{Entry, Given, Made, Member, Transport, Wrong};
+use crate::agent::inspect::Seen;
+use crate::agent::tally::SharedTally;
+
+/// Its IP protocol number.
+const PROTOCOL: u8 = 17;
+/// Its header.
+const HEADER: usize = 8;
+/// Bytes of a message where a workload leaves its size open.
+const DATAGRAM: usize = 1000;
+/// The most payload of a datagram over IPv4: what is left of 65535 bytes by two headers.
+const LARGEST: u64 = 65_535 - 20 - HEADER as u64;
+
+settings! {
+    /// What a UDP source says of its datagrams.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Datagrams {
+        /// Datagrams say that their sender uses ECN, so that a queue may mark them instead of dropping them. The source does
+        /// not slow down for marks.
+        ecn: bool = false, Kind::Flag, "RFC 3168 §5";
+    }
+    beside {}
+}
+
+/// How specs name it.
+pub static ENTRY: Entry = Entry {
+    kind: TransportKind {
+        settings: &[Datagrams::SETTINGS],
+        fallback: |_, name| Datagrams::default().show(name),
+        largest_message: Some(LARGEST),
+        ..TransportKind::new("udp", "UDP, for cross traffic.")
+    },
+    build,
+};
+
+fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
+    let mut datagrams = Datagrams::default();
+    for (setting, datum) in given.values() {
+        // What a checked transport holds was read, and can be set.
+        let _ = datagrams.put(setting.name, &datum);
+    }
+    Ok(Arc::new(Udp(datagrams)))
+}
+
+/// A UDP flow's transport.
+#[derive(Debug)]
+struct Udp(Datagrams);
+
+impl Transport for Udp {
+    fn protocol(&self) -> u8 {
+        PROTOCOL
+    }
+
+    fn packet(&self) -> usize {
+        DATAGRAM
+    }
+
+    fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {
+        let [source_port, destination_port] = member.ports;
+        let config = UdpSourceConfig {
+            path: member.path(),
+            source_port,
+            destination_port,
+        };
+        let counted = Counted {
+            workload: member.workload,
+            tally: Rc::clone(&member.tally),
+        };
+        let ecn = if self.0.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+        let source = UdpSource::new(config, counted).with_ecn(ecn);
+        [Box::new(source), Box::new(Sink::new(member.tally))]
+    }
+
+    fn inspect(&self, packet: &[u8]) -> Seen {
+        match packet.len() > HEADER {
+            true => Seen::Datagram,
+            false => Seen::NoData,
+        }
+    }
+}
+
+/// A workload whose messages are counted as transfers, each one datagram.
+struct Counted {
+    /// The workload.
+    workload: MadeWorkload,
+    /// Who counts.
+    tally: SharedTally,
+}
+
+impl Workload for Counted {
+    fn next(&mut self, now: Nanos) -> Offer {
+        let offer = self.workload.next(now);
+        if let (Offer::Now(_), Some(transfers)) = (offer, &mut self.tally.borrow_mut().transfers) {
+            transfers.count_offered();
+        }
+        offer
+    }
+
+    fn facts(&self) -> Facts {
+        self.workload.facts()
+    }
+}
+
+/// A sink that adds to a tally.
+struct Sink {
+    inner: UdpSink,
+    tally: SharedTally,
+}
+
+impl Sink {
+    /// A sink that has seen nothing.
+    fn new(tally: SharedTally) -> Self {
+        Self {
+            inner: UdpSink::new(),
+            tally,
+        }
+    }
+}
+
+impl Agent for Sink {
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        let before = *self.inner.stats();
+        self.inner.handle_datagram(now, path, ecn, datagram);
+        let after = self.inner.stats();
+        if after.received > before.received {
+            let mut tally = self.tally.borrow_mut();
+            let bytes = after.bytes - before.bytes;
+            tally.deliver(now, bytes, 0);
+            let stamped = after.stamped > before.stamped;
+            let delay = stamped.then(|| (after.delay_sum - before.delay_sum) as Nanos);
+            tally.message(now, delay);
+            if let Some(delay) = delay {
+                tally.datagram(now, delay, bytes);
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, _: Nanos) {}
+
+    fn poll_transmit(&mut self, _: Nanos, _: &mut BytesMut) -> Option<Transmit> {
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Nanos> {
+        None
+    }
+}
