@@ -97,6 +97,47 @@ fn a_transfer_goes_on_after_a_handover() {
     assert_eq!(value(&runs[0], "cell-east", "drops_link_down"), 0.0);
 }
 
+/// Routes go by the second satellite as soon as it is there. A sender whose timer has run out before then waits for the next: with
+/// an RTO of 1 s (RTO.Min) and its doubling (RFC 9260 §6.3.3 E2; RFC 6298 §5.5), 1, 3, 7, 15 s after what it lost, and then data
+/// are there after the 256 ms of the way.
+#[test]
+fn a_transfer_goes_on_over_the_second_satellite_when_the_timer_permits() {
+    let runs = run("two-satellites", "rises", &[]);
+    assert_eq!(runs.len(), 10);
+    for record in &runs {
+        let (rises, protocol) = (x(record), record.point[1].1.to_string());
+        let name = format!("{rises} {protocol}");
+        let silence = value(record, "upload", "longest_silence");
+        let resumed = value(record, "upload", "time_to_resume");
+        let timeouts = value(record, "upload", "timeouts");
+        let gap = match rises.as_str() {
+            "10 s" | "20 s" => 0.0,
+            "21 s" => 1.0,
+            "25 s" => 5.0,
+            _ => 10.0,
+        };
+        // It ends with the window of 64 KiB in each round trip of 512 ms.
+        assert!(value(record, "upload", "goodput") > 950e3, "{name}");
+        if gap == 0.0 {
+            // What was on the way is found missing by duplicates, within a round trip or two.
+            assert_eq!(timeouts, 0.0, "{name}");
+            assert!(silence < 0.5, "{name}: {silence}");
+            continue;
+        }
+        let waited = 2f64.powf(timeouts) - 1.0;
+        let excess = silence - waited;
+        assert!((0.0..0.8).contains(&excess), "{name}: {silence} {timeouts}");
+        // No timer ran out in vain after the satellite was there, but for what was under way.
+        let before = 2f64.powf(timeouts - 1.0) - 1.0;
+        assert!(before < gap + 0.8, "{name}: {timeouts}");
+        // 251 ms of what was in the air come first.
+        assert!(
+            (0.2..0.3).contains(&(resumed - silence)),
+            "{name}: {resumed}"
+        );
+    }
+}
+
 /// A group of none has no values; what is beside it is as without it.
 #[test]
 fn a_group_of_none_is_switched_off() {

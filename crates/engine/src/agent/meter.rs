@@ -33,8 +33,9 @@ pub enum MeterKind {
         /// Only those sent on this path.
         path: Option<u16>,
     },
-    /// The longest time without a delivery (`weight`, nanoseconds), and when the last was over that took at least half as
-    /// long (`sum`, nanoseconds from the window's begin; infinite if it was not).
+    /// The longest time without a delivery (`weight`, nanoseconds), and when it was over, or the last that took at least half as
+    /// long and followed the one before within its time (`sum`, nanoseconds from the window's begin; infinite if it was not, 0
+    /// where no silence was longer than those before the window).
     Silence,
     /// Samples of a probe against what they should be: the mean of |sample - truth| / truth.
     Error {
@@ -113,20 +114,27 @@ impl Meter {
     /// run was over.
     fn silent_until(&mut self, at: Nanos, delivered: bool) {
         let [begin, end] = self.window.0.map(|span| span.0);
+        // The longest silence before the window is usual: a small window, for one, is silent in each round trip.
+        let (usual, last) = self.standing.unwrap_or((0.0, begin.min(at)));
         if at < begin {
+            let silence = at.saturating_sub(last) as f64;
+            self.standing = Some((silence.max(usual), at));
             return;
         }
-        let since = self.standing.map_or(begin, |(_, last)| last);
+        let since = last.max(begin);
         let silence = at.min(end).saturating_sub(since) as f64;
-        if silence > 0.0 && silence >= self.weight / 2.0 {
-            self.weight = self.weight.max(silence);
+        // Where data has flowed for as long as it was ever missing, what went wrong before is over.
+        let follows = since.saturating_sub(begin) as f64 <= self.sum + self.weight;
+        let counts = silence > self.weight || follows && silence >= self.weight / 2.0;
+        self.weight = self.weight.max(silence);
+        if counts && silence > usual {
             self.sum = if delivered && at < end {
                 (at - begin) as f64
             } else {
                 f64::INFINITY
             };
         }
-        self.standing = Some((0.0, at));
+        self.standing = Some((usual, at));
     }
 
     /// Length of the window, nanoseconds.
@@ -357,6 +365,10 @@ mod tests {
         assert_eq!(heard(&ends, 20), (5.0, 7.0));
         // Silences of 1, 2, 2 and 2 s, as timeouts under a ceiling of 2 s leave them: the last of them counts.
         assert_eq!(heard(&[3, 5, 7, 9], 9), (2.0, 7.0));
+        // Silent for 4 and 4 s; then data flows for 5 s, and the silence of 3 s has another reason.
+        assert_eq!(heard(&[6, 10, 11, 12, 13, 14, 15, 18], 18), (4.0, 8.0));
+        // Before the window silent for 1 s, too: no more is usual.
+        assert_eq!(heard(&[0, 1, 2, 3, 4, 5], 5), (1.0, 0.0));
         // What comes after the window's end broke the silence too late.
         assert_eq!(heard(&[3, 25], 30), (17.0, f64::INFINITY));
         assert_eq!(heard(&[], 30), (18.0, f64::INFINITY));

@@ -13,9 +13,10 @@ use crate::agent::observer::Observer;
 pub(super) static TIME_TO_RESUME: Entry<Made> = Entry {
     variant: Variant {
         name: "time_to_resume",
-        about: " When the last long silence of the window was over, in which nothing reached the receiving application, counted from \
-                the window's begin, s: with a window that begins where a path fails, the time to resume. Long is what takes at \
-                least half the time of the longest. No value where nothing came after it. Mean over the members.",
+        about: " When the longest silence of the window was over, in which nothing reached the receiving application, counted from \
+                the window's begin, s: with a window that begins where a path fails, the time to resume. Silences after it count \
+                as part of it that take at least half as long and begin before data has flowed for as long. 0 where no silence is longer \
+                than those before the window; no value where nothing came after it. Mean over the members.",
         parameters: &[FLOW, WINDOW, WINDOWS],
     },
     build: |parameters, ()| {
