@@ -1,0 +1,161 @@
+//! Negative controls: worlds that must not pass for that of alamgir2002. The judgement may use all that the paper prints: verdicts
+//! on the cells of Table II, its columns together, and what happens around the loss of segment 8. Where that cannot tell a control
+//! from the right world, `docs/VERDICTS.md` says so, and so does this test.
+
+use std::collections::BTreeSet;
+
+use anabranch_engine::plan::{Plan, Request};
+use anabranch_lab::papers::carried;
+use anabranch_lab::run::{Quiet, Simulator, run};
+use anabranch_lab::store::Store;
+use anabranch_report::Outputs;
+use anabranch_report::compare::{Judgement, Verdict};
+use anabranch_report::table::Table;
+
+/// Replications of Table II: the number from which quantiles are judged on.
+const REPLICATIONS: u32 = 20;
+
+/// What the judgement makes of a world.
+#[derive(Debug)]
+struct Judged {
+    /// Values of Table II, of twelve, that differ.
+    cells: usize,
+    /// The joint p-values of its columns: throughput increase, utilization, fairness.
+    columns: Vec<f64>,
+    /// Values around the loss of segment 8 that differ.
+    traces: usize,
+}
+
+impl Judged {
+    fn of(wrong: [&str; 2]) -> Judged {
+        let paper = carried("alamgir2002").expect("a paper of the program");
+        let request = |only: &[&str], wrong: &str, replications| Request {
+            file: "alamgir2002.toml".to_owned(),
+            text: paper.text().expect("its spec"),
+            overrides: BTreeSet::from([ACCESS, wrong])
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+            only: only.iter().map(|&one| one.to_owned()).collect(),
+            replications,
+            seed: 1,
+            ..Request::default()
+        };
+        let judge = |request| {
+            let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
+            let directory = tempfile::tempdir().expect("a directory");
+            let store = Store::create(directory.path()).expect("a store");
+            let results = run(&plan, &store, &Simulator::default(), 2, &Quiet).expect("runs");
+            let reference = paper.reference(&plan.spec).expect("its files").reference;
+            Outputs::make(&results, &reference).expect("outputs").tables
+        };
+        let table = judge(request(&["table-2"], wrong[0], Some(REPLICATIONS)));
+        let traces = judge(request(
+            &["fig-8", "fig-9", "fig-10", "fig-11"],
+            wrong[1],
+            None,
+        ));
+        let columns = table
+            .iter()
+            .find(|it| it.id == "table-2")
+            .expect("the table");
+        let columns: Vec<f64> = columns.columns().filter_map(|it| it.probability).collect();
+        Judged {
+            cells: differing(&table),
+            columns,
+            traces: differing(&traces),
+        }
+    }
+}
+
+/// How many printed values differ from those of some tables.
+fn differing(tables: &[Table]) -> usize {
+    let judged = tables.iter().flat_map(|table| &table.lines);
+    let judged = judged.filter_map(|line| line.judgement.as_ref());
+    let differs = |it: &&Judgement| it.verdict == Verdict::Differs;
+    let missing = |it: &&Judgement| it.verdict == Verdict::NotAttempted;
+    // An event that never happens is as wrong as one at another time.
+    judged.filter(|it| differs(it) || missing(it)).count()
+}
+
+impl Judged {
+    /// Which evidence speaks against a world: cells, columns, traces.
+    fn against(&self, right: &Judged) -> [bool; 3] {
+        // Of twelve cells three and more differ by chance in one of fifty tables; a p-value is one of three columns.
+        let asked = self.columns.len() as f64;
+        let columns = self.columns.iter().any(|p| *p < 0.05 / asked);
+        [self.cells >= 3, columns, self.traces > right.traces]
+    }
+}
+
+/// The rate of the access links at which the printed times come out.
+const ACCESS: &str = "access_rate=3 Mbit/s";
+
+const NONE: [bool; 3] = [false; 3];
+const TRACES: [bool; 3] = [false, false, true];
+const CELLS_AND_COLUMNS: [bool; 3] = [true, true, false];
+
+/// A wrong world: its name, the setting that makes it in Table II and in the loss of segment 8, and what speaks against it.
+type Control = (&'static str, [&'static str; 2], [bool; 3]);
+
+const DELAYED: &str = "flow.sctp.transport.delayed_sack=true";
+const NEAR: &str = "link.satellite.delay=130 ms";
+const THREE: &str = "missing_reports=3";
+
+const CONTROLS: [Control; 7] = [
+    ("delayed SACKs", [DELAYED, DELAYED], TRACES),
+    ("130 ms", [NEAR, NEAR], [true; 3]),
+    // Nothing is lost by chance where segment 8 is.
+    (
+        "1 % lost",
+        [
+            r#"loss={ model = "bernoulli", probability = 0.01, place = "before-queue" }"#,
+            ACCESS,
+        ],
+        CELLS_AND_COLUMNS,
+    ),
+    (
+        "2 % lost",
+        [
+            r#"loss={ model = "bernoulli", probability = 0.02, place = "before-queue" }"#,
+            ACCESS,
+        ],
+        CELLS_AND_COLUMNS,
+    ),
+    (
+        "a floor of 2 MTU",
+        [
+            "sctp_switches={ missing_reports = 4, ssthresh_floor = 2 }",
+            "experiment.loss-8.parameters.sctp_switches.ssthresh_floor=2",
+        ],
+        NONE,
+    ),
+    (
+        "a floor of 8 MTU",
+        [
+            "sctp_switches={ missing_reports = 4, ssthresh_floor = 8 }",
+            "experiment.loss-8.parameters.sctp_switches.ssthresh_floor=8",
+        ],
+        [true; 3],
+    ),
+    ("three reports", [THREE, THREE], TRACES),
+];
+
+#[test]
+fn wrong_worlds_are_told_from_the_right_one_or_said_not_to_be() {
+    let right = Judged::of([ACCESS; 2]);
+    println!("right: {right:?}");
+    assert_eq!(right.against(&right), NONE, "the right world: {right:?}");
+    let mut surprises = Vec::new();
+    for (name, settings, expected) in CONTROLS {
+        let wrong = Judged::of(settings);
+        println!("{name}: {wrong:?}");
+        let against = wrong.against(&right);
+        if against != expected {
+            surprises.push(format!(
+                "{name}: {against:?} and not {expected:?}: {wrong:?}"
+            ));
+        }
+    }
+    assert!(surprises.is_empty(), "{surprises:#?}");
+}
