@@ -216,6 +216,12 @@ impl<Base: Adjustable> CongestionControl for Binomial<Base> {
         }
     }
 
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        let before = self.cwnd_exact();
+        self.on_loss(now, LossCause::FastRetransmit, flightsize);
+        self.base.cap_cwnd(before);
+    }
+
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
         let before = self.base.cwnd_exact();
         let ssthresh = self.base.ssthresh();

@@ -136,6 +136,14 @@ pub trait Adjustable: CongestionControl {
 
     /// Sets the slow-start threshold, bytes.
     fn set_ssthresh(&mut self, ssthresh: f64);
+
+    /// Cuts the window to `most` bytes where it is larger. Marks let no window grow, but the rules of a loss may: they have
+    /// a least ssthresh, which lifts a small window.
+    fn cap_cwnd(&mut self, most: f64) {
+        if self.cwnd_exact() > most {
+            self.set_cwnd(most);
+        }
+    }
 }
 
 /// A congestion control algorithm for one path.
@@ -156,8 +164,8 @@ pub trait CongestionControl: Any + Debug + Send {
     /// An acknowledgement arrived.
     fn on_ack(&mut self, ack: &AckSample);
 
-    /// The receiver tells of packets that were marked with CE. Called once a round trip at most. The default answers as
-    /// to a loss that missing reports show (RFC 3168 §6.1.2).
+    /// The receiver tells of packets that were marked with CE. Called once for a window of data. The default answers as
+    /// to a loss that missing reports show (RFC 3168 §6.1.2); the window must not grow by it.
     fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
         self.on_loss(now, LossCause::FastRetransmit, flightsize);
     }

@@ -213,6 +213,14 @@ impl<Base: Adjustable> CongestionControl for Rsctp<Base> {
         }
     }
 
+    /// A mark is a router's word: congestion, whatever the receiver's estimate says.
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        self.lost_since_report = true;
+        let before = self.cwnd_exact();
+        self.decrease_for_congestion(now, LossCause::FastRetransmit, flightsize);
+        self.base.cap_cwnd(before);
+    }
+
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
         self.lost_since_report = true;
         match self.judge() {

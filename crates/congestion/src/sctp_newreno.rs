@@ -149,6 +149,12 @@ impl CongestionControl for SctpNewReno {
         }
     }
 
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        let before = self.cwnd_exact();
+        self.on_loss(now, LossCause::FastRetransmit, flightsize);
+        self.cap_cwnd(before);
+    }
+
     fn on_loss(&mut self, _now: Nanos, cause: LossCause, _flightsize: u64) {
         let repeated =
             self.cwnd <= self.parameters.unit && self.parameters.repeated_timeout_keeps_ssthresh;

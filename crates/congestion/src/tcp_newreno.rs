@@ -138,6 +138,12 @@ impl CongestionControl for TcpNewReno {
         }
     }
 
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        let before = self.cwnd_exact();
+        self.on_loss(now, LossCause::FastRetransmit, flightsize);
+        self.cap_cwnd(before);
+    }
+
     fn on_loss(&mut self, _now: Nanos, cause: LossCause, flightsize: u64) {
         let half = self.half(flightsize);
         let threshold = half.max(LEAST_THRESHOLD);

@@ -58,6 +58,12 @@ impl<Base: Adjustable> CongestionControl for Westwood<Base> {
         self.base.on_ack(ack);
     }
 
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        let before = self.cwnd_exact();
+        self.on_loss(now, LossCause::FastRetransmit, flightsize);
+        self.base.cap_cwnd(before);
+    }
+
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
         let cwnd = self.base.cwnd_exact();
         self.rate.advance(now);

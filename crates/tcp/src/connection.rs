@@ -1,5 +1,6 @@
 //! One end of a connection: the facade over its two halves, and the driver contract.
 
+mod ecn;
 mod handshake;
 mod receive;
 mod transmit;
@@ -68,6 +69,7 @@ pub struct Connection {
     peer_isn: u32,
     passive: bool,
     negotiated: Negotiated,
+    ecn: ecn::Agreement,
     sender: Sender,
     receiver: Receiver,
     /// `SND.WL1` and `SND.WL2` as offsets: the segment that last updated the peer's window.
@@ -132,6 +134,7 @@ impl Connection {
             peer_isn: 0,
             passive: false,
             negotiated: Negotiated::default(),
+            ecn: ecn::Agreement::default(),
             sender: Sender::new(&config, mss),
             receiver: Receiver::new(&config.profile, buffer, mss),
             window_from: (0, 0),
@@ -346,8 +349,8 @@ impl Connection {
 }
 
 impl Transport for Connection {
-    fn handle_datagram(&mut self, now: Nanos, path: Path, _ecn: Ecn, datagram: Bytes) {
-        self.receive(now, path, datagram);
+    fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
+        self.receive(now, path, ecn, datagram);
     }
 
     fn handle_timeout(&mut self, now: Nanos) {

@@ -23,6 +23,9 @@ switches! {
     window_scale: bool, "RFC 7323 §2";
     /// Offer and use timestamps: a measurement with each acknowledgement, at 12 bytes a segment.
     timestamps: bool, "RFC 7323 §3";
+    /// Offer and use explicit congestion notification: routers may mark text instead of dropping it, which reduces the
+    /// window without a retransmission. Off: hosts commonly agree to it only if asked, and ns-2's sources by default do not.
+    ecn: bool, "RFC 3168 §6.1";
     /// So many duplicate acknowledgements are a loss: 3.
     duplicate_threshold: u32, "RFC 5681 §3.2";
     /// New data may go out on the duplicate acknowledgements before that number. Since 2001; ns-2 of the papers had none.
@@ -100,6 +103,7 @@ impl Profile {
             sack: true,
             window_scale: false,
             timestamps: false,
+            ecn: false,
             duplicate_threshold: 3,
             limited_transmit: true,
             initial_window: InitialWindow::Rfc5681,

@@ -23,10 +23,14 @@ pub struct Stats {
     pub timeouts: u64,
     /// SYNs and SYN-ACKs sent again.
     pub syn_retransmissions: u64,
+    /// Times that the window was reduced, or held back, for marks (RFC 3168 §6.1.2).
+    pub reductions_by_mark: u64,
     /// Probes of a closed window.
     pub window_probes: u64,
     /// Segments of any kind received, dropped ones included.
     pub segments_received: u64,
+    /// Segments with text or a FIN that came in packets marked with CE.
+    pub marks_received: u64,
     /// Bytes of text that became deliverable in order.
     pub bytes_delivered: u64,
     /// Segments with text that brought nothing new.

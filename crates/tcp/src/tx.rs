@@ -1,5 +1,6 @@
 //! The sending half of a connection: what was written, what is outstanding, what may go next, and when to try again.
 
+pub(crate) mod ecn;
 pub(crate) mod flow;
 mod plan;
 pub(crate) mod recovery;
@@ -13,11 +14,12 @@ use anabranch_congestion::Algorithm;
 use anabranch_congestion::tcp_newreno::{TcpNewReno, TcpNewRenoConfig};
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::{AckSample, CongestionControl, DeliveryMeter, LossCause, Pacer};
-use anabranch_transport::{Nanos, Probe, Trace};
+use anabranch_transport::{Ecn, Nanos, Probe, Trace};
 
 use crate::config::Config;
 use crate::profile::{InitialSsthresh, Profile, RestartWindow};
 use crate::stats::Stats;
+use ecn::EcnSender;
 use flow::Flow;
 pub(crate) use plan::Plan;
 use recovery::{Acknowledgement, Outcome, Recovery};
@@ -38,6 +40,8 @@ pub(crate) struct Ack<'a> {
     pub blocks: &'a [Range<u64>],
     /// When the segment that its timestamp echoes was sent.
     pub echoed: Option<Nanos>,
+    /// It carries ECN-Echo.
+    pub marked: bool,
 }
 
 /// What the handshake settled.
@@ -47,6 +51,8 @@ pub(crate) struct Settled {
     pub mss: u64,
     pub sack: bool,
     pub timestamps: bool,
+    /// Text may be ECN-capable.
+    pub ecn: bool,
     /// The peer's first window, bytes.
     pub window: u64,
     /// The SYN was sent more than once.
@@ -112,6 +118,7 @@ impl Sender {
                 control: congestion.controller(profile, mss, 1.0, f64::INFINITY),
                 pacer: Pacer::new(config.pacing),
                 delivery: DeliveryMeter::default(),
+                ecn: EcnSender::default(),
                 halving: profile.halving,
                 limited_transmit: profile.limited_transmit,
                 duplicate_threshold: profile.duplicate_threshold.max(1),
@@ -178,6 +185,7 @@ impl Sender {
         self.flow.mss = mss;
         self.recovery = recovery::choose(self.profile.recovery, settled.sack);
         self.timestamps = settled.timestamps;
+        self.flow.ecn.settle(settled.ecn);
         if let Some((_, sent_at)) = self.timing.take() {
             self.rto.sample(now, sent_at);
         } else if self.profile.rto_after_lost_syn.0 > 0 {
@@ -287,13 +295,15 @@ impl Sender {
         if data > 0 || outcome.newly_sacked > 0 {
             let limited = self.profile.growth_needs_full_cwnd
                 && flightsize_before + self.flow.mss <= self.flow.control.cwnd();
+            // "The TCP source should not increase cwnd in response to the receipt of an ECN-Echo ACK" (RFC 3168 §6.1.2).
+            let echo = ack.marked && self.flow.ecn.is_capable();
             let flightsize = self.flow.flightsize();
             let delivery = self.flow.delivery.on_ack(now, data, flightsize);
             self.flow.control.on_ack(&AckSample {
                 now,
                 bytes_acked: data,
                 segments_acked: data.div_ceil(self.flow.mss) as u32,
-                cumulative_advanced: data > 0 && !limited,
+                cumulative_advanced: data > 0 && !limited && !echo,
                 flightsize_before,
                 flightsize_after: flightsize,
                 in_recovery: outcome.in_recovery,
@@ -301,6 +311,9 @@ impl Sender {
                 srtt: self.rto.srtt(),
                 delivery,
             });
+        }
+        if ack.marked && self.flow.answer_mark(now, flightsize_before, self.rto.rto()) {
+            stats.reductions_by_mark += 1;
         }
         if self.flow.flightsize() == 0 {
             self.retransmit_at = None;
@@ -442,9 +455,21 @@ impl Sender {
         }
     }
 
-    /// Whether pacing lets a segment go; a probe of a closed window goes when it is due.
+    /// Whether pacing lets a segment go, and no mark holds it back; a probe of a closed window goes when it is due.
     pub fn may_go(&self, now: Nanos) -> bool {
-        self.probe_owed || self.flow.pacer.allows(now)
+        let held = self.flow.ecn.held_until().is_some_and(|until| until > now);
+        self.probe_owed || (!held && self.flow.pacer.allows(now))
+    }
+
+    /// The ECN field of the planned segment: only new text may be marked, no retransmission (RFC 3168 §6.1.5), no probe of a
+    /// closed window (§6.1.6) and nothing without text (§6.1.4).
+    pub fn ecn_of(&self, plan: &Plan) -> Ecn {
+        let new = plan.start >= self.flow.max && plan.len > 0 && !plan.probe;
+        if new && self.flow.ecn.is_capable() {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        }
     }
 
     /// Nothing may be sent now: if only the peer's window is in the way and no acknowledgement will tell of its opening,
@@ -466,8 +491,10 @@ impl Sender {
     /// The earliest timer.
     pub fn deadline(&self) -> Option<Nanos> {
         // Only where a segment was put off.
-        let paced = self.flow.pacer.deadline().filter(|_| self.plan().is_some());
-        [self.retransmit_at, self.persist_at, paced]
+        let gates = [self.flow.pacer.deadline(), self.flow.ecn.held_until()];
+        let gate = gates.into_iter().flatten().max();
+        let gate = gate.filter(|_| self.plan().is_some());
+        [self.retransmit_at, self.persist_at, gate]
             .into_iter()
             .flatten()
             .min()
@@ -486,6 +513,7 @@ impl Sender {
     /// Runs the timers that are due. Returns whether the connection fails for too many timeouts.
     pub fn handle_timeout(&mut self, now: Nanos, stats: &mut Stats, trace: &mut Trace) -> bool {
         self.flow.pacer.handle_timeout(now);
+        self.flow.ecn.release(now);
         if self.persist_at.is_some_and(|at| at <= now) {
             self.persist_at = None;
             self.probes += 1;
@@ -504,6 +532,7 @@ impl Sender {
             return false;
         }
         stats.timeouts += 1;
+        self.flow.ecn.release(Nanos::MAX);
         self.timeouts += 1;
         self.timing = None;
         trace.record(now, Probe::Timeout, 0, self.number(self.flow.una));

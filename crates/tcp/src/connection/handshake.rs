@@ -68,6 +68,7 @@ impl Connection {
                 .unwrap_or(DEFAULT_MSS)
                 .clamp(1, self.config.mss.max(1)),
         };
+        self.ecn.hear(header.flags, profile.ecn);
         self.peer_isn = header.sequence_number.0;
         self.recent_timestamp = options.timestamps.map(|timestamps| timestamps.value);
         self.receiver.synchronize();
@@ -85,6 +86,7 @@ impl Connection {
                 .max(1),
             sack: self.negotiated.sack,
             timestamps: self.negotiated.timestamps,
+            ecn: self.ecn.is_capable(),
             window,
             syn_lost: self.syns_sent > 1,
         };
@@ -131,7 +133,9 @@ impl Connection {
             return;
         }
         if flags.contains(Flags::RST) {
-            if acknowledges {
+            if acknowledges && self.ecn.may_retry_without() {
+                self.syn_owed = true;
+            } else if acknowledges {
                 self.fail(Failure::Refused);
             }
             return;

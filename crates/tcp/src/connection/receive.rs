@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use anabranch_transport::time::MILLISECOND;
-use anabranch_transport::{Nanos, Path};
+use anabranch_transport::{Ecn, Nanos, Path};
 use anabranch_wire::tcp::{Flags, SackBlocks, Segment, SegmentError};
 use anabranch_wire::{Checksum, SeqNumber};
 use bytes::Bytes;
@@ -24,7 +24,7 @@ fn offset(number: SeqNumber, initial: u32, near: u64) -> Option<u64> {
 }
 
 impl Connection {
-    pub(super) fn receive(&mut self, now: Nanos, path: Path, datagram: Bytes) {
+    pub(super) fn receive(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         self.stats.segments_received += 1;
         let check = if self.config.checksum {
             Checksum::Verify
@@ -53,12 +53,12 @@ impl Connection {
             }
             State::Listen => self.receive_in_listen(path, &segment),
             State::SynSent => self.receive_in_syn_sent(now, path, &segment),
-            _ => self.receive_synchronized(now, path, segment),
+            _ => self.receive_synchronized(now, path, ecn, segment),
         }
     }
 
     /// RFC 9293 §3.10.7.4.
-    fn receive_synchronized(&mut self, now: Nanos, path: Path, segment: Segment) {
+    fn receive_synchronized(&mut self, now: Nanos, path: Path, ecn: Ecn, segment: Segment) {
         let start = offset(
             segment.header.sequence_number,
             self.peer_isn,
@@ -88,7 +88,7 @@ impl Connection {
         }
         if self.receive_ack(now, start, path, &segment) {
             self.note_timestamp(start, &segment);
-            self.receive_text(now, start, segment);
+            self.receive_text(now, start, ecn, segment);
         }
     }
 
@@ -121,6 +121,8 @@ impl Connection {
             self.enter_time_wait(now);
         }
         if self.state == State::SynReceived && flags.contains(Flags::SYN) && start == Some(0) {
+            // What it says of ECN counts, since a peer that got no answer asks without.
+            self.ecn.hear(flags, self.config.profile.ecn);
             // The SYN again: the timer sends the answer again. With an acknowledgement, both ends opened at once.
             if let (Some(path), true) = (self.path, flags.contains(Flags::ACK)) {
                 self.receive_ack(now, 0, path, segment);
@@ -207,6 +209,7 @@ impl Connection {
             bare: segment.sequence_len() == 0,
             blocks: &blocks[..count],
             echoed,
+            marked: header.flags.contains(Flags::ECE),
         };
         self.sender
             .handle_ack(now, &ack, &mut self.stats, &mut self.trace);
@@ -288,11 +291,13 @@ impl Connection {
     }
 
     /// The seventh and eighth checks: text and FIN.
-    fn receive_text(&mut self, now: Nanos, start: u64, segment: Segment) {
+    fn receive_text(&mut self, now: Nanos, start: u64, ecn: Ecn, segment: Segment) {
         let fin = segment.header.flags.contains(Flags::FIN);
         if segment.payload.is_empty() && !fin {
             return;
         }
+        self.stats.marks_received += u64::from(ecn == Ecn::Ce);
+        self.ecn.receive_text(segment.header.flags, ecn);
         if !self.state.receives() {
             self.receiver.demand_ack();
             if fin && self.state == State::TimeWait {

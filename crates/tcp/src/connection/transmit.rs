@@ -13,7 +13,7 @@ use crate::tx::Plan;
 impl Connection {
     pub(super) fn transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         if let Some((path, header)) = self.reset.take() {
-            return Some(self.write_out(&header, path, None, out));
+            return Some(self.write_out(&header, path, Ecn::NotEct, None, out));
         }
         let path = self.path?;
         if self.syn_owed {
@@ -32,7 +32,7 @@ impl Connection {
         if self.receiver.ack_due() && self.state.is_synchronized() {
             self.stats.acknowledgements_sent += 1;
             let header = self.header(now, self.sender.flow.max, Flags::ACK, 0);
-            return Some(self.write_out(&header, path, None, out));
+            return Some(self.write_out(&header, path, Ecn::NotEct, None, out));
         }
         None
     }
@@ -45,14 +45,13 @@ impl Connection {
         }
         self.sender.syn_sent(now);
         let answer = self.state == State::SynReceived;
-        let mut header = self.bare_header(
-            0,
-            if answer {
-                Flags::SYN | Flags::ACK
-            } else {
-                Flags::SYN
-            },
-        );
+        let flags = if answer {
+            Flags::SYN | Flags::ACK | self.ecn.syn_ack_flags()
+        } else {
+            let first = self.syns_sent == 1;
+            Flags::SYN | self.ecn.syn_flags(first, self.config.profile.ecn)
+        };
+        let mut header = self.bare_header(0, flags);
         header.options = self.syn_options(now);
         header.window = if answer {
             self.acknowledged_to = self.receiver.next();
@@ -61,7 +60,7 @@ impl Connection {
         } else {
             self.config.receive_bytes().min(u64::from(u16::MAX)) as u16
         };
-        self.write_out(&header, path, None, out)
+        self.write_out(&header, path, Ecn::NotEct, None, out)
     }
 
     fn send_text(&mut self, now: Nanos, path: Path, plan: &Plan, out: &mut BytesMut) -> Transmit {
@@ -72,8 +71,12 @@ impl Connection {
         if plan.len > 0 && self.sender.is_last(plan) {
             flags = flags | Flags::PSH;
         }
+        let ecn = self.sender.ecn_of(plan);
+        if ecn.is_capable() && self.sender.flow.ecn.take_cwr() {
+            flags = flags | Flags::CWR;
+        }
         let header = self.header(now, plan.start, flags, plan.len);
-        let transmit = self.write_out(&header, path, Some(plan), out);
+        let transmit = self.write_out(&header, path, ecn, Some(plan), out);
         self.sender
             .sent(now, plan, &mut self.stats, &mut self.trace);
         transmit
@@ -85,7 +88,7 @@ impl Connection {
         self.trace
             .record(now, Probe::AdvertisedRwnd, 0, window as f64);
         self.acknowledged_to = self.receiver.next();
-        let mut header = self.bare_header(offset, flags);
+        let mut header = self.bare_header(offset, flags | self.ecn.echo());
         header.acknowledgment_number = self.acknowledgment_number();
         header.window = (window >> self.negotiated.local_shift).min(u64::from(u16::MAX)) as u16;
         header.options = self.options(now, text);
@@ -146,6 +149,7 @@ impl Connection {
         &mut self,
         header: &Header,
         path: Path,
+        ecn: Ecn,
         plan: Option<&Plan>,
         out: &mut BytesMut,
     ) -> Transmit {
@@ -155,7 +159,7 @@ impl Connection {
         Transmit {
             path,
             len,
-            ecn: Ecn::NotEct,
+            ecn,
             may_fragment: false,
         }
     }

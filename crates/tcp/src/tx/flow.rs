@@ -3,6 +3,7 @@
 use anabranch_congestion::{CongestionControl, DeliveryMeter, LossCause, Pacer};
 use anabranch_transport::Nanos;
 
+use super::ecn::EcnSender;
 use super::scoreboard::Scoreboard;
 use crate::profile::HalvingBasis;
 
@@ -31,6 +32,8 @@ pub(crate) struct Flow {
     pub pacer: Pacer,
     /// How fast the path delivers.
     pub delivery: DeliveryMeter,
+    /// What marks and reductions of the window left.
+    pub ecn: EcnSender,
     /// What a loss halves.
     pub halving: HalvingBasis,
     /// New data may go on the first duplicates (RFC 3042).
@@ -72,10 +75,36 @@ impl Flow {
     /// Tells the controller of a loss; `uncounted` bytes of the flight were sent by limited transmit (RFC 5681 §3.2
     /// step 2).
     pub fn cut(&mut self, now: Nanos, cause: LossCause, uncounted: u64) {
-        let basis = match self.halving {
-            HalvingBasis::FlightSize => self.flightsize().saturating_sub(uncounted),
-            HalvingBasis::Window => self.peer_window(),
-        };
+        if cause == LossCause::FastRetransmit && self.ecn.has_answered(self.una) {
+            return;
+        }
+        let basis = self.halved(self.flightsize().saturating_sub(uncounted));
         self.control.on_loss(now, cause, basis);
+        self.ecn.reduced(self.max, false);
+    }
+
+    /// What a reduction halves, where `flightsize` was outstanding.
+    fn halved(&self, flightsize: u64) -> u64 {
+        match self.halving {
+            HalvingBasis::FlightSize => flightsize,
+            HalvingBasis::Window => self.peer_window(),
+        }
+    }
+
+    /// An acknowledgement with ECN-Echo came when `flightsize` was outstanding: tells the controller, once for a window of
+    /// data (RFC 3168 §6.1.2). A window of one segment gets no smaller; then nothing goes for `rto`. Returns whether it
+    /// was news.
+    pub fn answer_mark(&mut self, now: Nanos, flightsize: u64, rto: Nanos) -> bool {
+        if !self.ecn.is_news(self.una) {
+            return false;
+        }
+        if self.control.cwnd() < 2 * self.mss {
+            self.ecn.hold(self.max, now.saturating_add(rto));
+        } else {
+            let basis = self.halved(flightsize);
+            self.control.on_ecn(now, basis);
+            self.ecn.reduced(self.max, true);
+        }
+        true
     }
 }

@@ -49,6 +49,8 @@ pub enum Fate {
     /// It arrives so much later.
     Late(Nanos),
     Twice,
+    /// A router marks it, if it may be marked.
+    Mark,
     /// One bit of the byte at this place (modulo the length) flips.
     Flip(usize),
 }
@@ -67,9 +69,11 @@ pub struct World {
     pub fate: Weather,
     /// Packets sent by each end, and when.
     pub sent: [Vec<(Nanos, Bytes)>; 2],
+    /// The ECN field of each.
+    pub fields: [Vec<Ecn>; 2],
     pub keep_sent: bool,
     counts: [u64; 2],
-    flying: BTreeMap<(Nanos, u64), (usize, Bytes)>,
+    flying: BTreeMap<(Nanos, u64), (usize, Ecn, Bytes)>,
     sequence: u64,
     out: BytesMut,
 }
@@ -106,6 +110,7 @@ impl World {
             ],
             fate: Box::new(|_, _, _| Fate::Pass),
             sent: [Vec::new(), Vec::new()],
+            fields: [Vec::new(), Vec::new()],
             keep_sent: true,
             counts: [0; 2],
             flying: BTreeMap::new(),
@@ -122,7 +127,7 @@ impl World {
             assert_eq!(transmit.path, path_of(end));
             polls += 1;
             assert!(polls < 10_000, "an end talks without end");
-            self.launch(end, packet);
+            self.launch(end, transmit.ecn, packet);
         }
         self.samples[end].extend(self.ends[end].trace_mut().drain());
         while let Some(event) = self.ends[end].poll_event() {
@@ -130,9 +135,10 @@ impl World {
         }
     }
 
-    fn launch(&mut self, end: usize, packet: Bytes) {
+    fn launch(&mut self, end: usize, ecn: Ecn, packet: Bytes) {
         if self.keep_sent {
             self.sent[end].push((self.now, packet.clone()));
+            self.fields[end].push(ecn);
         }
         let number = self.counts[end];
         self.counts[end] += 1;
@@ -147,13 +153,13 @@ impl World {
         }
         let packet = match fate {
             Fate::Drop => return,
-            Fate::Pass => packet,
+            Fate::Pass | Fate::Mark => packet,
             Fate::Late(by) => {
                 at += by;
                 packet
             }
             Fate::Twice => {
-                self.fly(at + 1_000, end, packet.clone());
+                self.fly(at + 1_000, end, ecn, packet.clone());
                 packet
             }
             Fate::Flip(place) => {
@@ -163,11 +169,17 @@ impl World {
                 bytes.freeze()
             }
         };
-        self.fly(at, end, packet);
+        let ecn = if fate == Fate::Mark {
+            ecn.marked()
+        } else {
+            ecn
+        };
+        self.fly(at, end, ecn, packet);
     }
 
-    fn fly(&mut self, at: Nanos, end: usize, packet: Bytes) {
-        self.flying.insert((at, self.sequence), (end, packet));
+    fn fly(&mut self, at: Nanos, end: usize, ecn: Ecn, packet: Bytes) {
+        self.flying
+            .insert((at, self.sequence), (end, ecn, packet));
         self.sequence += 1;
     }
 
@@ -180,9 +192,9 @@ impl World {
             (None, None) => return false,
             (Some(at), timer) if timer.is_none_or(|timer| at <= timer) => {
                 self.now = at;
-                let (_, (from, packet)) = self.flying.pop_first().unwrap();
+                let (_, (from, ecn, packet)) = self.flying.pop_first().unwrap();
                 let end = 1 - from;
-                self.ends[end].handle_datagram(at, path_of(end), Ecn::NotEct, packet);
+                self.ends[end].handle_datagram(at, path_of(end), ecn, packet);
                 self.drain(end);
             }
             (_, Some(at)) => {
