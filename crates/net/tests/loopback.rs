@@ -5,9 +5,10 @@ mod common;
 use std::net::IpAddr;
 
 use anabranch_net::{
-    AssociationEvent, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
-    SendError, SendOptions, TrySendError,
+    AssociationEvent, BindError, Carrier, CloseReason, Config, ConnectError, Direction, Endpoint,
+    Lost, Observer, Peer, Seen, SendError, SendOptions, TrySendError,
 };
+use anabranch_transport::Ecn;
 use bytes::{Bytes, BytesMut};
 use common::{LOOPBACK, bounded, pair, pattern, without_timers};
 
@@ -500,5 +501,61 @@ fn the_path_mtu_is_found() {
         config.sctp.mtu = 1300;
         let (client, _server) = pair(config).await;
         assert_eq!(client.status().expect("held").primary.mtu, 1272);
+    });
+}
+
+/// How many packets went out and came in with each ECN field.
+#[derive(Clone, Default)]
+struct Fields(std::sync::Arc<std::sync::Mutex<std::collections::BTreeMap<(bool, Ecn), u64>>>);
+
+impl Observer for Fields {
+    fn packet(&mut self, seen: &Seen<'_>) {
+        let out = seen.direction == Direction::Out;
+        let mut counts = self.0.lock().expect("no panic");
+        *counts.entry((out, seen.ecn)).or_default() += 1;
+    }
+}
+
+/// With ECN at both ends new DATA goes out as ECT(0), and the other end's socket tells so (RFC 6951 §5.8).
+#[test]
+fn the_ecn_field_passes_inside_udp() {
+    bounded(async {
+        for uses_ecn in [true, false] {
+            let mut config = Config {
+                addresses: vec![LOOPBACK],
+                carrier: Carrier::Encapsulated {
+                    port: 0,
+                    peer_port: 0,
+                },
+                accept: true,
+                ..Config::default()
+            };
+            config.sctp.profile.ecn = uses_ecn;
+            let (here, there) = (Fields::default(), Fields::default());
+            let bind = |fields: &Fields| {
+                let observer = Box::new(fields.clone());
+                Endpoint::bind_observed(config.clone(), observer).expect("loopback")
+            };
+            let (client, server) = (bind(&here), bind(&there));
+            let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+            let association = client.connect(peer).await.expect("it listens");
+            let taken = server.accept().await.expect("it came");
+            for index in 0..50 {
+                let sent = association.send(0, pattern(index, 1_000), SendOptions::default());
+                sent.await.expect("room");
+            }
+            for _ in 0..50 {
+                taken.recv().await.expect("up").expect("not closed");
+            }
+            let count = |fields: &Fields, out: bool| {
+                let counts = fields.0.lock().expect("no panic");
+                counts.get(&(out, Ecn::Ect0)).copied().unwrap_or(0)
+            };
+            // A retransmission, if the machine is slow, is not ECN-capable.
+            let (sent, received) = (count(&here, true), count(&there, false));
+            assert_eq!(sent > 0, uses_ecn, "{sent}");
+            assert_eq!(received > 0, uses_ecn, "{received} of {sent}");
+            assert!(received <= sent);
+        }
     });
 }

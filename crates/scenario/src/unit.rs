@@ -17,7 +17,7 @@ pub fn of_probe(probe: &str) -> &'static str {
         "rate_estimate" => "B/s",
         "streams_in_use" => "streams",
         "sent" | "retransmitted" | "cumulative_ack" | "duplicate_ack" | "fast_retransmit"
-        | "timeout" | "received" => "segments",
+        | "mark_answered" | "timeout" | "received" | "duplicate" => "segments",
         _ => "1",
     }
 }

@@ -27,6 +27,7 @@ pub(crate) use receive::Admission;
 
 use crate::config::Config;
 use crate::cookie::TieTags;
+use crate::ecn::Marks;
 use crate::event::{CloseReason, Event};
 use crate::heartbeat::Verifying;
 use crate::path::{PathId, Paths};
@@ -94,6 +95,8 @@ pub struct Association {
     pub(crate) addresses_changed: bool,
     /// Packets received with CE.
     pub(crate) marks_received: u64,
+    /// Present while both ends use ECN.
+    pub(crate) marks: Option<Marks>,
     pub(crate) readable_told: bool,
     /// What the sender had counted when the association ended.
     pub(crate) final_sent: Option<SenderStatistics>,
@@ -219,8 +222,8 @@ impl Association {
         self.rx.as_ref().is_some_and(Receiver::sack_due)
     }
 
-    /// Packets received with [`Ecn::Ce`](anabranch_transport::Ecn::Ce). They change nothing: RFC 9260 §3.2 reserves the
-    /// chunks that would tell the peer (ECNE, CWR) and defines no use of them, so that packets are sent without ECT.
+    /// Packets received with [`Ecn::Ce`](anabranch_transport::Ecn::Ce). Where both ends use ECN ([`Association::uses_ecn`]) the
+    /// peer is told of them; else they change nothing.
     pub fn marks_received(&self) -> u64 {
         self.marks_received
     }

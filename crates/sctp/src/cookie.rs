@@ -12,6 +12,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
+use crate::handshake::Extensions;
 use crate::random::Random;
 
 /// Addresses of a peer that are remembered; any further ones are ignored, so that neither a cookie nor an association
@@ -48,8 +49,8 @@ pub(crate) struct Cookie {
     pub(crate) path: Path,
     /// Every address of the peer, the INIT's source first; at most [`MAX_PEER_ADDRESSES`].
     pub(crate) peer_addresses: Vec<IpAddr>,
-    /// Both ends offered RSCTP.
-    pub(crate) rsctp: bool,
+    /// What both ends offered beyond the RFC.
+    pub(crate) extensions: Extensions,
 }
 
 /// A nonce of 64 bits that ties a restarting association to the one it replaces without telling its tags
@@ -101,7 +102,7 @@ impl Cookie {
         for &address in addresses {
             put_address(out, address);
         }
-        out.put_u8(self.rsctp.into());
+        out.put_u8(self.extensions.bits());
         // A chunk that needs no padding is the same whether or not its length counts the padding (RFC 9260 §3.2).
         out.resize(out.len().next_multiple_of(4), 0);
     }
@@ -131,7 +132,7 @@ impl Cookie {
             inbound_streams: body.try_get_u16().ok()?,
             path: Path::new(take_address(body)?, take_address(body)?),
             peer_addresses: Vec::new(),
-            rsctp: false,
+            extensions: Extensions::default(),
         };
         let addresses = usize::from(body.try_get_u8().ok()?);
         if addresses > MAX_PEER_ADDRESSES {
@@ -140,11 +141,7 @@ impl Cookie {
         for _ in 0..addresses {
             cookie.peer_addresses.push(take_address(body)?);
         }
-        cookie.rsctp = match body.try_get_u8().ok()? {
-            0 => false,
-            1 => true,
-            _ => return None,
-        };
+        cookie.extensions = Extensions::from_bits(body.try_get_u8().ok()?)?;
         (body.len() < 4).then_some(cookie)
     }
 }
@@ -249,7 +246,10 @@ mod tests {
             inbound_streams: 20,
             path: Path::new([10, 0, 0, 2].into(), peer),
             peer_addresses: vec![peer, Ipv6Addr::LOCALHOST.into()],
-            rsctp: true,
+            extensions: Extensions {
+                ecn: false,
+                rsctp: true,
+            },
         }
     }
 

@@ -64,6 +64,8 @@ discards! {
     HeartbeatReport = "heartbeat_report",
     /// An acknowledgement of data never sent.
     BadSack = "bad_sack",
+    /// An ECNE for a TSN that was never sent, or far too long ago (RFC 4960 Appendix A).
+    BadEcne = "bad_ecne",
     /// A second SACK of one packet: a receiver sends one for a packet at most (RFC 9260 §6.2).
     SecondSack = "second_sack",
     /// DATA that was received before, found no room, or names a stream that does not exist.

@@ -322,7 +322,7 @@ impl Endpoint {
         association
             .paths
             .follow_udp_port(arrival.path.remote, arrival.udp_port);
-        association.marks_received += u64::from(arrival.ecn == Ecn::Ce);
+        association.note_field(arrival.ecn);
         if let Some(rx) = &mut association.rx {
             rx.on_packet_begin(rest.packet_len());
         }

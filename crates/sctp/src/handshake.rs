@@ -1,9 +1,11 @@
 //! Setting an association up (RFC 9260 §5): what an INIT or INIT ACK offers, and what is offered from here.
 
+mod extensions;
 mod offer;
 
 use std::net::IpAddr;
 
+pub(crate) use extensions::Extensions;
 pub(crate) use offer::{MIN_A_RWND, Offer};
 
 use anabranch_wire::chunk::Init;
@@ -61,7 +63,7 @@ pub(crate) fn init(
         }
     }
     let _ = parameters.push(&Parameter::SupportedAddressTypes(U16List::of(&families)));
-    push_extensions(&mut parameters, config.profile.rsctp);
+    Extensions::of(&config.profile).push(&mut parameters);
     if let Some(increment) = cookie_preservative {
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
     }
@@ -81,19 +83,13 @@ pub(crate) fn init_ack(
 ) -> Init {
     let mut parameters = TlvWriter::new(room_for_parameters(config, remote));
     let _ = parameters.push(&Parameter::StateCookie(cookie));
-    push_extensions(&mut parameters, offer.rsctp && config.profile.rsctp);
+    let both = offer.extensions.and(Extensions::of(&config.profile));
+    both.push(&mut parameters);
     push_addresses(&mut parameters, &config.addresses);
     for parameter in &offer.unrecognized {
         let _ = parameters.push(&Parameter::UnrecognizedParameter(parameter.clone()));
     }
     assemble(config, own, parameters.finish())
-}
-
-/// What is spoken beyond the RFC.
-fn push_extensions(parameters: &mut TlvWriter, rsctp: bool) {
-    if rsctp {
-        let _ = parameters.push(&Parameter::Rsctp);
-    }
 }
 
 /// The addresses of an endpoint with several; one with a single address is known by the packet's source

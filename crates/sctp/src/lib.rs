@@ -12,6 +12,7 @@ mod association;
 pub mod config;
 mod cookie;
 mod discard;
+mod ecn;
 mod endpoint;
 mod error;
 mod event;

@@ -176,6 +176,10 @@ switches! {
     binomial_alpha: Factor, "ho2008 §2.2";
     /// Beta of `binomial`, in segments.
     binomial_beta: Fraction, "ho2008 §2.2";
+    /// Offer explicit congestion notification in INIT and INIT ACK. Where both ends do, routers may mark packets of new DATA
+    /// instead of dropping them, which reduces cwnd without a retransmission. Off: RFC 9260 only reserves what RFC 4960
+    /// told, and the papers' stacks had none.
+    ecn: bool, "RFC 4960 Appendix A";
     /// Offer RSCTP in INIT and INIT ACK. Where both ends do, HEARTBEATs carry time and chunk count, and their answers what
     /// the receiver measured; otherwise the association is plain SCTP. What a sender makes of it is the business of
     /// the congestion control `rsctp` and of `rsctp_path_switch`.
@@ -287,6 +291,7 @@ impl Profile {
             binomial_l: Exponent::HALF,
             binomial_alpha: Factor(1.0),
             binomial_beta: Fraction(0.5),
+            ecn: false,
             rsctp: false,
             rsctp_primary_interval: Span(SECOND),
             rsctp_secondary_interval: Span(4 * SECOND),

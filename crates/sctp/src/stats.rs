@@ -45,6 +45,8 @@ pub struct SenderStatistics {
     pub fast_retransmits: u64,
     /// Expiries of T3-rtx.
     pub timeouts: u64,
+    /// Times that a window was reduced for marks (RFC 4960 Appendix A).
+    pub reductions_by_mark: u64,
     /// SACKs taken.
     pub sacks: u64,
     /// SACKs older than what was known.

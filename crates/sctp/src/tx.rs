@@ -5,6 +5,7 @@
 
 mod ack;
 pub mod allocation;
+mod ecn;
 mod fill;
 mod gaps;
 mod outstanding;
@@ -20,6 +21,7 @@ use thiserror::Error;
 
 pub use ack::SackOutcome;
 use allocation::{Loss, StreamsInUse};
+pub(crate) use ecn::{Heard, Reduction};
 pub use recovery::T3Outcome;
 pub use send_queue::Message;
 
@@ -98,6 +100,8 @@ pub struct Sender {
     quiet_since: Nanos,
     /// Nothing will be sent after what is queued: the user has asked to close.
     finishing: bool,
+    /// The peer told of a mark since the last SACK.
+    echoed: bool,
     statistics: SenderStatistics,
     burst: Burst,
     /// Scratch of `handle_sack`, kept for its memory.
@@ -182,6 +186,7 @@ impl Sender {
             probe: None,
             quiet_since: 0,
             finishing: false,
+            echoed: false,
             statistics: SenderStatistics::default(),
             burst: Burst::default(),
             blocks: Vec::new(),

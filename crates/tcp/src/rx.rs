@@ -190,10 +190,20 @@ impl Receiver {
                 trace.record(now, Probe::Received, 0, number);
                 stats.out_of_order_received += 1;
             }
-            Insertion::Duplicate => stats.duplicates_received += 1,
+            Insertion::Duplicate => {
+                stats.duplicates_received += 1;
+                trace.record(now, Probe::Duplicate, 0, number);
+            }
             Insertion::Refused => stats.dropped.no_room += 1,
         }
         self.ack_now = true;
+    }
+
+    /// Text that lies before the window came again at the offset `start`.
+    pub fn note_duplicate(&self, now: Nanos, start: u64, stats: &mut Stats, trace: &mut Trace) {
+        stats.duplicates_received += 1;
+        let number = (start.saturating_sub(1) / self.mss) as f64;
+        trace.record(now, Probe::Duplicate, 0, number);
     }
 
     /// Decides when text in order is acknowledged (RFC 5681 §4.2): at once where a hole was or is filled, else every

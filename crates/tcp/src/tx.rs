@@ -312,8 +312,13 @@ impl Sender {
                 delivery,
             });
         }
-        if ack.marked && self.flow.answer_mark(now, flightsize_before, self.rto.rto()) {
+        if ack.marked
+            && self
+                .flow
+                .answer_mark(now, flightsize_before, self.rto.rto())
+        {
             stats.reductions_by_mark += 1;
+            trace.record(now, Probe::MarkAnswered, 0, self.number(self.flow.una));
         }
         if self.flow.flightsize() == 0 {
             self.retransmit_at = None;

@@ -54,10 +54,15 @@ probes! {
     DuplicateAck = "duplicate_ack",
     /// Fast retransmit entered: the number of the segment.
     FastRetransmit = "fast_retransmit",
+    /// A window was reduced, or held back, because the peer told of a mark (RFC 3168 §6.1.2): the number of the first segment
+    /// not acknowledged (TCP), or of the one that was marked (SCTP).
+    MarkAnswered = "mark_answered",
     /// Retransmission timer expired: the number of the earliest outstanding segment.
     Timeout = "timeout",
     /// Data segment received for the first time: its number, counted from 0.
     Received = "received",
+    /// Data segment received that had been received before: its number, counted from 0.
+    Duplicate = "duplicate",
     /// A message (SCTP) or run of bytes (TCP) reached the application: its size in bytes.
     Delivered = "delivered",
     /// Time a message waited, whole, behind a hole before it was delivered, seconds.

@@ -13,7 +13,9 @@ use super::{Association, MAX_PEER_ERRORS, MAX_REPLIES, Parting, Reply};
 use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
+use crate::ecn::Marks;
 use crate::event::{CloseReason, Event};
+use crate::handshake::Extensions;
 use crate::heartbeat::Verifying;
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;
@@ -33,8 +35,8 @@ pub(crate) struct Terms {
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
     pub(crate) addresses: Vec<IpAddr>,
-    /// Both ends offered RSCTP.
-    pub(crate) rsctp: bool,
+    /// What both ends offered beyond the RFC.
+    pub(crate) extensions: Extensions,
 }
 
 impl Terms {
@@ -47,7 +49,7 @@ impl Terms {
             outbound_streams: cookie.outbound_streams,
             inbound_streams: cookie.inbound_streams,
             addresses: cookie.peer_addresses.clone(),
-            rsctp: cookie.rsctp,
+            extensions: cookie.extensions,
         }
     }
 }
@@ -160,6 +162,7 @@ impl Association {
             control: ControlStatistics::default(),
             addresses_changed: true,
             marks_received: 0,
+            marks: None,
             readable_told: false,
             final_sent: None,
             peers_reason: None,
@@ -195,7 +198,8 @@ impl Association {
             }
         }
         self.addresses_changed = true;
-        self.settle_rsctp(terms.rsctp);
+        self.marks = terms.extensions.ecn.then(Marks::default);
+        self.settle_rsctp(terms.extensions.rsctp);
     }
 
     /// Tells the user which messages will not be delivered to their end.

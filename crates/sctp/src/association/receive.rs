@@ -1,6 +1,6 @@
 //! What an arriving packet does to an association: admission by verification tag, then chunk after chunk.
 
-use anabranch_transport::{Nanos, Path};
+use anabranch_transport::{Nanos, Path, Probe};
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Chunk, Data, InitAck, Sack, kind};
 use anabranch_wire::encode::padded;
@@ -14,7 +14,7 @@ use super::{Association, Reply, Terms};
 use crate::cookie::MAX_PEER_ADDRESSES;
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event, Violation};
-use crate::handshake::Offer;
+use crate::handshake::{Extensions, Offer};
 use crate::path::PathId;
 use crate::profile::Counts;
 use crate::rx::{DataOutcome, Receiver};
@@ -141,8 +141,8 @@ impl Association {
             }
             Chunk::ShutdownAck => self.on_shutdown_ack(self.path_to(path.remote), discards),
             Chunk::ShutdownComplete(_) => self.on_shutdown_complete(discards),
-            // ECN was not offered here, so these mean nothing (RFC 9260 Appendix A leaves them to ECN).
-            Chunk::Ecne(_) | Chunk::Cwr(_) => {}
+            Chunk::Ecne(ecne) => self.on_ecne(now, ecne, discards),
+            Chunk::Cwr(cwr) => self.on_cwr(cwr, discards),
             Chunk::Pad(_) => {}
         }
         true
@@ -160,8 +160,14 @@ impl Association {
         let Some(rx) = &mut self.rx else { return };
         let (tsn, stream_id) = (data.tsn, data.stream_id);
         match rx.handle_data(now, data, from, &mut self.trace) {
-            DataOutcome::NewData => {}
-            DataOutcome::Duplicate | DataOutcome::DroppedFull | DataOutcome::BeyondWindow => {
+            DataOutcome::NewData => self.note_marked_data(tsn),
+            DataOutcome::Duplicate => {
+                discards.count(Discard::Data);
+                let number = tsn.distance_from(self.peer_initial_tsn.unwrap_or(tsn));
+                self.trace
+                    .record(now, Probe::Duplicate, from.0.into(), number.into());
+            }
+            DataOutcome::DroppedFull | DataOutcome::BeyondWindow => {
                 discards.count(Discard::Data);
             }
             DataOutcome::InvalidStream => {
@@ -314,7 +320,7 @@ impl Association {
             outbound_streams: self.config.outbound_streams.min(offer.inbound_streams),
             inbound_streams: self.config.inbound_streams.min(offer.outbound_streams),
             addresses: offer.addresses,
-            rsctp: offer.rsctp && self.config.profile.rsctp,
+            extensions: offer.extensions.and(Extensions::of(&self.config.profile)),
         };
         self.adopt(path.local, &terms);
         // What the user called and the peer does not name is not the peer's (RFC 9260 §5.1.2 A and C).

@@ -14,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use super::{Association, Parting, Reply};
 use crate::handshake::{self, Own};
 use crate::path::{PathId, mtu};
+use crate::rx::Receiver;
 use crate::state::State;
 
 impl Association {
@@ -45,6 +46,7 @@ impl Association {
             let len = self.write_packet(now, path, data, out);
             if len > 0 {
                 return Some(Transmit {
+                    ecn: self.take_field(),
                     may_fragment: len > self.paths.get(path).max_packet,
                     ..self.transmit(path, len)
                 });
@@ -120,11 +122,14 @@ impl Association {
             data
         };
         if data == Some(path) {
+            self.push_cwr(&mut packet);
             self.tx
                 .set_finishing(matches!(self.state, State::ShutdownPending));
+            let before = self.tx.never_marked();
             let chunks = self
                 .tx
                 .fill(now, path, &mut packet, &mut self.paths, &mut self.trace);
+            self.note_written(chunks, before);
             if chunks > 0 {
                 self.note_data_sent();
             }
@@ -246,9 +251,12 @@ impl Association {
         {
             return rx.point_told(); // by the SHUTDOWN of this packet (RFC 9260 §9.2)
         }
-        if let Some(rx) = &mut self.rx
-            && (rx.sack_due() || (rx.sack_useful() && data == Some(path)))
-        {
+        let goes = |rx: &Receiver| rx.sack_due() || (rx.sack_useful() && data == Some(path));
+        if !self.rx.as_ref().is_some_and(goes) {
+            return;
+        }
+        self.push_ecne(packet);
+        if let Some(rx) = &mut self.rx {
             // Without room it stays due, and goes in the next packet.
             let _ = rx.push_sack(now, packet, &mut self.trace);
         }

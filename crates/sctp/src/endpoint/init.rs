@@ -13,7 +13,7 @@ use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
-use crate::handshake::{self, Offer, Own};
+use crate::handshake::{self, Extensions, Offer, Own};
 use crate::state::State;
 
 /// How an INIT is answered where there is an association with its sender.
@@ -164,7 +164,7 @@ impl Endpoint {
             inbound_streams: own.inbound_streams.min(offer.outbound_streams),
             path: arrival.path,
             peer_addresses: offer.addresses.clone(),
-            rsctp: offer.rsctp && self.config.profile.rsctp,
+            extensions: offer.extensions.and(Extensions::of(&self.config.profile)),
         };
         let sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
         let own = Own {

@@ -9,7 +9,7 @@ use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::Tlv;
 use bytes::Bytes;
 
-use super::is_unicast;
+use super::{Extensions, is_unicast};
 use crate::cookie::MAX_PEER_ADDRESSES;
 
 /// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
@@ -28,8 +28,8 @@ pub(crate) struct Offer {
     /// The packet's source first, then what was listed; unicast, each once, at most [`MAX_PEER_ADDRESSES`].
     pub(crate) addresses: Vec<IpAddr>,
     pub(crate) cookie: Option<Bytes>,
-    /// The peer speaks RSCTP.
-    pub(crate) rsctp: bool,
+    /// What the peer speaks beyond the RFC.
+    pub(crate) extensions: Extensions,
     /// The longer life asked for, milliseconds.
     pub(crate) cookie_preservative: Option<u32>,
     /// Unrecognised parameters that ask to be reported, whole.
@@ -86,7 +86,7 @@ impl Offer {
             initial_tsn: init.initial_tsn,
             addresses: vec![source],
             cookie: None,
-            rsctp: false,
+            extensions: Extensions::default(),
             cookie_preservative: None,
             unrecognized: Vec::new(),
         };
@@ -111,17 +111,17 @@ impl Offer {
             Parameter::Ipv4Address(address) => self.add_address(address.into(), source),
             Parameter::Ipv6Address(address) => self.add_address(address.into(), source),
             Parameter::StateCookie(cookie) => self.cookie = Some(cookie),
-            // An endpoint that does not offer it itself takes no notice, as one that does not know it.
-            Parameter::Rsctp => self.rsctp = true,
+            // An endpoint that does not offer them itself takes no notice, as one that does not know them.
+            Parameter::Rsctp => self.extensions.rsctp = true,
+            Parameter::EcnCapable => self.extensions.ecn = true,
             Parameter::CookiePreservative(increment) => self.cookie_preservative = Some(increment),
             Parameter::HostNameAddress(name) => {
                 return Err(OfferError::HostName(host_name_parameter(name)));
             }
             // Understood and without effect: this endpoint sends to whatever family the peer lists and it can reach,
-            // learns of unrecognised parameters from silence just as well, and has neither ECN nor extensions to enable.
+            // learns of unrecognised parameters from silence just as well, and lists no extensions of its own.
             Parameter::SupportedAddressTypes(_)
             | Parameter::UnrecognizedParameter(_)
-            | Parameter::EcnCapable
             | Parameter::SupportedExtensions(_)
             | Parameter::HeartbeatInfo(_) => {}
             Parameter::ForwardTsnSupported => {

@@ -13,6 +13,7 @@ use super::{Discovery, SwitchRules, mtu, pmtu};
 use crate::config::Config;
 use crate::heartbeat::Heartbeat;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
+use crate::tx::Reduction;
 
 /// Which of an association's paths; small and dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,6 +104,8 @@ pub struct PathEntry {
     pub(crate) one_packet_in_flight: bool,
     /// Further ICMP messages until then are about the error that one of them was counted as.
     pub(crate) unreachable_until: Option<Nanos>,
+    /// What was last answered of losses and marks here.
+    pub(crate) reduction: Option<Reduction>,
     /// When idle time next shrinks cwnd.
     pub(crate) decay_at: Option<Nanos>,
 }
@@ -157,6 +160,7 @@ impl PathEntry {
             earliest: None,
             one_packet_in_flight: false,
             unreachable_until: None,
+            reduction: None,
             decay_at: None,
         }
     }

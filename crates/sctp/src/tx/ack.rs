@@ -146,7 +146,9 @@ impl Sender {
             fast_retransmitted,
             ..SackOutcome::default()
         };
-        self.settle_paths(now, advanced, still_recovering, &mut outcome, paths, trace);
+        // The acknowledgement that tells of a mark grows no window, as in recovery (RFC 3168 §6.1.2).
+        let no_growth = still_recovering || std::mem::take(&mut self.echoed);
+        self.settle_paths(now, advanced, no_growth, &mut outcome, paths, trace);
         if !still_recovering {
             self.recovery_until = None;
         }

@@ -277,13 +277,15 @@ impl Sender {
             self.judge_loss(now, id, LossCause::FastRetransmit, paths, trace);
         }
         paths.switch_if_lossy(now, id, trace);
+        let answered = self.mark_has_answered(id, paths);
         let entry = paths.get_mut(id);
         let before = window(entry);
-        entry.cc.on_loss(
-            now,
-            LossCause::FastRetransmit,
-            entry.flightsize + entry.marked_bytes,
-        );
+        if !answered {
+            let flight = entry.flightsize + entry.marked_bytes;
+            entry.cc.on_loss(now, LossCause::FastRetransmit, flight);
+            self.note_reduction(id, false, paths);
+        }
+        let entry = paths.get_mut(id);
         if self.profile.loss_cancels_rtt {
             entry.timed = None;
         }
@@ -337,7 +339,9 @@ impl Sender {
         if is_loss {
             let flight = entry.flightsize + entry.marked_bytes;
             entry.cc.on_loss(now, LossCause::Timeout, flight);
+            self.note_reduction(id, false, paths);
         }
+        let entry = paths.get_mut(id);
         entry.rto.back_off();
         self.statistics.timeouts += 1;
         entry.decay_at = None;

@@ -11,7 +11,7 @@ use anabranch_sctp::{
     AssociationId, CloseReason, Config, Endpoint, Event, Message, ReceivedMessage, StateName,
 };
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_transport::{Ecn, Nanos, Path, Transport};
+use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
 use anabranch_wire::Encode;
 use anabranch_wire::chunk::{Chunk, kind};
 use anabranch_wire::packet::{Checksum, CommonHeader, Packet, PacketBuilder};
@@ -32,6 +32,8 @@ pub enum Fate {
     Deliver,
     Drop,
     Duplicate,
+    /// A router marks it, if it may be marked.
+    Mark,
     /// Arrives so much later.
     Late(Nanos),
     /// One byte is flipped.
@@ -47,6 +49,7 @@ pub struct Shot {
     pub bytes: Bytes,
     /// IP may fragment it.
     pub may_fragment: bool,
+    pub ecn: Ecn,
     /// `INIT`, `SACK, DATA`, ...
     pub chunks: String,
 }
@@ -61,7 +64,7 @@ pub struct World {
     /// Whether `story` and `shots` are kept.
     pub narrate: bool,
     pub fate: Box<dyn FnMut(&Shot) -> Fate>,
-    in_flight: BTreeMap<(Nanos, u64), (usize, Path, Bytes)>,
+    in_flight: BTreeMap<(Nanos, u64), (usize, Path, Ecn, Bytes)>,
     sequence: u64,
     out: BytesMut,
 }
@@ -187,7 +190,7 @@ impl World {
         while let Some(transmit) = self.endpoints[host].poll_transmit(self.now, &mut self.out) {
             let bytes = self.out.split().freeze();
             assert_eq!(bytes.len(), transmit.len);
-            self.put_as(host, transmit.path, bytes, transmit.may_fragment);
+            self.put_as(host, bytes, transmit);
         }
         while let Some(event) = self.endpoints[host].poll_event() {
             self.events[host].push(event);
@@ -196,10 +199,16 @@ impl World {
 
     /// Puts a packet on the wire as if `from` had sent it.
     pub fn put(&mut self, from: usize, path: Path, bytes: Bytes) {
-        self.put_as(from, path, bytes, false);
+        let transmit = Transmit {
+            path,
+            len: bytes.len(),
+            ecn: Ecn::NotEct,
+            may_fragment: false,
+        };
+        self.put_as(from, bytes, transmit);
     }
 
-    fn put_as(&mut self, from: usize, path: Path, bytes: Bytes, may_fragment: bool) {
+    fn put_as(&mut self, from: usize, bytes: Bytes, transmit: Transmit) {
         let chunks = if self.narrate {
             describe(&bytes)
         } else {
@@ -208,9 +217,10 @@ impl World {
         let shot = Shot {
             at: self.now,
             from,
-            path,
+            path: transmit.path,
             bytes,
-            may_fragment,
+            may_fragment: transmit.may_fragment,
+            ecn: transmit.ecn,
             chunks,
         };
         let fate = (self.fate)(&shot);
@@ -224,16 +234,22 @@ impl World {
             ));
             self.shots.push(shot.clone());
         }
+        let ecn = if fate == Fate::Mark {
+            shot.ecn.marked()
+        } else {
+            shot.ecn
+        };
+        let back = shot.path.reversed();
         let arrive = |world: &mut Self, extra: Nanos, bytes: Bytes| {
             world.sequence += 1;
             let at = world.now + world.delay + extra;
             world
                 .in_flight
-                .insert((at, world.sequence), (1 - from, path.reversed(), bytes));
+                .insert((at, world.sequence), (1 - from, back, ecn, bytes));
         };
         match fate {
             Fate::Drop => {}
-            Fate::Deliver => arrive(self, 0, shot.bytes),
+            Fate::Deliver | Fate::Mark => arrive(self, 0, shot.bytes),
             Fate::Late(extra) => arrive(self, extra, shot.bytes),
             Fate::Duplicate => {
                 arrive(self, 0, shot.bytes.clone());
@@ -281,8 +297,9 @@ impl World {
         if let Some((at, sequence)) = arrival
             && at <= next
         {
-            let (host, path, bytes) = self.in_flight.remove(&(at, sequence)).expect("just seen");
-            self.endpoints[host].handle_datagram(self.now, path, Ecn::NotEct, bytes);
+            let (host, path, ecn, bytes) =
+                self.in_flight.remove(&(at, sequence)).expect("just seen");
+            self.endpoints[host].handle_datagram(self.now, path, ecn, bytes);
             self.drain(host);
             return true;
         }

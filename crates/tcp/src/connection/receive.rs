@@ -111,11 +111,13 @@ impl Connection {
             self.stats.dropped.outside_window += 1;
             return;
         }
-        let old = start.is_some_and(|start| start < self.receiver.next());
-        if old && !segment.payload.is_empty() {
-            self.stats.duplicates_received += 1;
-        } else {
-            self.stats.dropped.outside_window += 1;
+        let old = start.filter(|&start| start < self.receiver.next());
+        match old.filter(|_| !segment.payload.is_empty()) {
+            Some(start) => {
+                let (stats, trace) = (&mut self.stats, &mut self.trace);
+                self.receiver.note_duplicate(now, start, stats, trace);
+            }
+            None => self.stats.dropped.outside_window += 1,
         }
         if self.state == State::TimeWait && flags.contains(Flags::FIN) {
             self.enter_time_wait(now);

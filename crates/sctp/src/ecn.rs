@@ -1,0 +1,119 @@
+//! Explicit congestion notification: the chunks ECNE and CWR, which RFC 9260 §3.2 reserves and RFC 4960 Appendix A tells.
+//!
+//! - Used where both ends offer it (parameter 0x8000 of INIT and INIT ACK); the switch `ecn` offers it.
+//! - A packet whose DATA is all new is ECN-capable. The receiver of a mark sends an ECNE with each SACK until a CWR answers the
+//!   packet that was marked last.
+//! - The sender answers an ECNE once for a window of data and destination ([`crate::tx`]), and says so by a CWR with the
+//!   next DATA. Neither chunk draws a packet of its own, so that a peer that floods either gains nothing.
+
+use anabranch_transport::{Ecn, Nanos};
+use anabranch_wire::Tsn;
+use anabranch_wire::chunk::{Cwr, Ecne};
+use anabranch_wire::packet::PacketBuilder;
+
+use crate::association::Association;
+use crate::discard::{Discard, Discards};
+use crate::tx::Heard;
+
+/// What an association keeps while both ends use ECN.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Marks {
+    /// The packet at hand came with CE, and none of its DATA was taken yet.
+    marked: bool,
+    /// The lowest TSN of the packet that was marked last, until a CWR answers it.
+    echo: Option<Tsn>,
+    /// What the next CWR answers.
+    cwr_owed: Option<Tsn>,
+    /// The packet that was written last had new DATA alone.
+    capable: bool,
+}
+
+impl Association {
+    /// Whether both ends use ECN.
+    pub fn uses_ecn(&self) -> bool {
+        self.marks.is_some()
+    }
+
+    /// A packet arrived with `ecn` in its IP header; its chunks come next.
+    pub(crate) fn note_field(&mut self, ecn: Ecn) {
+        let marked = ecn == Ecn::Ce;
+        self.marks_received += u64::from(marked);
+        if let Some(marks) = &mut self.marks {
+            marks.marked = marked;
+        }
+    }
+
+    /// New DATA of the packet at hand. The first is the lowest: TSNs rise within a packet (RFC 9260 §6.10).
+    pub(crate) fn note_marked_data(&mut self, tsn: Tsn) {
+        if let Some(marks) = &mut self.marks
+            && std::mem::take(&mut marks.marked)
+            && marks.echo.is_none_or(|echo| tsn.gt(echo))
+        {
+            marks.echo = Some(tsn);
+        }
+    }
+
+    /// ECNE: a packet from here was marked.
+    pub(crate) fn on_ecne(&mut self, now: Nanos, ecne: Ecne, discards: &mut Discards) {
+        let Some(marks) = self.marks.as_mut().filter(|_| self.state.sends_data()) else {
+            return discards.count(Discard::Unexpected);
+        };
+        let tsn = ecne.lowest_tsn;
+        match self
+            .tx
+            .handle_ecne(now, tsn, &mut self.paths, &mut self.trace)
+        {
+            Heard::Impossible => discards.count(Discard::BadEcne),
+            Heard::Answered => {
+                let later = marks.cwr_owed.is_none_or(|owed| tsn.gt(owed));
+                marks.cwr_owed = if later { Some(tsn) } else { marks.cwr_owed };
+            }
+        }
+    }
+
+    /// CWR: the peer has reduced its window for a packet that was marked.
+    pub(crate) fn on_cwr(&mut self, cwr: Cwr, discards: &mut Discards) {
+        match &mut self.marks {
+            // One for an earlier mark leaves the later one to be told.
+            Some(marks) => marks.echo = marks.echo.filter(|echo| echo.gt(cwr.lowest_tsn)),
+            None => discards.count(Discard::Unexpected),
+        }
+    }
+
+    /// What a SACK is to be preceded by.
+    pub(crate) fn push_ecne(&self, packet: &mut PacketBuilder<'_>) {
+        if let Some(lowest_tsn) = self.marks.and_then(|marks| marks.echo) {
+            // Without room the next SACK tells.
+            let _ = packet.push(&Ecne { lowest_tsn });
+        }
+    }
+
+    /// What DATA is to be preceded by.
+    pub(crate) fn push_cwr(&mut self, packet: &mut PacketBuilder<'_>) {
+        if let Some(marks) = &mut self.marks
+            && let Some(lowest_tsn) = marks.cwr_owed
+            && packet.push(&Cwr { lowest_tsn }).is_ok()
+        {
+            marks.cwr_owed = None;
+        }
+    }
+
+    /// A packet with so many `chunks` of DATA was written, before which [`Sender::never_marked`] was `before`.
+    ///
+    /// [`Sender::never_marked`]: crate::tx::Sender::never_marked
+    pub(crate) fn note_written(&mut self, chunks: usize, before: u64) {
+        if let Some(marks) = &mut self.marks {
+            marks.capable = chunks > 0 && self.tx.never_marked() == before;
+        }
+    }
+
+    /// The ECN field of the packet that was written last.
+    pub(crate) fn take_field(&mut self) -> Ecn {
+        let capable = |marks: &mut Marks| std::mem::take(&mut marks.capable);
+        if self.marks.as_mut().is_some_and(capable) {
+            Ecn::Ect0
+        } else {
+            Ecn::NotEct
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What a mark does to the sender of data: one reduction for a window of data and destination (RFC 4960 Appendix A, RFC 3168
+//! §6.1.2).
+
+use anabranch_transport::{Nanos, Probe, Trace};
+use anabranch_wire::Tsn;
+
+use super::{Sender, trace_window, window};
+use crate::path::{PathId, Paths};
+
+/// An ECNE names one of so many TSNs sent last: what is older was told long ago, or was never sent.
+const MOST_AGO: u32 = 1 << 16;
+
+/// The last reduction of a path's window, for a loss or a mark.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reduction {
+    /// The highest TSN sent by then. What is told of TSNs up to it is the same congestion.
+    until: Tsn,
+    /// It answered a mark.
+    by_mark: bool,
+}
+
+/// What an ECNE meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// It names a TSN that was never sent, or long ago.
+    Impossible,
+    /// The window was reduced for it, now or before: the peer is to be told.
+    Answered,
+}
+
+impl Sender {
+    /// The peer tells that the packet with `tsn` was marked.
+    pub(crate) fn handle_ecne(
+        &mut self,
+        now: Nanos,
+        tsn: Tsn,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> Heard {
+        let ago = self.outstanding.next_tsn().distance_from(tsn);
+        if ago == 0 || ago > MOST_AGO || u64::from(ago) > self.statistics.chunks_sent {
+            return Heard::Impossible;
+        }
+        // The SACK that comes with it grows no window.
+        self.echoed = true;
+        let chunk = self.outstanding.get(tsn);
+        let id = chunk.map_or_else(|| paths.choose_for_new_data(), |chunk| chunk.path);
+        let entry = paths.get_mut(id);
+        if entry.reduction.is_some_and(|last| tsn.le(last.until)) {
+            return Heard::Answered;
+        }
+        let before = window(entry);
+        entry.cc.on_ecn(now, entry.flightsize + entry.marked_bytes);
+        self.note_reduction(id, true, paths);
+        self.statistics.reductions_by_mark += 1;
+        trace.record(now, Probe::MarkAnswered, id.0.into(), self.number(tsn));
+        trace_window(now, id, paths.get(id), before, trace);
+        Heard::Answered
+    }
+
+    /// The window of a path was reduced.
+    pub(super) fn note_reduction(&self, id: PathId, by_mark: bool, paths: &mut Paths) {
+        paths.get_mut(id).reduction = Some(Reduction {
+            until: self.outstanding.next_tsn().prev(),
+            by_mark,
+        });
+    }
+
+    /// Whether the lowest chunk that is marked as lost on a path was sent in the window of data for which a mark has reduced
+    /// cwnd: then the loss is the same congestion (RFC 3168 §6.1.2).
+    pub(super) fn mark_has_answered(&self, id: PathId, paths: &Paths) -> bool {
+        let Some(last) = paths.get(id).reduction.filter(|last| last.by_mark) else {
+            return false;
+        };
+        let from = self.outstanding.cumulative_point().next();
+        let lost = self.outstanding.next_marked_on(id, from);
+        lost.is_some_and(|lost| lost.le(last.until))
+    }
+
+    /// Packets of DATA so far that must not be ECN-capable: those with a chunk sent again (RFC 3168 §6.1.5), and probes of a
+    /// closed window (§6.1.6).
+    pub(crate) fn never_marked(&self) -> u64 {
+        self.statistics.chunks_retransmitted + self.statistics.window_probes
+    }
+}
