@@ -62,6 +62,8 @@ pub const KINDS: &[&Entry<Made>] = &[
     &counts::RETRANSMISSIONS,
     &counts::FAST_RETRANSMITS,
     &counts::TIMEOUTS,
+    &counts::MARK_REDUCTIONS,
+    &counts::DUPLICATES_RECEIVED,
     &silence::TIME_TO_RESUME,
     &silence::LONGEST_SILENCE,
     &messages::REPEATED,

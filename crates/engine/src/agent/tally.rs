@@ -50,6 +50,10 @@ pub struct Tally {
     pub fast_retransmits: u64,
     /// Times that the retransmission timer expired.
     pub timeouts: u64,
+    /// Times that a window was reduced for marks.
+    pub mark_reductions: u64,
+    /// Data segments received that had been received before.
+    pub duplicates: u64,
     /// Why it ended before its time, if it did.
     pub failed: Option<String>,
     /// Who watches it for which measure.
@@ -80,8 +84,9 @@ pub struct Outcome {
 }
 
 /// Probes that a receiver records; a sender records the others.
-const RECEIVING: [Probe; 5] = [
+const RECEIVING: [Probe; 6] = [
     Probe::Received,
+    Probe::Duplicate,
     Probe::AdvertisedRwnd,
     Probe::HeadOfLineWait,
     Probe::Buffered,
@@ -95,7 +100,11 @@ const MUTUAL: [Probe; 1] = [Probe::HeartbeatBytes];
 const COUNTED: ProbeSet = ProbeSet::NONE
     .with(Probe::Retransmitted)
     .with(Probe::FastRetransmit)
+    .with(Probe::MarkAnswered)
     .with(Probe::Timeout);
+
+/// The same of a receiver.
+const COUNTED_BY_RECEIVER: ProbeSet = ProbeSet::NONE.with(Probe::Duplicate);
 
 impl Tally {
     /// A tally with these observers and series.
@@ -123,7 +132,7 @@ impl Tally {
             .into_iter()
             .chain(MUTUAL)
             .filter(|probe| wanted.contains(*probe))
-            .fold(ProbeSet::NONE, ProbeSet::with)
+            .fold(COUNTED_BY_RECEIVER, ProbeSet::with)
     }
 
     fn metered_probes(&self) -> ProbeSet {
@@ -143,6 +152,8 @@ impl Tally {
             Probe::Retransmitted => self.retransmissions += 1,
             Probe::FastRetransmit => self.fast_retransmits += 1,
             Probe::Timeout => self.timeouts += 1,
+            Probe::MarkAnswered => self.mark_reductions += 1,
+            Probe::Duplicate => self.duplicates += 1,
             _ => {}
         }
         for observing in &mut self.observers {

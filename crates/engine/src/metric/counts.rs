@@ -52,6 +52,36 @@ pub(super) static TIMEOUTS: Entry<Made> = Entry {
 };
 
 /// How specs name it.
+pub(super) static MARK_REDUCTIONS: Entry<Made> = Entry {
+    variant: Variant {
+        name: "mark_reductions",
+        about: " Times that a congestion window was reduced because the receiver told of a mark (`ecn` of transport and queue): once \
+                for a window of data.",
+        parameters: &[FLOW],
+    },
+    build: |parameters, ()| {
+        let flow = parameters.get("flow")?;
+        let of = |tally: &Tally| tally.mark_reductions;
+        Ok(Count::of(flow, "mark_reductions", "events", of))
+    },
+};
+
+/// How specs name it.
+pub(super) static DUPLICATES_RECEIVED: Entry<Made> = Entry {
+    variant: Variant {
+        name: "duplicates_received",
+        about: " Data segments (SCTP: DATA chunks) that reached the receiving transport and had reached it before: sent again for \
+                nothing, or twice by the network.",
+        parameters: &[FLOW],
+    },
+    build: |parameters, ()| {
+        let flow = parameters.get("flow")?;
+        let of = |tally: &Tally| tally.duplicates;
+        Ok(Count::of(flow, "duplicates_received", "segments", of))
+    },
+};
+
+/// How specs name it.
 pub(super) static STREAM_LIMITS_MET: Entry<Made> = Entry {
     variant: Variant {
         name: "stream_limits_met",

@@ -1,0 +1,100 @@
+//! Marks instead of drops: what a queue that marks does to flows that use ECN, and to those that do not.
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::sink::Discard;
+use anabranch_engine::world;
+
+/// What a bulk flow over a bottleneck of 5 Mbit/s and 40 ms with CoDel saw in 30 s.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    drops: f64,
+    marks: f64,
+    reductions: f64,
+    retransmissions: f64,
+    timeouts: f64,
+    /// Mbit/s.
+    goodput: f64,
+    least_cwnd: f64,
+}
+
+fn run(transport: &str, queue_marks: bool) -> Seen {
+    let text = format!(
+        "anabranch = 1\nname = \"marks\"\nworld = {{ duration = \"30 s\" }}\n\
+         node = [{{ name = \"a\" }}, {{ name = \"b\" }}]\n\
+         measure = [\n\
+         {{ metric = \"drops\", link = \"wire\" }},\n\
+         {{ metric = \"marks\", link = \"wire\" }},\n\
+         {{ metric = \"mark_reductions\", flow = \"f\" }},\n\
+         {{ metric = \"retransmissions\", flow = \"f\" }},\n\
+         {{ metric = \"timeouts\", flow = \"f\" }},\n\
+         {{ metric = \"goodput\", flow = \"f\" }},\n\
+         {{ metric = \"percentiles\", name = \"cwnd\", flow = \"f\", probe = \"cwnd\", take = [\"least\"], window = [\"10 s\", \"30 s\"] }},\n\
+         {{ metric = \"duplicates_received\", flow = \"f\" }},\n\
+         ]\n\
+         [[link]]\nname = \"wire\"\nbetween = [\"a\", \"b\"]\nrate = \"5 Mbit/s\"\ndelay = \"20 ms\"\n\
+         queue = {{ forward = {{ kind = \"codel\", ecn = {queue_marks} }} }}\n\
+         [[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nworkload = {{ kind = \"bulk\" }}\n\
+         transport = {{ {transport} }}\n"
+    );
+    let request = Request {
+        file: "marks.toml".into(),
+        text,
+        seed: 1,
+        ..Request::default()
+    };
+    let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
+    let record = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run");
+    assert_eq!(record.failures, Vec::<String>::new());
+    let value = |name: &str| {
+        let found = record.metrics.iter().find(|it| it.metric == name);
+        found
+            .unwrap_or_else(|| panic!("{name}: {:?}", record.metrics))
+            .value
+    };
+    assert_eq!(value("duplicates_received"), 0.0);
+    Seen {
+        drops: value("drops"),
+        marks: value("marks"),
+        reductions: value("mark_reductions"),
+        retransmissions: value("retransmissions"),
+        timeouts: value("timeouts"),
+        goodput: value("goodput") / 1e6,
+        least_cwnd: value("cwnd_least"),
+    }
+}
+
+const TCP: &str = "protocol = \"tcp\", switches = { ecn = ON }, receive_window = \"1 MiB\"";
+const SCTP: &str = "protocol = \"sctp\", receive_buffer = \"1 MiB\", switches = { ecn = ON }";
+
+#[test]
+fn marks_slow_down_without_a_retransmission() {
+    for transport in [TCP, SCTP] {
+        let seen = run(&transport.replace("ON", "true"), true);
+        assert!(seen.marks > 5.0, "{seen:?}");
+        assert!(
+            seen.reductions > 5.0 && seen.reductions <= seen.marks,
+            "{seen:?}"
+        );
+        assert_eq!(
+            (seen.drops, seen.retransmissions, seen.timeouts),
+            (0.0, 0.0, 0.0),
+            "{seen:?}"
+        );
+        // 4.8 Mbit/s without headers; the path holds 25,000 bytes, half of which is too little to fill it.
+        assert!((4.0..4.9).contains(&seen.goodput), "{seen:?}");
+        assert!(seen.least_cwnd < 25_000.0, "{seen:?}");
+    }
+}
+
+/// Neither a sender without ECN nor a queue that does not mark leaves anything but drops.
+#[test]
+fn without_either_end_packets_are_dropped() {
+    for transport in [TCP, SCTP] {
+        for (sender, queue) in [("false", true), ("true", false), ("false", false)] {
+            let seen = run(&transport.replace("ON", sender), queue);
+            assert_eq!((seen.marks, seen.reductions), (0.0, 0.0), "{seen:?}");
+            assert!(seen.drops > 5.0, "{seen:?}");
+            assert!(seen.retransmissions >= seen.drops, "{seen:?}");
+        }
+    }
+}
