@@ -11,6 +11,9 @@ use crate::profile::Profile;
 
 /// The largest window that TCP can offer (RFC 7323 §2.3), bytes.
 const MAX_WINDOW: u64 = 1 << 30;
+/// The largest that a configuration may ask for without window scaling, bytes: what is usually called the limit of 16 bits. On
+/// the wire it is one byte less.
+const MAX_UNSCALED: u64 = 1 << 16;
 
 settings! {
     /// Configuration of one end. Every switch of [`Config::profile`] is a setting, too.
@@ -26,7 +29,8 @@ settings! {
         /// Largest segment this end takes and sends, without headers. Over IPv6 20 B less by default, so that packets are as
         /// large.
         mss as segment: u16 = 1460, Kind::Bytes { least: 1, most: 65_495 }, "RFC 9293 §3.7.1";
-        /// Receive buffer, the largest window offered; at most 65535 B of it unless both ends scale their windows.
+        /// Receive buffer, the largest window offered. Without `window_scale` at most 64 KiB, of which 65535 B can be said; so
+        /// many are offered too where the peer does not scale its windows.
         receive_buffer as receive_window: Amount = Amount::Bytes(65_535),
             Kind::Amount { segments: [1, 1_000_000], bytes: [1, MAX_WINDOW], counted: "segments" }, "RFC 9293 §3.8.6";
         /// Bytes that [`Connection::write`] takes and holds until they are acknowledged.
@@ -62,6 +66,29 @@ impl Config {
         let below_max = Kind::duration(MICROSECOND, max.0).check(&min.to_datum());
         below_max.map_err(|misfit| SettingError::Value {
             setting: "rto_min",
+            misfit,
+        })?;
+        self.check_window()
+    }
+
+    /// A window beyond 16 bits needs window scaling (RFC 7323 §2): without it the rest of the buffer would have no effect.
+    fn check_window(&self) -> Result<(), SettingError> {
+        if self.profile.window_scale || self.receive_bytes() <= MAX_UNSCALED {
+            return Ok(());
+        }
+        let segments = MAX_UNSCALED / u64::from(self.mss.max(1));
+        let range = Kind::Amount {
+            segments: [1, segments.max(1)],
+            bytes: [1, MAX_UNSCALED],
+            counted: "segments",
+        };
+        let misfit = range.check(&self.receive_buffer.to_datum()).err();
+        let Some(mut misfit) = misfit else {
+            return Ok(()); // one segment may be larger than what is left of 64 KiB
+        };
+        misfit.allowed += ", unless the switch `window_scale` is on (RFC 7323)";
+        Err(SettingError::Value {
+            setting: "receive_window",
             misfit,
         })
     }
@@ -126,9 +153,35 @@ mod tests {
             .expect("an amount");
         config.set("segment", "1448 B").expect("a size");
         assert_eq!(config.receive_bytes(), 45 * 1448);
+        assert_eq!(config.check(), Ok(()));
         let error = config
             .set("receive_window", "2048 MiB")
             .expect_err("too large");
         assert!(error.to_string().contains("1 B to 1024 MiB"), "{error}");
+    }
+
+    #[test]
+    fn a_window_beyond_16_bits_needs_scaling() {
+        let mut config = Config::default();
+        for (window, fits) in [
+            ("65535 B", true),
+            ("64 KiB", true),
+            ("65537 B", false),
+            ("44 segments", true),
+            ("45 segments", false),
+        ] {
+            config.set("receive_window", window).expect("an amount");
+            config.profile.window_scale = false;
+            let checked = config.check();
+            assert_eq!(checked.is_ok(), fits, "{window}: {checked:?}");
+            if let Err(error) = checked {
+                assert_eq!(error.setting(), "receive_window");
+                let text = error.to_string();
+                assert!(text.contains("1 to 44 segments"), "{text}");
+                assert!(text.contains("`window_scale` is on"), "{text}");
+            }
+            config.profile.window_scale = true;
+            assert_eq!(config.check(), Ok(()), "{window}");
+        }
     }
 }

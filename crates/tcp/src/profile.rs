@@ -19,7 +19,8 @@ switches! {
     recovery: RecoveryKind, "RFC 6675, RFC 6582";
     /// Offer and use selective acknowledgements.
     sack: bool, "RFC 2018 §2";
-    /// Offer and use window scaling, so that windows may exceed 65535 bytes.
+    /// Offer and use window scaling, so that windows may exceed 65535 bytes. Off where windows are as ns-2's sources had them:
+    /// counted in segments that no field of 16 bits limits, which the papers keep below it.
     window_scale: bool, "RFC 7323 §2";
     /// Offer and use timestamps: a measurement with each acknowledgement, at 12 bytes a segment.
     timestamps: bool, "RFC 7323 §3";
@@ -101,7 +102,7 @@ impl Profile {
             name: "rfc6675",
             recovery: RecoveryKind::Rfc6675,
             sack: true,
-            window_scale: false,
+            window_scale: true,
             timestamps: false,
             ecn: false,
             duplicate_threshold: 3,
@@ -161,6 +162,7 @@ impl Profile {
             nagle: false,
             delayed_ack: false,
             delayed_ack_timeout: Span(100 * MILLISECOND),
+            window_scale: false,
             sack_blocks_remembered: 3,
             rto_initial: Span(3 * SECOND),
             rto_after_lost_syn: Pause(0),

@@ -178,8 +178,7 @@ impl World {
     }
 
     fn fly(&mut self, at: Nanos, end: usize, ecn: Ecn, packet: Bytes) {
-        self.flying
-            .insert((at, self.sequence), (end, ecn, packet));
+        self.flying.insert((at, self.sequence), (end, ecn, packet));
         self.sequence += 1;
     }
 
