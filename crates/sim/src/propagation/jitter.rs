@@ -1,6 +1,6 @@
 //! A delay with a random part for each packet.
 
-use anabranch_settings::{Entry, Fallback, Setting, Value, Variant};
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Value, Variant};
 use anabranch_transport::Nanos;
 
 use super::{DELAY, Propagation, TIME, Varying};
@@ -19,22 +19,43 @@ pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
                 about: " The random part: its upper end where it is uniform from 0 on, its mean where it is exponential.",
                 clause: "",
                 kind: TIME,
-                fallback: Fallback::Required,
+                fallback: Fallback::Nothing,
             },
             Setting {
                 name: "distribution",
-                about: " Of the random part.",
+                about: " Of the random part; `listed`: one of `delays`, each as likely as the others.",
                 clause: "",
                 kind: Distribution::KIND,
                 fallback: Fallback::Is("uniform"),
             },
+            Setting {
+                name: "delays",
+                about: " What the random part may be where it is `listed`, such as what was measured; a value may stand several times.",
+                clause: "",
+                kind: Kind::List(&TIME),
+                fallback: Fallback::Nothing,
+            },
         ],
     },
     build: |parameters, ()| {
-        let amount = parameters.get("jitter")?;
-        let spread = match parameters.get::<Distribution>("distribution")? {
-            Distribution::Uniform => Spread::Uniform(amount),
-            Distribution::Exponential => Spread::Exponential(amount),
+        let amount: Option<Nanos> = parameters.optional("jitter")?;
+        let delays: Vec<Nanos> = parameters.list("delays")?;
+        let spread = match (parameters.get("distribution")?, amount) {
+            (Distribution::Uniform, Some(amount)) if delays.is_empty() => Spread::Uniform(amount),
+            (Distribution::Exponential, Some(amount)) if delays.is_empty() => {
+                Spread::Exponential(amount)
+            }
+            (Distribution::Listed, None) if !delays.is_empty() => Spread::Listed(delays),
+            (Distribution::Listed, _) => {
+                let message =
+                    "`distribution = \"listed\"` takes `delays`, one at least, and no `jitter`";
+                return Err(Refusal::together(message));
+            }
+            _ => {
+                let message =
+                    "a jitter takes `jitter`, and `delays` only with `distribution = \"listed\"`";
+                return Err(Refusal::together(message));
+            }
         };
         let base = Varying::new(parameters.get("delay")?);
         Ok(Box::new(Jitter::new(base, spread)))
@@ -46,8 +67,10 @@ pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
 enum Distribution {
     Uniform,
     Exponential,
+    Listed,
 }
-anabranch_settings::spelled!(Distribution: Distribution::Uniform = "uniform", Distribution::Exponential = "exponential");
+anabranch_settings::spelled!(Distribution: Distribution::Uniform = "uniform", Distribution::Exponential = "exponential",
+    Distribution::Listed = "listed");
 
 /// How a random delay is distributed.
 #[derive(Clone, Debug, PartialEq, Eq)]
