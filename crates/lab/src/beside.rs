@@ -1,11 +1,95 @@
 //! The files that a spec names, such as traces, found beside it.
 
+use std::fmt::Write;
+use std::path::Path;
+
 use anabranch_engine::files::Files;
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
 
 use crate::folder::Folder;
 
-/// The files that a spec in this folder may name: by paths below it, or, where the folder is on the disk, absolute ones.
+/// The files that a spec in this folder may name: by paths below it, or, where the folder is on the disk, absolute ones. A Parquet
+/// file (`.parquet`) is read as the lines of its rows, under a line of its columns' names.
 pub fn files(folder: &Folder) -> Files {
     let folder = folder.clone();
-    Files::new(move |name| folder.read(name).map_err(|error| error.to_string()))
+    Files::new(move |name| {
+        if Path::new(name)
+            .extension()
+            .is_some_and(|it| it == "parquet")
+        {
+            let bytes = folder.bytes(name).map_err(|error| error.to_string())?;
+            return lines(bytes.into()).map_err(|error| error.to_string());
+        }
+        folder.read(name).map_err(|error| error.to_string())
+    })
+}
+
+/// The rows of a Parquet file as lines of fields between commas; a field without a value is left out.
+fn lines(file: Bytes) -> Result<String, ParquetError> {
+    let reader = SerializedFileReader::new(file)?;
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let columns = schema.columns().iter().map(|column| column.name());
+    let mut text = columns.collect::<Vec<_>>().join(",");
+    for row in reader.get_row_iter(None)? {
+        text.push('\n');
+        let row = row?;
+        let fields = row.get_column_iter().map(|(_, field)| field);
+        for (index, field) in fields.filter(|it| **it != Field::Null).enumerate() {
+            if index > 0 {
+                text.push(',');
+            }
+            // Writing to a string does not fail.
+            let _ = match field {
+                Field::Double(number) => write!(text, "{number}"),
+                Field::Float(number) => write!(text, "{number}"),
+                Field::Str(string) => write!(text, "{string}"),
+                other => write!(text, "{other}"),
+            };
+        }
+    }
+    text.push('\n');
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+    use parquet::arrow::ArrowWriter;
+
+    #[test]
+    fn a_parquet_file_is_the_lines_of_its_rows() {
+        let columns: [(&str, ArrayRef); 3] = [
+            (
+                "time",
+                Arc::new(Float64Array::from(vec![0.0, 0.000_01, 2.5])),
+            ),
+            ("size", Arc::new(Int64Array::from(vec![1000, 1, 65_536]))),
+            (
+                "stream",
+                Arc::new(StringArray::from(vec![Some("3"), None, Some("0")])),
+            ),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
+        let mut file = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut file, batch.schema(), None).expect("a schema");
+        writer.write(&batch).expect("a batch");
+        writer.close().expect("closed");
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("trace.parquet"), &file).expect("written");
+        let files = files(&Folder::Disk(folder.path().to_owned()));
+        assert_eq!(
+            files.text("trace.parquet").as_deref(),
+            Ok("time,size,stream\n0,1000,3\n0.00001,1\n2.5,65536,0\n")
+        );
+        std::fs::write(folder.path().join("cut.parquet"), &file[..file.len() / 2]).expect("cut");
+        let error = files.text("cut.parquet").expect_err("no whole file");
+        assert!(error.contains("Parquet"), "{error}");
+        assert!(files.text("none.parquet").is_err());
+    }
 }

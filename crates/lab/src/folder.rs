@@ -33,20 +33,27 @@ impl Folder {
         }
     }
 
+    /// What a file in it holds.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
+        match self {
+            Folder::Disk(folder) => fs::read(folder.join(name)),
+            Folder::Carried(folder) => {
+                let file = folder.get_file(folder.path().join(name));
+                let file = file.ok_or(io::ErrorKind::NotFound)?;
+                Ok(file.contents().to_owned())
+            }
+        }
+    }
+
     /// The text of a file in it.
     ///
     /// # Errors
     /// What the file system said; a file that is not UTF-8.
     pub fn read(&self, name: &str) -> io::Result<String> {
-        let bytes = match self {
-            Folder::Disk(folder) => fs::read(folder.join(name))?,
-            Folder::Carried(folder) => {
-                let file = folder.get_file(folder.path().join(name));
-                let file = file.ok_or(io::ErrorKind::NotFound)?;
-                file.contents().to_owned()
-            }
-        };
-        String::from_utf8(bytes).map_err(|error| {
+        String::from_utf8(self.bytes(name)?).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             let what = format!("byte {at} is not UTF-8; the file must be text in UTF-8");
             io::Error::new(io::ErrorKind::InvalidData, what)
