@@ -86,6 +86,7 @@ pub fn record(
         name: link.name.clone(),
         rate: network::forward_rate(link),
         members: vec![[LinkStats::default(); 2]],
+        watched: Vec::new(),
     });
     let failures = outcomes.iter().flat_map(FlowOutcome::failures).collect();
     let outcome = Outcome {

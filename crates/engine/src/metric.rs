@@ -9,6 +9,7 @@ use anabranch_scenario::records::Measure;
 use anabranch_scenario::{Flow, Metric as MetricSpec};
 use anabranch_settings::{Entry, Registry};
 use anabranch_sim::workload::Facts;
+use anabranch_sim::{Direction, LinkProbes};
 use anabranch_transport::Nanos;
 
 use crate::agent::observer::{Observer, Observing};
@@ -27,6 +28,7 @@ pub mod over;
 mod packets;
 pub mod percentiles;
 mod probe;
+mod queue;
 mod shares;
 mod silence;
 mod transfers;
@@ -73,6 +75,8 @@ pub const KINDS: &[&Entry<Made>] = &[
     &packets::ENTRY,
     &link::DROPS,
     &link::MARKS,
+    &queue::LENGTH,
+    &queue::DELAY,
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own.
@@ -141,6 +145,17 @@ pub struct Life {
     pub alone: Option<Alone>,
 }
 
+/// A direction of a link that a measure watches.
+#[derive(Clone, Copy, Debug)]
+pub struct Lane<'a> {
+    /// The link, or a member of it.
+    pub link: &'a str,
+    /// Which way.
+    pub direction: Direction,
+    /// The samples that the measure's observers are given ([`Observer::link`]).
+    pub probes: LinkProbes,
+}
+
 /// A measure of a spec: what it watches while a run goes on, and what it makes of it.
 pub trait Metric: Send + Sync {
     /// The names of its values in the results.
@@ -151,12 +166,17 @@ pub trait Metric: Send + Sync {
         None
     }
 
+    /// The direction of a link that it watches, in place of a flow.
+    fn lane(&self) -> Option<Lane<'_>> {
+        None
+    }
+
     /// What it needs the run to keep.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// Who watches a member of the flow: one observer for each of its windows.
+    /// Who watches a member of the flow, or of the link: one observer for each of its windows.
     fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
         let _ = life;
         Vec::new()
@@ -230,9 +250,16 @@ impl Measures {
 
     /// Who watches a member of a flow.
     pub fn observers(&self, flow: &str, life: Life) -> Vec<Observing> {
-        let of_flow = self.0.iter().enumerate();
-        let of_flow = of_flow.filter(|(_, metric)| watches(&***metric, flow));
-        let observing = of_flow.flat_map(|(measure, metric)| {
+        self.observing(life, |metric| watches(metric, flow))
+    }
+
+    fn observing(&self, life: Life, wanted: impl Fn(&dyn Metric) -> bool) -> Vec<Observing> {
+        let wanted = self
+            .0
+            .iter()
+            .enumerate()
+            .filter(|(_, metric)| wanted(&***metric));
+        let observing = wanted.flat_map(|(measure, metric)| {
             let windows = metric.observers(life).into_iter().enumerate();
             windows.map(move |(window, observer)| Observing {
                 measure,
@@ -241,6 +268,34 @@ impl Measures {
             })
         });
         observing.collect()
+    }
+
+    /// Who watches a direction of member `member` of the `count` of a link over a run that ends at `end`, and which samples
+    /// they want.
+    pub fn lane_observers(
+        &self,
+        (link, count): (&str, u32),
+        member: u32,
+        direction: Direction,
+        end: Nanos,
+    ) -> (LinkProbes, Vec<Observing>) {
+        let life = Life {
+            start: 0,
+            end,
+            alone: None,
+        };
+        let wanted = |metric: &dyn Metric| {
+            let lane = metric.lane()?;
+            let name = names::Name::parse(lane.link);
+            let meant = lane.direction == direction && name.group == link;
+            (meant && name.contains(member, count)).then_some(lane.probes)
+        };
+        let probes = self.0.iter().filter_map(|metric| wanted(&**metric));
+        let probes = probes.fold(LinkProbes::default(), LinkProbes::union);
+        (
+            probes,
+            self.observing(life, |metric| wanted(metric).is_some()),
+        )
     }
 
     /// Computes every measure; one that has no value (nothing was sent, nothing to divide by) is absent.

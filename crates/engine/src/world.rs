@@ -1,6 +1,7 @@
 //! From a spec to a world of the simulator, and from its run to a record.
 
 mod flows;
+pub(crate) mod lanes;
 mod marks;
 mod reach;
 pub(crate) mod record;
@@ -154,7 +155,7 @@ pub fn run(
     if measures.need_packets() {
         world.set_watch(Box::new(flows::packet_counter(unit.point, &tallies)));
     }
-    recording.attach_links(&mut world, spec, &built.links)?;
+    let lanes = recording.attach_links(&mut world, spec, &built.links, measures)?;
     for capture in captures {
         start_capture(&mut world, capture)?;
     }
@@ -176,6 +177,7 @@ pub fn run(
             name: link.name().to_owned(),
             rate: network::rate(link),
             members: link_stats(&world, members),
+            watched: lanes.take(members, duration),
         });
     let links = links.collect();
     let progress = world.progress();

@@ -111,6 +111,105 @@ fn a_loss_probability_may_change() {
     assert!((199.0..=201.0).contains(&lost), "{lost}");
 }
 
+/// Good for 4 s of 5, where nothing is lost; in the fifth every packet finds the channel bad. Two in a hundred more: the one that turns
+/// it, before which it was good, and the one after the fifth second.
+#[test]
+fn a_burst_model_may_change() {
+    let text = pair(
+        "rate = \"1 Gbit/s\"\ndelay = \"1 ms\"\n\
+         loss = { forward = { model = \"gilbert-elliott\", \
+         to_bad = { steps = [[\"0 s\", 0.0], [\"4 s\", 1.0]], repeat = \"5 s\" }, \
+         to_good = { steps = [[\"0 s\", 1.0], [\"4 s\", 0.0]], repeat = \"5 s\" } } }",
+        &[("there", ["a", "b"], "800 kbit/s")],
+        "{ metric = \"drops\", link = \"wire\", reason = \"loss\" }",
+    );
+    let lost = run(&text).metrics[0].value;
+    assert!((197.0..=202.0).contains(&lost), "{lost}");
+}
+
+#[test]
+fn a_jitter_may_be_what_was_measured() {
+    let jitter = |keys: &str| {
+        let link =
+            format!("rate = \"1 Gbit/s\"\ndelay = {{ kind = \"jitter\", delay = \"5 ms\"{keys} }}");
+        pair(
+            &link,
+            &[("there", ["a", "b"], "8 Mbit/s")],
+            "{ metric = \"one_way_delay\", flow = \"there\", take = [\"least\", \"p50\", \"most\", \"mean\"] }",
+        )
+    };
+    let listed = ", overtaking = true, distribution = \"listed\", delays = [\"0 ms\", \"2 ms\", \"2 ms\", \"8 ms\"]";
+    let values: Vec<f64> = run(&jitter(listed))
+        .metrics
+        .iter()
+        .map(|it| it.value * 1e3)
+        .collect();
+    for (value, expected) in values.iter().zip([5.0, 7.0, 13.0, 8.0]) {
+        assert!((value - expected).abs() < 0.15, "{values:?}");
+    }
+    for (keys, words) in [
+        ("", "takes `jitter`"),
+        (", distribution = \"listed\"", "takes `delays`"),
+        (
+            ", distribution = \"listed\", delays = [\"1 ms\"], jitter = \"1 ms\"",
+            "no `jitter`",
+        ),
+        (", jitter = \"1 ms\", delays = [\"1 ms\"]", "only with"),
+    ] {
+        let error = plan(&jitter(keys)).expect_err(keys);
+        assert!(error.contains(words), "{keys}: {error}");
+    }
+}
+
+/// 1028 bytes at 1.028 Mbit/s are 8 ms. Every 20 ms one comes: nobody waits, and two fifths of the time one is there. The other way
+/// comes more than goes, into a queue of 5: it is full, and each stays some 40 ms.
+#[test]
+fn a_queue_has_lengths_and_delays() {
+    let measure = "{ metric = \"queue_length\", link = \"wire\", take = [\"mean\", \"p50\", \"p99.9\"], windows = { all = [\"0 s\", \"10 s\"], late = [\"9.7 s\", \"10 s\"] } }, \
+         { metric = \"queue_delay\", link = \"wire\", take = [\"least\", \"cdf\"] }, \
+         { metric = \"queue_length\", link = \"wire\", direction = \"backward\", take = [\"most\"] }, \
+         { metric = \"queue_delay\", link = \"wire\", direction = \"backward\", take = [\"p5\", \"p95\", \"count\"], window = [\"5 s\", \"10 s\"] }";
+    let text = pair(
+        "rate = \"1.028 Mbit/s\"\ndelay = \"1 ms\"\nqueue = \"5 packets\"",
+        &[
+            ("there", ["a", "b"], "400 kbit/s"),
+            ("back", ["b", "a"], "1.6 Mbit/s"),
+        ],
+        measure,
+    );
+    let record = run(&text);
+    let value = |metric: &str| {
+        let found = record.metrics.iter().find(|value| value.metric == metric);
+        found
+            .unwrap_or_else(|| panic!("{metric}: {:?}", record.metrics))
+            .value
+    };
+    for (metric, expected) in [
+        ("queue_length_all_mean", 0.4),
+        ("queue_length_late_mean", 0.4),
+        ("queue_length_all_p50", 0.0),
+        ("queue_length_all_p99_9", 1.0),
+        ("queue_delay_least", 0.008),
+        ("queue_delay_p0", 0.008),
+        ("queue_delay_p50", 0.008),
+        ("queue_delay_p100", 0.008),
+        ("queue_length_backward_most", 5.0),
+    ] {
+        let found = value(metric);
+        assert!(
+            (found - expected).abs() < 1e-9,
+            "{metric}: {found}, {expected} expected"
+        );
+    }
+    // One comes less than 5 ms after one of the five has gone, and then stays for five times 8 ms less that.
+    let [least, most] = ["p5", "p95"].map(|take| value(&format!("queue_delay_backward_{take}")));
+    assert!(
+        0.035 <= least && least < most && most <= 0.040 + 1e-9,
+        "{least} {most}"
+    );
+    assert!((value("queue_delay_backward_count") - 625.0).abs() <= 1.0);
+}
+
 /// CoDel marks what it may mark and drops the rest (RFC 3168 §5): an overload that says ECT is not dropped.
 #[test]
 fn a_queue_marks_senders_that_use_ecn() {

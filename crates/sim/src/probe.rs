@@ -1,6 +1,6 @@
 //! What a link tells while it runs: samples that stream to a recorder, and nothing at all when no probe is on.
 
-use anabranch_transport::Nanos;
+use anabranch_transport::{Nanos, time};
 
 use crate::ids::{Direction, LinkId};
 use crate::packet::DropReason;
@@ -12,10 +12,26 @@ pub struct LinkProbes {
     pub throughput: Option<Nanos>,
     /// Packets in the queue, at every change.
     pub queue: bool,
+    /// How long each packet was in the queue.
+    pub sojourn: bool,
     /// Every drop.
     pub drops: bool,
     /// Every mark.
     pub marks: bool,
+}
+
+impl LinkProbes {
+    /// These and all of `others`; of two lengths of bins, this one.
+    #[must_use]
+    pub fn union(self, others: Self) -> Self {
+        Self {
+            throughput: self.throughput.or(others.throughput),
+            queue: self.queue || others.queue,
+            sojourn: self.sojourn || others.sojourn,
+            drops: self.drops || others.drops,
+            marks: self.marks || others.marks,
+        }
+    }
 }
 
 /// A quantity of a link direction.
@@ -25,6 +41,8 @@ pub enum LinkProbe {
     Throughput,
     /// Packets in the queue, the one in transmission included, from the sample's time on.
     QueueLength,
+    /// A packet's last bit was sent; the value is how long ago it joined the queue, seconds.
+    Sojourn,
     /// A packet was dropped for this reason; the value is how many were so far.
     Dropped(DropReason),
     /// The queue discipline has set CE in a packet; the value is in how many so far.
@@ -97,6 +115,12 @@ impl LaneProbes {
     pub fn queue_length(&mut self, at: Nanos, packets: usize) {
         if self.wanted.queue {
             self.push(at, LinkProbe::QueueLength, packets as f64);
+        }
+    }
+
+    pub fn sojourn(&mut self, at: Nanos, sojourn: Nanos) {
+        if self.wanted.sojourn {
+            self.push(at, LinkProbe::Sojourn, time::seconds(sojourn));
         }
     }
 

@@ -1,13 +1,14 @@
-//! What a measure watches of a flow's member while a run goes on.
+//! What a measure watches of a flow's member, or of a direction of a link, while a run goes on.
 
 use std::any::Any;
 use std::fmt::Debug;
 
+use anabranch_sim::LinkSample;
 use anabranch_transport::{Nanos, Probe, Sample};
 
 use super::transfers::Transfer;
 
-/// Watches one member of a flow for one measure. Only what it overrides costs anything; memory should follow what is kept,
+/// Watches one member of a flow, or one direction of a link, for one measure. Only what it overrides costs anything; memory should follow what is kept,
 /// not the length of the run.
 pub trait Observer: Any + Debug {
     /// The probes that it needs.
@@ -38,6 +39,11 @@ pub trait Observer: Any + Debug {
     /// The last byte of a transfer reached its receiver.
     fn transfer(&mut self, transfer: &Transfer) {
         let _ = transfer;
+    }
+
+    /// A sample of a direction of a link, for a measure that watches one.
+    fn link(&mut self, sample: &LinkSample) {
+        let _ = sample;
     }
 
     /// The run is over.

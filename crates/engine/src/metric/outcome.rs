@@ -62,6 +62,8 @@ pub struct LinkOutcome {
     pub rate: RateOverTime,
     /// Its members, each with forward and backward.
     pub members: Vec<[LinkStats; 2]>,
+    /// Who watched each member, in any direction.
+    pub watched: Vec<Vec<Observing>>,
 }
 
 /// What a run counted, as one measure sees it.
@@ -120,6 +122,18 @@ impl<'a> Seen<'a> {
         let mut links = self.outcome.links.iter();
         let link = links.find(|link| link.name == group);
         link.map_or(&[], |link| within(&link.members, name))
+    }
+
+    /// What watched the members of a link over one of the measure's windows.
+    pub fn lane_observers<T: Observer>(&self, link: &str, window: usize) -> Vec<&'a T> {
+        let measure = self.measure;
+        let group = Name::parse(link).group;
+        let mut links = self.outcome.links.iter();
+        let watched = links.find(|link| link.name == group);
+        let watched = watched.map_or(&[][..], |it| within(&it.watched, link));
+        let mine = move |it: &&Observing| it.measure == measure && it.window == window;
+        let each = watched.iter().flatten().filter(mine);
+        each.filter_map(Observing::get).collect()
     }
 
     /// The length of the run in seconds.

@@ -44,6 +44,7 @@ fn outcome(tcp: &[u64], sctp: &[u64]) -> Outcome {
         name: "wire".into(),
         rate: 8_000.into(),
         members: vec![[LinkStats::default(); 2]],
+        watched: Vec::new(),
     };
     Outcome {
         flows: vec![flow("tcp", tcp), flow("sctp", sctp)],

@@ -12,7 +12,9 @@ use anabranch_transport::{Probe, time};
 
 use crate::agent::bins::Bins;
 use crate::agent::tally::{Recorded, SampleBuffer};
+use crate::metric::Measures;
 use crate::sink::{Sink, SinkError};
+use crate::world::lanes::Lanes;
 
 /// Width of a throughput bin where the spec does not say, nanoseconds.
 const BIN: u64 = 1_000_000_000;
@@ -108,30 +110,47 @@ impl Recording {
         all
     }
 
-    /// Turns the probes of links on.
+    /// Turns the probes of links on, for series and for measures; who watches for these is to be asked when the run is over.
     pub fn attach_links(
         &mut self,
         world: &mut World,
         spec: &Spec,
         links: &[Vec<LinkId>],
-    ) -> Result<(), BuildError> {
+        measures: &Measures,
+    ) -> Result<Lanes, BuildError> {
         let mut series = Vec::new();
+        let lanes = Lanes::default();
+        let end = spec.world.duration.0;
         for (link, members) in spec.carriers().zip(links) {
             for (&id, member) in members.iter().zip(0..) {
                 let name = (link.name(), members.len() as u32);
-                let probes = self.of_link(name, member, id, &mut series);
-                if let Some(probes) = probes {
-                    world.probe(id, Direction::Forward, probes)?;
+                for direction in Direction::BOTH {
+                    let (mut probes, observers) =
+                        measures.lane_observers(name, member, direction, end);
+                    if direction == Direction::Forward {
+                        // First, since a series may say how long its bins are.
+                        let recorded = self.of_link(name, member, id, &mut series);
+                        probes = recorded.union(probes);
+                    }
+                    if !observers.is_empty() {
+                        lanes.watch(id, direction, observers);
+                    }
+                    if probes != LinkProbes::default() {
+                        world.probe(id, direction, probes)?;
+                    }
                 }
             }
         }
-        if !series.is_empty() {
-            let buffer = self.buffer();
+        if !(series.is_empty() && lanes.is_empty()) {
+            let (buffer, lanes) = (self.buffer(), lanes.clone());
             world.set_recorder(Box::new(move |sample: LinkSample| {
-                keep(&series, &buffer, &sample)
+                lanes.tell(&sample);
+                if sample.direction == Direction::Forward {
+                    keep(&series, &buffer, &sample);
+                }
             }));
         }
-        Ok(())
+        Ok(lanes)
     }
 
     fn of_link(
@@ -140,13 +159,12 @@ impl Recording {
         member: u32,
         id: LinkId,
         series: &mut Vec<LinkSeries>,
-    ) -> Option<LinkProbes> {
-        let mut probes = None;
+    ) -> LinkProbes {
+        let mut probes = LinkProbes::default();
         for record in self.records.clone() {
             if !means(record.link.as_deref(), name, member, count) {
                 continue;
             }
-            let probes = probes.get_or_insert_with(LinkProbes::default);
             for wanted in &record.probes {
                 let Some(&probe) = LINK_PROBES.iter().find(|known| *known == wanted) else {
                     continue;
@@ -205,8 +223,8 @@ fn keep(series: &[LinkSeries], buffer: &SampleBuffer, sample: &LinkSample) {
         LinkProbe::Throughput => (LinkSeriesKind::Throughput, 0, sample.value * 8.0),
         LinkProbe::QueueLength => (LinkSeriesKind::Queue, 0, sample.value),
         LinkProbe::Dropped(reason) => (LinkSeriesKind::Drop, reason as u16, sample.value),
-        // No series of a spec holds marks.
-        LinkProbe::Marked => return,
+        // No series of a spec holds these.
+        LinkProbe::Marked | LinkProbe::Sojourn => return,
     };
     for series in series
         .iter()

@@ -50,6 +50,11 @@ impl Account {
     pub(super) fn departed(&mut self, departure: Departure) {
         self.occupancy.remove(departure.size);
         departure.count(&mut self.stats);
+        if let Some(probes) = &mut self.probes
+            && departure.transmission.is_some()
+        {
+            probes.sojourn(departure.at, departure.at - departure.admitted);
+        }
         self.tell_queue(departure.at);
     }
 

@@ -125,6 +125,9 @@ impl AirLane {
         self.stats.transmitted.add(size);
         self.stats.busy += air_time;
         self.stats.sojourn += u128::from(at - admitted);
+        if let Some(probes) = &mut self.probes {
+            probes.sojourn(at, at - admitted);
+        }
         self.tell_queue(at);
     }
 

@@ -1,0 +1,170 @@
+//! How long the queue of a link is, and how long packets stay in it.
+
+use anabranch_scenario::quantity::Window;
+use anabranch_settings::{Entry, Fallback, Setting, Value, Variant, spelled};
+use anabranch_sim::{Direction, LinkProbe, LinkProbes, LinkSample};
+use anabranch_transport::{Nanos, time};
+
+use super::over::Over;
+use super::percentiles::{TAKE, Taken};
+use super::words::{LINK, WINDOW, WINDOWS};
+use super::{Lane, Life, Made, Metric, Name, Seen};
+use crate::agent::distribution::Distribution;
+use crate::agent::observer::Observer;
+
+/// A direction of a link, as specs name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Forward,
+    Backward,
+}
+spelled!(Way: Way::Forward = "forward", Way::Backward = "backward");
+
+const DIRECTION: Setting = Setting {
+    name: "direction",
+    about: " Which way: `forward`, from the first of the link's nodes to the second, or `backward`, whose names end in the word.",
+    clause: "",
+    kind: <Way as Value>::KIND,
+    fallback: Fallback::Is("forward"),
+};
+
+/// How specs name it.
+pub(super) static LENGTH: Entry<Made> = Entry {
+    variant: Variant {
+        name: "queue_length",
+        about: " Percentiles of the packets in a link's queue, the one in transmission included, by the time that each length stood; \
+                over all members together.",
+        parameters: &[LINK, DIRECTION, TAKE, WINDOW, WINDOWS],
+    },
+    build: |parameters, ()| Queue::read(parameters, Quantity::Length),
+};
+
+/// How specs name it.
+pub(super) static DELAY: Entry<Made> = Entry {
+    variant: Variant {
+        name: "queue_delay",
+        about: " Percentiles of how long packets were in a link's queue, s: from when each joined it to when its last bit was sent. What \
+                was dropped does not count; a packet counts in the window in which it was sent. Over all members together.",
+        parameters: &[LINK, DIRECTION, TAKE, WINDOW, WINDOWS],
+    },
+    build: |parameters, ()| Queue::read(parameters, Quantity::Delay),
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quantity {
+    Length,
+    Delay,
+}
+
+struct Queue {
+    link: String,
+    way: Way,
+    quantity: Quantity,
+    take: Taken,
+    over: Over,
+}
+
+impl Queue {
+    fn read(
+        parameters: &anabranch_settings::Parameters<'_>,
+        quantity: Quantity,
+    ) -> Result<Made, anabranch_settings::Refusal> {
+        Ok(Box::new(Self {
+            link: parameters.get("link")?,
+            way: parameters.get("direction")?,
+            quantity,
+            take: Taken::read(parameters)?,
+            over: Over::read(parameters)?,
+        }))
+    }
+}
+
+/// The queue of one direction of one member.
+#[derive(Debug)]
+struct Watched {
+    window: Window,
+    quantity: Quantity,
+    /// The length that stands, and since when.
+    standing: (f64, Nanos),
+    seen: Distribution,
+}
+
+impl Watched {
+    fn stood_until(&mut self, until: Nanos) {
+        let (length, since) = self.standing;
+        let [begin, end] = self.window.0;
+        let span = until.min(end.0).saturating_sub(since.max(begin.0));
+        self.seen.add(length, time::seconds(span));
+    }
+}
+
+impl Observer for Watched {
+    fn link(&mut self, sample: &LinkSample) {
+        match (self.quantity, sample.probe) {
+            (Quantity::Length, LinkProbe::QueueLength) => {
+                self.stood_until(sample.at);
+                self.standing = (sample.value, sample.at);
+            }
+            (Quantity::Delay, LinkProbe::Sojourn) if self.window.contains(sample.at) => {
+                self.seen.add(sample.value, 1.0);
+            }
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, end: Nanos) {
+        if self.quantity == Quantity::Length {
+            self.stood_until(end);
+        }
+    }
+}
+
+impl Metric for Queue {
+    fn names(&self) -> Vec<Name> {
+        let (name, unit) = match self.quantity {
+            Quantity::Length => ("queue_length", "packets"),
+            Quantity::Delay => ("queue_delay", "s"),
+        };
+        let name = match self.way {
+            Way::Forward => name.to_owned(),
+            Way::Backward => format!("{name}_backward"),
+        };
+        self.take.names(&self.over, &self.link, &name, unit)
+    }
+
+    fn lane(&self) -> Option<Lane<'_>> {
+        Some(Lane {
+            link: &self.link,
+            direction: match self.way {
+                Way::Forward => Direction::Forward,
+                Way::Backward => Direction::Backward,
+            },
+            probes: LinkProbes {
+                queue: self.quantity == Quantity::Length,
+                sojourn: self.quantity == Quantity::Delay,
+                ..LinkProbes::default()
+            },
+        })
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        self.over.observers(life, |window| Watched {
+            window,
+            quantity: self.quantity,
+            standing: (0.0, 0),
+            seen: Distribution::default(),
+        })
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let windows = 0..self.over.windows().len();
+        let values = windows.flat_map(|window| {
+            let mut all = Distribution::default();
+            for watched in seen.lane_observers::<Watched>(&self.link, window) {
+                all.merge(&watched.seen);
+            }
+            self.take.of(&all)
+        });
+        values.collect()
+    }
+}
