@@ -1,5 +1,6 @@
 //! The sending half of a connection: what was written, what is outstanding, what may go next, and when to try again.
 
+mod control;
 pub(crate) mod ecn;
 pub(crate) mod flow;
 mod plan;
@@ -10,15 +11,13 @@ pub(crate) mod send_buffer;
 
 use std::ops::Range;
 
-use anabranch_congestion::Algorithm;
-use anabranch_congestion::tcp_newreno::{TcpNewReno, TcpNewRenoConfig};
-use anabranch_congestion::tuning::Tuning;
-use anabranch_congestion::{AckSample, CongestionControl, DeliveryMeter, LossCause, Pacer};
+use anabranch_congestion::{AckSample, DeliveryMeter, LossCause, Pacer};
 use anabranch_transport::{Ecn, Nanos, Probe, Trace};
 
 use crate::config::Config;
-use crate::profile::{InitialSsthresh, Profile, RestartWindow};
+use crate::profile::{InitialSsthresh, Profile};
 use crate::stats::Stats;
+use control::Congestion;
 use ecn::EcnSender;
 use flow::Flow;
 pub(crate) use plan::Plan;
@@ -590,39 +589,5 @@ impl Sender {
                 anabranch_transport::time::seconds(srtt),
             );
         }
-    }
-}
-
-/// The algorithm, to make a controller of once the handshake has settled the segment.
-#[derive(Clone, Copy, Debug)]
-struct Congestion {
-    algorithm: &'static Algorithm,
-    tuning: Tuning,
-}
-
-impl Congestion {
-    fn controller(
-        &self,
-        profile: &Profile,
-        mss: u64,
-        initial_window: f64,
-        initial_ssthresh: f64,
-    ) -> Box<dyn CongestionControl> {
-        let config = TcpNewRenoConfig {
-            segment: mss,
-            initial_window,
-            initial_ssthresh,
-            restart_window: match profile.restart_window {
-                RestartWindow::Off => None,
-                RestartWindow::One => Some(1.0),
-                RestartWindow::Initial => Some(initial_window),
-            },
-            growth: profile.growth,
-            halving_basis: profile.halving,
-            integer_halving: profile.integer_halving,
-            cwnd_floor: profile.cwnd_floor,
-            whole_segments: profile.whole_segments,
-        };
-        (self.algorithm.make)(Box::new(TcpNewReno::new(config)), &self.tuning)
     }
 }
