@@ -76,6 +76,17 @@ fn codel_takes_the_delay_of_a_full_buffer_away() {
     assert!(p95[1] > 0.015, "the path alone takes 15 ms: {p95:?}");
     let goodput = values(&records, "download", "goodput");
     assert!(goodput[0] > 9e6 && goodput[1] > 8e6, "{goodput:?}");
+    // Marks do the same, and nothing of the download goes again.
+    assert!(p95[2] < 0.05 && goodput[2] > 8e6, "{p95:?} {goodput:?}");
+    let marks = values(&records, "access", "marks");
+    assert!(marks[..2] == [0.0, 0.0] && marks[2] > 10.0, "{marks:?}");
+    let again = values(&records, "download", "retransmissions");
+    assert!(again[1] > 10.0 && again[2] == 0.0, "{again:?}");
+    let delay = values(&records, "access", "queue_delay_p50");
+    assert!(
+        delay[0] > 0.3 && delay[1] < 0.02 && delay[2] < 0.02,
+        "{delay:?}"
+    );
 }
 
 #[test]
