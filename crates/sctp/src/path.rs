@@ -5,9 +5,7 @@ pub mod manager;
 pub mod mtu;
 mod pmtu;
 pub mod rto;
-mod switching;
 
 pub use manager::{PathEntry, PathId, PathState, Paths};
 pub(crate) use pmtu::Discovery;
 pub use rto::RtoEstimator;
-pub(crate) use switching::SwitchRules;

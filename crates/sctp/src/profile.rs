@@ -1,6 +1,6 @@
 //! Which text the stack follows, as data: every departure between RFC 2960, RFC 4960, RFC 9260 and the module of
-//! ns-2.35 is a named switch with its clause and its reason, so that a spec can start from a profile and turn one. So is
-//! RSCTP (the switches that begin with `rsctp`), with a switch for each place where its paper says two things.
+//! ns-2.35 is a named switch with its clause and its reason, so that a spec can start from a profile and turn one. Those
+//! that begin with `rsctp` stand with the rest of it in `rsctp/switches.rs`.
 
 mod values;
 
@@ -9,15 +9,17 @@ pub use anabranch_congestion::rsctp::{CongestionFloor, DecreaseUnit, SsthreshRul
 pub use anabranch_congestion::sctp_newreno::UnfilledCredit;
 pub use anabranch_settings::{Amount, Factor, Fraction, Setting, SettingError, Span};
 pub use values::{
-    AssociationErrors, Counts, DormantPath, FailedPathProbing, FastRecovery, HeartbeatLoss, Htna,
-    IdleDecay, InitialCwnd, MaxBurst, ProbeSize, RetransmissionPath, WhenFull, WindowUnit,
+    AssociationErrors, Counts, DormantPath, FailedPathProbing, FastRecovery, Htna, IdleDecay,
+    InitialCwnd, MaxBurst, RetransmissionPath, WhenFull, WindowUnit,
 };
 
 use anabranch_congestion::binomial::BinomialParameters;
-use anabranch_congestion::rsctp::RsctpParameters;
-use anabranch_settings::{Kind, switches};
+use anabranch_settings::Kind;
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
+
+pub use crate::rsctp::{HeartbeatLoss, ProbeSize};
+use crate::rsctp::{with_rsctp, without_rsctp};
 
 /// The least timeout: less is shorter than what a host takes to answer.
 pub(crate) const LEAST_RTO: Nanos = MILLISECOND;
@@ -28,7 +30,7 @@ const TIMEOUT: Kind = Kind::duration(LEAST_RTO, MOST_SPAN);
 /// The range of intervals between measurements.
 const INTERVAL: Kind = Kind::duration(MILLISECOND, MOST_SPAN);
 
-switches! {
+with_rsctp! {
     /// So many SACKs must report a TSN missing before it is retransmitted fast: 4 in RFC 2960, 3 since RFC 4960
     /// (as TCP's three duplicates) and by default in ns-2.35.
     missing_reports: u32, "RFC 9260 §7.2.4";
@@ -180,45 +182,6 @@ switches! {
     /// instead of dropping them, which reduces cwnd without a retransmission. Off: RFC 9260 only reserves what RFC 4960
     /// told, and the papers' stacks had none.
     ecn: bool, "RFC 4960 Appendix A";
-    /// Offer RSCTP in INIT and INIT ACK. Where both ends do, HEARTBEATs carry time and chunk count, and their answers what
-    /// the receiver measured; otherwise the association is plain SCTP. What a sender makes of it is the business of
-    /// the congestion control `rsctp` and of `rsctp_path_switch`.
-    rsctp: bool, "ho2008 §3";
-    /// Time between two HEARTBEATs on the path that carries new data, whether idle or not: 1 s had the least error.
-    rsctp_primary_interval: Span => INTERVAL, "ho2008 §4.2";
-    /// Time between two pairs of HEARTBEATs on each other path.
-    rsctp_secondary_interval: Span => INTERVAL, "ho2008 §4.2";
-    /// Beta of `cwnd - beta sqrt(cwnd)` after a loss that is put down to the radio.
-    rsctp_beta: Fraction, "ho2008 §4.2";
-    /// The unit of that formula, on which the paper is silent: `segments`, as the binomial algorithms are defined and as
-    /// the increase is counted, or `bytes`, as the variables of ns-2's module, where beta has hardly an effect.
-    rsctp_decrease_unit: DecreaseUnit, "ho2008 §3.5";
-    /// When ssthresh becomes estimate x RTT: with `each_report` unless something was lost since the last one, so that
-    /// what congestion set lasts until an interval without loss; with `each_ack` outside of recovery, as Fig. 3-7 to the
-    /// letter, which undoes what §3.5.1 sets at a loss; or `never`.
-    rsctp_ssthresh: SsthreshRule, "ho2008 §3.5.1";
-    /// The least ssthresh after congestion: `two` units by §3.5.1, `one` by Fig. 3-7, or that of the `profile`, so that
-    /// RSCTP and SCTP differ in the verdict alone.
-    rsctp_congestion_floor: CongestionFloor, "ho2008 §3.5.1";
-    /// A report on a path that stands by sets its cwnd to estimate x RTT.
-    rsctp_secondary_cwnd: bool, "ho2008 §3.2";
-    /// The size of the second HEARTBEAT of a pair, over the time between the two: the text says of the `chunk`; but what a
-    /// bottleneck takes that time for is the `packet`, and half of the estimate would be missing.
-    rsctp_probe_size: ProbeSize, "ho2008 §3.2";
-    /// Change the primary path when its chunk loss rate exceeds `rsctp_max_loss_rate`. A congestion's loss also needs
-    /// another path with more bandwidth.
-    rsctp_path_switch: bool, "ho2008 §3.3";
-    /// MPLR, the most that a path may lose.
-    rsctp_max_loss_rate: Fraction, "ho2008 §4.3";
-    /// A loss of the radio's, too, changes the path only to one with more bandwidth: by §3.5.1, but neither by §3.5 nor
-    /// by Fig. 3-7.
-    rsctp_wireless_switch_needs_bandwidth: bool, "ho2008 §3.5.1";
-    /// What a HEARTBEAT without answer means on the path that carries data: by §3.5.1 a loss is one of a chunk, and
-    /// Fig. 3-7 says "or Heartbeat Ack loss" without a branch for it under congestion. `judged`: as a loss of the
-    /// radio's it shrinks cwnd, and either verdict may change the path.
-    rsctp_heartbeat_loss: HeartbeatLoss, "ho2008 §3.5.1";
-    /// What a new chunk loss rate weighs against the estimate so far; 1: each report as it comes, as formula (7).
-    rsctp_loss_gain: Fraction, "ho2008 §3.3";
 }
 
 impl Profile {
@@ -238,7 +201,7 @@ impl Profile {
 
     /// RFC 9260 (2022), the text in force.
     pub fn rfc9260() -> Self {
-        Self {
+        without_rsctp!(Self {
             name: "rfc9260",
             missing_reports: 3,
             fast_recovery: FastRecovery::ExitPoint,
@@ -292,38 +255,13 @@ impl Profile {
             binomial_alpha: Factor(1.0),
             binomial_beta: Fraction(0.5),
             ecn: false,
-            rsctp: false,
-            rsctp_primary_interval: Span(SECOND),
-            rsctp_secondary_interval: Span(4 * SECOND),
-            rsctp_beta: Fraction(0.2),
-            rsctp_decrease_unit: DecreaseUnit::Segments,
-            rsctp_ssthresh: SsthreshRule::EachReport,
-            rsctp_congestion_floor: CongestionFloor::Profile,
-            rsctp_secondary_cwnd: true,
-            rsctp_probe_size: ProbeSize::Packet,
-            rsctp_path_switch: true,
-            rsctp_max_loss_rate: Fraction(0.05),
-            rsctp_wireless_switch_needs_bandwidth: false,
-            rsctp_heartbeat_loss: HeartbeatLoss::Ignored,
-            rsctp_loss_gain: Fraction(1.0),
-        }
+        })
     }
 
     /// The numbers of the congestion control `binomial`; SQRT at first.
     pub fn binomial_parameters(&self) -> BinomialParameters {
         let (alpha, beta) = (self.binomial_alpha.0, self.binomial_beta.0);
         BinomialParameters::of(self.binomial_k, self.binomial_l, alpha, beta)
-    }
-
-    /// The numbers of the congestion control `rsctp`.
-    pub fn rsctp_parameters(&self) -> RsctpParameters {
-        RsctpParameters {
-            beta: self.rsctp_beta.0,
-            unit: self.rsctp_decrease_unit,
-            ssthresh: self.rsctp_ssthresh,
-            floor: self.rsctp_congestion_floor,
-            secondary_cwnd: self.rsctp_secondary_cwnd,
-        }
     }
 
     /// RFC 4960 (2007).

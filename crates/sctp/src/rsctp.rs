@@ -10,6 +10,8 @@
 //!   changes the primary path ([`crate::path`]).
 
 mod meter;
+mod switches;
+mod switching;
 
 use anabranch_congestion::Feedback;
 use anabranch_congestion::estimator::PathEstimator;
@@ -19,13 +21,15 @@ use anabranch_wire::rsctp::{HeartbeatAckFields, HeartbeatFields, NO_LOSS_RATE, W
 use bytes::Bytes;
 
 pub(crate) use meter::Report;
+pub use switches::{HeartbeatLoss, ProbeSize};
+pub(crate) use switches::{with_rsctp, without_rsctp};
+pub(crate) use switching::SwitchRules;
 
 use crate::association::Association;
 use crate::discard::{Discard, Discards};
 use crate::event::Event;
 use crate::path::mtu::{self, COMMON_HEADER};
-use crate::path::{PathId, PathState, SwitchRules};
-use crate::profile::ProbeSize;
+use crate::path::{PathId, PathState};
 use meter::Meter;
 
 /// No path is believed to carry more, bytes per second: 10 Gbit/s.

@@ -4,15 +4,16 @@ use std::net::IpAddr;
 
 use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::rsctp::receiver_estimate::ReceiverEstimate;
-use anabranch_congestion::{AckSample, CongestionControl, DeliveryMeter, Feedback, Pacer};
+use anabranch_congestion::{AckSample, CongestionControl, DeliveryMeter, Pacer};
 use anabranch_transport::{Nanos, Path, Probe, Trace};
 use anabranch_wire::serial::Tsn;
 
 use super::rto::RtoEstimator;
-use super::{Discovery, SwitchRules, mtu, pmtu};
+use super::{Discovery, mtu, pmtu};
 use crate::config::Config;
 use crate::heartbeat::Heartbeat;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
+use crate::rsctp::SwitchRules;
 use crate::tx::Reduction;
 
 /// Which of an association's paths; small and dense.
@@ -205,25 +206,6 @@ impl PathEntry {
         let after = estimator.rate();
         if let (true, Some(rate)) = (before != after, after) {
             trace.record(ack.now, Probe::RateEstimate, id.0.into(), rate);
-        }
-    }
-
-    /// Hands the receiver's report to the congestion control.
-    pub(crate) fn feed_back(
-        &mut self,
-        now: Nanos,
-        id: PathId,
-        feedback: &Feedback,
-        trace: &mut Trace,
-    ) {
-        let before = (self.cc.cwnd(), self.cc.ssthresh());
-        self.cc.on_feedback(now, feedback);
-        let after = (self.cc.cwnd(), self.cc.ssthresh());
-        if after.0 != before.0 {
-            trace.record(now, Probe::Cwnd, id.0.into(), after.0 as f64);
-        }
-        if after.1 != before.1 {
-            trace.record(now, Probe::Ssthresh, id.0.into(), after.1 as f64);
         }
     }
 

@@ -77,26 +77,6 @@ pub enum AssociationErrors {
 spelled!(AssociationErrors: AssociationErrors::PathInUse = "path_in_use",
     AssociationErrors::ActivePaths = "active_paths");
 
-/// See [`Profile::rsctp_probe_size`](super::Profile::rsctp_probe_size).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProbeSize {
-    /// The IP packet.
-    Packet,
-    /// The chunk.
-    Chunk,
-}
-spelled!(ProbeSize: ProbeSize::Packet = "packet", ProbeSize::Chunk = "chunk");
-
-/// See [`Profile::rsctp_heartbeat_loss`](super::Profile::rsctp_heartbeat_loss).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeartbeatLoss {
-    /// It moves no window and no path.
-    Ignored,
-    /// It is a loss like that of a chunk.
-    Judged,
-}
-spelled!(HeartbeatLoss: HeartbeatLoss::Ignored = "ignored", HeartbeatLoss::Judged = "judged");
-
 /// See [`Profile::window_unit`](super::Profile::window_unit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowUnit {

@@ -2,12 +2,12 @@
 
 use std::any::Any;
 
-use anabranch_congestion::Base;
 use anabranch_congestion::estimator::PathEstimator;
 use anabranch_congestion::rsctp::{Rsctp, Verdict};
+use anabranch_congestion::{Base, Feedback};
 use anabranch_transport::{Nanos, Probe, Trace};
 
-use super::{PathEntry, PathId, PathState, Paths};
+use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::profile::Profile;
 
 /// When a loss changes the primary path.
@@ -29,6 +29,25 @@ impl SwitchRules {
 }
 
 impl PathEntry {
+    /// Hands the receiver's report to the congestion control.
+    pub(crate) fn feed_back(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        feedback: &Feedback,
+        trace: &mut Trace,
+    ) {
+        let before = (self.cc.cwnd(), self.cc.ssthresh());
+        self.cc.on_feedback(now, feedback);
+        let after = (self.cc.cwnd(), self.cc.ssthresh());
+        if after.0 != before.0 {
+            trace.record(now, Probe::Cwnd, id.0.into(), after.0 as f64);
+        }
+        if after.1 != before.1 {
+            trace.record(now, Probe::Ssthresh, id.0.into(), after.1 as f64);
+        }
+    }
+
     /// What a loss here is put down to; before the window is cut.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
         Verdict::of(self.cc.cwnd_exact(), self.rto.srtt(), self.receiver.rate())
@@ -98,7 +117,6 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::path::PathState;
-    use anabranch_congestion::Feedback;
     use anabranch_transport::Path;
     use anabranch_transport::time::MILLISECOND;
 

@@ -12,7 +12,7 @@ pub(super) static ENTRY: Entry<Made, Context> = Entry {
     variant: Variant {
         name: "trace",
         about: " A list of messages. A spec may name a `file` instead of them: lines `time,size` or `time,size,stream`, in seconds \
-                from the flow's start and in bytes.",
+                from the flow's start and in bytes, or a Parquet file (`.parquet`) of these columns.",
         parameters: &[Setting {
             name: "messages",
             about: " What is sent when, in the order of time.",
