@@ -437,7 +437,9 @@ impl Sender {
         self.flow
             .pacer
             .on_sent(now, bytes, &*self.flow.control, self.rto.srtt());
-        if self.flow.max == self.flow.queued_to && self.flow.room(0) > 0 {
+        // What is less than a segment may be held back by Nagle, not by the window.
+        let waits = self.flow.queued_to - self.flow.max;
+        if waits < self.flow.mss && self.flow.room(0) > 0 {
             self.flow.delivery.on_app_limited();
             self.flow.control.on_app_limited(now);
         }
