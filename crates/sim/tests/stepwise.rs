@@ -153,6 +153,7 @@ fn run(seed: u64, stepwise: bool) -> Outcome {
     let probes = LinkProbes {
         throughput: Some(50 * MS),
         queue: true,
+        sojourn: true,
         drops: true,
         marks: true,
     };

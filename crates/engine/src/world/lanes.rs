@@ -9,9 +9,12 @@ use anabranch_transport::Nanos;
 
 use crate::agent::observer::Observing;
 
-/// The observers of each direction that is watched, shared with the recorder of the world.
+/// The observers of each direction that is watched.
+type Watched = BTreeMap<(LinkId, Direction), Vec<Observing>>;
+
+/// Shared with the recorder of the world.
 #[derive(Clone, Default)]
-pub struct Lanes(Rc<RefCell<BTreeMap<(LinkId, Direction), Vec<Observing>>>>);
+pub struct Lanes(Rc<RefCell<Watched>>);
 
 impl Lanes {
     /// Has a direction watched.
