@@ -90,6 +90,9 @@ pub struct Association {
     /// Present while both ends speak RSCTP.
     pub(crate) rsctp: Option<Box<Rsctp>>,
     pub(crate) verifying: Verifying,
+    /// No path wants a HEARTBEAT or a probe of its MTU before this time; `None`: to be found out. Known only where nothing but what
+    /// [`Self::forget_probes`] is called for changes it.
+    pub(crate) probes_at: Option<Nanos>,
     pub(crate) control: ControlStatistics,
     /// The peer's addresses changed: the endpoint must learn them.
     pub(crate) addresses_changed: bool,

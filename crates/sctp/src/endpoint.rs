@@ -9,6 +9,7 @@ mod table;
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
@@ -484,8 +485,25 @@ impl Endpoint {
 
     /// As [`Transport::poll_transmit`], and says which UDP port the packet goes to.
     pub fn poll_outgoing(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Outgoing> {
+        let mut first = None;
+        self.poll_all(now, out, |outgoing, _| {
+            first = Some(outgoing);
+            ControlFlow::Break(())
+        });
+        first
+    }
+
+    /// All packets that may be sent now, in one call: what does not change between them is asked once. `each` is told of every
+    /// packet when it has been appended to `out`, and may take it from there; after [`ControlFlow::Break`] the rest is left to the
+    /// next call.
+    pub fn poll_all(
+        &mut self,
+        now: Nanos,
+        out: &mut BytesMut,
+        mut each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
+    ) {
         let now = self.at(now);
-        if let Some((path, udp_port, bytes)) = self.answers.pop_front() {
+        while let Some((path, udp_port, bytes)) = self.answers.pop_front() {
             out.extend_from_slice(&bytes);
             let transmit = Transmit {
                 path,
@@ -493,33 +511,31 @@ impl Endpoint {
                 ecn: Ecn::NotEct,
                 may_fragment: false,
             };
-            return Some(Outgoing { transmit, udp_port });
+            if each(Outgoing { transmit, udp_port }, out).is_break() {
+                return;
+            }
         }
         while let Some(slot) = self.table.next_to_transmit() {
-            let Some(association) = self.table.get_mut(slot) else {
-                self.table.transmitted();
-                continue;
-            };
-            if let Some(transmit) = association.poll_transmit(now, out) {
-                let udp_port = association.paths.udp_port_to(transmit.path.remote);
-                return Some(Outgoing { transmit, udp_port });
-            }
-            let (deadline, closed, tag) = (
-                association.deadline(),
-                association.is_closed(),
-                association.local_tag,
-            );
-            if !association.events.is_empty() {
-                self.table.tells(slot);
-            }
-            self.timers.set(slot, deadline);
-            if closed {
-                self.retired.retire(now, tag, self.config.valid_cookie_life);
-                self.table.detach(slot);
+            if let Some(association) = self.table.get_mut(slot) {
+                while let Some(transmit) = association.poll_transmit(now, out) {
+                    let udp_port = association.paths.udp_port_to(transmit.path.remote);
+                    if each(Outgoing { transmit, udp_port }, out).is_break() {
+                        return;
+                    }
+                }
+                let (deadline, tells) = (association.deadline(), !association.events.is_empty());
+                let ended = association.is_closed().then_some(association.local_tag);
+                if tells {
+                    self.table.tells(slot);
+                }
+                self.timers.set(slot, deadline);
+                if let Some(tag) = ended {
+                    self.retired.retire(now, tag, self.config.valid_cookie_life);
+                    self.table.detach(slot);
+                }
             }
             self.table.transmitted();
         }
-        None
     }
 }
 

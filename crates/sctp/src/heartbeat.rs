@@ -9,7 +9,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::association::Association;
 use crate::discard::{Discard, Discards};
-use crate::path::{PathId, PathState};
+use crate::path::{PathEntry, PathId, PathState};
 use crate::profile::{AssociationErrors, FailedPathProbing, HeartbeatLoss};
 use crate::rsctp::{Claim, Role};
 
@@ -148,6 +148,7 @@ impl Association {
     }
 
     pub(crate) fn heartbeat_mut(&mut self, path: PathId) -> &mut Heartbeat {
+        self.forget_probes();
         &mut self.paths.get_mut(path).heartbeat
     }
 
@@ -191,6 +192,38 @@ impl Association {
         (earliest != Nanos::MAX).then_some(earliest)
     }
 
+    /// What is known of when paths are to be probed may be wrong now.
+    pub(crate) fn forget_probes(&mut self) {
+        self.probes_at = None;
+    }
+
+    /// The earliest time a path must be looked at, for HEARTBEAT or its MTU; [`Nanos::MAX`]: never. It is found out once, and
+    /// known until something that a HEARTBEAT or an MTU depends on changes: not by DATA and its acknowledgement.
+    pub(crate) fn probes_deadline(&mut self) -> Nanos {
+        let at = |this: &Self| {
+            let heartbeat = this.heartbeat_deadline().unwrap_or(Nanos::MAX);
+            heartbeat.min(this.pmtu_deadline().unwrap_or(Nanos::MAX))
+        };
+        if let Some(known) = self.probes_at
+            && self.is_plain()
+        {
+            debug_assert_eq!(known, at(self), "somebody forgot to forget it");
+            return known;
+        }
+        let at = at(self);
+        let in_order = |entry: &PathEntry| {
+            !entry.heartbeat.is_due() && entry.state == PathState::Active && entry.error_count == 0
+        };
+        let known = self.is_plain() && self.paths.iter().all(|(_, entry)| in_order(entry));
+        self.probes_at = known.then_some(at);
+        at
+    }
+
+    /// Whether it is known that no path wants a HEARTBEAT or a probe at `now`.
+    pub(crate) fn probes_nothing(&self, now: Nanos) -> bool {
+        self.is_plain() && self.probes_at.is_some_and(|at| now < at)
+    }
+
     /// A path that a HEARTBEAT must be sent to.
     pub(crate) fn heartbeat_due(&self, now: Nanos) -> Option<PathId> {
         if !self.state.probes_paths() {
@@ -209,6 +242,7 @@ impl Association {
 
     /// The info of the HEARTBEAT now being sent to `path`.
     pub(crate) fn send_heartbeat(&mut self, now: Nanos, path: PathId) -> Bytes {
+        self.forget_probes();
         let nonce = self.random.next_u64();
         let role = self.role_of_heartbeat(path);
         let entry = self.paths.get_mut(path);

@@ -159,6 +159,7 @@ impl Association {
             known_primary: PathId(0),
             rsctp: None,
             verifying: Verifying::default(),
+            probes_at: None,
             control: ControlStatistics::default(),
             addresses_changed: true,
             marks_received: 0,
@@ -320,6 +321,7 @@ impl Association {
 
     /// An error on `path` (RFC 9260 §8.2).
     pub(crate) fn count_path_error(&mut self, now: Nanos, path: PathId) {
+        self.forget_probes();
         if self
             .paths
             .record_error(now, path, &self.config, &mut self.trace)

@@ -26,6 +26,7 @@ impl Association {
         let Some(path) = self.paths.find(address) else {
             return false;
         };
+        self.forget_probes();
         let lowered = self.paths.lower_mtu(now, path, mtu, &self.config);
         if lowered {
             self.tx.mark_oversize(path, &mut self.paths);
@@ -35,6 +36,7 @@ impl Association {
 
     /// Begins to look for the MTU of `path`, which is confirmed.
     pub(crate) fn start_discovery(&mut self, now: Nanos, path: PathId) {
+        self.forget_probes();
         if let Some(discovery) = &mut self.paths.get_mut(path).discovery {
             discovery.start(now);
         }
@@ -79,6 +81,7 @@ impl Association {
         (path, size): (PathId, usize),
         out: &mut BytesMut,
     ) -> Transmit {
+        self.forget_probes();
         let nonce = self.random.next_u64();
         let header = self.header(self.peer_tag);
         let encapsulation = self.config.encapsulation;

@@ -115,6 +115,17 @@ impl Association {
         raw: RawChunk,
         discards: &mut Discards,
     ) -> bool {
+        // Most are, and need not be told from the others.
+        if raw.kind == kind::DATA {
+            match Data::decode(raw) {
+                Ok(data) => self.on_data(now, path, data, discards),
+                Err(_) => discards.count(Discard::ChunkFields),
+            }
+            return true;
+        }
+        if raw.kind != kind::SACK {
+            self.forget_probes();
+        }
         let chunk = match Chunk::decode(raw) {
             Ok(chunk) => chunk,
             Err(_) => {

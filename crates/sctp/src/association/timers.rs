@@ -11,38 +11,30 @@ use crate::tx::T3Outcome;
 
 impl Association {
     /// When [`Self::handle_timeout`] has something to do.
-    pub(crate) fn deadline(&self) -> Option<Nanos> {
+    pub(crate) fn deadline(&mut self) -> Option<Nanos> {
         if self.is_closed() {
             return None;
         }
-        let all = [
-            self.state.deadline(),
-            self.closing_deadline(),
-            self.data_deadline(),
-            self.streams_deadline(),
-            self.rx.as_ref().and_then(|rx| rx.sack_deadline()),
-            self.heartbeat_deadline(),
-            self.pmtu_deadline(),
-            self.pacing_deadline(),
-        ];
-        // Asked after every packet: numbers are compared faster than options are.
-        let earliest = all.map(|at| at.unwrap_or(Nanos::MAX)).into_iter().min();
-        earliest.filter(|&at| at != Nanos::MAX)
+        // Asked after every packet: numbers are compared faster than options are, and nothing is asked of a state without timers.
+        let mut earliest = self.probes_deadline();
+        let mut before = |at: Option<Nanos>| earliest = earliest.min(at.unwrap_or(Nanos::MAX));
+        if !matches!(self.state, State::Established) {
+            before(self.state.deadline());
+        }
+        before(self.closing_deadline());
+        if self.state.sends_data() {
+            before(self.tx.next_deadline(&self.paths));
+            before(self.tx.streams_deadline());
+            before(self.tx.pacing_deadline(&self.paths));
+        }
+        before(self.rx.as_ref().and_then(|rx| rx.sack_deadline()));
+        (earliest != Nanos::MAX).then_some(earliest)
     }
 
     /// T3-rtx and the zero-window probe, while DATA may be sent at all.
     fn data_deadline(&self) -> Option<Nanos> {
         if self.state.sends_data() {
             self.tx.next_deadline(&self.paths)
-        } else {
-            None
-        }
-    }
-
-    /// When pacing lets DATA go again, while any may be sent at all.
-    fn pacing_deadline(&self) -> Option<Nanos> {
-        if self.state.sends_data() {
-            self.tx.pacing_deadline(&self.paths)
         } else {
             None
         }
@@ -62,6 +54,7 @@ impl Association {
         if self.is_closed() {
             return;
         }
+        self.forget_probes();
         if self
             .closing_deadline()
             .is_some_and(|deadline| deadline <= now)

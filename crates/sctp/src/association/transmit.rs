@@ -20,7 +20,9 @@ use crate::state::State;
 impl Association {
     /// Appends the next packet to `out`; `None` when nothing may be sent now.
     pub(crate) fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        if let Some(parting) = self.parting.take() {
+        if self.parting.is_some()
+            && let Some(parting) = self.parting.take()
+        {
             return Some(self.write_parting(&parting, out));
         }
         let next = self.write_next(now, out);
@@ -32,8 +34,21 @@ impl Association {
 
     fn write_next(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         loop {
-            let data = self.data_destination(now);
-            let Some(path) = self.next_control_destination().or(data) else {
+            let plain = self.is_plain();
+            let data = if plain {
+                self.tx.wants_to_send(now, &self.paths)
+            } else {
+                self.data_destination(now)
+            };
+            let control = if plain {
+                self.sack_due().then_some(self.sack_path)
+            } else {
+                self.next_control_destination()
+            };
+            let Some(path) = control.or(data) else {
+                if self.probes_nothing(now) {
+                    return None;
+                }
                 if let Some(path) = self.heartbeat_due(now) {
                     return Some(self.write_heartbeat(now, path, out));
                 }
@@ -43,7 +58,7 @@ impl Association {
             if matches!(self.state, State::CookieWait(_)) {
                 return Some(self.write_init(now, path, out));
             }
-            let len = self.write_packet(now, path, data, out);
+            let len = self.write_packet(now, path, data, plain, out);
             if len > 0 {
                 return Some(Transmit {
                     ecn: self.take_field(),
@@ -55,6 +70,14 @@ impl Association {
             // although it was announced would not come the next time either.
             self.next_control_destination()?;
         }
+    }
+
+    /// Whether all that may be sent is DATA, a SACK, or a probe of a path: no handshake, no shutdown, no answer.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.state, State::Established)
+            && self.replies.is_empty()
+            && self.cookie_ack.is_none()
     }
 
     pub(super) fn transmit(&self, path: PathId, len: usize) -> Transmit {
@@ -101,21 +124,28 @@ impl Association {
         self.state.sends_data()
     }
 
-    /// One packet to `path`, of whatever is due there; 0 if nothing came together. `data` is where DATA goes next.
+    /// One packet to `path`, of whatever is due there; 0 if nothing came together. `data` is where DATA goes next, `plain` what
+    /// [`Self::is_plain`] says.
     fn write_packet(
         &mut self,
         now: Nanos,
         path: PathId,
         data: Option<PathId>,
+        plain: bool,
         out: &mut BytesMut,
     ) -> usize {
         let limit = self.paths.get(path).max_packet;
         let mut packet = PacketBuilder::new(out, self.header(self.peer_tag), limit);
-        let echoed = self.push_cookie_echo(now, path, &mut packet);
-        self.push_cookie_ack(now, path, &mut packet);
-        self.push_replies(now, path, &mut packet);
+        let mut echoed = false;
+        if !plain {
+            echoed = self.push_cookie_echo(now, path, &mut packet);
+            self.push_cookie_ack(now, path, &mut packet);
+            self.push_replies(now, path, &mut packet);
+        }
         self.push_sack(now, path, data, &mut packet);
-        self.push_shutdown(now, path, &mut packet);
+        if !plain {
+            self.push_shutdown(now, path, &mut packet);
+        }
         let data = if echoed && self.config.data_with_cookie_echo {
             self.tx.wants_to_send(now, &self.paths)
         } else {

@@ -15,8 +15,9 @@ use crate::profile::MaxBurst;
 const MOST_PASSED_OVER: u32 = 64;
 
 impl Sender {
-    /// Adds DATA chunks for path `id` to a packet, and returns how many. None is added if none may go, or if what must
-    /// go next does not fit beside the chunks already there; send that packet then, and ask again.
+    /// Adds DATA chunks for path `id`, which [`Sender::wants_to_send`] has just named, to a packet, and returns how many. None
+    /// is added if none may go, or if what must go next does not fit beside the chunks already there; send that packet then,
+    /// and ask again.
     pub fn fill(
         &mut self,
         now: Nanos,
@@ -25,7 +26,7 @@ impl Sender {
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> usize {
-        self.decay_if_idle(now, id, paths, trace);
+        let decayed = self.decay_if_idle(now, id, paths, trace);
         let flight_before = paths.get(id).flightsize;
         let was_quiet = self.in_flight_for_window() == 0;
         let again = if self.outstanding.first_marked().is_some()
@@ -38,7 +39,8 @@ impl Sender {
         let room_for_new =
             again == 0 || (self.profile.bundle_new_with_retransmissions && self.bundling);
         let new = if room_for_new && self.outstanding.first_marked().is_none() {
-            self.fill_new(now, id, again > 0, packet, paths, trace)
+            let known = again == 0 && !decayed;
+            self.fill_new(now, id, again > 0, known, packet, paths, trace)
         } else {
             0
         };
@@ -70,11 +72,22 @@ impl Sender {
         again + new
     }
 
-    fn decay_if_idle(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) {
+    /// Whether cwnd may be another.
+    fn decay_if_idle(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> bool {
         let entry = paths.get_mut(id);
+        if entry.decay_at.is_none_or(|due| now < due) {
+            return false;
+        }
         let before = window(entry);
         entry.decay(now, self.profile.idle_decay);
         trace_window(now, id, entry, before, trace);
+        true
     }
 
     fn fill_retransmissions(
@@ -221,17 +234,22 @@ impl Sender {
         }
     }
 
+    /// `shared`: behind retransmissions; `known`: new data may go to `id`.
+    #[expect(clippy::too_many_arguments, reason = "one step of fill")]
     fn fill_new(
         &mut self,
         now: Nanos,
         id: PathId,
         shared: bool,
+        known: bool,
         packet: &mut PacketBuilder<'_>,
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> usize {
         let mut count = 0;
-        if paths.choose_for_new_data() != id || !self.may_send_new(now, id, paths) {
+        let may_go = || paths.choose_for_new_data() == id && self.may_send_new(now, id, paths);
+        debug_assert!(!known || may_go(), "that was asked");
+        if !known && !may_go() {
             return 0;
         }
         let most = paths.max_user_data();
@@ -253,7 +271,7 @@ impl Sender {
                     answered: false,
                 });
             }
-            self.send_new(now, id, most, first, packet, paths, trace);
+            self.send_new(now, id, length, first, packet, paths, trace);
             count += 1;
             if !self.bundling {
                 break;
@@ -287,17 +305,16 @@ impl Sender {
         &mut self,
         now: Nanos,
         id: PathId,
-        most: usize,
+        length: usize,
         begins_packet: bool,
         packet: &mut PacketBuilder<'_>,
         paths: &mut Paths,
         trace: &mut Trace,
     ) {
-        let Some(fragment) = self.queue.pop(most, || self.in_use.take_turn()) else {
+        let Some(fragment) = self.queue.pop(length, || self.in_use.take_turn()) else {
             return;
         };
         let tsn = self.outstanding.next_tsn();
-        let length = fragment.user_data.len();
         self.statistics.chunks_sent += 1;
         self.statistics.bytes_sent += length as u64;
         let chunk = Outgoing {

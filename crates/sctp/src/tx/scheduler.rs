@@ -44,8 +44,13 @@ impl Scheduler {
     /// A message of the queue whose turn it was has been taken; `waiting` are left in it.
     pub fn served(&mut self, turn: Turn, waiting: usize) {
         debug_assert_eq!(self.pick(), Some(turn));
+        let again = self.kind == SchedulerKind::RoundRobin && waiting > 0;
+        // The only one has the next turn, too.
+        if again && self.turns.len() == 1 {
+            return;
+        }
         self.turns.pop_front();
-        if self.kind == SchedulerKind::RoundRobin && waiting > 0 {
+        if again {
             self.turns.push_back(turn);
         }
     }

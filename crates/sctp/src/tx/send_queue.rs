@@ -154,6 +154,11 @@ impl SendQueue {
     /// Takes the next chunk, of at most `most` bytes of user data; `any` names the stream of a message that was given
     /// without one.
     pub fn pop(&mut self, most: usize, any: impl FnOnce() -> u16) -> Option<Fragment> {
+        if self.started.is_none()
+            && let Some(fragment) = self.pop_whole(most)
+        {
+            return Some(fragment);
+        }
         self.start_next(any);
         let started = self.started.as_mut()?;
         let user_data = started
@@ -177,6 +182,37 @@ impl SendQueue {
             self.messages -= 1;
         }
         Some(fragment)
+    }
+
+    /// The next message, if it was given for a stream and fits one chunk. That is as if it was started and ended, as any other is, and
+    /// costs less.
+    fn pop_whole(&mut self, most: usize) -> Option<Fragment> {
+        let turn @ Turn::Stream(stream) = self.scheduler.pick()? else {
+            return None;
+        };
+        let entry = self.streams.entry(stream);
+        let length = entry.messages.front()?.message.payload.len();
+        if length > most {
+            return None;
+        }
+        let Queued { message, immediate } = entry.messages.pop_front()?;
+        let ssn = entry.next_ssn;
+        if !message.unordered {
+            entry.next_ssn = ssn.next();
+        }
+        self.scheduler.served(turn, entry.messages.len());
+        self.bytes -= length;
+        self.messages -= 1;
+        Some(Fragment {
+            stream,
+            ssn,
+            ppid: message.ppid,
+            unordered: message.unordered,
+            beginning: true,
+            ending: true,
+            immediate,
+            user_data: message.payload,
+        })
     }
 
     /// Lets the scheduler pick a message, unless one is under way.

@@ -52,8 +52,12 @@ impl Data {
         self.user_data.is_empty()
     }
 
+    /// Reads a chunk of type DATA, as [`Chunk::decode`](crate::chunk::Chunk::decode) does.
+    ///
+    /// # Errors
+    /// It is shorter than its header.
     #[inline]
-    pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+    pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
         let &[t0, t1, t2, t3, s0, s1, n0, n1, p0, p1, p2, p3] = fixed_part::<FIXED>(&raw)?;
         let flags = raw.flags;
         let mut user_data = raw.into_value();
