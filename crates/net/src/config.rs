@@ -86,7 +86,8 @@ pub struct Config {
     /// The protocol: profile, congestion control, stream allocation, buffers, timers, by the names that the simulator has.
     /// `addresses` and `encapsulation` in it are set by the endpoint.
     ///
-    /// Differs from the simulator's defaults in the buffers, 1 MiB each, and in that path MTUs are found out: packets carry
+    /// Differs from the simulator's defaults in the buffers, 1 MiB each, in that packets are filled (`fill_packets`), since the
+    /// system sends those of one size by one call, and in that path MTUs are found out: packets carry
     /// "don't fragment", so that a tunnel on the way would swallow those of 1,500 bytes without a word. `max_message` in it is set by the endpoint, too.
     pub sctp: SctpConfig,
     /// The SCTP port; 0: any from 49,152 on.
@@ -123,6 +124,7 @@ impl Default for Config {
             receive_buffer: 1 << 20,
             send_buffer: 1 << 20,
             path_mtu_discovery: true,
+            fill_packets: true,
             ..SctpConfig::default()
         };
         Self {

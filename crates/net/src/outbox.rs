@@ -46,17 +46,23 @@ pub(crate) struct Sent {
 pub(crate) struct Outbox {
     /// All packets, one after the other; the protocol appends to it.
     pub bytes: BytesMut,
-    runs: VecDeque<Run>,
+    /// What of them goes where.
+    pub runs: Runs,
 }
 
-impl Outbox {
-    /// Whether it is to be sent before more is gathered.
-    pub fn is_full(&self) -> bool {
-        self.bytes.len() >= MOST_BYTES
-    }
+/// Which bytes of an [`Outbox`] go where.
+#[derive(Debug, Default)]
+pub(crate) struct Runs(VecDeque<Run>);
 
+impl Runs {
     /// The last bytes of `bytes` are the packet of `transmit`, and go to `to`. `false`: no socket leads there.
-    pub fn push(&mut self, sockets: &Sockets, to: SocketAddr, transmit: &Transmit) -> bool {
+    pub fn push(
+        &mut self,
+        bytes: &mut BytesMut,
+        sockets: &Sockets,
+        to: SocketAddr,
+        transmit: &Transmit,
+    ) -> bool {
         let &Transmit {
             path,
             len,
@@ -64,12 +70,12 @@ impl Outbox {
             may_fragment,
             ..
         } = transmit;
-        let start = self.bytes.len() - len;
+        let start = bytes.len() - len;
         let Some((socket, source)) = sockets.route(path.local, to.ip()) else {
-            self.bytes.truncate(start);
+            bytes.truncate(start);
             return false;
         };
-        if let Some(run) = self.runs.back_mut() {
+        if let Some(run) = self.0.back_mut() {
             let joins = !(run.ended || run.may_fragment || may_fragment)
                 && (run.socket, run.to, run.source, run.ecn) == (socket, to, source, ecn)
                 && len <= run.segment
@@ -82,7 +88,7 @@ impl Outbox {
                 return true;
             }
         }
-        self.runs.push_back(Run {
+        self.0.push_back(Run {
             socket,
             to,
             source,
@@ -96,6 +102,13 @@ impl Outbox {
         });
         true
     }
+}
+
+impl Outbox {
+    /// Whether so many bytes are to be sent before more are gathered.
+    pub fn is_full(bytes: usize) -> bool {
+        bytes >= MOST_BYTES
+    }
 
     /// Sends what the sockets take. Ready when nothing waits any more.
     pub fn poll_flush(
@@ -104,7 +117,7 @@ impl Outbox {
         sockets: &Sockets,
         sent: &mut Sent,
     ) -> Poll<()> {
-        while let Some(run) = self.runs.front_mut() {
+        while let Some(run) = self.runs.0.front_mut() {
             let single = run.packets > sockets.get(run.socket).most_segments();
             let len = if single {
                 run.segment.min(run.len)
@@ -144,7 +157,7 @@ impl Outbox {
             run.len -= len;
             run.packets -= packets;
             if run.packets == 0 {
-                self.runs.pop_front();
+                self.runs.0.pop_front();
             }
         }
         self.bytes.clear();

@@ -1,6 +1,7 @@
 //! One endpoint among those of a driver: what is done under its lock.
 
 use std::net::SocketAddr;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -11,6 +12,7 @@ use crate::config::Carrier;
 use crate::event::AssociationEvent;
 use crate::io::Io;
 use crate::observer::{Direction, Seen};
+use crate::outbox::Outbox;
 use crate::shared::{Entry, Phase, Shared, State};
 use crate::turns::{Budget, Turn, Turns};
 
@@ -279,15 +281,18 @@ impl Drop for Port {
 
 /// Gathers what the protocol has to send; `false` if there is more than is gathered at a time.
 fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
-    while !io.outbox.is_full() {
-        let Some(outgoing) = state.endpoint.poll_outgoing(now, &mut io.outbox.bytes) else {
-            return true;
-        };
+    let Outbox { bytes, runs } = &mut io.outbox;
+    if Outbox::is_full(bytes.len()) {
+        return false;
+    }
+    let mut full = false;
+    let observer = &mut state.observer;
+    state.endpoint.poll_all(now, bytes, |outgoing, bytes| {
         let transmit = outgoing.transmit;
         let (path, len) = (transmit.path, transmit.len);
         let to = SocketAddr::new(path.remote, outgoing.udp_port);
-        if let Some(observer) = &mut state.observer {
-            let start = io.outbox.bytes.len() - len;
+        if let Some(observer) = observer {
+            let start = bytes.len() - len;
             observer.packet(&Seen {
                 at: now,
                 direction: Direction::Out,
@@ -295,14 +300,20 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
                 remote: path.remote,
                 udp_port: outgoing.udp_port,
                 ecn: transmit.ecn,
-                packet: &io.outbox.bytes[start..],
+                packet: &bytes[start..],
             });
         }
-        if !io.outbox.push(&io.sockets, to, &transmit) {
+        if !runs.push(bytes, &io.sockets, to, &transmit) {
             io.sent.errors += 1;
         }
-    }
-    false
+        full = Outbox::is_full(bytes.len());
+        if full {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    !full
 }
 
 fn drain_samples(state: &mut State) {

@@ -113,6 +113,10 @@ settings! {
         valid_cookie_life: Nanos = 60 * SECOND, Kind::duration(MILLISECOND, MOST_SPAN), "RFC 9260 §5.1.3";
         /// Several DATA chunks share a packet where they fit.
         bundling: bool = true, Kind::Flag, "RFC 9260 §6.10";
+        /// A message that needs several chunks begins in the room that the end of the one before leaves in its packet. Packets are
+        /// then of one size, which a system sends by one call, where they else end short with each message. Without `bundling` it
+        /// has no effect.
+        fill_packets: bool = false, Kind::Flag, "RFC 9260 §6.9, §6.10";
         /// DATA rides along with the COOKIE ECHO, half a round trip before the association is up on this side. With the COOKIE
         /// ACK it always may.
         data_with_cookie_echo: bool = false, Kind::Flag, "RFC 9260 §5.1 C";

@@ -70,6 +70,7 @@ pub enum SendError {
 pub struct Sender {
     profile: Profile,
     bundling: bool,
+    fill_packets: bool,
     send_buffer: usize,
     initial_tsn: Tsn,
     streams: u16,
@@ -166,6 +167,7 @@ impl Sender {
         Self {
             profile: config.profile.clone(),
             bundling: config.bundling,
+            fill_packets: config.fill_packets,
             send_buffer: config.send_buffer,
             initial_tsn,
             streams: 0,

@@ -273,6 +273,7 @@ fn run(profile: Profile, seed: u64, reading: Reading) {
         receive_buffer: [8_000, 20_000, 65_536][random.below(3) as usize],
         delayed_sack: random.chance(50),
         bundling: random.chance(80),
+        fill_packets: random.chance(50),
         scheduler: if random.chance(50) {
             SchedulerKind::RoundRobin
         } else {

@@ -191,6 +191,7 @@ impl Case {
             send_buffer: 30_000,
             delayed_sack: rng.below(2) == 0,
             bundling: rng.below(4) > 0,
+            fill_packets: rng.below(2) == 0,
             data_with_cookie_echo: rng.below(2) == 0,
             outbound_streams: streams,
             scheduler: if rng.below(2) == 0 {

@@ -13,6 +13,8 @@ use crate::profile::MaxBurst;
 
 /// Marked chunks that go to another path, looked past for more that fit into a packet.
 const MOST_PASSED_OVER: u32 = 64;
+/// Bytes of user data that a message which needs several chunks begins with in what is left of a packet, at least.
+const LEAST_BEGINNING: usize = 64;
 
 impl Sender {
     /// Adds DATA chunks for path `id`, which [`Sender::wants_to_send`] has just named, to a packet, and returns how many. None
@@ -254,7 +256,7 @@ impl Sender {
         }
         let most = paths.max_user_data();
         loop {
-            let length = self.queue.next_len(most);
+            let length = self.next_piece(most, packet.room(), count > 0);
             let fits_window = self.profile.rwnd_counts.bytes(length) <= self.peer_rwnd;
             let first = count == 0 && !shared; // allowed by may_send_new, if only as a probe
             if length == 0
@@ -281,6 +283,18 @@ impl Sender {
             self.count_burst(now, id, paths);
         }
         count
+    }
+
+    /// User data of the next chunk, of at most `most` bytes, in a packet that has `room`, `behind` another chunk: less than
+    /// would fit a packet of its own where a message that is cut anyway can begin there.
+    fn next_piece(&self, most: usize, room: usize, behind: bool) -> usize {
+        let length = self.queue.next_len(most);
+        let left = room.saturating_sub(DATA_HEADER);
+        let fills = self.fill_packets && behind && self.bundling && length > left;
+        if fills && left >= LEAST_BEGINNING && self.queue.next_len(usize::MAX) > most {
+            return left;
+        }
+        length
     }
 
     fn count_burst(&mut self, now: Nanos, id: PathId, paths: &Paths) {

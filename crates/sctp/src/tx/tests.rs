@@ -594,6 +594,32 @@ fn ns2_limits_the_burst_after_a_fast_retransmit() {
 }
 
 #[test]
+fn a_long_message_begins_in_the_room_that_the_last_one_left_where_packets_are_filled() {
+    // 1432 and 600 bytes twice; or 1432, then 600 beside what is left of 1448 less two chunk headers, and the rest.
+    for (fill_packets, packets) in [(false, 4), (true, 3)] {
+        let mut config = config(Profile::rfc9260());
+        config.fill_packets = fill_packets;
+        let mut rig = Rig::new(&config, 1);
+        rig.offer(2, MESSAGE + 600);
+        rig.drain();
+        assert_eq!(
+            (rig.packets, rig.sent.len()),
+            (packets, 4),
+            "{fill_packets}"
+        );
+        let sent = rig.sender.statistics().bytes_sent;
+        assert_eq!(sent, 2 * (MESSAGE as u64 + 600), "all of both messages");
+    }
+    // One that fits a chunk is never cut.
+    let mut config = config(Profile::rfc9260());
+    config.fill_packets = true;
+    let mut rig = Rig::new(&config, 1);
+    rig.offer(2, MESSAGE * 3 / 4);
+    rig.drain();
+    assert_eq!((rig.packets, rig.sent.len()), (2, 2));
+}
+
+#[test]
 fn small_messages_share_a_packet_unless_bundling_is_off() {
     for (bundling, packets) in [(true, 1), (false, 5)] {
         let mut rig = Rig::new(

@@ -161,6 +161,7 @@ fn config_of(choice: u8, extremes: u8) -> Config {
         partial_delivery_point: (extremes & 0x08 != 0).then_some(2_000),
         mtu: if choice & 0x20 == 0 { 1_500 } else { 300 },
         data_with_cookie_echo: choice & 0x40 != 0,
+        fill_packets: choice & 0x60 == 0x60,
         hb_interval: (choice & 0x80 == 0).then_some(2 * SECOND),
         outbound_streams: streams.min(if streams > 20 { streams } else { 10 }),
         inbound_streams: streams,
