@@ -88,7 +88,9 @@ impl Text {
 
     /// Reads one; `None` for what is none.
     pub fn read(text: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(text).ok()?.strip_prefix("anabranch ")?;
+        // Asked of every message that arrives: most are no text, and as long as messages are.
+        let text = text.strip_prefix(b"anabranch ")?;
+        let text = std::str::from_utf8(text).ok()?;
         let mut words = text.split(' ');
         let (word, version) = (words.next()?, words.next()?);
         if version != "1" {
