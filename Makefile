@@ -26,12 +26,15 @@ lint:
 deny: setup ## licences, bans and sources of the dependencies
 	scripts/deny
 
-bench: setup ## speed beside other SCTP stacks (in memory; on the loopback interface, as root) and beside ns-2.35
-	$(CARGO) build --release --locked --quiet -p anabranch -p anabranch-interop --bins
-	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin memory
-	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin geo
-	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin wifi
-	$(CARGO) run --release --locked --quiet -p anabranch-bench --bin loopback
+BENCH = $(CARGO) run --profile fair --locked --quiet -p anabranch-bench --bin
+
+bench: setup ## speed beside other SCTP stacks (in memory; on the loopback interface, as root) and ns-2.35; writes bench/README.md
+	$(CARGO) build --profile fair --locked --quiet -p anabranch -p anabranch-interop --bins
+	$(BENCH) memory -- 7 --write
+	$(BENCH) geo -- 5 --write
+	$(BENCH) wifi -- 5 --write
+	$(BENCH) loopback -- 3 --write
+	$(BENCH) standing -- --write
 
 geo-real: ## the GEO path simulated and on real sockets, in one figure; takes ten minutes of real time
 	$(CARGO) run --release --locked --quiet -p anabranch -- run examples/geo-real.toml --live real --out out/geo-real

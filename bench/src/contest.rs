@@ -4,6 +4,8 @@
 
 pub mod crowd;
 pub mod dcsctp;
+pub mod dcsctp_silent;
+pub mod limit;
 pub mod ours;
 pub mod rtc_sctp;
 pub mod sctp_proto;
@@ -57,8 +59,16 @@ pub trait End: Sized {
     /// Whether messages may be sent.
     fn is_up(&self) -> bool;
 
-    /// Queues a message on a stream; `false` if the send buffer has no room for it.
-    fn send(&mut self, now: Nanos, stream: u16, payload: &Bytes) -> bool;
+    /// Queues messages of `source`, a stream and a payload each, until the send buffer has no room for one more or the source
+    /// ends: one call, so that each adapter asks its stack no more often than the API makes it.
+    ///
+    /// # Errors
+    /// The stack refuses a message although there is room.
+    fn fill<'a>(
+        &mut self,
+        now: Nanos,
+        source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
+    ) -> Result<(), Box<dyn Error>>;
 
     /// Takes a datagram.
     fn take(&mut self, now: Nanos, packet: Self::Packet);
@@ -66,8 +76,14 @@ pub trait End: Sized {
     /// Everything that may be sent now.
     fn give(&mut self, now: Nanos, wire: &mut VecDeque<Self::Packet>);
 
-    /// The next message.
-    fn read(&mut self) -> Option<Self::Message>;
+    /// All messages that can be read.
+    ///
+    /// # Errors
+    /// What `accept` says.
+    fn read(
+        &mut self,
+        accept: &mut impl FnMut(Self::Message) -> Result<(), Box<dyn Error>>,
+    ) -> Result<(), Box<dyn Error>>;
 
     /// Its length, bytes.
     fn length(message: &Self::Message) -> usize;
@@ -186,7 +202,7 @@ impl<E: End> Course<E> {
             if self.ends.iter().all(E::is_up) {
                 return Ok(());
             }
-            self.round_trip(|_, _| (), |_| Ok(()))?;
+            self.round_trip(&mut || None, |_| Ok(()))?;
         }
         Err("the two ends do not come together".into())
     }
@@ -198,22 +214,16 @@ impl<E: End> Course<E> {
             let place = |at: usize| (at as u32).wrapping_mul(31).wrapping_add(number * 7) as u8;
             (0..length).map(place).collect()
         };
-        let (mut sent, mut got) = (0, 0);
-        while got < TRIALS {
-            self.round_trip(
-                |end, now| {
-                    while sent < TRIALS && end.send(now, 0, &compose(sent)) {
-                        sent += 1;
-                    }
-                },
-                |message| {
-                    if E::contents(message) != compose(got) {
-                        return Err(format!("message {got} came damaged or out of order").into());
-                    }
-                    got += 1;
-                    Ok(())
-                },
-            )?;
+        let trials: Vec<Bytes> = (0..TRIALS).map(compose).collect();
+        let (mut unsent, mut expected) = (trials.iter(), trials.iter());
+        while expected.len() > 0 {
+            self.round_trip(&mut || Some((0, unsent.next()?)), |message| {
+                let number = trials.len() - expected.len();
+                if expected.next().is_none_or(|it| E::contents(message) != *it) {
+                    return Err(format!("message {number} came damaged or out of order").into());
+                }
+                Ok(())
+            })?;
         }
         Ok(())
     }
@@ -242,18 +252,16 @@ impl<E: End> Course<E> {
         let (mut stream, streams) = (0, self.conditions.streams);
         let (mut messages, mut bytes) = (0, 0);
         while more(&self.score) {
-            self.round_trip(
-                |end, now| {
-                    while end.send(now, stream, payload) {
-                        stream = (stream + 1) % streams;
-                    }
-                },
-                |message| {
-                    messages += 1;
-                    bytes += E::length(&message) as u64;
-                    Ok(())
-                },
-            )?;
+            let mut next = || {
+                let this = stream;
+                stream = if this + 1 == streams { 0 } else { this + 1 };
+                Some((this, payload))
+            };
+            self.round_trip(&mut next, |message| {
+                messages += 1;
+                bytes += E::length(&message) as u64;
+                Ok(())
+            })?;
             let outstanding = self.ends[0].outstanding();
             self.score.outstanding = self.score.outstanding.max(outstanding);
             (self.score.messages, self.score.bytes) = (messages, bytes);
@@ -265,9 +273,9 @@ impl<E: End> Course<E> {
     }
 
     /// What is on the wire arrives at the receiver, and then what is on the wire to the sender.
-    fn round_trip(
+    fn round_trip<'a>(
         &mut self,
-        mut offer: impl FnMut(&mut E, Nanos),
+        source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
         mut accept: impl FnMut(E::Message) -> Result<(), Box<dyn Error>>,
     ) -> Result<(), Box<dyn Error>> {
         for to in [1, 0] {
@@ -283,11 +291,9 @@ impl<E: End> Course<E> {
                 self.score.packets += batch as u64;
                 left -= batch;
                 if to == 1 {
-                    while let Some(message) = self.ends[1].read() {
-                        accept(message)?;
-                    }
+                    self.ends[1].read(&mut accept)?;
                 } else if self.ends[0].is_up() {
-                    offer(&mut self.ends[0], self.now);
+                    self.ends[0].fill(self.now, source)?;
                 }
                 self.ends[to].give(self.now, &mut self.wire[1 - to]);
                 if left == 0 {

@@ -14,7 +14,9 @@ use wait4::Wait4;
 pub mod arrival;
 pub mod callgrind;
 pub mod contest;
+pub mod page;
 pub mod siege;
+pub mod standing;
 
 /// What one process cost.
 #[derive(Clone, Copy, Debug)]
@@ -75,8 +77,9 @@ pub fn head(rounds: u32) {
     );
 }
 
-/// Prints the line of a scenario: what the rounds of both programs cost, and how many packets ours carried over a link.
-pub fn report(name: &str, theirs: &[Cost], ours: &[Cost], hops: u64) {
+/// Prints the line of a scenario: what the rounds of both programs cost, and how many packets ours carried over a link. Gives their
+/// processor time by ours, the median of the rounds.
+pub fn report(name: &str, theirs: &[Cost], ours: &[Cost], hops: u64) -> f64 {
     let ratios: Vec<f64> = theirs
         .iter()
         .zip(ours)
@@ -85,6 +88,7 @@ pub fn report(name: &str, theirs: &[Cost], ours: &[Cost], hops: u64) {
     let (low, high) = ratios
         .iter()
         .fold((f64::MAX, 0.0_f64), |(l, h), &r| (l.min(r), h.max(r)));
+    let cpu_ratio = median(theirs.iter().zip(ours).map(|(t, o)| t.cpu / o.cpu));
     let their_cpu = median(theirs.iter().map(|cost| cost.cpu));
     let our_cpu = median(ours.iter().map(|cost| cost.cpu));
     println!(
@@ -96,12 +100,13 @@ pub fn report(name: &str, theirs: &[Cost], ours: &[Cost], hops: u64) {
         format!("{low:.2} - {high:.2}"),
         their_cpu,
         our_cpu,
-        their_cpu / our_cpu,
+        cpu_ratio,
         hops,
         our_cpu * 1e9 / hops as f64,
         median(theirs.iter().map(|cost| cost.peak_kib as f64)) / 1024.0,
         median(ours.iter().map(|cost| cost.peak_kib as f64)) / 1024.0,
     );
+    cpu_ratio
 }
 
 /// The packets and hops that a results directory's manifest tells.

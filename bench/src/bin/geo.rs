@@ -1,15 +1,16 @@
 //! The GEO dumbbell of alamgir2002, untraced: anabranch beside ns-2.35, whole processes, alternating in one run.
 //!
-//!     cargo run --release -p anabranch-bench --bin geo [-- ROUNDS]
+//!     cargo run --profile fair -p anabranch-bench --bin geo [-- ROUNDS] [--write]
 //!
-//! Wants `ns` (Debian's package ns2) and the release build of `anabranch` beside this program.
+//! Wants `ns` (Debian's package ns2) and `anabranch` built with the same profile beside this program.
 
-use std::env;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use anabranch_bench::page;
+use anabranch_bench::standing::{self, Figure};
 use anabranch_bench::{beside_this_program, head, measure, packet_hops, report};
 
 /// One of the scenarios that both programs run.
@@ -19,6 +20,8 @@ struct Scenario {
     rate: &'static str,
     buffer: u32,
     seconds: u32,
+    /// Times as fast as ns-2.35 at commit 3763e40, by processor time.
+    before: f64,
 }
 
 const SCENARIOS: [Scenario; 4] = [
@@ -28,6 +31,7 @@ const SCENARIOS: [Scenario; 4] = [
         rate: "2",
         buffer: 10,
         seconds: 500,
+        before: 2.80,
     },
     Scenario {
         name: "n=8,  500 s",
@@ -35,6 +39,7 @@ const SCENARIOS: [Scenario; 4] = [
         rate: "11",
         buffer: 160,
         seconds: 500,
+        before: 2.26,
     },
     Scenario {
         name: "n=2, 5000 s",
@@ -42,6 +47,7 @@ const SCENARIOS: [Scenario; 4] = [
         rate: "2",
         buffer: 10,
         seconds: 5000,
+        before: 1.43,
     },
     Scenario {
         name: "n=8, 5000 s",
@@ -49,6 +55,7 @@ const SCENARIOS: [Scenario; 4] = [
         rate: "11",
         buffer: 160,
         seconds: 5000,
+        before: 1.54,
     },
 ];
 
@@ -63,7 +70,9 @@ fn main() -> ExitCode {
 }
 
 fn bench() -> Result<(), Box<dyn Error>> {
-    let rounds: u32 = env::args().nth(1).map_or(Ok(5), |text| text.parse())?;
+    let (arguments, write) = page::arguments();
+    let rounds: u32 = arguments.first().map_or(Ok(5), |text| text.parse())?;
+    let mut figures = Vec::new();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("geo");
     let anabranch = beside_this_program("anabranch")?;
     let scratch = tempfile::tempdir()?;
@@ -84,7 +93,12 @@ fn bench() -> Result<(), Box<dyn Error>> {
             hops = packet_hops(&out)?;
             fs::remove_dir_all(&out)?;
         }
-        report(scenario.name, &theirs, &ours, hops);
+        let ratio = report(scenario.name, &theirs, &ours, hops);
+        let what = format!("simulator, {}, by ns-2.35", scenario.name);
+        figures.push((what, Figure::ratio(ratio, Some(scenario.before), 3.0)));
+    }
+    if write {
+        standing::note(figures)?;
     }
     Ok(())
 }

@@ -1,14 +1,16 @@
 //! One association on the loopback interface, one way: this stack, usrsctp and pion, each with itself, in turn in each
 //! round.
 //!
-//! `loopback [ROUNDS]`, 3 unless told. Wants root (a network namespace), what `scripts/setup` installs, and
-//! `anabranch-peer` beside this program (`cargo build --release -p anabranch-interop --bins`).
+//! `loopback [ROUNDS] [--write]`, 3 unless told; `--write` also puts the ratios into `bench/standing.json`. Wants root (a network namespace), what `scripts/setup` installs, and
+//! `anabranch-peer` beside this program (`cargo build --profile fair -p anabranch-interop --bins`).
 
 use std::net::IpAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use anabranch_bench::standing::{self, Figure};
+use anabranch_bench::{median, page};
 use anabranch_interop::namespace;
 use anabranch_interop::peer::{Peer, Setup, Stack, Transport};
 use anabranch_interop::programs::Programs;
@@ -37,7 +39,8 @@ fn main() -> ExitCode {
 }
 
 fn measure() -> Result<(), String> {
-    let rounds = match std::env::args().nth(1) {
+    let (arguments, write) = page::arguments();
+    let rounds = match arguments.first() {
         None => 3,
         Some(text) => text
             .parse()
@@ -58,20 +61,27 @@ fn measure() -> Result<(), String> {
     );
     if !Path::new(&programs.anabranch).exists() {
         return Err(format!(
-            "there is no {}; build it: cargo build --release -p anabranch-interop --bins",
+            "there is no {}; build it: cargo build --profile fair -p anabranch-interop --bins",
             programs.anabranch.display()
         ));
     }
     println!("| message | stack | messages/s | MB/s | range of MB/s | to the best peer |");
     println!("|---|---|---|---|---|---|");
+    let mut figures = Vec::new();
     for size in SIZES {
-        print_size(size, rounds, &programs)?;
+        let ratio = print_size(size, rounds, &programs)?;
+        let what = format!("loopback, {size} B, inside UDP, by the best peer");
+        figures.push((what, Figure::ratio(ratio, None, 5.0)));
+    }
+    if write {
+        standing::note(figures).map_err(|error| error.to_string())?;
     }
     Ok(())
 }
 
-/// The rows of one size: each stack's median over the rounds.
-fn print_size(size: u32, rounds: usize, programs: &Programs) -> Result<(), String> {
+/// The rows of one size: each stack's median over the rounds, and how it stands to the better peer of the same round. Gives that of
+/// ours inside UDP.
+fn print_size(size: u32, rounds: usize, programs: &Programs) -> Result<f64, String> {
     let mut rates = vec![Vec::new(); STACKS.len()];
     for _ in 0..rounds {
         for (place, (stack, transport)) in STACKS.into_iter().enumerate() {
@@ -79,23 +89,27 @@ fn print_size(size: u32, rounds: usize, programs: &Programs) -> Result<(), Strin
             rates[place].push(rate);
         }
     }
-    rates
-        .iter_mut()
-        .for_each(|of_stack| of_stack.sort_by(f64::total_cmp));
-    let median = |place: usize| rates[place][rounds / 2];
-    let best = (OURS..STACKS.len()).map(median).fold(0.0, f64::max);
+    let best = |round: usize| {
+        let peers = rates[OURS..].iter().map(|of_peer| of_peer[round]);
+        peers.fold(0.0, f64::max)
+    };
+    let to_best = |place: usize| median((0..rounds).map(|round| rates[place][round] / best(round)));
     for (place, (stack, transport)) in STACKS.into_iter().enumerate() {
         let megabytes = |rate: f64| rate * f64::from(size) / 1e6;
+        let of_stack = || rates[place].iter().copied();
         println!(
             "| {size} | {stack}, {transport} | {:.0} | {:.1} | {:.1} to {:.1} | {:.2} |",
-            median(place),
-            megabytes(median(place)),
-            megabytes(rates[place][0]),
-            megabytes(rates[place][rounds - 1]),
-            median(place) / best,
+            median(of_stack()),
+            megabytes(median(of_stack())),
+            megabytes(of_stack().fold(f64::MAX, f64::min)),
+            megabytes(of_stack().fold(0.0, f64::max)),
+            to_best(place),
         );
     }
-    Ok(())
+    let encapsulated = STACKS
+        .iter()
+        .position(|it| *it == (Stack::Anabranch, Transport::Encap));
+    Ok(encapsulated.map_or(f64::NAN, to_best))
 }
 
 /// Messages a second, from the first that came to the last, in the network of this thread.

@@ -1,19 +1,24 @@
 //! SCTP stacks in memory: both ends on one thread, no sockets, nothing lost. Every contestant has each row's race once in
-//! a round, one after the other, so that all meet the same machine; what counts is the thread's processor time.
+//! a round, one after the other, so that all meet the same machine; what counts is the thread's processor time. Beside it stand the
+//! instructions, counted by valgrind, which do not depend on the machine's load.
 //!
-//! `memory [ROUNDS] [scaling]`: seven rounds unless told otherwise; with `scaling` only the rows of ours alone.
-//! `memory instructions`: what a message of each row costs ours, counted by valgrind.
+//! `memory [ROUNDS] [--write]`: seven rounds unless told otherwise; `--write` also puts the tables into `bench/README.md`, and what they
+//! come to into `bench/standing.json`.
+//! `memory [ROUNDS] scaling`: ours alone, by window, streams and associations.
+//! `memory instructions`: what a byte of each row costs ours.
 #![allow(clippy::print_stdout, reason = "it is what the program is for")]
 
-use std::env;
 use std::error::Error;
 use std::time::Duration;
 
 use anabranch_bench::contest::dcsctp::DcSctp;
+use anabranch_bench::contest::dcsctp_silent::DcSctp as Silent;
 use anabranch_bench::contest::ours::Ours;
 use anabranch_bench::contest::rtc_sctp::RtcSctp;
 use anabranch_bench::contest::sctp_proto::SctpProto;
-use anabranch_bench::contest::{Conditions, Score, crowd, race, work};
+use anabranch_bench::contest::{Conditions, Score, crowd, limit, race, work};
+use anabranch_bench::page::{self, Page};
+use anabranch_bench::standing::{self, Figure};
 use anabranch_bench::{callgrind, median};
 
 const SIZES: [usize; 4] = [100, 1024, 16 * 1024, 256 * 1024];
@@ -22,45 +27,123 @@ const WARM_UP: Duration = Duration::from_millis(40);
 const LONG: Duration = Duration::from_millis(120);
 
 type Race = fn(&Conditions, Duration, Duration) -> Result<Score, Box<dyn Error>>;
+type Work = fn(&Conditions, u64) -> Result<Score, Box<dyn Error>>;
 
-/// The first is ours, which the others are compared with; the checksum decides which of ours that is.
-const CONTESTANTS: [(&str, bool, Race); 6] = [
-    ("anabranch", true, race::<Ours<true>>),
-    ("rtc-sctp", true, race::<RtcSctp>),
-    ("dcsctp", true, race::<DcSctp<true>>),
-    ("sctp-proto", true, race::<SctpProto>),
-    ("anabranch, no CRC", false, race::<Ours<false>>),
-    ("dcsctp, no CRC", false, race::<DcSctp<false>>),
+struct Contestant {
+    name: &'static str,
+    /// With CRC32c; ratios are to ours with the same.
+    checksum: bool,
+    race: Race,
+    work: Work,
+    /// Bytes of user data in the shorter run of a count of instructions, beyond slow start; 0: not counted.
+    counted: usize,
+}
+
+const fn contestant(
+    name: &'static str,
+    checksum: bool,
+    race: Race,
+    work: Work,
+    counted: usize,
+) -> Contestant {
+    Contestant {
+        name,
+        checksum,
+        race,
+        work,
+        counted,
+    }
+}
+
+const OURS: &str = "anabranch";
+const LIMIT: &str = "limit";
+/// Bytes of a count; who is a hundred times slower is not counted.
+const FAST: usize = 4 << 20;
+const SLOW: usize = 0;
+
+/// `limit` is no stack: see [`limit`].
+const CONTESTANTS: [Contestant; 8] = [
+    contestant(OURS, true, race::<Ours<true>>, work::<Ours<true>>, FAST),
+    contestant("rtc-sctp", true, race::<RtcSctp>, work::<RtcSctp>, FAST),
+    contestant(
+        "dcsctp",
+        true,
+        race::<DcSctp<true>>,
+        work::<DcSctp<true>>,
+        SLOW,
+    ),
+    contestant(
+        "dcsctp, no log",
+        true,
+        race::<Silent<true>>,
+        work::<Silent<true>>,
+        FAST,
+    ),
+    contestant(
+        "sctp-proto",
+        true,
+        race::<SctpProto>,
+        work::<SctpProto>,
+        SLOW,
+    ),
+    contestant(LIMIT, true, limit::race, limit::work, FAST),
+    contestant(
+        "anabranch, no CRC",
+        false,
+        race::<Ours<false>>,
+        work::<Ours<false>>,
+        FAST,
+    ),
+    contestant(
+        "dcsctp, no log, no CRC",
+        false,
+        race::<Silent<false>>,
+        work::<Silent<false>>,
+        FAST,
+    ),
 ];
 
 /// Packet sizes, and datagrams taken in at a time.
-const WIRES: [(usize, usize); 3] = [(1200, 1), (1472, 1), (1200, 32)];
+const WIRES: [(usize, usize); 3] = [(1200, 1), (1200, 64), (1472, 1)];
+
+/// Instructions a payload byte of ours at commit 3763e40, by message and datagrams at a time, in packets of 1200 bytes.
+const BEFORE: [(usize, usize, f64); 6] = [
+    (100, 1, 27.3),
+    (1024, 1, 8.51),
+    (1024, 64, 6.67),
+    (16 * 1024, 1, 7.05),
+    (16 * 1024, 64, 5.52),
+    (256 * 1024, 64, 5.32),
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = env::args().skip(1).collect();
+    let (arguments, write) = page::arguments();
     match arguments.first().map(String::as_str) {
         Some("instructions") => return instructions(),
         Some("work") => return fixed(&arguments[1..]),
         _ => {}
     }
     let rounds: usize = arguments.first().map_or(Ok(7), |text| text.parse())?;
-    let wanted = arguments.get(1).map_or("", String::as_str);
-    println!("processor time, both ends on one thread, median of {rounds} alternating rounds");
-    if wanted != "scaling" {
-        beside_others(rounds)?;
+    match arguments.get(1).map(String::as_str) {
+        None => beside_others(rounds, write),
+        Some("scaling") => scaling(rounds),
+        Some(other) => Err(format!("found {other}; only `scaling` may follow ROUNDS").into()),
     }
-    scaling(rounds)
 }
 
-/// Message, packet, batch, streams: so many messages of ours.
+/// Who, message, packet, batch, streams: so many messages.
 fn fixed(arguments: &[String]) -> Result<(), Box<dyn Error>> {
-    let numbers: Vec<usize> = arguments
+    let [name, numbers @ ..] = arguments else {
+        return Err("work: STACK MESSAGE PACKET BATCH STREAMS MESSAGES".into());
+    };
+    let numbers: Vec<usize> = numbers
         .iter()
         .map(|it| it.parse())
         .collect::<Result<_, _>>()?;
     let &[message, packet, batch, streams, messages] = &numbers[..] else {
-        return Err("work: MESSAGE PACKET BATCH STREAMS MESSAGES".into());
+        return Err("work: STACK MESSAGE PACKET BATCH STREAMS MESSAGES".into());
     };
+    let named = CONTESTANTS.iter().find(|it| it.name == name);
     let conditions = Conditions {
         message,
         packet,
@@ -68,51 +151,63 @@ fn fixed(arguments: &[String]) -> Result<(), Box<dyn Error>> {
         streams: u16::try_from(streams)?,
         batch,
     };
-    let score = work::<Ours<true>>(&conditions, messages as u64)?;
+    let work = named.ok_or("no such contestant")?.work;
+    let score = work(&conditions, messages as u64)?;
     println!("{} messages, {} packets", score.messages, score.packets);
     Ok(())
 }
 
-/// Instructions a message, both ends with CRC32c, by the difference of two runs.
+/// Instructions of ours by byte of user data.
 fn instructions() -> Result<(), Box<dyn Error>> {
-    println!("packet batch streams message instructions-a-message");
+    println!("packet batch streams message instructions-a-byte");
+    let of = |message, packet, batch, streams| -> Result<(), Box<dyn Error>> {
+        let each = count(&CONTESTANTS[0], message, packet, batch, streams)?;
+        println!("{packet} {batch} {streams} {message} {each:.2}");
+        Ok(())
+    };
     for (packet, batch) in WIRES {
         for message in SIZES {
-            instructions_of(message, packet, batch, 1)?;
+            of(message, packet, batch, 1)?;
         }
     }
     for streams in [10, 1_000, 65_535] {
-        instructions_of(SIZES[0], 1200, 1, streams)?;
+        of(SIZES[0], 1200, 1, streams)?;
     }
     Ok(())
 }
 
-fn instructions_of(
+/// Instructions by byte of user data, both ends, by the difference of two runs.
+fn count(
+    who: &Contestant,
     message: usize,
     packet: usize,
     batch: usize,
     streams: usize,
-) -> Result<(), Box<dyn Error>> {
+) -> Result<f64, Box<dyn Error>> {
     let arguments = |messages: usize| -> Vec<String> {
         let numbers = [message, packet, batch, streams, messages];
         let words = numbers.map(|number| number.to_string());
-        std::iter::once("work".to_string()).chain(words).collect()
+        let begin = ["work", who.name].map(str::to_string);
+        begin.into_iter().chain(words).collect()
     };
-    // Beyond slow start, and then as much again.
-    let few = ((8 << 20) / message).clamp(60, 20_000);
-    let count = callgrind::between(&arguments(few), &arguments(3 * few))?;
-    let each = count as f64 / (2 * few) as f64;
-    println!("{packet} {batch} {streams} {message} {each:.0}");
-    Ok(())
+    // Beyond slow start, and then twice as much again.
+    let few = (who.counted / message).clamp(16, 20_000);
+    let more = callgrind::between(&arguments(few), &arguments(3 * few))?;
+    Ok(more as f64 / (2 * few * message) as f64)
 }
 
-fn beside_others(rounds: usize) -> Result<(), Box<dyn Error>> {
+fn beside_others(rounds: usize, write: bool) -> Result<(), Box<dyn Error>> {
+    let mut page = Page::open("memory", write)?;
+    page.line(&format!("Median of {rounds} rounds."));
+    let mut figures = Vec::new();
     for (packet, batch) in WIRES {
-        println!("\npackets of at most {packet} bytes, {batch} at a time, window {WINDOW}");
-        println!(
-            "{:>8} {:<18} {:>10} {:>12} {:>19} {:>12} {:>7}",
-            "message", "stack", "MB/s", "messages/s", "least - most", "ns a packet", "ours"
+        page.line(&format!(
+            "\nPackets of at most {packet} bytes, {batch} at a time:\n"
+        ));
+        page.line(
+            "| message | stack | MB/s | messages/s | least - most | ns a packet | instructions a byte | ours by it | |",
         );
+        page.line("|---|---|---|---|---|---|---|---|---|");
         for message in SIZES {
             let conditions = Conditions {
                 message,
@@ -121,37 +216,69 @@ fn beside_others(rounds: usize) -> Result<(), Box<dyn Error>> {
                 streams: 1,
                 batch,
             };
-            row(&conditions, rounds)?;
+            row(&conditions, rounds, &mut page, &mut figures)?;
         }
+    }
+    page.close()?;
+    if write {
+        standing::note(figures)?;
     }
     Ok(())
 }
 
-fn row(conditions: &Conditions, rounds: usize) -> Result<(), Box<dyn Error>> {
+fn row(
+    conditions: &Conditions,
+    rounds: usize,
+    page: &mut Page,
+    figures: &mut Vec<(String, Figure)>,
+) -> Result<(), Box<dyn Error>> {
+    let Conditions {
+        message,
+        packet,
+        batch,
+        ..
+    } = *conditions;
     let mut scores: [Vec<Score>; CONTESTANTS.len()] = Default::default();
     for _ in 0..rounds {
-        for (of_one, (name, _, race)) in scores.iter_mut().zip(CONTESTANTS) {
-            let score = race(conditions, WARM_UP, LONG);
-            of_one.push(score.map_err(|error| format!("{name}: {error}"))?);
+        for (of_one, who) in scores.iter_mut().zip(&CONTESTANTS) {
+            let score = (who.race)(conditions, WARM_UP, LONG);
+            of_one.push(score.map_err(|error| format!("{}: {error}", who.name))?);
         }
     }
-    for (index, (name, checksum, _)) in CONTESTANTS.into_iter().enumerate() {
-        let ours = CONTESTANTS
-            .iter()
-            .position(|(_, its, _)| *its == checksum)
-            .map_or(0, |at| at);
+    let mut counts = Vec::new();
+    for (index, who) in CONTESTANTS.iter().enumerate() {
+        let same = |it: &Contestant| it.checksum == who.checksum;
+        let ours = CONTESTANTS.iter().position(same).unwrap_or(0);
         let rates = |at: usize| scores[at].iter().map(Score::messages_per_second);
-        let ratios = rates(ours).zip(rates(index)).map(|(o, t)| o / t);
-        println!(
-            "{:>8} {:<18} {:>10.1} {:>12.0} {:>19} {:>12.0} {:>7.2}",
-            conditions.message,
-            name,
+        let ratio = median(rates(ours).zip(rates(index)).map(|(o, t)| o / t));
+        let counted = (who.counted > 0).then(|| count(who, message, packet, batch, 1));
+        let each = counted.transpose()?;
+        counts.push(each.unwrap_or(f64::NAN));
+        page.line(&format!(
+            "| {message} | {} | {:.1} | {:.0} | {} | {:.0} | {} | {ratio:.2} | {} |",
+            who.name,
             median(scores[index].iter().map(Score::megabytes_per_second)),
             median(rates(index)),
             span(rates(index)),
             median(scores[index].iter().map(Score::ns_per_packet)),
-            median(ratios),
-        );
+            each.map_or("-".to_string(), |each| format!("{each:.2}")),
+            if ratio < 1.0 && who.name != LIMIT {
+                "**ahead of ours**"
+            } else {
+                ""
+            },
+        ));
+        if packet == 1200 && who.name == "rtc-sctp" {
+            let what = format!("core, {message} B, {batch} at a time, rate by rtc-sctp's");
+            figures.push((what, Figure::ratio(ratio, None, 2.0)));
+        }
+    }
+    let limit = CONTESTANTS.iter().position(|it| it.name == LIMIT);
+    let before = BEFORE.iter().find(|it| (it.0, it.1) == (message, batch));
+    if let (Some(limit), Some(&(.., before)), 1200) = (limit, before, packet) {
+        let what = format!("core, {message} B, {batch} at a time");
+        let figure = Figure::instructions(counts[0], Some(before), counts[limit]);
+        figures.push((what, figure));
     }
     Ok(())
 }

@@ -1,15 +1,16 @@
 //! The 100 s scenarios of rafiq2007, untraced, at 0.1 % loss: anabranch beside ns-2.35, whole processes, alternating in one run.
 //!
-//!     cargo run --release -p anabranch-bench --bin wifi [-- ROUNDS]
+//!     cargo run --profile fair -p anabranch-bench --bin wifi [-- ROUNDS] [--write]
 //!
-//! Wants `ns` (Debian's package ns2) and the release build of `anabranch` beside this program.
+//! Wants `ns` (Debian's package ns2) and `anabranch` built with the same profile beside this program.
 
-use std::env;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use anabranch_bench::page;
+use anabranch_bench::standing::{self, Figure};
 use anabranch_bench::{beside_this_program, head, measure, packet_hops, report};
 
 const LOSS: &str = "0.001";
@@ -25,7 +26,9 @@ fn main() -> ExitCode {
 }
 
 fn bench() -> Result<(), Box<dyn Error>> {
-    let rounds: u32 = env::args().nth(1).map_or(Ok(5), |text| text.parse())?;
+    let (arguments, write) = page::arguments();
+    let rounds: u32 = arguments.first().map_or(Ok(5), |text| text.parse())?;
+    let mut figures = Vec::new();
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("wifi");
     let anabranch = beside_this_program("anabranch")?;
     let scratch = tempfile::tempdir()?;
@@ -50,13 +53,14 @@ fn bench() -> Result<(), Box<dyn Error>> {
                 hops = packet_hops(&out)?;
                 fs::remove_dir_all(&out)?;
             }
-            report(
-                &format!("{scenario} {protocol}, 100 s"),
-                &theirs,
-                &ours,
-                hops,
-            );
+            let name = format!("{scenario} {protocol}, 100 s");
+            let ratio = report(&name, &theirs, &ours, hops);
+            let what = format!("simulator, wireless, {name}, by ns-2.35");
+            figures.push((what, Figure::ratio(ratio, None, 10.0)));
         }
+    }
+    if write {
+        standing::note(figures)?;
     }
     Ok(())
 }

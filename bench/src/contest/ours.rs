@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 
 use anabranch_sctp::{
     Association, AssociationId, Config, Endpoint, Event, Message, ReceivedMessage,
@@ -25,6 +26,7 @@ pub struct Ours<const CHECKSUM: bool> {
     path: Path,
     up: bool,
     send_buffer: usize,
+    message: usize,
     out: BytesMut,
 }
 
@@ -59,6 +61,7 @@ impl<const CHECKSUM: bool> Ours<CHECKSUM> {
             path,
             up: false,
             send_buffer: conditions.window,
+            message: conditions.message,
             out: BytesMut::with_capacity(BUFFER),
         })
     }
@@ -80,23 +83,24 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
         self.up
     }
 
-    fn send(&mut self, _: Nanos, stream: u16, payload: &Bytes) -> bool {
-        let association = self
-            .association
-            .and_then(|id| self.endpoint.association_mut(id));
-        association.is_some_and(|association| {
-            association.buffered() + payload.len() <= self.send_buffer
-                && association
-                    .send(
-                        stream,
-                        Message {
-                            ppid: 0,
-                            unordered: false,
-                            payload: payload.clone(),
-                        },
-                    )
-                    .is_ok()
-        })
+    fn fill<'a>(
+        &mut self,
+        _: Nanos,
+        source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
+    ) -> Result<(), Box<dyn Error>> {
+        let id = self.association.ok_or("not connected")?;
+        let association = self.endpoint.association_mut(id).ok_or("gone")?;
+        while association.buffered() + self.message <= self.send_buffer
+            && let Some((stream, payload)) = source()
+        {
+            let message = Message {
+                ppid: 0,
+                unordered: false,
+                payload: payload.clone(),
+            };
+            association.send(stream, message)?;
+        }
+        Ok(())
     }
 
     fn take(&mut self, now: Nanos, packet: Bytes) {
@@ -105,9 +109,10 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
     }
 
     fn give(&mut self, now: Nanos, wire: &mut VecDeque<Bytes>) {
-        while self.endpoint.poll_transmit(now, &mut self.out).is_some() {
-            wire.push_back(self.out.split().freeze());
-        }
+        self.endpoint.poll_all(now, &mut self.out, |_, out| {
+            wire.push_back(out.split().freeze());
+            ControlFlow::Continue(())
+        });
         while let Some((id, event)) = self.endpoint.poll_event() {
             if let Event::Established { .. } = event {
                 self.association = Some(id);
@@ -116,10 +121,18 @@ impl<const CHECKSUM: bool> End for Ours<CHECKSUM> {
         }
     }
 
-    fn read(&mut self) -> Option<ReceivedMessage> {
-        self.endpoint
-            .association_mut(self.association?)?
-            .poll_message()
+    fn read(
+        &mut self,
+        accept: &mut impl FnMut(ReceivedMessage) -> Result<(), Box<dyn Error>>,
+    ) -> Result<(), Box<dyn Error>> {
+        let id = self.association;
+        let Some(association) = id.and_then(|id| self.endpoint.association_mut(id)) else {
+            return Ok(());
+        };
+        while let Some(message) = association.poll_message() {
+            accept(message)?;
+        }
+        Ok(())
     }
 
     fn length(message: &ReceivedMessage) -> usize {

@@ -34,6 +34,7 @@ pub struct RtcSctp {
     connects: bool,
     up: bool,
     send_buffer: usize,
+    message: usize,
 }
 
 impl RtcSctp {
@@ -69,6 +70,7 @@ impl End for RtcSctp {
             connects: local == 0,
             up: false,
             send_buffer: conditions.window,
+            message: conditions.message,
         };
         let transport = || {
             TransportConfig::default()
@@ -87,17 +89,22 @@ impl End for RtcSctp {
         self.up
     }
 
-    fn send(&mut self, now: Nanos, _: u16, payload: &Bytes) -> bool {
+    fn fill<'a>(
+        &mut self,
+        now: Nanos,
+        source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
+    ) -> Result<(), Box<dyn Error>> {
         let now = self.at(now);
-        let Some((_, association)) = &mut self.association else {
-            return false;
-        };
-        let Ok(mut stream) = association.stream(STREAM) else {
-            return false;
-        };
-        let buffered = stream.buffered_amount().unwrap_or(usize::MAX);
-        buffered.saturating_add(payload.len()) <= self.send_buffer
-            && stream.write_sctp(now, payload, PPID).is_ok()
+        let (_, association) = self.association.as_mut().ok_or("not connected")?;
+        let mut stream = association.stream(STREAM)?;
+        // It keeps no limit of its own, and lets more than this be written.
+        let mut room = self.send_buffer.saturating_sub(stream.buffered_amount()?);
+        while room >= self.message
+            && let Some((_, payload)) = source()
+        {
+            room -= stream.write_sctp(now, payload, PPID)?;
+        }
+        Ok(())
     }
 
     fn take(&mut self, now: Nanos, packet: Bytes) {
@@ -139,9 +146,19 @@ impl End for RtcSctp {
         }
     }
 
-    fn read(&mut self) -> Option<Chunks> {
-        let (_, association) = self.association.as_mut()?;
-        association.stream(STREAM).ok()?.read_sctp().ok()?
+    fn read(
+        &mut self,
+        accept: &mut impl FnMut(Chunks) -> Result<(), Box<dyn Error>>,
+    ) -> Result<(), Box<dyn Error>> {
+        // The receiver has the stream from its first message on.
+        let association = self.association.as_mut();
+        let Some(mut stream) = association.and_then(|(_, it)| it.stream(STREAM).ok()) else {
+            return Ok(());
+        };
+        while let Some(message) = stream.read_sctp()? {
+            accept(message)?;
+        }
+        Ok(())
     }
 
     fn length(message: &Chunks) -> usize {

@@ -1,0 +1,76 @@
+//! Copies the source of the crate `dcsctp` from where cargo keeps it, with an empty body of `log_packet`.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+/// What is emptied, up to its body.
+const LOG: &str = "pub fn log_packet(name: &str, ts: SocketTime, sent: bool, data: &[u8]) {";
+
+/// A macro is exported there and used by its path in the crate. That is refused in a file that is included, as the root is here; so it
+/// is not exported, and used by its path in its module.
+const MACRO: [(&str, &str); 2] = [
+    ("#[macro_export]\n", ""),
+    (
+        "use crate::transition_between;",
+        "use crate::socket::state::transition_between;",
+    ),
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=build.rs");
+    let target = PathBuf::from(env::var("OUT_DIR")?);
+    copy(&source_of("dcsctp")?, &target)?;
+    let root = target.join("lib.rs");
+    let whole = fs::read_to_string(&root)?;
+    let (before, after) = whole.split_once(LOG).ok_or("dcsctp has no log_packet")?;
+    let (_, after) = after
+        .split_once("\n    }\n")
+        .ok_or("log_packet does not end")?;
+    fs::write(root, format!("{before}{LOG}}}\n{after}"))?;
+    let state = target.join("socket/state.rs");
+    let whole = fs::read_to_string(&state)?;
+    fs::write(state, whole + "pub(crate) use transition_between;\n")?;
+    Ok(())
+}
+
+/// All files of a folder, with [`MACRO`] replaced.
+fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+            continue;
+        }
+        let mut text = fs::read_to_string(entry.path())?;
+        for (old, new) in MACRO {
+            text = text.replace(old, new);
+        }
+        fs::write(target, text)?;
+    }
+    Ok(())
+}
+
+/// The folder of a dependency's source, as cargo knows it.
+fn source_of(name: &str) -> Result<PathBuf, Box<dyn Error>> {
+    let output = Command::new(env::var("CARGO")?)
+        .args(["metadata", "--format-version", "1", "--offline", "--locked"])
+        .args(["--filter-platform", &env::var("TARGET")?])
+        .arg("--manifest-path")
+        .arg(Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("Cargo.toml"))
+        .output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into());
+    }
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().ok_or("no packages")?;
+    let manifest = packages
+        .iter()
+        .find(|package| package["name"] == name)
+        .and_then(|package| package["manifest_path"].as_str())
+        .ok_or("not among the packages")?;
+    Ok(Path::new(manifest).with_file_name("src"))
+}

@@ -1,0 +1,30 @@
+//! Where the project stands against its goals and the limits, in one table, from what the benches measured last.
+//!
+//! `standing [--write]`: with `--write` also into `bench/README.md`.
+#![allow(clippy::print_stdout, reason = "it is what the program is for")]
+
+use std::error::Error;
+
+use anabranch_bench::page::{self, Page};
+use anabranch_bench::standing;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (_, write) = page::arguments();
+    let mut page = Page::open("standing", write)?;
+    page.line("| | unit | at 3763e40 | now | goal | limit | goal met | run |");
+    page.line("|---|---|---|---|---|---|---|---|");
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.2}"));
+    for (what, figure) in standing::figures()? {
+        page.line(&format!(
+            "| {what} | {} | {} | {:.2} | {:.2} | {} | {} | {} |",
+            figure.unit,
+            number(figure.before),
+            figure.now,
+            figure.goal,
+            number(figure.limit),
+            if figure.is_met() { "yes" } else { "no" },
+            figure.run,
+        ));
+    }
+    page.close()
+}
