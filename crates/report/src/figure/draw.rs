@@ -14,11 +14,12 @@ use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 /// Shown pixels. A page of 400 pixels shows it at two thirds of its size, so that its text stays readable.
 const WIDTH: u32 = 560;
 const CHART: u32 = 330;
-const LINE: u32 = 21;
-const TEXT: i32 = 14;
+const LINE: u32 = 23;
+/// Size of the text; the library writes letters of four fifths of it.
+const TEXT: i32 = 17;
 /// Characters of a headline that fit, and of a legend's column.
-pub(super) const HEADLINE: usize = 62;
-const COLUMN: usize = 30;
+pub(super) const HEADLINE: usize = 58;
+const COLUMN: usize = 28;
 
 /// Dashes and gaps of lines, drawn pixels: lines are told apart without their colours.
 const DASHES: [Option<(i32, i32)>; 6] = [
@@ -223,7 +224,7 @@ fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> Drawn {
     let mut chart = ChartBuilder::on(body)
         .margin_top(8 * SCALE)
         .margin_right(18 * SCALE)
-        .x_label_area_size(50 * SCALE)
+        .x_label_area_size(56 * SCALE)
         .y_label_area_size((36 + 8 * widest.unwrap_or(1) as i32) * SCALE)
         .build_cartesian_2d(plot.x.clone(), plot.y.clone())
         .map_err(failed)?;

@@ -15,8 +15,8 @@ const SENDER: i32 = 322;
 const RECEIVER: i32 = 514;
 const TOP: i32 = 168;
 /// Height of a label, and its text.
-const ROW: i32 = 17;
-const TEXT: i32 = 13;
+const ROW: i32 = 19;
+const TEXT: i32 = 15;
 /// Shown pixels for a second, and the least and the most between one event and the next: a burst of segments would
 /// be a single stroke to scale, and a round trip an empty page.
 const SECOND: f64 = 600.0;
