@@ -9,8 +9,8 @@ pub const UNITS: &[&str] = &[
 /// The unit in which a probe is recorded.
 pub fn of_probe(probe: &str) -> &'static str {
     match probe {
-        "cwnd" | "ssthresh" | "flightsize" | "peer_rwnd" | "a_rwnd" | "delivered" | "buffered"
-        | "heartbeat_bytes" => "bytes",
+        "cwnd" | "ssthresh" | "flightsize" | "pipe" | "peer_rwnd" | "a_rwnd" | "delivered"
+        | "buffered" | "heartbeat_bytes" => "bytes",
         "rto" | "srtt" | "head_of_line_wait" => "s",
         "throughput" | "goodput" | "available_bandwidth" => "bit/s",
         "queue" => "packets",

@@ -346,6 +346,7 @@ impl Sender {
             stats.duplicate_acknowledgements += 1;
             trace.record(now, Probe::DuplicateAck, 0, self.number(self.flow.una));
         }
+        trace.record(now, Probe::Pipe, 0, self.recovery.pipe(&self.flow) as f64);
         if outcome.entered {
             stats.fast_retransmits += 1;
             self.timing = None;

@@ -87,6 +87,8 @@ probes! {
     PathState = "path_state",
     /// Estimate of the bandwidth, bytes per second.
     RateEstimate = "rate_estimate",
+    /// Bytes that TCP's loss recovery takes to be in the network, after it counted an acknowledgement and before it sends.
+    Pipe = "pipe",
 }
 
 /// A set of probes, one bit each.

@@ -76,6 +76,11 @@ pub(crate) trait Recovery: Debug + Send {
 
     /// A recovery is under way.
     fn recovering(&self) -> bool;
+
+    /// Bytes that it takes to be in the network: the pipe (RFC 6675 §4, unless the algorithm has its own).
+    fn pipe(&self, flow: &Flow) -> u64 {
+        flow.board.pipe(flow.max)
+    }
 }
 
 /// The algorithm that a connection uses: that of the profile, or NewReno where SACK was not negotiated.

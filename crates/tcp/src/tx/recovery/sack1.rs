@@ -170,4 +170,11 @@ impl Recovery for Sack1 {
     fn recovering(&self) -> bool {
         self.recovering
     }
+
+    fn pipe(&self, flow: &Flow) -> u64 {
+        match self.recovering {
+            true => self.pipe.max(0) as u64 * flow.mss,
+            false => flow.flightsize(),
+        }
+    }
 }
