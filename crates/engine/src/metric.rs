@@ -171,6 +171,12 @@ pub trait Metric: Send + Sync {
         None
     }
 
+    /// Whether its observers watch the members of this flow: the one that it names, unless it says otherwise.
+    fn watches(&self, flow: &str) -> bool {
+        self.flow()
+            .is_some_and(|name| names::Name::parse(name).group == flow)
+    }
+
     /// What it needs the run to keep.
     fn needs(&self) -> Needs {
         Needs::default()
@@ -221,7 +227,7 @@ impl Measures {
 
     /// What they need of a flow all together; moments aside.
     pub fn needs_of(&self, flow: &str) -> Needs {
-        let of_flow = self.0.iter().filter(|it| watches(&***it, flow));
+        let of_flow = self.0.iter().filter(|it| it.watches(flow));
         of_flow.fold(Needs::default(), |all, metric| {
             let needs = metric.needs();
             Needs {
@@ -250,7 +256,7 @@ impl Measures {
 
     /// Who watches a member of a flow.
     pub fn observers(&self, flow: &str, life: Life) -> Vec<Observing> {
-        self.observing(life, |metric| watches(metric, flow))
+        self.observing(life, |metric| metric.watches(flow))
     }
 
     fn observing(&self, life: Life, wanted: impl Fn(&dyn Metric) -> bool) -> Vec<Observing> {
@@ -331,12 +337,6 @@ pub(crate) fn make(
     metric: &MetricSpec,
 ) -> Result<Made, anabranch_settings::Refusal> {
     kinds.build(&metric.kind, &metric.values(kinds), ())
-}
-
-fn watches(metric: &dyn Metric, flow: &str) -> bool {
-    metric
-        .flow()
-        .is_some_and(|name| names::Name::parse(name).group == flow)
 }
 
 /// The whole of a run.

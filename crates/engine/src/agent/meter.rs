@@ -149,6 +149,17 @@ impl Meter {
         }
     }
 
+    /// Counts the time since the sample before, where both lie in the window.
+    fn gap(&mut self, at: Nanos) {
+        if !self.window.contains(at) {
+            return;
+        }
+        if let Some((_, before)) = self.standing.replace((0.0, at)) {
+            self.sum += (at - before) as f64 / 1e9;
+            self.weight += 1.0;
+        }
+    }
+
     fn stands(&mut self, at: Nanos, value: f64) {
         if let Some((before, since)) = self.standing.replace((value, at)) {
             self.stood(since, at, before);
@@ -237,6 +248,7 @@ impl Observer for Meter {
                     self.count(sample.at, sample.at as f64 / 1e9);
                 }
                 Take::FirstTime => {}
+                Take::MeanGap => self.gap(sample.at),
                 Take::SampleMean | Take::Count | Take::Sum => self.count(sample.at, sample.value),
                 Take::Mean | Take::Below | Take::Least | Take::Most => {
                     self.stands(sample.at, sample.value)
@@ -276,6 +288,13 @@ impl Observer for Meter {
         if self.kind == MeterKind::Silence {
             self.silent_until(end, false);
             return;
+        }
+        if let MeterKind::Probe {
+            take: Take::MeanGap,
+            ..
+        } = self.kind
+        {
+            return; // no sample ends the last gap
         }
         if let Some((value, since)) = self.standing.take() {
             self.stood(since, end, value);
@@ -338,6 +357,16 @@ mod tests {
         let meter = seen(Take::SampleMean);
         assert_eq!((meter.sum, meter.weight), (2500.0, 2.0));
         assert_eq!(seen(Take::Count).weight, 2.0);
+    }
+
+    #[test]
+    fn a_gap_lies_between_two_samples_of_the_window() {
+        let mut meter = of(Take::MeanGap);
+        for second in [0, 1, 2, 4, 9] {
+            meter.sample(&sample(second, Probe::PeerRwnd, 0.0));
+        }
+        meter.close(10 * SECOND);
+        assert_eq!((meter.sum, meter.weight), (3.0, 2.0), "1 to 2 and 2 to 4 s");
     }
 
     #[test]

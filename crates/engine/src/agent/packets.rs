@@ -5,11 +5,11 @@ use std::rc::Rc;
 use anabranch_sim::{Packet, PacketWatch};
 use anabranch_transport::Nanos;
 
-use super::inspect::Reader;
+use super::inspect::{Reader, Seen};
 use super::tally::SharedTally;
 
 /// The packets of one member of a flow that carry data from its source to its sink, repetitions included.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketAccount {
     /// Sent by the source.
     pub sent: u64,
@@ -19,6 +19,8 @@ pub struct PacketAccount {
     pub from_host: Delays,
     /// Their delays from when their first link began to send them.
     pub from_wire: Delays,
+    /// The first of them.
+    pub first: FirstPackets,
 }
 
 /// Sums of delays.
@@ -35,6 +37,54 @@ impl Delays {
         let delay = u128::from(delay);
         self.sum += delay;
         self.squares += delay * delay;
+    }
+}
+
+/// The first packets of a member and what became of each, repetitions being one with what they repeat.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FirstPackets {
+    /// The sequence number of its first data, and when it was first sent; then its delays once it arrived.
+    packets: Vec<(u32, Nanos, Option<[Nanos; 2]>)>,
+    /// How many have arrived.
+    arrived: usize,
+}
+
+impl FirstPackets {
+    /// So many are kept.
+    pub const MOST: usize = 64;
+
+    /// Delays of the packet that was the `number`-th, from 0, to be sent: from the host and from its wire, nanoseconds. One
+    /// that was repeated counts from when it was first sent.
+    pub fn delays(&self, number: usize) -> Option<[Nanos; 2]> {
+        self.packets.get(number)?.2
+    }
+
+    fn sent(&mut self, packet: &Packet, seen: Seen) {
+        let Seen::Data(id) = seen else { return };
+        if self.packets.len() == Self::MOST {
+            return;
+        }
+        if self.packets.iter().all(|(known, ..)| *known != id) {
+            self.packets.push((id, packet.sent, None));
+        }
+    }
+
+    fn delivered(&mut self, now: Nanos, packet: &Packet, seen: Seen) {
+        let Seen::Data(id) = seen else { return };
+        if self.arrived == self.packets.len() {
+            return;
+        }
+        let waiting = self.packets.iter_mut();
+        let found = waiting
+            .filter(|(.., delays)| delays.is_none())
+            .find(|(known, ..)| *known == id);
+        if let Some((_, sent, delays)) = found {
+            let from_host = now.saturating_sub(*sent);
+            let repeated = packet.sent != *sent;
+            let from_wire = now.saturating_sub(packet.departed);
+            *delays = Some([from_host, if repeated { from_host } else { from_wire }]);
+            self.arrived += 1;
+        }
     }
 }
 
@@ -66,8 +116,8 @@ impl PacketCounter {
         }
     }
 
-    /// The tally of the member whose data are in `packet`.
-    fn tally(&self, packet: &Packet) -> Option<SharedTally> {
+    /// The tally of the member whose data are in `packet`, and which data.
+    fn tally(&self, packet: &Packet) -> Option<(SharedTally, Seen)> {
         let &[a, b, c, d] = packet.bytes.first_chunk::<4>()?;
         let number = u16::from_be_bytes([a, b]).checked_sub(self.ports[0])?;
         let other = u16::from_be_bytes([c, d]).checked_sub(self.ports[1])?;
@@ -75,23 +125,27 @@ impl PacketCounter {
             return None;
         }
         let (tally, read) = self.members.get(usize::from(number))?;
-        read(&packet.bytes).is_data().then(|| Rc::clone(tally))
+        let seen = read(&packet.bytes);
+        seen.is_data().then(|| (Rc::clone(tally), seen))
     }
 }
 
 impl PacketWatch for PacketCounter {
     fn sent(&mut self, packet: &Packet) {
-        if let Some(tally) = self.tally(packet) {
-            tally.borrow_mut().packets.sent += 1;
+        if let Some((tally, seen)) = self.tally(packet) {
+            let packets = &mut tally.borrow_mut().packets;
+            packets.sent += 1;
+            packets.first.sent(packet, seen);
         }
     }
 
     fn delivered(&mut self, now: Nanos, packet: &Packet) {
-        if let Some(tally) = self.tally(packet) {
+        if let Some((tally, seen)) = self.tally(packet) {
             let packets = &mut tally.borrow_mut().packets;
             packets.received += 1;
             packets.from_host.add(now.saturating_sub(packet.sent));
             packets.from_wire.add(now.saturating_sub(packet.departed));
+            packets.first.delivered(now, packet, seen);
         }
     }
 }

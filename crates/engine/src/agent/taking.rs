@@ -19,11 +19,13 @@ pub enum Take {
     Count,
     /// The sum of the samples.
     Sum,
+    /// The mean time from one sample to the next, seconds; no value where there were less than two.
+    MeanGap,
     /// When the first sample was, seconds from the run's begin; no value where there was none.
     FirstTime,
 }
 spelled!(Take: Take::Mean = "mean", Take::Below = "below", Take::Least = "least", Take::Most = "most",
-    Take::SampleMean = "sample-mean", Take::Count = "count", Take::Sum = "sum", Take::FirstTime = "first-time");
+    Take::SampleMean = "sample-mean", Take::Count = "count", Take::Sum = "sum", Take::MeanGap = "mean-gap", Take::FirstTime = "first-time");
 
 /// How samples of a window weigh in a mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What HEARTBEATs cost.
 
-use anabranch_settings::{Entry, Variant};
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
 use anabranch_transport::Probe;
 
 use super::words::{FLOW, PATH};
@@ -14,13 +14,45 @@ pub(super) static ENTRY: Entry<Made> = Entry {
     variant: Variant {
         name: "heartbeat_overhead",
         about: " Bytes of HEARTBEATs and their answers, as IP packets, % of the unique payload that reached the receiving \
-                application. The measure's name is `overhead`.",
-        parameters: &[FLOW, PATH],
+                application. The measure's name is `overhead`. With `packet` and `of`: that many bytes for each HEARTBEAT and each \
+                answer, % of what a link of that rate carries in the run; the name is `overhead_of_link`.",
+        parameters: &[
+            FLOW,
+            PATH,
+            Setting {
+                name: "packet",
+                about: " What a HEARTBEAT or an answer is taken to have, instead of its own size; with `of`.",
+                clause: "",
+                kind: Kind::Bytes {
+                    least: 1,
+                    most: 65_535,
+                },
+                fallback: Fallback::Nothing,
+            },
+            Setting {
+                name: "of",
+                about: " The rate of the link, instead of the payload delivered; with `packet`.",
+                clause: "",
+                kind: Kind::Rate {
+                    least: 1,
+                    most: 1_000_000_000_000,
+                },
+                fallback: Fallback::Nothing,
+            },
+        ],
     },
     build: |parameters, ()| {
+        let packet: Option<u64> = parameters.optional("packet")?;
+        let rate: Option<u64> = parameters.optional("of")?;
+        if packet.is_some() != rate.is_some() {
+            let message =
+                "`packet` and `of` stand together: so many bytes each, of a link of that rate";
+            return Err(Refusal::together(message));
+        }
         Ok(Box::new(Overhead {
             flow: parameters.get("flow")?,
             path: parameters.optional("path")?,
+            of_link: packet.zip(rate),
         }))
     },
 };
@@ -28,11 +60,17 @@ pub(super) static ENTRY: Entry<Made> = Entry {
 struct Overhead {
     flow: String,
     path: Option<u16>,
+    /// Bytes of each packet and bits per second of the link.
+    of_link: Option<(u64, u64)>,
 }
 
 impl Metric for Overhead {
     fn names(&self) -> Vec<Name> {
-        vec![Name::new(&self.flow, "overhead", "%")]
+        let name = match self.of_link {
+            None => "overhead",
+            Some(_) => "overhead_of_link",
+        };
+        vec![Name::new(&self.flow, name, "%")]
     }
 
     fn flow(&self) -> Option<&str> {
@@ -50,9 +88,17 @@ impl Metric for Overhead {
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
-        let payload = seen.sum(&self.flow, |tally| tally.delivered);
         let meters = seen.observers::<Meter>(&self.flow, 0);
-        let bytes = meters.iter().map(|meter| meter.sum).sum::<f64>();
-        vec![bytes / payload * 100.0]
+        let (spent, carried) = match self.of_link {
+            None => {
+                let payload = seen.sum(&self.flow, |tally| tally.delivered);
+                (meters.iter().map(|meter| meter.sum).sum::<f64>(), payload)
+            }
+            Some((packet, rate)) => {
+                let sent = meters.iter().map(|meter| meter.weight).sum::<f64>();
+                (sent * packet as f64, rate as f64 / 8.0 * seen.seconds())
+            }
+        };
+        vec![spent / carried * 100.0]
     }
 }

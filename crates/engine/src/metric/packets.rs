@@ -1,10 +1,10 @@
 //! Packets with data, as a trace of the network shows them.
 
-use anabranch_settings::{Entry, Fallback, Setting, Value, Variant, spelled};
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Value, Variant, spelled};
 
 use super::words::FLOW;
 use super::{Made, Metric, Name, Needs, Seen};
-use crate::agent::packets::PacketAccount;
+use crate::agent::packets::{FirstPackets, PacketAccount};
 
 /// What is made of a flow's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +15,12 @@ enum PacketTake {
     MeanDelay,
     DelaySpread,
     DelayVariance,
+    FirstDelays,
 }
 spelled!(PacketTake: PacketTake::Sent = "sent", PacketTake::Received = "received",
     PacketTake::ReceivedOverSent = "received-over-sent", PacketTake::MeanDelay = "mean-delay",
-    PacketTake::DelaySpread = "delay-spread", PacketTake::DelayVariance = "delay-variance");
+    PacketTake::DelaySpread = "delay-spread", PacketTake::DelayVariance = "delay-variance",
+    PacketTake::FirstDelays = "first-delays");
 
 impl PacketTake {
     /// The metric's name and unit.
@@ -30,6 +32,7 @@ impl PacketTake {
             PacketTake::MeanDelay => ("mean_delay", "ms"),
             PacketTake::DelaySpread => ("delay_spread", "ms"),
             PacketTake::DelayVariance => ("delay_variance", "ms^2"),
+            PacketTake::FirstDelays => ("delay", "ms"),
         }
     }
 }
@@ -55,7 +58,9 @@ pub(super) static ENTRY: Entry<Made> = Entry {
                 about: " What is made of them: how many the source `sent`; how many the sink `received`; \
                         `received-over-sent`, %; the `mean-delay` of those received, ms; the `delay-spread`, which Rafiq's \
                         thesis (2007) calls the delay's variance, in ms: the mean of the squared delay in ms^2, over 1000 ms; \
-                        the `delay-variance`, ms^2.",
+                        the `delay-variance`, ms^2; the `first-delays`, ms, of so many packets as `first` says, as \
+                        `delay_1`, `delay_2` and so on, in the order in which they were first sent: one that was repeated \
+                        counts from then.",
                 clause: "",
                 kind: <PacketTake as Value>::KIND,
                 fallback: Fallback::Required,
@@ -68,13 +73,30 @@ pub(super) static ENTRY: Entry<Made> = Entry {
                 kind: <Since as Value>::KIND,
                 fallback: Fallback::Is("host"),
             },
+            Setting {
+                name: "first",
+                about: " For `first-delays`: of how many packets.",
+                clause: "",
+                kind: Kind::Count {
+                    least: 1,
+                    most: FirstPackets::MOST as u64,
+                },
+                fallback: Fallback::Nothing,
+            },
         ],
     },
     build: |parameters, ()| {
+        let take = parameters.get("take")?;
+        let first: Option<u32> = parameters.optional("first")?;
+        if (take == PacketTake::FirstDelays) != first.is_some() {
+            let message = "`take = \"first-delays\"` says with `first` of how many packets, and nothing else does";
+            return Err(Refusal::together(message));
+        }
         Ok(Box::new(Packets {
             flow: parameters.get("flow")?,
-            take: parameters.get("take")?,
+            take,
             from: parameters.get("from")?,
+            first: first.unwrap_or(0) as usize,
         }))
     },
 };
@@ -83,11 +105,33 @@ struct Packets {
     flow: String,
     take: PacketTake,
     from: Since,
+    first: usize,
+}
+
+impl Packets {
+    /// Delays of the first packets, ms; not a number for one that did not arrive. Of a group, those of its first member.
+    fn first_delays(&self, seen: &Seen<'_>) -> Vec<f64> {
+        let member = seen.members(&self.flow).first();
+        let of = |number| {
+            let [host, wire] = member?.packets.first.delays(number)?;
+            Some(match self.from {
+                Since::Host => host,
+                Since::Wire => wire,
+            })
+        };
+        let in_ms = |delay: Option<u64>| delay.map_or(f64::NAN, |delay| delay as f64 / 1e6);
+        (0..self.first).map(|number| in_ms(of(number))).collect()
+    }
 }
 
 impl Metric for Packets {
     fn names(&self) -> Vec<Name> {
         let (name, unit) = self.take.names();
+        if self.take == PacketTake::FirstDelays {
+            let numbered = (1..=self.first)
+                .map(|number| Name::new(&self.flow, &format!("{name}_{number}"), unit));
+            return numbered.collect();
+        }
         vec![Name::new(&self.flow, name, unit)]
     }
 
@@ -124,6 +168,7 @@ impl Metric for Packets {
             PacketTake::MeanDelay => mean,
             PacketTake::DelaySpread => square / 1000.0,
             PacketTake::DelayVariance => square - mean * mean,
+            PacketTake::FirstDelays => return self.first_delays(seen),
         }]
     }
 }

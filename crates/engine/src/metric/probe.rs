@@ -26,7 +26,7 @@ pub(super) static ENTRY: Entry<Made> = Entry {
                 name: "take",
                 about: " What is made of the samples: the `mean`, each value by the time it stood; the share of the time in which \
                         the value stood `below` the threshold; the `least` or the `most` that stood; the `sample-mean`, each \
-                        sample alike; their `count`; their `sum`; the `first-time`, seconds from the run's begin.",
+                        sample alike; their `count`; their `sum`; the `mean-gap` from one to the next, s; the `first-time`, seconds from the run's begin.",
                 clause: "",
                 kind: <Take as Value>::KIND,
                 fallback: Fallback::Required,
@@ -100,7 +100,7 @@ impl Metric for OfProbe {
         let own = of_probe(self.probe.name());
         let unit = match self.take {
             Take::Mean | Take::SampleMean | Take::Least | Take::Most | Take::Sum => own,
-            Take::FirstTime => "s",
+            Take::MeanGap | Take::FirstTime => "s",
             Take::Below => "1",
             Take::Count => "samples",
         };
@@ -128,7 +128,7 @@ impl Metric for OfProbe {
             let meters: Vec<&Meter> = seen.observers(&self.flow, window);
             let any = || meters.iter().filter(|meter| meter.weight > 0.0);
             let value: f64 = match self.take {
-                Take::Mean | Take::SampleMean | Take::Below => {
+                Take::Mean | Take::SampleMean | Take::Below | Take::MeanGap => {
                     mean(any().map(|meter| meter.sum / meter.weight))
                 }
                 Take::Least | Take::Most | Take::FirstTime => mean(any().map(|meter| meter.sum)),
