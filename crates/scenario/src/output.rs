@@ -130,6 +130,14 @@ pub struct Row {
     /// Kind `events`: which occurrence, counted from 1; the first if left out.
     #[serde(default)]
     pub occurrence: Option<u32>,
+    /// Kind `events`: the value of this probe of the same flow after the event, instead of its time: the last one recorded up
+    /// to then. `metric` is its name in the reference data.
+    #[serde(default)]
+    pub reads: Option<String>,
+    /// Kind `steps`: also the time from the first value to the value of this number, counted from 1, as the metric `elapsed`
+    /// under the x name `steps` and an x such as `1-6`.
+    #[serde(default)]
+    pub elapsed: Option<u32>,
     /// Kind `steps`: how many values.
     #[serde(default)]
     pub count: Option<u32>,

@@ -10,6 +10,9 @@ use crate::compare::Rule;
 use crate::reference::Published;
 use crate::unit;
 
+/// The metric of the time between two steps.
+const ELAPSED: &str = "elapsed";
+
 /// A value and when it was taken, seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Step {
@@ -66,6 +69,12 @@ pub(super) fn time_of(series: &Series, row: &Row) -> Option<f64> {
         })
         .nth(occurrence - 1)
         .map(|sample| sample.time)
+}
+
+/// The value that stands after a time: the last one recorded up to then.
+fn value_at(series: &Series, at: f64) -> Option<f64> {
+    let until = series.samples.iter().take_while(|sample| sample.time <= at);
+    until.last().map(|sample| sample.value)
 }
 
 /// What the lines of a step are called.
@@ -126,8 +135,26 @@ impl Maker<'_> {
                 times.push(time);
             }
             lines.append(&mut times);
+            if let Some(last) = row.elapsed {
+                lines.push(self.elapsed_line(name, &steps, last));
+            }
         }
         Ok(lines)
+    }
+
+    /// The line of the time from the first step to one after it.
+    fn elapsed_line(&self, series: &str, steps: &[Step], last: u32) -> Line {
+        let to = steps.get((last as usize).saturating_sub(1));
+        let elapsed = steps.first().zip(to).map(|(from, to)| to.time - from.time);
+        let x = format!("1-{last}");
+        let published = self
+            .reference
+            .published(self.place())
+            .find(|it| it.series == series && it.metric == ELAPSED && it.x == x)
+            .cloned();
+        let axis = ("steps".to_owned(), x);
+        let line = Line::new(series, axis, ELAPSED, "s", elapsed.into_iter().collect());
+        line.judged(published, Rule::Within(0.0))
     }
 
     /// The two lines of a step: its value and its time. They stand under the printed time where there is one, so that
@@ -187,19 +214,29 @@ impl Maker<'_> {
             let x_name = row.x_name.clone().unwrap_or_else(|| "event".to_owned());
             let series = self.series(row, row.probe.as_deref().unwrap_or_default())?;
             let time = series.and_then(|series| time_of(&series, row));
+            let (measured, unit, rule) = match row.reads.as_deref() {
+                None => (time, "s", self.tolerance()),
+                Some(read) => {
+                    let shown = unit::shown(read, row.unit.as_deref(), row.segment_size);
+                    let series = self.series(row, read)?;
+                    let value = series.zip(time).and_then(|(it, at)| value_at(&it, at));
+                    let value = value.map(|value| value / shown.divisor);
+                    (value, shown.name, Rule::Within(0.0))
+                }
+            };
             let published = self
                 .printed(name, metric)
                 .find(|p| p.x_name == x_name && p.x == x)
                 .cloned();
-            let Some(time) = time else {
+            let Some(measured) = measured else {
                 lines.extend(published.as_ref().map(not_measured));
                 continue;
             };
-            let line = Line::new(name, (x_name, x.clone()), metric, "s", vec![time]);
+            let line = Line::new(name, (x_name, x.clone()), metric, unit, vec![measured]);
             let beside = self.beside(row, 0, &single_point(&x), line.measured.as_ref());
             lines.push(Line {
                 beside,
-                ..line.judged(published, self.tolerance())
+                ..line.judged(published, rule)
             });
         }
         Ok(lines)

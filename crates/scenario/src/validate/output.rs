@@ -255,6 +255,32 @@ fn check_single_run(
     let default = (kind == TableKind::Steps).then_some("cwnd");
     let probe = row.probe.as_deref().or(default);
     check_recorded(c, source, row.flow.as_ref(), row.link.as_ref(), probe, path);
+    if let Some(read) = row.reads.as_deref() {
+        check_recorded(
+            c,
+            source,
+            row.flow.as_ref(),
+            row.link.as_ref(),
+            Some(read),
+            path,
+        );
+    }
+    let other = match kind {
+        TableKind::Steps => ("reads", row.reads.is_some(), "events"),
+        _ => ("elapsed", row.elapsed.is_some(), "steps"),
+    };
+    if let (key, true, owner) = other {
+        c.problem(
+            &format!("{path}.{key}"),
+            format!("only a row of a table of kind {owner:?} has `{key}`"),
+        );
+    }
+    if row.elapsed.is_some_and(|last| last < 2) {
+        c.problem(
+            &format!("{path}.elapsed"),
+            "the time from the first value goes to the second or a later one: 2 or more",
+        );
+    }
     for (name, number) in [
         ("segment", row.segment),
         ("occurrence", row.occurrence.map(u64::from)),
