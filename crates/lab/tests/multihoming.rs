@@ -100,16 +100,16 @@ fn plain_sctp_over_two_paths_agrees_with_ns2_35() {
         ("segments_sent_1", "data packets sent on secondary", 1.0),
     ];
     let ns2 = ns2_file();
-    for experiment in ["primary", "both"] {
-        let losses = ["0.02", "0.05", "0.08"];
-        let (_, runs) = run(request(&ho2008(), experiment, 10, &[]), |x| {
-            x[0] == "sctp" && losses.contains(&x[1].as_str())
-        });
+    let losses = ["0.02", "0.05", "0.08"];
+    let (_, runs) = run(request(&ho2008(), "module", 10, &[]), |x| {
+        x[0] == "1Mb" && losses.contains(&x[2].as_str())
+    });
+    for lossy in ["primary", "both"] {
         for loss in losses {
             let condition =
-                format!("{experiment} bottleneck=1Mb delack=1 trigger=4 rtxToAlt=1 loss={loss}");
+                format!("{lossy} bottleneck=1Mb delack=1 trigger=4 rtxToAlt=1 loss={loss}");
             for (metric, theirs, unit) in compared {
-                let mut ours = values(&runs, &["sctp", loss], "sctp", metric);
+                let mut ours = values(&runs, &["1Mb", lossy, loss], "sctp", metric);
                 ours.iter_mut().for_each(|(_, value)| *value /= unit);
                 let ours = summary(&ours);
                 let theirs = ns2.mean(PLACE, &condition, theirs);
@@ -118,7 +118,7 @@ fn plain_sctp_over_two_paths_agrees_with_ns2_35() {
                 assert_eq!(
                     beside.overlap,
                     Some(true),
-                    "{experiment}, {loss}: {metric} is {} ± {:?}, in ns-2.35 {} ± {:?}",
+                    "{lossy}, {loss}: {metric} is {} ± {:?}, in ns-2.35 {} ± {:?}",
                     ours.mean,
                     ours.confidence(),
                     theirs.mean,
@@ -133,21 +133,20 @@ fn plain_sctp_over_two_paths_agrees_with_ns2_35() {
 #[test]
 fn without_losses_plain_sctp_carries_what_ns2_35_carries() {
     const MESSAGE: f64 = 1452.0 * 8.0 / 99.5;
-    for (rate, named) in [("1 Mbit/s", "1Mb"), ("5 Mbit/s", "5Mb")] {
-        let set = format!("rate={rate}");
-        let (_, runs) = run(request(&ho2008(), "primary", 1, &[&set]), |x| {
-            x[0] == "sctp" && x[1] == "0"
+    for named in ["1Mb", "5Mb"] {
+        let (_, runs) = run(request(&ho2008(), "module", 1, &[]), |x| {
+            x == [named, "primary", "0"]
         });
         let condition = format!("primary bottleneck={named} delack=1 trigger=4 rtxToAlt=1 loss=0");
         let ns2 = ns2_file();
         let theirs = ns2.mean(PLACE, &condition, THROUGHPUT);
         let theirs = theirs.expect("ns-2.35 ran it");
-        let ours = values(&runs, &["sctp", "0"], "sctp", "goodput")[0].1;
+        let ours = values(&runs, &[named, "primary", "0"], "sctp", "goodput")[0].1;
         // The file has six digits.
         let rounding = 5.0;
         assert!(
             (ours - theirs.mean * 1e6).abs() <= MESSAGE + rounding,
-            "{rate}: {ours} against {}",
+            "{named}: {ours} against {}",
             theirs.mean
         );
     }

@@ -78,10 +78,10 @@ fn ns2_file() -> Yardstick {
 fn without_losses_delays_are_those_of_ns2() {
     for experiment in ["e2w", "w2e"] {
         let runs = run(experiment, 1, |x| x[1] == "0");
-        for protocol in ["tcp", "sctp"] {
+        for (variant, protocol) in [("tcp", "tcp"), ("module", "sctp")] {
             let condition = format!("single {experiment} streams=1 loss=0%");
             for (ours, theirs) in &METRICS[..3] {
-                let mean = summary(&runs, &[protocol, "0"], "transfer", ours).mean;
+                let mean = summary(&runs, &[variant, "0"], "transfer", ours).mean;
                 let expected = ns2(&condition, &format!("{protocol} {theirs}")).mean;
                 // The true variance is that of the first second alone, and a thousandth of the mean square.
                 let allowed = if *ours == "delay_variance" {
@@ -94,7 +94,7 @@ fn without_losses_delays_are_those_of_ns2() {
                     "{experiment} {protocol} {ours}: {mean} against {expected}"
                 );
             }
-            let whole = summary(&runs, &[protocol, "0"], "transfer", "received_over_sent");
+            let whole = summary(&runs, &[variant, "0"], "transfer", "received_over_sent");
             assert_eq!(whole.mean, 100.0);
         }
     }
@@ -108,12 +108,12 @@ fn with_losses_all_means_overlap_those_of_ns2_and_delay_falls() {
         ("w2e", &["0.1", "0.4"]),
     ] {
         let runs = run(experiment, 8, |x| losses.contains(&x[1].as_str()));
-        for protocol in ["tcp", "sctp"] {
+        for (variant, protocol) in [("tcp", "tcp"), ("module", "sctp")] {
             let mut delays = Vec::new();
             for loss in losses {
                 let condition = format!("single {experiment} streams=1 loss={loss}%");
                 for (ours, theirs) in METRICS {
-                    let measured = summary(&runs, &[protocol, loss], "transfer", ours);
+                    let measured = summary(&runs, &[variant, loss], "transfer", ours);
                     let mean = ns2(&condition, &format!("{protocol} {theirs}"));
                     let beside = beside(Some(&measured), "ns2", &mean);
                     assert_eq!(
@@ -122,7 +122,7 @@ fn with_losses_all_means_overlap_those_of_ns2_and_delay_falls() {
                         "{experiment} {protocol} {loss} % {ours}: {measured:?} against {mean:?}"
                     );
                 }
-                delays.push(summary(&runs, &[protocol, loss], "transfer", "mean_delay").mean);
+                delays.push(summary(&runs, &[variant, loss], "transfer", "mean_delay").mean);
             }
             assert!(
                 delays.windows(2).all(|pair| pair[1] < pair[0]),

@@ -71,6 +71,7 @@ pub fn results(spec: Spec, replications: u32) -> Results {
     ];
     for (experiment, means, shift) in [
         ("table-2", wide, 0.0),
+        ("table-2-as-ns2", wide, 0.0),
         ("table-2-rfc2960", wide, 4.0),
         ("table-3", narrow, 0.0),
         ("table-3-rfc2960", narrow, -6.0),

@@ -1,0 +1,287 @@
+//! Runs a paper in every reading of what its text leaves open, and counts which printed values each reading gives.
+//!
+//! ```sh
+//! cargo run --release -p anabranch-lab --example readings -- ho2008 [--jobs 2] [--out readings.csv]
+//! ```
+//!
+//! `papers/<name>/readings.toml` declares the search: `axes` of parameters, each with its values, of which every combination
+//! is a reading; the `tables` whose printed values count; `replications`; and what is `set` in all of them. A run that two
+//! readings share is made once.
+//!
+//! Of many readings the best fits some values by chance. How many is told by shuffling: which readings give a value stays as
+//! often as it was, but falls on other readings, for each value on its own. That is what the search would show if readings
+//! that fit one value were no likelier to fit another.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fs;
+use std::io::Write;
+
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_lab::papers;
+use anabranch_lab::run::{Simulator, in_memory};
+use anabranch_report::compare::Verdict;
+use anabranch_report::derive;
+use anabranch_report::reference::Reference;
+use anabranch_report::table::Table;
+use anabranch_scenario::records::{Manifest, Results, RunRecord, Series};
+use anabranch_scenario::tree::Node;
+use serde_json::Value;
+
+/// Shuffles made to see what chance gives.
+const SHUFFLES: usize = 10_000;
+
+/// The search as its file declares it.
+struct Search {
+    replications: u32,
+    tables: Vec<String>,
+    set: Vec<String>,
+    axes: Vec<(String, Vec<String>)>,
+}
+
+/// A printed value: table, series, x and metric.
+type Printed = String;
+
+/// Which printed values a reading gives, among those that it says something about.
+type Hits = BTreeMap<Printed, bool>;
+
+impl Search {
+    fn read(text: &str) -> Result<Self, Box<dyn Error>> {
+        let root = Node::parse(text).map_err(|problem| format!("{problem:?}"))?;
+        let json = root.to_json();
+        let words = |value: &Value| -> Vec<String> {
+            let each = value.as_array().into_iter().flatten();
+            each.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned))
+                .collect()
+        };
+        // The order of the file, which a map of JSON does not keep.
+        let axes = root.get("axes").map(Node::entries).unwrap_or_default();
+        let axis = |name: &str| (name.to_owned(), words(&json["axes"][name]));
+        Ok(Self {
+            replications: json["replications"]
+                .as_u64()
+                .ok_or("`replications` is missing")? as u32,
+            tables: words(&json["tables"]),
+            set: words(&json["set"]),
+            axes: axes.iter().map(|entry| axis(&entry.key)).collect(),
+        })
+    }
+
+    /// Every combination of the axes, as overrides.
+    fn readings(&self) -> Vec<Vec<String>> {
+        let mut all = vec![Vec::new()];
+        for (name, values) in &self.axes {
+            let longer = all.iter().flat_map(|reading: &Vec<String>| {
+                values.iter().map(move |value| {
+                    let one = format!("{name}={value}");
+                    reading.iter().cloned().chain([one]).collect()
+                })
+            });
+            all = longer.collect();
+        }
+        all
+    }
+}
+
+/// The runs made so far, by what they depend on.
+type Made = BTreeMap<(String, u32), RunRecord>;
+
+/// Runs what of a plan was not run yet, and gives all its records.
+fn records(plan: &Plan, made: &mut Made, jobs: usize) -> Result<Vec<RunRecord>, Box<dyn Error>> {
+    let units = Unit::all(plan);
+    let key = |unit: &Unit<'_>| (unit.point.hash.clone(), unit.replication);
+    let open: Vec<Unit<'_>> = units
+        .iter()
+        .filter(|unit| !made.contains_key(&key(unit)))
+        .copied()
+        .collect();
+    let new = in_memory(&open, 1, &Simulator::default(), jobs, &|_| {})?;
+    for (unit, record) in open.iter().zip(new) {
+        made.insert(key(unit), record);
+    }
+    Ok(units.iter().map(|unit| made[&key(unit)].clone()).collect())
+}
+
+fn hits(
+    plan: &Plan,
+    records: Vec<RunRecord>,
+    reference: &Reference,
+) -> Result<Hits, Box<dyn Error>> {
+    let derived = derive::records(&plan.spec, &records);
+    let results = Results {
+        manifest: Manifest {
+            version: String::new(),
+            commit: None,
+            name: plan.spec.name.clone(),
+            spec: String::new(),
+            overrides: Vec::new(),
+            only: Vec::new(),
+            files: BTreeMap::new(),
+            spec_hash: plan.hash.clone(),
+            seed: 1,
+            record_all: false,
+            replications: Vec::new(),
+            runs: records.len() as u64,
+            packet_hops: 0,
+        },
+        spec: plan.spec.clone(),
+        records: records.into_iter().chain(derived).collect(),
+        series: std::sync::Arc::new(Vec::<Series>::new()),
+    };
+    let mut hits = Hits::new();
+    for table in &plan.spec.tables {
+        for line in Table::make(table, &results, reference)?.lines {
+            let Some(judgement) = line.judgement else {
+                continue;
+            };
+            let printed = format!("{} {} {}", table.id, line.metric, line.x);
+            hits.insert(
+                printed,
+                matches!(judgement.verdict, Verdict::Reproduced | Verdict::Compatible),
+            );
+        }
+    }
+    Ok(hits)
+}
+
+/// For each shuffle, how many values the best reading has.
+fn by_chance(all: &[Hits], values: &BTreeSet<Printed>) -> Vec<usize> {
+    let mut state = 1u64;
+    // SplitMix64, and a remainder: the readings are far fewer than 2^64.
+    let mut below = |limit: usize| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % limit as u64) as usize
+    };
+    let mut columns: Vec<Vec<bool>> = values
+        .iter()
+        .map(|value| {
+            all.iter()
+                .map(|hits| hits.get(value) == Some(&true))
+                .collect()
+        })
+        .collect();
+    let mut best: Vec<usize> = (0..SHUFFLES)
+        .map(|_| {
+            let mut sums = vec![0; all.len()];
+            for column in &mut columns {
+                for last in (1..column.len()).rev() {
+                    column.swap(last, below(last + 1));
+                }
+                for (sum, hit) in sums.iter_mut().zip(column.iter()) {
+                    *sum += usize::from(*hit);
+                }
+            }
+            sums.into_iter().max().unwrap_or(0)
+        })
+        .collect();
+    best.sort_unstable();
+    best
+}
+
+fn argument(name: &str) -> Option<String> {
+    let mut all = std::env::args().skip_while(|it| it != name);
+    all.next()?;
+    all.next()
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let name = std::env::args().nth(1).ok_or("which paper?")?;
+    let jobs = argument("--jobs").map_or(Ok(2), |jobs| jobs.parse())?;
+    let paper = papers::carried(&name)?;
+    let folder = format!("papers/{name}");
+    let search = Search::read(&fs::read_to_string(format!("{folder}/readings.toml"))?)?;
+    let text = fs::read_to_string(format!("{folder}/paper.toml"))?;
+    let mut made = Made::new();
+    let mut all: Vec<Hits> = Vec::new();
+    let readings = search.readings();
+    for (number, reading) in readings.iter().enumerate() {
+        let request = Request {
+            file: format!("{folder}/paper.toml"),
+            text: text.clone(),
+            overrides: search.set.iter().chain(reading).cloned().collect(),
+            only: search.tables.clone(),
+            replications: Some(search.replications),
+            seed: 1,
+            ..Request::default()
+        };
+        let plan = Plan::new(request).map_err(|error| error.to_string())?;
+        let reference = paper.reference(&plan.spec)?.reference;
+        let records = records(&plan, &mut made, jobs)?;
+        all.push(hits(&plan, records, &reference)?);
+        eprint!("\r{} of {} readings", number + 1, readings.len());
+    }
+    eprintln!();
+    tell(&search, &readings, &all, made.len())
+}
+
+fn tell(
+    search: &Search,
+    readings: &[Vec<String>],
+    all: &[Hits],
+    runs: usize,
+) -> Result<(), Box<dyn Error>> {
+    let values: BTreeSet<Printed> = all.iter().flat_map(|hits| hits.keys().cloned()).collect();
+    let count = |hits: &Hits| hits.values().filter(|hit| **hit).count();
+    if let Some(path) = argument("--out") {
+        let mut out = fs::File::create(path)?;
+        let axes: Vec<&str> = search.axes.iter().map(|(name, _)| name.as_str()).collect();
+        let columns: Vec<&str> = values.iter().map(String::as_str).collect();
+        writeln!(out, "{},values,{}", axes.join(","), columns.join(","))?;
+        for (reading, hits) in readings.iter().zip(all) {
+            let axes: Vec<&str> = reading
+                .iter()
+                .filter_map(|one| Some(one.split_once('=')?.1))
+                .collect();
+            let cells: Vec<&str> = values
+                .iter()
+                .map(|value| {
+                    if hits.get(value) == Some(&true) {
+                        "1"
+                    } else {
+                        "0"
+                    }
+                })
+                .collect();
+            writeln!(
+                out,
+                "{},{},{}",
+                axes.join(","),
+                count(hits),
+                cells.join(",")
+            )?;
+        }
+    }
+    println!(
+        "{} readings, {} printed values, {runs} runs",
+        readings.len(),
+        values.len()
+    );
+    println!("each value, and the readings that give it:");
+    for value in &values {
+        let giving = all
+            .iter()
+            .filter(|hits| hits.get(value) == Some(&true))
+            .count();
+        println!("  {value}: {giving}");
+    }
+    let mut order: Vec<usize> = (0..all.len()).collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(count(&all[at])));
+    println!("the readings that give most:");
+    for &at in order.iter().take(12) {
+        println!("  {} values: {}", count(&all[at]), readings[at].join(", "));
+    }
+    println!("the stated one (the first): {}", count(&all[0]));
+    let best = count(&all[order[0]]);
+    let chance = by_chance(all, &values);
+    let mean = chance.iter().sum::<usize>() as f64 / chance.len() as f64;
+    let reached = chance.iter().filter(|&&by| by >= best).count();
+    println!(
+        "by chance the best of {} gives {mean:.1} on average, {} in one shuffle of twenty; {best} or more in {reached} of {SHUFFLES}",
+        readings.len(),
+        chance[chance.len() * 19 / 20]
+    );
+    Ok(())
+}
