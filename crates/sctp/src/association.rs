@@ -4,6 +4,7 @@
 //! does is in `association/receive.rs`, what goes out in `association/transmit.rs`, what time does in
 //! `association/timers.rs`.
 
+mod ecn;
 mod lifecycle;
 mod pmtu;
 mod receive;
@@ -22,12 +23,12 @@ use anabranch_wire::packet::CHUNK_HEADER;
 use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 
+use ecn::Marks;
 pub(crate) use lifecycle::{Ports, Terms};
 pub(crate) use receive::Admission;
 
 use crate::config::Config;
 use crate::cookie::TieTags;
-use crate::ecn::Marks;
 use crate::event::{CloseReason, Event};
 use crate::heartbeat::Verifying;
 use crate::path::{PathId, Paths};

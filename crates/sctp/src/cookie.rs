@@ -12,7 +12,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::handshake::Extensions;
+use crate::extensions::Extensions;
 use crate::random::Random;
 
 /// Addresses of a peer that are remembered; any further ones are ignored, so that neither a cookie nor an association

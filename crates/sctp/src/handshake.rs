@@ -1,11 +1,9 @@
 //! Setting an association up (RFC 9260 §5): what an INIT or INIT ACK offers, and what is offered from here.
 
-mod extensions;
 mod offer;
 
 use std::net::IpAddr;
 
-pub(crate) use extensions::Extensions;
 pub(crate) use offer::{MIN_A_RWND, Offer};
 
 use anabranch_wire::chunk::Init;
@@ -15,6 +13,7 @@ use anabranch_wire::tlv::{TlvWriter, U16List};
 use bytes::Bytes;
 
 use crate::config::Config;
+use crate::extensions::Extensions;
 
 /// The most bytes of parameters that an INIT or INIT ACK has, and less where packets are smaller. What does not fit goes
 /// unsaid, so that neither outgrows a packet, whatever was asked (RFC 9260 §3.2.1 asks for a report, not for the moon).

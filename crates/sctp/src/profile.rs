@@ -1,7 +1,8 @@
 //! Which text the stack follows, as data: every departure between RFC 2960, RFC 4960, RFC 9260 and the module of
 //! ns-2.35 is a named switch with its clause and its reason, so that a spec can start from a profile and turn one. Those
-//! that begin with `rsctp` stand with the rest of it in `rsctp/switches.rs`.
+//! that begin with `rsctp` stand by themselves in `profile/rsctp.rs`.
 
+mod rsctp;
 mod values;
 
 pub use anabranch_congestion::binomial::Exponent;
@@ -18,8 +19,8 @@ use anabranch_settings::Kind;
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
-pub use crate::rsctp::{HeartbeatLoss, ProbeSize};
-use crate::rsctp::{with_rsctp, without_rsctp};
+pub use rsctp::{HeartbeatLoss, ProbeSize};
+use rsctp::{with_rsctp, without_rsctp};
 
 /// The least timeout: less is shorter than what a host takes to answer.
 pub(crate) const LEAST_RTO: Nanos = MILLISECOND;

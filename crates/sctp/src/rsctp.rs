@@ -10,7 +10,6 @@
 //!   changes the primary path ([`crate::path`]).
 
 mod meter;
-mod switches;
 mod switching;
 
 use anabranch_congestion::Feedback;
@@ -21,8 +20,6 @@ use anabranch_wire::rsctp::{HeartbeatAckFields, HeartbeatFields, NO_LOSS_RATE, W
 use bytes::Bytes;
 
 pub(crate) use meter::Report;
-pub use switches::{HeartbeatLoss, ProbeSize};
-pub(crate) use switches::{with_rsctp, without_rsctp};
 pub(crate) use switching::SwitchRules;
 
 use crate::association::Association;
@@ -30,6 +27,7 @@ use crate::discard::{Discard, Discards};
 use crate::event::Event;
 use crate::path::mtu::{self, COMMON_HEADER};
 use crate::path::{PathId, PathState};
+use crate::profile::ProbeSize;
 use meter::Meter;
 
 /// No path is believed to carry more, bytes per second: 10 Gbit/s.

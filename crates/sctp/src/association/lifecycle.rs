@@ -9,13 +9,12 @@ use anabranch_wire::cause::Causes;
 use anabranch_wire::packet::COMMON_HEADER;
 use anabranch_wire::serial::Tsn;
 
-use super::{Association, MAX_PEER_ERRORS, MAX_REPLIES, Parting, Reply};
+use super::{Association, MAX_PEER_ERRORS, MAX_REPLIES, Marks, Parting, Reply};
 use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
-use crate::ecn::Marks;
 use crate::event::{CloseReason, Event};
-use crate::handshake::Extensions;
+use crate::extensions::Extensions;
 use crate::heartbeat::Verifying;
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;

@@ -13,7 +13,8 @@ use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
-use crate::handshake::{self, Extensions, Offer, Own};
+use crate::extensions::Extensions;
+use crate::handshake::{self, Offer, Own};
 use crate::state::State;
 
 /// How an INIT is answered where there is an association with its sender.

@@ -9,8 +9,9 @@ use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::Tlv;
 use bytes::Bytes;
 
-use super::{Extensions, is_unicast};
+use super::is_unicast;
 use crate::cookie::MAX_PEER_ADDRESSES;
+use crate::extensions::Extensions;
 
 /// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
 pub(crate) const MIN_A_RWND: u32 = 1_500;
