@@ -3,13 +3,13 @@
 //! A flow's member is two agents, a source and a sink, that share one [`tally::Tally`]: what the metrics need, kept while
 //! the run goes on, so that memory does not follow its length.
 
-pub mod bins;
 pub mod distribution;
 pub mod inspect;
 pub mod meter;
 pub mod observer;
 pub mod once;
 pub mod packets;
+pub mod series;
 pub mod taking;
 pub mod tally;
 pub mod transfers;

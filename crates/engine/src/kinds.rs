@@ -9,6 +9,7 @@ use anabranch_sim::queue::{self, QueueDiscipline};
 use anabranch_sim::workload;
 
 use crate::metric;
+use crate::probe;
 use crate::transport::{self, Transports};
 
 /// The kinds of this project, and those that a program adds: what specs may name, and what worlds are built from.
@@ -39,6 +40,8 @@ pub struct Standard {
     pub metrics: Registry<metric::Made>,
     /// Transports.
     pub transports: Transports,
+    /// Probes of flows, beside those of transports.
+    pub probes: Vec<&'static probe::Entry>,
     /// Decides the passage of every packet step by step, also where a link knows it when the packet comes: what arrives is
     /// the same, and takes longer to compute.
     pub stepwise: bool,
@@ -54,6 +57,7 @@ impl Default for Standard {
             workloads: workload::kinds(),
             metrics: metric::kinds(),
             transports: Transports::default(),
+            probes: probe::KINDS.to_vec(),
             stepwise: false,
         }
     }
@@ -95,6 +99,14 @@ impl Standard {
     #[must_use]
     pub fn with_metric(mut self, entry: &'static Entry<metric::Made>) -> Self {
         self.metrics = self.metrics.with(entry);
+        self
+    }
+
+    /// With one more probe, which takes the place of one of the same name.
+    #[must_use]
+    pub fn with_probe(mut self, entry: &'static probe::Entry) -> Self {
+        self.probes.retain(|known| known.name != entry.name);
+        self.probes.push(entry);
         self
     }
 

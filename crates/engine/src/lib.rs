@@ -13,6 +13,7 @@ pub mod medium;
 pub mod metric;
 mod network;
 pub mod plan;
+pub mod probe;
 pub mod resolve;
 pub mod resolved;
 pub mod runner;

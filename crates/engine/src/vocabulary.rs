@@ -13,6 +13,7 @@ use anabranch_scenario::transport::TransportKind;
 use anabranch_scenario::vocabulary::Vocabulary;
 use anabranch_scenario::wifi::Wifi;
 use anabranch_settings::{Kinds, Registry};
+use anabranch_transport::Probe;
 
 use crate::kinds::Standard;
 use crate::{medium, metric};
@@ -30,6 +31,12 @@ impl Vocabulary for Standard {
             Metrics::NAME => &self.metrics,
             _ => &*NONE,
         }
+    }
+
+    fn probes(&self) -> Vec<&'static str> {
+        let of_transports = Probe::ALL.iter().map(|probe| probe.name());
+        let own = self.probes.iter().map(|entry| entry.name);
+        of_transports.chain(own).collect()
     }
 
     fn transports(&self) -> Vec<&'static TransportKind> {

@@ -4,8 +4,6 @@ use crate::chosen::{Chosen, Family};
 
 /// Probes of a link, beside those of a flow ([`anabranch_transport::Probe`]).
 pub const LINK_PROBES: &[&str] = &["throughput", "queue", "drop"];
-/// The probe of a flow that is no probe of its transport: bit/s in bins that reached the receiving application.
-pub const GOODPUT: &str = "goodput";
 
 /// Metrics: what is made of a run, and of what.
 ///

@@ -1,7 +1,5 @@
 //! What the types cannot say: names that must exist or differ, counts that must fit, order.
 
-use anabranch_transport::Probe;
-
 mod addresses;
 mod chosen;
 mod claim;
@@ -19,7 +17,7 @@ use crate::checker::Checker;
 use crate::chosen::Family;
 use crate::families::Workloads;
 use crate::flow::Flow;
-use crate::measure::{GOODPUT, LINK_PROBES};
+use crate::measure::LINK_PROBES;
 use crate::names::NodeName;
 use crate::problem::Problem;
 use crate::quantity::Span;
@@ -256,8 +254,7 @@ fn check_experiment(
         let known: Vec<&str> = match (&record.flow, &record.link) {
             (Some(flow), None) => {
                 check_flow_name(c, spec, flow, &format!("{path}.flow"));
-                let probes = Probe::ALL.iter().map(|probe| probe.name());
-                probes.chain([GOODPUT]).collect()
+                vocabulary.probes()
             }
             (None, Some(link)) => {
                 check_link_name(c, spec, link, &format!("{path}.link"));

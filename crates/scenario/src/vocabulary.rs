@@ -13,6 +13,9 @@ pub trait Vocabulary: Sync {
     /// The kinds of a family, by its [`Family::NAME`](crate::chosen::Family::NAME).
     fn kinds(&self, family: &str) -> &dyn Kinds;
 
+    /// The probes that can be recorded of a flow, by their names.
+    fn probes(&self) -> Vec<&'static str>;
+
     /// The transports, with their settings.
     fn transports(&self) -> Vec<&'static TransportKind>;
 

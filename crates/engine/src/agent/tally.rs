@@ -8,10 +8,10 @@ use anabranch_scenario::records::SeriesSample;
 use anabranch_sim::workload::Message;
 use anabranch_transport::{Nanos, Probe, ProbeSet, Sample, time};
 
-use super::bins::Bins;
-use super::observer::Observing;
+use super::observer::{Observer, Observing};
 use super::once::Once;
 use super::packets::PacketAccount;
+use super::series;
 use super::transfers::{Arrived, Key, Transfers};
 
 /// Samples on their way to a series file: the series' index in the run's keys, and the sample.
@@ -60,8 +60,8 @@ pub struct Tally {
     pub observers: Vec<Observing>,
     /// Series to record.
     pub recorded: Vec<Recorded>,
-    /// Recorded goodput.
-    pub bins: Vec<Bins>,
+    /// Recorded series that are not the transport's.
+    pub series: Vec<series::Recorded>,
     /// Its transfers, where a measure or an answer wants them.
     pub transfers: Option<Transfers>,
     /// Which messages were delivered, and how often, where that is asked for.
@@ -136,7 +136,9 @@ impl Tally {
     }
 
     fn metered_probes(&self) -> ProbeSet {
-        let probes = self.observers.iter().flat_map(|it| it.observer.probes());
+        let observers = self.observers.iter().flat_map(|it| it.observer.probes());
+        let series = self.series.iter().flat_map(|it| it.series.probes());
+        let probes = observers.chain(series);
         probes.fold(ProbeSet::NONE, |set, probe| set.with(*probe))
     }
 
@@ -156,9 +158,7 @@ impl Tally {
             Probe::Duplicate => self.duplicates += 1,
             _ => {}
         }
-        for observing in &mut self.observers {
-            observing.observer.sample(&sample);
-        }
+        self.tell(|observer| observer.sample(&sample));
         self.record(sample);
     }
 
@@ -171,9 +171,7 @@ impl Tally {
             index: 0,
             value: cwnd,
         };
-        for observing in &mut self.observers {
-            observing.observer.first_window(&sample);
-        }
+        self.tell(|observer| observer.first_window(&sample));
         self.record(sample);
     }
 
@@ -198,12 +196,7 @@ impl Tally {
     pub fn deliver(&mut self, at: Nanos, bytes: u64, headers: u64) {
         self.delivered += bytes;
         self.delivered_segments += bytes + headers;
-        for observing in &mut self.observers {
-            observing.observer.deliver(at, bytes, headers);
-        }
-        for bins in &mut self.bins {
-            bins.deliver(at, bytes, &self.buffer);
-        }
+        self.tell(|observer| observer.deliver(at, bytes, headers));
     }
 
     /// A whole message reached the application at `at`, `delay` after it was offered, if that is known.
@@ -212,9 +205,7 @@ impl Tally {
         if let Some(delay) = delay {
             self.delay_sum += u128::from(delay);
             self.delays += 1;
-            for observing in &mut self.observers {
-                observing.observer.message(at, delay);
-            }
+            self.tell(|observer| observer.message(at, delay));
         }
     }
 
@@ -231,9 +222,7 @@ impl Tally {
     pub fn datagram(&mut self, now: Nanos, delay: Nanos, bytes: u64) {
         if let Some(transfers) = &mut self.transfers {
             let transfer = transfers.datagram(now, delay, bytes);
-            for observing in &mut self.observers {
-                observing.observer.transfer(&transfer);
-            }
+            self.tell(|observer| observer.transfer(&transfer));
         }
     }
 
@@ -244,24 +233,28 @@ impl Tally {
         let Some(transfers) = &mut self.transfers else {
             return outcome;
         };
-        let observers = &mut self.observers;
+        let (observers, series, buffer) = (&mut self.observers, &mut self.series, &self.buffer);
         transfers.arrive(key, now, bytes, |arrived| match arrived {
             Arrived::Asked(answer) => outcome.asked = Some(answer),
             Arrived::Whole(transfer) => {
                 outcome.complete = true;
-                for observing in observers.iter_mut() {
-                    observing.observer.transfer(&transfer);
-                }
+                tell(observers, series, buffer, |it| it.transfer(&transfer));
             }
         });
         outcome
     }
 
-    /// Tells the recorded bins that are over at `now`.
+    /// Tells what recorded series still hold when the run is over at `now`.
     pub fn settle(&mut self, now: Nanos) {
-        for bins in &mut self.bins {
-            bins.settle(now, &self.buffer);
+        for recorded in &mut self.series {
+            recorded.show(&self.buffer, |series| series.settle(now));
         }
+    }
+
+    /// Shows something to everybody who watches.
+    #[inline]
+    fn tell(&mut self, show: impl Fn(&mut dyn Observer)) {
+        tell(&mut self.observers, &mut self.series, &self.buffer, show);
     }
 
     /// The run is over: what stands now stood until here.
@@ -269,5 +262,20 @@ impl Tally {
         for observing in &mut self.observers {
             observing.observer.close(end);
         }
+    }
+}
+
+#[inline]
+fn tell(
+    observers: &mut [Observing],
+    series: &mut [series::Recorded],
+    buffer: &SampleBuffer,
+    show: impl Fn(&mut dyn Observer),
+) {
+    for observing in observers {
+        show(&mut *observing.observer);
+    }
+    for recorded in series {
+        recorded.show(buffer, |series| show(series));
     }
 }

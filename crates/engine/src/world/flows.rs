@@ -71,7 +71,7 @@ fn attach_member(
         recording.of_flow(flow, member.index),
         recording.buffer(),
     );
-    tally.bins = recording.goodput_of(flow, member.index);
+    tally.series = recording.series_of(&kinds.probes, flow, member.index);
     tally.once = needs.numbers.then(Once::default);
     // Answers are transfers, whether or not anybody measures them.
     let told_apart = needs.transfers || workload.facts().answered;

@@ -44,7 +44,7 @@ impl<'a> Marker<'a> {
         self.marks.push(mark);
     }
 
-    /// Tells the flows' recorded bins that the run is over.
+    /// Tells the flows' recorded series that the run is over.
     pub fn settle(&self, now: Nanos) {
         self.tallies
             .iter()

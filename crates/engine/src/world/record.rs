@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use anabranch_scenario::measure::{GOODPUT, LINK_PROBES};
+use anabranch_scenario::measure::LINK_PROBES;
 use anabranch_scenario::names::Name;
 use anabranch_scenario::quantity::Window;
 use anabranch_scenario::records::{SeriesKey, SeriesSample};
@@ -10,9 +10,10 @@ use anabranch_scenario::{Experiment, Flow, Record, Spec};
 use anabranch_sim::{BuildError, Direction, LinkId, LinkProbe, LinkProbes, LinkSample, World};
 use anabranch_transport::{Probe, time};
 
-use crate::agent::bins::Bins;
+use crate::agent::series;
 use crate::agent::tally::{Recorded, SampleBuffer};
 use crate::metric::Measures;
+use crate::probe::{Asked, Entry};
 use crate::sink::{Sink, SinkError};
 use crate::world::lanes::Lanes;
 
@@ -96,15 +97,28 @@ impl Recording {
         recorded
     }
 
-    /// The goodput series of a flow's member.
-    pub fn goodput_of(&mut self, flow: &Flow, member: u32) -> Vec<Bins> {
+    /// The series of a flow's member that are not its transport's.
+    pub fn series_of(
+        &mut self,
+        kinds: &[&'static Entry],
+        flow: &Flow,
+        member: u32,
+    ) -> Vec<series::Recorded> {
         let mut all = Vec::new();
         for record in self.records.clone() {
-            let meant = means(record.flow.as_deref(), &flow.name, member, flow.count.0);
-            if meant && record.probes.iter().any(|name| name == GOODPUT) {
-                let key = self.key(&flow.name, member, GOODPUT);
-                let width = record.bin.map_or(BIN, |bin| bin.0);
-                all.push(Bins::new(width, record.window, key));
+            if !means(record.flow.as_deref(), &flow.name, member, flow.count.0) {
+                continue;
+            }
+            for entry in kinds {
+                if !record.probes.iter().any(|name| name == entry.name) {
+                    continue;
+                }
+                let bin = record.bin.map_or(BIN, |bin| bin.0);
+                all.push(series::Recorded {
+                    series: (entry.make)(Asked { bin }),
+                    window: record.window,
+                    key: self.key(&flow.name, member, entry.name),
+                });
             }
         }
         all

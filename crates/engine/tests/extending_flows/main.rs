@@ -2,6 +2,7 @@
 
 mod congestion_control;
 mod metric;
+mod probe;
 mod transport;
 mod workload;
 
@@ -28,7 +29,13 @@ fn value(kinds: &Standard, text: &str) -> f64 {
 #[test]
 fn the_pages_hold_what_is_compiled() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for kind in ["workload", "metric", "congestion_control", "transport"] {
+    for kind in [
+        "workload",
+        "metric",
+        "congestion_control",
+        "transport",
+        "probe",
+    ] {
         let page = format!("../../docs/extending/{}.md", kind.replace('_', "-"));
         let read = |path: &Path| std::fs::read_to_string(path).expect("a file");
         let code = read(&root.join(format!("tests/extending_flows/{kind}.rs")));

@@ -1,0 +1,106 @@
+//! Goodput over time: what reached the application in each bin.
+
+use std::collections::VecDeque;
+
+use anabranch_transport::{Nanos, time};
+
+use super::{Asked, Entry};
+use crate::agent::observer::Observer;
+use crate::agent::series::{Series, Told};
+
+/// How specs name it.
+pub(super) static ENTRY: Entry = Entry {
+    name: "goodput",
+    about: "Payload that reached the receiving application, bit/s in each bin; a sample's time is the begin of its bin.",
+    make: |Asked { bin }| Box::new(Bins::new(bin)),
+};
+
+/// Bins of equal width from the run's begin on.
+#[derive(Debug)]
+struct Bins {
+    width: Nanos,
+    /// Number of the bin being filled, and the bytes in it.
+    bin: u64,
+    bytes: u64,
+    /// Bins that are over and were not told.
+    over: VecDeque<Told>,
+}
+
+impl Bins {
+    fn new(width: Nanos) -> Self {
+        Self {
+            width,
+            bin: 0,
+            bytes: 0,
+            over: VecDeque::new(),
+        }
+    }
+}
+
+impl Observer for Bins {
+    fn deliver(&mut self, at: Nanos, bytes: u64, _: u64) {
+        self.settle(at);
+        self.bytes += bytes;
+    }
+}
+
+impl Series for Bins {
+    fn poll(&mut self) -> Option<Told> {
+        self.over.pop_front()
+    }
+
+    fn settle(&mut self, now: Nanos) {
+        while self.bin < now / self.width {
+            self.over.push_back(Told {
+                at: self.bin * self.width,
+                index: 0,
+                value: self.bytes as f64 * 8.0 / time::seconds(self.width),
+            });
+            self.bin += 1;
+            self.bytes = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_scenario::quantity::{Span, Window};
+    use anabranch_transport::time::SECOND;
+
+    use super::*;
+    use crate::agent::series::Recorded;
+    use crate::agent::tally::SampleBuffer;
+
+    #[test]
+    fn every_bin_is_told_the_empty_ones_too() {
+        let out = SampleBuffer::default();
+        let mut recorded = Recorded {
+            series: Box::new(Bins::new(2 * SECOND)),
+            window: Some(Window([Span(SECOND), Span(10 * SECOND)])),
+            key: 3,
+        };
+        for (at, bytes) in [
+            (SECOND, 1000),
+            (3 * SECOND, 250),
+            (4 * SECOND - 1, 250),
+            (8 * SECOND, 125),
+        ] {
+            recorded.show(&out, |series| series.deliver(at, bytes, 0));
+        }
+        recorded.show(&out, |series| series.settle(12 * SECOND));
+        let told: Vec<(u32, f64, f64)> = out
+            .borrow()
+            .iter()
+            .map(|(key, sample)| (*key, sample.time, sample.value))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (3, 2.0, 2000.0),
+                (3, 4.0, 0.0),
+                (3, 6.0, 0.0),
+                (3, 8.0, 500.0)
+            ]
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! A probe of one's own: how far a queue and other delays have raised the round-trip time above the least that was seen.
+
+use anabranch_engine::agent::observer::Observer;
+use anabranch_engine::agent::series::{Series, Told};
+use anabranch_engine::kinds::Standard;
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_engine::probe::Entry;
+use anabranch_engine::sink::Memory;
+use anabranch_engine::world;
+use anabranch_transport::{Probe, Sample};
+
+/// How specs name it, and how one is made for a member of a flow.
+static EXCESS_RTT: Entry = Entry {
+    name: "excess_rtt",
+    about: "The smoothed round-trip time less the least so far, s; recorded when it changes.",
+    make: |_| Box::new(ExcessRtt::default()),
+};
+
+#[derive(Debug, Default)]
+struct ExcessRtt {
+    least: Option<f64>,
+    told: Option<Told>,
+}
+
+/// What it hears of: here one probe of the transport, which is recorded only where somebody asks.
+impl Observer for ExcessRtt {
+    fn probes(&self) -> &[Probe] {
+        &[Probe::Srtt]
+    }
+
+    fn sample(&mut self, sample: &Sample) {
+        if sample.probe != Probe::Srtt {
+            return;
+        }
+        let least = self
+            .least
+            .map_or(sample.value, |least| least.min(sample.value));
+        self.least = Some(least);
+        self.told = Some(Told {
+            at: sample.at,
+            index: sample.index,
+            value: sample.value - least,
+        });
+    }
+}
+
+/// What it tells.
+impl Series for ExcessRtt {
+    fn poll(&mut self) -> Option<Told> {
+        self.told.take()
+    }
+}
+
+const SPEC: &str = r#"
+anabranch = 1
+name = "excess"
+node = [{ name = "a" }, { name = "b" }]
+
+[world]
+duration = "20 s"
+
+[[link]]
+name = "wire"
+between = ["a", "b"]
+rate = "1 Mbit/s"
+delay = "50 ms"
+queue = "20 packets"
+
+[[flow]]
+name = "f"
+from = "a"
+to = "b"
+workload = { kind = "bulk" }
+transport = { protocol = "sctp" }
+
+[[experiment]]
+id = "excess"
+replications = 1
+record = [{ flow = "f", probes = ["excess_rtt", "srtt"], window = ["1 s", "20 s"] }]
+"#;
+
+#[test]
+fn a_spec_names_it() {
+    let request = Request {
+        text: SPEC.to_owned(),
+        ..Request::default()
+    };
+    let unknown = Plan::new(request.clone())
+        .map(drop)
+        .expect_err("no such probe");
+    assert!(unknown.to_string().contains("excess_rtt"), "{unknown}");
+    let kinds = Standard::default().with_probe(&EXCESS_RTT);
+    let plan = Plan::with(request, &kinds).unwrap_or_else(|error| panic!("{error}"));
+    let mut sink = Memory::default();
+    world::run(&Unit::all(&plan)[0], 1, &mut sink, &[]).expect("a run");
+    let series = |probe: &str| {
+        let found = sink.series.iter().find(|series| series.probe == probe);
+        found.expect(probe)
+    };
+    let (excess, srtt) = (series("excess_rtt"), series("srtt"));
+    assert!(excess.samples.len() > 50);
+    assert_eq!(excess.samples.len(), srtt.samples.len());
+    // 20 packets of 1500 B at 1 Mbit/s are 240 ms of queue, and one more is being sent. A bulk transfer fills it again and again, and
+    // the smoothed time lags behind. The way alone takes 100 ms.
+    let most = excess.samples.iter().map(|it| it.value).fold(0.0, f64::max);
+    assert!((0.12..0.252).contains(&most), "{most}");
+    for (excess, srtt) in excess.samples.iter().zip(&srtt.samples) {
+        assert_eq!(excess.time, srtt.time);
+        assert!(excess.value >= 0.0 && excess.value < srtt.value - 0.1);
+    }
+}
