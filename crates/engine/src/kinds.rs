@@ -1,7 +1,7 @@
 //! The kinds of things that worlds are built from.
 
 use anabranch_scenario::Workload;
-use anabranch_settings::{Entry, Refusal, Registry};
+use anabranch_settings::{Entry, Prepared, Refusal, Registry};
 use anabranch_sim::Rng;
 use anabranch_sim::loss::{self, Loss, Traffic};
 use anabranch_sim::propagation::{self, Propagation};
@@ -128,8 +128,19 @@ impl Standard {
         packet: usize,
     ) -> Result<workload::Made, Refusal> {
         let context = workload::Context { rng, packet };
+        self.prepare_workload(chosen)?.build(context)
+    }
+
+    /// A workload to be made any number of times.
+    ///
+    /// # Errors
+    /// As [`Registry::prepare`].
+    pub fn prepare_workload(
+        &self,
+        chosen: &Workload,
+    ) -> Result<Prepared<workload::Made, workload::Context>, Refusal> {
         let values = chosen.values(&self.workloads);
-        self.workloads.build(&chosen.kind, &values, context)
+        self.workloads.prepare(&chosen.kind, values)
     }
 
     /// With one more queue discipline.

@@ -12,9 +12,11 @@ use anabranch_scenario::names::{Name, link_members, member_name};
 use anabranch_scenario::rates::RateOverTime;
 use anabranch_scenario::wifi::Carrier;
 use anabranch_scenario::world::Impairment;
-use anabranch_scenario::{Link, Loss, Spec};
-use anabranch_settings::Refusal;
-use anabranch_sim::loss::Traffic;
+use anabranch_scenario::{Link, Spec};
+use anabranch_settings::{Prepared, Refusal};
+use anabranch_sim::loss::{Loss, Traffic};
+use anabranch_sim::propagation::Propagation;
+use anabranch_sim::queue::QueueDiscipline;
 use anabranch_sim::{
     BuildError, DirectionConfig, Impairments, LinkConfig, LinkId, NodeId, Outage, OverTime,
     Place as SimPlace, PlacedLoss, Probability, Reordering, Topology,
@@ -99,11 +101,73 @@ pub fn corrupts(spec: &Spec) -> bool {
         .any(|impairment| impairment.corrupt.0 > 0.0)
 }
 
-/// Builds the topology of a checked spec, without its layout. Losses know flows as `traffic` has them.
+/// The kinds that the links of a spec are made of, with their parameters.
+#[derive(Debug)]
+pub struct Parts {
+    /// Of each link, forward and backward.
+    links: Vec<[Direction; 2]>,
+    /// As [`Standard::stepwise`].
+    stepwise: bool,
+}
+
+/// A loss model, which is made knowing the flows.
+type LossKind = Prepared<Box<dyn Loss>, Traffic>;
+
+/// The kinds that a direction of a link is made of.
+#[derive(Debug)]
+struct Direction {
+    queue: Option<Prepared<Box<dyn QueueDiscipline>>>,
+    /// And whether packets may overtake each other.
+    propagation: Option<(Prepared<Box<dyn Propagation>>, bool)>,
+    loss: Option<(LossKind, SimPlace)>,
+}
+
+impl Parts {
+    /// Those of a checked spec.
+    ///
+    /// # Errors
+    /// There is no such kind.
+    pub fn new(spec: &Spec, kinds: &Standard) -> Result<Self, Refusal> {
+        let links = spec.links.iter();
+        let links = links.map(|link| Ok([of(kinds, link, true)?, of(kinds, link, false)?]));
+        Ok(Self {
+            links: links.collect::<Result<_, Refusal>>()?,
+            stepwise: kinds.stepwise,
+        })
+    }
+}
+
+fn of(kinds: &Standard, link: &Link, forward: bool) -> Result<Direction, Refusal> {
+    let queue = link.queue.side(forward).map(|queue| {
+        let kinds = &kinds.queues;
+        kinds.prepare(&queue.kind, queue.values(kinds))
+    });
+    let propagation = link.delay.side(forward).map(|propagation| {
+        let kinds = &kinds.propagations;
+        let prepared = kinds.prepare(&propagation.kind, propagation.values(kinds))?;
+        Ok::<_, Refusal>((prepared, propagation.overtaking()))
+    });
+    let loss = link.loss.side(forward).map(|loss| {
+        let kinds = &kinds.losses;
+        let place = match loss.place() {
+            Place::BeforeQueue => SimPlace::BeforeQueue,
+            Place::AfterQueue => SimPlace::AfterQueue,
+        };
+        let prepared = kinds.prepare(&loss.kind, loss.values(kinds))?;
+        Ok::<_, Refusal>((prepared, place))
+    });
+    Ok(Direction {
+        queue: queue.transpose()?,
+        propagation: propagation.transpose()?,
+        loss: loss.transpose()?,
+    })
+}
+
+/// Builds the topology of a checked spec from its parts, without its layout. Losses know flows as `traffic` has them.
 ///
 /// # Errors
 /// [`NetworkError`].
-pub fn build(spec: &Spec, kinds: &Standard, traffic: &Traffic) -> Result<Built, NetworkError> {
+pub fn build(spec: &Spec, parts: &Parts, traffic: &Traffic) -> Result<Built, NetworkError> {
     let mut topology = Topology::new();
     for node in &spec.nodes {
         for index in 0..node.count.0 {
@@ -111,8 +175,14 @@ pub fn build(spec: &Spec, kinds: &Standard, traffic: &Traffic) -> Result<Built, 
         }
     }
     let mut links = Vec::with_capacity(spec.links.len());
-    for link in &spec.links {
-        links.push(add_link(&mut topology, spec, kinds, traffic, link)?);
+    for (link, [forward, backward]) in spec.links.iter().zip(&parts.links) {
+        let config = |to_second, direction| {
+            let mut config = configure(link, to_second, direction, traffic)?;
+            config.stepwise = parts.stepwise;
+            Ok::<_, NetworkError>(config)
+        };
+        let both = || Ok([config(true, forward)?, config(false, backward)?]);
+        links.push(add_link(&mut topology, spec, link, both)?);
     }
     for cell in &spec.cells {
         links.push(wifi::add_cell(&mut topology, spec, cell)?);
@@ -172,9 +242,8 @@ pub fn link_names(spec: &Spec) -> Vec<String> {
 fn add_link(
     topology: &mut Topology,
     spec: &Spec,
-    kinds: &Standard,
-    traffic: &Traffic,
     link: &Link,
+    directions: impl Fn() -> Result<[DirectionConfig; 2], NetworkError>,
 ) -> Result<Vec<LinkId>, NetworkError> {
     let count = link_members(spec, link);
     let [first, second] = &link.between;
@@ -185,38 +254,41 @@ fn add_link(
             end(topology, spec, first, index)?,
             end(topology, spec, second, index + chained)?,
         ];
+        let [forward, backward] = directions()?;
         ids.push(topology.add_link(LinkConfig {
             name: member_name(&link.name, count, index),
             between,
-            forward: direction(kinds, traffic, link, true)?,
-            backward: direction(kinds, traffic, link, false)?,
+            forward,
+            backward,
         })?);
     }
     Ok(ids)
 }
 
-fn direction(
-    kinds: &Standard,
-    traffic: &Traffic,
+/// A direction of a link, ready to carry packets.
+fn configure(
     link: &Link,
     forward: bool,
+    direction: &Direction,
+    traffic: &Traffic,
 ) -> Result<DirectionConfig, NetworkError> {
     let mut config = DirectionConfig::instant(0);
-    config.stepwise = kinds.stepwise;
     if let Some(rate) = link.rate.side(forward) {
         config = config.with_rate(over_time(rate)?);
     }
-    if let Some(propagation) = link.delay.side(forward) {
-        let values = propagation.values(&kinds.propagations);
-        config.propagation = kinds.propagations.build(&propagation.kind, &values, ())?;
-        config.overtaking = propagation.overtaking();
+    if let Some((propagation, overtaking)) = &direction.propagation {
+        config.propagation = propagation.build(())?;
+        config.overtaking = *overtaking;
     }
-    if let Some(queue) = link.queue.side(forward) {
-        let values = queue.values(&kinds.queues);
-        config.queue = kinds.queues.build(&queue.kind, &values, ())?;
+    if let Some(queue) = &direction.queue {
+        config.queue = queue.build(())?;
     }
-    if let Some(loss) = link.loss.side(forward) {
-        config = config.with_loss(placed_loss(kinds, loss, traffic)?);
+    if let Some((loss, place)) = &direction.loss {
+        config = config.with_loss(PlacedLoss {
+            place: *place,
+            model: loss.build(traffic.clone())?,
+            stream: None,
+        });
     }
     if let Some(impairment) = link.impairment.side(forward) {
         config = config.with_impairments(impairments(impairment)?);
@@ -247,24 +319,5 @@ fn impairments(spec: &Impairment) -> Result<Impairments, BuildError> {
         },
         duplication: Probability::new(spec.duplicate.0)?,
         corruption: Probability::new(spec.corrupt.0)?,
-    })
-}
-
-/// The losses of one direction.
-fn placed_loss(
-    kinds: &Standard,
-    loss: &Loss,
-    traffic: &Traffic,
-) -> Result<PlacedLoss, NetworkError> {
-    let values = loss.values(&kinds.losses);
-    let model = kinds.losses.build(&loss.kind, &values, traffic.clone())?;
-    let place = match loss.place() {
-        Place::BeforeQueue => SimPlace::BeforeQueue,
-        Place::AfterQueue => SimPlace::AfterQueue,
-    };
-    Ok(PlacedLoss {
-        place,
-        model,
-        stream: None,
     })
 }

@@ -6,12 +6,14 @@ use anabranch_scenario::checker::Checker;
 use anabranch_scenario::problem::Problem;
 use anabranch_scenario::tree::Node;
 use anabranch_scenario::{Experiment, Metric, Spec, names};
-use anabranch_sim::{BuildError, NodeId, Ways};
+use anabranch_settings::Prepared;
+use anabranch_sim::workload::{self as workload_kinds, Made as Workload};
+use anabranch_sim::{NodeId, Ways};
 
 use crate::flows::{self, Known, Members};
 use crate::kinds::Standard;
 use crate::metric::{self, Alone, FlowFacts, Measures};
-use crate::network::{self, Built, Layout, NetworkError, homes, routes};
+use crate::network::{self, Built, Layout, NetworkError, Parts, homes, routes};
 use crate::transport::{self, Made};
 use crate::workload;
 
@@ -20,12 +22,16 @@ use crate::workload;
 pub struct Resolved {
     /// The transports of the flows, in the order of the spec.
     pub transports: Vec<Made>,
+    /// Their workloads.
+    pub workloads: Vec<Prepared<Workload, workload_kinds::Context>>,
     /// The members of all flows, in the order of their numbers.
     pub members: Vec<Member>,
     /// What is measured.
     pub measures: Measures,
     /// Its addresses and routes.
     pub layout: Layout,
+    /// What its links are made of.
+    pub parts: Parts,
     /// The flows, as loss models ask for them.
     pub known: Known,
 }
@@ -72,15 +78,22 @@ impl Resolved {
         };
         let known = flows::known(spec, &transports);
         let built = build(&mut checker, spec, kinds, &known, &transports);
-        let (Some((built, layout)), true) = (built, checker.is_content()) else {
+        let (Some((built, layout, parts)), true) = (built, checker.is_content()) else {
             return Err(checker.into_problems());
         };
-        match members(&built, spec, kinds, &transports) {
-            Ok(members) => Ok(Self {
+        let resolved = members(&built, spec, kinds, &transports).and_then(|members| {
+            let workloads = spec.flows.iter();
+            let workloads = workloads.map(|flow| kinds.prepare_workload(&flow.workload));
+            Ok((members, workloads.collect::<Result<_, _>>()?))
+        });
+        match resolved {
+            Ok((members, workloads)) => Ok(Self {
                 transports,
+                workloads,
                 members,
                 measures,
                 layout,
+                parts,
                 known,
             }),
             Err(error) => {
@@ -182,9 +195,14 @@ fn build(
     kinds: &Standard,
     known: &Known,
     transports: &[Made],
-) -> Option<(Built, Layout)> {
-    let mut built = match network::build(spec, kinds, &known.traffic()) {
-        Ok(built) => built,
+) -> Option<(Built, Layout, Parts)> {
+    let parts = Parts::new(spec, kinds).map_err(NetworkError::from);
+    let built = parts.and_then(|parts| {
+        let built = network::build(spec, &parts, &known.traffic())?;
+        Ok((built, parts))
+    });
+    let (mut built, parts) = match built {
+        Ok(both) => both,
         Err(error) => {
             c.problem("link", error.to_string());
             return None;
@@ -202,7 +220,7 @@ fn build(
     {
         c.problem(&path, error);
     }
-    Some((built, layout))
+    Some((built, layout, parts))
 }
 
 /// Finds the layout and puts it in, or says what is wrong with it at which key.
@@ -236,7 +254,7 @@ fn members(
     spec: &Spec,
     kinds: &Standard,
     transports: &[Made],
-) -> Result<Vec<Member>, BuildError> {
+) -> Result<Vec<Member>, NetworkError> {
     let mut ways = Ways::new(&built.topology);
     let member = |member: Members<'_>| {
         let nodes = network::ends(&built.topology, spec, &member)?;

@@ -18,7 +18,7 @@ use crate::agent::tally::Tally;
 use crate::flows::known;
 use crate::kinds::Standard;
 use crate::metric::{FlowOutcome, LinkOutcome, Outcome};
-use crate::network::{self, Built, Layout, NetworkError};
+use crate::network::{self, Built, Layout, NetworkError, Parts};
 use crate::plan::{PlannedPoint, Unit};
 use crate::sink::{Sink, SinkError};
 use marks::{Marker, link_stats};
@@ -102,7 +102,7 @@ pub fn network(
     seed: Seed,
 ) -> Result<(World, [NodeId; 2]), WorldError> {
     let traffic = known(spec, &[]).traffic();
-    let mut built = network::build(spec, kinds, &traffic)?;
+    let mut built = network::build(spec, &Parts::new(spec, kinds)?, &traffic)?;
     let routes = network::routes::resolve(&built, spec)?;
     let addresses = Vec::new();
     Layout { routes, addresses }.apply(&mut built.topology)?;
@@ -146,7 +146,7 @@ pub fn run(
     let built = build(unit.point)?;
     let checksum = spec.world.checksum || !captures.is_empty() || network::corrupts(spec);
     let mut world = World::new(built.topology, seed)?;
-    let context = flows::Context {
+    let context = flows::Attaching {
         point: unit.point,
         seed,
         checksum,
@@ -210,7 +210,7 @@ pub fn run(
 /// The topology of a point, with its addresses and routes.
 fn build(point: &PlannedPoint) -> Result<Built, WorldError> {
     let resolved = &point.resolved;
-    let mut built = network::build(&point.spec, &point.kinds, &resolved.known.traffic())?;
+    let mut built = network::build(&point.spec, &resolved.parts, &resolved.known.traffic())?;
     resolved.layout.apply(&mut built.topology)?;
     Ok(built)
 }

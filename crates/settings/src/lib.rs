@@ -30,7 +30,7 @@ pub use kind::{Choice, Kind, OFF};
 pub use manual::Section;
 pub use nearest::nearest;
 pub use part::Part;
-pub use registry::{Entry, Kinds, Parameters, Refusal, Registry};
+pub use registry::{Entry, Kinds, Parameters, Prepared, Refusal, Registry};
 pub use setting::{Fallback, Setting, Variant};
 pub use value::{Amount, Factor, Fraction, Limit, Pause, Span, Value};
 

@@ -212,12 +212,50 @@ impl<T, C> Registry<T, C> {
     /// # Errors
     /// There is no such kind, a parameter is unknown, missing or out of range, or they do not go together.
     pub fn build(&self, name: &str, given: &[(String, Datum)], context: C) -> Result<T, Refusal> {
+        self.prepare(name, given.to_vec())?.build(context)
+    }
+
+    /// The kind `name` with parameters, to be made any number of times.
+    ///
+    /// # Errors
+    /// There is no such kind, or a parameter is unknown.
+    pub fn prepare(
+        &self,
+        name: &str,
+        given: Vec<(String, Datum)>,
+    ) -> Result<Prepared<T, C>, Refusal> {
         let entry = self.find(name)?;
-        let declared = entry.variant.parameters;
-        for (name, _) in given {
-            crate::declare::find(declared, name)?;
+        for (name, _) in &given {
+            crate::declare::find(entry.variant.parameters, name)?;
         }
-        (entry.build)(&Parameters { declared, given }, context)
+        Ok(Prepared { entry, given })
+    }
+}
+
+/// A kind of `T` with its parameters.
+pub struct Prepared<T: 'static, C: 'static = ()> {
+    entry: &'static Entry<T, C>,
+    given: Vec<(String, Datum)>,
+}
+
+impl<T, C> std::fmt::Debug for Prepared<T, C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Prepared")
+            .field(&self.entry.variant.name)
+            .field(&self.given)
+            .finish()
+    }
+}
+
+impl<T, C> Prepared<T, C> {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// A parameter is missing or out of range, or they do not go together.
+    pub fn build(&self, context: C) -> Result<T, Refusal> {
+        let declared = self.entry.variant.parameters;
+        let given = &self.given;
+        (self.entry.build)(&Parameters { declared, given }, context)
     }
 }
 

@@ -5,6 +5,7 @@ use std::mem;
 use std::rc::Rc;
 
 use anabranch_scenario::Flow;
+use anabranch_sim::workload::Context;
 use anabranch_sim::{Attachment, Seed, World};
 use anabranch_transport::Nanos;
 
@@ -21,7 +22,7 @@ use crate::resolved::Member;
 use crate::transport;
 
 /// What attaching flows needs to know.
-pub struct Context<'a> {
+pub struct Attaching<'a> {
     /// What is run.
     pub point: &'a PlannedPoint,
     /// The run's seed.
@@ -33,7 +34,7 @@ pub struct Context<'a> {
 /// Attaches the members of every flow, and gives their tallies, in the order of their numbers.
 pub fn attach(
     world: &mut World,
-    context: &Context<'_>,
+    context: &Attaching<'_>,
     recording: &mut Recording,
 ) -> Result<Vec<SharedTally>, WorldError> {
     let members = context.point.resolved.members.iter().zip(0..);
@@ -44,7 +45,7 @@ pub fn attach(
 
 fn attach_member(
     world: &mut World,
-    context: &Context<'_>,
+    context: &Attaching<'_>,
     recording: &mut Recording,
     member: &Member,
     number: u32,
@@ -64,7 +65,8 @@ fn attach_member(
         alone: member.alone,
     };
     let rng = context.seed.stream(&format!("workload {}", member.name));
-    let workload = kinds.workload(&flow.workload, rng, transport.packet())?;
+    let packet = transport.packet();
+    let workload = resolved.workloads[member.flow].build(Context { rng, packet })?;
     let needs = resolved.measures.needs_of(&flow.name);
     let mut tally = Tally::new(
         resolved.measures.observers(&flow.name, life),

@@ -6,7 +6,7 @@ use anabranch_scenario::tree::Node;
 use super::*;
 use crate::flows::known;
 use crate::kinds::Standard;
-use crate::network::{Layout, build};
+use crate::network::{Layout, Parts, build};
 use crate::plan::{Plan, Request};
 use crate::transport::Transports;
 
@@ -98,7 +98,8 @@ fn transports(spec: &Spec) -> Vec<Made> {
 fn built(spec: &Spec) -> Built {
     let transports = transports(spec);
     let traffic = known(spec, &transports).traffic();
-    let mut built = build(spec, &Standard::default(), &traffic).expect("a topology");
+    let parts = Parts::new(spec, &Standard::default()).expect("parts");
+    let mut built = build(spec, &parts, &traffic).expect("a topology");
     let layout = Layout {
         addresses: resolve(&built, spec, &transports).expect("addresses"),
         ..Layout::default()
