@@ -3,18 +3,18 @@
 use std::ops::RangeInclusive;
 
 use anabranch_report::statistics::{Summary, paired_difference};
-use anabranch_scenario::document::Document;
+use anabranch_scenario::quantity::Span;
 use anabranch_scenario::records::{Results, RunRecord};
 
-use crate::grid;
+use crate::grid::{self, OCTAVE};
 use crate::question::Setting;
 use crate::search::Search;
-use crate::spec::{self, CANDIDATES, DECISION, Evidence, FLOW, GOODPUT, REFERENCE};
-use crate::trials::{Answer, judge};
+use crate::spec::{self, DECISION, Evidence, FLOW, GOODPUT};
+use crate::trials::{Answer, Trials, Watch, judge};
 use crate::{AdviseError, Question};
 
-/// Events that advice may cost in all: some ten seconds on two idle cores, so that there is room where they are busy.
-pub const EVENTS: u64 = 30_000_000;
+/// Events that the search and the evidence of one candidate may cost: some twelve seconds on two idle cores.
+pub const EVENTS: u64 = 40_000_000;
 /// Events of these that the search may take.
 pub const SEARCH_EVENTS: u64 = EVENTS / 2;
 
@@ -35,8 +35,8 @@ struct Surroundings {
 }
 
 impl Surroundings {
-    /// The chosen setting, then more streams with its buffer, then its streams with larger buffers.
-    fn deciding(&self, chosen: Setting) -> Vec<Setting> {
+    /// The chosen setting, then more streams with its buffer, then its streams with larger buffers, then half of its buffer.
+    fn deciding(&self, chosen: Setting, half: Option<u64>) -> Vec<Setting> {
         let more = self
             .streams
             .iter()
@@ -45,13 +45,12 @@ impl Surroundings {
         let larger = self.buffers.iter().map(|&buffer| Some(buffer));
         let larger = larger.filter(|&buffer| buffer > chosen.buffer);
         let larger = larger.map(|buffer| Setting { buffer, ..chosen });
-        [chosen].into_iter().chain(more).chain(larger).collect()
-    }
-
-    /// Points that decide, with the reference and the chosen candidate without limit, and points around with the candidates.
-    fn points(&self, chosen: Setting, candidates: usize) -> (u64, u64) {
-        let around = candidates + self.streams.len() * (self.buffers.len() + 1);
-        (self.deciding(chosen).len() as u64 + 2, around as u64)
+        let half = half.map(|half| Setting {
+            buffer: Some(half),
+            ..chosen
+        });
+        let all = [chosen].into_iter().chain(more).chain(larger);
+        all.chain(half).collect()
     }
 }
 
@@ -80,38 +79,41 @@ impl Evidence {
         };
         let cost = (search.events / search.runs.max(1)).max(1);
         let affordable = EVENTS.saturating_sub(search.events) / cost;
-        let mut left = 0;
-        let mut surroundings = Surroundings {
+        let grid = question.buffers();
+        let place = grid::place_of(&grid, buffer);
+        let half = place.checked_sub(OCTAVE).map(|place| grid[place]);
+        let mut evidence = Self {
+            chosen,
+            deciding: Vec::new(),
+            replications: least,
             buffers: Vec::new(),
             streams: Vec::new(),
+            around,
         };
-        for choice in surroundings_of(question, chosen, buffer) {
-            surroundings = choice;
-            let (deciding, others) = surroundings.points(chosen, search.findings.len());
-            left = affordable.saturating_sub(others * u64::from(around)) / deciding;
+        for surroundings in surroundings_of(question, chosen, &grid, place) {
+            let points = surroundings.streams.len() * (surroundings.buffers.len() + 1);
+            evidence.deciding = surroundings.deciding(chosen, half);
+            let deciding = evidence.deciding.len() as u64 + 1;
+            let left = affordable.saturating_sub(points as u64 * u64::from(around)) / deciding;
+            evidence.replications = u32::try_from(left).unwrap_or(u32::MAX).clamp(least, wanted);
+            evidence.buffers = surroundings.buffers;
+            evidence.streams = surroundings.streams;
             if left >= u64::from(wanted) {
                 break;
             }
         }
-        let replications = u32::try_from(left).unwrap_or(u32::MAX).clamp(least, wanted);
-        let mut evidence = Self {
-            chosen,
-            deciding: surroundings.deciding(chosen),
-            replications,
-            buffers: surroundings.buffers,
-            streams: surroundings.streams,
-            around,
-            spec: Document::new("advice"),
-        };
-        evidence.spec = spec::evidence(question, search.best, &evidence);
         Ok(evidence)
     }
 }
 
 /// What may be shown around a setting: the more the better, the last however much it costs.
-fn surroundings_of(question: &Question, chosen: Setting, buffer: u64) -> [Surroundings; 3] {
-    let grid = grid::buffers(question.least_buffer());
-    let place = grid::place_of(&grid, buffer) as isize;
+fn surroundings_of(
+    question: &Question,
+    chosen: Setting,
+    grid: &[u64],
+    place: usize,
+) -> [Surroundings; 3] {
+    let place = place as isize;
     let buffers = |steps: &[isize]| -> Vec<u64> {
         let places = steps.iter().map(|step| place + step);
         places
@@ -130,9 +132,11 @@ fn surroundings_of(question: &Question, chosen: Setting, buffer: u64) -> [Surrou
 }
 
 /// Runs after which a setting whose margin and spread are those seen is confirmed nine times in ten: its mean must lie two
-/// standard errors above 0, and lies 1.3 below the true one in one case of ten.
+/// standard errors above 0, and lies 1.3 below the true one in one case of ten. The search chose a margin that looked well, so the
+/// true one is taken to be a standard error less than was seen.
 fn needed(margin: &Summary) -> u32 {
-    let spread = margin.deviation / margin.mean.max(f64::MIN_POSITIVE);
+    let error = margin.deviation / (margin.replications as f64).sqrt();
+    let spread = margin.deviation / (margin.mean - error).max(f64::MIN_POSITIVE);
     let runs = (3.3 * spread).powi(2).ceil();
     (runs as u32).clamp(*DECIDING.start(), *DECIDING.end())
 }
@@ -171,6 +175,15 @@ pub struct Tried {
     pub cost: (f64, f64),
 }
 
+/// Runs of the advised setting on the path at its own size, where the search and the evidence had a smaller one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FullSize {
+    /// Goodput, bit/s.
+    pub goodput: Summary,
+    /// Whether the smaller path foretold it: the difference of the means is within its 95 % interval.
+    pub agrees: bool,
+}
+
 /// The advice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
@@ -180,14 +193,16 @@ pub struct Advice {
     pub search: Search,
     /// Runs of each setting that decides, and of each other.
     pub replications: [u32; 2],
-    /// Goodput of each candidate without limit, bit/s, in the order of [`Question::controls`].
-    pub unlimited: Vec<Summary>,
+    /// Goodput without limit, bit/s.
+    pub unlimited: Summary,
     /// Every setting of the evidence, by streams, then by buffer, without limit last.
     pub tried: Vec<Tried>,
     /// Runs of the evidence in all, and events simulated.
     pub effort: (u64, u64),
     /// Place in `tried` of what is advised; `None` where the evidence confirms nothing.
     pub advised: Option<usize>,
+    /// The check at full size, where there was one.
+    pub full: Option<FullSize>,
 }
 
 /// More of the link in use than this is full, %.
@@ -196,6 +211,16 @@ const FULL: f64 = 95.0;
 const COSTS: f64 = 0.02;
 
 impl Advice {
+    /// Which setting the runs that decide confirm.
+    pub fn confirmed(
+        question: &Question,
+        evidence: &Evidence,
+        results: &Results,
+    ) -> Option<Setting> {
+        let tried: Vec<Tried> = deciding(question, evidence, results).collect();
+        Some(tried[confirmed(&tried, evidence.chosen)?].setting)
+    }
+
     /// Judges the evidence.
     pub fn of(
         question: &Question,
@@ -203,54 +228,39 @@ impl Advice {
         evidence: &Evidence,
         results: &Results,
     ) -> Advice {
-        let controls = question.controls();
-        let candidates: Vec<Point<'_>> = controls
-            .iter()
-            .map(|control| Point::of(results, CANDIDATES, &control.to_string()))
-            .collect();
-        let reference = Point::of(results, DECISION, REFERENCE);
-        let without = Point::of(results, DECISION, spec::NO_LIMIT);
-        let mut tried = Vec::new();
+        let mut tried: Vec<Tried> = deciding(question, evidence, results).collect();
         for &streams in &evidence.streams {
             let experiment = spec::experiment_of(streams);
-            let unlimited = Point::of(results, &experiment, spec::NO_LIMIT);
+            let unlimited = Point::of(question, results, &experiment, spec::NO_LIMIT);
             for buffer in evidence.buffers.iter().copied().map(Some).chain([None]) {
                 let setting = Setting {
-                    control: evidence.chosen.control,
                     streams,
                     buffer,
+                    ..evidence.chosen
                 };
-                let decides = evidence.deciding.contains(&setting);
-                let (point, reference, without) = if decides {
-                    let point = Point::of(results, DECISION, &spec::x_of_setting(setting));
-                    (point, &reference, &without)
-                } else {
-                    let point = Point::of(results, &experiment, &spec::x_of(buffer));
-                    (point, &candidates[search.best], &unlimited)
-                };
-                tried.extend(point.judged(setting, decides, question.share, reference, without));
+                if evidence.deciding.contains(&setting) {
+                    continue;
+                }
+                let point = Point::of(question, results, &experiment, &spec::x_of(buffer));
+                tried.extend(point.judged(setting, false, &unlimited));
             }
         }
+        let without = |tried: &Tried| tried.setting.buffer.is_none();
+        tried.sort_by_key(|tried| (tried.setting.streams, without(tried), tried.setting.buffer));
         let advised = confirmed(&tried, evidence.chosen);
-        let unlimited = candidates.iter().enumerate().filter_map(|(place, point)| {
-            let point = if place == search.best {
-                &reference
-            } else {
-                point
-            };
-            Summary::of(&point.bare(GOODPUT))
-        });
+        let reference = Point::of(question, results, DECISION, spec::NO_LIMIT);
         Advice {
             question: question.clone(),
             search: search.clone(),
             replications: [evidence.replications, evidence.around],
-            unlimited: unlimited.collect(),
+            unlimited: Summary::of(&reference.bare(GOODPUT)).unwrap_or(search.unlimited),
             tried,
             effort: (
                 results.records.len() as u64,
                 results.records.iter().map(|record| record.events).sum(),
             ),
             advised,
+            full: None,
         }
     }
 
@@ -258,6 +268,84 @@ impl Advice {
     pub fn advised(&self) -> Option<&Tried> {
         self.tried.get(self.advised?)
     }
+
+    /// Half of the advised buffer with the same streams, where it was tried.
+    pub fn half(&self) -> Option<&Tried> {
+        let advised = self.advised()?.setting;
+        let half = advised.buffer? / 2;
+        let same = |tried: &&Tried| {
+            tried.setting.streams == advised.streams && tried.setting.buffer == Some(half)
+        };
+        self.tried.iter().find(same)
+    }
+}
+
+/// Runs at full size, and what all of them may cost.
+const FULL_SIZE_RUNS: u32 = 8;
+const FULL_SIZE_EVENTS: f64 = 12_000_000.0;
+
+/// Runs a setting on the path at its own size, where it was simulated at a smaller one; nothing where it was not, or where
+/// that would cost too much. The losses are neither those of the search nor those of the evidence.
+///
+/// A setting without limit is not run beside it: its first slow start overshoots by so much on a large path that a run of
+/// bearable length is not past it.
+///
+/// # Errors
+/// A spec that is refused, or a run that fails.
+pub fn full_size(
+    question: &Question,
+    tried: &Tried,
+    jobs: usize,
+    watch: &dyn Watch,
+) -> Result<Option<FullSize>, AdviseError> {
+    if question.scale == 1 {
+        return Ok(None);
+    }
+    let of = |measured| Question {
+        scale: 1,
+        duration: Some(measured),
+        seed: question.seed.wrapping_add(1),
+        ..question.clone()
+    };
+    let (setting, least) = (tried.setting, question.least_measured());
+    let short = of(least);
+    let mut trials = Trials::new(&short, jobs, u64::MAX, watch);
+    trials.ensure(&[setting], 1)?;
+    let affordable = FULL_SIZE_EVENTS / trials.dearest().max(1) as f64;
+    if affordable < f64::from(FULL_SIZE_RUNS) {
+        return Ok(None);
+    }
+    // What is left goes into longer runs.
+    let longer = (affordable / f64::from(FULL_SIZE_RUNS)).min(40.0);
+    let long = of(Span((least.0 as f64 * longer) as u64));
+    let mut trials = Trials::new(&long, jobs, u64::MAX, watch);
+    trials.expect(FULL_SIZE_RUNS as usize);
+    trials.ensure(&[setting], FULL_SIZE_RUNS)?;
+    Ok(
+        Summary::of(trials.goodputs(setting)).map(|goodput| FullSize {
+            goodput,
+            agrees: agree(&goodput, &tried.goodput),
+        }),
+    )
+}
+
+/// Whether two means may be one: their difference is within the root of the sum of the squares of their half widths.
+fn agree(one: &Summary, other: &Summary) -> bool {
+    let half = |summary: &Summary| summary.confidence().unwrap_or(f64::INFINITY);
+    (one.mean - other.mean).abs() <= half(one).hypot(half(other))
+}
+
+/// What decides, judged.
+fn deciding<'a>(
+    question: &'a Question,
+    evidence: &'a Evidence,
+    results: &'a Results,
+) -> impl Iterator<Item = Tried> {
+    let reference = Point::of(question, results, DECISION, spec::NO_LIMIT);
+    evidence.deciding.iter().filter_map(move |&setting| {
+        let x = spec::x_of_setting(setting);
+        Point::of(question, results, DECISION, &x).judged(setting, true, &reference)
+    })
 }
 
 /// The chosen setting where the evidence shows it, else the next larger one of those that decide that it does show: with more
@@ -275,21 +363,33 @@ fn confirmed(tried: &[Tried], chosen: Setting) -> Option<usize> {
 }
 
 /// The runs of one point of the evidence.
-struct Point<'a>(Vec<&'a RunRecord>);
+struct Point<'a> {
+    question: &'a Question,
+    records: Vec<&'a RunRecord>,
+}
 
 impl<'a> Point<'a> {
-    fn of(results: &'a Results, experiment: &'a str, x: &str) -> Self {
+    fn of(question: &'a Question, results: &'a Results, experiment: &'a str, x: &str) -> Self {
         let here = |record: &&RunRecord| {
             record
                 .point
                 .first()
                 .is_some_and(|(_, at)| at.to_string() == x)
         };
-        Point(results.experiment(experiment).filter(here).collect())
+        Point {
+            question,
+            records: results.experiment(experiment).filter(here).collect(),
+        }
+    }
+
+    /// Windows and rates of the path, of those simulated.
+    fn scale(&self) -> f64 {
+        f64::from(self.question.scale)
     }
 
     fn numbered(&self, factor: f64) -> Vec<(u32, f64)> {
-        let values = self.0.iter();
+        let values = self.records.iter();
+        let factor = factor * self.scale();
         values
             .filter_map(|record| Some((record.replication, record.value(FLOW, GOODPUT)? * factor)))
             .collect()
@@ -299,23 +399,18 @@ impl<'a> Point<'a> {
         let of = |record: &&RunRecord| {
             record
                 .value(FLOW, metric)
+                .map(|value| value * self.scale())
                 .or_else(|| record.value("all", metric))
         };
-        self.0.iter().filter_map(of).collect()
+        self.records.iter().filter_map(of).collect()
     }
 
     fn mean(&self, metric: &str) -> f64 {
         Summary::of(&self.bare(metric)).map_or(0.0, |summary| summary.mean)
     }
 
-    fn judged(
-        &self,
-        setting: Setting,
-        decides: bool,
-        share: f64,
-        reference: &Point<'_>,
-        without: &Point<'_>,
-    ) -> Option<Tried> {
+    fn judged(&self, setting: Setting, decides: bool, reference: &Point<'_>) -> Option<Tried> {
+        let share = self.question.share;
         let goodput = Summary::of(&self.bare(GOODPUT))?;
         let margin = paired_difference(&self.numbered(1.0), &reference.numbered(share))?;
         let whole = Summary::of(&reference.bare(GOODPUT))?
@@ -327,9 +422,8 @@ impl<'a> Point<'a> {
             mean: share + margin.mean / whole,
             deviation: margin.deviation / whole,
         };
-        let cost = paired_difference(&without.numbered(1.0), &self.numbered(1.0))?;
-        let most = without.mean(GOODPUT).max(f64::MIN_POSITIVE);
-        let cost = (cost.mean / most, cost.confidence().unwrap_or(0.0) / most);
+        let cost = paired_difference(&reference.numbered(1.0), &self.numbered(1.0))?;
+        let cost = (cost.mean / whole, cost.confidence().unwrap_or(0.0) / whole);
         let utilization = self.mean("link_utilization_wire");
         let limit = if cost.0 - cost.1 > COSTS {
             Limit::Buffer

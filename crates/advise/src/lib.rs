@@ -1,8 +1,9 @@
-//! What a user comes for: the smallest receive buffer, the number of streams, the congestion control and the profile that
-//! carry a wanted share of what the path could give, found by simulation.
+//! What a user comes for: the smallest receive buffer and the fewest streams that carry a wanted share of what a sender could
+//! carry on a path, found by simulation: for the sender that every stack has, and for a better one where there is one.
 //!
 //! ```text
-//! Question -> search (rounds of runs that are thrown away) -> a setting
+//! Question -> ranking (every candidate without limit) -> a question of one candidate
+//!          -> search (rounds of runs that are thrown away) -> a setting
 //!          -> evidence (a spec, run by the ordinary engine with other losses) -> Advice
 //! ```
 //! The search may be lucky, so what it finds is not believed before the evidence, which met none of the search's losses,
@@ -10,7 +11,9 @@
 
 pub mod evidence;
 pub mod grid;
+pub mod knobs;
 pub mod question;
+pub mod ranking;
 pub mod search;
 pub mod spec;
 pub mod trials;
@@ -18,50 +21,15 @@ pub mod words;
 
 use anabranch_lab::run::RunError;
 use anabranch_scenario::problem::SpecError;
-use anabranch_scenario::quantity::Span;
 
 pub use evidence::Advice;
 pub use question::{Control, Question, Setting};
-pub use search::{Finding, Found, Search};
+pub use ranking::{Ranking, ranking};
+pub use search::Search;
 pub use spec::Evidence;
 pub use trials::{Trials, Watch};
 
-/// Events that a run of the dearest candidate may cost, where that leaves enough of a path to see: many short runs say as
-/// much as few long ones.
-const EVENTS_OF_A_RUN: u128 = 40_000;
-
-/// Chooses how long each run is measured, where the question leaves it open, after a short run of each candidate.
-///
-/// # Errors
-/// [`AdviseError`].
-pub fn timed(
-    mut question: Question,
-    jobs: usize,
-    watch: &dyn Watch,
-) -> Result<Question, AdviseError> {
-    if question.duration.is_some() {
-        return Ok(question);
-    }
-    let (least, most) = (question.least_measured(), question.most_measured());
-    question.duration = Some(least);
-    let settings: Vec<Setting> = (0..question.controls().len())
-        .map(|control| Setting {
-            control,
-            streams: question.streams[0],
-            buffer: None,
-        })
-        .collect();
-    let mut trials = Trials::new(&question, jobs, u64::MAX, watch);
-    trials.expect(settings.len());
-    trials.ensure(&settings, 1)?;
-    let brief = u128::from(question.timing().end.0);
-    let measured = brief * EVENTS_OF_A_RUN / u128::from(trials.dearest().max(1));
-    let measured = u64::try_from(measured).unwrap_or(u64::MAX);
-    question.duration = Some(Span(measured).clamp(least, most));
-    Ok(question)
-}
-
-/// Searches for the setting that a question asks for, on `jobs` threads. The answer does not depend on their number.
+/// Searches for the setting of a question's first candidate, on `jobs` threads. The answer does not depend on their number.
 ///
 /// # Errors
 /// [`AdviseError`].

@@ -7,7 +7,7 @@ use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use anabranch_sctp::Profile;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
-use crate::AdviseError;
+use crate::{AdviseError, grid};
 
 /// Who decides what may fly: a profile and a congestion control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,14 +47,16 @@ pub struct Question {
     pub profiles: Vec<String>,
     /// Congestion controls to try, the one to be preferred first.
     pub congestion: Vec<String>,
-    /// How long each run is measured, after its begin; [`crate::timed`] chooses if left out.
+    /// How long each run is measured, after its begin; [`crate::ranking`] and [`crate::Ranking::question`] choose if left out.
     pub duration: Option<Span>,
+    /// The path is simulated at one part in so many of its size, see [`Question::scale_for`]; 1: as it is.
+    pub scale: u32,
     /// The seed of all randomness.
     pub seed: u64,
 }
 
-/// Profiles that are tried unless others are named: the texts. `ns2` is no protocol that anybody runs.
-pub const PROFILES: &[&str] = &["rfc9260", "rfc4960", "rfc2960"];
+/// The profile that is tried unless others are named: the text in force.
+pub const PROFILES: &[&str] = &["rfc9260"];
 /// Numbers of streams that are tried unless others are named.
 pub const STREAMS: &[u16] = &[1, 2, 4, 8];
 
@@ -64,6 +66,13 @@ const HEADERS: u64 = 20 + 12 + 16;
 const LEAST_QUEUE: u64 = 20;
 /// The largest message: larger ones say nothing new of a path.
 const LARGEST_MESSAGE: u64 = 64 << 10;
+
+/// Windows of more packets than this are simulated at a smaller scale, at about [`SMALL_WINDOW`].
+const LARGE_WINDOW: f64 = 256.0;
+/// See [`Question::scale_for`].
+const SMALL_WINDOW: f64 = 64.0;
+/// The probability of a loss that a smaller scale does not exceed.
+const SCARCE: f64 = 0.002;
 
 /// How long a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +118,7 @@ impl Question {
             profiles: names(PROFILES),
             congestion: names(&algorithms()),
             duration: None,
+            scale: 1,
             seed: 1,
         }
     }
@@ -223,6 +233,54 @@ impl Question {
         })
     }
 
+    /// How many times smaller a path may be simulated whose sender's window comes to so many packets.
+    ///
+    /// Where windows are large, what decides is how they move from round trip to round trip. Additive increase and halving keep
+    /// their shape when rate, queue, buffers and windows are divided by k and the probability of a loss is multiplied by k^2,
+    /// since the mean window of such a sender follows 1/sqrt(p) (Mathis, Semke, Mahdavi, Ott 1997); a run then costs k times
+    /// less a second, and sees k times as many losses. Windows stay at some [`SMALL_WINDOW`] packets and losses below
+    /// [`SCARCE`], where timeouts are still rare.
+    pub fn scale_for(&self, window: f64) -> u32 {
+        if window <= LARGE_WINDOW {
+            return 1;
+        }
+        let of_loss = match self.loss.0 {
+            0.0 => f64::INFINITY,
+            loss => (SCARCE / loss).sqrt(),
+        };
+        (window / SMALL_WINDOW).min(of_loss).max(1.0) as u32
+    }
+
+    /// The rate simulated.
+    pub fn simulated_rate(&self) -> Rate {
+        Rate(self.rate.0 / u64::from(self.scale))
+    }
+
+    /// The probability of a loss simulated.
+    pub fn simulated_loss(&self) -> Probability {
+        Probability(self.loss.0 * f64::from(self.scale).powi(2))
+    }
+
+    /// The queue simulated.
+    pub fn simulated_queue(&self) -> Amount {
+        match self.queue() {
+            Amount::Packets(packets) => Amount::Packets((packets / u64::from(self.scale)).max(1)),
+            other => {
+                Amount::Bytes((other.bytes(self.mtu.0) / u64::from(self.scale)).max(self.mtu.0))
+            }
+        }
+    }
+
+    /// A receive buffer as it is simulated; without limit it is one that is never full.
+    pub fn simulated_buffer(&self, buffer: Option<u64>) -> Size {
+        Size(buffer.map_or(grid::UNLIMITED, |buffer| buffer / u64::from(self.scale)))
+    }
+
+    /// The buffers that are tried, bytes, rising.
+    pub fn buffers(&self) -> Vec<u64> {
+        grid::buffers(self.least_buffer() * u64::from(self.scale))
+    }
+
     /// User data of a message, bytes.
     pub fn message(&self) -> u64 {
         self.message
@@ -240,8 +298,7 @@ impl Question {
         Span((50 * self.rtt.0).clamp(SECOND, 5 * SECOND))
     }
 
-    /// The most that is measured of a run: 400 round trips, at least 20 s (a lost retransmission costs seconds on any path)
-    /// and at most 400 s.
+    /// The most that is measured of a run where nothing is lost: 400 round trips, at least 20 s and at most 400 s.
     pub fn most_measured(&self) -> Span {
         Span((400 * self.rtt.0).clamp(20 * SECOND, 400 * SECOND))
     }

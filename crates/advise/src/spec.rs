@@ -3,20 +3,16 @@
 use anabranch_scenario::document::{Document, Table};
 use anabranch_scenario::quantity::{Size, Span};
 
-use crate::grid::{UNLIMITED, readable};
+use crate::grid::readable;
 use crate::question::{Control, Question, Setting};
 
 /// The flow whose goodput counts.
 pub const FLOW: &str = "association";
 /// The metric that counts.
 pub const GOODPUT: &str = "goodput";
-/// The experiment that runs every candidate without limit.
-pub const CANDIDATES: &str = "candidates";
 /// The experiment that decides: the chosen setting, those that may stand in for it, and what they are held against.
 pub const DECISION: &str = "decision";
-/// The x of what the wanted share is a share of.
-pub const REFERENCE: &str = "reference";
-/// The x of a buffer without limit.
+/// The x of a buffer without limit, which is what the wanted share is a share of.
 pub const NO_LIMIT: &str = "no limit";
 
 /// What is to be run for the evidence.
@@ -24,9 +20,9 @@ pub const NO_LIMIT: &str = "no limit";
 pub struct Evidence {
     /// What the search chose.
     pub chosen: Setting,
-    /// What decides, the chosen setting first, then those that may stand in for it, in their order.
+    /// What decides, the chosen setting first, then those that may stand in for it, in their order, then half of its buffer.
     pub deciding: Vec<Setting>,
-    /// Runs of each of these, of the reference, and of the chosen candidate without limit.
+    /// Runs of each of these and of the reference.
     pub replications: u32,
     /// The buffers that are shown around, bytes, rising.
     pub buffers: Vec<u64>,
@@ -34,8 +30,6 @@ pub struct Evidence {
     pub streams: Vec<u16>,
     /// Runs of each point around.
     pub around: u32,
-    /// The spec.
-    pub spec: Document,
 }
 
 /// The experiment of a number of streams.
@@ -53,11 +47,6 @@ pub fn x_of_setting(setting: Setting) -> String {
     format!("{}, {}", x_of(setting.buffer), count(setting.streams))
 }
 
-/// A buffer as a spec has it; without limit it is one that is never full.
-fn size_of(buffer: Option<u64>) -> Size {
-    Size(buffer.unwrap_or(UNLIMITED))
-}
-
 /// Runs of settings, each a point of one experiment, in their order.
 pub fn trials(question: &Question, settings: &[Setting]) -> Document {
     let controls = question.controls();
@@ -68,7 +57,7 @@ pub fn trials(question: &Question, settings: &[Setting]) -> Document {
             .with("profile", &control.profile)
             .with("congestion", &control.congestion)
             .with("streams", setting.streams)
-            .with("buffer", size_of(setting.buffer))
+            .with("buffer", question.simulated_buffer(setting.buffer))
     };
     let points: Vec<Table> = settings.iter().enumerate().map(point).collect();
     let search = experiment("search").with("sweep", [sweep("setting", points)]);
@@ -96,16 +85,16 @@ fn world(
     let timing = question.timing();
     // Loss is a probability, of the data direction; the delay is one way.
     let parameters = Table::new()
-        .with("rate", question.rate)
+        .with("rate", question.simulated_rate())
         .with("delay", Span(question.rtt.0 / 2))
-        .with("loss", question.loss)
-        .with("queue", question.queue())
+        .with("loss", question.simulated_loss())
+        .with("queue", question.simulated_queue())
         .with("mtu", question.mtu)
         .with("message", Size(question.message()))
         .with("profile", &control.profile)
         .with("congestion", &control.congestion)
         .with("streams", streams)
-        .with("buffer", size_of(buffer));
+        .with("buffer", question.simulated_buffer(buffer));
     let loss = Table::new()
         .with("model", "bernoulli")
         .with("probability", "$loss")
@@ -159,37 +148,46 @@ fn world(
 struct Wanted<'a> {
     question: &'a Question,
     evidence: &'a Evidence,
-    /// The candidates, and which of them is the reference.
-    controls: Vec<Control>,
-    best: usize,
+    /// The setting that the figures and the recorded run are of.
+    shown: Setting,
+    control: Control,
 }
 
-impl Wanted<'_> {
-    /// The candidate that the search chose.
-    fn chosen(&self) -> &Control {
-        &self.controls[self.evidence.chosen.control]
+impl Evidence {
+    /// The spec of what decides.
+    pub fn decision(&self, question: &Question) -> Document {
+        self.spec(question, self.chosen, |document, _| document)
     }
-}
 
-/// The spec of the evidence; the candidate `best` without limit is the reference.
-pub fn evidence(question: &Question, best: usize, evidence: &Evidence) -> Document {
-    let wanted = Wanted {
-        question,
-        evidence,
-        controls: question.controls(),
-        best,
-    };
-    let Setting {
-        streams, buffer, ..
-    } = evidence.chosen;
-    let document = world(head(&wanted), question, wanted.chosen(), streams, buffer);
-    let document = candidates(decision(document, &wanted), &wanted);
-    let streams = evidence.streams.iter();
-    let document = streams.fold(document, |document, &streams| {
-        buffers(document, &wanted, streams)
-    });
-    let document = tables(recommended(document, &wanted), &wanted);
-    figures(document, &wanted)
+    /// The whole spec, with what lies around a setting: the advised one, or the chosen one where none is.
+    pub fn whole(&self, question: &Question, shown: Setting) -> Document {
+        self.spec(question, shown, |document, wanted| {
+            let streams = self.streams.iter();
+            let document = streams.fold(document, |document, &streams| {
+                buffers(document, wanted, streams)
+            });
+            figures(tables(recommended(document, wanted), wanted), wanted)
+        })
+    }
+
+    fn spec(
+        &self,
+        question: &Question,
+        shown: Setting,
+        rest: impl FnOnce(Document, &Wanted<'_>) -> Document,
+    ) -> Document {
+        let wanted = Wanted {
+            question,
+            evidence: self,
+            shown,
+            control: question.controls().swap_remove(shown.control),
+        };
+        let Setting {
+            streams, buffer, ..
+        } = shown;
+        let document = world(head(&wanted), question, &wanted.control, streams, buffer);
+        rest(decision(document, &wanted), &wanted)
+    }
 }
 
 fn head(wanted: &Wanted<'_>) -> Document {
@@ -209,6 +207,7 @@ fn head(wanted: &Wanted<'_>) -> Document {
         "One link with a drop-tail queue of {} at the sender's side. Each packet of the data direction is lost for itself with one probability; SACKs are not lost. Nobody else uses the link.",
         wanted.question.queue()
     );
+    let path = path + &scaled(wanted.question);
     let applications = format!(
         "The sender always has a message of {} more, spread over its streams in turn; the receiver reads at once what can be delivered.",
         Size(wanted.question.message())
@@ -237,60 +236,31 @@ pub fn percent(share: f64) -> String {
 }
 
 fn decision(document: Document, wanted: &Wanted<'_>) -> Document {
-    let Control {
-        profile,
-        congestion,
-    } = &wanted.controls[wanted.best];
-    let at = |x: &str| Table::new().with("x", x);
-    let reference = at(REFERENCE)
-        .with("profile", profile)
-        .with("congestion", congestion)
-        .with("streams", wanted.question.streams[0])
-        .with("buffer", size_of(None));
-    let mut points = vec![reference, at(NO_LIMIT).with("buffer", size_of(None))];
-    points.extend(wanted.evidence.deciding.iter().map(|&setting| {
-        at(&x_of_setting(setting))
+    let question = wanted.question;
+    let point = |x: String, setting: Setting| {
+        Table::new()
+            .with("x", x)
             .with("streams", setting.streams)
-            .with("buffer", size_of(setting.buffer))
-    }));
-    let title = format!("What decides, against {profile} {congestion} without limit");
+            .with("buffer", question.simulated_buffer(setting.buffer))
+    };
+    let unlimited = Setting {
+        streams: question.streams[0],
+        buffer: None,
+        ..wanted.evidence.chosen
+    };
+    let mut points = vec![point(x_of(None), unlimited)];
+    let deciding = wanted.evidence.deciding.iter();
+    points.extend(deciding.map(|&setting| point(x_of_setting(setting), setting)));
     let decision = experiment(DECISION)
-        .with("title", title)
+        .with("title", "What decides, against a buffer without limit")
         .with("replications", wanted.evidence.replications)
         .with("sweep", [sweep("setting", points)]);
     document
         .comment(
             "experiment",
-            "What decides: the setting that the search chose, those that may stand in for it, and the best candidate without limit.",
+            "What decides: the setting that the search chose, those that may stand in for it, half of its buffer, and one without limit.",
         )
         .push("experiment", decision)
-}
-
-fn candidates(document: Document, wanted: &Wanted<'_>) -> Document {
-    let parameters = Table::new()
-        .with("streams", wanted.question.streams[0])
-        .with("buffer", size_of(None));
-    let point = |control: &Control| {
-        Table::new()
-            .with("x", control.to_string())
-            .with("profile", &control.profile)
-            .with("congestion", &control.congestion)
-    };
-    let points = wanted.controls.iter().map(point).collect();
-    let candidates = experiment(CANDIDATES)
-        .with(
-            "title",
-            "Every profile and congestion control with a buffer without limit",
-        )
-        .with("replications", wanted.evidence.around)
-        .with("parameters", parameters)
-        .with("sweep", [sweep("candidate", points)]);
-    document
-        .comment(
-            "experiment",
-            "Every candidate with a buffer without limit: the asked share is a share of what the best of them carries.",
-        )
-        .push("experiment", candidates)
 }
 
 fn buffers(document: Document, wanted: &Wanted<'_>, streams: u16) -> Document {
@@ -298,11 +268,11 @@ fn buffers(document: Document, wanted: &Wanted<'_>, streams: u16) -> Document {
     let point = |buffer| {
         Table::new()
             .with("x", x_of(buffer))
-            .with("buffer", size_of(buffer))
+            .with("buffer", wanted.question.simulated_buffer(buffer))
     };
     let points = shown.chain([None]).map(point).collect();
     let sweep = sweep("buffer", points).with("label", "receive buffer");
-    let title = format!("{} of {}", count(streams), wanted.chosen());
+    let title = format!("{} of {}", count(streams), wanted.control);
     let buffers = experiment(&experiment_of(streams))
         .with("title", title)
         .with("replications", wanted.evidence.around)
@@ -317,13 +287,10 @@ fn recommended(document: Document, wanted: &Wanted<'_>) -> Document {
         .with("probes", ["cwnd", "peer_rwnd"])
         .with("window", window(wanted.question));
     let recommended = experiment("recommended")
-        .with("title", "The windows with the buffer that the search chose")
+        .with("title", "The windows with the advised setting")
         .with("record", [record]);
     document
-        .comment(
-            "experiment",
-            "One run of what the search chose, to look at.",
-        )
+        .comment("experiment", "One run of what is advised, to look at.")
         .push("experiment", recommended)
 }
 
@@ -335,7 +302,7 @@ fn window(question: &Question) -> [Span; 2] {
 }
 
 fn tables(document: Document, wanted: &Wanted<'_>) -> Document {
-    let control = wanted.chosen();
+    let control = &wanted.control;
     let row =
         |series: &str, metric: &str| Table::new().with("series", series).with("metric", metric);
     let rows = [
@@ -350,12 +317,7 @@ fn tables(document: Document, wanted: &Wanted<'_>) -> Document {
             .with("title", title)
             .with("row", &rows)
     };
-    let document = document
-        .push("table", table(DECISION, "What decides"))
-        .push(
-            "table",
-            table(CANDIDATES, "Every candidate with a buffer without limit"),
-        );
+    let document = document.push("table", table(DECISION, "What decides"));
     let streams = wanted.evidence.streams.iter();
     streams.fold(document, |document, &streams| {
         let title = format!("{control}, {}", count(streams));
@@ -368,7 +330,7 @@ pub const FIGURE: &str = "goodput";
 
 fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
     let evidence = wanted.evidence;
-    let chosen = (x_of(evidence.chosen.buffer), count(evidence.chosen.streams));
+    let shown = (x_of(wanted.shown.buffer), count(wanted.shown.streams));
     let of_streams = |&streams: &u16| {
         Table::new()
             .with("label", count(streams))
@@ -380,15 +342,18 @@ fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
         .with("id", FIGURE)
         .with(
             "title",
-            format!("Goodput by receive buffer, {}", wanted.chosen()),
+            format!("Goodput by receive buffer, {}", wanted.control),
         )
         .with("kind", "sweep")
         .with("experiment", experiment_of(evidence.streams[0]))
         .with(
             "caption",
             format!(
-                "Means with 95 % intervals over {} runs. The search chose {} with {}.",
-                evidence.around, chosen.0, chosen.1
+                "Means with 95 % intervals over {} runs. Advised: {}, {}.{}",
+                evidence.around,
+                shown.0,
+                shown.1,
+                scaled(wanted.question)
             ),
         )
         .with(
@@ -405,7 +370,7 @@ fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
     };
     let title = format!(
         "Congestion window and the sender's view of the receiver's window, {}, {}",
-        chosen.0, chosen.1
+        shown.0, shown.1
     );
     let windows = Table::new()
         .with("id", "windows")
@@ -426,6 +391,17 @@ fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
             ],
         );
     document.push("figure", tried).push("figure", windows)
+}
+
+/// What a reader of numbers must know of a path that was simulated smaller than it is.
+pub fn scaled(question: &Question) -> String {
+    match question.scale {
+        1 => String::new(),
+        scale => format!(
+            " Simulated at 1/{scale} of the size: rates, windows and what is sent are {scale} times as large on the path; buffers are named by \
+             their size there."
+        ),
+    }
 }
 
 /// So many streams, in words.

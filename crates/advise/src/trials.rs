@@ -44,7 +44,7 @@ pub enum Answer {
 }
 
 /// The numbers of runs after which a comparison is judged.
-const LOOKS: [u32; 8] = [4, 8, 12, 16, 24, 32, 48, MOST];
+const LOOKS: [u32; 7] = [4, 8, 12, 16, 24, 32, MOST];
 /// Where nothing is lost, a run is like the next; two show that it is.
 const LOOK_WITHOUT_CHANCE: u32 = 2;
 /// Runs at least for a yes, and at most.
@@ -57,6 +57,7 @@ pub struct Trials<'a> {
     jobs: usize,
     watch: &'a dyn Watch,
     goodputs: BTreeMap<Setting, Vec<f64>>,
+    spent: BTreeMap<Setting, u64>,
     events: u64,
     dearest: u64,
     budget: u64,
@@ -71,6 +72,7 @@ impl<'a> Trials<'a> {
             jobs,
             watch,
             goodputs: BTreeMap::new(),
+            spent: BTreeMap::new(),
             events: 0,
             dearest: 0,
             budget,
@@ -81,6 +83,12 @@ impl<'a> Trials<'a> {
     /// Goodput of each replication that was run, bit/s.
     pub fn goodputs(&self, setting: Setting) -> &[f64] {
         self.goodputs.get(&setting).map_or(&[], Vec::as_slice)
+    }
+
+    /// Events of a run of a setting, on average.
+    pub fn mean_events(&self, setting: Setting) -> f64 {
+        let spent = self.spent.get(&setting).copied().unwrap_or(0);
+        spent as f64 / self.goodputs(setting).len().max(1) as f64
     }
 
     /// Runs made.
@@ -102,11 +110,6 @@ impl<'a> Trials<'a> {
     pub fn expect(&self, runs: usize) {
         self.watch
             .expect(runs as f64 * self.question.timing().end.seconds());
-    }
-
-    /// Whether such a part of what may be spent is spent.
-    pub fn spent(&self, part: f64) -> bool {
-        self.events as f64 >= self.budget as f64 * part
     }
 
     /// Whether no more may be spent.
@@ -158,8 +161,10 @@ impl<'a> Trials<'a> {
             let kept = self.goodputs.entry(setting).or_default();
             for record in records.by_ref().take(replications as usize - kept.len()) {
                 self.events += record.events;
+                *self.spent.entry(setting).or_default() += record.events;
                 self.dearest = self.dearest.max(record.events);
-                kept.push(record.value(spec::FLOW, spec::GOODPUT).unwrap_or(0.0));
+                let goodput = record.value(spec::FLOW, spec::GOODPUT).unwrap_or(0.0);
+                kept.push(goodput * f64::from(self.question.scale));
             }
         }
         Ok(())

@@ -6,30 +6,36 @@ use anabranch_report::statistics::Summary;
 use anabranch_report::table;
 
 use crate::evidence::{Advice, Limit, Tried};
-use crate::grid::readable;
-use crate::search::{Finding, Found};
+use crate::knobs;
+use crate::question::{Control, Question};
+use crate::ranking::Ranking;
 use crate::spec::{count, percent, x_of};
 use crate::trials::Answer;
 
-/// Everything there is to say, but the figure.
-pub fn whole(advice: &Advice) -> String {
-    let mut text = String::new();
-    for part in [
-        path(advice),
-        recommendation(advice),
-        tried(advice),
-        candidates(advice),
-        doubts(advice),
-        effort(advice),
-    ] {
-        if !part.is_empty() {
-            if !text.is_empty() {
-                text.push('\n');
-            }
-            text.push_str(&part);
-        }
+/// Everything there is to say, but the figure: what is advised for the first candidate, and for the one that surely carries
+/// more, if there is one.
+pub fn whole(
+    question: &Question,
+    ranking: &Ranking,
+    first: &Advice,
+    better: Option<&Advice>,
+) -> String {
+    let mut parts = vec![path(question), recommendation(first, false)];
+    match better {
+        Some(better) => parts.push(recommendation(better, true)),
+        None if ranking.candidates.len() > 1 => parts.push(
+            "No other candidate surely carries more on this path, by more than 1 %.\n".to_owned(),
+        ),
+        None => {}
     }
-    text
+    parts.push(tried(first));
+    parts.extend(better.map(tried));
+    parts.push(candidates(ranking));
+    parts.push(doubts(first));
+    parts.extend(better.map(doubts));
+    parts.push(effort(ranking, first, better));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
 }
 
 /// The unit that suits a rate: what it is divided by, and its name.
@@ -61,11 +67,10 @@ fn share(summary: &Summary) -> String {
     format!("{} %", with_interval(summary, 0.01))
 }
 
-fn path(advice: &Advice) -> String {
-    let question = &advice.question;
+fn path(question: &Question) -> String {
     format!(
         "Path: {} round trip, {}, {} % of the packets lost, a queue of {}, MTU {}.\nWanted: {} % of the goodput that a \
-         receive buffer without limit gives.\n",
+         receive buffer without limit gives the same sender.\n",
         question.rtt,
         question.rate,
         percent(question.loss.0),
@@ -75,31 +80,41 @@ fn path(advice: &Advice) -> String {
     )
 }
 
-fn recommendation(advice: &Advice) -> String {
+/// The sender that stacks have which follow the standard.
+fn is_standard(control: &Control) -> bool {
+    control.profile.starts_with("rfc") && control.congestion == "sctp"
+}
+
+fn control(advice: &Advice) -> Control {
+    advice.question.controls().swap_remove(0)
+}
+
+fn recommendation(advice: &Advice, better: bool) -> String {
+    let control = control(advice);
+    let standard = is_standard(&control);
+    let whose = match (standard, better) {
+        (true, _) => "any stack of the standard (Linux, usrsctp, WebRTC, this one)",
+        (false, true) => "this stack alone, which has a sender that carries more",
+        (false, false) => "this stack",
+    };
+    let mut text = format!("Advice for {whose}: {control}\n");
     let Some(advised) = advice.advised() else {
-        return "Advice: none. The search chose a setting that the evidence does not confirm with its 95 % interval. Ask for a \
-                smaller share, or for a longer --duration.\n"
-            .to_owned();
+        text.push_str(
+            "  none. The search chose a setting that the evidence does not confirm with its 95 % interval.\n  Ask for a smaller \
+             share, or for a longer --duration.\n",
+        );
+        return text;
     };
     let setting = advised.setting;
-    let control = &advice.search.findings[setting.control].control;
-    let best = &advice.search.findings[advice.search.best].control;
-    let reference = advice
-        .unlimited
-        .get(advice.search.best)
-        .map_or(String::new(), goodput);
-    let mut text = String::from("Advice\n");
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "  {name:20}{value}");
+        let _ = writeln!(text, "  {name:18}{value}");
     };
     line("receive buffer", x_of(setting.buffer));
     line("streams", setting.streams.to_string());
-    line("congestion control", control.congestion.clone());
-    line("profile", control.profile.clone());
     line(
         "expected goodput",
         format!(
-            "{} (mean of {} runs with its 95 % interval)",
+            "{} (95 % interval, {} runs)",
             goodput(&advised.goodput),
             advice.replications[0]
         ),
@@ -107,14 +122,74 @@ fn recommendation(advice: &Advice) -> String {
     line(
         "",
         format!(
-            "= {} of the {reference} of {best} without limit",
-            share(&advised.share)
+            "= {} of the {} without limit",
+            share(&advised.share),
+            goodput(&advice.unlimited)
         ),
     );
+    if let Some(half) = advice.half() {
+        let enough = match half.answer {
+            Answer::Fails => "not enough",
+            Answer::Open => "perhaps enough",
+            Answer::Holds => "enough here, and not in the search",
+        };
+        line(
+            "half of it",
+            format!("{} of no limit: {enough}", share(&half.share)),
+        );
+    }
     for (place, part) in limit(advised).iter().enumerate() {
         line(if place == 0 { "limited by" } else { "" }, part.clone());
     }
+    for (place, part) in size(advice).into_iter().enumerate() {
+        line(if place == 0 { "simulated" } else { "" }, part);
+    }
+    let knobs = match standard {
+        true => knobs::of(setting),
+        false => {
+            let buffer = setting.buffer.unwrap_or_default();
+            let mut lines = knobs::here(buffer, setting.streams);
+            lines.push(format!(
+                "congestion = \"{}\" at the sender",
+                control.congestion
+            ));
+            vec![("set it", lines)]
+        }
+    };
+    for (stack, lines) in knobs {
+        for (place, words) in lines.into_iter().enumerate() {
+            line(if place == 0 { stack } else { "" }, words);
+        }
+    }
     text
+}
+
+/// How the path was simulated where it was not at its own size, and what its own size said.
+fn size(advice: &Advice) -> Vec<String> {
+    let scale = advice.question.scale;
+    if scale == 1 {
+        return Vec::new();
+    }
+    let mut lines = vec![format!(
+        "at 1/{scale} of the size, losses {} times as likely;",
+        u64::from(scale).pow(2)
+    )];
+    match &advice.full {
+        Some(full) => {
+            let verdict = match full.agrees {
+                true => "as foretold",
+                false => "not as foretold: take it for an estimate",
+            };
+            lines.push(format!(
+                "at full size {} in {} runs:",
+                goodput(&full.goodput),
+                full.goodput.replications
+            ));
+            lines.push(verdict.to_owned());
+        }
+        None => lines.push("not at full size, which would take too long".to_owned()),
+    }
+    lines
 }
 
 /// What holds the advised setting back, with the numbers that say so.
@@ -149,7 +224,7 @@ fn tried(advice: &Advice) -> String {
     let Some(first) = advice.tried.first() else {
         return String::new();
     };
-    let control = &advice.search.findings[first.setting.control].control;
+    let control = control(advice);
     let largest = advice
         .tried
         .iter()
@@ -194,48 +269,34 @@ fn tried(advice: &Advice) -> String {
         rows.push(row);
     }
     format!(
-        "Goodput in {name} of {control}; {} runs of what decides (the chosen buffer, larger buffers with the chosen streams), {} of \
-         the others\n{}  b buffer, c congestion control, l link holds it back; * advised, + surely enough, ? perhaps enough\n",
+        "Goodput in {name} of {control}; {} runs of what decides (the chosen buffer, its half, larger ones), {} of the others\n{}  b buffer, c congestion control, l link holds it back; * advised, + surely enough, ? perhaps enough\n",
         advice.replications[0],
         advice.replications[1],
         columns(&rows)
     )
 }
 
-/// What each candidate gives without limit, and what it needs.
-fn candidates(advice: &Advice) -> String {
+/// What each candidate gives without limit.
+fn candidates(ranking: &Ranking) -> String {
+    if ranking.candidates.len() < 2 {
+        return String::new();
+    }
+    let most = ranking.candidates.iter();
+    let most = most.fold(0.0, |most, (_, goodput)| goodput.mean.max(most));
+    let (divisor, name) = unit(most);
     let mut rows = vec![vec![
         "profile, control".to_owned(),
         "without limit".to_owned(),
-        "needs".to_owned(),
     ]];
-    let best = advice.unlimited.get(advice.search.best);
-    for (finding, unlimited) in advice.search.findings.iter().zip(&advice.unlimited) {
-        let divisor = unit(best.map_or(unlimited.mean, |best| best.mean));
-        let without = format!("{} {}", with_interval(unlimited, divisor.0), divisor.1);
-        rows.push(vec![
-            finding.control.to_string(),
-            without,
-            needs(finding, advice),
-        ]);
-    }
-    format!("Candidates, with what the search found\n{}", columns(&rows))
-}
-
-fn needs(finding: &Finding, advice: &Advice) -> String {
-    let wanted = percent(advice.question.share);
-    let setting = |setting: crate::Setting| {
-        let buffer = setting.buffer.map_or(String::new(), readable);
-        format!("{buffer}, {}", count(setting.streams))
+    rows.extend(ranking.candidates.iter().map(|(control, goodput)| {
+        let goodput = format!("{} {name}", with_interval(goodput, divisor));
+        vec![control.to_string(), goodput]
+    }));
+    let size = match ranking.scale {
+        1 => String::new(),
+        scale => format!(", simulated at 1/{scale} of the size"),
     };
-    match finding.found {
-        Found::OfBest(found) => setting(found),
-        Found::OfOwn(found) => format!("{} for {wanted} % of its own", setting(found)),
-        Found::NotSmaller => "no smaller buffer than those above".to_owned(),
-        Found::Behind => "too little with any buffer".to_owned(),
-        Found::Unsure => "not surely enough with any buffer".to_owned(),
-        Found::Open => "no buffer that is surely enough was found".to_owned(),
-    }
+    format!("Candidates{size}\n{}", columns(&rows))
 }
 
 fn doubts(advice: &Advice) -> String {
@@ -261,15 +322,21 @@ fn doubts(advice: &Advice) -> String {
 }
 
 /// What the answer cost.
-fn effort(advice: &Advice) -> String {
-    let timing = advice.question.timing();
-    let (runs, events) = advice.effort;
+fn effort(ranking: &Ranking, first: &Advice, better: Option<&Advice>) -> String {
+    let all = || [Some(first), better].into_iter().flatten();
+    let found: u64 = all().map(|advice| advice.search.runs).sum();
+    let confirmed: u64 = all().map(|advice| advice.effort.0).sum();
+    let events: u64 = all()
+        .map(|advice| advice.search.events + advice.effort.1)
+        .sum();
+    let timing = first.question.timing();
     format!(
-        "Simulated: {} runs to find it and {runs} to confirm it, each measured from {} to {}, {:.1} million events.\n",
-        advice.search.runs,
+        "Simulated: {} runs to rank, {found} to find and {confirmed} to confirm; those of {} measured from {} to {}; {:.1} million events.\n",
+        ranking.runs,
+        control(first),
         timing.begin,
         timing.end,
-        (advice.search.events + events) as f64 / 1e6
+        (ranking.events + events) as f64 / 1e6
     )
 }
 

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anabranch_advise::evidence::Advice;
+use anabranch_advise::evidence::{Advice, EVENTS, full_size};
+use anabranch_advise::ranking::{Ranking, ranking};
 use anabranch_advise::spec::{Evidence, FIGURE};
 use anabranch_advise::trials::{Unwatched, Watch};
 use anabranch_advise::{AdviseError, Question, words};
@@ -16,61 +18,138 @@ use anabranch_lab::store::{self, Store, StoreError};
 use anabranch_report::Outputs;
 use anabranch_report::reference::Reference;
 use anabranch_report::terminal::{self, Terminal};
-use anabranch_scenario::records::Results;
+use anabranch_scenario::document::Document;
+use anabranch_scenario::records::{Results, RunRecord};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::arguments::Advise;
 use crate::failure::Failure;
 use crate::work::jobs;
 
-/// Searches, runs the evidence, and says what came out.
+/// Where the advice for a sender that carries more than the first candidate goes, below the directory of the first.
+const BETTER: &str = "better";
+
+/// Ranks the candidates, searches for those that matter, runs the evidence, and says what came out.
 pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     let question = question(arguments).checked().map_err(refused)?;
-    let store = arguments
-        .out
-        .as_deref()
-        .map(Store::create)
-        .transpose()
-        .map_err(|error| Failure::Directory(Box::new(error)))?;
     let jobs = jobs(arguments.jobs);
     let bar = (!arguments.quiet).then(Bar::new);
     let watch: &dyn Watch = bar.as_ref().map_or(&Unwatched, |bar| bar);
-    watch.stage("1 of 3: looking at the path");
-    let question = anabranch_advise::timed(question, jobs, watch).map_err(refused)?;
-    watch.stage("2 of 3: searching");
-    let search = anabranch_advise::find(&question, jobs, watch).map_err(refused)?;
-    let evidence = Evidence::plan(&question, &search).map_err(refused)?;
-    let results = show(&evidence, question.seed, store.as_ref(), jobs, watch)?;
+    let store = store(arguments.out.as_deref())?;
+    watch.stage("1 of 3: ranking the senders");
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "a guess at the time left, which decides nothing"
+    )]
+    let begun = Instant::now();
+    let ranking = ranking(&question, jobs, watch).map_err(refused)?;
+    if let Some(bar) = &bar {
+        bar.announce(&ranking, begun.elapsed());
+    }
+    let asked = |place, store: Option<&Store>| {
+        let own = ranking.question(&question, place);
+        answer(&own, store, jobs, watch)
+    };
+    let first = asked(0, store.as_ref())?;
+    let better = match ranking.better {
+        Some(place) => {
+            let directory = arguments.out.as_ref().map(|out| out.join(BETTER));
+            let store = self::store(directory.as_deref())?;
+            match asked(place, store.as_ref()) {
+                // It carries more without limit; that no buffer was found takes nothing from the first answer.
+                Err(Failure::Asked(_)) => None,
+                found => Some((found?, directory)),
+            }
+        }
+        None => None,
+    };
     if let Some(bar) = &bar {
         bar.clear();
     }
-    let advice = Advice::of(&question, &search, &evidence, &results);
-    let outputs = Outputs::make(&results, &Reference::default())
-        .map_err(|error| Failure::Show(Box::new(error)))?;
-    let text = words::whole(&advice);
-    if let Some(directory) = &arguments.out {
-        write(&outputs, directory)
-            .map_err(|error| Failure::Outputs(Box::new(error), directory.clone()))?;
-        let path = directory.join("advice.txt");
-        fs::write(&path, &text).map_err(|source| {
-            Failure::Outputs(Box::new(WriteError::Io { path, source }), directory.clone())
-        })?;
-    }
+    let second = better.as_ref().map(|((advice, _), _)| advice);
+    let text = words::whole(&question, &ranking, &first.0, second);
     let mut out = io::stdout().lock();
     write!(out, "{text}")?;
-    if let Some(figure) = outputs.figures.iter().find(|figure| figure.id == FIGURE) {
-        terminal::show_figure(figure, Terminal::detect(), &mut out)?;
-    }
+    present(&first.1, &text, arguments.out.as_deref(), &mut out)?;
     if let Some(directory) = &arguments.out {
-        let directory = directory.display();
-        writeln!(out, "\nreport: {directory}/report.html")?;
+        let shown = directory.display();
+        writeln!(out, "\nreport: {shown}/report.html")?;
+        if let Some(((_, results), Some(below))) = &better {
+            present(results, &text, Some(below), &mut io::sink())?;
+            writeln!(
+                out,
+                "of the sender that carries more: {shown}/{BETTER}/report.html"
+            )?;
+        }
         writeln!(
             out,
-            "change and rerun: anabranch run {directory}/spec.toml --seed {} --out {directory}",
+            "change and rerun: anabranch run {shown}/spec.toml --seed {} --out {shown}",
             question.seed
         )?;
     }
     Ok(())
+}
+
+fn store(directory: Option<&Path>) -> Result<Option<Store>, Failure> {
+    let store = directory.map(Store::create).transpose();
+    store.map_err(|error| Failure::Directory(Box::new(error)))
+}
+
+/// Shows the figure, and writes everything into the directory, if there is one.
+fn present(
+    results: &Results,
+    text: &str,
+    directory: Option<&Path>,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let mut outputs = Outputs::make(results, &Reference::default())
+        .map_err(|error| Failure::Show(Box::new(error)))?;
+    outputs.foreword = Some(text.to_owned());
+    if let Some(directory) = directory {
+        write(&outputs, directory)
+            .map_err(|error| Failure::Outputs(Box::new(error), directory.to_owned()))?;
+        let path = directory.join("advice.txt");
+        fs::write(&path, text).map_err(|source| {
+            Failure::Outputs(
+                Box::new(WriteError::Io { path, source }),
+                directory.to_owned(),
+            )
+        })?;
+    }
+    if let Some(figure) = outputs.figures.iter().find(|figure| figure.id == FIGURE) {
+        terminal::show_figure(figure, Terminal::detect(), out)?;
+    }
+    Ok(())
+}
+
+/// The advice for the one candidate of a question, with the runs that it rests upon.
+fn answer(
+    question: &Question,
+    store: Option<&Store>,
+    jobs: usize,
+    watch: &dyn Watch,
+) -> Result<(Advice, Results), Failure> {
+    let control = question.controls().swap_remove(0);
+    watch.stage(&format!("2 of 3: searching, {control}"));
+    let search = anabranch_advise::find(question, jobs, watch).map_err(refused)?;
+    let evidence = Evidence::plan(question, &search).map_err(refused)?;
+    watch.stage(&format!("3 of 3: confirming with other losses, {control}"));
+    let decided = run(
+        &evidence.decision(question),
+        &[],
+        question.seed,
+        store,
+        jobs,
+        watch,
+    )?;
+    let shown = Advice::confirmed(question, &evidence, &decided).unwrap_or(evidence.chosen);
+    let whole = evidence.whole(question, shown);
+    let results = run(&whole, &decided.records, question.seed, store, jobs, watch)?;
+    let mut advice = Advice::of(question, &search, &evidence, &results);
+    if let Some(advised) = advice.advised() {
+        advice.full = full_size(question, advised, jobs, watch).map_err(refused)?;
+    }
+    Ok((advice, results))
 }
 
 fn question(arguments: &Advise) -> Question {
@@ -105,32 +184,36 @@ fn refused(error: AdviseError) -> Failure {
     }
 }
 
-/// Runs the evidence by the ordinary engine: into a directory, or only in memory.
-fn show(
-    evidence: &Evidence,
+/// Runs a spec by the ordinary engine: into a directory, or only in memory, where what is known already is not run again.
+fn run(
+    spec: &Document,
+    known: &[RunRecord],
     seed: u64,
     store: Option<&Store>,
     jobs: usize,
     watch: &dyn Watch,
 ) -> Result<Results, Failure> {
-    watch.stage("3 of 3: confirming with other losses");
     let request = Request {
         file: "spec.toml".to_owned(),
         seed,
         ..Request::default()
     };
-    let plan = Plan::of(&evidence.spec, request)?;
+    let plan = Plan::of(spec, request)?;
     let Some(store) = store else {
-        let units = Unit::all(&plan);
-        watch.expect(
-            units
+        let mut units = Unit::all(&plan);
+        units.retain(|unit| {
+            known
                 .iter()
-                .map(|unit| unit.point.spec.world.duration.seconds())
-                .sum(),
+                .all(|record| record.experiment != unit.experiment.id)
+        });
+        let seconds = |unit: &Unit<'_>| unit.point.spec.world.duration.seconds();
+        watch.expect(units.iter().map(seconds).sum());
+        let heard = |record: &RunRecord| watch.did(record.simulated);
+        let mut records = known.to_vec();
+        records.extend(
+            run::in_memory(&units, seed, &Simulator::default(), jobs, &heard)
+                .map_err(|error| Failure::Search(Box::new(error)))?,
         );
-        let heard = |record: &anabranch_scenario::records::RunRecord| watch.did(record.simulated);
-        let records = run::in_memory(&units, seed, &Simulator::default(), jobs, &heard)
-            .map_err(|error| Failure::Search(Box::new(error)))?;
         return Ok(Results {
             manifest: store::manifest(&plan, &records),
             spec: plan.spec.clone(),
@@ -179,6 +262,18 @@ impl Bar {
             bar,
             done: Mutex::new(0.0),
         }
+    }
+
+    /// Says, before the long part begins, what it may take at the speed seen so far.
+    fn announce(&self, ranking: &Ranking, elapsed: Duration) {
+        let searches = 1 + u64::from(ranking.better.is_some());
+        let most = searches * EVENTS;
+        let speed = ranking.events as f64 / elapsed.as_secs_f64().max(1e-3);
+        self.bar.println(format!(
+            "up to about {} million events, {:.0} s at this machine's speed",
+            most / 1_000_000,
+            (most as f64 / speed).ceil()
+        ));
     }
 
     fn clear(&self) {

@@ -73,10 +73,12 @@ their names. Without a unit in quotes the shell would cut a value in two.")]
                         the peer is a kernel and has nothing else
   anabranch advise --rtt 1ms --rate 100Mbit --loss 0.1% --message 8KiB --streams 1,16
 
-Every candidate is simulated on one link with these properties, with equal random losses. The answer is the smallest
-buffer, then the fewest streams, that surely (with 95 % confidence) carry the share; fresh losses confirm it. The last
-line says how much was simulated.
-DIR then holds advice.txt, report.html, tables/*.csv, figures/*.svg, manifest.json, and spec.toml to change and rerun.
+One link with these properties is simulated. The answer is the smallest buffer, then the fewest streams, that surely (with
+95 % confidence) carry the share of what the same sender carries without limit: for the sender that Linux, usrsctp, WebRTC
+and this stack have, with the names of their knobs, and for a better one of this stack where there is one. Fresh losses
+confirm it. The last line says how much was simulated.
+DIR then holds advice.txt, report.html, tables/*.csv, figures/*.svg, manifest.json, and spec.toml to change and rerun;
+DIR/better the same for the better sender.
 docs/ADVISE.md tells how it is found, and what it does not know.")]
     Advise(Box<Advise>),
     /// Put the shards of a sweep together that `--shard` made, on one machine or on many.

@@ -36,6 +36,8 @@ pub struct Outputs<'a> {
     pub claims: Vec<Claimed>,
     /// Rows of the reference that none of them shows; nothing where only some were asked for.
     pub unanswered: Vec<Unanswered>,
+    /// What a reader should see first, as lines of plain text.
+    pub foreword: Option<String>,
 }
 
 /// Outputs that cannot be made or stored.
@@ -86,6 +88,7 @@ impl<'a> Outputs<'a> {
             claims,
             figures: figures.collect::<Result<_, _>>()?,
             unanswered,
+            foreword: None,
         })
     }
 

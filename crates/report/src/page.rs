@@ -43,6 +43,9 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
             body {
                 main {
                     (header(outputs, title))
+                    @if let Some(text) = &outputs.foreword {
+                        section.foreword { pre { (text) } }
+                    }
                     (contents(outputs))
                     (verdicts(outputs))
                     (runs(outputs))

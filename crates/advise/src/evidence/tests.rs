@@ -3,12 +3,11 @@ use std::sync::Arc;
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_lab::run::{self, Simulator};
 use anabranch_lab::store;
+use anabranch_scenario::document::Document;
 use anabranch_scenario::quantity::{Probability, Rate, Span};
 use anabranch_transport::time::MILLISECOND;
 
 use super::*;
-use crate::grid;
-use crate::search::Found;
 use crate::trials::Unwatched;
 
 /// One candidate on a path of 100 kbytes: 8 Mbit/s x 100 ms.
@@ -21,13 +20,13 @@ fn question(loss: f64) -> Question {
     question
 }
 
-fn results(evidence: &Evidence, seed: u64) -> Results {
+fn results(document: &Document, seed: u64) -> Results {
     let request = Request {
         file: "spec.toml".to_owned(),
         seed,
         ..Request::default()
     };
-    let plan = Plan::of(&evidence.spec, request).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::of(document, request).unwrap_or_else(|error| panic!("{error}"));
     let records =
         run::in_memory(&Unit::all(&plan), seed, &Simulator::default(), 2, &|_| {}).expect("runs");
     Results {
@@ -38,36 +37,58 @@ fn results(evidence: &Evidence, seed: u64) -> Results {
     }
 }
 
+fn advice(question: &Question) -> Advice {
+    let search = crate::find(question, 2, &Unwatched).expect("found");
+    let evidence = Evidence::plan(question, &search).expect("something holds");
+    let results = results(&evidence.whole(question, evidence.chosen), question.seed);
+    Advice::of(question, &search, &evidence, &results)
+}
+
 #[test]
 fn without_losses_the_buffer_is_the_asked_share_of_what_the_pipe_holds() {
     let question = question(0.0).checked().expect("sensible");
-    let search = crate::find(&question, 2, &Unwatched).expect("found");
-    let evidence = Evidence::plan(&question, &search).expect("something holds");
-    let advice = Advice::of(
-        &question,
-        &search,
-        &evidence,
-        &results(&evidence, question.seed),
-    );
+    let advice = advice(&question);
     let advised = advice.advised().expect("confirmed").setting;
     // 95 % of 100 000 bytes, and a step of the grid for chunk headers and the SACK that waits for a second packet.
-    let grid = grid::buffers(question.least_buffer());
+    let grid = question.buffers();
     let least = grid::place_of(&grid, 95_000);
     let place = grid::place_of(&grid, advised.buffer.expect("a limit"));
     assert!((least..=least + 1).contains(&place), "{advised:?}");
     assert_eq!(advised.streams, 1, "nothing waits behind a hole");
-    assert_eq!(search.findings[0].found, Found::OfBest(advised));
-    let half = advice
-        .tried
-        .iter()
-        .find(|tried| tried.setting.streams == 1)
-        .expect("smaller ones are shown");
+    let half = advice.half().expect("half of it is shown");
     assert_eq!((half.answer, half.limit), (Answer::Fails, Limit::Buffer));
     let without = advice.tried.last().expect("without limit");
     assert_eq!(
         (without.setting.buffer, without.limit),
         (None, Limit::Link),
         "{without:?}"
+    );
+}
+
+#[test]
+fn a_path_at_half_its_size_asks_for_the_same_buffer() {
+    // Without losses all goes with the size: a pipe of 100 000 bytes, or twice one of 50 000.
+    let whole = question(0.0).checked().expect("sensible");
+    let half = Question {
+        scale: 2,
+        ..whole.clone()
+    };
+    assert_eq!(half.simulated_rate(), Rate(4_000_000));
+    let (whole, half) = (advice(&whole), advice(&half));
+    let buffer = |advice: &Advice| advice.advised().expect("confirmed").setting.buffer;
+    let place = |advice: &Advice| {
+        grid::place_of(&whole.question.buffers(), buffer(advice).expect("a limit"))
+    };
+    assert!(
+        place(&half).abs_diff(place(&whole)) <= 1,
+        "{:?} {:?}",
+        buffer(&half),
+        buffer(&whole)
+    );
+    let goodput = |advice: &Advice| advice.unlimited.mean;
+    assert!(
+        (goodput(&half) / goodput(&whole) - 1.0).abs() < 0.02,
+        "reported at full size"
     );
 }
 
@@ -88,10 +109,7 @@ fn the_answer_depends_on_the_seed_and_not_on_the_number_of_threads() {
         ..question.clone()
     };
     let other = crate::find(&other, 2, &Unwatched).expect("found");
-    assert_ne!(
-        one.findings[0].unlimited, other.findings[0].unlimited,
-        "other losses"
-    );
+    assert_ne!(one.unlimited, other.unlimited, "other losses");
 }
 
 fn tried(streams: u16, buffer: Option<u64>, answer: Answer) -> Tried {

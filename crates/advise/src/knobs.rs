@@ -1,0 +1,123 @@
+//! What a receive buffer and a number of streams are called where they are set, stack by stack.
+
+use crate::question::Setting;
+
+/// A stack that has the sender of the standard: slow start, additive increase, halving.
+struct Stack {
+    name: &'static str,
+    /// How the setting is made there, the buffer in bytes: lines of at most 60 characters.
+    knobs: fn(u64, u16) -> Vec<String>,
+}
+
+/// What dcsctp announces unless its user sets another, bytes (`DcSctpOptions`).
+const DCSCTP: u64 = 5 << 20;
+
+const STACKS: &[Stack] = &[
+    Stack {
+        name: "Linux",
+        // The kernel doubles SO_RCVBUF and announces half of what it then holds; sctp_rmem is not doubled.
+        knobs: |buffer, streams| {
+            let twice = 2 * buffer;
+            vec![
+                format!("SO_RCVBUF = {buffer}, net.core.rmem_max at least that;"),
+                format!("or for all: net.sctp.sctp_rmem = \"4096 {twice} {twice}\""),
+                format!("sinit_num_ostreams = {streams}; sender: SO_SNDBUF no smaller"),
+            ]
+        },
+    },
+    Stack {
+        name: "usrsctp",
+        knobs: |buffer, streams| {
+            vec![
+                format!("SO_RCVBUF = {buffer}, or sysctl sctp_recvspace = {buffer}"),
+                format!("sinit_num_ostreams = {streams}; sender: sctp_sendspace no smaller"),
+            ]
+        },
+    },
+    Stack {
+        name: "WebRTC",
+        knobs: |buffer, streams| {
+            let enough = match buffer <= DCSCTP {
+                true => "the default, 5 MiB, is enough",
+                false => "the default, 5 MiB, is less, and no page can change it",
+            };
+            let channels = match streams {
+                1 => "1 data channel".to_owned(),
+                _ => format!("{streams} data channels"),
+            };
+            vec![
+                format!("dcsctp: max_receiver_window_buffer_size = {buffer};"),
+                format!("{enough}; {channels}"),
+            ]
+        },
+    },
+    Stack {
+        name: "this stack",
+        knobs: here,
+    },
+    Stack {
+        name: "TCP, Linux",
+        // tcp_adv_win_scale = 1: half of the buffer is window.
+        knobs: |buffer, _| {
+            vec![
+                "not simulated; the same window:".to_owned(),
+                format!(
+                    "net.ipv4.tcp_rmem, tcp_wmem: {} as third number",
+                    2 * buffer
+                ),
+            ]
+        },
+    },
+];
+
+/// How a setting is made in each stack: its name, and the words.
+pub fn of(setting: Setting) -> Vec<(&'static str, Vec<String>)> {
+    let Some(buffer) = setting.buffer else {
+        return Vec::new();
+    };
+    let stacks = STACKS.iter();
+    stacks
+        .map(|stack| (stack.name, (stack.knobs)(buffer, setting.streams)))
+        .collect()
+}
+
+/// How it is made in this stack.
+pub fn here(buffer: u64, streams: u16) -> Vec<String> {
+    vec![
+        format!("receive_buffer = \"{buffer} B\", streams = {streams} in [flow.transport];"),
+        format!("anabranch serve sink --set receive_buffer='{buffer} B'"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_holds_twice_what_it_announces() {
+        let setting = Setting {
+            control: 0,
+            streams: 2,
+            buffer: Some(65_536),
+        };
+        let all = of(setting);
+        let text = |place: usize| all[place].1.join(" ");
+        assert!(text(0).contains("SO_RCVBUF = 65536"), "{}", text(0));
+        assert!(text(0).contains("\"4096 131072 131072\""), "{}", text(0));
+        assert!(text(2).contains("5 MiB, is enough"), "{}", text(2));
+    }
+
+    #[test]
+    fn no_line_is_wider_than_a_terminal() {
+        let setting = Setting {
+            control: 0,
+            streams: u16::MAX,
+            buffer: Some(crate::grid::LARGEST),
+        };
+        for (stack, lines) in of(setting) {
+            for line in lines {
+                assert!(line.chars().count() <= 60, "{stack}: {line}");
+            }
+        }
+    }
+}

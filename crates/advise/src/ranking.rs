@@ -1,0 +1,213 @@
+//! What each candidate carries with a buffer without limit: whose setting is searched for, and at which scale.
+
+use anabranch_report::statistics::Summary;
+use anabranch_scenario::quantity::Span;
+use anabranch_transport::time::{MILLISECOND, SECOND};
+
+use crate::AdviseError;
+use crate::question::{Control, Question, Setting};
+use crate::trials::{self, Trials, Watch};
+
+/// Events that a run of a sender may cost, where that leaves enough of a path to see: many short runs say as much as few
+/// long ones. The second is what a run with few losses may cost.
+const EVENTS_OF_A_RUN: [f64; 2] = [40_000.0, 400_000.0];
+/// Losses of a run: differences between settings come from how each meets them.
+const LOSSES_OF_A_RUN: f64 = 60.0;
+/// Events that the ranking may cost.
+const EVENTS: u64 = 6_000_000;
+/// Runs of every candidate, after which those that are surely behind are left out.
+const ROUNDS: [u32; 3] = [4, 8, 16];
+/// Candidates this close, as a share, need not be told from each other.
+const TIE: f64 = 0.01;
+
+/// Every candidate with a buffer without limit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranking {
+    /// Each candidate with its goodput, bit/s, in the order of [`Question::controls`].
+    pub candidates: Vec<(Control, Summary)>,
+    /// The candidate that surely carries more than the first, by more than a hundredth; the best of these.
+    pub better: Option<usize>,
+    /// One part in so many of the path was simulated.
+    pub scale: u32,
+    /// Runs made.
+    pub runs: u64,
+    /// Events simulated.
+    pub events: u64,
+    /// Seconds simulated of a run, and the events that one cost, for each candidate.
+    costs: Vec<(f64, f64)>,
+}
+
+/// Ranks the candidates of a question, on `jobs` threads. The answer does not depend on their number.
+///
+/// # Errors
+/// [`AdviseError`].
+pub fn ranking(
+    question: &Question,
+    jobs: usize,
+    watch: &dyn Watch,
+) -> Result<Ranking, AdviseError> {
+    let pipe = 2.0 * question.bandwidth_delay() as f64 / question.mtu.0 as f64;
+    let mut question = Question {
+        scale: question.scale_for(pipe),
+        ..question.clone()
+    };
+    let controls = question.controls();
+    let unlimited: Vec<Setting> = (0..controls.len())
+        .map(|control| Setting {
+            control,
+            streams: question.streams[0],
+            buffer: None,
+        })
+        .collect();
+    if question.duration.is_none() {
+        question.duration = Some(brief(&question, &unlimited, jobs, watch)?);
+    }
+    let mut trials = Trials::new(&question, jobs, EVENTS, watch);
+    trials.expect(controls.len() * ROUNDS[1] as usize);
+    rank(&mut trials, &unlimited)?;
+    let goodputs = |place: usize| trials.goodputs(unlimited[place]);
+    let surely_better = |place: &usize| {
+        let margin = trials::margin(goodputs(*place), 1.0 + TIE, goodputs(0));
+        margin.is_some_and(|margin| trials::judge(&margin) == trials::Answer::Holds)
+    };
+    let mean = |place: usize| Summary::of(goodputs(place)).map_or(0.0, |summary| summary.mean);
+    let better = (1..controls.len())
+        .filter(surely_better)
+        .max_by(|&one, &other| mean(one).total_cmp(&mean(other)));
+    let end = question.timing().end.seconds();
+    let costs = unlimited
+        .iter()
+        .map(|&setting| (end, trials.mean_events(setting)));
+    let candidates = controls
+        .iter()
+        .zip(0..)
+        .filter_map(|(control, place)| Some((control.clone(), Summary::of(goodputs(place))?)));
+    Ok(Ranking {
+        candidates: candidates.collect(),
+        better,
+        scale: question.scale,
+        runs: trials.runs(),
+        events: trials.events(),
+        costs: costs.collect(),
+    })
+}
+
+/// How long the runs of a ranking are measured, after a short run of each candidate.
+fn brief(
+    question: &Question,
+    settings: &[Setting],
+    jobs: usize,
+    watch: &dyn Watch,
+) -> Result<Span, AdviseError> {
+    let (least, most) = (question.least_measured(), question.most_measured());
+    let short = Question {
+        duration: Some(least),
+        ..question.clone()
+    };
+    let mut trials = Trials::new(&short, jobs, u64::MAX, watch);
+    trials.expect(settings.len());
+    trials.ensure(settings, 1)?;
+    let second = trials.dearest() as f64 / short.timing().end.seconds();
+    let measured = (EVENTS_OF_A_RUN[0] / second.max(1.0) * SECOND as f64) as u64;
+    Ok(Span(measured).clamp(least, most))
+}
+
+/// Runs the candidates until the best is known from those that come near it, or it does not matter which it is.
+fn rank(trials: &mut Trials<'_>, settings: &[Setting]) -> Result<(), AdviseError> {
+    let mut near = settings.to_vec();
+    let certain = trials.certain().then_some(2);
+    for replications in certain.into_iter().chain(ROUNDS) {
+        // The first is what the others are held against.
+        let mut wanted = near.clone();
+        wanted.push(settings[0]);
+        trials.ensure(&wanted, replications)?;
+        let sum =
+            |trials: &Trials<'_>, setting: &Setting| trials.goodputs(*setting).iter().sum::<f64>();
+        let Some(best) = near
+            .iter()
+            .copied()
+            .max_by(|a, b| sum(trials, a).total_cmp(&sum(trials, b)))
+        else {
+            break;
+        };
+        let mean = sum(trials, &best) / f64::from(replications);
+        near.retain(|&setting| {
+            let margin = trials::margin(trials.goodputs(setting), 1.0, trials.goodputs(best));
+            setting == best || margin.is_some_and(|margin| matters(&margin, mean))
+        });
+        if near.len() < 2 || trials.exhausted() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a candidate with such a margin over the best of so far must be looked at again: it may be the best, and by more
+/// than a tie.
+fn matters(margin: &Summary, best: f64) -> bool {
+    let half = margin.confidence().unwrap_or(f64::INFINITY);
+    margin.mean + half > TIE * best
+}
+
+impl Ranking {
+    /// What is asked of one candidate alone: at its own scale, its runs as long as its events and losses allow.
+    pub fn question(&self, question: &Question, place: usize) -> Question {
+        let (control, goodput) = &self.candidates[place];
+        let window = 2.0 * goodput.mean / 8.0 * question.rtt.seconds() / question.mtu.0 as f64;
+        let mut own = Question {
+            profiles: vec![control.profile.clone()],
+            congestion: vec![control.congestion.clone()],
+            scale: question.scale_for(window),
+            ..question.clone()
+        };
+        if own.duration.is_none() {
+            own.duration = Some(self.measured(&own, place));
+        }
+        own
+    }
+
+    /// How long a run of a candidate is measured: [`EVENTS_OF_A_RUN`] of it, and longer where that brings too few losses.
+    fn measured(&self, own: &Question, place: usize) -> Span {
+        let (seconds, events) = self.costs[place];
+        // Events of a second go with its packets, and these with the scale.
+        let second = events / seconds * f64::from(self.scale) / f64::from(own.scale);
+        let second = second.max(1.0);
+        let goodput = self.candidates[place].1.mean / f64::from(own.scale);
+        let packets = goodput / 8.0 / own.message().min(own.mtu.0) as f64;
+        let losses = packets * own.simulated_loss().0;
+        let of_losses = match own.loss.0 {
+            0.0 => 0.0,
+            _ => LOSSES_OF_A_RUN / losses.max(1e-9),
+        };
+        let [usual, most] = EVENTS_OF_A_RUN.map(|events| events / second);
+        let wanted = of_losses.max(usual).min(most.max(usual)).min(3600.0);
+        let ceiling = match own.loss.0 {
+            0.0 => own.most_measured(),
+            _ => Span(3600 * SECOND),
+        };
+        let whole = (wanted * 10.0).ceil() as u64 * 100 * MILLISECOND;
+        Span(whole).clamp(own.least_measured(), ceiling)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_candidate_is_looked_at_again_while_it_may_be_the_best_by_more_than_a_tie() {
+        // t(0.975, 3) = 3.182: half widths of 3.182 and 31.82.
+        let matters = |mean, deviation| {
+            let margin = Summary {
+                replications: 4,
+                mean,
+                deviation,
+            };
+            matters(&margin, 1000.0)
+        };
+        assert!(!matters(-50.0, 2.0), "surely behind");
+        assert!(!matters(-1.0, 2.0), "a tie within 1 %");
+        assert!(matters(-1.0, 20.0), "perhaps better by 3 %");
+        assert!(matters(20.0, 2.0), "better");
+    }
+}
