@@ -11,7 +11,7 @@ use anabranch_report::figure::{Content, Figure};
 use anabranch_report::table::Table;
 use anabranch_report::terminal::{self, Terminal};
 use anabranch_report::{Outputs, Tally};
-use anabranch_scenario::records::Results;
+use anabranch_scenario::records::{Results, SeriesQuery};
 
 fn results(replications: u32) -> Results {
     fake::results(fake::spec(fake::PAPER), replications)
@@ -226,6 +226,39 @@ fn the_ladder_marks_the_lost_segment_and_its_repair() {
                 .all(|segment| matches!(segment.fate, Fate::Arrived(_))),
             "{id}"
         );
+    }
+}
+
+/// Five runs that carry 1, 2, 3, 4 and 9 times as much: the third is the median, the first and the last end the band.
+#[test]
+fn a_figure_over_time_shows_the_middle_of_all_recorded_runs() {
+    let mut results = results(20);
+    let query = SeriesQuery {
+        experiment: "two-sources",
+        probe: Some("throughput"),
+        ..SeriesQuery::default()
+    };
+    let one = results.series(&query).expect("in memory").remove(0);
+    let run = |(replication, factor): (u32, f64)| {
+        let mut run = one.clone();
+        run.replication = replication;
+        run.samples.iter_mut().for_each(|it| it.value *= factor);
+        run
+    };
+    let runs = [1.0, 2.0, 3.0, 4.0, 9.0];
+    results.series = Arc::new((0..).zip(runs).map(run).collect::<Vec<_>>());
+    let made = figure(&results, "fig-5");
+    assert!(made.made.contains("the median of 5 runs"), "{}", made.made);
+    let Some(Content::Plot(plot)) = made.content else {
+        panic!("no plot")
+    };
+    let band = &plot.layers[0].points;
+    assert_eq!((band.len(), plot.layers.len()), (one.samples.len(), 2));
+    for (point, sample) in band.iter().zip(&one.samples) {
+        let mbit = sample.value / 1e6;
+        assert_eq!(point.y, 3.0 * sample.value / 1e6);
+        let (low, high) = point.span.expect("a band");
+        assert!((low - mbit).abs() < 1e-9 && (high - 9.0 * mbit).abs() < 1e-9);
     }
 }
 
