@@ -30,7 +30,7 @@ const STACKS: &[Stack] = &[
         knobs: |buffer, streams| {
             vec![
                 format!("SO_RCVBUF = {buffer}, or sysctl sctp_recvspace = {buffer}"),
-                format!("sinit_num_ostreams = {streams}; sender: sctp_sendspace no smaller"),
+                format!("sinit_num_ostreams = {streams}; sctp_sendspace alike"),
             ]
         },
     },
@@ -47,7 +47,8 @@ const STACKS: &[Stack] = &[
             };
             vec![
                 format!("dcsctp: max_receiver_window_buffer_size = {buffer};"),
-                format!("{enough}; {channels}"),
+                format!("{enough};"),
+                channels,
             ]
         },
     },
@@ -84,7 +85,7 @@ pub fn of(setting: Setting) -> Vec<(&'static str, Vec<String>)> {
 /// How it is made in this stack.
 pub fn here(buffer: u64, streams: u16) -> Vec<String> {
     vec![
-        format!("receive_buffer = \"{buffer} B\", streams = {streams} in [flow.transport];"),
+        format!("receive_buffer = \"{buffer} B\", streams = {streams}"),
         format!("anabranch serve sink --set receive_buffer='{buffer} B'"),
     ]
 }

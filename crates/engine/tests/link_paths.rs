@@ -14,16 +14,13 @@ use anabranch_scenario::quantity::Span;
 /// How much of each run is played, nanoseconds.
 const LONG_ENOUGH: u64 = 12_000_000_000;
 
-/// Every spec below `papers/`.
+/// Every paper's spec.
 fn papers(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("papers/") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             papers(&path, found);
-        } else if path
-            .extension()
-            .is_some_and(|extension| extension == "toml")
-        {
+        } else if path.file_name().is_some_and(|name| name == "paper.toml") {
             found.push(path);
         }
     }

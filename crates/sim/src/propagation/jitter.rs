@@ -19,46 +19,53 @@ pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
                 about: " The random part: its upper end where it is uniform from 0 on, its mean where it is exponential.",
                 clause: "",
                 kind: TIME,
-                fallback: Fallback::Nothing,
+                fallback: Fallback::Required,
             },
             Setting {
                 name: "distribution",
-                about: " Of the random part; `listed`: one of `delays`, each as likely as the others.",
+                about: " Of the random part.",
                 clause: "",
                 kind: Distribution::KIND,
                 fallback: Fallback::Is("uniform"),
             },
+        ],
+    },
+    build: |parameters, ()| {
+        let amount: Nanos = parameters.get("jitter")?;
+        let spread = match parameters.get("distribution")? {
+            Distribution::Uniform => Spread::Uniform(amount),
+            Distribution::Exponential => Spread::Exponential(amount),
+        };
+        let base = Varying::new(parameters.get("delay")?);
+        Ok(Box::new(Jitter::new(base, spread)))
+    },
+};
+
+/// How specs name one whose random part was measured.
+pub(super) static LISTED: Entry<Box<dyn Propagation>> = Entry {
+    variant: Variant {
+        name: "listed-jitter",
+        about: " A delay with a random part for each packet, which is one of a list, such as what was measured.",
+        parameters: &[
+            DELAY,
             Setting {
                 name: "delays",
-                about: " What the random part may be where it is `listed`, such as what was measured; a value may stand several times.",
+                about: " What the random part may be, each as likely as the others; a value may stand several times.",
                 clause: "",
                 kind: Kind::List(&TIME),
-                fallback: Fallback::Nothing,
+                fallback: Fallback::Required,
             },
         ],
     },
     build: |parameters, ()| {
-        let amount: Option<Nanos> = parameters.optional("jitter")?;
         let delays: Vec<Nanos> = parameters.list("delays")?;
-        let spread = match (parameters.get("distribution")?, amount) {
-            (Distribution::Uniform, Some(amount)) if delays.is_empty() => Spread::Uniform(amount),
-            (Distribution::Exponential, Some(amount)) if delays.is_empty() => {
-                Spread::Exponential(amount)
-            }
-            (Distribution::Listed, None) if !delays.is_empty() => Spread::Listed(delays),
-            (Distribution::Listed, _) => {
-                let message =
-                    "`distribution = \"listed\"` takes `delays`, one at least, and no `jitter`";
-                return Err(Refusal::together(message));
-            }
-            _ => {
-                let message =
-                    "a jitter takes `jitter`, and `delays` only with `distribution = \"listed\"`";
-                return Err(Refusal::together(message));
-            }
-        };
+        if delays.is_empty() {
+            return Err(Refusal::together(
+                "`delays` is empty; one at least is needed",
+            ));
+        }
         let base = Varying::new(parameters.get("delay")?);
-        Ok(Box::new(Jitter::new(base, spread)))
+        Ok(Box::new(Jitter::new(base, Spread::Listed(delays))))
     },
 };
 
@@ -67,10 +74,8 @@ pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
 enum Distribution {
     Uniform,
     Exponential,
-    Listed,
 }
-anabranch_settings::spelled!(Distribution: Distribution::Uniform = "uniform", Distribution::Exponential = "exponential",
-    Distribution::Listed = "listed");
+anabranch_settings::spelled!(Distribution: Distribution::Uniform = "uniform", Distribution::Exponential = "exponential");
 
 /// How a random delay is distributed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,8 @@ use crate::packet::Packet;
 use crate::rng::Rng;
 
 /// Every propagation: one line for each, whose declaration stands beside its code.
-pub const KINDS: &[&Entry<Box<dyn Propagation>>] = &[&varying::ENTRY, &jitter::ENTRY];
+pub const KINDS: &[&Entry<Box<dyn Propagation>>] =
+    &[&varying::ENTRY, &jitter::ENTRY, &jitter::LISTED];
 
 /// The registry of [`KINDS`], to which a program may add its own.
 pub fn kinds() -> Registry<Box<dyn Propagation>> {
