@@ -30,7 +30,8 @@ const STACKS: &[Stack] = &[
         knobs: |buffer, streams| {
             vec![
                 format!("SO_RCVBUF = {buffer}, or sysctl sctp_recvspace = {buffer}"),
-                format!("sinit_num_ostreams = {streams}; sctp_sendspace alike"),
+                format!("sinit_num_ostreams = {streams}"),
+                "sender: sctp_sendspace no smaller".to_owned(),
             ]
         },
     },

@@ -23,10 +23,7 @@ pub fn whole(
     let mut parts = vec![path(question), recommendation(first, false)];
     match better {
         Some(better) => parts.push(recommendation(better, true)),
-        None if ranking.candidates.len() > 1 => parts.push(
-            "No other candidate surely carries more on this path, by more than 1 %.\n".to_owned(),
-        ),
-        None => {}
+        None => parts.extend(without_better(ranking)),
     }
     parts.push(tried(first));
     parts.extend(better.map(tried));
@@ -36,6 +33,20 @@ pub fn whole(
     parts.push(effort(ranking, first, better));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
+}
+
+/// Why there is no second advice.
+fn without_better(ranking: &Ranking) -> Option<String> {
+    match ranking.better {
+        Some(place) => Some(format!(
+            "{} surely carries more without limit, but no buffer was found that surely carries the wanted share of that.\n",
+            ranking.candidates[place].0
+        )),
+        None if ranking.candidates.len() > 1 => {
+            Some("No other candidate surely carries over 1 % more on this path.\n".to_owned())
+        }
+        None => None,
+    }
 }
 
 /// The unit that suits a rate: what it is divided by, and its name.
@@ -177,8 +188,8 @@ fn size(advice: &Advice) -> Vec<String> {
     match &advice.full {
         Some(full) => {
             let verdict = match full.agrees {
-                true => "as foretold",
-                false => "not as foretold: take it for an estimate",
+                true => "the same as on the smaller path, within both intervals",
+                false => "not the same as on the smaller path: an estimate",
             };
             lines.push(format!(
                 "at full size {} in {} runs:",
