@@ -1,6 +1,7 @@
 //! What an algorithm says of itself: its name in specs, and how a controller is made.
 
 use std::any::{Any, TypeId};
+use std::fmt;
 
 use crate::{Adjustable, CongestionControl};
 
@@ -8,7 +9,7 @@ use crate::{Adjustable, CongestionControl};
 pub type Base = Box<dyn Adjustable>;
 
 /// Makes a controller for a new path.
-pub type Factory = fn(Base, &dyn Numbers) -> Box<dyn CongestionControl>;
+pub type Factory = &'static (dyn Fn(Base, &dyn Numbers) -> Box<dyn CongestionControl> + Sync);
 
 /// A protocol whose senders run algorithms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,7 @@ impl dyn Numbers + '_ {
 }
 
 /// Name in specs, one line of what it is, and how to make it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Algorithm {
     /// The name in specs and reports.
     pub name: &'static str,
@@ -45,6 +46,12 @@ pub struct Algorithm {
     pub only: Option<Protocol>,
     /// Makes a controller.
     pub make: Factory,
+}
+
+impl fmt::Debug for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Algorithm").field(&self.name).finish()
+    }
 }
 
 impl PartialEq for Algorithm {

@@ -16,7 +16,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "binomial",
     about: "+alpha/cwnd^k a round trip, -beta cwnd^l a loss (Bansal and Balakrishnan 2001)",
     only: None,
-    make: |base, numbers| Box::new(Binomial::new(base, numbers.get())),
+    make: &|base, numbers| Box::new(Binomial::new(base, numbers.get())),
 };
 
 /// An exponent in halves: multiples of 1/2 need no more than the square root, which is exact to the last bit on

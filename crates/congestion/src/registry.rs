@@ -131,7 +131,7 @@ mod tests {
             name: "own",
             about: "the protocol's, under another name",
             only: None,
-            make: |base, _| base,
+            make: &|base, _| base,
         };
         add(&OWN);
         add(&OWN);

@@ -18,7 +18,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     about: "growth as `sctp`; a loss below the bandwidth that the receiver reports is a radio's, and takes \
             beta sqrt(cwnd) only (Ho and Cheng 2008); needs the switch `rsctp` at both ends",
     only: Some(Protocol::Sctp),
-    make: |base, numbers| Box::new(Rsctp::new(base, numbers.get())),
+    make: &|base, numbers| Box::new(Rsctp::new(base, numbers.get())),
 };
 
 /// What a loss is put down to (ho2008 §3.5).

@@ -12,7 +12,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "sctp",
     about: "slow start and congestion avoidance by bytes acknowledged (RFC 9260 §7.2)",
     only: Some(Protocol::Sctp),
-    make: |base, _| base,
+    make: &|base, _| base,
 };
 
 /// What happens to `partial_bytes_acked` when it has reached cwnd while the window was not fully used.

@@ -16,7 +16,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "newreno",
     about: "slow start, congestion avoidance and halving (RFC 5681)",
     only: Some(Protocol::Tcp),
-    make: |base, _| base,
+    make: &|base, _| base,
 };
 
 /// How the window grows in congestion avoidance (RFC 5681 §3.1).

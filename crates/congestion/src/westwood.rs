@@ -13,7 +13,7 @@ pub static ALGORITHM: Algorithm = Algorithm {
     name: "westwood",
     about: "growth as the protocol's own; a loss sets ssthresh to rate x RTTmin (Westwood+, Grieco and Mascolo 2004)",
     only: None,
-    make: |base, numbers| Box::new(Westwood::new(base, numbers.get())),
+    make: &|base, numbers| Box::new(Westwood::new(base, numbers.get())),
 };
 
 /// The faster recovery of Westwood over the growth of `Base`.

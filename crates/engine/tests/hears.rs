@@ -46,7 +46,7 @@ static ALGORITHM: Algorithm = Algorithm {
     name: "listening",
     about: "the protocol's own, at a pace, and keeps what it hears",
     only: None,
-    make: |base, _| Box::new(Listening { base }),
+    make: &|base, _| Box::new(Listening { base }),
 };
 
 impl CongestionControl for Listening {

@@ -148,8 +148,30 @@ pub fn run_share(
     jobs: usize,
     progress: &impl Progress,
 ) -> Result<usize, RunError> {
+    run_some(
+        plan,
+        |place| share.has(place),
+        store,
+        runner,
+        jobs,
+        progress,
+    )
+}
+
+/// Runs what is not finished of the runs whose places in the plan are wanted, and says how many these are.
+///
+/// # Errors
+/// The first failure, as with [`run`].
+pub fn run_some(
+    plan: &Plan,
+    wanted: impl Fn(usize) -> bool,
+    store: &Store,
+    runner: &impl Runner,
+    jobs: usize,
+    progress: &impl Progress,
+) -> Result<usize, RunError> {
     let units = Unit::all(plan).into_iter().enumerate();
-    let own = units.filter(|(place, _)| share.has(*place));
+    let own = units.filter(|(place, _)| wanted(*place));
     let own: Vec<Unit<'_>> = own.map(|(_, unit)| unit).collect();
     run_units(&own, plan, store, runner, jobs, progress)?;
     Ok(own.len())

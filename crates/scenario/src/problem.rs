@@ -87,6 +87,16 @@ impl SpecError {
         &self.problems
     }
 
+    /// Line and column of a fault in the file, counted from 1; `None` for what stands elsewhere.
+    pub fn position(&self, problem: &Problem) -> Option<(usize, usize)> {
+        let Place::File(span) = &problem.place else {
+            return None;
+        };
+        let before = self.text.get(..span.start)?;
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        Some((before.matches('\n').count() + 1, line.chars().count() + 1))
+    }
+
     /// One fault with its place, as compilers show them.
     fn render(&self, problem: &Problem) -> String {
         let title = match problem.key.as_str() {

@@ -66,11 +66,42 @@ fn hint(nearest: Option<&str>) -> String {
 /// The values that a kind is made from, each checked against its declaration.
 #[derive(Debug)]
 pub struct Parameters<'a> {
+    kind: &'static str,
     declared: &'static [Setting],
     given: &'a [(String, Datum)],
 }
 
 impl Parameters<'_> {
+    /// The name of the kind that is made: one function may serve several.
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// The declarations of its parameters.
+    pub fn declared(&self) -> &'static [Setting] {
+        self.declared
+    }
+
+    /// Every parameter that has a value or a default, in the order of their declarations.
+    ///
+    /// # Errors
+    /// One is missing, or not what was declared.
+    pub fn all(&self) -> Result<Vec<(&'static str, Datum)>, Refusal> {
+        let mut all = Vec::with_capacity(self.declared.len());
+        for setting in self.declared {
+            let datum = match (self.datum(setting.name), setting.fallback) {
+                (Some(datum), _) => datum.clone(),
+                (None, Fallback::Is(text)) => setting.parse(text)?,
+                (None, Fallback::Required) => return Err(Refusal::Missing(setting.name)),
+                (None, Fallback::Owner | Fallback::Nothing) => continue,
+            };
+            let checked = setting.kind.check(&datum);
+            checked.map_err(|misfit| setting.error(misfit))?;
+            all.push((setting.name, datum));
+        }
+        Ok(all)
+    }
+
     /// The value of the parameter `name`, or its default.
     ///
     /// # Errors
@@ -253,9 +284,12 @@ impl<T, C> Prepared<T, C> {
     /// # Errors
     /// A parameter is missing or out of range, or they do not go together.
     pub fn build(&self, context: C) -> Result<T, Refusal> {
-        let declared = self.entry.variant.parameters;
-        let given = &self.given;
-        (self.entry.build)(&Parameters { declared, given }, context)
+        let parameters = Parameters {
+            kind: self.entry.variant.name,
+            declared: self.entry.variant.parameters,
+            given: &self.given,
+        };
+        (self.entry.build)(&parameters, context)
     }
 }
 
@@ -319,6 +353,26 @@ mod tests {
         assert_eq!(message(&[("whole", Datum::Whole(2))]), "2 is not above 2");
         assert!(message(&[("whole", Datum::Whole(10))]).contains("1 to 9"));
         assert!(message(&[("wole", Datum::Whole(3))]).contains("`whole`"));
+    }
+
+    type Made = (&'static str, Vec<(&'static str, Datum)>);
+
+    /// What it is called and what it is made of.
+    static ALL: Entry<Made, u64> = Entry {
+        variant: PAIR.variant,
+        build: |parameters, _| Ok((parameters.kind(), parameters.all()?)),
+    };
+
+    #[test]
+    fn all_values_are_handed_over_with_their_defaults() {
+        let registry = Registry::new(&[&ALL]);
+        let build = |value: Datum| registry.build("pair", &given(&[("whole", value)]), 0);
+        let (kind, all) = build(Datum::Whole(3)).unwrap();
+        let expected = vec![("whole", Datum::Whole(3)), ("real", Datum::Real(0.5))];
+        assert_eq!((kind, all), ("pair", expected));
+        assert!(build(Datum::Whole(10)).is_err());
+        let missing = registry.build("pair", &[], 0).unwrap_err();
+        assert_eq!(missing.to_string(), "`whole` is missing");
     }
 
     #[test]

@@ -9,7 +9,7 @@ static CAPPED: Algorithm = Algorithm {
     name: "capped",
     about: "the protocol's own, with at most four segments in flight",
     only: None,
-    make: |base, _| Box::new(Capped { base }),
+    make: &|base, _| Box::new(Capped { base }),
 };
 
 #[derive(Debug)]
