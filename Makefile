@@ -13,7 +13,8 @@ quick: ## the same in about ten seconds, with fewer replications
 
 test: setup lint deny ## install what the tests need, then pass them
 	$(CARGO) test --locked --workspace
-	scripts/check-command
+	scripts/check-command test
+	scripts/check-python
 	scripts/check-wasm
 
 setup: ## Debian packages the tests call: tshark, ns2, the peers of interop/

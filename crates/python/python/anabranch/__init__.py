@@ -1,0 +1,59 @@
+"""SCTP and TCP over satellite, wireless and several paths: simulated, compared, reproduced.
+
+A first comparison::
+
+    import anabranch
+
+    spec = anabranch.Spec.example("own")
+    spec["parameters.rate"] = "2 Mbit/s"
+    results = anabranch.run(spec, replications=10)
+    results.measures().to_pandas()
+
+Every value of a spec is written as in a TOML file: quantities are text with their unit ("40 ms", "2 Mbit/s", "64 KiB"), and
+everything else is a number, a truth value, a list or a dict. Results are Arrow tables.
+"""
+
+from ._native import (
+    Ack,
+    Base,
+    Error,
+    Figure,
+    Job,
+    Results,
+    RunError,
+    Spec,
+    SpecError,
+    Table,
+    __version__,
+    compare,
+    examples,
+    papers,
+)
+from ._kinds import CongestionControl, Workload, congestion, workload
+from ._report import Report, report
+from ._run import reproduce, run
+
+__all__ = [
+    "Ack",
+    "Base",
+    "CongestionControl",
+    "Error",
+    "Figure",
+    "Job",
+    "Report",
+    "Results",
+    "RunError",
+    "Spec",
+    "SpecError",
+    "Table",
+    "Workload",
+    "__version__",
+    "compare",
+    "congestion",
+    "examples",
+    "papers",
+    "report",
+    "reproduce",
+    "run",
+    "workload",
+]

@@ -1,0 +1,100 @@
+"""Running specs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Callable, Iterable, Mapping, Optional, Union
+
+from . import _progress
+from ._native import Job, Results, Spec
+
+SpecLike = Union[Spec, str, "os.PathLike[str]"]
+Progress = Union[None, bool, Callable[[int, int, float, float], None]]
+
+
+def as_spec(spec: SpecLike) -> Spec:
+    """A spec as it is, or the one in a file."""
+    return spec if isinstance(spec, Spec) else Spec.read(Path(spec))
+
+
+def settings(values: Optional[Mapping[str, Any]]) -> list[str]:
+    """Overrides as the command line has them: a text stands as it is, all else as TOML, which here is JSON's notation."""
+    def text(value: Any) -> str:
+        return value if isinstance(value, str) else json.dumps(value)
+
+    return [f"{key}={text(value)}" for key, value in (values or {}).items()]
+
+
+def job(
+    spec: SpecLike,
+    *,
+    seed: int = 1,
+    replications: Optional[int] = None,
+    quick: bool = False,
+    only: Iterable[str] = (),
+    set: Optional[Mapping[str, Any]] = None,
+    record_all: bool = False,
+) -> Job:
+    """Checks a spec and plans its runs, without making any. The arguments are those of :func:`run`."""
+    return Job(
+        as_spec(spec),
+        seed=seed,
+        replications=replications,
+        quick=quick,
+        only=list(only),
+        set=settings(set),
+        record_all=record_all,
+    )
+
+
+def run(
+    spec: SpecLike,
+    *,
+    seed: int = 1,
+    replications: Optional[int] = None,
+    quick: bool = False,
+    only: Iterable[str] = (),
+    set: Optional[Mapping[str, Any]] = None,
+    record_all: bool = False,
+    out: Union[None, str, "os.PathLike[str]"] = None,
+    jobs: Optional[int] = None,
+    progress: Progress = None,
+) -> Results:
+    """Runs a spec, or the spec in a file, and gives its results.
+
+    seed: of all randomness. Equal seeds give equal results, on every machine and with any number of ``jobs``.
+    replications: runs of each point, instead of the spec's numbers. ``quick``: the spec's few for a first look.
+    only: ids of the experiments, tables or figures that are wanted; all if empty.
+    set: values of parameters, or of keys by their path, as ``--set`` of the command: ``{"loss": 0.02}``.
+    record_all: keep the samples of all replications, whatever the spec says.
+    out: a directory. Runs that are finished there are not made again. Without it the results stand in a temporary
+        directory that goes with them.
+    jobs: runs at a time; one for each core if left out. Python code is free to go on meanwhile in other threads.
+    progress: True shows a line on standard error; or a function of (runs finished, runs, simulated seconds done, simulated
+        seconds to do), called some times a second by the calling thread.
+
+    Ctrl-C ends it at once. What was finished is in ``out``, and the same call goes on from there.
+
+    Raises SpecError for a spec that is wrong (nothing is run), RunError for a run that fails, and whatever Python code of a
+    congestion control or workload raises.
+    """
+    planned = job(
+        spec,
+        seed=seed,
+        replications=replications,
+        quick=quick,
+        only=only,
+        set=set,
+        record_all=record_all,
+    )
+    with _progress.shown(progress) as heard:
+        return planned.run(None if out is None else Path(out), jobs, heard)
+
+
+def reproduce(paper: str, **arguments: Any) -> Results:
+    """Reproduces a paper: runs its spec, and compares with what it printed. :func:`papers` lists them. The arguments are those of
+    :func:`run`; a whole run takes minutes, ``quick=True`` seconds, and judges less.
+    """
+    return run(Spec.paper(paper), **arguments)

@@ -1,0 +1,184 @@
+"""One spec on many processes or machines: batches of runs travel, and what they give is put together as one process would.
+
+``executor`` is anything with ``submit(function, *arguments)`` that gives futures: an executor of :mod:`concurrent.futures`
+(submitit's too), a Dask ``Client``, or Ray by way of ``ray.util.concurrent_futures``-like pools. Workers need the same version of this
+package, and nothing of the file system.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import importlib
+import io
+import os
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
+
+from . import _kinds, _progress
+from ._native import Job, Results, RunError
+from ._run import Progress, SpecLike, job
+
+#: How often the runs of a worker that died are begun again.
+ATTEMPTS = 3
+
+
+def work(saved: bytes, places: Sequence[int], modules: Sequence[str], threads: int = 1) -> bytes:
+    """What a worker does: makes the runs of these places, and gives their records and samples as a zip archive."""
+    for module in modules:
+        importlib.import_module(module)
+    with tempfile.TemporaryDirectory(prefix="anabranch-") as directory:
+        Job.restored(saved).run_some(set(places), directory, threads)
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+            for path in sorted(Path(directory).rglob("*")):
+                if path.is_file() and path.name != ".lock":
+                    archive.write(path, path.relative_to(directory).as_posix())
+        return packed.getvalue()
+
+
+def _take(planned: Job, places: Sequence[int], packed: bytes, out: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="anabranch-") as directory:
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            archive.extractall(directory)
+        planned.take(set(places), directory, out)
+
+
+def batches(
+    seconds: Mapping[int, float], size: Optional[int] = None, workers: int = 1
+) -> Iterator[list[int]]:
+    """Cuts runs, by place with their seconds of simulated time, into batches of ``size``; or of about equal time, eight for each
+    worker, so that none waits long for the last.
+    """
+    most = sum(seconds.values()) / max(1, 8 * workers)
+    batch: list[int] = []
+    time_of = 0.0
+    for place, long in seconds.items():
+        batch.append(place)
+        time_of += long
+        full = len(batch) >= size if size is not None else time_of >= most
+        if full:
+            yield batch
+            batch, time_of = [], 0.0
+    if batch:
+        yield batch
+
+
+def _workers(executor: Any) -> int:
+    for name in ("_max_workers", "max_workers"):
+        if isinstance(getattr(executor, name, None), int):
+            return int(getattr(executor, name))
+    cores = getattr(executor, "ncores", None)
+    return sum(cores().values()) if callable(cores) else os.cpu_count() or 1
+
+
+def _finished(futures: Iterable[Any]) -> set[Any]:
+    """Those of some futures that are done; waits for one."""
+    futures = set(futures)
+    if all(isinstance(future, concurrent.futures.Future) for future in futures):
+        done, _ = concurrent.futures.wait(
+            futures, timeout=1.0, return_when=concurrent.futures.FIRST_COMPLETED
+        )
+        return done
+    while True:
+        done = {future for future in futures if future.done()}
+        if done:
+            return done
+        time.sleep(0.02)
+
+
+def run(
+    spec: SpecLike,
+    executor: Union[Any, Callable[[], Any]],
+    *,
+    out: Union[None, str, "os.PathLike[str]"] = None,
+    batch: Optional[int] = None,
+    progress: Progress = None,
+    **arguments: Any,
+) -> Results:
+    """Runs a spec on the workers of an executor. Results are those of :func:`anabranch.run`, byte by byte.
+
+    executor: has ``submit``; or a function that makes one, which is called again where the executor breaks with a worker
+        (``concurrent.futures`` does; Dask finds another worker by itself).
+    out: a directory of this process, as with :func:`anabranch.run`; what is finished there is not made again.
+    batch: runs that travel together; about eight batches for each worker if left out.
+    arguments: those of :func:`anabranch.run` that say what is wanted: seed, replications, quick, only, set, record_all.
+
+    A batch whose worker died is begun again, three times at most; a run that fails is not. Kinds written in Python must stand in a
+    module that workers can import.
+    """
+    planned = job(spec, **arguments)
+    temporary = None
+    if out is None:
+        temporary = tempfile.TemporaryDirectory(prefix="anabranch-")
+        out = temporary.name
+    out = Path(out)
+    again: Optional[Callable[[], Any]] = None if hasattr(executor, "submit") else executor
+    made: Any = executor if again is None else again()
+    modules = sorted(_kinds.modules)
+    if "__main__" in modules:
+        raise RunError(
+            "a kind was declared in __main__, which workers cannot import; put it into a module"
+        )
+    saved = planned.saved()
+    missing = planned.missing(out)
+    lengths = planned.seconds
+    seconds = {place: lengths[place] for place in missing}
+    total = sum(seconds.values())
+    finished, done = len(planned) - len(missing), 0.0
+    waiting: dict[Any, tuple[list[int], int]] = {}
+
+    def submit(places: list[int], attempt: int) -> None:
+        waiting[made.submit(work, saved, places, modules)] = (places, attempt)
+
+    with _progress.shown(progress) as heard:
+        try:
+            for places in batches(seconds, batch, _workers(made)):
+                submit(places, 1)
+            while waiting:
+                for future in _finished(waiting):
+                    places, attempt = waiting.pop(future)
+                    try:
+                        packed = future.result()
+                    except (RunError, KeyboardInterrupt):
+                        raise
+                    except Exception as error:
+                        if attempt >= ATTEMPTS or not _died(error):
+                            raise
+                        if isinstance(error, concurrent.futures.BrokenExecutor):
+                            if again is None:
+                                raise
+                            # All batches under way went down with it.
+                            lost = [(places, attempt), *waiting.values()]
+                            waiting.clear()
+                            made = again()
+                            for places, attempt in lost:
+                                submit(places, attempt + 1)
+                            break
+                        submit(places, attempt + 1)
+                        continue
+                    _take(planned, places, packed, out)
+                    finished += len(places)
+                    done += sum(seconds[place] for place in places)
+                    if heard is not None:
+                        heard(finished, len(planned), done, total)
+        except BaseException:
+            for future in waiting:
+                future.cancel()
+            raise
+        finally:
+            if again is not None:
+                made.shutdown()
+    results = planned.together(out)
+    if temporary is not None:
+        setattr(results, "_temporary", temporary)  # goes with the results
+    return results
+
+
+def _died(error: BaseException) -> bool:
+    """Whether a worker died, rather than the work failed. Dask says `KilledWorker`, Ray `WorkerCrashedError`."""
+    if isinstance(error, (concurrent.futures.BrokenExecutor, ConnectionError, EOFError)):
+        return True
+    return type(error).__name__ in {"KilledWorker", "WorkerCrashedError", "CommClosedError"}

@@ -1,0 +1,110 @@
+//! Long work on threads of its own, while the thread that asked looks for signals and hands on how far it is.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use anabranch_lab::run::Progress;
+use pyo3::prelude::*;
+
+use crate::error;
+
+/// How long the asking thread sleeps between two looks at signals.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How far the work is, and whether it is to stop.
+#[derive(Debug, Default)]
+pub struct State {
+    runs: AtomicUsize,
+    finished: AtomicUsize,
+    /// Simulated time left and done, milliseconds.
+    total: AtomicU64,
+    done: AtomicU64,
+    stop: AtomicBool,
+}
+
+impl State {
+    /// Nothing more is to begin.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn report(&self) -> (usize, usize, f64, f64) {
+        let seconds = |milliseconds: &AtomicU64| milliseconds.load(Ordering::Relaxed) as f64 / 1e3;
+        (
+            self.finished.load(Ordering::Relaxed),
+            self.runs.load(Ordering::Relaxed),
+            seconds(&self.done),
+            seconds(&self.total),
+        )
+    }
+}
+
+fn milliseconds(seconds: f64) -> u64 {
+    (seconds * 1e3) as u64
+}
+
+impl Progress for State {
+    fn begin(&self, runs: usize, finished: usize, seconds: f64) {
+        self.runs.store(runs, Ordering::Relaxed);
+        self.finished.store(finished, Ordering::Relaxed);
+        self.total.store(milliseconds(seconds), Ordering::Relaxed);
+    }
+
+    fn finished(&self, seconds: f64) {
+        self.finished.fetch_add(1, Ordering::Relaxed);
+        self.done
+            .fetch_add(milliseconds(seconds), Ordering::Relaxed);
+    }
+}
+
+/// Does `work` on a thread of its own without the interpreter's lock. `progress` is called by this thread with runs finished, runs,
+/// seconds of simulated time done, and seconds to do. A signal whose handler raises (Ctrl-C), and a `progress` that raises, end
+/// the wait at once; runs under way are ended in the background and given up.
+///
+/// # Errors
+/// What a signal's handler or `progress` raised; a panic of the work.
+pub fn wait<T: Send + 'static>(
+    py: Python<'_>,
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Arc<State>) -> T + Send + 'static,
+) -> PyResult<T> {
+    let state = Arc::new(State::default());
+    let (sender, receiver) = sync_channel(1);
+    let own = Arc::clone(&state);
+    thread::spawn(move || {
+        let made = panic::catch_unwind(AssertUnwindSafe(|| work(&own)));
+        // Nobody listens after a signal.
+        let _ = sender.send(made);
+    });
+    let tell = || match progress {
+        Some(progress) => progress.call1(state.report()).map(drop),
+        None => Ok(()),
+    };
+    let receiver = std::sync::Mutex::new(receiver);
+    loop {
+        let heard = py.detach(|| {
+            let receiver = receiver
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            receiver.recv_timeout(LOOK)
+        });
+        let looked = py.check_signals().and_then(|()| tell());
+        match (heard, looked) {
+            (Ok(Ok(made)), Ok(())) => return Ok(made),
+            (Ok(Err(_)) | Err(RecvTimeoutError::Disconnected), Ok(())) => {
+                return Err(error::failed(
+                    "a fault of this program; what it said stands above",
+                ));
+            }
+            (Err(RecvTimeoutError::Timeout), Ok(())) => {}
+            (_, Err(raised)) => {
+                state.stop.store(true, Ordering::Relaxed);
+                return Err(raised);
+            }
+        }
+    }
+}

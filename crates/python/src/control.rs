@@ -1,0 +1,353 @@
+//! Congestion controls written in Python: for trying an idea. The same in Rust is some hundred times faster
+//! (docs/extending/congestion-control.md).
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use anabranch_congestion::{
+    AckSample, Adjustable, Algorithm, Base as Own, CongestionControl, Factory, Feedback, LossCause,
+    registry,
+};
+use anabranch_transport::Nanos;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::kinds;
+
+/// Nanoseconds in a second.
+const SECOND: f64 = 1e9;
+
+fn seconds(nanos: Nanos) -> f64 {
+    nanos as f64 / SECOND
+}
+
+fn nanos(seconds: f64) -> Nanos {
+    (seconds * SECOND).round() as Nanos
+}
+
+/// What an acknowledgement told about one path. Times are seconds, sizes bytes.
+#[pyclass(module = "anabranch", frozen, get_all)]
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// When it arrived.
+    now: f64,
+    /// Bytes newly acknowledged.
+    bytes_acked: u64,
+    /// Segments (chunks) newly acknowledged.
+    segments_acked: u32,
+    /// The cumulative acknowledgement point advanced.
+    cumulative_advanced: bool,
+    /// Bytes outstanding before it.
+    flightsize_before: u64,
+    /// Bytes outstanding after it.
+    flightsize_after: u64,
+    /// The sender is in fast recovery.
+    in_recovery: bool,
+    /// A round-trip time that it measured, or None.
+    rtt: Option<f64>,
+    /// The smoothed round-trip time, once there is one.
+    srtt: Option<f64>,
+}
+
+impl Ack {
+    fn of(ack: &AckSample) -> Self {
+        Self {
+            now: seconds(ack.now),
+            bytes_acked: ack.bytes_acked,
+            segments_acked: ack.segments_acked,
+            cumulative_advanced: ack.cumulative_advanced,
+            flightsize_before: ack.flightsize_before,
+            flightsize_after: ack.flightsize_after,
+            in_recovery: ack.in_recovery,
+            rtt: ack.rtt.map(seconds),
+            srtt: ack.srtt.map(seconds),
+        }
+    }
+
+    fn sample(&self) -> AckSample {
+        AckSample {
+            now: nanos(self.now),
+            bytes_acked: self.bytes_acked,
+            segments_acked: self.segments_acked,
+            cumulative_advanced: self.cumulative_advanced,
+            flightsize_before: self.flightsize_before,
+            flightsize_after: self.flightsize_after,
+            in_recovery: self.in_recovery,
+            rtt: self.rtt.map(nanos),
+            srtt: self.srtt.map(nanos),
+            delivery: None,
+        }
+    }
+}
+
+/// The protocol's own controller of a path, which a control may build on: it answers as the protocol does, and its windows can be
+/// set.
+#[pyclass(module = "anabranch", frozen)]
+#[derive(Debug)]
+pub struct Base(Mutex<Own>);
+
+impl Base {
+    fn own(&self) -> MutexGuard<'_, Own> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What Python calls a cause of loss.
+fn word(cause: LossCause) -> &'static str {
+    match cause {
+        LossCause::FastRetransmit => "fast-retransmit",
+        LossCause::Timeout => "timeout",
+    }
+}
+
+#[pymethods]
+impl Base {
+    fn on_ack(&self, ack: &Bound<'_, Ack>) {
+        self.own().on_ack(&ack.get().sample());
+    }
+
+    fn on_loss(&self, now: f64, cause: &str, flightsize: u64) -> PyResult<()> {
+        let causes = [LossCause::FastRetransmit, LossCause::Timeout];
+        let Some(cause) = causes.into_iter().find(|it| word(*it) == cause) else {
+            return Err(PyValueError::new_err(format!(
+                "found the cause {cause:?}; allowed: \"fast-retransmit\", \"timeout\""
+            )));
+        };
+        self.own().on_loss(nanos(now), cause, flightsize);
+        Ok(())
+    }
+
+    fn on_ecn(&self, now: f64, flightsize: u64) {
+        self.own().on_ecn(nanos(now), flightsize);
+    }
+
+    fn on_idle(&self, now: f64, idle_for: f64, rto: f64) {
+        self.own().on_idle(nanos(now), nanos(idle_for), nanos(rto));
+    }
+
+    /// The congestion window, bytes.
+    #[getter]
+    fn get_cwnd(&self) -> f64 {
+        self.own().cwnd_exact()
+    }
+
+    #[setter]
+    fn set_cwnd(&self, cwnd: f64) -> PyResult<()> {
+        self.own().set_cwnd(size("cwnd", cwnd)?);
+        Ok(())
+    }
+
+    /// The slow-start threshold, bytes.
+    #[getter]
+    fn get_ssthresh(&self) -> u64 {
+        self.own().ssthresh()
+    }
+
+    #[setter]
+    fn set_ssthresh(&self, ssthresh: f64) -> PyResult<()> {
+        self.own().set_ssthresh(size("ssthresh", ssthresh)?);
+        Ok(())
+    }
+
+    /// What the window grows by in a round trip of congestion avoidance, bytes.
+    #[getter]
+    fn unit(&self) -> u64 {
+        self.own().unit()
+    }
+
+    /// Whether the next acknowledgement finds the window in slow start.
+    #[getter]
+    fn in_slow_start(&self) -> bool {
+        self.own().in_slow_start()
+    }
+
+    /// The least ssthresh after a loss, bytes.
+    #[getter]
+    fn least_ssthresh(&self) -> u64 {
+        self.own().least_ssthresh()
+    }
+}
+
+fn size(name: &str, bytes: f64) -> PyResult<f64> {
+    if bytes.is_finite() && bytes >= 0.0 {
+        Ok(bytes)
+    } else {
+        Err(PyValueError::new_err(format!(
+            "{name}: found {bytes}; a window is 0 bytes or more"
+        )))
+    }
+}
+
+/// A control of one path whose decisions Python makes.
+struct Written {
+    name: &'static str,
+    base: Py<Base>,
+    /// `None` once it raised: the run has failed, and ends with the protocol's own windows.
+    object: Option<Py<PyAny>>,
+    /// Whether it hears of each packet sent, which costs a call each.
+    hears_sent: bool,
+    cwnd: f64,
+    ssthresh: f64,
+    pacing: Option<f64>,
+}
+
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Written")
+            .field("name", &self.name)
+            .field("cwnd", &self.cwnd)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Written {
+    fn new(name: &'static str, class: &Py<PyAny>, own: Own) -> Self {
+        let (cwnd, ssthresh) = (own.cwnd_exact(), own.ssthresh() as f64);
+        Python::attach(|py| {
+            let base = Py::new(py, Base(Mutex::new(own)));
+            let base = base.expect("the class of bases is there");
+            let object = class.call1(py, (base.clone_ref(py),));
+            let mut written = Self {
+                name,
+                base,
+                object: None,
+                hears_sent: class.bind(py).hasattr("on_sent").unwrap_or(false),
+                cwnd,
+                ssthresh,
+                pacing: None,
+            };
+            match object {
+                Ok(object) => {
+                    written.object = Some(object);
+                    written.hear(py, |_| Ok(()));
+                }
+                Err(error) => kinds::raised(error),
+            }
+            written
+        })
+    }
+
+    /// Has Python do something, and reads the windows that it left.
+    fn hear(&mut self, py: Python<'_>, what: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) {
+        let Some(object) = &self.object else { return };
+        let object = object.bind(py);
+        let read = |name: &str| -> PyResult<f64> {
+            let value: f64 = object.getattr(name)?.extract()?;
+            size(name, value)
+        };
+        let windows = || -> PyResult<_> {
+            what(object)?;
+            let pacing: Option<f64> = object.getattr("pacing_rate")?.extract()?;
+            // Less than nothing is no rate, and a rate of nothing would wait for ever.
+            let pacing = match pacing {
+                Some(rate) if !(rate.is_finite() && rate > 0.0) => {
+                    let message = format!(
+                        "pacing_rate: found {rate}; allowed: bytes per second above 0, or None"
+                    );
+                    return Err(PyValueError::new_err(message));
+                }
+                pacing => pacing,
+            };
+            Ok((read("cwnd")?, read("ssthresh")?, pacing))
+        };
+        match windows() {
+            Ok(windows) => (self.cwnd, self.ssthresh, self.pacing) = windows,
+            Err(error) => {
+                kinds::raised(error);
+                self.object = None;
+            }
+        }
+    }
+
+    fn call(&mut self, method: &str, arguments: impl for<'py> pyo3::call::PyCallArgs<'py>) {
+        Python::attach(|py| {
+            self.hear(py, |object| {
+                object.call_method1(method, arguments).map(drop)
+            });
+        });
+    }
+}
+
+impl CongestionControl for Written {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        if self.hears_sent {
+            self.call("on_sent", (seconds(now), bytes, flightsize));
+        }
+    }
+
+    fn on_app_limited(&mut self, now: Nanos) {
+        self.base.get().own().on_app_limited(now);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.call("on_ack", (Ack::of(ack),));
+    }
+
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        self.call("on_ecn", (seconds(now), flightsize));
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        self.call("on_loss", (seconds(now), word(cause), flightsize));
+    }
+
+    fn on_heartbeat_lost(&mut self, now: Nanos) {
+        self.base.get().own().on_heartbeat_lost(now);
+    }
+
+    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
+        self.base.get().own().on_feedback(now, feedback);
+    }
+
+    fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
+        self.call("on_idle", (seconds(now), seconds(idle_for), seconds(rto)));
+    }
+
+    fn on_mtu(&mut self, segment: u64) {
+        self.base.get().own().on_mtu(segment);
+        Python::attach(|py| self.hear(py, |_| Ok(())));
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.cwnd as u64
+    }
+
+    fn cwnd_exact(&self) -> f64 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh as u64
+    }
+
+    fn pacing_rate(&self) -> Option<f64> {
+        self.pacing
+    }
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// add_congestion(name, about, cls, code): adds a congestion control for SCTP and TCP; `cls(base)` makes one for a path. Runs depend
+/// on `code`.
+#[pyfunction]
+pub fn add_congestion(name: String, about: String, class: Py<PyAny>, code: String) -> PyResult<()> {
+    kinds::check_name(&name)?;
+    kinds::add(&name, &code, |kinds| kinds);
+    // Declarations live as long as the program.
+    let name: &'static str = Box::leak(name.into_boxed_str());
+    let make = move |base: Own, _: &dyn anabranch_congestion::Numbers| {
+        Box::new(Written::new(name, &class, base)) as Box<dyn CongestionControl>
+    };
+    let make: Factory = Box::leak(Box::new(make));
+    let about = Box::leak(about.into_boxed_str());
+    let only = None;
+    registry::add(Box::leak(Box::new(Algorithm {
+        name,
+        about,
+        only,
+        make,
+    })));
+    Ok(())
+}

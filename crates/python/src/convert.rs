@@ -1,0 +1,104 @@
+//! Values of a spec from Python's and back.
+
+use anabranch_scenario::tree::{Entry, Node, NodeValue, Place};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyBool, PyDelta, PyDict, PyFloat, PyInt, PyList, PyMapping, PySequence, PyString,
+};
+
+/// A value as a spec says it. Numbers of other libraries count by what `__index__` and `__float__` give, a `timedelta` as a span.
+///
+/// # Errors
+/// `TypeError` for what no spec can say.
+pub fn to_node(value: &Bound<'_, PyAny>) -> PyResult<Node> {
+    Ok(Node {
+        place: Place::Program,
+        value: to_value(value)?,
+    })
+}
+
+fn to_value(value: &Bound<'_, PyAny>) -> PyResult<NodeValue> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return Ok(NodeValue::Text(text.extract()?));
+    }
+    if value.is_instance_of::<PyBool>() {
+        return Ok(NodeValue::Boolean(value.extract()?));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(NodeValue::Integer(value.extract()?));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(NodeValue::Float(value.extract()?));
+    }
+    if let Ok(span) = value.cast::<PyDelta>() {
+        let seconds: f64 = span.call_method0("total_seconds")?.extract()?;
+        return Ok(NodeValue::Text(format!("{seconds} s")));
+    }
+    if let Ok(table) = value.cast::<PyMapping>() {
+        let mut entries = Vec::new();
+        for item in table.items()?.iter() {
+            let (key, value): (String, Bound<'_, PyAny>) = item.extract()?;
+            entries.push(Entry {
+                key,
+                key_place: Place::Program,
+                node: to_node(&value)?,
+            });
+        }
+        return Ok(NodeValue::Table(entries));
+    }
+    if let Ok(items) = value.cast::<PySequence>() {
+        let items = items.try_iter()?.map(|item| to_node(&item?));
+        return Ok(NodeValue::Array(items.collect::<PyResult<_>>()?));
+    }
+    if let Ok(number) = value.call_method0("__index__") {
+        return Ok(NodeValue::Integer(number.extract()?));
+    }
+    if let Ok(number) = value.call_method0("__float__") {
+        return Ok(NodeValue::Float(number.extract()?));
+    }
+    let found = value.get_type().name()?;
+    Err(PyTypeError::new_err(format!(
+        "found a value of type {found}; a spec holds str, int, float, bool, list, dict and timedelta"
+    )))
+}
+
+/// A value of a spec for Python.
+///
+/// # Errors
+/// What the interpreter says.
+pub fn to_python<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyAny>> {
+    match &node.value {
+        NodeValue::Text(text) => text.into_bound_py_any(py),
+        NodeValue::Integer(number) => number.into_bound_py_any(py),
+        NodeValue::Float(number) => number.into_bound_py_any(py),
+        NodeValue::Boolean(truth) => truth.into_bound_py_any(py),
+        NodeValue::Array(items) => {
+            let items: Vec<_> = items
+                .iter()
+                .map(|item| to_python(py, item))
+                .collect::<PyResult<_>>()?;
+            PyList::new(py, items)?.into_bound_py_any(py)
+        }
+        NodeValue::Table(entries) => {
+            let dict = PyDict::new(py);
+            for entry in entries {
+                dict.set_item(&entry.key, to_python(py, &entry.node)?)?;
+            }
+            dict.into_bound_py_any(py)
+        }
+    }
+}
+
+/// What stands at a path, as `--set` names it: `link.wire.rate`, where members of a list go by their `name`, `id` or place.
+pub fn find<'n>(root: &'n Node, path: &str) -> Option<&'n Node> {
+    path.split('.')
+        .try_fold(root, |node, segment| match &node.value {
+            NodeValue::Array(items) => items
+                .iter()
+                .find(|item| item.own_name() == Some(segment))
+                .or_else(|| items.get(segment.parse::<usize>().ok()?)),
+            _ => node.get(segment),
+        })
+}

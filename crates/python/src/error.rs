@@ -1,0 +1,85 @@
+//! What goes wrong, as Python exceptions.
+
+use std::fmt::Display;
+
+use anabranch_scenario::problem::{Problem, SpecError as Faults};
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+create_exception!(
+    anabranch,
+    Error,
+    PyException,
+    "What this package raises. `SpecError` and `RunError` are kinds of it."
+);
+create_exception!(
+    anabranch,
+    SpecError,
+    Error,
+    "A spec that is wrong, or a question that makes no sense; nothing was run.\n\n`problems` lists each fault as a dict: `key`, `message`, `allowed` (list of str), `nearest` (str or None), `line` and `column` (int, counted from 1, or None)."
+);
+create_exception!(
+    anabranch,
+    RunError,
+    Error,
+    "A run that failed, or results that cannot be kept, read or put together."
+);
+
+/// Puts the exceptions into the module.
+///
+/// # Errors
+/// What the interpreter says.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add("Error", py.get_type::<Error>())?;
+    module.add("SpecError", py.get_type::<SpecError>())?;
+    module.add("RunError", py.get_type::<RunError>())
+}
+
+/// A wrong spec, with its faults as data.
+pub fn spec(error: &Faults) -> PyErr {
+    Python::attach(|py| {
+        let raised = SpecError::new_err(error.to_string());
+        match problems(py, error) {
+            Ok(problems) => match raised.value(py).setattr("problems", problems) {
+                Ok(()) => raised,
+                Err(other) => other,
+            },
+            Err(other) => other,
+        }
+    })
+}
+
+fn problems<'py>(py: Python<'py>, error: &Faults) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let dict = |problem: &Problem| -> PyResult<Bound<'py, PyDict>> {
+        let position = error.position(problem);
+        let dict = PyDict::new(py);
+        dict.set_item("key", &problem.key)?;
+        dict.set_item("message", &problem.message)?;
+        dict.set_item("allowed", &problem.allowed)?;
+        dict.set_item("nearest", &problem.nearest)?;
+        dict.set_item("line", position.map(|(line, _)| line))?;
+        dict.set_item("column", position.map(|(_, column)| column))?;
+        Ok(dict)
+    };
+    error.problems().iter().map(dict).collect()
+}
+
+/// Something asked for that is not there, or that makes no sense.
+pub fn asked(message: impl Display) -> PyErr {
+    Python::attach(|py| {
+        let raised = SpecError::new_err(message.to_string());
+        let none: [&str; 0] = [];
+        match raised.value(py).setattr("problems", none) {
+            Ok(()) => raised,
+            Err(other) => other,
+        }
+    })
+}
+
+/// Something that failed.
+pub fn failed(error: impl Display) -> PyErr {
+    RunError::new_err(error.to_string())
+}

@@ -1,0 +1,247 @@
+//! A spec with what is wanted of it: planned, run whole or in parts, and put together.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use anabranch_engine::files::Files;
+use anabranch_engine::plan::{Plan, Request, Unit};
+use anabranch_lab::beside;
+use anabranch_lab::reference::Loaded;
+use anabranch_lab::run;
+use anabranch_lab::store::{self, Store};
+use anabranch_scenario::records::Manifest;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use tempfile::TempDir;
+
+use crate::background;
+use crate::error;
+use crate::kinds::{self, Stoppable};
+use crate::results::Results;
+use crate::spec::Spec;
+
+/// A spec with what is wanted of it, checked: each of its runs has a place, counted from 0.
+#[pyclass(module = "anabranch", frozen)]
+#[derive(Clone, Debug)]
+pub struct Job {
+    plan: Arc<Plan>,
+    reference: Loaded,
+}
+
+fn create(directory: &Path) -> PyResult<Store> {
+    Store::create(directory).map_err(error::failed)
+}
+
+/// As many threads as asked for, or one for each core.
+fn threads(jobs: Option<usize>) -> usize {
+    jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
+}
+
+#[pymethods]
+impl Job {
+    #[new]
+    #[pyo3(signature = (spec, *, seed=1, replications=None, quick=false, only=Vec::new(), set=Vec::new(), record_all=false))]
+    fn new(
+        spec: &Bound<'_, Spec>,
+        seed: u64,
+        replications: Option<u32>,
+        quick: bool,
+        only: Vec<String>,
+        set: Vec<String>,
+        record_all: bool,
+    ) -> PyResult<Self> {
+        let spec = spec.borrow().clone();
+        if replications == Some(0) {
+            return Err(error::asked(
+                "replications: found 0; there must be one at least",
+            ));
+        }
+        let plan = kinds::plan(Request {
+            file: spec.file.clone(),
+            text: spec.toml(),
+            overrides: set,
+            only,
+            replications,
+            quick,
+            record_all,
+            seed,
+            files: beside::files(&spec.folder),
+        })?;
+        let reference = Loaded::read(&plan.spec.reference, &spec.folder).map_err(error::asked)?;
+        Ok(Self {
+            plan: Arc::new(plan),
+            reference,
+        })
+    }
+
+    /// How many runs it has.
+    fn __len__(&self) -> usize {
+        self.plan.runs()
+    }
+
+    /// The spec's name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.plan.spec.name
+    }
+
+    /// The seconds of simulated time of each run, by its place.
+    #[getter]
+    fn seconds(&self) -> Vec<f64> {
+        let units = Unit::all(&self.plan);
+        let seconds = |unit: &Unit<'_>| unit.point.spec.world.duration.seconds();
+        units.iter().map(seconds).collect()
+    }
+
+    /// run(out=None, jobs=None, progress=None): makes what is not finished in `out`, and puts all together. Without `out` the
+    /// results stand in a directory that goes with them.
+    #[pyo3(signature = (out=None, jobs=None, progress=None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        out: Option<PathBuf>,
+        jobs: Option<usize>,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Results> {
+        let (directory, temporary) = place(out)?;
+        let store = create(&directory)?;
+        self.reference.keep(&directory).map_err(error::failed)?;
+        let plan = Arc::clone(&self.plan);
+        let jobs = threads(jobs);
+        let made = background::wait(py, progress.as_ref(), move |state| {
+            let runner = Stoppable::new(state);
+            let made = run::run(&plan, &store, &runner, jobs, state.as_ref());
+            made.map_err(|error| runner.instead(error::failed(error)))
+        })?;
+        Ok(Results::new(
+            made?,
+            self.reference.clone(),
+            directory,
+            temporary,
+        ))
+    }
+
+    /// missing(out): the places of the runs that are not finished in a results directory.
+    fn missing(&self, out: PathBuf) -> PyResult<Vec<usize>> {
+        let store = create(&out)?;
+        let state = Arc::default();
+        let runner = Stoppable::new(&state);
+        let units = Unit::all(&self.plan).into_iter().enumerate();
+        let missing = units.filter(|(_, unit)| store.finished(unit, &runner).is_none());
+        Ok(missing.map(|(place, _)| place).collect())
+    }
+
+    /// run_some(places, out, jobs=None): makes the runs of these places, and keeps them in a directory.
+    #[pyo3(signature = (places, out, jobs=None))]
+    fn run_some(
+        &self,
+        py: Python<'_>,
+        places: BTreeSet<usize>,
+        out: PathBuf,
+        jobs: Option<usize>,
+    ) -> PyResult<usize> {
+        self.check(&places)?;
+        let store = create(&out)?;
+        let plan = Arc::clone(&self.plan);
+        let jobs = threads(jobs);
+        background::wait(py, None, move |state| {
+            let runner = Stoppable::new(state);
+            let wanted = |place| places.contains(&place);
+            let made = run::run_some(&plan, wanted, &store, &runner, jobs, state.as_ref());
+            made.map_err(|error| runner.instead(error::failed(error)))
+        })?
+    }
+
+    /// take(places, source, out): takes runs that `run_some` kept in `source` into a results directory.
+    fn take(&self, places: BTreeSet<usize>, source: PathBuf, out: PathBuf) -> PyResult<()> {
+        self.check(&places)?;
+        let (from, to) = (create(&source)?, create(&out)?);
+        let state = Arc::default();
+        let runner = Stoppable::new(&state);
+        let units = Unit::all(&self.plan);
+        for place in places {
+            let taken = to.take(&from, &units[place], &runner);
+            taken.map_err(error::failed)?;
+        }
+        Ok(())
+    }
+
+    /// together(out): puts together what is finished in a results directory: measures, samples, manifest.
+    fn together(&self, py: Python<'_>, out: PathBuf) -> PyResult<Results> {
+        let missing = self.missing(out.clone())?;
+        if !missing.is_empty() {
+            let all = self.plan.runs();
+            return Err(error::failed(format!(
+                "{} of {all} runs are not finished",
+                missing.len()
+            )));
+        }
+        self.run(py, Some(out), Some(1), None)
+    }
+
+    /// The job as bytes, for another process with the same version of this package: see `restored`.
+    fn saved<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let manifest = store::manifest(&self.plan, &[]);
+        let text = serde_json::to_vec(&(manifest, store::CODE));
+        let text = text.map_err(error::failed)?;
+        Ok(PyBytes::new(py, &text))
+    }
+
+    /// restored(bytes): the job that another process saved. What the spec is compared with stays there.
+    #[staticmethod]
+    fn restored(saved: &[u8]) -> PyResult<Self> {
+        let read: Result<(Manifest, String), _> = serde_json::from_slice(saved);
+        let (manifest, code) = read.map_err(error::failed)?;
+        if code != store::CODE {
+            return Err(error::failed(
+                "the job was saved by another version of this package; install the same one everywhere",
+            ));
+        }
+        let mut plan = kinds::plan(Request {
+            file: "the job's spec".to_owned(),
+            text: manifest.spec,
+            overrides: manifest.overrides,
+            only: manifest.only,
+            seed: manifest.seed,
+            record_all: manifest.record_all,
+            files: Files::of(manifest.files),
+            ..Request::default()
+        })?;
+        plan.keep_experiments(&manifest.replications);
+        Ok(Self {
+            plan: Arc::new(plan),
+            reference: Loaded::default(),
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Job({:?}, {} runs)", self.name(), self.plan.runs())
+    }
+}
+
+impl Job {
+    fn check(&self, places: &BTreeSet<usize>) -> PyResult<()> {
+        let runs = self.plan.runs();
+        match places.last() {
+            Some(&last) if last >= runs => Err(PyValueError::new_err(format!(
+                "found place {last}; the places of {runs} runs are 0 to {}",
+                runs - 1
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The directory asked for, or one that goes when its guard does.
+fn place(out: Option<PathBuf>) -> PyResult<(PathBuf, Option<TempDir>)> {
+    match out {
+        Some(out) => Ok((out, None)),
+        None => {
+            let temporary = tempfile::Builder::new().prefix("anabranch-").tempdir()?;
+            Ok((temporary.path().to_owned(), Some(temporary)))
+        }
+    }
+}

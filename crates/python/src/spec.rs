@@ -1,0 +1,256 @@
+//! Specs: read, built, changed, written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anabranch_engine::plan::Request;
+use anabranch_lab::beside;
+use anabranch_lab::folder::Folder;
+use anabranch_lab::papers::{Paper, PaperError, SPEC, Shelves, example, examples as carried};
+use anabranch_scenario::document::Document;
+use anabranch_scenario::problem::SpecError;
+use anabranch_scenario::tree::Node;
+use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::convert::{find, to_node, to_python};
+use crate::error;
+use crate::kinds;
+
+/// A spec: nodes, links, flows, what to measure and what to sweep, as a TOML file says it.
+///
+/// `Spec(name, **sections)` builds one; `Spec.read`, `Spec.parse`, `Spec.paper` and `Spec.example` find one. Values are reached by
+/// their path, as `--set` names them: `spec["link.wire.rate"] = "2 Mbit/s"`. Nothing is checked before `check` or a run.
+#[pyclass(module = "anabranch")]
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// Its name in messages.
+    pub file: String,
+    /// Its text as it was read; `None` once it was changed, and where it was built.
+    pub text: Option<String>,
+    /// Its values, parameters and expressions as they are written.
+    pub document: Document,
+    /// Where the files stand that it names.
+    pub folder: Folder,
+}
+
+impl Spec {
+    /// A spec of a text.
+    ///
+    /// # Errors
+    /// Faults of syntax.
+    pub fn of(file: String, text: String, folder: Folder) -> PyResult<Self> {
+        let document = Document::parse(&text)
+            .map_err(|problems| error::spec(&SpecError::new(&file, &text, &[], problems)))?;
+        Ok(Self {
+            file,
+            text: Some(text),
+            document,
+            folder,
+        })
+    }
+
+    /// The text of it.
+    pub fn toml(&self) -> String {
+        let text = self.text.clone();
+        text.unwrap_or_else(|| self.document.to_toml())
+    }
+
+    fn change(&mut self, change: impl FnOnce(Document) -> Document) -> PyResult<()> {
+        let changed = change(self.document.clone());
+        if let Some(problem) = changed.problems().first() {
+            let mut message = format!("{}: {}", problem.key, problem.message);
+            if !problem.allowed.is_empty() {
+                message += &format!("; there are: {}", problem.allowed.join(", "));
+            }
+            return Err(PyKeyError::new_err(message));
+        }
+        self.document = changed;
+        self.text = None;
+        Ok(())
+    }
+
+    fn text_at(&self, key: &str) -> String {
+        let found = self.document.root().get(key).and_then(Node::text);
+        found.unwrap_or_default().to_owned()
+    }
+}
+
+#[pymethods]
+impl Spec {
+    /// Spec(name, **sections): a spec built of its sections; a section is a dict, or a list of dicts where it may stand several
+    /// times.
+    #[new]
+    #[pyo3(signature = (name, **sections))]
+    fn new(name: &str, sections: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut spec = Self {
+            file: name.to_owned(),
+            text: None,
+            document: Document::new(name),
+            folder: Folder::Disk(PathBuf::from(".")),
+        };
+        for (key, value) in sections.into_iter().flatten() {
+            let key: String = key.extract()?;
+            let node = to_node(&value)?;
+            spec.change(|document| document.with(&key, node))?;
+        }
+        Ok(spec)
+    }
+
+    /// read(path): the spec in a file. Files that it names are looked for beside it.
+    #[staticmethod]
+    fn read(path: PathBuf) -> PyResult<Self> {
+        let text = fs::read_to_string(&path)?;
+        Self::of(path.display().to_string(), text, Folder::of(&path))
+    }
+
+    /// parse(text): the spec that a TOML text says.
+    #[staticmethod]
+    fn parse(text: String) -> PyResult<Self> {
+        Self::of("spec".to_owned(), text, Folder::Disk(PathBuf::from(".")))
+    }
+
+    /// paper(name): the spec of a paper, with what it is compared with. `papers()` lists them.
+    #[staticmethod]
+    fn paper(name: &str) -> PyResult<Self> {
+        let refused = |error| match error {
+            PaperError::Spec(error) => error::spec(&error),
+            error => error::asked(error),
+        };
+        let paper = Shelves::standard().paper(name).map_err(refused)?;
+        let text = paper.text().map_err(refused)?;
+        let file = paper.folder.path(SPEC).display().to_string();
+        Self::of(file, text, paper.folder)
+    }
+
+    /// example(name): a spec that the package carries. `examples()` lists them.
+    #[staticmethod]
+    #[pyo3(name = "example")]
+    fn of_example(name: &str) -> PyResult<Self> {
+        let (text, folder) = example(name).ok_or_else(|| {
+            let known = carried().join(", ");
+            error::asked(format!("found {name:?}; the examples are: {known}"))
+        })?;
+        Self::of(format!("{name}.toml"), text.to_owned(), folder)
+    }
+
+    /// Its name, which is that of the results directory.
+    #[getter]
+    fn name(&self) -> String {
+        self.text_at("name")
+    }
+
+    /// Its title.
+    #[getter]
+    fn title(&self) -> String {
+        self.text_at("title")
+    }
+
+    /// The value at a path.
+    fn __getitem__<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+        let found = find(self.document.root(), path);
+        let found = found.ok_or_else(|| PyKeyError::new_err(path.to_owned()))?;
+        to_python(py, found)
+    }
+
+    /// Sets the value at a path; all but the last part of the path must be there.
+    fn __setitem__(&mut self, path: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let node = to_node(value)?;
+        self.change(|document| document.with(path, node))
+    }
+
+    fn __contains__(&self, path: &str) -> bool {
+        find(self.document.root(), path).is_some()
+    }
+
+    /// get(path, default=None): the value at a path, or the default.
+    #[pyo3(signature = (path, default=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        path: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match find(self.document.root(), path) {
+            Some(node) => Ok(Some(to_python(py, node)?)),
+            None => Ok(default),
+        }
+    }
+
+    /// append(section, table): adds a table to a section that may stand several times ("node", "link", "flow", "measure", ...).
+    fn append(&mut self, section: &str, table: &Bound<'_, PyAny>) -> PyResult<()> {
+        let node = to_node(table)?;
+        if node.entries().is_empty() {
+            return Err(PyTypeError::new_err(
+                "a section takes a dict that is not empty",
+            ));
+        }
+        self.change(|document| document.push(section, node))
+    }
+
+    /// check(): raises SpecError with everything that is wrong with the spec. A run checks by itself.
+    fn check(&self) -> PyResult<()> {
+        let request = Request {
+            file: self.file.clone(),
+            text: self.toml(),
+            files: beside::files(&self.folder),
+            ..Request::default()
+        };
+        kinds::plan(request).map(drop)
+    }
+
+    /// The spec as TOML.
+    fn to_toml(&self) -> String {
+        self.toml()
+    }
+
+    /// The spec as a dict, with its parameters and expressions as they are written.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, self.document.root())
+    }
+
+    /// write(path): writes the spec into a file.
+    fn write(&self, path: PathBuf) -> PyResult<()> {
+        Ok(fs::write(Path::new(&path), self.toml())?)
+    }
+
+    /// A copy, to be changed.
+    fn copy(&self) -> Self {
+        self.clone()
+    }
+
+    fn __copy__(&self) -> Self {
+        self.clone()
+    }
+
+    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Self {
+        self.clone()
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        let other = other.cast::<Self>();
+        other.is_ok_and(|other| self.document == other.borrow().document)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Spec({:?})", self.text_at("name"))
+    }
+}
+
+/// papers(): the names of the papers that can be reproduced, each with its title.
+#[pyfunction]
+pub fn papers() -> PyResult<Vec<(String, String)>> {
+    let papers = Shelves::standard().papers().map_err(error::asked)?;
+    let line = |paper: &Paper| {
+        let title = paper.title().map_err(error::asked)?;
+        Ok((paper.name.clone(), title))
+    };
+    papers.iter().map(line).collect()
+}
+
+/// examples(): the names of the specs that the package carries.
+#[pyfunction]
+pub fn examples() -> Vec<String> {
+    carried()
+}

@@ -1,0 +1,254 @@
+//! Workloads written in Python.
+
+use anabranch_settings::{Datum, Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_sim::workload::{Context, Facts, Made, Message, Offer, Workload};
+use anabranch_transport::Nanos;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
+use std::collections::BTreeMap;
+use std::sync::{PoisonError, RwLock};
+
+use crate::kinds;
+
+/// The classes by the names of their kinds: one function makes them all.
+static CLASSES: RwLock<BTreeMap<&'static str, Py<PyAny>>> = RwLock::new(BTreeMap::new());
+
+/// The largest message, bytes.
+const LARGEST: u64 = 1 << 40;
+
+/// A workload whose offers Python makes.
+struct Written {
+    /// `None` once it raised: the run has failed.
+    object: Option<Py<PyAny>>,
+    facts: Facts,
+}
+
+fn seconds(nanos: Nanos) -> f64 {
+    nanos as f64 / 1e9
+}
+
+/// What Python offered: a size in bytes (now), a float (nothing before that second), "waiting", or None (nothing any more).
+fn offer(now: Nanos, made: &Bound<'_, PyAny>) -> PyResult<Offer> {
+    if made.is_none() {
+        return Ok(Offer::Done);
+    }
+    if let Ok(at) = made.cast::<PyFloat>() {
+        let at: f64 = at.extract()?;
+        let at = (at * 1e9).round();
+        if !(at > now as f64 && at < u64::MAX as f64) {
+            return Err(PyValueError::new_err(format!(
+                "next: found the time {} s at {} s; a workload waits for a time to come",
+                at / 1e9,
+                seconds(now)
+            )));
+        }
+        return Ok(Offer::At(at as Nanos));
+    }
+    if let Ok(size) = made.extract::<u64>()
+        && (1..=LARGEST).contains(&size)
+    {
+        return Ok(Offer::Now(Message::new(size as usize)));
+    }
+    if made.cast::<PyString>().is_ok_and(|text| text == "waiting") {
+        return Ok(Offer::Waiting);
+    }
+    Err(PyTypeError::new_err(format!(
+        "next: found {made:?}; allowed: an int (a message of so many bytes now), a float (nothing before that second), \"waiting\" (for an answer), or None (nothing any more)"
+    )))
+}
+
+impl Written {
+    fn ask(&mut self, what: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<Offer>) -> Offer {
+        let Some(object) = &self.object else {
+            return Offer::Done;
+        };
+        match Python::attach(|py| what(object.bind(py))) {
+            Ok(offer) => offer,
+            Err(error) => {
+                kinds::raised(error);
+                self.object = None;
+                Offer::Done
+            }
+        }
+    }
+}
+
+impl Workload for Written {
+    fn next(&mut self, now: Nanos) -> Offer {
+        self.ask(|object| offer(now, &object.call_method1("next", (seconds(now),))?))
+    }
+
+    fn answered(&mut self, now: Nanos) {
+        let heard = |object: &Bound<'_, PyAny>| {
+            object.call_method1("answered", (seconds(now),))?;
+            Ok(Offer::Done)
+        };
+        self.ask(heard);
+    }
+
+    fn facts(&self) -> Facts {
+        self.facts
+    }
+}
+
+/// What a workload says of itself before it runs: `sizes` (the least and the largest message, bytes), `paced` (it offers by a clock of
+/// its own; True), `endless` (it never runs dry; False).
+fn facts(object: &Bound<'_, PyAny>) -> PyResult<Facts> {
+    let mut facts = Facts::default();
+    let sizes = object.getattr_opt("sizes")?.filter(|it| !it.is_none());
+    if let Some((least, most)) = sizes.map(|it| it.extract()).transpose()? {
+        let sizes: [u64; 2] = [least, most];
+        if !(1 <= sizes[0] && sizes[0] <= sizes[1] && sizes[1] <= LARGEST) {
+            let message = format!(
+                "sizes: found {sizes:?}; allowed: the least and the largest message, 1 to 2**40 bytes"
+            );
+            return Err(PyValueError::new_err(message));
+        }
+        facts.sizes = sizes;
+    }
+    if let Some(paced) = object.getattr_opt("paced")? {
+        facts.paced = paced.extract()?;
+    }
+    if let Some(endless) = object.getattr_opt("endless")? {
+        facts.endless = endless.extract()?;
+    }
+    Ok(facts)
+}
+
+/// Makes a workload of the class that has the kind's name.
+fn make(
+    parameters: &anabranch_settings::Parameters<'_>,
+    mut context: Context,
+) -> Result<Made, Refusal> {
+    let values = parameters.all()?;
+    let seed = context.rng.bits();
+    let made = Python::attach(|py| -> PyResult<Written> {
+        let classes = CLASSES.read().unwrap_or_else(PoisonError::into_inner);
+        let class = classes.get(parameters.kind());
+        let class = class
+            .ok_or_else(|| PyValueError::new_err("the kind was taken away"))?
+            .clone_ref(py);
+        drop(classes);
+        let keywords = PyDict::new(py);
+        keywords.set_item("seed", seed)?;
+        keywords.set_item("packet", context.packet)?;
+        for ((name, datum), setting) in values.iter().zip(settings_of(parameters, &values)) {
+            match (datum, setting) {
+                (Datum::Flag(flag), _) => keywords.set_item(name, flag)?,
+                (Datum::Whole(number), Kind::Duration { .. }) => {
+                    keywords.set_item(name, seconds(*number))?
+                }
+                (Datum::Whole(number), _) => keywords.set_item(name, number)?,
+                (Datum::Real(number), _) => keywords.set_item(name, number)?,
+                (Datum::Word(word), _) => keywords.set_item(name, word)?,
+                (other, _) => return Err(PyTypeError::new_err(format!("{name}: found {other:?}"))),
+            }
+        }
+        let object = class.call(py, (), Some(&keywords))?;
+        let facts = facts(object.bind(py))?;
+        Ok(Written {
+            object: Some(object),
+            facts,
+        })
+    });
+    match made {
+        Ok(made) => Ok(Box::new(made)),
+        Err(error) => Err(Refusal::together(error.to_string())),
+    }
+}
+
+/// The kinds of the parameters that have values.
+fn settings_of(
+    parameters: &anabranch_settings::Parameters<'_>,
+    values: &[(&'static str, Datum)],
+) -> Vec<Kind> {
+    let kind = |name: &str| {
+        parameters
+            .declared()
+            .iter()
+            .find(|setting| setting.name == name)
+    };
+    values
+        .iter()
+        .map(|(name, _)| kind(name).map_or(Kind::Flag, |setting| setting.kind))
+        .collect()
+}
+
+/// What a parameter is, by its default: a span ("1 s"), a size ("100 B"), a rate ("2 Mbit/s"), any other text, a bool, an int of 0 or
+/// more, a float.
+fn declared(name: String, default: &Bound<'_, PyAny>) -> PyResult<Setting> {
+    let text: String = default.str()?.extract()?;
+    let kinds = [
+        Kind::duration(0, Nanos::MAX),
+        Kind::bytes(0, LARGEST),
+        Kind::Rate {
+            least: 0,
+            most: 1_000_000_000_000,
+        },
+    ];
+    let kind = if default.is_instance_of::<PyBool>() {
+        Kind::Flag
+    } else if default.is_instance_of::<PyInt>() {
+        Kind::count(0, u64::MAX)
+    } else if default.is_instance_of::<PyFloat>() {
+        Kind::Number {
+            least: f64::MIN,
+            most: f64::MAX,
+            above: false,
+            step: 0.0,
+        }
+    } else if default.is_instance_of::<PyString>() {
+        let quantity = kinds.into_iter().find(|kind| kind.parse(&text).is_ok());
+        quantity.unwrap_or(Kind::Text("text"))
+    } else {
+        let found = default.get_type().name()?;
+        return Err(PyTypeError::new_err(format!(
+            "{name}: found a default of type {found}; allowed: str, bool, int, float"
+        )));
+    };
+    let text = if text == "True" || text == "False" {
+        text.to_lowercase()
+    } else {
+        text
+    };
+    Ok(Setting {
+        name: Box::leak(name.into_boxed_str()),
+        about: "",
+        clause: "",
+        kind,
+        fallback: Fallback::Is(Box::leak(text.into_boxed_str())),
+    })
+}
+
+/// add_workload(name, about, cls, parameters, code): adds a workload; `cls(seed=, packet=, **parameters)` makes one. Parameters are
+/// given with their defaults. Runs depend on `code`.
+#[pyfunction]
+pub fn add_workload(
+    name: String,
+    about: String,
+    class: Py<PyAny>,
+    parameters: &Bound<'_, PyDict>,
+    code: String,
+) -> PyResult<()> {
+    kinds::check_name(&name)?;
+    let mut settings = Vec::new();
+    for (name, default) in parameters {
+        settings.push(declared(name.extract()?, &default)?);
+    }
+    // Declarations live as long as the program.
+    let kind: &'static str = Box::leak(name.clone().into_boxed_str());
+    let entry: &'static Entry<Made, Context> = Box::leak(Box::new(Entry {
+        variant: Variant {
+            name: kind,
+            about: Box::leak(about.into_boxed_str()),
+            parameters: Box::leak(settings.into_boxed_slice()),
+        },
+        build: make,
+    }));
+    let mut classes = CLASSES.write().unwrap_or_else(PoisonError::into_inner);
+    classes.insert(kind, class);
+    drop(classes);
+    kinds::add(&name, &code, |kinds| kinds.with_workload(entry));
+    Ok(())
+}

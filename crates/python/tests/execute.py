@@ -1,0 +1,9 @@
+"""Executes a notebook; ends with the first cell that raises."""
+
+import sys
+
+import nbformat
+from nbclient import NotebookClient
+
+notebook = nbformat.read(sys.argv[1], as_version=4)
+NotebookClient(notebook, timeout=300, kernel_name="python3").execute()

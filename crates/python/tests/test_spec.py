@@ -1,0 +1,66 @@
+import copy
+import datetime
+
+import pytest
+
+import anabranch
+
+
+def test_a_spec_is_built_read_changed_and_written(pair, tmp_path):
+    path = tmp_path / "pair.toml"
+    pair.write(path)
+    assert anabranch.Spec.read(path) == pair
+    assert anabranch.Spec.parse(pair.to_toml()) == pair
+    assert pair.name == "pair"
+    assert pair["link.wire.rate"] == "2 Mbit/s"
+    assert pair["flow.0.name"] == "upload"
+    other = copy.copy(pair)
+    other["link.wire.rate"] = "4 Mbit/s"
+    assert (pair["link.wire.rate"], other["link.wire.rate"]) == ("2 Mbit/s", "4 Mbit/s")
+    assert other != pair
+    assert "link.wire.rate" in pair and "link.air" not in pair
+    assert pair.get("link.air", "none") == "none"
+    with pytest.raises(KeyError):
+        pair["link.air.rate"]
+    with pytest.raises(KeyError, match="wire"):
+        pair["link.air.rate"] = "1 Mbit/s"
+
+
+def test_values_of_python_are_values_of_a_spec(pair):
+    class Number:
+        def __float__(self):
+            return 0.25
+
+    pair["parameters.loss"] = Number()
+    pair["link.wire.delay"] = datetime.timedelta(milliseconds=20)
+    assert pair["parameters.loss"] == 0.25
+    assert pair["link.wire.delay"] == "0.02 s"
+    with pytest.raises(TypeError, match="timedelta"):
+        pair["title"] = object()
+
+
+def test_a_file_keeps_its_text_until_it_is_changed(tmp_path):
+    path = tmp_path / "own.toml"
+    path.write_text(anabranch.Spec.example("own").to_toml())
+    spec = anabranch.Spec.read(path)
+    assert spec.to_toml() == path.read_text()
+    assert "#" in spec.to_toml()
+
+
+def test_errors_carry_the_place():
+    text = anabranch.Spec.example("own").to_toml().replace("[world]", "[world]\nduratoin = 3", 1)
+    with pytest.raises(anabranch.SpecError) as raised:
+        anabranch.run(anabranch.Spec.parse(text))
+    (fault,) = [it for it in raised.value.problems if "duratoin" in it["key"]]
+    line = text.splitlines().index("duratoin = 3") + 1
+    assert (fault["line"], fault["nearest"]) == (line, "duration")
+    assert "duratoin" in str(raised.value) and "nothing was run" in str(raised.value)
+
+
+def test_what_does_not_exist_is_named():
+    with pytest.raises(anabranch.SpecError, match="alamgir2002"):
+        anabranch.Spec.paper("alamgir2003")
+    with pytest.raises(anabranch.SpecError, match="failover"):
+        anabranch.Spec.example("no such")
+    assert "alamgir2002" in dict(anabranch.papers())
+    assert "failover" in anabranch.examples()
