@@ -97,6 +97,17 @@ impl Agenda {
         }
     }
 
+    /// The earliest event of all sources but `source`.
+    pub fn rival(&self, source: usize) -> Key {
+        let mut earliest = self.keys[source ^ 1];
+        let mut node = (self.keys.len() + source) / 2;
+        while node > 1 {
+            earliest = earliest.min(self.keys[self.winners[node ^ 1] as usize]);
+            node /= 2;
+        }
+        earliest
+    }
+
     /// The event of `source`.
     #[inline]
     pub fn get(&self, source: usize) -> Key {
@@ -136,6 +147,13 @@ mod tests {
                 assert_eq!(earliest, *model.iter().min().unwrap(), "seed {seed}");
                 assert!(
                     earliest == Key::NEVER || model[at] == earliest,
+                    "seed {seed}"
+                );
+                let others = model.iter().enumerate().filter(|(it, _)| *it != source);
+                let rival = others.map(|(_, key)| *key).min();
+                assert_eq!(
+                    agenda.rival(source),
+                    rival.unwrap_or(Key::NEVER),
                     "seed {seed}"
                 );
             }

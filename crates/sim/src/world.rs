@@ -344,7 +344,7 @@ impl World {
             if key == Key::NEVER || key.at() > end {
                 break;
             }
-            self.run_event(key.at(), source)?;
+            self.run_event(key.at(), source, end.saturating_add(1))?;
         }
         self.now = self.now.max(end);
         Ok(())
@@ -359,7 +359,7 @@ impl World {
         if key == Key::NEVER {
             return Ok(false);
         }
-        self.run_event(key.at(), source)?;
+        self.run_event(key.at(), source, 0)?;
         Ok(true)
     }
 
@@ -382,8 +382,9 @@ impl World {
         Some(result)
     }
 
+    /// Runs the next event, and at its source those that follow it before any other and before `end`.
     #[inline]
-    fn run_event(&mut self, at: Nanos, source: usize) -> Result<(), RunError> {
+    fn run_event(&mut self, at: Nanos, source: usize, end: Nanos) -> Result<(), RunError> {
         self.now = at;
         self.events += 1;
         if self.network.next_route_change() <= at {
@@ -395,7 +396,7 @@ impl World {
                 self.deliver(node, packet);
             }
         } else if source < sources {
-            self.step_cell(source - lanes);
+            self.step_cell(source - lanes, end);
         } else {
             self.wake(source - sources)?;
         }
@@ -415,9 +416,10 @@ impl World {
         }
     }
 
-    fn step_cell(&mut self, cell: usize) {
-        let now = self.now;
-        self.network.step_cell(now, cell);
+    fn step_cell(&mut self, cell: usize, end: Nanos) {
+        let (now, more) = self.network.step_cell(self.now, cell, end);
+        self.now = now;
+        self.events += more;
         while let Some((interface, packet)) = self.network.poll_arrived() {
             if let Some((node, packet)) = self.network.arrive(now, interface, packet) {
                 self.deliver(node, packet);

@@ -191,17 +191,26 @@ impl Cell {
 
     /// When something next happens here; not before `now`, the present.
     pub fn next(&self, now: Nanos) -> Option<Nanos> {
+        if self.medium.has_outcome() {
+            return Some(now);
+        }
+        let at = self.medium.next_event().unwrap_or(Nanos::MAX);
+        let at = at.min(self.next_packet());
+        (at != Nanos::MAX).then_some(at)
+    }
+
+    /// When a packet is next due at a layer above.
+    fn next_packet(&self) -> Nanos {
         let waiting = |queue: &VecDeque<(Nanos, Aloft)>| queue.front().map(|(at, _)| *at);
-        let landed = self.medium.has_outcome().then_some(now);
-        [
-            landed,
-            waiting(&self.entering),
-            waiting(&self.leaving),
-            self.medium.next_event(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        let entering = waiting(&self.entering).unwrap_or(Nanos::MAX);
+        waiting(&self.leaving).unwrap_or(Nanos::MAX).min(entering)
+    }
+
+    /// Lets what is next on the air happen, instant by instant, before `end` and before a packet comes or goes: the last
+    /// instant that happened, and how many did.
+    pub fn advance_quietly(&mut self, now: Nanos, end: Nanos) -> (Nanos, u64) {
+        self.medium
+            .advance_quietly(now, end.min(self.next_packet()))
     }
 
     /// Takes a packet from the layer above.

@@ -79,8 +79,31 @@ impl Network {
         self.schedule(now, cell);
     }
 
-    /// Runs everything that is due at a medium; [`Network::poll_arrived`] has what came out of it.
-    pub fn step_cell(&mut self, now: Nanos, cell: usize) {
+    /// Runs everything that is due at a medium, and then, before `end`, what happens on it before anything else in the world:
+    /// when the last of it did, and how many instants there were beside the first. [`Network::poll_arrived`] has what came
+    /// out of the medium.
+    pub fn step_cell(&mut self, now: Nanos, cell: usize, end: Nanos) -> (Nanos, u64) {
+        let others = self.agenda.rival(self.lanes.len() + cell).at();
+        let end = end.min(others).min(self.next_route_change());
+        let (mut now, mut instants) = (now, 0);
+        loop {
+            self.run_cell(now, cell);
+            if !self.arrived.is_empty() {
+                break;
+            }
+            let (reached, more) = self.cells[cell].advance_quietly(now, end);
+            instants += more;
+            if reached == now {
+                break;
+            }
+            now = reached;
+        }
+        self.schedule(now, cell);
+        (now, instants)
+    }
+
+    /// Runs everything that is due at a medium.
+    fn run_cell(&mut self, now: Nanos, cell: usize) {
         self.cells[cell].advance(now);
         self.take_entering(now, cell);
         while let Some(landing) = self.cells[cell].poll_landing() {
@@ -93,7 +116,6 @@ impl Network {
             }
             self.arrived.push_back((opposite(lane), packet));
         }
-        self.schedule(now, cell);
     }
 
     /// The next packet that came out of a medium, and the interface that takes it in.

@@ -6,6 +6,7 @@ use anabranch_transport::Nanos;
 use rand_pcg::Pcg32;
 
 use super::dcf::{Dcf, Expired, Finished, NEVER, Rules};
+use super::due::{Air, Deadlines, Transmission};
 use super::frame::{Frame, MacAddress, StationId};
 use super::ledger::{DropReason, Ledger, StationStats};
 use super::parameters::{ParameterError, Parameters};
@@ -89,18 +90,6 @@ struct Station<P> {
     listeners: Vec<Listener>,
 }
 
-/// A frame on the air: it begins at one listener after the other, and ends so.
-#[derive(Clone, Copy, Debug)]
-struct Transmission {
-    id: TransmissionId,
-    frame: Frame,
-    start: Nanos,
-    begun: usize,
-    ended: usize,
-    /// When it next begins or ends somewhere.
-    next: Nanos,
-}
-
 /// An 802.11 medium, shared by stations that do not move; generic over what a packet is.
 ///
 /// It is driven like all here: [`advance`](Self::advance) to a time not after [`next_event`](Self::next_event),
@@ -110,10 +99,8 @@ pub struct Medium<P> {
     rules: Rules,
     seed: u64,
     stations: Vec<Station<P>>,
-    /// Each station's deadline, side by side so that the earliest is found quickly.
-    deadlines: Vec<Nanos>,
-    /// In order of their start.
-    air: Vec<Transmission>,
+    deadlines: Deadlines,
+    air: Air,
     next_transmission: TransmissionId,
     now: Nanos,
     events: u64,
@@ -138,8 +125,8 @@ impl<P> Medium<P> {
             },
             seed,
             stations: Vec::new(),
-            deadlines: Vec::new(),
-            air: Vec::new(),
+            deadlines: Deadlines::default(),
+            air: Air::default(),
             next_transmission: 0,
             now: 0,
             events: 0,
@@ -200,7 +187,7 @@ impl<P> Medium<P> {
             queue: VecDeque::new(),
             listeners,
         });
-        self.deadlines.push(NEVER);
+        self.deadlines.add();
         Ok(id)
     }
 
@@ -259,26 +246,42 @@ impl<P> Medium<P> {
     }
 
     /// When something next happens on the medium, if nothing is enqueued before.
+    #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
-        let (at, _) = self.next_deadline();
-        Some(self.next_edge().map_or(at, |(edge, _)| edge.min(at))).filter(|&at| at != NEVER)
+        let at = self.deadlines.earliest.0.min(self.air.earliest.0);
+        (at != NEVER).then_some(at)
     }
 
     /// Lets everything happen up to and at `now`; what came of it waits in [`poll_outcome`](Self::poll_outcome).
     pub fn advance(&mut self, now: Nanos) {
         loop {
-            let (deadline, station) = self.next_deadline();
+            let (deadline, station) = self.deadlines.earliest;
+            let (edge, index) = self.air.earliest;
             // A signal's edge goes before a deadline at the same time: an ACK that arrives with the timeout is in time.
-            match self.next_edge() {
-                Some((at, index)) if at <= deadline && at <= now => self.pass_edge(at, index),
-                _ if deadline <= now && deadline != NEVER => {
-                    self.expire(deadline, StationId(station as u16))
-                }
-                _ => break,
+            if edge <= deadline && edge <= now && edge != NEVER {
+                self.pass_edge(edge, index);
+            } else if deadline <= now && deadline != NEVER {
+                self.expire(deadline, StationId(station as u16));
+            } else {
+                break;
             }
             self.events += 1;
         }
         self.now = self.now.max(now);
+    }
+
+    /// Lets one instant after the other happen that is before `end`, until one gives an outcome: the last that
+    /// happened, and how many did. `now` is returned where none did.
+    pub fn advance_quietly(&mut self, now: Nanos, end: Nanos) -> (Nanos, u64) {
+        let (mut reached, mut instants) = (now, 0);
+        while self.outcomes.is_empty()
+            && let Some(next) = self.next_event().filter(|next| *next < end)
+        {
+            self.advance(next);
+            reached = next;
+            instants += 1;
+        }
+        (reached, instants)
     }
 
     /// The next packet that was delivered or given up, in the order of time.
@@ -339,33 +342,11 @@ impl<P> Medium<P> {
         &self.rules.timing
     }
 
-    /// The earliest deadline and its station; the first of those that share it.
-    fn next_deadline(&self) -> (Nanos, usize) {
-        let mut earliest = (NEVER, 0);
-        for (index, &deadline) in self.deadlines.iter().enumerate() {
-            if deadline < earliest.0 {
-                earliest = (deadline, index);
-            }
-        }
-        earliest
-    }
-
-    /// The earliest beginning or end of a signal somewhere, and its place in `air`; the older of two at once.
-    fn next_edge(&self) -> Option<(Nanos, usize)> {
-        let mut earliest: Option<(Nanos, usize)> = None;
-        for (index, transmission) in self.air.iter().enumerate() {
-            if earliest.is_none_or(|(at, _)| transmission.next < at) {
-                earliest = Some((transmission.next, index));
-            }
-        }
-        earliest
-    }
-
     /// Works out `station`'s deadline and keeps it where the earliest is looked for.
     fn rearm(&mut self, station: StationId, now: Nanos) {
         let dcf = &mut self.stations[station.index()].dcf;
         dcf.arm(now, &self.rules);
-        self.deadlines[station.index()] = dcf.deadline();
+        self.deadlines.set(station.index(), dcf.deadline());
     }
 
     /// `station`'s deadline has come.
@@ -374,11 +355,11 @@ impl<P> Medium<P> {
         match dcf.expire(now, receiver.is_following(), &self.rules) {
             Expired::Transmit(frame) => {
                 receiver.transmit(now + frame.air_time);
-                self.deadlines[station.index()] = dcf.deadline();
+                self.deadlines.set(station.index(), dcf.deadline());
                 self.put_on_air(now, frame);
             }
             Expired::Failed(finished) => self.settle(now, station, finished),
-            Expired::Waiting => self.deadlines[station.index()] = dcf.deadline(),
+            Expired::Waiting => self.deadlines.set(station.index(), dcf.deadline()),
         }
     }
 
@@ -388,7 +369,7 @@ impl<P> Medium<P> {
         }
         if let Some(nearest) = self.stations[frame.from.index()].listeners.first() {
             let next = start + nearest.delay;
-            self.air.push(Transmission {
+            self.air.begin(Transmission {
                 id: self.next_transmission,
                 frame,
                 start,
@@ -402,15 +383,14 @@ impl<P> Medium<P> {
 
     /// The next beginning or end of a transmission, at its next listener.
     fn pass_edge(&mut self, now: Nanos, index: usize) {
-        let transmission = &mut self.air[index];
         let Transmission {
             id,
             frame,
             start,
-            begun,
-            ended,
+            mut begun,
+            mut ended,
             ..
-        } = *transmission;
+        } = self.air.transmissions[index];
         let listeners = &self.stations[frame.from.index()].listeners;
         let end = start + frame.air_time;
         let begins = listeners
@@ -421,17 +401,17 @@ impl<P> Medium<P> {
         let beginning = begins <= ends;
         let listener = listeners[if beginning { begun } else { ended }];
         if beginning {
-            transmission.begun += 1;
+            begun += 1;
         } else {
-            transmission.ended += 1;
+            ended += 1;
         }
         let begins = listeners
-            .get(transmission.begun)
+            .get(begun)
             .map_or(NEVER, |listener| start + listener.delay);
-        match listeners.get(transmission.ended) {
-            Some(listener) => transmission.next = begins.min(end + listener.delay),
-            None => drop(self.air.remove(index)),
-        }
+        let next = listeners
+            .get(ended)
+            .map(|listener| begins.min(end + listener.delay));
+        self.air.go_on(index, begun, ended, next);
         if beginning {
             self.signal_begins(now, listener, id);
         } else {
@@ -446,7 +426,7 @@ impl<P> Medium<P> {
         dcf.stats.heard(arrival);
         if first {
             dcf.carrier_begins(now, &self.rules);
-            self.deadlines[listener.station.index()] = dcf.deadline();
+            self.deadlines.set(listener.station.index(), dcf.deadline());
         }
     }
 

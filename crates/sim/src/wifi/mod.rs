@@ -17,6 +17,7 @@
 
 mod backoff;
 mod dcf;
+mod due;
 pub mod frame;
 pub mod ledger;
 pub mod medium;
