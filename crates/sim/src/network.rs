@@ -14,7 +14,7 @@ use crate::ids::{Direction, Family, LinkId, NodeId};
 use crate::ledger::Ledger;
 use crate::link::{Cell, Lane};
 use crate::packet::{DropCounts, DropReason, Packet, Parcel, Parcels};
-use crate::probe::Recorder;
+use crate::probe::{LaneProbes, Recorder};
 use crate::rng::Seed;
 use crate::routing::{Hop, Router};
 use crate::topology::{Topology, lane, opposite};
@@ -49,6 +49,8 @@ pub(crate) struct Network {
     dropped: DropCounts,
     pub captures: Vec<Capture>,
     pub recorder: Option<Box<dyn Recorder>>,
+    /// A lane has probes.
+    probing: bool,
     pub watch: Option<Box<dyn PacketWatch>>,
 }
 
@@ -92,6 +94,7 @@ impl Network {
             dropped: DropCounts::default(),
             captures: Vec::new(),
             recorder: None,
+            probing: false,
             watch: None,
         })
     }
@@ -140,6 +143,23 @@ impl Network {
     /// Gives `packet` to the interface `via` for sending.
     #[inline]
     pub fn offer(&mut self, now: Nanos, via: u32, packet: Parcel) {
+        if !self.captures.is_empty() {
+            return self.offer_captured(now, via, packet);
+        }
+        let lane = &mut self.lanes[via as usize];
+        if let Lane::Air(_) = lane {
+            return self.offer_to_air(now, via, packet);
+        }
+        let offered = lane.offer(now, packet, &mut self.sequence);
+        if offered.next_changed {
+            self.agenda.set(via as usize, lane.next());
+        }
+        self.tell(via as usize);
+    }
+
+    /// The same where somebody captures.
+    #[cold]
+    fn offer_captured(&mut self, now: Nanos, via: u32, packet: Parcel) {
         if let Lane::Air(_) = self.lanes[via as usize] {
             return self.offer_to_air(now, via, packet);
         }
@@ -154,9 +174,7 @@ impl Network {
                 capture.sends(now, at, via, packet.clone());
             }
         }
-        if !self.captures.is_empty() {
-            self.tell_captures(now, via as usize);
-        }
+        self.tell_captures(now, via as usize);
         self.tell(via as usize);
     }
 
@@ -201,7 +219,7 @@ impl Network {
     }
 
     /// Takes in a packet at an interface: it, and its node, if this is its destination.
-    #[inline]
+    #[inline(always)]
     pub fn arrive(
         &mut self,
         now: Nanos,
@@ -216,7 +234,7 @@ impl Network {
         self.forward(now, node, packet)
     }
 
-    #[inline]
+    #[inline(always)]
     fn forward(
         &mut self,
         now: Nanos,
@@ -241,6 +259,12 @@ impl Network {
     /// Hands the samples of a lane to the recorder.
     #[inline]
     fn tell(&mut self, index: usize) {
+        if self.probing {
+            self.tell_samples(index);
+        }
+    }
+
+    fn tell_samples(&mut self, index: usize) {
         if let Some(probes) = self.lanes[index].probes() {
             for sample in probes.drain() {
                 if let Some(recorder) = &mut self.recorder {
@@ -272,6 +296,12 @@ impl Network {
             ledger.in_flight += lane.in_flight();
         }
         ledger
+    }
+
+    /// Turns on probes of a lane.
+    pub fn set_probes(&mut self, lane: usize, probes: LaneProbes) {
+        self.probing = true;
+        self.lanes[lane].set_probes(probes);
     }
 
     pub fn lane(&self, link: LinkId, direction: Direction) -> Result<usize, BuildError> {

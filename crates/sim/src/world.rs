@@ -275,7 +275,8 @@ impl World {
             return Err(BuildError::EmptyBin);
         }
         let lane = self.network.lane(link, direction)?;
-        self.network.lanes[lane].set_probes(LaneProbes::new(probes, link, direction));
+        self.network
+            .set_probes(lane, LaneProbes::new(probes, link, direction));
         Ok(())
     }
 
@@ -400,10 +401,10 @@ impl World {
         } else {
             self.wake(source - sources)?;
         }
-        match self.endless.take() {
-            None => Ok(()),
-            Some(error) => Err(error),
+        if self.endless.is_some() {
+            return self.endless.take().map_or(Ok(()), Err);
         }
+        Ok(())
     }
 
     /// Lets routes follow the links, and agents forget the ways they know.

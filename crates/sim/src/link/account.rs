@@ -46,16 +46,16 @@ impl Account {
     }
 
     /// A packet has left the queue.
-    #[inline]
+    #[inline(always)]
     pub(super) fn departed(&mut self, departure: Departure) {
         self.occupancy.remove(departure.size);
         departure.count(&mut self.stats);
-        if let Some(probes) = &mut self.probes
-            && departure.transmission.is_some()
-        {
-            probes.sojourn(departure.at, departure.at - departure.admitted);
+        if let Some(probes) = &mut self.probes {
+            if departure.transmission.is_some() {
+                probes.sojourn(departure.at, departure.at - departure.admitted);
+            }
+            probes.queue_length(departure.at, self.occupancy.packets);
         }
-        self.tell_queue(departure.at);
     }
 
     #[inline]

@@ -74,9 +74,18 @@ impl Entrance {
         })
     }
 
-    /// Whether the packet is no larger than the link carries now, or made so.
+    /// Whether the packet is no larger than the link carries now, or made so; and how many bytes it has on the wire.
     #[inline]
-    pub fn fits(&mut self, now: Nanos, packet: &mut Packet) -> bool {
+    pub fn fits(&mut self, now: Nanos, packet: &mut Packet) -> (bool, usize) {
+        let size = packet.wire_size();
+        if self.mtu == usize::MAX && self.mtu_changes.is_empty() {
+            return (true, size);
+        }
+        let fits = self.fits_mtu(now, packet);
+        (fits, packet.wire_size())
+    }
+
+    fn fits_mtu(&mut self, now: Nanos, packet: &mut Packet) -> bool {
         while let Some(&(from, mtu)) = self.mtu_changes.front()
             && from <= now
         {

@@ -18,6 +18,8 @@ use crate::rng::{Rng, Seed};
 struct Flying {
     arrival: Key,
     packet: Parcel,
+    /// Bytes of it on the wire.
+    size: usize,
 }
 
 /// A delay that is not the same for all.
@@ -81,6 +83,7 @@ impl Flight {
         &mut self,
         finish: Nanos,
         packet: Parcel,
+        size: usize,
         sequence: &mut u64,
         account: &mut Account,
     ) -> bool {
@@ -92,18 +95,21 @@ impl Flight {
             None => finish.saturating_add(self.delay),
             Some(varying) => varying.arrival(finish, &packet),
         };
-        self.fly(arrival, packet, sequence, account)
+        if self.impairer.is_some() {
+            return self.fly_impaired(arrival, packet, size, sequence, account);
+        }
+        self.insert(arrival, packet, size, sequence)
     }
 
-    #[inline(always)]
-    fn fly(
+    #[inline(never)]
+    fn fly_impaired(
         &mut self,
-        arrival: Nanos,
+        mut arrival: Nanos,
         mut packet: Parcel,
+        size: usize,
         sequence: &mut u64,
         account: &mut Account,
     ) -> bool {
-        let mut arrival = arrival;
         let mut twin = None;
         if let Some(impairer) = &mut self.impairer {
             if impairer.duplicates() {
@@ -119,16 +125,21 @@ impl Flight {
                 arrival = arrival.saturating_add(extra);
             }
         }
-        let first = self.insert(arrival, packet, sequence);
-        let second = twin.is_some_and(|(arrival, packet)| self.insert(arrival, packet, sequence));
+        let first = self.insert(arrival, packet, size, sequence);
+        let second =
+            twin.is_some_and(|(arrival, packet)| self.insert(arrival, packet, size, sequence));
         first || second
     }
 
-    #[inline]
-    fn insert(&mut self, arrival: Nanos, packet: Parcel, sequence: &mut u64) -> bool {
+    #[inline(always)]
+    fn insert(&mut self, arrival: Nanos, packet: Parcel, size: usize, sequence: &mut u64) -> bool {
         let arrival = Key::new(arrival, *sequence);
         *sequence += 1;
-        let flying = Flying { arrival, packet };
+        let flying = Flying {
+            arrival,
+            packet,
+            size,
+        };
         match self.flying.back() {
             // Only packets that were held back, or took longer, are overtaken.
             Some(last) if last.arrival > arrival => {
@@ -153,10 +164,10 @@ impl Flight {
     }
 
     /// The packet whose arrival is next.
-    #[inline]
+    #[inline(always)]
     pub fn land(&mut self, now: Nanos, account: &mut Account) -> Option<Parcel> {
-        let Flying { packet, .. } = self.flying.pop_front()?;
-        account.delivered(now, packet.wire_size());
+        let Flying { packet, size, .. } = self.flying.pop_front()?;
+        account.delivered(now, size);
         Some(packet)
     }
 

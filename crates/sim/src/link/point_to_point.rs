@@ -30,6 +30,8 @@ pub(crate) struct PointToPoint {
     limit: Limit,
     /// When the transmitter has sent all that it has accepted.
     busy_until: Nanos,
+    /// The size of the last packet that was sent, and how long that took.
+    last: (usize, Nanos),
     departures: VecDeque<Departure>,
     flight: Flight,
     pub(crate) account: Account,
@@ -53,16 +55,17 @@ impl PointToPoint {
             entrance: Entrance::new(&mut config, before_queue, link)?,
             limit,
             busy_until: 0,
+            last: (0, 0),
             departures: VecDeque::new(),
             flight: Flight::new(&mut config, after_queue, name, seed),
             account: Account::default(),
         })
     }
 
+    #[inline]
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
         self.release(now);
-        let fits = self.entrance.fits(now, &mut packet);
-        let size = packet.wire_size();
+        let (fits, size) = self.entrance.fits(now, &mut packet);
         self.account.stats.offered.add(size);
         let next_outage = match self.refused(now, &packet, size, fits) {
             Ok(next_outage) => next_outage,
@@ -73,7 +76,7 @@ impl PointToPoint {
         };
         let start = self.busy_until.max(now);
         packet.departed = packet.departed.min(start);
-        let transmission = self.rate.map_or(0, |rate| serialisation(size, rate));
+        let transmission = self.transmission(size);
         let finish = start.saturating_add(transmission);
         let flushed = finish > next_outage;
         self.busy_until = finish.min(next_outage);
@@ -92,8 +95,20 @@ impl PointToPoint {
             transmission: Some(start),
             next_changed: self
                 .flight
-                .depart(finish, packet, sequence, &mut self.account),
+                .depart(finish, packet, size, sequence, &mut self.account),
         }
+    }
+
+    /// How long the transmitter works on so many bytes. Most packets of a direction are of one size, and a division is slow.
+    #[inline]
+    fn transmission(&mut self, size: usize) -> Nanos {
+        let Some(rate) = self.rate else {
+            return 0;
+        };
+        if self.last.0 != size {
+            self.last = (size, serialisation(size, rate));
+        }
+        self.last.1
     }
 
     /// Why the packet may not join the queue, or else when the link goes down next.

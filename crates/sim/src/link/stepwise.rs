@@ -78,8 +78,7 @@ impl Stepwise {
     pub fn offer(&mut self, now: Nanos, mut packet: Parcel, sequence: &mut u64) -> Offered {
         // What ends at this instant has ended before the packet comes.
         self.advance(now);
-        let fits = self.entrance.fits(now, &mut packet);
-        let size = packet.wire_size();
+        let (fits, size) = self.entrance.fits(now, &mut packet);
         self.account.stats.offered.add(size);
         match self.entrance.admits(now, &packet, fits) {
             Ok(_) => {
@@ -175,6 +174,7 @@ impl Stepwise {
         if queued.was_marked() {
             self.account.marked(now);
         }
+        let size = queued.size();
         let Queued {
             mut parcel,
             mut sequence,
@@ -185,7 +185,7 @@ impl Stepwise {
             begun.push_back((now, (*parcel).clone()));
         }
         self.flight
-            .depart(finish, parcel, &mut sequence, &mut self.account);
+            .depart(finish, parcel, size, &mut sequence, &mut self.account);
     }
 
     /// Sets when the discipline is asked next; an event that has not moved keeps its place among those of its instant.
