@@ -1,14 +1,16 @@
 //! What a packet costs on a link: a million packets from a sender that knows no transport, over two hops, to a sink that
-//! drops them. Prints nanoseconds per packet and hop, apart from the making of the packets.
+//! drops them. Prints nanoseconds per packet and hop, apart from the making of the packets. With `air` the second hop is from an
+//! 802.11b access point to one of two stations, announced by RTS and CTS.
 //!
 //! ```sh
-//! cargo run --release -p anabranch-sim --example packet_hops [packets] [payload bytes]
+//! cargo run --release -p anabranch-sim --example packet_hops [packets] [payload bytes] [air]
 //! ```
 
 use anabranch_sim::loss::Bernoulli;
+use anabranch_sim::wifi::{Parameters, Position};
 use anabranch_sim::{
-    Agent, Attachment, DirectionConfig, DropTail, Family, Limit, LinkConfig, PlacedLoss, Seed,
-    Topology, World,
+    Agent, Attachment, DirectionConfig, DropTail, Family, Limit, LinkConfig, MediumConfig, NodeId,
+    PlacedLoss, Seed, Topology, World,
 };
 use anabranch_transport::{Ecn, Nanos, Path, Transmit};
 use bytes::{BufMut, Bytes, BytesMut};
@@ -74,37 +76,29 @@ impl Agent for Sink {
     }
 }
 
-/// Two hops, the second a satellite's: 10 Mbit/s and 250 ms, a queue of 50 packets, 1.5 % lost.
-fn world(packets: u64, payload: usize) -> Result<World, Box<dyn std::error::Error>> {
+/// Two hops, the second a satellite's: 10 Mbit/s and 250 ms, a queue of 50 packets, 1.5 % lost; or through the air.
+fn world(packets: u64, payload: usize, air: bool) -> Result<World, Box<dyn std::error::Error>> {
     let mut topology = Topology::new();
     let nodes = ["source", "router", "destination"].map(|name| topology.add_node(name));
     let [source, router, destination] = nodes;
     let (source, router, destination) = (source?, router?, destination?);
-    let queue = DropTail::new(Limit::Packets(50))?;
-    let satellite = DirectionConfig::new(10_000_000, 250_000_000)
-        .with_queue(queue)
-        .with_loss(PlacedLoss::before_queue(Bernoulli::new(0.015)?));
-    let hops = [
-        (
-            "access",
-            [source, router],
-            DirectionConfig::new(100_000_000, 2_000_000),
-        ),
-        ("satellite", [router, destination], satellite),
-    ];
-    for (name, between, forward) in hops {
-        topology.add_link(LinkConfig {
-            name: name.into(),
-            between,
-            forward,
-            backward: DirectionConfig::instant(0),
-        })?;
+    let access = DirectionConfig::new(100_000_000, 2_000_000);
+    wire(&mut topology, "access", [source, router], access)?;
+    if air {
+        cell(&mut topology, router, destination)?;
+    } else {
+        let queue = DropTail::new(Limit::Packets(50))?;
+        let satellite = DirectionConfig::new(10_000_000, 250_000_000)
+            .with_queue(queue)
+            .with_loss(PlacedLoss::before_queue(Bernoulli::new(0.015)?));
+        wire(&mut topology, "satellite", [router, destination], satellite)?;
     }
     let address = |node| topology.addresses(node, Family::V4).next();
     let (local, remote) = (address(source), address(destination));
     let path = Path::new(local.ok_or("no address")?, remote.ok_or("no address")?);
-    // Just below the satellite's rate.
-    let interval = (payload as u64 + 20) * 8 * 100 + 1;
+    // Just below the satellite's rate, and well below that of the air.
+    let bits = (payload as u64 + 20) * 8;
+    let interval = bits * if air { 400 } else { 100 } + 1;
     let sender = Sender {
         path,
         interval,
@@ -121,6 +115,39 @@ fn world(packets: u64, payload: usize) -> Result<World, Box<dyn std::error::Erro
     Ok(world)
 }
 
+fn wire(
+    topology: &mut Topology,
+    name: &str,
+    between: [NodeId; 2],
+    forward: DirectionConfig,
+) -> Result<(), Box<dyn std::error::Error>> {
+    topology.add_link(LinkConfig {
+        name: name.into(),
+        between,
+        forward,
+        backward: DirectionConfig::instant(0),
+    })?;
+    Ok(())
+}
+
+/// An access point with the station that the packets are for, and another that hears them.
+fn cell(
+    topology: &mut Topology,
+    access_point: NodeId,
+    station: NodeId,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let parameters = Parameters::rafiq2007();
+    let name = "air".into();
+    let medium = topology.add_medium(MediumConfig { name, parameters })?;
+    let bystander = topology.add_node("bystander")?;
+    for (node, x) in [(access_point, 0.0), (station, 80.0), (bystander, 190.0)] {
+        topology.add_station(medium, node, Position::new(x, 0.0))?;
+    }
+    topology.add_wireless_link("near", [access_point, station], medium)?;
+    topology.add_wireless_link("far", [access_point, bystander], medium)?;
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let packets = arguments.next().map_or(Ok(1_000_000), |n| n.parse())?;
@@ -128,10 +155,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .next()
         .map_or(Ok(1480), |n| n.parse::<usize>())?
         .max(4);
-    let mut world = world(packets, payload)?;
+    let air = arguments.next().is_some_and(|word| word == "air");
+    let mut world = world(packets, payload, air)?;
     #[allow(clippy::disallowed_methods)] // A benchmark measures time.
     let begin = std::time::Instant::now();
-    while world.step()? {}
+    while let Some(at) = world.next_event() {
+        world.run_until(at + 1_000_000_000)?;
+    }
     let spent = begin.elapsed().as_nanos() as f64;
     world.ledger().check()?;
     let progress = world.progress();
