@@ -16,7 +16,7 @@ use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
 use anabranch_wire::chunk::kind;
 use anabranch_wire::encode::Encode;
 use anabranch_wire::packet::{
-    Checksum, Chunks, CommonHeader, Packet, PacketBuilder, PacketError, RawChunk,
+    Checksum, Chunks, CommonHeader, Frame, Packet, PacketBuilder, PacketError,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -288,7 +288,7 @@ impl Endpoint {
 
     /// The association that a packet is for which is neither INIT nor COOKIE ECHO: its sender's; or one that lists the
     /// sender's address, which nobody has verified, and that the packet's tag fits; or one whose INIT it answers.
-    fn addressee(&mut self, arrival: &Arrival, first: &RawChunk) -> Option<u32> {
+    fn addressee(&mut self, arrival: &Arrival, first: Frame<'_>) -> Option<u32> {
         let (port, address) = (arrival.header.source_port, arrival.path.remote);
         let tag = arrival.header.verification_tag;
         let known = self.table.find(port, address);
@@ -308,11 +308,12 @@ impl Endpoint {
     }
 
     /// Hands the chunks of a packet to the association it belongs to. `behind`: there was a chunk before `first`.
+    #[inline]
     fn deliver(
         &mut self,
         slot: u32,
         arrival: Arrival,
-        first: RawChunk,
+        first: Frame<'_>,
         rest: Chunks<'_>,
         behind: bool,
     ) {
@@ -341,14 +342,15 @@ impl Endpoint {
     }
 
     /// A packet that is neither INIT nor COOKIE ECHO.
+    #[inline(always)]
     fn dispatch(
         &mut self,
         arrival: Arrival,
-        first: RawChunk,
+        first: Frame<'_>,
         rest: Chunks<'_>,
         packet: &Packet<'_>,
     ) {
-        let slot = self.addressee(&arrival, &first);
+        let slot = self.addressee(&arrival, first);
         let Some((slot, association)) = slot.and_then(|it| Some((it, self.table.get(it)?))) else {
             return self.out_of_the_blue(arrival, packet);
         };
@@ -362,12 +364,12 @@ impl Endpoint {
             return self.out_of_the_blue(arrival, packet);
         }
         if matches!(first.kind, kind::INIT_ACK | kind::SHUTDOWN_COMPLETE)
-            && rest.clone().next().is_some()
+            && rest.clone().next_frame().is_some()
         {
             return self.discards.count(Discard::ForbiddenBundle);
         }
-        match association.admits(arrival.header, &first) {
-            Admission::Admitted if self.refuses_init_ack(slot, arrival, &first) => {}
+        match association.admits(arrival.header, first) {
+            Admission::Admitted if self.refuses_init_ack(slot, arrival, first) => {}
             Admission::Admitted => self.deliver(slot, arrival, first, rest, false),
             Admission::Refused(reason) => self.discards.count(reason),
             Admission::OutOfTheBlue => self.out_of_the_blue(arrival, packet),
@@ -460,7 +462,7 @@ impl Endpoint {
             return self.discards.count(Discard::NotUnicast);
         }
         let mut chunks = packet.chunks();
-        let first = match chunks.next() {
+        let first = match chunks.next_frame() {
             Some(Ok(first)) => first,
             _ => return self.discards.count(Discard::ChunkLength),
         };
@@ -476,9 +478,9 @@ impl Endpoint {
             header: packet.header,
         };
         match first.kind {
-            _ if elsewhere => self.for_another_port(arrival, first, &packet),
-            kind::INIT => self.on_init(arrival, first, chunks),
-            kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first, chunks),
+            _ if elsewhere => self.for_another_port(arrival, first.to_raw(), &packet),
+            kind::INIT => self.on_init(arrival, first.to_raw(), chunks),
+            kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first.to_raw(), chunks),
             _ => self.dispatch(arrival, first, chunks, &packet),
         }
     }

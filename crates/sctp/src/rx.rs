@@ -138,6 +138,7 @@ impl Receiver {
     }
 
     /// Takes one DATA chunk that came on path `from`.
+    #[inline]
     pub fn handle_data(
         &mut self,
         now: Nanos,
@@ -167,6 +168,7 @@ impl Receiver {
     }
 
     /// Decides what becomes of a chunk, and does it.
+    #[inline(always)]
     fn sort_data(
         &mut self,
         now: Nanos,
@@ -210,7 +212,8 @@ impl Receiver {
         self.held.take(data.stream_id, bytes);
         let taken = self.take(now, data, beside, trace)
             && !self.reassembly.contradicts(self.tracker.cumulative());
-        if taken && self.window.to_advertise() == 0 {
+        // What can be read needs no relief.
+        if taken && self.ready.is_empty() && self.window.to_advertise() == 0 {
             self.relieve(now, trace);
         }
         self.held.record(now, self.window.used(), trace);
@@ -222,6 +225,7 @@ impl Receiver {
     }
 
     /// Notes the TSN, and when it must be acknowledged. Gives what the TSNs beside it are.
+    #[inline]
     fn arrived(&mut self, now: Nanos, data: &Data, trace: &mut Trace) -> Neighbours {
         let had_gaps = self.tracker.has_gaps();
         let beside = self.tracker.insert(data.tsn);
@@ -243,6 +247,7 @@ impl Receiver {
     }
 
     /// Puts a chunk that is new where it belongs; false if it contradicts others.
+    #[inline]
     fn take(&mut self, now: Nanos, data: Data, beside: Neighbours, trace: &mut Trace) -> bool {
         let tsn = data.tsn;
         if data.beginning && data.ending {
@@ -252,8 +257,9 @@ impl Receiver {
             } else {
                 self.slice(data.user_data)
             };
+            let stream = data.stream_id;
             let message = ReceivedMessage {
-                stream: data.stream_id,
+                stream,
                 ppid: data.ppid,
                 unordered: data.unordered,
                 ssn: data.ssn,
@@ -265,7 +271,17 @@ impl Receiver {
                 last: tsn,
                 compact,
             };
-            return self.whole(now, whole, trace);
+            if waits {
+                return self.whole(now, whole, trace);
+            }
+            let (mut delivery, order, _) = self.delivery(now, trace);
+            if data.unordered {
+                delivery.whole(whole);
+            } else {
+                order.go_on(whole, |whole| delivery.whole(whole));
+                self.went_on(now, stream, trace);
+            }
+            return true;
         }
         let (stream, length) = (data.stream_id, data.user_data.len());
         let data = Data {
@@ -303,7 +319,7 @@ impl Receiver {
         let (stream, unordered) = (whole.message.stream, whole.message.unordered);
         let payload = &whole.message.payload;
         let (bytes, length) = (self.counted().of_all(payload), payload.len());
-        let chunks = payload.parts().len();
+        let chunks = payload.chunks();
         let (mut delivery, order, _) = self.delivery(now, trace);
         if unordered {
             order.insert_unordered(whole, |whole| delivery.whole(whole));
@@ -412,12 +428,13 @@ impl Receiver {
         self.assembly.give_back().or_else(|| self.read())
     }
 
+    #[inline]
     fn read(&mut self) -> Option<ReceivedPart> {
         if self.ready.is_empty() && self.window.to_advertise() == 0 {
             self.relieve_reader();
         }
         let Readable { part, bytes, .. } = self.ready.pop_front()?;
-        let (length, chunks) = (part.payload.len(), part.payload.parts().len());
+        let (length, chunks) = (part.payload.len(), part.payload.chunks());
         self.window.uncount(bytes);
         self.window.forget(length, chunks);
         self.held.free(part.stream, bytes);
@@ -434,6 +451,9 @@ impl Receiver {
     /// A message is longer than that. What was gathered of it is gone.
     pub fn poll_message(&mut self) -> Result<Option<ReceivedMessage>, TooLong> {
         while let Some(part) = self.read() {
+            if part.begins && part.ends {
+                return Ok(Some(part.into_message()));
+            }
             if let Some(message) = self.assembly.add(part)? {
                 return Ok(Some(message));
             }

@@ -22,7 +22,7 @@ mod tests;
 use bytes::BytesMut;
 
 use crate::encode::Encode;
-use crate::packet::RawChunk;
+use crate::packet::{Frame, RawChunk};
 
 pub use abort::Abort;
 pub use cookie_ack::CookieAck;
@@ -240,6 +240,16 @@ impl Encode for Chunk {
     fn encode(&self, out: &mut BytesMut) {
         self.as_encode().encode(out);
     }
+}
+
+/// As [`fixed_part`], of a chunk where it lies.
+#[inline]
+fn fixed_part_of<'a, const N: usize>(frame: &Frame<'a>) -> Result<&'a [u8; N], DecodeError> {
+    frame.value().first_chunk().ok_or(DecodeError::TooShort {
+        kind: frame.kind,
+        length: frame.length(),
+        needed: crate::packet::CHUNK_HEADER + N,
+    })
 }
 
 /// The first `N` bytes of the chunk's value, which its type always has.

@@ -27,7 +27,10 @@ pub const fn padded(len: usize) -> usize {
 #[inline]
 pub(crate) fn put_padding(out: &mut BytesMut, len: usize) {
     const ZEROS: [u8; 3] = [0; 3];
-    out.extend_from_slice(&ZEROS[..padded(len) - len]);
+    let missing = padded(len) - len;
+    if missing > 0 {
+        out.extend_from_slice(&ZEROS[..missing]);
+    }
 }
 
 /// A chunk's header (RFC 9260 §3.2). `length` counts the header, not the padding.

@@ -141,11 +141,37 @@ pub struct Chunks<'a> {
     at: usize,
 }
 
-impl Chunks<'_> {
+impl<'a> Chunks<'a> {
     /// Bytes of the whole packet: what a slice of a chunk keeps in memory.
     #[inline]
     pub fn packet_len(&self) -> usize {
         self.datagram.len()
+    }
+
+    /// As [`Iterator::next`], without a slice of the datagram, which counts a reference.
+    #[inline]
+    pub fn next_frame(&mut self) -> Option<Result<Frame<'a>, ChunkError>> {
+        let rest = &self.datagram[self.at..];
+        if rest.is_empty() {
+            return None;
+        }
+        match frame(rest) {
+            Ok((kind, flags, length)) => {
+                let at = self.at;
+                self.at += padded(length);
+                Some(Ok(Frame {
+                    kind,
+                    flags,
+                    datagram: self.datagram,
+                    at,
+                    length,
+                }))
+            }
+            Err(error) => {
+                self.at = self.datagram.len();
+                Some(Err(error))
+            }
+        }
     }
 }
 
@@ -154,20 +180,49 @@ impl Iterator for Chunks<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let rest = &self.datagram[self.at..];
-        if rest.is_empty() {
-            return None;
-        }
-        match frame(rest) {
-            Ok((kind, flags, length)) => {
-                let whole = self.datagram.slice(self.at..self.at + length);
-                self.at += padded(length);
-                Some(Ok(RawChunk { kind, flags, whole }))
-            }
-            Err(error) => {
-                self.at = self.datagram.len();
-                Some(Err(error))
-            }
+        Some(self.next_frame()?.map(|frame| frame.to_raw()))
+    }
+}
+
+/// A chunk where it lies in its packet: its header is read, its value not.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// The type.
+    pub kind: u8,
+    /// The flags.
+    pub flags: u8,
+    datagram: &'a Bytes,
+    at: usize,
+    length: usize,
+}
+
+impl<'a> Frame<'a> {
+    /// The value, without header and padding.
+    #[inline]
+    pub fn value(&self) -> &'a [u8] {
+        &self.datagram[self.at + CHUNK_HEADER..self.at + self.length]
+    }
+
+    /// The value from byte `from` on, as a slice of the datagram. The value must have so many.
+    #[inline]
+    pub(crate) fn value_from(&self, from: usize) -> Bytes {
+        let begin = self.at + CHUNK_HEADER + from;
+        self.datagram.slice(begin..self.at + self.length)
+    }
+
+    /// Header and value, bytes.
+    #[inline]
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The chunk, as a slice of the datagram.
+    #[inline]
+    pub fn to_raw(self) -> RawChunk {
+        RawChunk {
+            kind: self.kind,
+            flags: self.flags,
+            whole: self.datagram.slice(self.at..self.at + self.length),
         }
     }
 }

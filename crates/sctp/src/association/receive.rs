@@ -4,7 +4,7 @@ use anabranch_transport::{Nanos, Path, Probe};
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Chunk, Data, InitAck, Sack, kind};
 use anabranch_wire::encode::padded;
-use anabranch_wire::packet::{CHUNK_HEADER, COMMON_HEADER, CommonHeader, RawChunk};
+use anabranch_wire::packet::{CHUNK_HEADER, COMMON_HEADER, Chunks, CommonHeader, Frame, RawChunk};
 use anabranch_wire::parameter;
 use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::{self, U16List};
@@ -39,7 +39,7 @@ pub(crate) enum Admission {
 impl Association {
     /// Judges a packet by its verification tag and first chunk (RFC 9260 §8.5 and its exceptions B, C and E; A and D are
     /// the endpoint's).
-    pub(crate) fn admits(&self, header: CommonHeader, first: &RawChunk) -> Admission {
+    pub(crate) fn admits(&self, header: CommonHeader, first: Frame<'_>) -> Admission {
         let tag = header.verification_tag;
         match first.kind {
             kind::ABORT | kind::SHUTDOWN_COMPLETE => {
@@ -69,28 +69,42 @@ impl Association {
         &mut self,
         now: Nanos,
         path: Path,
-        first: RawChunk,
-        rest: impl Iterator<Item = Result<RawChunk, anabranch_wire::packet::ChunkError>>,
+        first: Frame<'_>,
+        mut rest: Chunks<'_>,
         mut behind: bool,
         discards: &mut Discards,
     ) {
         let mut data = false;
+        // Found by the first of the packet's DATA, and again after what may change it.
+        let mut from = None;
         self.sack_taken = false;
         self.reply_room = None;
-        for raw in std::iter::once(Ok(first)).chain(rest) {
-            let Ok(raw) = raw else {
-                discards.count(Discard::ChunkLength);
-                break;
-            };
-            if std::mem::replace(&mut behind, true)
-                && let Some(reason) = misplaced(&raw)
-            {
-                discards.count(reason);
+        let mut frame = first;
+        loop {
+            if frame.kind == kind::DATA {
+                data = true;
+                self.handle_data_chunk(now, path, &mut from, &frame, discards);
+            } else {
+                if behind && let Some(reason) = misplaced(frame) {
+                    discards.count(reason);
+                    break;
+                }
+                from = None;
+                if !self.handle_chunk(now, path, frame, discards) {
+                    break;
+                }
+            }
+            if self.is_closed() {
                 break;
             }
-            data |= raw.kind == kind::DATA;
-            if !self.handle_chunk(now, path, raw, discards) || self.is_closed() {
-                break;
+            behind = true;
+            match rest.next_frame() {
+                None => break,
+                Some(Ok(next)) => frame = next,
+                Some(Err(_)) => {
+                    discards.count(Discard::ChunkLength);
+                    break;
+                }
             }
         }
         if self.is_closed() {
@@ -108,26 +122,50 @@ impl Association {
         self.advance_shutdown(now);
     }
 
-    /// Takes one chunk; `false` if the rest of the packet is not to be read.
+    /// Takes a chunk of type DATA. `from`: the path to which the packet's DATA is acknowledged, once known.
+    #[inline(always)]
+    fn handle_data_chunk(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        from: &mut Option<PathId>,
+        frame: &Frame<'_>,
+        discards: &mut Discards,
+    ) {
+        if self.rx.is_none() || !self.state.receives_data() {
+            let reason = match Data::read(frame) {
+                Ok(_) => Discard::Unexpected,
+                Err(_) => Discard::ChunkFields,
+            };
+            return discards.count(reason);
+        }
+        let from = *from.get_or_insert_with(|| {
+            let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
+            self.paths.verified(from)
+        });
+        match Data::read(frame) {
+            Ok(data) => self.on_data(now, path, from, data, discards),
+            Err(_) => discards.count(Discard::ChunkFields),
+        }
+    }
+
+    /// Takes one chunk that is no DATA; `false` if the rest of the packet is not to be read.
     fn handle_chunk(
         &mut self,
         now: Nanos,
         path: Path,
-        raw: RawChunk,
+        frame: Frame<'_>,
         discards: &mut Discards,
     ) -> bool {
-        // Most are, and need not be told from the others.
-        if raw.kind == kind::DATA {
-            match Data::decode(raw) {
-                Ok(data) => self.on_data(now, path, data, discards),
+        if frame.kind == kind::SACK {
+            match Sack::read(&frame) {
+                Ok(sack) => self.on_sack(now, &sack, discards),
                 Err(_) => discards.count(Discard::ChunkFields),
             }
             return true;
         }
-        if raw.kind != kind::SACK {
-            self.forget_probes();
-        }
-        let chunk = match Chunk::decode(raw) {
+        self.forget_probes();
+        let chunk = match Chunk::decode(frame.to_raw()) {
             Ok(chunk) => chunk,
             Err(_) => {
                 discards.count(Discard::ChunkFields);
@@ -135,8 +173,8 @@ impl Association {
             }
         };
         match chunk {
-            Chunk::Data(data) => self.on_data(now, path, data, discards),
-            Chunk::Sack(sack) => self.on_sack(now, &sack, discards),
+            // Taken before they come here.
+            Chunk::Data(_) | Chunk::Sack(_) => discards.count(Discard::Unexpected),
             Chunk::Unknown(raw) => return self.on_unknown(path, &raw, discards),
             // Alone in its packet, and answered by the endpoint (RFC 9260 §6.10, §8.5.1 A).
             Chunk::Init(_) => discards.count(Discard::ForbiddenBundle),
@@ -161,12 +199,15 @@ impl Association {
     }
 
     /// DATA (RFC 9260 §6.2).
-    fn on_data(&mut self, now: Nanos, path: Path, data: Data, discards: &mut Discards) {
-        let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
-        if self.rx.is_none() || !self.state.receives_data() {
-            return discards.count(Discard::Unexpected);
-        }
-        let from = self.paths.verified(from);
+    #[inline(always)]
+    fn on_data(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        from: PathId,
+        data: Data,
+        discards: &mut Discards,
+    ) {
         self.sack_path = from;
         self.meter_data(path, Counts::PaddedChunk.bytes(data.user_data.len()));
         let Some(rx) = &mut self.rx else { return };
@@ -206,7 +247,7 @@ impl Association {
     }
 
     /// SACK (RFC 9260 §6.2.1). In COOKIE-ECHOED it can only answer DATA bundled with the COOKIE ECHO.
-    fn on_sack(&mut self, now: Nanos, sack: &Sack, discards: &mut Discards) {
+    fn on_sack(&mut self, now: Nanos, sack: &Sack<&[u8]>, discards: &mut Discards) {
         if !self.state.sends_data() {
             return discards.count(Discard::Unexpected);
         }
@@ -470,10 +511,10 @@ impl Association {
 
 /// Why a chunk that is not the first of its packet is not taken: it must stand alone (RFC 9260 §6.10), or claims to be under
 /// another tag than the packet's own (§8.5.1 B).
-fn misplaced(raw: &RawChunk) -> Option<Discard> {
-    match raw.kind {
+fn misplaced(frame: Frame<'_>) -> Option<Discard> {
+    match frame.kind {
         kind::INIT | kind::INIT_ACK | kind::SHUTDOWN_COMPLETE => Some(Discard::ForbiddenBundle),
-        kind::ABORT if raw.flags & TAG_REFLECTED != 0 => Some(Discard::BlindEnd),
+        kind::ABORT if frame.flags & TAG_REFLECTED != 0 => Some(Discard::BlindEnd),
         _ => None,
     }
 }

@@ -86,7 +86,7 @@ impl Endpoint {
         self.taken = true;
         self.table.index(slot);
         self.table.touch(slot);
-        match rest.next() {
+        match rest.next_frame() {
             Some(Ok(next)) => self.deliver(slot, arrival, next, rest, true),
             Some(Err(_)) => self.discards.count(Discard::ChunkLength),
             None => {}

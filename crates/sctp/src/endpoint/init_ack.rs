@@ -2,7 +2,7 @@
 
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Abort, Chunk, kind};
-use anabranch_wire::packet::RawChunk;
+use anabranch_wire::packet::Frame;
 
 use super::{Arrival, Endpoint};
 use crate::discard::Discard;
@@ -18,7 +18,7 @@ impl Endpoint {
         &mut self,
         slot: u32,
         arrival: Arrival,
-        first: &RawChunk,
+        first: Frame<'_>,
     ) -> bool {
         if first.kind != kind::INIT_ACK {
             return false;
@@ -26,7 +26,7 @@ impl Endpoint {
         let Some(association) = self.table.get_mut(slot) else {
             return false;
         };
-        let Ok(Chunk::InitAck(ack)) = Chunk::decode(first.clone()) else {
+        let Ok(Chunk::InitAck(ack)) = Chunk::decode(first.to_raw()) else {
             return false;
         };
         let tag_reflected = ack.initiate_tag == 0;

@@ -41,12 +41,9 @@ impl Assembly {
         }
     }
 
-    /// Takes a part; gives the message that it ends. What goes on with a message whose beginning the user has read in
+    /// Takes a part of a message that came in several; gives the message that it ends. What goes on with a message whose beginning the user has read in
     /// parts is skipped.
     pub fn add(&mut self, mut part: ReceivedPart) -> Result<Option<ReceivedMessage>, TooLong> {
-        if part.begins && part.ends {
-            return Ok(Some(part.into_message()));
-        }
         let (stream, ends) = (part.stream, part.ends);
         let more = std::mem::replace(&mut part.payload, MessageBytes::One(Bytes::new()));
         if part.begins {

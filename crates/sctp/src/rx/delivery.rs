@@ -35,8 +35,10 @@ pub(super) struct Counted(pub Counts);
 impl Counted {
     #[inline]
     pub fn of_all(self, payload: &MessageBytes) -> u64 {
-        let parts = payload.parts().iter();
-        parts.map(|part| self.0.bytes(part.len())).sum()
+        match payload {
+            MessageBytes::One(bytes) => self.0.bytes(bytes.len()),
+            MessageBytes::Many(parts) => parts.iter().map(|part| self.0.bytes(part.len())).sum(),
+        }
     }
 }
 
@@ -66,6 +68,7 @@ impl Delivery<'_> {
         self.deliver(part, self.now, true);
     }
 
+    #[inline]
     fn deliver(&mut self, part: ReceivedPart, since: Nanos, compact: bool) {
         let length = part.payload.len() as f64;
         self.trace
@@ -145,9 +148,6 @@ impl Long {
 
     /// The first fragment of one that can be delivered when `next` is the stream's next number.
     fn next_of(&self, stream: u16, next: Ssn) -> Option<Tsn> {
-        if self.0.is_empty() {
-            return None;
-        }
         let unordered = (stream, Rank::Unordered(0))..=(stream, Rank::Unordered(u32::MAX));
         let ordered = self.0.get(&(stream, Rank::Ordered(next.0)));
         ordered
@@ -217,7 +217,14 @@ impl Receiver {
     }
 
     /// A stream has another next message, of which enough may be there.
+    #[inline]
     pub(super) fn went_on(&mut self, now: Nanos, stream: u16, trace: &mut Trace) {
+        if !self.long.0.is_empty() {
+            self.open_next(now, stream, trace);
+        }
+    }
+
+    fn open_next(&mut self, now: Nanos, stream: u16, trace: &mut Trace) {
         while let Some(first) = self.long.next_of(stream, self.order.next(stream)) {
             let head = self.reassembly.head_of(first);
             match head.filter(|head| head.first == first) {
@@ -265,7 +272,15 @@ impl Receiver {
     }
 
     /// Records what became readable since the time was last told.
+    #[inline]
     pub(super) fn record_late(&mut self, now: Nanos, trace: &mut Trace) {
+        if !self.unrecorded.is_empty() {
+            self.record_unrecorded(now, trace);
+        }
+    }
+
+    #[cold]
+    fn record_unrecorded(&mut self, now: Nanos, trace: &mut Trace) {
         for (stream, length) in self.unrecorded.drain(..) {
             trace.record(now, Probe::Delivered, stream, length as f64);
             trace.record(now, Probe::HeadOfLineWait, stream, 0.0);
@@ -291,7 +306,7 @@ impl Receiver {
         let (mut data, mut chunks) = (0, 0);
         let fits = |it: &&Readable| {
             data += it.part.payload.len() as u64;
-            chunks += it.part.payload.parts().len();
+            chunks += it.part.payload.chunks();
             self.window.has_memory_for(data, chunks)
         };
         let kept = former.ready.iter().take_while(fits).count();
@@ -306,7 +321,7 @@ impl Receiver {
                 continue;
             }
             let payload = &readable.part.payload;
-            let (data, chunks) = (payload.len(), payload.parts().len());
+            let (data, chunks) = (payload.len(), payload.chunks());
             self.window.take_over(readable.bytes, data, chunks);
             self.held.take(stream, readable.bytes);
             self.ready.push_front(readable);

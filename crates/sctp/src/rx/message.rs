@@ -14,8 +14,21 @@ pub enum MessageBytes {
 
 impl MessageBytes {
     /// Bytes of user data.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.parts().iter().map(Bytes::len).sum()
+        match self {
+            MessageBytes::One(bytes) => bytes.len(),
+            MessageBytes::Many(parts) => parts.iter().map(Bytes::len).sum(),
+        }
+    }
+
+    /// Chunks that it came in.
+    #[inline]
+    pub(super) fn chunks(&self) -> usize {
+        match self {
+            MessageBytes::One(_) => 1,
+            MessageBytes::Many(parts) => parts.len(),
+        }
     }
 
     /// Whether there is none; a received message always has some.
@@ -24,6 +37,7 @@ impl MessageBytes {
     }
 
     /// The slices, in order.
+    #[inline]
     pub fn parts(&self) -> &[Bytes] {
         match self {
             MessageBytes::One(bytes) => std::slice::from_ref(bytes),
@@ -107,6 +121,7 @@ pub struct ReceivedPart {
 }
 
 impl ReceivedPart {
+    #[inline]
     pub(super) fn whole(message: ReceivedMessage) -> Self {
         Self {
             stream: message.stream,
@@ -119,6 +134,7 @@ impl ReceivedPart {
         }
     }
 
+    #[inline]
     pub(super) fn into_message(self) -> ReceivedMessage {
         ReceivedMessage {
             stream: self.stream,

@@ -147,14 +147,23 @@ impl Order {
         self.waiting.insert(ByTsn(whole.last), waiting);
     }
 
+    /// Gives an ordered message that [`Order::is_next`] to `deliver`, and then those that waited for it.
+    #[inline]
+    pub fn go_on(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) {
+        let stream = whole.message.stream;
+        *self.next.entry(stream) = whole.message.ssn.next();
+        deliver(whole);
+        if !self.numbers.is_empty() {
+            self.deliver_waiting(stream, deliver);
+        }
+    }
+
     /// Takes a whole ordered message, and gives what can be delivered now to `deliver`, in order. False if its number was
     /// used already: the peer contradicts itself, and the message is dropped.
-    pub fn insert(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) -> bool {
+    pub fn insert(&mut self, whole: Whole, deliver: impl FnMut(Whole)) -> bool {
         let (stream, ssn) = (whole.message.stream, whole.message.ssn);
         if self.is_next(stream, false, ssn) {
-            *self.next.entry(stream) = ssn.next();
-            deliver(whole);
-            self.deliver_waiting(stream, deliver);
+            self.go_on(whole, deliver);
             return true;
         }
         let next = self.next(stream);

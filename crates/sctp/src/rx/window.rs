@@ -199,12 +199,11 @@ impl ReceiveWindow {
 
     /// The peer believes the window closed, and it is open; or much narrower than it is, where that is to be told.
     pub fn update_is_worth_a_sack(&self) -> bool {
-        let open = u64::from(self.to_advertise());
-        let opened = self.least > 0 && self.told == 0 && open > 0;
-        opened
+        let open = || u64::from(self.to_advertise());
+        (self.least > 0 && self.told == 0 && open() > 0)
             || self
                 .step
-                .is_some_and(|step| open >= self.told.saturating_add(step))
+                .is_some_and(|step| open() >= self.told.saturating_add(step))
     }
 }
 

@@ -59,7 +59,7 @@ impl Sender {
     pub fn handle_sack(
         &mut self,
         now: Nanos,
-        sack: &Sack,
+        sack: &Sack<impl AsRef<[u8]>>,
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> SackOutcome {
@@ -211,10 +211,10 @@ impl Sender {
         paths: &mut Paths,
     ) {
         while let Some((tsn, chunk)) = self.outstanding.pop_up_to(cumulative) {
-            self.statistics.bytes_acknowledged += chunk.fragment.user_data.len() as u64;
+            self.statistics.bytes_acknowledged += chunk.length as u64;
             self.acks[usize::from(chunk.path.0)].passed |= self.profile.cumulative_restarts_t3;
             if chunk.state != ChunkState::GapAcked {
-                self.count_acked(now, tsn, chunk.standing(), paths);
+                self.count_acked(now, tsn, chunk, paths);
                 newly.count(tsn);
             }
             // The next burst could be large, since the retransmission released many at once (RFC 9260 §6.1 D).
@@ -316,6 +316,7 @@ impl Sender {
     }
 
     /// Counts a chunk that was in flight or marked, and is acknowledged now.
+    #[inline]
     fn count_acked(&mut self, now: Nanos, tsn: Tsn, chunk: Standing, paths: &mut Paths) {
         let length = chunk.length;
         let (bytes, rwnd) = (

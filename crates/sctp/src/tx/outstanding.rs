@@ -51,11 +51,13 @@ pub(super) struct Standing {
     pub sent_at: Nanos,
     pub transmissions: u32,
     pub begins_packet: bool,
+    pub fast_retransmitted: bool,
     /// Bytes of user data.
     pub length: usize,
 }
 
 impl Outgoing {
+    #[inline]
     pub fn standing(&self) -> Standing {
         Standing {
             state: self.state,
@@ -64,11 +66,13 @@ impl Outgoing {
             sent_at: self.sent_at,
             transmissions: self.transmissions,
             begins_packet: self.begins_packet,
+            fast_retransmitted: self.fast_retransmitted,
             length: self.fragment.user_data.len(),
         }
     }
 
     /// The chunk as it goes on the wire; its data is lent, which counts no reference.
+    #[inline]
     pub fn to_data(&self, tsn: Tsn) -> Data<&[u8]> {
         Data {
             tsn,
@@ -160,14 +164,15 @@ impl Outstanding {
         self.sets.put_on(path, tsn);
     }
 
-    /// Takes the chunk after the cumulative point away, if its TSN is not past `up_to`.
+    /// Lets go of the chunk after the cumulative point, if its TSN is not past `up_to`, and tells how it stood.
     #[inline]
-    pub fn pop_up_to(&mut self, up_to: Tsn) -> Option<(Tsn, Outgoing)> {
+    pub fn pop_up_to(&mut self, up_to: Tsn) -> Option<(Tsn, Standing)> {
         if !self.first.le(up_to) {
             return None;
         }
         step();
-        let chunk = self.ring.pop_front()?;
+        let chunk = self.ring.front()?.standing();
+        self.ring.pop_front();
         let tsn = self.first;
         self.first = tsn.next();
         let (word, bit) = self.sets.word(tsn);

@@ -41,18 +41,19 @@ impl Scheduler {
         self.turns.front().copied()
     }
 
-    /// A message of the queue whose turn it was has been taken; `waiting` are left in it.
-    pub fn served(&mut self, turn: Turn, waiting: usize) {
+    /// A message of the queue whose turn it was has been taken; `waiting` are left in it. Whether it has the next turn, too.
+    #[inline]
+    pub fn served(&mut self, turn: Turn, waiting: usize) -> bool {
         debug_assert_eq!(self.pick(), Some(turn));
         let again = self.kind == SchedulerKind::RoundRobin && waiting > 0;
-        // The only one has the next turn, too.
         if again && self.turns.len() == 1 {
-            return;
+            return true;
         }
         self.turns.pop_front();
         if again {
             self.turns.push_back(turn);
         }
+        false
     }
 
     /// Nobody has a message any more.

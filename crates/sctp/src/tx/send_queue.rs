@@ -64,6 +64,8 @@ pub(super) struct SendQueue {
     spread: Queue<Queued>,
     scheduler: Scheduler,
     started: Option<Started>,
+    /// Bytes of the next message that are not sent; 0: there is none.
+    next: usize,
     bytes: usize,
     /// Messages that are queued, the one that is under way included.
     messages: usize,
@@ -76,6 +78,7 @@ impl SendQueue {
             spread: Queue::default(),
             scheduler: Scheduler::new(kind),
             started: None,
+            next: 0,
             bytes: 0,
             messages: 0,
         }
@@ -101,6 +104,9 @@ impl SendQueue {
             !message.payload.is_empty(),
             "an empty message has no place on the wire"
         );
+        if self.bytes == 0 {
+            self.next = message.payload.len();
+        }
         self.bytes += message.payload.len();
         self.messages += 1;
         let queue = match turn {
@@ -121,6 +127,7 @@ impl SendQueue {
             }
         }
         self.messages -= forgotten;
+        self.next = self.find_next();
         forgotten
     }
 
@@ -133,11 +140,19 @@ impl SendQueue {
             withdrawn += 1;
         }
         self.scheduler.clear();
+        self.next = self.find_next();
         withdrawn
     }
 
     /// User data of the next chunk if it may hold `most` bytes; 0 if nothing is queued.
+    #[inline]
     pub fn next_len(&self, most: usize) -> usize {
+        debug_assert_eq!(self.next, self.find_next());
+        self.next.min(most)
+    }
+
+    /// Looks for the next message, and gives the bytes of it that are not sent.
+    fn find_next(&self) -> usize {
         let next = match &self.started {
             Some(started) => Some(&started.message),
             None => self.scheduler.pick().and_then(|turn| {
@@ -148,7 +163,7 @@ impl SendQueue {
                 next.map(|queued| &queued.message)
             }),
         };
-        next.map_or(0, |message| message.payload.len().min(most))
+        next.map_or(0, |message| message.payload.len())
     }
 
     /// Takes the next chunk, of at most `most` bytes of user data; `any` names the stream of a message that was given
@@ -177,9 +192,11 @@ impl SendQueue {
             immediate: ending && started.immediate,
             user_data,
         };
+        self.next -= fragment.user_data.len();
         if fragment.ending {
             self.started = None;
             self.messages -= 1;
+            self.next = self.find_next();
         }
         Some(fragment)
     }
@@ -190,19 +207,25 @@ impl SendQueue {
         let turn @ Turn::Stream(stream) = self.scheduler.pick()? else {
             return None;
         };
-        let entry = self.streams.entry(stream);
-        let length = entry.messages.front()?.message.payload.len();
+        let length = self.next;
         if length > most {
             return None;
         }
+        let entry = self.streams.entry(stream);
         let Queued { message, immediate } = entry.messages.pop_front()?;
         let ssn = entry.next_ssn;
         if !message.unordered {
             entry.next_ssn = ssn.next();
         }
-        self.scheduler.served(turn, entry.messages.len());
+        let after = entry.messages.front();
+        let after = after.map(|queued| queued.message.payload.len());
+        let again = self.scheduler.served(turn, entry.messages.len());
         self.bytes -= length;
         self.messages -= 1;
+        self.next = match after {
+            Some(after) if again => after,
+            _ => self.find_next(),
+        };
         Some(Fragment {
             stream,
             ssn,

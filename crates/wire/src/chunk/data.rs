@@ -2,9 +2,9 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use crate::chunk::{DecodeError, fixed_part, kind};
+use crate::chunk::{DecodeError, fixed_part, fixed_part_of, kind};
 use crate::encode::{Encode, chunk_header, padded, put_padding};
-use crate::packet::RawChunk;
+use crate::packet::{Frame, RawChunk};
 use crate::serial::{Ssn, Tsn};
 
 const ENDING: u8 = 0x01;
@@ -58,11 +58,27 @@ impl Data {
     /// It is shorter than its header.
     #[inline]
     pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
-        let &[t0, t1, t2, t3, s0, s1, n0, n1, p0, p1, p2, p3] = fixed_part::<FIXED>(&raw)?;
+        let fixed = *fixed_part::<FIXED>(&raw)?;
         let flags = raw.flags;
         let mut user_data = raw.into_value();
         user_data.advance(FIXED);
-        Ok(Self {
+        Ok(Self::of(flags, fixed, user_data))
+    }
+
+    /// The same, of a chunk where it lies: only the user data becomes a slice of the datagram.
+    ///
+    /// # Errors
+    /// It is shorter than its header.
+    #[inline(always)]
+    pub fn read(frame: &Frame<'_>) -> Result<Self, DecodeError> {
+        let fixed = *fixed_part_of::<FIXED>(frame)?;
+        Ok(Self::of(frame.flags, fixed, frame.value_from(FIXED)))
+    }
+
+    #[inline]
+    fn of(flags: u8, fixed: [u8; FIXED], user_data: Bytes) -> Self {
+        let [t0, t1, t2, t3, s0, s1, n0, n1, p0, p1, p2, p3] = fixed;
+        Self {
             tsn: Tsn(u32::from_be_bytes([t0, t1, t2, t3])),
             stream_id: u16::from_be_bytes([s0, s1]),
             ssn: Ssn(u16::from_be_bytes([n0, n1])),
@@ -72,7 +88,7 @@ impl Data {
             ending: flags & ENDING != 0,
             immediate: flags & IMMEDIATE != 0,
             user_data,
-        })
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use bytes::{Buf, Bytes, BytesMut};
 
-use crate::chunk::{DecodeError, fixed_part, kind};
+use crate::chunk::{DecodeError, fixed_part, fixed_part_of, kind};
 use crate::encode::{Encode, chunk_header};
-use crate::packet::RawChunk;
+use crate::packet::{Frame, RawChunk};
 use crate::serial::Tsn;
 
 /// Value bytes before the blocks.
@@ -21,16 +21,16 @@ pub struct GapAckBlock {
     pub end: u16,
 }
 
-/// What has arrived. Gap Ack Blocks and duplicates are read in place.
+/// What has arrived. Gap Ack Blocks and duplicates are read in place, and may be lent.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Sack {
+pub struct Sack<B = Bytes> {
     /// The last TSN received before the first hole.
     pub cumulative_tsn_ack: Tsn,
     /// Advertised receiver window credit, bytes.
     pub a_rwnd: u32,
     gap_block_count: u16,
     /// Gap Ack Blocks, then duplicates, exactly as many as were counted.
-    entries: Bytes,
+    entries: B,
 }
 
 impl Sack {
@@ -42,10 +42,75 @@ impl Sack {
         (room.saturating_sub(Self::HEADER) / ENTRY).saturating_sub(duplicates)
     }
 
+    #[inline]
+    pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        let fields = Fields::read(fixed_part::<FIXED>(&raw)?, raw.whole().len())?;
+        let mut entries = raw.into_value();
+        entries.advance(FIXED);
+        entries.truncate(fields.counted);
+        Ok(fields.with(entries))
+    }
+}
+
+/// What comes before the entries, and the bytes of these.
+struct Fields {
+    cumulative_tsn_ack: Tsn,
+    a_rwnd: u32,
+    gap_block_count: u16,
+    counted: usize,
+}
+
+impl Fields {
+    /// Of a chunk of so many bytes.
+    #[inline]
+    fn read(fixed: &[u8; FIXED], length: usize) -> Result<Self, DecodeError> {
+        let &[c0, c1, c2, c3, w0, w1, w2, w3, g0, g1, d0, d1] = fixed;
+        let (gap_blocks, duplicates) = (u16::from_be_bytes([g0, g1]), u16::from_be_bytes([d0, d1]));
+        let counted = (usize::from(gap_blocks) + usize::from(duplicates)) * ENTRY;
+        if Sack::HEADER + counted > length {
+            return Err(DecodeError::SackCounts {
+                gap_blocks,
+                duplicates,
+                length,
+            });
+        }
+        Ok(Self {
+            cumulative_tsn_ack: Tsn(u32::from_be_bytes([c0, c1, c2, c3])),
+            a_rwnd: u32::from_be_bytes([w0, w1, w2, w3]),
+            gap_block_count: gap_blocks,
+            counted,
+        })
+    }
+
+    #[inline]
+    fn with<B>(self, entries: B) -> Sack<B> {
+        Sack {
+            cumulative_tsn_ack: self.cumulative_tsn_ack,
+            a_rwnd: self.a_rwnd,
+            gap_block_count: self.gap_block_count,
+            entries,
+        }
+    }
+}
+
+impl<'a> Sack<&'a [u8]> {
+    /// Reads a chunk of type SACK where it lies.
+    ///
+    /// # Errors
+    /// It is shorter than its header, or than what it counts.
+    #[inline]
+    pub fn read(frame: &Frame<'a>) -> Result<Self, DecodeError> {
+        let fields = Fields::read(fixed_part_of::<FIXED>(frame)?, frame.length())?;
+        let entries = &frame.value()[FIXED..FIXED + fields.counted];
+        Ok(fields.with(entries))
+    }
+}
+
+impl<B: AsRef<[u8]>> Sack<B> {
     /// The Gap Ack Blocks in the order of the packet, whether they make sense or not.
     #[inline]
     pub fn gap_blocks(&self) -> impl ExactSizeIterator<Item = GapAckBlock> + Clone + '_ {
-        self.entries[..usize::from(self.gap_block_count) * ENTRY]
+        self.entries.as_ref()[..usize::from(self.gap_block_count) * ENTRY]
             .chunks_exact(ENTRY)
             .map(|entry| GapAckBlock {
                 start: u16::from_be_bytes([entry[0], entry[1]]),
@@ -56,37 +121,13 @@ impl Sack {
     /// The TSNs received more than once since the last SACK, as often as they came again.
     #[inline]
     pub fn duplicates(&self) -> impl ExactSizeIterator<Item = Tsn> + Clone + '_ {
-        self.entries[usize::from(self.gap_block_count) * ENTRY..]
+        self.entries.as_ref()[usize::from(self.gap_block_count) * ENTRY..]
             .chunks_exact(ENTRY)
             .map(|entry| Tsn(u32::from_be_bytes([entry[0], entry[1], entry[2], entry[3]])))
     }
-
-    #[inline]
-    pub(super) fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
-        let &[c0, c1, c2, c3, w0, w1, w2, w3, g0, g1, d0, d1] = fixed_part::<FIXED>(&raw)?;
-        let (gap_blocks, duplicates) = (u16::from_be_bytes([g0, g1]), u16::from_be_bytes([d0, d1]));
-        let counted = (usize::from(gap_blocks) + usize::from(duplicates)) * ENTRY;
-        let length = raw.whole().len();
-        if Self::HEADER + counted > length {
-            return Err(DecodeError::SackCounts {
-                gap_blocks,
-                duplicates,
-                length,
-            });
-        }
-        let mut entries = raw.into_value();
-        entries.advance(FIXED);
-        entries.truncate(counted);
-        Ok(Self {
-            cumulative_tsn_ack: Tsn(u32::from_be_bytes([c0, c1, c2, c3])),
-            a_rwnd: u32::from_be_bytes([w0, w1, w2, w3]),
-            gap_block_count: gap_blocks,
-            entries,
-        })
-    }
 }
 
-impl std::fmt::Debug for Sack {
+impl<B: AsRef<[u8]>> std::fmt::Debug for Sack<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sack")
             .field("cumulative_tsn_ack", &self.cumulative_tsn_ack)
