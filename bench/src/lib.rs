@@ -15,6 +15,7 @@ pub mod arrival;
 pub mod callgrind;
 pub mod contest;
 pub mod page;
+pub mod raw;
 pub mod siege;
 pub mod standing;
 

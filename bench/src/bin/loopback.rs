@@ -1,7 +1,8 @@
-//! One association on the loopback interface, one way: this stack, usrsctp and pion, each with itself, in turn in each
-//! round.
+//! One association on the loopback interface, one way: this stack, usrsctp and pion, each with itself, and UDP alone, in turn in
+//! each round.
 //!
-//! `loopback [ROUNDS] [--write]`, 3 unless told; `--write` also puts the ratios into `bench/standing.json`. Wants root (a network namespace), what `scripts/setup` installs, and
+//! `loopback [ROUNDS] [--write]`, 3 unless told; `--write` also puts the table into `bench/README.md`, and the ratios into
+//! `bench/standing.json`. Wants root (a network namespace), what `scripts/setup` installs, and
 //! `anabranch-peer` beside this program (`cargo build --profile fair -p anabranch-interop --bins`).
 
 use std::net::IpAddr;
@@ -9,8 +10,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use anabranch_bench::page::{self, Page};
 use anabranch_bench::standing::{self, Figure};
-use anabranch_bench::{median, page};
+use anabranch_bench::{median, raw};
 use anabranch_interop::namespace;
 use anabranch_interop::peer::{Peer, Setup, Stack, Transport};
 use anabranch_interop::programs::Programs;
@@ -27,6 +29,8 @@ const STACKS: [(Stack, Transport); 5] = [
 ];
 /// How many of [`STACKS`] are ours.
 const OURS: usize = 2;
+/// How long UDP alone sends, as the stacks do.
+const LONG: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
     match measure() {
@@ -65,51 +69,73 @@ fn measure() -> Result<(), String> {
             programs.anabranch.display()
         ));
     }
-    println!("| message | stack | messages/s | MB/s | range of MB/s | to the best peer |");
-    println!("|---|---|---|---|---|---|");
+    let mut page = Page::open("loopback", write).map_err(|error| error.to_string())?;
+    page.line(&format!("Median of {rounds} rounds."));
+    page.line("");
+    page.line(
+        "| message | stack | messages/s | MB/s | range of MB/s | to the best peer | to UDP alone |",
+    );
+    page.line("|---|---|---|---|---|---|---|");
     let mut figures = Vec::new();
     for size in SIZES {
-        let ratio = print_size(size, rounds, &programs)?;
-        let what = format!("loopback, {size} B, inside UDP, by the best peer");
-        figures.push((what, Figure::ratio(ratio, None, 5.0)));
+        let [by_peer, by_udp] = print_size(size, rounds, &programs, &mut page)?;
+        let what = |beside| format!("loopback, {size} B, inside UDP, by {beside}");
+        figures.push((what("the best peer"), Figure::ratio(by_peer, None, 5.0)));
+        figures.push((what("UDP alone"), Figure::ratio(by_udp, None, 1.0 / 3.0)));
     }
+    page.close().map_err(|error| error.to_string())?;
     if write {
         standing::note(figures).map_err(|error| error.to_string())?;
     }
     Ok(())
 }
 
-/// The rows of one size: each stack's median over the rounds, and how it stands to the better peer of the same round. Gives that of
-/// ours inside UDP.
-fn print_size(size: u32, rounds: usize, programs: &Programs) -> Result<f64, String> {
+/// The rows of one size: each stack's median over the rounds, and how it stands to the better peer of the same round, and to UDP alone.
+/// Gives both of ours inside UDP.
+fn print_size(
+    size: u32,
+    rounds: usize,
+    programs: &Programs,
+    page: &mut Page,
+) -> Result<[f64; 2], String> {
+    let mut alone = Vec::new();
     let mut rates = vec![Vec::new(); STACKS.len()];
     for _ in 0..rounds {
         for (place, (stack, transport)) in STACKS.into_iter().enumerate() {
             let rate = namespace::inside(|| flood(stack, transport, size, programs))?;
             rates[place].push(rate);
         }
+        let bytes =
+            namespace::inside(|| raw::rate(LONG).map_err(|error| format!("UDP alone: {error}")))?;
+        alone.push(bytes / f64::from(size));
     }
     let best = |round: usize| {
         let peers = rates[OURS..].iter().map(|of_peer| of_peer[round]);
         peers.fold(0.0, f64::max)
     };
     let to_best = |place: usize| median((0..rounds).map(|round| rates[place][round] / best(round)));
-    for (place, (stack, transport)) in STACKS.into_iter().enumerate() {
+    let to_alone =
+        |place: usize| median((0..rounds).map(|round| rates[place][round] / alone[round]));
+    let mut row = |name: &str, rates: &[f64], ratios: &str| {
         let megabytes = |rate: f64| rate * f64::from(size) / 1e6;
-        let of_stack = || rates[place].iter().copied();
-        println!(
-            "| {size} | {stack}, {transport} | {:.0} | {:.1} | {:.1} to {:.1} | {:.2} |",
-            median(of_stack()),
-            megabytes(median(of_stack())),
-            megabytes(of_stack().fold(f64::MAX, f64::min)),
-            megabytes(of_stack().fold(0.0, f64::max)),
-            to_best(place),
-        );
+        let all = || rates.iter().copied();
+        page.line(&format!(
+            "| {size} | {name} | {:.0} | {:.1} | {:.1} to {:.1} | {ratios} |",
+            median(all()),
+            megabytes(median(all())),
+            megabytes(all().fold(f64::MAX, f64::min)),
+            megabytes(all().fold(0.0, f64::max)),
+        ));
+    };
+    for (place, (stack, transport)) in STACKS.into_iter().enumerate() {
+        let ratios = format!("{:.2} | {:.2}", to_best(place), to_alone(place));
+        row(&format!("{stack}, {transport}"), &rates[place], &ratios);
     }
+    row("UDP alone", &alone, " | 1.00");
     let encapsulated = STACKS
         .iter()
         .position(|it| *it == (Stack::Anabranch, Transport::Encap));
-    Ok(encapsulated.map_or(f64::NAN, to_best))
+    Ok(encapsulated.map_or([f64::NAN; 2], |place| [to_best(place), to_alone(place)]))
 }
 
 /// Messages a second, from the first that came to the last, in the network of this thread.

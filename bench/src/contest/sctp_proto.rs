@@ -1,184 +1,90 @@
-//! The crate `sctp-proto`, on one stream.
+//! The crate `sctp-proto`.
 #![allow(
     clippy::disallowed_methods,
     reason = "the stack counts its time from an instant"
 )]
 
-use std::collections::VecDeque;
-use std::error::Error;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use sctp_proto as stack;
 
-use anabranch_transport::Nanos;
-use bytes::Bytes;
-use sctp_proto::{
-    Association, AssociationHandle, Chunks, ClientConfig, DatagramEvent, Endpoint, EndpointConfig,
-    Event, Payload, PayloadProtocolIdentifier, ServerConfig, TransportConfig,
-};
+#[path = "proto_adapter.rs"]
+#[allow(
+    clippy::duplicate_mod,
+    reason = "one adapter for two crates of one origin"
+)]
+mod adapter;
 
-use super::{Conditions, End};
+pub use adapter::Adapter as SctpProto;
 
-/// Of the common header and of that of a DATA chunk.
-const HEADERS: usize = 28;
-const STREAM: u16 = 0;
-const PPID: PayloadProtocolIdentifier = PayloadProtocolIdentifier::Binary;
+/// What the two crates call in ways of their own.
+mod differ {
+    use std::error::Error;
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+    use std::time::Instant;
 
-/// One end.
-pub struct SctpProto {
-    endpoint: Endpoint,
-    association: Option<(AssociationHandle, Association)>,
-    remote: SocketAddr,
-    begin: Instant,
-    connects: bool,
-    up: bool,
-    send_buffer: usize,
-    message: usize,
-}
+    use bytes::Bytes;
 
-impl SctpProto {
-    fn at(&self, now: Nanos) -> Instant {
-        self.begin + Duration::from_nanos(now)
+    use super::stack::{
+        Association, AssociationHandle, ClientConfig, DatagramEvent, Endpoint, EndpointConfig,
+        Payload, PayloadProtocolIdentifier, ServerConfig, Stream, Transmit, TransportConfig,
+    };
+    use crate::contest::Conditions;
+
+    pub fn endpoint(
+        _: SocketAddr,
+        settings: Arc<EndpointConfig>,
+        server: Option<Arc<ServerConfig>>,
+    ) -> Endpoint {
+        Endpoint::new(settings, server)
     }
-}
 
-impl End for SctpProto {
-    type Packet = Bytes;
-    type Message = Chunks;
-
-    fn pair(conditions: &Conditions) -> Result<[Self; 2], Box<dyn Error>> {
-        if conditions.streams != 1 {
-            return Err("this contestant has one stream".into());
-        }
-        let begin = Instant::now();
-        let mut settings = EndpointConfig::new();
-        settings.max_payload_size((conditions.packet - HEADERS) as u32 & !3);
-        let settings = Arc::new(settings);
-        let addresses: [SocketAddr; 2] =
-            [([10, 0, 0, 1], 5000).into(), ([10, 0, 0, 2], 5000).into()];
-        let end = |local: usize, server| Self {
-            endpoint: Endpoint::new(Arc::clone(&settings), server),
-            association: None,
-            remote: addresses[1 - local],
-            begin,
-            connects: local == 0,
-            up: false,
-            send_buffer: conditions.window,
-            message: conditions.message,
-        };
+    pub fn configs(conditions: &Conditions) -> (ClientConfig, ServerConfig) {
         let transport = Arc::new(
             TransportConfig::default()
                 .with_max_receive_buffer_size(conditions.window as u32)
                 .with_max_send_message_size(conditions.message as u32)
                 .with_max_receive_message_size(conditions.message as u32),
         );
-        let mut server = ServerConfig::new();
+        let (mut client, mut server) = (ClientConfig::new(), ServerConfig::new());
         server.transport = Arc::clone(&transport);
-        let mut ends = [end(0, None), end(1, Some(Arc::new(server)))];
-        let mut client = ClientConfig::new();
         client.transport = transport;
-        let remote = ends[0].remote;
-        ends[0].association = Some(ends[0].endpoint.connect(client, remote)?);
-        Ok(ends)
+        (client, server)
     }
 
-    fn is_up(&self) -> bool {
-        self.up
+    pub fn connect(
+        endpoint: &mut Endpoint,
+        _: Instant,
+        client: ClientConfig,
+        remote: SocketAddr,
+    ) -> Result<(AssociationHandle, Association), Box<dyn Error>> {
+        Ok(endpoint.connect(client, remote)?)
     }
 
-    fn fill<'a>(
-        &mut self,
-        _: Nanos,
-        source: &mut impl FnMut() -> Option<(u16, &'a Bytes)>,
-    ) -> Result<(), Box<dyn Error>> {
-        let (_, association) = self.association.as_mut().ok_or("not connected")?;
-        let mut stream = association.stream(STREAM)?;
-        // It keeps no limit of its own, and lets more than this be written.
-        let mut room = self.send_buffer.saturating_sub(stream.buffered_amount()?);
-        while room >= self.message
-            && let Some((_, payload)) = source()
-        {
-            room -= stream.write_sctp(payload, PPID)?;
-        }
-        Ok(())
+    #[inline]
+    pub fn handle(
+        endpoint: &mut Endpoint,
+        now: Instant,
+        remote: SocketAddr,
+        packet: Bytes,
+    ) -> Option<(AssociationHandle, DatagramEvent)> {
+        endpoint.handle(now, remote, None, None, packet)
     }
 
-    fn take(&mut self, now: Nanos, packet: Bytes) {
-        let now = self.at(now);
-        match self.endpoint.handle(now, self.remote, None, None, packet) {
-            Some((handle, DatagramEvent::NewAssociation(association))) => {
-                self.association = Some((handle, association));
-            }
-            Some((_, DatagramEvent::AssociationEvent(event))) => {
-                if let Some((_, association)) = &mut self.association {
-                    association.handle_event(event);
-                }
-            }
-            _ => (),
-        }
+    #[inline]
+    pub fn write(
+        stream: &mut Stream<'_>,
+        _: Instant,
+        payload: &Bytes,
+        ppid: PayloadProtocolIdentifier,
+    ) -> Result<usize, Box<dyn Error>> {
+        Ok(stream.write_sctp(payload, ppid)?)
     }
 
-    fn give(&mut self, now: Nanos, wire: &mut VecDeque<Bytes>) {
-        let now = self.at(now);
-        let Some((handle, association)) = &mut self.association else {
-            return;
-        };
-        while let Some(event) = association.poll() {
-            if let Event::Connected = event {
-                self.up = true;
-                if self.connects {
-                    // It is there already only if this event came before.
-                    let _ = association.open_stream(STREAM, PPID);
-                }
-            }
-        }
-        while let Some(event) = association.poll_endpoint_event() {
-            self.endpoint.handle_event(*handle, event);
-        }
-        while let Some(transmit) = association.poll_transmit(now) {
-            if let Payload::RawEncode(packets) = transmit.payload {
-                wire.extend(packets);
-            }
-        }
-    }
-
-    fn read(
-        &mut self,
-        accept: &mut impl FnMut(Chunks) -> Result<(), Box<dyn Error>>,
-    ) -> Result<(), Box<dyn Error>> {
-        // The receiver has the stream from its first message on.
-        let association = self.association.as_mut();
-        let Some(mut stream) = association.and_then(|(_, it)| it.stream(STREAM).ok()) else {
-            return Ok(());
-        };
-        while let Some(message) = stream.read_sctp()? {
-            accept(message)?;
-        }
-        Ok(())
-    }
-
-    fn length(message: &Chunks) -> usize {
-        message.len()
-    }
-
-    fn contents(message: Chunks) -> Vec<u8> {
-        let mut whole = vec![0; message.len()];
-        // A message that cannot be read is not what was sent.
-        let length = message.read(&mut whole).unwrap_or(0);
-        whole.truncate(length);
-        whole
-    }
-
-    fn deadline(&self) -> Option<Nanos> {
-        let (_, association) = self.association.as_ref()?;
-        let after = association.poll_timeout()?.duration_since(self.begin);
-        u64::try_from(after.as_nanos()).ok()
-    }
-
-    fn expire(&mut self, now: Nanos) {
-        let now = self.at(now);
-        if let Some((_, association)) = &mut self.association {
-            association.handle_timeout(now);
+    #[inline]
+    pub fn packets(transmit: Transmit) -> Vec<Bytes> {
+        match transmit.payload {
+            Payload::RawEncode(packets) => packets,
+            _ => Vec::new(),
         }
     }
 }

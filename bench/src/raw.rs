@@ -1,0 +1,87 @@
+//! What the loopback interface carries at most: UDP datagrams of one size from one socket to another, as many by one call as the
+//! system takes (GSO) and gives (GRO). No protocol, nobody reads them.
+
+use std::io::{self, IoSliceMut};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+
+/// UDP payload of an IPv4 packet of 1500 bytes.
+const PACKET: usize = 1472;
+/// The most bytes of one call.
+const RUN: usize = 65_000;
+/// Of the sockets, bytes: as the driver asks for.
+const BUFFER: usize = 4 << 20;
+/// A receiver that gets nothing for so long looks whether it is over.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Sends for `long` in the network of this thread; bytes a second that arrive, from the first to the last. What the receiver's buffer has
+/// no room for is lost and does not count.
+///
+/// # Errors
+/// What the system says.
+pub fn rate(long: Duration) -> io::Result<f64> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let to = socket.local_addr()?;
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(&socket, &over));
+        let sent = send(to, Instant::now() + long);
+        over.store(true, Ordering::Relaxed);
+        let received = receiver.join();
+        sent?;
+        received.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn send(to: SocketAddr, until: Instant) -> io::Result<()> {
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+    state.set_send_buffer_size(UdpSockRef::from(&socket), BUFFER)?;
+    socket.set_nonblocking(false)?;
+    let packets = state.max_gso_segments().min(RUN / PACKET);
+    let bytes = vec![0x5a; packets * PACKET];
+    let run = Transmit {
+        destination: to,
+        ecn: None,
+        contents: &bytes,
+        segment_size: (packets > 1).then_some(PACKET),
+        src_ip: None,
+    };
+    while Instant::now() < until {
+        state.try_send(UdpSockRef::from(&socket), &run)?;
+    }
+    Ok(())
+}
+
+fn receive(socket: &UdpSocket, over: &AtomicBool) -> io::Result<f64> {
+    let state = UdpSocketState::new(UdpSockRef::from(socket))?;
+    state.set_recv_buffer_size(UdpSockRef::from(socket), BUFFER)?;
+    socket.set_nonblocking(false)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut meta = [RecvMeta::default()];
+    let (mut first, mut last, mut bytes) = (None, Instant::now(), 0);
+    loop {
+        // One buffer a call: with more, a call would wait until all are full.
+        let mut slices = [IoSliceMut::new(&mut buffer)];
+        match state.recv(UdpSockRef::from(socket), &mut slices, &mut meta) {
+            Ok(_) => {
+                last = Instant::now();
+                first.get_or_insert(last);
+                bytes += meta[0].len;
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let first = first.ok_or(io::ErrorKind::TimedOut)?;
+    Ok(bytes as f64 / last.duration_since(first).as_secs_f64())
+}
