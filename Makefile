@@ -15,6 +15,7 @@ test: setup lint deny ## install what the tests need, then pass them
 	$(CARGO) test --locked --workspace
 	scripts/check-command test
 	scripts/check-python
+	scripts/check-slurm
 	scripts/check-wasm
 
 setup: ## Debian packages the tests call: tshark, ns2, the peers of interop/

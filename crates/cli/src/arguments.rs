@@ -88,6 +88,16 @@ docs/ADVISE.md tells how it is found, and what it does not know.")]
 
 The directory then holds what one run of the whole sweep would have written, byte for byte.")]
     Merge(Merge),
+    /// Run a spec as a job array of Slurm, and put the shards together by a job that waits for it.
+    #[command(after_help = "Examples:
+  anabranch slurm my.toml --array 64 --out /shared/my
+  anabranch slurm my.toml --array 64 --jobs 4 --sbatch=--partition=long --sbatch=--time=2:00:00
+  anabranch slurm my.toml --array 8 --dry-run       write the scripts, submit nothing
+
+DIR must be on a file system that all nodes share. DIR/slurm holds the two scripts and the log of each task; DIR/shards what
+the tasks made; DIR itself what one run of the whole would have written, byte for byte. A task whose work dies begins
+it again, three times at most, and goes on where it stopped; so does the same command after a failure.")]
+    Slurm(Slurm),
     /// Show the tables and key figures of a finished run in the terminal.
     Show {
         /// The directory that a run has written.
@@ -140,6 +150,26 @@ pub struct Run {
     #[arg(long, value_name = "EXPERIMENT")]
     pub live: Vec<String>,
     /// What both kinds of run have.
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// `slurm`.
+#[derive(Debug, Args)]
+pub struct Slurm {
+    /// The spec, a TOML file; or the name of an example.
+    #[arg(value_name = "SPEC.toml")]
+    pub spec: PathBuf,
+    /// How many tasks share the runs.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub array: u32,
+    /// An option for sbatch, as --sbatch=--partition=long (repeatable).
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub sbatch: Vec<String>,
+    /// Write the scripts and submit nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// What is wanted of the spec; --jobs: processors of a task.
     #[command(flatten)]
     pub common: Common,
 }

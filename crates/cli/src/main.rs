@@ -8,6 +8,7 @@ mod advise;
 mod arguments;
 mod failure;
 mod progress;
+mod slurm;
 mod wire;
 mod work;
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => work::run(&arguments),
         Command::Advise(arguments) => advise::advise(&arguments),
         Command::Merge(arguments) => work::merge(&arguments),
+        Command::Slurm(arguments) => slurm::slurm(&arguments),
         Command::Show { directory } => work::show(&directory),
         Command::Wire(command) => wire::run(command),
         Command::Schema => work::schema(),

@@ -130,16 +130,11 @@ fn read_spec(path: &Path) -> Result<Source, Failure> {
     Err(Failure::Asked(message))
 }
 
-/// Plans, runs, and writes everything that a spec asks for.
-fn work(
-    source: Source,
-    common: &Common,
-    captures: &[(String, PathBuf)],
-    live: &[String],
-) -> Result<(), Failure> {
+/// What a user wants of a spec, checked.
+fn plan(source: &Source, common: &Common) -> Result<Plan, Failure> {
     let plan = Plan::new(Request {
-        file: source.file,
-        text: source.text,
+        file: source.file.clone(),
+        text: source.text.clone(),
         overrides: common.set.clone(),
         only: common.only.clone(),
         replications: common.replications,
@@ -148,6 +143,27 @@ fn work(
         seed: common.seed,
         files: beside::files(&source.folder),
     })?;
+    check_record_all(&plan, common)?;
+    Ok(plan)
+}
+
+/// What a user wants of a spec that others will run, checked.
+pub fn planned(spec: &Path, common: &Common) -> Result<Plan, Failure> {
+    let source = read_spec(spec)?;
+    let plan = plan(&source, common)?;
+    let reference = Loaded::read(&plan.spec.reference, &source.folder);
+    reference.map_err(|error| Failure::Asked(error.to_string()))?;
+    Ok(plan)
+}
+
+/// Plans, runs, and writes everything that a spec asks for.
+fn work(
+    source: Source,
+    common: &Common,
+    captures: &[(String, PathBuf)],
+    live: &[String],
+) -> Result<(), Failure> {
+    let plan = plan(&source, common)?;
     let directory = common.out.clone().unwrap_or_else(|| match common.shard {
         Some(share) => {
             let share = share.to_string().replace('/', "-of-");
@@ -155,7 +171,6 @@ fn work(
         }
         None => PathBuf::from(&plan.spec.name),
     });
-    check_record_all(&plan, common)?;
     check_share(common, captures)?;
     check_captures(&plan, captures)?;
     let reference = Loaded::read(&plan.spec.reference, &source.folder);

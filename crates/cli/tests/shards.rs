@@ -201,3 +201,87 @@ fn wrong_shards_are_refused() {
     assert_eq!(status, Some(2), "{said}");
     assert!(said.contains("no experiment has a `record`"), "{said}");
 }
+
+#[test]
+fn a_job_array_has_scripts_that_make_every_shard_and_merge_them() {
+    let directory = prepared();
+    let here = directory.path();
+    let said = succeeds(
+        here,
+        &[
+            "slurm",
+            "my.toml",
+            "--array",
+            "3",
+            "--out",
+            "the out",
+            "--set",
+            "link.wire.rate=2 Mbit/s",
+            "--jobs",
+            "2",
+            "--sbatch=--partition=long",
+            "--dry-run",
+        ],
+    );
+    assert!(said.contains("3 tasks for 10 runs"), "{said}");
+    let scripts = here.join("the out/slurm");
+    let array = fs::read_to_string(scripts.join("array.sh")).expect("a script");
+    assert!(
+        array.contains("#SBATCH --array=1-3 --ntasks=1 --cpus-per-task=2\n"),
+        "{array}"
+    );
+    assert!(array.contains("#SBATCH --partition=long\n"), "{array}");
+    // What the scripts do, without Slurm.
+    let shell = |script: &str, task: &str| {
+        let said = Command::new("sh")
+            .arg(scripts.join(script))
+            .env("SLURM_ARRAY_TASK_ID", task)
+            .output()
+            .expect("a shell");
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        (said.status.code(), text)
+    };
+    for task in ["1", "2", "3"] {
+        assert_eq!(shell("array.sh", task), (Some(0), String::new()));
+    }
+    assert_eq!(shell("merge.sh", ""), (Some(0), String::new()));
+    let alone = [
+        "run",
+        "my.toml",
+        "--set",
+        "link.wire.rate=2 Mbit/s",
+        "--out",
+        "alone",
+    ];
+    succeeds(here, &alone);
+    for file in ["measures.csv", "records.json", "report.html"] {
+        let read = |out: &str| fs::read(here.join(out).join(file)).expect("a file");
+        assert_eq!(read("alone"), read("the out"), "{file}");
+    }
+    // What cannot be right is not tried again.
+    fs::write(here.join("my.toml"), SPEC.replace("duration", "duratoin")).expect("a spec");
+    let (status, said) = shell("array.sh", "1");
+    assert_eq!(
+        (status, said.contains("begun again")),
+        (Some(2), false),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_job_array_that_cannot_be_is_refused() {
+    let directory = prepared();
+    let here = directory.path();
+    let refused: [(&[&str], &str); 3] = [
+        (&["--array", "11"], "10 runs"),
+        (&["--array", "2", "--shard", "1/2"], "--shard"),
+        (&["--array", "2", "--set", "los=1"], "loss"),
+    ];
+    for (arguments, why) in refused {
+        let all = [&["slurm", "my.toml", "--dry-run"], arguments].concat();
+        let (status, said) = says(here, &all);
+        assert_eq!(status, Some(2), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+    assert!(!here.join("sweep").exists());
+}

@@ -25,12 +25,14 @@ from ._run import Progress, SpecLike, job
 ATTEMPTS = 3
 
 
-def work(saved: bytes, places: Sequence[int], modules: Sequence[str], threads: int = 1) -> bytes:
-    """What a worker does: makes the runs of these places, and gives their records and samples as a zip archive."""
+def work(saved: bytes, places: Sequence[int], modules: Sequence[str], attempt: int = 1) -> bytes:
+    """What a worker does: makes the runs of these places, and gives their records and samples as a zip archive. ``attempt`` tells
+    one try from another where an executor takes equal calls for one.
+    """
     for module in modules:
         importlib.import_module(module)
     with tempfile.TemporaryDirectory(prefix="anabranch-") as directory:
-        Job.restored(saved).run_some(set(places), directory, threads)
+        Job.restored(saved).run_some(set(places), directory, 1)
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
             for path in sorted(Path(directory).rglob("*")):
@@ -131,7 +133,7 @@ def run(
     waiting: dict[Any, tuple[list[int], int]] = {}
 
     def submit(places: list[int], attempt: int) -> None:
-        waiting[made.submit(work, saved, places, modules)] = (places, attempt)
+        waiting[made.submit(work, saved, places, modules, attempt)] = (places, attempt)
 
     with _progress.shown(progress) as heard:
         try:

@@ -1,0 +1,211 @@
+//! `anabranch slurm`: a spec's runs as a job array, and the job that puts them together.
+
+use std::env;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use shlex::Quoter;
+
+use crate::arguments::{Common, Slurm};
+use crate::failure::Failure;
+use crate::work::planned;
+
+/// How often the work of a task is begun, at most.
+const ATTEMPTS: u32 = 3;
+
+/// The folders of the scripts and of the shards, below the results directory.
+const SCRIPTS: &str = "slurm";
+const SHARDS: &str = "shards";
+
+/// Writes the two scripts, and submits them.
+pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
+    let common = &arguments.common;
+    if common.shard.is_some() {
+        let message = "found --shard; the tasks of the array are the shards";
+        return Err(Failure::Asked(message.to_owned()));
+    }
+    let plan = planned(&arguments.spec, common)?;
+    let (tasks, runs) = (arguments.array as usize, plan.runs());
+    if tasks > runs {
+        return Err(Failure::Asked(format!(
+            "found --array {tasks}; the spec has {runs} runs, and each task needs one"
+        )));
+    }
+    let out = common.out.clone();
+    let out = absolute(&out.unwrap_or_else(|| PathBuf::from(&plan.spec.name)))?;
+    let program = env::current_exe().map_err(|error| Failure::Wire(error.to_string()))?;
+    let script = Script {
+        name: &plan.spec.name,
+        program: &program,
+        // An example that needs no file goes by its name.
+        spec: match arguments.spec.exists() {
+            true => absolute(&arguments.spec)?,
+            false => arguments.spec.clone(),
+        },
+        out: &out,
+        tasks,
+        common,
+        options: &arguments.sbatch,
+    };
+    let folder = out.join(SCRIPTS);
+    let failed = |path: &Path, error: io::Error| {
+        Failure::Wire(format!("cannot write {}: {error}", path.display()))
+    };
+    fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
+    let [array, merge] = ["array.sh", "merge.sh"].map(|name| folder.join(name));
+    for (path, text) in [(&array, script.array()?), (&merge, script.merge()?)] {
+        fs::write(path, text).map_err(|error| failed(path, error))?;
+    }
+    let mut said = io::stdout().lock();
+    if arguments.dry_run {
+        writeln!(
+            said,
+            "{tasks} tasks for {runs} runs: sbatch {}",
+            array.display()
+        )?;
+        writeln!(
+            said,
+            "then: sbatch --dependency=afterok:ID {}",
+            merge.display()
+        )?;
+        return Ok(());
+    }
+    let job = submit(&["--parsable"], &array)?;
+    let after = format!("--dependency=afterok:{job}");
+    // Without the array's results it would wait for ever.
+    let merged = submit(&["--parsable", "--kill-on-invalid-dep=yes", &after], &merge)?;
+    writeln!(said, "array: job {job}, {tasks} tasks for {runs} runs")?;
+    writeln!(said, "merge: job {merged}, after them")?;
+    writeln!(said, "report: {}", out.join("report.html").display())?;
+    writeln!(said, "logs: {}/*.log", folder.display())?;
+    Ok(())
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    let found = std::path::absolute(path);
+    found.map_err(|error| Failure::Asked(format!("{}: {error}", path.display())))
+}
+
+/// Submits a script, and gives the job's id.
+fn submit(options: &[&str], script: &Path) -> Result<String, Failure> {
+    let by_hand = || {
+        format!(
+            "the scripts are in {}",
+            script.parent().unwrap_or(script).display()
+        )
+    };
+    let made = Command::new("sbatch").args(options).arg(script).output();
+    let made =
+        made.map_err(|error| Failure::Wire(format!("cannot call sbatch: {error}; {}", by_hand())))?;
+    if !made.status.success() {
+        let said = String::from_utf8_lossy(&made.stderr);
+        return Err(Failure::Wire(format!(
+            "sbatch: {}; {}",
+            said.trim(),
+            by_hand()
+        )));
+    }
+    let id = String::from_utf8_lossy(&made.stdout);
+    // With several clusters it is followed by the cluster's name.
+    Ok(id.trim().split(';').next().unwrap_or_default().to_owned())
+}
+
+/// What the scripts say.
+struct Script<'a> {
+    name: &'a str,
+    program: &'a Path,
+    spec: PathBuf,
+    out: &'a Path,
+    tasks: usize,
+    common: &'a Common,
+    options: &'a [String],
+}
+
+impl Script<'_> {
+    /// The lines for sbatch that both scripts have.
+    fn head(&self, log: &str) -> Result<String, Failure> {
+        let log = self.out.join(SCRIPTS).join(log);
+        let mut lines = vec![
+            "#!/bin/sh".to_owned(),
+            format!("#SBATCH --job-name={}", quoted(self.name)?),
+            format!("#SBATCH --output={}", quoted(&log.display().to_string())?),
+            "#SBATCH --requeue --open-mode=append".to_owned(),
+        ];
+        lines.extend(
+            self.options
+                .iter()
+                .map(|option| format!("#SBATCH {option}")),
+        );
+        Ok(lines.join("\n"))
+    }
+
+    /// A share of the runs. Work that dies is begun again by its task, and what it had finished is kept; a node that dies is the business of
+    /// `--requeue`. A spec that is wrong (status 2) stays so.
+    fn array(&self) -> Result<String, Failure> {
+        let common = self.common;
+        let mut command = vec![
+            quoted(&self.program.display().to_string())?,
+            "run".to_owned(),
+            quoted(&self.spec.display().to_string())?,
+        ];
+        if !common.only.is_empty() {
+            command.push(format!("--only {}", quoted(&common.only.join(","))?));
+        }
+        if let Some(replications) = common.replications {
+            command.push(format!("--replications {replications}"));
+        }
+        command.push(format!("--seed {}", common.seed));
+        for (given, flag) in [
+            (common.quick, "--quick"),
+            (common.record_all, "--record-all"),
+        ] {
+            command.extend(given.then(|| flag.to_owned()));
+        }
+        for setting in &common.set {
+            command.push(format!("--set {}", quoted(setting)?));
+        }
+        let jobs = common.jobs.unwrap_or(1);
+        Ok(format!(
+            "{head}
+#SBATCH --array=1-{tasks} --ntasks=1 --cpus-per-task={jobs}
+task=$SLURM_ARRAY_TASK_ID
+try=1
+until {command} --jobs {jobs} --shard \"$task/{tasks}\" --out {shards}/\"$task\"; do
+    status=$?
+    if [ $status -eq 2 ] || [ $try -ge {ATTEMPTS} ]; then exit $status; fi
+    echo \"anabranch: task $task ended with status $status; it is begun again\"
+    try=$((try + 1))
+done
+",
+            head = self.head("%a.log")?,
+            tasks = self.tasks,
+            command = command.join(" "),
+            shards = self.shards()?,
+        ))
+    }
+
+    fn merge(&self) -> Result<String, Failure> {
+        let shards = self.shards()?;
+        let all = (1..=self.tasks).map(|task| format!(" \\\n    {shards}/{task}"));
+        Ok(format!(
+            "{head}\n#SBATCH --ntasks=1\n{program} merge --out {out}{all}\n",
+            head = self.head("merge.log")?,
+            program = quoted(&self.program.display().to_string())?,
+            out = quoted(&self.out.display().to_string())?,
+            all = all.collect::<String>(),
+        ))
+    }
+
+    fn shards(&self) -> Result<String, Failure> {
+        quoted(&self.out.join(SHARDS).display().to_string())
+    }
+}
+
+/// A word as the shell reads it whole.
+fn quoted(word: &str) -> Result<String, Failure> {
+    let quoted = Quoter::new().quote(word);
+    let quoted = quoted.map_err(|error| Failure::Asked(format!("found {word:?}: {error}")))?;
+    Ok(quoted.into_owned())
+}
