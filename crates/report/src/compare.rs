@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::reference::{Mean, Published};
+use crate::reference::{Mean, Published, Rest};
 use crate::statistics::{Interval, Rank, Summary, normal_score, quantile_band, rank_score};
 
 #[cfg(test)]
@@ -127,13 +127,15 @@ pub fn judge(runs: &[f64], published: &Published, rule: Rule) -> Judgement {
         );
         return Judgement::none(reason);
     }
-    // The decimal digits are not exact in binary: a millionth of the rounding keeps the ends inclusive.
-    let rounding = published.half_unit() * (1.0 + 1e-6);
-    let rank = Rank::of(runs, published.value, rounding);
+    // What may be printed so: the middle of it, and how far it reaches to either side. The decimal digits are not exact in binary: a
+    // millionth keeps the ends inclusive.
+    let range = published.range();
+    let (printed, rounding) = (range.middle(), range.half_width() * (1.0 + 1e-6));
+    let rank = Rank::of(runs, printed, rounding);
     let (band, score, likely) = match rule {
         Rule::Within(tolerance) => (Some(Interval::around(summary.mean, tolerance)), None, 1.0),
         Rule::OneMoreRun => {
-            let score = normal_score(&summary, published.value, rounding);
+            let score = normal_score(&summary, printed, rounding);
             (summary.prediction(), score, 0.95)
         }
         Rule::Quantiles => match quantile_band(runs) {
@@ -145,7 +147,7 @@ pub fn judge(runs: &[f64], published: &Published, rule: Rule) -> Judgement {
         return Judgement::none("a single run has no spread".to_owned());
     };
     let narrow = (NARROW * published.value.abs()).max(rounding);
-    let verdict = match band.widened(rounding).contains(published.value) {
+    let verdict = match band.widened(rounding).contains(printed) {
         false => Verdict::Differs,
         true if band.half_width() > narrow && score.is_some() => Verdict::Compatible,
         true => Verdict::Reproduced,
@@ -177,8 +179,12 @@ fn within(summary: &Summary, tolerance: f64, published: &Published, unit: &str) 
         true => format!("{}{unit} and ", digits(tolerance, 4)),
         false => String::new(),
     };
+    let rest = match published.rest {
+        Rest::Rounded => "its rounding",
+        Rest::Truncated => "the digits cut off",
+    };
     format!(
-        "{}{unit} against the printed {}{unit}; allowed: {allowed}its rounding",
+        "{}{unit} against the printed {}{unit}; allowed: {allowed}{rest}",
         digits(summary.mean, 6),
         published.printed
     )

@@ -5,12 +5,14 @@
 //!
 //! | file | columns | may be left out |
 //! |---|---|---|
-//! | published | `series`, `metric`, `value` | `where`, `x_name`, `x`, `unit` |
-//! | yardstick | `condition`, `metric`, `mean` | `where`, `ci95`, `replications` |
+//! | published | `series`, `metric`, `value` | `where`, `x_name`, `x`, `unit`, `printed`, `same_as`, `not_compared` |
+//! | yardstick | `condition`, `metric`, `mean` | `where`, `ci95`, `replications`, `unit` |
 
 mod sheet;
 
 use sheet::{Column, Sheet};
+
+use crate::statistics::Interval;
 
 pub use sheet::ReferenceError;
 
@@ -35,20 +37,70 @@ pub struct Published {
     pub printed: String,
     /// Its unit; empty where it is that of the measure.
     pub unit: String,
+    /// What became of the digits that were not printed.
+    pub rest: Rest,
+    /// The line on which it was printed first: its own, unless it repeats another.
+    pub first: u64,
+    /// Why nothing is compared with it; empty where something is.
+    pub not_compared: String,
+}
+
+/// What became of the digits that were not printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rest {
+    /// The last printed digit was rounded.
+    #[default]
+    Rounded,
+    /// They were cut off.
+    Truncated,
+}
+
+impl Rest {
+    /// The words of the column `printed`.
+    const ALL: [(&str, Rest); 2] = [("rounded", Rest::Rounded), ("truncated", Rest::Truncated)];
 }
 
 impl Published {
-    /// Half a unit of the last digit that was printed: how far the number may lie from what was rounded. Trailing
-    /// zeros count after a decimal point (2.880) and not before one (1500 stands for "about 1500").
-    pub fn half_unit(&self) -> f64 {
-        half_unit(&self.printed)
+    /// The numbers that may be printed so: 23.9 stands for 23.85 to 23.95 where it was rounded, for 23.9 to 24.0 where the rest was
+    /// cut off. Of a rounded number trailing zeros count after a decimal point (2.880) and not before one (1500 stands for
+    /// "about 1500"); of one that was cut off all digits count.
+    pub fn range(&self) -> Interval {
+        let negative = self.printed.starts_with('-');
+        match self.rest {
+            Rest::Rounded => Interval::around(self.value, unit_of_last(&self.printed, false) / 2.0),
+            Rest::Truncated => {
+                let unit = unit_of_last(&self.printed, true);
+                // Cut off towards 0.
+                let shift = if negative { -unit / 2.0 } else { unit / 2.0 };
+                Interval::around(self.value + shift, unit / 2.0)
+            }
+        }
+    }
+
+    /// Whether a number was printed there before: as the value of the same metric, or as the x at which another was taken, such as
+    /// the time of a step.
+    fn repeats(&self, before: &Published) -> bool {
+        let again = |name: &str, text: &str| {
+            let number = text.parse().ok();
+            let earlier = number.map(|value| Published {
+                value,
+                printed: text.to_owned(),
+                ..before.clone()
+            });
+            // The digits are not exact in binary.
+            let holds = |it: Published| it.range().widened(1e-9).contains(self.value);
+            name == self.metric && earlier.is_some_and(holds)
+        };
+        again(&before.metric, &before.printed) || again(&before.x_name, &before.x)
     }
 }
 
-fn half_unit(printed: &str) -> f64 {
+/// A unit of the last digit of a printed number; `every` digit counts, or zeros before the decimal point do not.
+fn unit_of_last(printed: &str, every: bool) -> f64 {
     let (mantissa, power) = printed.split_once(['e', 'E']).unwrap_or((printed, "0"));
     let exponent = match mantissa.split_once('.') {
         Some((_, decimals)) => -(decimals.len() as i32),
+        None if every => 0,
         None => {
             let digits = mantissa.trim_start_matches(['-', '+']);
             let significant = digits.trim_end_matches('0');
@@ -59,7 +111,7 @@ fn half_unit(printed: &str) -> f64 {
             }
         }
     };
-    0.5 * 10f64.powi(exponent + power.parse::<i32>().unwrap_or(0))
+    10f64.powi(exponent + power.parse::<i32>().unwrap_or(0))
 }
 
 /// One mean over runs of an independent program.
@@ -79,6 +131,20 @@ pub struct Mean {
     pub confidence: Option<f64>,
     /// Replications.
     pub replications: u32,
+    /// Its unit; empty where it is that of the table beside which it stands.
+    pub unit: String,
+}
+
+impl Mean {
+    /// The same in a unit that holds so many of its own.
+    #[must_use]
+    pub fn divided_by(&self, divisor: f64) -> Mean {
+        Mean {
+            mean: self.mean / divisor,
+            confidence: self.confidence.map(|half| half / divisor),
+            ..self.clone()
+        }
+    }
 }
 
 /// Means of an independent program.
@@ -156,7 +222,7 @@ impl Reference {
 }
 
 fn read_published(file: &str, text: &str) -> Result<Vec<Published>, ReferenceError> {
-    const COLUMNS: [Column; 7] = [
+    const COLUMNS: [Column; 10] = [
         Column::optional("where"),
         Column::required("series"),
         Column::optional("x_name"),
@@ -164,11 +230,26 @@ fn read_published(file: &str, text: &str) -> Result<Vec<Published>, ReferenceErr
         Column::required("metric"),
         Column::required("value"),
         Column::optional("unit"),
+        Column::optional("printed"),
+        Column::optional("same_as"),
+        Column::optional("not_compared"),
     ];
     let sheet = Sheet::read(file, text, &COLUMNS)?;
     let row = |row: &sheet::Row| {
         let value = sheet.number(row, 5)?;
-        let [place, series, x_name, x, metric, printed, unit] = row.fields();
+        let rest = sheet.one_of(row, 7, &Rest::ALL)?;
+        let [
+            place,
+            series,
+            x_name,
+            x,
+            metric,
+            printed,
+            unit,
+            _,
+            _,
+            not_compared,
+        ] = row.fields();
         Ok(Published {
             line: row.line,
             place,
@@ -179,23 +260,45 @@ fn read_published(file: &str, text: &str) -> Result<Vec<Published>, ReferenceErr
             value,
             printed,
             unit,
+            rest,
+            first: row.line,
+            not_compared,
         })
     };
-    sheet.rows.iter().map(row).collect()
+    let mut all: Vec<Published> = sheet.rows.iter().map(row).collect::<Result<_, _>>()?;
+    for (at, row) in sheet.rows.iter().enumerate() {
+        let [.., place, _] = row.fields::<10>();
+        if place.is_empty() {
+            continue;
+        }
+        let before = |it: &&Published| it.place == place && all[at].repeats(it);
+        let found: Vec<u64> = all.iter().filter(before).map(|it| it.line).collect();
+        let [first] = found[..] else {
+            let value = &all[at].printed;
+            let count = found.len();
+            let allowed = format!(
+                "a place that printed {value} once, under the same metric or as an x of that name; it is there {count} times"
+            );
+            return Err(sheet.wrong_cell(row, 8, &allowed));
+        };
+        all[at].first = first;
+    }
+    Ok(all)
 }
 
 fn read_means(file: &str, text: &str) -> Result<Vec<Mean>, ReferenceError> {
-    const COLUMNS: [Column; 6] = [
+    const COLUMNS: [Column; 7] = [
         Column::optional("where"),
         Column::required("condition"),
         Column::required("metric"),
         Column::required("mean"),
         Column::optional("ci95"),
         Column::optional("replications"),
+        Column::optional("unit"),
     ];
     let sheet = Sheet::read(file, text, &COLUMNS)?;
     let row = |row: &sheet::Row| {
-        let [place, condition, metric, _, ci95, replications] = row.fields::<6>();
+        let [place, condition, metric, _, ci95, replications, unit] = row.fields();
         Ok(Mean {
             line: row.line,
             place,
@@ -210,6 +313,7 @@ fn read_means(file: &str, text: &str) -> Result<Vec<Mean>, ReferenceError> {
                 true => 1,
                 false => sheet.count(row, 5)?,
             },
+            unit,
         })
     };
     sheet.rows.iter().map(row).collect()
@@ -218,6 +322,65 @@ fn read_means(file: &str, text: &str) -> Result<Vec<Mean>, ReferenceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn one(line: &str) -> Published {
+        let mut reference = Reference::default();
+        let text = format!("series,metric,value,printed\ns,m,{line}\n");
+        reference.read_published("mine.csv", &text).unwrap();
+        reference.published[0].clone()
+    }
+
+    #[test]
+    fn what_was_cut_off_lies_beyond_the_printed_value() {
+        for (line, low, high) in [
+            ("23.9,", 23.85, 23.95),
+            ("23.9,rounded", 23.85, 23.95),
+            ("211.49,truncated", 211.49, 211.50),
+            ("100,truncated", 100.0, 101.0),
+            ("100,rounded", 50.0, 150.0),
+            ("-0.5,truncated", -0.6, -0.5),
+        ] {
+            let range = one(line).range();
+            let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+            assert!(
+                near(range.low, low) && near(range.high, high),
+                "{line}: {range:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_value_may_repeat_one_printed_elsewhere() {
+        let read = |lines: &str| {
+            let mut reference = Reference::default();
+            let text = format!("where,series,x_name,x,metric,value,printed,same_as\n{lines}");
+            let read = reference.read_published("mine.csv", &text);
+            let firsts = |reference: Reference| {
+                let lines = reference.published.iter().map(|it| it.first);
+                lines.collect::<Vec<u64>>()
+            };
+            read.map(|()| firsts(reference))
+                .map_err(|error| error.to_string())
+        };
+        // The time of a step, and an event at that time.
+        assert_eq!(
+            read(
+                "Fig. 8,tcp,time,2.880,cwnd,4,,\nFig. 8,tcp,time,3.413,cwnd,4.25,,\nFig. 10,tcp,event,sent again,time,2.880,,Fig. 8\n"
+            ),
+            Ok(vec![2, 3, 2])
+        );
+        // The same mean with more digits, where the other was cut off; rounded it would have been 211.50.
+        let mean = |how: &str| {
+            read(&format!(
+                "Table 1,sctp,,,delay,211.49,{how},\nAppendix,sctp,,,delay,211.499704,,Table 1\n"
+            ))
+        };
+        assert_eq!(mean("truncated"), Ok(vec![2, 2]));
+        assert_eq!(
+            mean("rounded"),
+            Err("mine.csv:3:35: column `same_as`: found \"Table 1\"; allowed: a place that printed 211.499704 once, under the same metric or as an x of that name; it is there 0 times".to_owned())
+        );
+    }
 
     #[test]
     fn the_printed_digits_say_the_rounding() {
@@ -233,11 +396,9 @@ mod tests {
             ("1.5e6", 5e4),
             ("2E-3", 5e-4),
         ] {
-            assert!(
-                (half_unit(printed) / half - 1.0).abs() < 1e-12,
-                "{printed}: {} is not {half}",
-                half_unit(printed)
-            );
+            let found = unit_of_last(printed, false) / 2.0;
+            let near = (found / half - 1.0).abs() < 1e-12;
+            assert!(near, "{printed}: {found} is not {half}");
         }
     }
 
@@ -268,6 +429,10 @@ mod tests {
             "mine.csv:4:16: column `value`: found \"\"; allowed: a number, such as 12.5"
         );
         assert_eq!(
+            wrong_published("series,metric,value,printed\nsctp,goodput,1,cut\n"),
+            "mine.csv:2:16: column `printed`: found \"cut\"; allowed: rounded, truncated, or nothing for rounded"
+        );
+        assert_eq!(
             wrong_published("series,metric,value\nsctp,goodput,NaN\n"),
             "mine.csv:2:14: column `value`: found \"NaN\"; allowed: a number, such as 12.5"
         );
@@ -287,7 +452,7 @@ mod tests {
     fn a_wrong_form_is_named() {
         assert_eq!(
             wrong_published("series,metrics,value\n"),
-            "mine.csv:1:8: found column \"metrics\"; allowed: where, series, x_name, x, metric, value, unit; did you mean `metric`?"
+            "mine.csv:1:8: found column \"metrics\"; allowed: where, series, x_name, x, metric, value, unit, printed, same_as, not_compared; did you mean `metric`?"
         );
         assert_eq!(
             wrong_published("series,value\n"),
@@ -303,7 +468,7 @@ mod tests {
         );
         assert_eq!(
             wrong_published(""),
-            "mine.csv:1:1: found no line; the first line names the columns: where, series, x_name, x, metric, value, unit"
+            "mine.csv:1:1: found no line; the first line names the columns: where, series, x_name, x, metric, value, unit, printed, same_as, not_compared"
         );
     }
 

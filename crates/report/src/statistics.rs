@@ -153,6 +153,11 @@ impl Interval {
         }
     }
 
+    /// Its middle.
+    pub fn middle(self) -> f64 {
+        f64::midpoint(self.low, self.high)
+    }
+
     /// Half its width.
     pub fn half_width(self) -> f64 {
         (self.high - self.low) / 2.0

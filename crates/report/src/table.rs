@@ -384,15 +384,22 @@ pub(super) fn in_unit(
     (mut values, own): (Vec<(u32, f64)>, String),
     wanted: Option<&str>,
 ) -> (Vec<(u32, f64)>, String) {
-    let divisor = match (own.as_str(), wanted) {
-        ("bit/s", Some("kbit/s")) => 1e3,
-        ("bit/s", Some("Mbit/s")) => 1e6,
-        ("s", Some("ms")) => 1e-3,
-        ("1", Some("%")) => 1e-2,
-        _ => return (values, own),
+    let Some((wanted, divisor)) = wanted.and_then(|it| Some((it, divisor(&own, it)?))) else {
+        return (values, own);
     };
     values.iter_mut().for_each(|(_, value)| *value /= divisor);
-    (values, wanted.map_or(own, str::to_owned))
+    (values, wanted.to_owned())
+}
+
+/// How many of a unit another has; `None` where neither is made of the other.
+fn divisor(own: &str, wanted: &str) -> Option<f64> {
+    match (own, wanted) {
+        ("bit/s", "kbit/s") => Some(1e3),
+        ("bit/s", "Mbit/s") => Some(1e6),
+        ("s", "ms") => Some(1e-3),
+        ("1", "%") => Some(1e-2),
+        _ => None,
+    }
 }
 
 /// The values without their replications.
@@ -447,13 +454,7 @@ impl<'a> Maker<'a> {
     }
 
     /// What independent programs give for a row at a point; `index` counts the steps of a row that has several.
-    fn beside(
-        &self,
-        row: &Row,
-        index: usize,
-        point: &Point,
-        measured: Option<&Summary>,
-    ) -> Vec<Beside> {
+    fn beside(&self, row: &Row, index: usize, point: &Point, line: &Line) -> Vec<Beside> {
         let of = |(name, source): (&String, &BesideSource)| {
             let yardstick = self.reference.yardstick(name)?;
             let metric = row.beside.get(name)?.get(index)?;
@@ -464,7 +465,8 @@ impl<'a> Maker<'a> {
                 .map(|(name, x)| (format!("{{{name}}}"), x.to_string()));
             let condition = named.fold(whole, |text, (name, x)| text.replace(&name, &x));
             let mean = yardstick.mean(place, &condition, metric)?;
-            Some(compare::beside(measured, name, mean))
+            let mean = mean.divided_by(divisor(&mean.unit, &line.unit).unwrap_or(1.0));
+            Some(compare::beside(line.measured.as_ref(), name, &mean))
         };
         self.spec.beside.iter().filter_map(of).collect()
     }
@@ -494,7 +496,7 @@ impl<'a> Maker<'a> {
                 };
                 let runs = alone(&values);
                 let line = Line::new(name, (x_name, x), metric, &unit, runs);
-                let beside = self.beside(row, 0, &point, line.measured.as_ref());
+                let beside = self.beside(row, 0, &point, &line);
                 lines.push(Line {
                     beside,
                     ..line.judged(published, rule)

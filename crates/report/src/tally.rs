@@ -14,7 +14,8 @@ use crate::table::{Line, Table};
 pub struct Tally([usize; Verdict::ALL.len()]);
 
 impl Tally {
-    /// Counts the verdicts of some tables. What was printed once counts once: where it stands in several tables, in the first.
+    /// Counts the verdicts of some tables. What was printed once counts once: where it stands in several tables, in the first; and so
+    /// does what the reference declares to be the same.
     pub fn of<'t>(tables: impl IntoIterator<Item = &'t Table>) -> Tally {
         let mut seen = BTreeSet::new();
         let mut tally = Tally::default();
@@ -60,7 +61,7 @@ impl Tally {
                 continue;
             };
             // A step has two printed values on one line of the file: the value and its time.
-            if seen.insert((printed.line, printed.metric.clone())) {
+            if seen.insert((printed.first, printed.metric.clone())) {
                 self.add(judgement.verdict);
             }
         }

@@ -26,6 +26,7 @@ pub fn shown<'a>(probe: &str, wanted: Option<&'a str>, segment: Option<Size>) ->
         "kbit/s" => 1e3,
         "Mbit/s" => 1e6,
         "ms" => 1e-3,
+        "%" => 1e-2,
         _ => 1.0,
     };
     Shown { name, divisor }
@@ -83,6 +84,7 @@ mod tests {
         );
         assert_eq!(shown("throughput", Some("Mbit/s"), None).divisor, 1e6);
         assert_eq!(shown("rto", Some("ms"), None).divisor, 1e-3);
+        assert_eq!(shown("chunk_loss_rate", Some("%"), None).divisor, 1e-2);
         assert_eq!(
             shown("sent", Some("segments"), Some(Size(1448))).divisor,
             1.0

@@ -8,11 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 /// The section `[reference]`: CSV files beside the spec.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ReferenceFiles {
-    /// Single values that were published, which tables judge. Columns: `where, series, x_name, x, metric, value, unit`.
+    /// Single values that were published, which tables judge. Columns: `where, series, x_name, x, metric, value, unit, printed,
+    /// same_as, not_compared`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<String>,
     /// Means of independent programs, each under a name of its own (`ns2 = "ns2.csv"`), which tables set beside theirs by
-    /// `beside.NAME`. Columns: `where, condition, metric, mean, ci95, replications`.
+    /// `beside.NAME`. Columns: `where, condition, metric, mean, ci95, replications, unit`.
     #[serde(flatten)]
     pub yardsticks: BTreeMap<String, String>,
 }

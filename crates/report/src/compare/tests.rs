@@ -163,6 +163,7 @@ fn intervals_overlap_those_of_another_program_or_not() {
         mean,
         confidence,
         replications: 20,
+        unit: String::new(),
     };
     // t(19) s / sqrt(20) = 2.093 * 4 / 4.4721 = 1.872
     let ours = sample(20.0, 4.0, 20);
@@ -223,4 +224,37 @@ fn numbers_in_different_units_are_not_judged() {
     };
     let judgement = judge_in(&ours, "s", &unitless, rule);
     assert_eq!(judgement.verdict, Verdict::Reproduced);
+}
+
+/// 211.499704 is printed 211.49 where the rest is cut off, and would be 211.50 rounded. 12.34 and 12.3501 were printed otherwise.
+#[test]
+fn digits_that_were_cut_off_count_as_printed() {
+    let printed = |value: &str, how: &str| {
+        let text = format!("series,metric,value,unit,printed\ns,m,{value},ms,{how}\n");
+        let mut reference = Reference::default();
+        reference.read_published("published.csv", &text).unwrap();
+        reference.published[0].clone()
+    };
+    for (ours, value, how, wanted) in [
+        (211.499704, "211.49", "truncated", Verdict::Reproduced),
+        (211.499704, "211.49", "rounded", Verdict::Differs),
+        (211.499704, "211.50", "rounded", Verdict::Reproduced),
+        (12.3401, "12.34", "truncated", Verdict::Reproduced),
+        (12.3399, "12.34", "truncated", Verdict::Differs),
+        (12.3501, "12.34", "truncated", Verdict::Differs),
+        (100.4, "100", "truncated", Verdict::Reproduced),
+        (99.9, "100", "truncated", Verdict::Differs),
+        (-12.3499, "-12.34", "truncated", Verdict::Reproduced),
+    ] {
+        let judged = judge(&[ours], &printed(value, how), Rule::Within(0.0));
+        assert_eq!(judged.verdict, wanted, "{ours} printed {value} {how}");
+    }
+    // Among runs, too: all of them were printed so.
+    let judged = judge(
+        &[211.493; 20],
+        &printed("211.49", "truncated"),
+        Rule::OneMoreRun,
+    );
+    assert_eq!(judged.verdict, Verdict::Reproduced);
+    assert_eq!(judged.rank.map(crate::statistics::Rank::place), Some(11.0));
 }

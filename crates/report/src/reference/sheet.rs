@@ -172,7 +172,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// A cell that holds something else than what is allowed.
-    fn wrong_cell(&self, row: &Row, column: usize, allowed: &str) -> ReferenceError {
+    pub fn wrong_cell(&self, row: &Row, column: usize, allowed: &str) -> ReferenceError {
         let (name, found) = (self.columns[column].name, &row.cells[column]);
         let what = format!("column `{name}`: found {found:?}; allowed: {allowed}");
         self.wrong(row.line, self.places[column], what)
@@ -183,6 +183,24 @@ impl<'a> Sheet<'a> {
         let number = row.cells[column].parse::<f64>().ok();
         let number = number.filter(|number| number.is_finite());
         number.ok_or_else(|| self.wrong_cell(row, column, "a number, such as 12.5"))
+    }
+
+    /// One of some words; the first where the cell is empty.
+    pub fn one_of<T: Copy>(
+        &self,
+        row: &Row,
+        column: usize,
+        words: &[(&str, T)],
+    ) -> Result<T, ReferenceError> {
+        let cell = &row.cells[column];
+        let meant =
+            |(at, (word, _)): &(usize, &(&str, T))| *word == cell || cell.is_empty() && *at == 0;
+        let found = words.iter().enumerate().find(meant);
+        found.map(|(_, (_, one))| *one).ok_or_else(|| {
+            let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            let allowed = format!("{}, or nothing for {}", names.join(", "), names[0]);
+            self.wrong_cell(row, column, &allowed)
+        })
     }
 
     /// Half the width of an interval.

@@ -190,7 +190,7 @@ impl Maker<'_> {
         };
         let value = line(named.metric, named.unit, step.map(|step| step.value));
         let time = line("time", "s", step.map(|step| step.time));
-        let beside = self.beside(row, index, &single_point(&x), time.measured.as_ref());
+        let beside = self.beside(row, index, &single_point(&x), &time);
         [
             value.judged(printed.cloned(), Rule::Within(0.0)),
             Line {
@@ -233,7 +233,7 @@ impl Maker<'_> {
                 continue;
             };
             let line = Line::new(name, (x_name, x.clone()), metric, unit, vec![measured]);
-            let beside = self.beside(row, 0, &single_point(&x), line.measured.as_ref());
+            let beside = self.beside(row, 0, &single_point(&x), &line);
             lines.push(Line {
                 beside,
                 ..line.judged(published, rule)
