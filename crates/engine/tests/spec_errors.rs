@@ -142,6 +142,8 @@ wrong! {
     claim_without_its_keys: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"crosses\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nwithin = 0.05\nbest = \"least\"\n\n[[experiment]]")];
     claim_along_no_sweep: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"rises\"\nalong = \"raet\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nthan = { value = 1 }\nwhere = { rate = [] }\n\n[[experiment]]")];
     claim_with_a_margin_of_everything: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"equal\"\nwithin = 1.5\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nof = { value = 1 }\nthan = { value = 1 , series = \"sctp\" }\n\n[[experiment]]")];
+    claim_at_no_point: [("[[experiment]]", "[[claim]]\nid = \"c\"\ntext = \"C\"\nkind = \"greater\"\nseries = \"sctp\"\nmetric = \"mean_cwnd_samples\"\nwhere = { rate = [\"1 Mbit/s\", \"2 Mbits/s\"] }\nthan = { where = { rate = 3 } }\n\n[[experiment]]")];
+    where_no_point_is: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { rate = \"1 Mbits/s\" }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
     where_no_sweep_is: [("[[experiment]]", "[[table]]\nid = \"t\"\ntitle = \"T\"\nwhere = { raet = 1 }\nrow = [{ series = \"sctp\", metric = \"mean_cwnd_samples\" }]\n\n[[experiment]]")];
 }
 
@@ -177,6 +179,25 @@ fn overrides_reach_parameters_and_paths() {
         ),
         (Some(&"7 ms".into()), 3, 1_000_000_000)
     );
+}
+
+/// Who asks for fewer points of a sweep need not take out what is said of the others.
+#[test]
+fn fewer_points_leave_claims_about_the_others() {
+    let claim = r#"[[claim]]
+id = "c"
+text = "C"
+kind = "greater"
+series = "sctp"
+metric = "mean_cwnd_samples"
+of = { where = { rate = "2 Mbit/s" } }
+than = { where = { rate = "1 Mbit/s" } }
+
+[[experiment]]"#;
+    let text = GOOD.replace("[[experiment]]", claim);
+    let fewer = [r#"experiment.rates.sweep.0.values=["2 Mbit/s"]"#];
+    let plan = Plan::new(request(&text, &fewer)).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(plan.experiments[0].points.len(), 1);
 }
 
 #[test]

@@ -26,10 +26,7 @@ pub fn records(spec: &Spec, runs: &[RunRecord]) -> Vec<RunRecord> {
 
 /// Whether two x are the same, whole numbers and fractions alike.
 pub fn same(left: &Value, right: &Value) -> bool {
-    match (left.as_f64(), right.as_f64()) {
-        (Some(left), Some(right)) => left == right,
-        _ => left == right,
-    }
+    left.is_same(right)
 }
 
 fn measured(derived: &Derived, run: &RunRecord) -> Option<(f64, String)> {

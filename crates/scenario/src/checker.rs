@@ -102,6 +102,15 @@ impl<'a> Checker<'a> {
         self.problems.is_empty()
     }
 
+    /// Whether anything at a path, or in it, was set by an argument.
+    pub(super) fn is_set(&self, path: &str) -> bool {
+        fn any(node: &Node) -> bool {
+            let inside = || node.entries().iter().any(|entry| any(&entry.node));
+            matches!(node.place, Place::Argument(_)) || inside() || node.items().iter().any(any)
+        }
+        any(self.node(path).0)
+    }
+
     fn locate(&self, path: &str) -> (Place, String) {
         let (node, key) = self.node(path);
         (node.place.clone(), key)

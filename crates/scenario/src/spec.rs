@@ -214,6 +214,15 @@ impl Sweep {
     pub fn x_name(&self) -> Option<&str> {
         self.name.as_deref().or(self.parameter.as_deref())
     }
+
+    /// Its x, in order.
+    pub fn xs(&self) -> Vec<Value> {
+        let listed = self.points.iter().map(|point| point.x.clone());
+        let values = self.values.iter().cloned();
+        listed
+            .chain(values.filter_map(|value| serde_json::from_value(value).ok()))
+            .collect()
+    }
 }
 
 /// One point of a sweep.

@@ -28,6 +28,14 @@ impl Value {
             Value::Boolean(_) | Value::Text(_) => None,
         }
     }
+
+    /// Whether the two are the same x, whole numbers and fractions alike.
+    pub fn is_same(&self, other: &Value) -> bool {
+        match (self.as_f64(), other.as_f64()) {
+            (Some(left), Some(right)) => left == right,
+            _ => self == other,
+        }
+    }
 }
 
 impl fmt::Display for Value {

@@ -1,8 +1,10 @@
 //! Checks of claims: that what they compare is measured, and that each kind has the keys it needs and no others.
 
-use super::output::{Source, check_experiment, check_measure, check_sweeps};
+use super::output::{
+    Source, check_experiment, check_measure, check_point, check_sweeps, check_where,
+};
 use crate::checker::Checker;
-use crate::claim::{Best, Claim, ClaimKind, Side};
+use crate::claim::{Best, Claim, ClaimKind, Side, Values};
 use crate::spec::Spec;
 use crate::vocabulary::Vocabulary;
 
@@ -19,6 +21,15 @@ pub fn check(c: &mut Checker<'_>, spec: &Spec, vocabulary: &dyn Vocabulary) {
         let fixed = claim.at_point.keys().map(String::as_str);
         let of_where = |name: &str| format!("{path}.where.{name}");
         check_sweeps(c, spec, source, fixed, of_where);
+        for (name, values) in &claim.at_point {
+            for (at, x) in values.all().iter().enumerate() {
+                let place = match values {
+                    Values::One(_) => of_where(name),
+                    Values::Several(_) => format!("{}.{at}", of_where(name)),
+                };
+                check_point(c, spec, source, (name, x), &place);
+            }
+        }
         let along = claim.along.iter().map(String::as_str);
         check_sweeps(c, spec, source, along, |_| format!("{path}.along"));
     }
@@ -68,10 +79,7 @@ fn check_side(
         side.metric.as_ref().or(claim.metric.as_ref()),
         &path_of(side.metric.is_some()),
     );
-    let fixed = side.at_point.keys().map(String::as_str);
-    check_sweeps(c, spec, source, fixed, |name| {
-        format!("{path}.where.{name}")
-    });
+    check_where(c, spec, source, &side.at_point, path);
 }
 
 /// Checks that a claim has the keys of its kind.

@@ -89,13 +89,33 @@ impl<'a> Source<'a> {
         match self {
             Source::Run(experiment) => experiment.sweeps.iter().filter_map(Sweep::x_name).collect(),
             Source::Derived(derived) => {
-                let source = known_before(spec, derived)
-                    .find(|id| *id == derived.experiment())
-                    .and_then(|id| Source::named(spec, id));
+                let source = Self::behind(spec, derived);
                 let mut all = source.map_or(Vec::new(), |source| source.sweeps(spec));
                 all.retain(|name| derived.along() != Some(name));
                 all
             }
+        }
+    }
+
+    /// What a derived experiment is made of.
+    fn behind(spec: &'a Spec, derived: &'a Derived) -> Option<Self> {
+        let known = known_before(spec, derived).find(|id| *id == derived.experiment());
+        known.and_then(|id| Source::named(spec, id))
+    }
+
+    /// The path of a sweep of the experiment that is run for it, and its x.
+    fn points(self, spec: &'a Spec, name: &str) -> Option<(String, Vec<Value>)> {
+        match self {
+            Source::Run(run) => {
+                let at = spec.experiments.iter().position(|it| it.id == run.id)?;
+                let named = |sweep: &Sweep| sweep.x_name() == Some(name);
+                let index = run.sweeps.iter().position(named)?;
+                Some((
+                    format!("experiment.{at}.sweep.{index}"),
+                    run.sweeps[index].xs(),
+                ))
+            }
+            Source::Derived(derived) => Self::behind(spec, derived)?.points(spec, name),
         }
     }
 }
@@ -109,18 +129,42 @@ fn source_of<'a>(spec: &'a Spec, id: &str, named: Option<&String>) -> Option<Sou
     }
 }
 
-/// Checks that fixed sweeps are sweeps of what is shown.
-fn check_where(
+/// Checks that fixed sweeps are sweeps of what is shown, and that they have these x.
+pub(super) fn check_where(
     c: &mut Checker<'_>,
     spec: &Spec,
     source: Option<Source<'_>>,
     fixed: &BTreeMap<String, Value>,
     path: &str,
 ) {
-    let fixed = fixed.keys().map(String::as_str);
-    check_sweeps(c, spec, source, fixed, |name| {
-        format!("{path}.where.{name}")
-    });
+    let place = |name: &str| format!("{path}.where.{name}");
+    check_sweeps(c, spec, source, fixed.keys().map(String::as_str), place);
+    for (name, x) in fixed {
+        check_point(c, spec, source, (name, x), &place(name));
+    }
+}
+
+/// Checks that an x is one of a sweep's. Where arguments changed the sweep nothing is said: they may well ask for fewer points.
+pub(super) fn check_point(
+    c: &mut Checker<'_>,
+    spec: &Spec,
+    source: Option<Source<'_>>,
+    (name, x): (&str, &Value),
+    place: &str,
+) {
+    let Some((sweep, known)) = source.and_then(|source| source.points(spec, name)) else {
+        return;
+    };
+    if c.is_set(&sweep) || known.iter().any(|it| it.is_same(x)) {
+        return;
+    }
+    let shown = |x: &Value| match x {
+        Value::Text(text) => format!("{text:?}"),
+        other => other.to_string(),
+    };
+    let message = format!("found {}, but sweep {name:?} has no such x", shown(x));
+    let known: Vec<String> = known.iter().map(shown).collect();
+    c.not_among(place, &message, &shown(x), known.iter().map(String::as_str));
 }
 
 /// Checks that names are those of sweeps; `place` is where each stands.
@@ -254,13 +298,21 @@ fn check_single_run(
 ) {
     let default = (kind == TableKind::Steps).then_some("cwnd");
     let probe = row.probe.as_deref().or(default);
-    check_recorded(c, source, row.flow.as_ref(), row.link.as_ref(), probe, path);
+    let member = Some(row.member);
+    check_recorded(
+        c,
+        source,
+        (row.flow.as_ref(), row.link.as_ref()),
+        member,
+        probe,
+        path,
+    );
     if let Some(read) = row.reads.as_deref() {
         check_recorded(
             c,
             source,
-            row.flow.as_ref(),
-            row.link.as_ref(),
+            (row.flow.as_ref(), row.link.as_ref()),
+            member,
             Some(read),
             path,
         );
@@ -348,12 +400,12 @@ pub(super) fn check_measure(
 fn check_recorded(
     c: &mut Checker<'_>,
     source: Option<Source<'_>>,
-    flow: Option<&String>,
-    link: Option<&String>,
+    entity: (Option<&String>, Option<&String>),
+    member: Option<u32>,
     probe: Option<&str>,
     path: &str,
 ) {
-    let (key, entity) = match (flow, link) {
+    let (key, entity) = match entity {
         (Some(flow), None) => ("flow", flow),
         (None, Some(link)) => ("link", link),
         _ => {
@@ -383,7 +435,9 @@ fn check_recorded(
         } else {
             record.link.as_ref()
         };
-        named == Some(entity)
+        // Of a group, or of the one member that is shown.
+        let alone = member.map(|member| format!("{entity}[{member}]"));
+        named.is_some_and(|named| named == entity || alone.as_ref() == Some(named))
     };
     let recorded: Vec<&str> = experiment
         .records
@@ -441,7 +495,15 @@ fn check_figure(
     check_where(c, spec, source, &figure.at_point, path);
     match figure.kind {
         FigureKind::Sequence | FigureKind::Ladder => {
-            check_recorded(c, source, figure.flow.as_ref(), None, Some("sent"), path);
+            let member = Some(figure.member);
+            check_recorded(
+                c,
+                source,
+                (figure.flow.as_ref(), None),
+                member,
+                Some("sent"),
+                path,
+            );
         }
         FigureKind::Time | FigureKind::Sweep if figure.curves.is_empty() => {
             c.problem(path, "a figure of this kind has at least one `curve`");
@@ -506,8 +568,9 @@ fn check_curve(
     if !curve.given.is_empty() {
         check_given(c, figure, curve, path);
     } else if figure.kind == FigureKind::Time {
-        let (flow, link) = (curve.flow.as_ref(), curve.link.as_ref());
-        check_recorded(c, source, flow, link, curve.probe.as_deref(), path);
+        let entity = (curve.flow.as_ref(), curve.link.as_ref());
+        let member = (!curve.every_member).then_some(curve.member);
+        check_recorded(c, source, entity, member, curve.probe.as_deref(), path);
     } else {
         check_measure(
             c,
