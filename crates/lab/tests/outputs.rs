@@ -230,6 +230,7 @@ fn the_ladder_marks_the_lost_segment_and_its_repair() {
 }
 
 /// Five runs that carry 1, 2, 3, 4 and 9 times as much: the third is the median, the first and the last end the band.
+/// The first stands there alone, too.
 #[test]
 fn a_figure_over_time_shows_the_middle_of_all_recorded_runs() {
     let mut results = results(20);
@@ -253,10 +254,14 @@ fn a_figure_over_time_shows_the_middle_of_all_recorded_runs() {
         panic!("no plot")
     };
     let band = &plot.layers[0].points;
-    assert_eq!((band.len(), plot.layers.len()), (one.samples.len(), 2));
-    for (point, sample) in band.iter().zip(&one.samples) {
+    let single = &plot.layers[1].points;
+    assert_eq!((band.len(), plot.layers.len()), (one.samples.len(), 3));
+    assert_eq!(single.len(), one.samples.len());
+    for ((point, sample), single) in band.iter().zip(&one.samples).zip(single) {
         let mbit = sample.value / 1e6;
         assert_eq!(point.y, 3.0 * sample.value / 1e6);
+        // The run that the figure would show alone: the first.
+        assert_eq!((single.x, single.y), (sample.time, mbit));
         let (low, high) = point.span.expect("a band");
         assert!((low - mbit).abs() < 1e-9 && (high - 9.0 * mbit).abs() < 1e-9);
     }

@@ -117,6 +117,10 @@ fn pen(mark: Mark, curve: usize) -> ShapeStyle {
     match mark {
         Mark::Runs => colour.mix(0.4).filled(),
         Mark::OneMore | Mark::Band => colour.mix(0.2).stroke_width(9 * SCALE as u32),
+        Mark::Single => ShapeStyle {
+            color: colour.mix(0.6),
+            ..stroke(colour, 7)
+        },
         Mark::Dots | Mark::Discs => colour.filled(),
         Mark::Crosses => stroke(colour, 9),
         Mark::Line | Mark::Step | Mark::Means | Mark::SeparateMeans | Mark::Printed => {
@@ -198,7 +202,7 @@ impl<C, DB: DrawingBackend> Drawable<DB> for Sign<C> {
         let mut path: Vec<BackendCoord> = corners(mark, self.curve);
         path.iter_mut().for_each(|it| *it = (it.0 + x, it.1 + y));
         match mark {
-            Mark::Line | Mark::Step => Ok(()),
+            Mark::Line | Mark::Step | Mark::Single => Ok(()),
             Mark::Crosses => [-1, 1].into_iter().try_for_each(|side| {
                 let arm = 2 * SCALE;
                 backend.draw_path([(x - arm, y - side * arm), (x + arm, y + side * arm)], &pen)
@@ -252,7 +256,7 @@ fn draw(chart: &mut Chart<'_, '_>, layer: &Layer) -> Drawn {
         points.filter_map(|it| Some((it.x, it.y, it.span?)))
     };
     match layer.mark {
-        Mark::Line | Mark::Step => line(chart, layer, pen),
+        Mark::Line | Mark::Step | Mark::Single => line(chart, layer, pen),
         Mark::Band => {
             let upper = spans().map(|(x, _, (_, high))| (x, high));
             let mut corners: Vec<(f64, f64)> = upper.collect();

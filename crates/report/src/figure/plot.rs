@@ -69,6 +69,8 @@ pub enum Mark {
     OneMore,
     /// An area over the spans.
     Band,
+    /// A thin faint line: one of several runs.
+    Single,
     /// Hollow diamonds: what was printed.
     Printed,
 }
@@ -76,7 +78,7 @@ pub enum Mark {
 impl Mark {
     /// Whether it lies behind the others and says how far runs stray.
     pub fn is_spread(self) -> bool {
-        matches!(self, Mark::Runs | Mark::OneMore | Mark::Band)
+        matches!(self, Mark::Runs | Mark::OneMore | Mark::Band | Mark::Single)
     }
 }
 

@@ -6,11 +6,14 @@ use anabranch_scenario::value::Point;
 
 use super::Maker;
 use super::curves::Drawn;
-use super::plot::{Axis, Mark, Plot, PlotPoint};
+use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 use crate::unit;
 
 /// Instants at which several runs are looked at, where they were not sampled at the same ones.
 const INSTANTS: usize = 240;
+
+/// Curves up to which a figure also shows one run of each: more lie too thick on one another.
+const WITH_SINGLE_RUNS: usize = 3;
 
 /// The share of the runs below the band, and above it.
 const OUTSIDE: f64 = 0.1;
@@ -30,10 +33,19 @@ impl Maker<'_> {
         }
         let made = match most {
             0 | 1 => self.made_of_series(),
-            most => format!(
-                "Drawn from series/{}.parquet: the median of {most} runs and the band that holds the middle 80 % of them.",
-                self.experiment
-            ),
+            most => {
+                let single = match self.spec.curves.len() {
+                    0..=WITH_SINGLE_RUNS => format!(
+                        "; the thin line is one of them, replication {}",
+                        self.spec.replication
+                    ),
+                    _ => String::new(),
+                };
+                format!(
+                    "Drawn from series/{}.parquet: the median of {most} runs and the band that holds the middle 80 % of them{single}.",
+                    self.experiment
+                )
+            }
         };
         if drawn.points().next().is_none() {
             return Ok((None, made));
@@ -108,6 +120,13 @@ impl Maker<'_> {
             let all: Vec<_> = runs.iter().flatten().map(cut).collect();
             let middle = self.middle(&all, held);
             drawn.push(String::new(), index, Mark::Band, middle.clone());
+            if self.spec.curves.len() <= WITH_SINGLE_RUNS {
+                for series in &runs[0] {
+                    let mark = if held { Mark::Step } else { Mark::Line };
+                    let points = staircase(mark, cut(series));
+                    drawn.push(String::new(), index, Mark::Single, points);
+                }
+            }
             drawn.push(
                 label,
                 index,
@@ -226,4 +245,17 @@ impl Maker<'_> {
         }
         points
     }
+}
+
+/// The points of a line as its corners.
+fn staircase(mark: Mark, points: Vec<PlotPoint>) -> Vec<PlotPoint> {
+    let line = Layer {
+        label: String::new(),
+        curve: 0,
+        dash: 0,
+        mark,
+        points,
+    };
+    let corners = line.corners().into_iter();
+    corners.map(|(x, y)| PlotPoint::new(x, y)).collect()
 }
