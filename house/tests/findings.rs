@@ -5,7 +5,16 @@
 //!
 //! - `{table|series|metric|x}`: the value and half of its 95 % interval, `21.4 ± 4.1`;
 //! - `{table|series|metric|x|mean}`: the value alone;
-//! - `{table|series|metric|x|ns2}`: the same of ns-2.35, from `table-ns2.csv`.
+//! - `{table|series|metric|x|ns2}`: the same of ns-2.35, from `table-ns2.csv`;
+//! - `{overlap|tables}`, `{overlap|table|series|metric}`: how many means overlap with those of ns-2.35, `141 of 144`; `tables` are
+//!   one or several, with commas between;
+//! - `{farthest|table|series|metric}`: the greatest relative difference from ns-2.35, in percent;
+//! - `{count|table|verdict}`: how many printed values of a table came to a verdict;
+//! - `{tally|printed values}`, `{tally|claims|reproduced}`: how many there are, and how many came to that verdict;
+//! - `{claims|id}`, `{claims|id|x}`, `{claims|id|x|1000}`: the verdict on a claim; what was found at an x, with half of its
+//!   interval; the same divided by a number.
+//!
+//! `{PAPER/...}` takes another paper than the heading's.
 //!
 //! After a change: `FINDINGS=write cargo test -p anabranch-house --test findings`.
 
@@ -71,38 +80,137 @@ fn shown(mean: f64, half: Option<f64>, alone: bool) -> String {
     }
 }
 
-/// What a placeholder stands for, with the tables of `paper`.
+/// What a placeholder stands for, with the tables of `paper` unless it names another.
 fn value(
     paper: &str,
     asked: &str,
     read: &impl Fn(&str) -> Result<String, String>,
 ) -> Result<String, String> {
+    let (paper, asked) = asked
+        .split_once('/')
+        .filter(|(name, _)| !name.contains('|'))
+        .unwrap_or((paper, asked));
     let parts: Vec<&str> = asked.split('|').collect();
-    let [id, series, metric, x, how @ ..] = &parts[..] else {
-        return Err("a number is {table|series|metric|x}".to_owned());
+    match &parts[..] {
+        ["tally", of, rest @ ..] => {
+            tallied(&read(&format!("{paper}/tally.txt"))?, of, rest.first())
+        }
+        ["claims", id, x @ ..] => claimed(&table(&read(&format!("{paper}/claims.csv"))?), id, x),
+        ["overlap", ids, of @ ..] => {
+            let mut rows = Table::new();
+            for id in ids.split(',') {
+                rows.append(&mut table(&read(&format!("{paper}/{id}-ns2.csv"))?));
+            }
+            overlapping(&rows, of).ok_or_else(|| format!("no such rows in {ids}"))
+        }
+        ["farthest", id, of @ ..] => {
+            let rows = table(&read(&format!("{paper}/{id}-ns2.csv"))?);
+            let found = chosen(&rows, of).filter_map(|row| number(row, "relative_difference"));
+            let most = found
+                .map(|share| 100.0 * share.abs())
+                .max_by(f64::total_cmp);
+            most.map(|most| shown(most, Some(most), true))
+                .ok_or_else(|| format!("no such rows in {id}"))
+        }
+        ["count", id, verdict] => {
+            let rows = table(&read(&format!("{paper}/{id}.csv"))?);
+            Ok(rows
+                .iter()
+                .filter(|row| row["verdict"] == *verdict)
+                .count()
+                .to_string())
+        }
+        [id, series, metric, x, how @ ..] => {
+            let beside = how.contains(&"ns2");
+            let file = match beside {
+                true => format!("{paper}/{id}-ns2.csv"),
+                false => format!("{paper}/{id}.csv"),
+            };
+            let rows = table(&read(&file)?);
+            let wanted = [("series", series), ("metric", metric), ("x", x)];
+            let is = |row: &&BTreeMap<String, String>| {
+                wanted
+                    .iter()
+                    .all(|(column, wanted)| row.get(*column).is_some_and(|it| it == *wanted))
+            };
+            let found: Vec<_> = rows.iter().filter(is).collect();
+            let [row] = found[..] else {
+                return Err(format!("{} rows in {file}, not one", found.len()));
+            };
+            let (mean, half) = match beside {
+                true => (number(row, "ns2"), number(row, "ns2_ci95")),
+                false => (number(row, "value"), number(row, "ci95")),
+            };
+            let mean = mean.ok_or_else(|| format!("no value in {file}"))?;
+            Ok(shown(mean, half, how.contains(&"mean")))
+        }
+        _ => Err("a number is {table|series|metric|x}".to_owned()),
+    }
+}
+
+/// A count of a tally as a run writes it: `60 printed values: 49 reproduced, 9 compatible, 2 differ, 0 not attempted`.
+fn tallied(text: &str, of: &str, verdict: Option<&&str>) -> Result<String, String> {
+    let missing = || format!("no {of:?} {} in the tally", verdict.unwrap_or(&""));
+    let line = |line: &str| {
+        let (head, grades) = line.split_once(": ")?;
+        let count = head.strip_suffix(of)?.trim();
+        count.parse::<usize>().ok()?;
+        Some((count.to_owned(), grades.to_owned()))
     };
-    let beside = how.contains(&"ns2");
-    let file = match beside {
-        true => format!("{paper}/{id}-ns2.csv"),
-        false => format!("{paper}/{id}.csv"),
+    let (count, grades) = text.lines().find_map(line).ok_or_else(missing)?;
+    assert!(
+        !grades.contains('('),
+        "a tally of fewer replications than the spec asks for: {grades}"
+    );
+    let Some(verdict) = verdict else {
+        return Ok(count);
     };
-    let is = |row: &BTreeMap<String, String>, column: &str, wanted: &str| {
-        row.get(column).is_some_and(|found| found == wanted)
+    let graded = grades
+        .split(", ")
+        .find_map(|grade| grade.strip_suffix(verdict));
+    graded
+        .map(|count| count.trim().to_owned())
+        .ok_or_else(missing)
+}
+
+/// The verdict on a claim, or what was found at an x.
+fn claimed(rows: &Table, id: &str, x: &[&str]) -> Result<String, String> {
+    let mut of = rows.iter().filter(|row| row["claim"] == id).peekable();
+    let first = of.peek().ok_or_else(|| format!("no claim {id:?}"))?;
+    let [x, how @ ..] = x else {
+        return Ok(first["verdict"].clone());
     };
-    let rows = table(&read(&file)?);
-    let found: Vec<_> = rows
-        .iter()
-        .filter(|row| is(row, "series", series) && is(row, "metric", metric) && is(row, "x", x))
-        .collect();
-    let [row] = found[..] else {
-        return Err(format!("{} rows in {file}, not one", found.len()));
+    let here = of
+        .find(|row| row["x"] == *x)
+        .ok_or_else(|| format!("claim {id:?} has no x {x:?}"))?;
+    let ends = number(here, "low").zip(number(here, "high"));
+    let value =
+        number(here, "value").ok_or_else(|| format!("claim {id:?} has no value at {x:?}"))?;
+    Ok(shown(
+        value / by,
+        ends.map(|(low, high)| (high - low) / 2.0 / by),
+        false,
+    ))
+}
+
+/// The rows of a series and a metric where these are named.
+fn chosen<'a>(
+    rows: &'a Table,
+    of: &'a [&'a str],
+) -> impl Iterator<Item = &'a BTreeMap<String, String>> {
+    let is = |row: &&BTreeMap<String, String>| {
+        let mut wanted = ["series", "metric"].into_iter().zip(of);
+        wanted.all(|(column, wanted)| row[column] == *wanted)
     };
-    let (mean, half) = match beside {
-        true => (number(row, "ns2"), number(row, "ns2_ci95")),
-        false => (number(row, "value"), number(row, "ci95")),
-    };
-    let mean = mean.ok_or_else(|| format!("no value in {file}"))?;
-    Ok(shown(mean, half, how.contains(&"mean")))
+    rows.iter().filter(is)
+}
+
+/// How many means overlap; `None` where none can.
+fn overlapping(rows: &Table, of: &[&str]) -> Option<String> {
+    let judged = chosen(rows, of).filter(|row| !row["overlap"].is_empty());
+    let judged: Vec<bool> = judged.map(|row| row["overlap"] == "yes").collect();
+    let held = judged.iter().filter(|held| **held).count();
+    (!judged.is_empty()).then(|| format!("{held} of {}", judged.len()))
 }
 
 /// The text with its numbers put in; or what is wrong, with the line.
@@ -159,6 +267,12 @@ fn read(name: &str) -> Result<String, String> {
         "some2001/table-1.csv" => Ok("series,x,metric,value,ci95\n\
              sctp,2,goodput,22.6178,4.9731\n\"a, b\",,goodput,8257,\nsctp,4,goodput,0.995126,0.00214\n"
             .to_owned()),
+        "some2001/tally.txt" => Ok("60 printed values: 49 reproduced, 9 compatible, 2 differ, 0 not attempted\n\
+             3 claims: 3 reproduced, 0 compatible, 0 differ, 0 not attempted\n"
+            .to_owned()),
+        "some2001/table-2.csv" => Ok("series,verdict\na,differs\na,\nb,differs\n".to_owned()),
+        "some2001/claims.csv" => Ok("claim,verdict,x,value,low,high\nmore,differs,1,2.51,1.5,3.5\nmore,differs,2,,,\nless,reproduced,,0,0,0\n".to_owned()),
+        "some2001/table-1-ns2.csv" => Ok("series,metric,x,overlap,relative_difference\na,m,1,yes,0.001\na,m,2,no,-0.0123\na,n,1,,0.1\nb,m,1,yes,0\n".to_owned()),
         _ => Err(format!("no {name}")),
     }
 }
@@ -180,6 +294,37 @@ fn a_number_is_taken_from_its_cell() {
 }
 
 #[test]
+fn counts_and_verdicts_are_taken_from_their_files() {
+    for (asked, expected) in [
+        ("tally|printed values", Ok("60")),
+        ("tally|printed values|reproduced", Ok("49")),
+        ("tally|printed values|differ", Ok("2")),
+        ("tally|claims|not attempted", Ok("0")),
+        (
+            "tally|values|reproduced",
+            Err("no \"values\" reproduced in the tally"),
+        ),
+        ("claims|more", Ok("differs")),
+        ("claims|none", Err("no claim \"none\"")),
+        ("overlap|table-1", Ok("2 of 3")),
+        ("overlap|table-1|a|m", Ok("1 of 2")),
+        (
+            "overlap|table-1|a|n",
+            Err("no such rows in some2001/table-1-ns2.csv"),
+        ),
+        ("some2001/claims|less", Ok("reproduced")),
+        ("none2001/claims|less", Err("no none2001/claims.csv")),
+    ] {
+        let found = value("some2001", asked, &read);
+        assert_eq!(
+            found.as_deref().map_err(String::as_str),
+            expected,
+            "{asked}"
+        );
+    }
+}
+
+#[test]
 fn a_number_that_is_not_there_is_an_error() {
     for (text, expected) in [
         (
@@ -187,8 +332,8 @@ fn a_number_that_is_not_there_is_an_error() {
             "line 2: {table-1|tcp|goodput|2}: 0 rows in some2001/table-1.csv, not one",
         ),
         (
-            "{table-2|tcp|goodput|2}",
-            "line 2: {table-2|tcp|goodput|2}: no some2001/table-2.csv",
+            "{table-3|tcp|goodput|2}",
+            "line 2: {table-3|tcp|goodput|2}: no some2001/table-3.csv",
         ),
         ("{table-1", "line 2: a brace is not closed"),
     ] {
