@@ -9,7 +9,7 @@
 //! - `{overlap|tables}`, `{overlap|table|series|metric}`: how many means overlap with those of ns-2.35, `141 of 144`; `tables` are
 //!   one or several, with commas between;
 //! - `{farthest|table|series|metric}`: the greatest relative difference from ns-2.35, in percent;
-//! - `{count|table|verdict}`: how many printed values of a table came to a verdict;
+//! - `{count|tables|verdict}`: how many printed values of one or several tables came to a verdict;
 //! - `{tally|printed values}`, `{tally|claims|reproduced}`: how many there are, and how many came to that verdict;
 //! - `{claims|id}`, `{claims|id|x}`, `{claims|id|x|1000}`: the verdict on a claim; what was found at an x, with half of its
 //!   interval; the same divided by a number.
@@ -55,7 +55,8 @@ fn number(row: &BTreeMap<String, String>, column: &str) -> Option<f64> {
     row.get(column)?.parse().ok()
 }
 
-/// A value with as many decimals as the half width with two digits has; alone, with five digits.
+/// A value with as many decimals as the half width with two digits has, and no more than its own six digits of a table; without a
+/// half width, with five digits.
 fn shown(mean: f64, half: Option<f64>, alone: bool) -> String {
     let digits = |value: f64, significant: i32| {
         let power = value.abs().log10().floor() as i32;
@@ -71,7 +72,7 @@ fn shown(mean: f64, half: Option<f64>, alone: bool) -> String {
             }
         }
         Some(half) => {
-            let decimals = digits(half, 2);
+            let decimals = digits(half, 2).min(digits(mean, 6));
             match alone {
                 true => format!("{mean:.decimals$}"),
                 false => format!("{mean:.decimals$} ± {half:.decimals$}"),
@@ -112,13 +113,13 @@ fn value(
             most.map(|most| shown(most, Some(most), true))
                 .ok_or_else(|| format!("no such rows in {id}"))
         }
-        ["count", id, verdict] => {
-            let rows = table(&read(&format!("{paper}/{id}.csv"))?);
-            Ok(rows
-                .iter()
-                .filter(|row| row["verdict"] == *verdict)
-                .count()
-                .to_string())
+        ["count", ids, verdict] => {
+            let mut count = 0;
+            for id in ids.split(',') {
+                let rows = table(&read(&format!("{paper}/{id}.csv"))?);
+                count += rows.iter().filter(|row| row["verdict"] == *verdict).count();
+            }
+            Ok(count.to_string())
         }
         [id, series, metric, x, how @ ..] => {
             let beside = how.contains(&"ns2");
@@ -142,7 +143,11 @@ fn value(
                 false => (number(row, "value"), number(row, "ci95")),
             };
             let mean = mean.ok_or_else(|| format!("no value in {file}"))?;
-            Ok(shown(mean, half, how.contains(&"mean")))
+            // What has one run there has all of its six digits.
+            match half {
+                None if beside => Ok(mean.to_string()),
+                half => Ok(shown(mean, half, how.contains(&"mean"))),
+            }
         }
         _ => Err("a number is {table|series|metric|x}".to_owned()),
     }
@@ -186,6 +191,10 @@ fn claimed(rows: &Table, id: &str, x: &[&str]) -> Result<String, String> {
     let ends = number(here, "low").zip(number(here, "high"));
     let value =
         number(here, "value").ok_or_else(|| format!("claim {id:?} has no value at {x:?}"))?;
+    let by: f64 = match how.first() {
+        Some(by) => by.parse().map_err(|_| format!("{by:?} is no number"))?,
+        None => 1.0,
+    };
     Ok(shown(
         value / by,
         ends.map(|(low, high)| (high - low) / 2.0 / by),
@@ -198,7 +207,7 @@ fn chosen<'a>(
     rows: &'a Table,
     of: &'a [&'a str],
 ) -> impl Iterator<Item = &'a BTreeMap<String, String>> {
-    let is = |row: &&BTreeMap<String, String>| {
+    let is = move |row: &&BTreeMap<String, String>| {
         let mut wanted = ["series", "metric"].into_iter().zip(of);
         wanted.all(|(column, wanted)| row[column] == *wanted)
     };
@@ -265,7 +274,7 @@ fn the_findings_say_what_the_tables_say() {
 fn read(name: &str) -> Result<String, String> {
     match name {
         "some2001/table-1.csv" => Ok("series,x,metric,value,ci95\n\
-             sctp,2,goodput,22.6178,4.9731\n\"a, b\",,goodput,8257,\nsctp,4,goodput,0.995126,0.00214\n"
+             sctp,2,goodput,22.6178,4.9731\n\"a, b\",,goodput,8257,\nsctp,4,goodput,0.995126,0.00214\nsctp,,delay,252.711,0.00124\n"
             .to_owned()),
         "some2001/tally.txt" => Ok("60 printed values: 49 reproduced, 9 compatible, 2 differ, 0 not attempted\n\
              3 claims: 3 reproduced, 0 compatible, 0 differ, 0 not attempted\n"
@@ -288,6 +297,10 @@ fn a_number_is_taken_from_its_cell() {
     assert_eq!(line("{table-1|sctp|goodput|2|mean}").as_deref(), Ok("22.6"));
     assert_eq!(line("{table-1|a, b|goodput|}").as_deref(), Ok("8257"));
     assert_eq!(
+        line("{table-1|sctp|delay|}").as_deref(),
+        Ok("252.711 ± 0.001")
+    );
+    assert_eq!(
         line("{table-1|sctp|goodput|4}").as_deref(),
         Ok("0.9951 ± 0.0021")
     );
@@ -308,10 +321,14 @@ fn counts_and_verdicts_are_taken_from_their_files() {
         ("claims|none", Err("no claim \"none\"")),
         ("overlap|table-1", Ok("2 of 3")),
         ("overlap|table-1|a|m", Ok("1 of 2")),
-        (
-            "overlap|table-1|a|n",
-            Err("no such rows in some2001/table-1-ns2.csv"),
-        ),
+        ("overlap|table-1,table-1|a|m", Ok("2 of 4")),
+        ("overlap|table-1|a|n", Err("no such rows in table-1")),
+        ("farthest|table-1|a|m", Ok("1.2")),
+        ("count|table-2|differs", Ok("2")),
+        ("count|table-2,table-2|differs", Ok("4")),
+        ("claims|more|1", Ok("2.5 ± 1.0")),
+        ("claims|more|1|100", Ok("0.025 ± 0.010")),
+        ("claims|more|2", Err("claim \"more\" has no value at \"2\"")),
         ("some2001/claims|less", Ok("reproduced")),
         ("none2001/claims|less", Err("no none2001/claims.csv")),
     ] {
