@@ -11,6 +11,7 @@ use anabranch_engine::plan::{Plan, Request};
 use anabranch_engine::world;
 use anabranch_lab::beside;
 use anabranch_lab::folder::Folder;
+use anabranch_lab::journal::Damage;
 use anabranch_lab::outputs::{self, WriteError};
 use anabranch_lab::papers::{PaperError, Shelves, example, examples};
 use anabranch_lab::reference::Loaded;
@@ -189,7 +190,7 @@ fn work(
             .first()
             .map(|experiment| experiment.id.clone()),
     };
-    let store = Store::create(&directory).map_err(|error| Failure::Directory(Box::new(error)))?;
+    let store = open(&directory)?;
     let kept = reference.keep(&directory);
     kept.map_err(|error| Failure::Reference(Box::new(error)))?;
     // What runs in real time is not to wait for a core.
@@ -207,6 +208,19 @@ fn work(
     bar.clear();
     let results = results.map_err(|error| Failure::Run(Box::new(error), directory.clone()))?;
     write_outputs(&results, &reference, &directory)
+}
+
+/// A results directory, and a word about what is damaged there.
+fn open(directory: &Path) -> Result<Store, Failure> {
+    let store = Store::create(directory).map_err(|error| Failure::Directory(Box::new(error)))?;
+    for Damage { path, runs, bytes } in store.damaged() {
+        let path = path.display();
+        writeln!(
+            io::stderr(),
+            "note: {path}: the last {bytes} bytes do not check and are cut off; {runs} runs before them are kept, and the others made again"
+        )?;
+    }
+    Ok(store)
 }
 
 /// Makes a share of a plan's runs.
@@ -251,7 +265,7 @@ pub fn merge(arguments: &Merge) -> Result<(), Failure> {
             what: "the files of [reference] differ".to_owned(),
         }));
     }
-    let store = Store::create(&directory).map_err(|error| Failure::Directory(Box::new(error)))?;
+    let store = open(&directory)?;
     let runner = MixedRunner {
         simulator: Simulator::default(),
         live: &whole.shard.live,

@@ -6,6 +6,7 @@ pub mod beside;
 pub mod channel;
 pub mod columns;
 pub mod folder;
+pub mod journal;
 pub mod measures;
 pub mod outputs;
 pub mod papers;

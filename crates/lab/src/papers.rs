@@ -108,13 +108,29 @@ impl Paper {
     /// # Errors
     /// A spec that cannot be read.
     pub fn title(&self) -> Result<String, PaperError> {
-        let text = self.text()?;
+        let text = match &self.folder {
+            Folder::Disk(_) => self.text()?,
+            Folder::Carried(_) => self.head()?,
+        };
         let root = Node::parse(&text).ok();
         let title = root.as_ref().and_then(|root| root.get("title"));
         Ok(match title.map(|title| &title.value) {
             Some(NodeValue::Text(title)) => title.clone(),
             _ => String::new(),
         })
+    }
+
+    /// What stands before the first table of its spec: the keys of the document itself. Of a paper that the program carries nobody
+    /// need check the rest to list it.
+    fn head(&self) -> Result<String, PaperError> {
+        let mut text = self.folder.read(SPEC).map_err(|source| PaperError::Read {
+            path: self.folder.path(SPEC),
+            source,
+        })?;
+        if let Some(end) = text.find("\n[") {
+            text.truncate(end);
+        }
+        Ok(text)
     }
 
     /// What its spec, once it is read, is compared with.

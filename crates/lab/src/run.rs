@@ -199,7 +199,7 @@ fn run_units(
         progress.finished(unit.point.spec.world.duration.seconds());
         Ok(())
     })?;
-    Ok(())
+    Ok(store.flush()?)
 }
 
 /// Runs units on `jobs` threads and gives their records in the order of the units. Nothing is kept on a disk, and samples

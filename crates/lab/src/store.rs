@@ -1,4 +1,4 @@
-//! A results directory: finished runs are kept one by one, so that an interrupted sweep goes on where it stopped.
+//! A results directory: finished runs are kept as they come, so that an interrupted sweep goes on where it stopped.
 //!
 //! ```text
 //! DIR/manifest.json          what was run, by which version
@@ -7,17 +7,19 @@
 //! DIR/measures/<id>.csv      the same as text
 //! DIR/records.json           the same for this program
 //! DIR/series/<id>.parquet    the samples of an experiment
-//! DIR/runs/<key>.json        one finished run; <key> is a hash of all that it depends on
-//! DIR/runs/<key>.parquet     its samples, if it recorded any
+//! DIR/runs/1.journal         the finished runs, a line each, by keys: hashes of all that a run depends on
+//! DIR/runs/<key>.parquet     the samples of a run, if it recorded any
 //! DIR/runs/.lock             held by the processes that work on the directory
 //! ```
-//! A file is written beside its place and renamed: what stands under its name is whole. What only a long run can give is
-//! flushed to the disk before it counts; what a short one gives, or can be put together again, is not.
+//! Any other file is written beside its place and renamed: what stands under its name is whole. Runs are flushed to the disk
+//! together, once it would take longer to make them again; what can be put together again is not flushed at all.
 
 use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch_engine::files::Files;
 use anabranch_engine::plan::{Plan, PlannedExperiment, Request, Unit};
@@ -26,8 +28,8 @@ use anabranch_report::derive;
 use anabranch_scenario::problem::SpecError;
 use anabranch_scenario::records::{Manifest, Results, RunRecord, SeriesError};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
+use crate::journal::{Damage, Journal, JournalError};
 use crate::measures::Measures;
 use crate::series::{self, Axes, SeriesWriter};
 use crate::whole::{self, Keep, Visit, part_path};
@@ -59,6 +61,9 @@ pub enum StoreError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The runs cannot be kept, or are of another form.
+    #[error(transparent)]
+    Journal(JournalError),
     /// A series file could not be written or read.
     #[error(transparent)]
     Series(#[from] SeriesError),
@@ -67,10 +72,23 @@ pub enum StoreError {
     Spec(#[from] SpecError),
 }
 
+impl From<JournalError> for StoreError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::Write { path, source } => Self::Write { path, source },
+            JournalError::Read { path, source } => Self::Read { path, source },
+            form @ JournalError::Form { .. } => Self::Journal(form),
+        }
+    }
+}
+
 /// A results directory. Several processes may work on one.
 #[derive(Clone, Debug)]
 pub struct Store {
     directory: PathBuf,
+    journal: Journal,
+    /// Events of runs that were kept and not flushed.
+    unflushed: Arc<AtomicU64>,
     _visit: Arc<Visit>,
 }
 
@@ -82,19 +100,19 @@ pub const CODE: &str = env!("ANABRANCH_CODE");
 
 /// The name under which a run is kept: what it depends on, the code and the kind of runner among it.
 pub fn key(unit: &Unit<'_>, kind: &str) -> String {
-    let mut digest = Sha256::new();
-    digest.update(&unit.point.hash);
-    digest.update(serde_json::to_string(&unit.point.point).unwrap_or_default());
-    digest.update(unit.replication.to_le_bytes());
-    digest.update(CODE);
-    digest.update(kind);
-    let digest = digest.finalize();
-    let hex: String = digest
-        .iter()
-        .take(12)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("{}-{}-{hex}", unit.experiment.id, unit.replication)
+    let point = serde_json::to_string(&unit.point.point).unwrap_or_default();
+    // Its keys are fixed. Two of 64 bits: no two runs of a directory are taken for one.
+    let [one, other] = [0_u8, 1].map(|which| {
+        let mut hasher = DefaultHasher::new();
+        (which, &unit.point.hash, &point, unit.replication).hash(&mut hasher);
+        (CODE, kind).hash(&mut hasher);
+        hasher.finish()
+    });
+    let other = other as u32;
+    format!(
+        "{}-{}-{one:016x}{other:08x}",
+        unit.experiment.id, unit.replication
+    )
 }
 
 impl Store {
@@ -121,6 +139,8 @@ impl Store {
             .map_err(failed(probe))?;
         Ok(Store {
             directory: directory.to_owned(),
+            journal: Journal::open(&runs)?,
+            unflushed: Arc::default(),
             _visit: Arc::new(visit),
         })
     }
@@ -134,8 +154,9 @@ impl Store {
         self.directory.join("runs")
     }
 
-    fn record_path(&self, key: &str) -> PathBuf {
-        self.runs().join(format!("{key}.json"))
+    /// Journals of runs that were damaged. What does not check counts for nothing, and is cut off by the next run that is kept.
+    pub fn damaged(&self) -> Vec<Damage> {
+        self.journal.damaged()
     }
 
     /// Where a run's samples are kept.
@@ -146,8 +167,9 @@ impl Store {
     /// A finished run, if it is there, whole, this unit's and of this runner's kind, and has its samples.
     pub fn finished(&self, unit: &Unit<'_>, runner: &(impl Runner + ?Sized)) -> Option<RunRecord> {
         let key = key(unit, runner.kind(unit));
-        let text = fs::read_to_string(self.record_path(&key)).ok()?;
-        let record: RunRecord = serde_json::from_str(&text).ok()?;
+        let record: RunRecord = self
+            .journal
+            .get(&key, |record| serde_json::from_slice(record).ok())?;
         let of_this_unit = record.experiment == unit.experiment.id
             && record.point == unit.point.point
             && record.replication == unit.replication;
@@ -160,7 +182,27 @@ impl Store {
     /// # Errors
     /// [`StoreError::Write`].
     pub fn keep(&self, key: &str, record: &RunRecord) -> Result<(), StoreError> {
-        write_json(&self.record_path(key), worth(record), record)
+        let json = serde_json::to_vec(record).map_err(|error| StoreError::Write {
+            path: self.runs(),
+            source: error.into(),
+        })?;
+        let unflushed = self.unflushed.fetch_add(record.events, Ordering::Relaxed) + record.events;
+        let keep = worth(record.events, unflushed);
+        if keep == Keep::Durably {
+            self.unflushed.store(0, Ordering::Relaxed);
+        }
+        Ok(self.journal.add(key, &json, keep)?)
+    }
+
+    /// Flushes what was kept to the disk.
+    ///
+    /// # Errors
+    /// [`StoreError::Write`].
+    pub fn flush(&self) -> Result<(), StoreError> {
+        match self.unflushed.swap(0, Ordering::Relaxed) {
+            0..WORTH_A_FLUSH => Ok(()),
+            _ => Ok(self.journal.flush()?),
+        }
     }
 
     /// Puts together what the finished runs of a plan gave: manifest, measures, series. Runs that are not finished
@@ -239,11 +281,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let key = key(unit, runner.kind(unit));
         // The record comes last: it makes the run count.
-        let samples = unit
-            .records()
-            .then(|| [other, self].map(|it| it.series_path(&key)));
-        let record = [other, self].map(|it| it.record_path(&key));
-        for [from, to] in samples.into_iter().chain([record]) {
+        if unit.records() {
+            let [from, to] = [other, self].map(|it| it.series_path(&key));
             let mut source = File::open(&from).map_err(|source| StoreError::Read {
                 path: from.clone(),
                 source,
@@ -252,7 +291,12 @@ impl Store {
                 io::copy(&mut source, file).map(|_| ())
             })?;
         }
-        Ok(())
+        let record = other.journal.get(&key, |record| Some(record.to_vec()));
+        let record = record.ok_or_else(|| StoreError::Damaged {
+            path: other.runs(),
+            reason: format!("the run {key} is not there"),
+        })?;
+        Ok(self.journal.add(&key, &record, Keep::Cheaply)?)
     }
 
     /// One file of the samples of all runs of an experiment, which are in these files, in their order.
@@ -331,16 +375,18 @@ impl Store {
     }
 }
 
-/// Events of a run above which its record is flushed to the disk. A flush takes some milliseconds, as long as this many events
-/// do: what is made again in less is left to the operating system. A record that does not outlive a failure of the machine is
-/// empty or not there, and its run is made again.
+/// Events that take about as long as a flush: some milliseconds.
 const WORTH_A_FLUSH: u64 = 20_000;
+/// So many times as long may what a failure of the machine would lose have taken.
+const FLUSHED_TOGETHER: u64 = 10;
 
-/// How a record is kept: as its run is worth. What took no events took real time.
-fn worth(record: &RunRecord) -> Keep {
-    match record.events {
-        1..WORTH_A_FLUSH => Keep::Cheaply,
-        _ => Keep::Durably,
+/// How a record is kept that makes `unflushed` events of those that are not on the disk: a flush takes a tenth of what it saves. What
+/// took no events took real time. What does not outlive a failure of the machine does not check, and its run is made again.
+fn worth(events: u64, unflushed: u64) -> Keep {
+    if events == 0 || unflushed >= WORTH_A_FLUSH * FLUSHED_TOGETHER {
+        Keep::Durably
+    } else {
+        Keep::Cheaply
     }
 }
 
@@ -496,22 +542,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_flushed_where_its_run_takes_longer_than_a_flush() {
-        let of = |events| {
-            worth(&RunRecord {
-                experiment: String::new(),
-                point: Vec::new(),
-                replication: 0,
-                metrics: Vec::new(),
-                events,
-                packet_hops: 0,
-                simulated: 1.0,
-                failures: Vec::new(),
-            })
-        };
-        assert_eq!(of(100), Keep::Cheaply);
-        assert_eq!(of(WORTH_A_FLUSH), Keep::Durably);
+    fn records_are_flushed_where_their_runs_took_ten_times_as_long_as_a_flush() {
+        assert_eq!(worth(100, 100), Keep::Cheaply);
+        assert_eq!(worth(199_000, 199_999), Keep::Cheaply);
+        assert_eq!(worth(100, 200_000), Keep::Durably);
         // On real sockets nothing is counted, and time was real.
-        assert_eq!(of(0), Keep::Durably);
+        assert_eq!(worth(0, 0), Keep::Durably);
     }
 }

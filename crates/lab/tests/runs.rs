@@ -9,8 +9,10 @@ use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::runner::Runner;
 use anabranch_engine::sink::{Discard, Sink};
 use anabranch_engine::world::WorldError;
+use anabranch_lab::journal::Journal;
 use anabranch_lab::run::{Quiet, RunError, Simulator, run};
 use anabranch_lab::store::{Store, StoreError, key};
+use anabranch_lab::whole::Keep;
 use anabranch_scenario::records::{Results, RunRecord, SeriesQuery};
 
 const SPEC: &str = r#"
@@ -130,7 +132,10 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
                     .expect("below it")
                     .display()
                     .to_string();
-                files.insert(name, fs::read(&entry).expect("a file"));
+                // Runs stand in a journal in the order in which they ended.
+                if !name.ends_with(".journal") {
+                    files.insert(name, fs::read(&entry).expect("a file"));
+                }
             }
         }
     }
@@ -307,20 +312,30 @@ fn an_interrupted_sweep_goes_on_and_ends_with_the_same_files() {
 }
 
 #[test]
-fn a_damaged_run_is_made_again() {
+fn a_damaged_run_and_those_behind_it_are_made_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let before = simulate(directory.path(), 1);
-    let units = plan(SPEC);
-    let key = key(&Unit::all(&units)[1], "simulated");
-    fs::write(
-        directory.path().join(format!("runs/{key}.json")),
-        b"{ \"experi",
-    )
-    .expect("a file");
+    let path = directory.path().join("runs/1.journal");
+    let text = fs::read_to_string(&path).expect("a journal");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 1 + 6, "a head and six runs");
+    let damaged = text.replacen("losses-1-", "losses-7-", 1);
+    assert_ne!(damaged, text);
+    fs::write(&path, damaged).expect("a file");
+    let store = Store::create(directory.path()).expect("a directory that can be written");
+    let found = store.damaged();
+    assert_eq!((found.len(), found[0].runs), (1, 1), "{found:?}");
+    let two_gone = Killed {
+        left: AtomicUsize::new(4),
+        inner: Simulator::default(),
+    };
+    run(&plan(SPEC), &store, &two_gone, 1, &Quiet).expect_err("five are to be made again");
+    drop(store);
     assert_eq!(simulate(directory.path(), 1).records, before.records);
+    assert_eq!(fs::read_to_string(&path).expect("a journal"), text);
 }
 
-/// Puts samples into every second file that a run keeps, cut off or not this run's.
+/// Samples that are cut off, and a record under the key of another run.
 #[test]
 fn damaged_samples_and_records_of_other_runs_are_made_again() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -333,9 +348,13 @@ fn damaged_samples_and_records_of_other_runs_are_made_again() {
     let samples = runs.join(format!("{}.parquet", key(sampled, "simulated")));
     let bytes = fs::read(&samples).expect("samples");
     fs::write(&samples, &bytes[..100]).expect("a file");
-    let [one, other] =
-        [1, 2].map(|index| runs.join(format!("{}.json", key(&units[index], "simulated"))));
-    fs::copy(&one, &other).expect("a record of another replication");
+    let [one, other] = [1, 2].map(|index| key(&units[index], "simulated"));
+    let journal = Journal::open(&runs).expect("journals");
+    let record = journal.get(&one, |record| Some(record.to_vec()));
+    let record = record.expect("a record");
+    let added = journal.add(&other, &record, Keep::Cheaply);
+    added.expect("a record of another replication");
+    drop(journal);
     assert_eq!(simulate(directory.path(), 1).records, before.records);
     assert_eq!(contents(directory.path()), whole);
 }

@@ -99,7 +99,14 @@ fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
                 open.push(path);
             } else {
                 let name = path.strip_prefix(directory).expect("below it");
-                files.insert(name.to_owned(), fs::read(&path).expect("a file"));
+                let mut bytes = fs::read(&path).expect("a file");
+                if name.extension().is_some_and(|it| it == "journal") {
+                    // Runs stand there in the order in which they ended.
+                    let mut lines: Vec<&[u8]> = bytes.split_inclusive(|it| *it == b'\n').collect();
+                    lines.sort();
+                    bytes = lines.concat();
+                }
+                files.insert(name.to_owned(), bytes);
             }
         }
     }
