@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use anabranch_settings::units::{
-    self, FREQUENCY, LENGTH, PACKETS, POWER, RATE, SEGMENTS, SIZE, TIME, parse, whole,
+    self, FREQUENCY, LENGTH, PACKETS, POWER, RATE, SEGMENTS, SIZE, TIME, parse, pattern, whole,
 };
 use anabranch_transport::{Nanos, time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// Implements reading from text by a function `fn(&str) -> Result<Self, String>`.
 macro_rules! from_text {
-    ($name:ident, $what:literal, $example:literal, $pattern:literal) => {
+    ($name:ident, $what:literal, $example:literal, $units:expr) => {
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 struct Text;
@@ -35,7 +35,7 @@ macro_rules! from_text {
                 stringify!($name).into()
             }
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "string", "description": concat!($what, " with its unit"), "examples": [$example], "pattern": $pattern })
+                json_schema!({ "type": "string", "description": concat!($what, " with its unit"), "examples": [$example], "pattern": pattern($units) })
             }
         }
 
@@ -78,12 +78,7 @@ impl fmt::Display for Span {
     }
 }
 
-from_text!(
-    Span,
-    "a time",
-    "250 ms",
-    r"^\s*[0-9.]+\s*(s|ms|us|ns|min|h)\s*$"
-);
+from_text!(Span, "a time", "250 ms", &[TIME]);
 
 /// A rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -112,12 +107,7 @@ impl fmt::Display for Rate {
     }
 }
 
-from_text!(
-    Rate,
-    "a rate",
-    "2 Mbit/s",
-    r"^\s*[0-9.]+\s*(bit/s|kbit/s|Mbit/s|Gbit/s)\s*$"
-);
+from_text!(Rate, "a rate", "2 Mbit/s", &[RATE]);
 
 /// A size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,12 +131,7 @@ impl fmt::Display for Size {
     }
 }
 
-from_text!(
-    Size,
-    "a size",
-    "1448 B",
-    r"^\s*[0-9.]+\s*(B|kB|MB|KiB|MiB)\s*$"
-);
+from_text!(Size, "a size", "1448 B", &[SIZE]);
 
 /// How much a queue or a window holds, counted in packets, segments or bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -198,12 +183,12 @@ from_text!(
     Amount,
     "an amount",
     "10 packets",
-    r"^\s*[0-9.]+\s*(packets?|segments?|B|kB|MB|KiB|MiB)\s*$"
+    &[PACKETS, SEGMENTS, SIZE]
 );
 
 /// Implements a quantity that is a positive or zero real number of base units, written in the base unit.
 macro_rules! real_quantity {
-    ($(#[doc = $doc:literal])+ $name:ident, $base:literal, $what:literal, $example:literal, $pattern:literal, $units:expr) => {
+    ($(#[doc = $doc:literal])+ $name:ident, $base:literal, $what:literal, $example:literal, $units:expr) => {
         $(#[doc = $doc])+
         #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
         pub struct $name(
@@ -223,24 +208,21 @@ macro_rules! real_quantity {
             }
         }
 
-        from_text!($name, $what, $example, $pattern);
+        from_text!($name, $what, $example, &[$units]);
     };
 }
 
 real_quantity!(
     /// A length.
-    Length, "m", "a length", "80 m", r"^\s*[0-9.e+-]+\s*(m|km)\s*$",
-    LENGTH
+    Length, "m", "a length", "80 m", LENGTH
 );
 real_quantity!(
     /// A power.
-    Power, "W", "a power", "100 mW", r"^\s*[0-9.e+-]+\s*(W|mW|uW|nW|pW)\s*$",
-    POWER
+    Power, "W", "a power", "100 mW", POWER
 );
 real_quantity!(
     /// A frequency.
-    Frequency, "Hz", "a frequency", "2.437 GHz", r"^\s*[0-9.e+-]+\s*(Hz|kHz|MHz|GHz)\s*$",
-    FREQUENCY
+    Frequency, "Hz", "a frequency", "2.437 GHz", FREQUENCY
 );
 
 /// A probability, 0 to 1.

@@ -7,6 +7,7 @@ use crate::error::Misfit;
 use crate::expression::is_compound;
 use crate::kind::{Kind, REPEAT, STEP_TIME, STEPS};
 use crate::setting::{Fallback, Setting, Variant};
+use crate::units::pattern;
 
 /// The key that says which variant a table is.
 const TAG: &str = "kind";
@@ -177,10 +178,7 @@ impl Kind {
             | Kind::Bytes { .. }
             | Kind::Rate { .. }
             | Kind::Amount { .. } => {
-                let units = self.unit().replace(", ", "|");
-                let units = units.replace("segments", "packets?|segments?");
-                let units = units.replace("packets|", "packets?|segments?|");
-                let pattern = format!(r"^\s*[0-9][0-9._]*([eE][+-]?[0-9]+)?\s*({units})\s*$");
+                let pattern = pattern(self.families());
                 json!({ "type": "string", "pattern": pattern, "examples": [self.example()] })
             }
             Kind::Choice(words) => json!({ "enum": names(words.iter().map(|word| word.name)) }),

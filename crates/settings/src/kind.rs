@@ -6,7 +6,7 @@ use crate::datum::Datum;
 use crate::error::Misfit;
 use crate::expression::{Shown, constant, is_compound};
 use crate::setting::{Fallback, Setting, Variant};
-use crate::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME};
+use crate::units::{self, PACKETS, RATE, SEGMENTS, SIZE, TIME, Unit};
 
 /// A word that a setting takes, and what it stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,9 +144,9 @@ impl Kind {
             Kind::Count { .. } | Kind::Number { .. } if is_compound(text) => computed(text),
             Kind::Count { .. } => text.parse().ok().map(Datum::Whole),
             Kind::Number { .. } => text.parse().ok().map(Datum::Real),
-            Kind::Duration { .. } => self.quantity(text, &[TIME])?,
-            Kind::Bytes { .. } => self.quantity(text, &[SIZE])?,
-            Kind::Rate { .. } => self.quantity(text, &[RATE])?,
+            Kind::Duration { .. } | Kind::Bytes { .. } | Kind::Rate { .. } => {
+                self.quantity(text)?
+            }
             Kind::Amount { .. } => self.amount(text)?,
             Kind::Choice(_) | Kind::Text(_) | Kind::Name(_) => Some(Datum::word(text)),
             Kind::Registered(words) => {
@@ -156,9 +156,10 @@ impl Kind {
             Kind::Either(words, other) => {
                 return match words.iter().find(|word| word.name == text) {
                     Some(word) => Ok(Datum::word(word.name)),
-                    None => other
-                        .parse(text)
-                        .map_err(|_| self.misfit(format!("{text:?}"))),
+                    None => other.parse(text).map_err(|inner| Misfit {
+                        allowed: either(words, inner.allowed),
+                        ..self.misfit(inner.found)
+                    }),
                 };
             }
             Kind::List(item) => {
@@ -182,16 +183,23 @@ impl Kind {
     }
 
     /// A value with a unit, rounded to the base unit.
-    fn quantity(&self, text: &str, units: &[&[units::Unit]]) -> Result<Option<Datum>, Misfit> {
-        match units::whole(text, "it", "", units) {
+    fn quantity(&self, text: &str) -> Result<Option<Datum>, Misfit> {
+        match units::whole(text, "it", "", self.families()) {
             Ok(whole) => Ok(Some(Datum::Whole(whole.number))),
-            Err(_) => Err(self.misfit(format!("{text:?}"))),
+            Err(_) => Err(self.unread(text)),
+        }
+    }
+
+    /// The error for what is no number with a unit.
+    fn unread(&self, text: &str) -> Misfit {
+        Misfit {
+            allowed: format!("{}; units: {}", self.allowed(), self.unit()),
+            ..self.misfit(format!("{text:?}"))
         }
     }
 
     fn amount(&self, text: &str) -> Result<Option<Datum>, Misfit> {
-        let whole = units::whole(text, "it", "", &[PACKETS, SEGMENTS, SIZE])
-            .map_err(|_| self.misfit(format!("{text:?}")))?;
+        let whole = units::whole(text, "it", "", self.families()).map_err(|_| self.unread(text))?;
         Ok(whole.exact.then(|| match whole.unit.as_bytes()[0] {
             b'p' | b's' => Datum::Segments(whole.number),
             _ => Datum::Whole(whole.number),
@@ -350,12 +358,20 @@ impl Kind {
         }
     }
 
-    /// The units that a value may have: `s, ms, us, ns, min, h`; empty where it has none.
-    pub fn unit(&self) -> String {
-        let units: &[&[units::Unit]] = match self {
+    /// The units that a value of this kind itself is read with.
+    pub(crate) fn families(&self) -> &'static [&'static [Unit]] {
+        match self {
             Kind::Duration { .. } => &[TIME],
             Kind::Bytes { .. } => &[SIZE],
             Kind::Rate { .. } => &[RATE],
+            Kind::Amount { .. } => &[PACKETS, SEGMENTS, SIZE],
+            _ => &[],
+        }
+    }
+
+    /// The units that a value may have: `s, ms, us, ns, min, h`; empty where it has none.
+    pub fn unit(&self) -> String {
+        let units: &[&[Unit]] = match self {
             Kind::Amount {
                 counted: "packets", ..
             } => &[&PACKETS[..1], SIZE],
@@ -366,7 +382,7 @@ impl Kind {
             | Kind::Named(other) => {
                 return other.unit();
             }
-            _ => &[],
+            _ => self.families(),
         };
         let names = units.iter().flat_map(|family| family.iter());
         names.map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
@@ -430,10 +446,7 @@ impl Kind {
             }
             Kind::Choice(_) | Kind::Registered(_) | Kind::Variant(_) => quoted(&self.words()),
             Kind::Text(what) => (*what).to_owned(),
-            Kind::Either(words, other) => {
-                let words: Vec<String> = words.iter().map(|word| word.name.to_owned()).collect();
-                format!("{}, or {}", quoted(&words), other.range())
-            }
+            Kind::Either(words, other) => either(words, other.range()),
             Kind::List(item) => format!("each {}", item.range()),
             Kind::Tuple(kinds) => {
                 let ranges: Vec<String> = kinds.iter().map(Kind::range).collect();
@@ -465,10 +478,7 @@ impl Kind {
                 let example = self.example();
                 format!("an amount, {range}, such as {example:?} or \"64 KiB\"")
             }
-            Kind::Either(words, other) => {
-                let words: Vec<String> = words.iter().map(|word| word.name.to_owned()).collect();
-                format!("{}, or {}", quoted(&words), other.allowed())
-            }
+            Kind::Either(words, other) => either(words, other.allowed()),
             Kind::List(item) => format!("a list, each item {}", item.allowed()),
             Kind::OverTime(inner) => {
                 format!(
@@ -522,6 +532,12 @@ fn computed(text: &str) -> Option<Datum> {
         Shown::Real(number) => Some(Datum::Real(number)),
         Shown::Text(_) => None,
     }
+}
+
+/// One of these words, or what else is allowed.
+fn either(words: &[Choice], other: String) -> String {
+    let words: Vec<String> = words.iter().map(|word| word.name.to_owned()).collect();
+    format!("{}, or {other}", quoted(&words))
 }
 
 fn quoted(words: &[String]) -> String {

@@ -284,3 +284,23 @@ mod json {
         );
     }
 }
+
+#[test]
+fn a_value_without_a_known_unit_is_told_the_units() {
+    let oil = Lamp::SETTINGS[2].kind;
+    let error = oil.parse("1 litre").expect_err("no unit of a size");
+    assert!(
+        error
+            .allowed
+            .ends_with("units: B, kB, MB, GB, KiB, MiB, GiB"),
+        "{error}"
+    );
+    let pulse = Lamp::SETTINGS[1].kind;
+    let error = pulse.parse("3 weeks").expect_err("no unit of a time");
+    assert!(
+        error.allowed.starts_with("\"off\", or a time") && error.allowed.ends_with("min, h"),
+        "{error}"
+    );
+    let error = oil.parse("1 B").expect_err("out of range");
+    assert!(!error.allowed.contains("units"), "{error}");
+}

@@ -23,14 +23,20 @@ pub const RATE: &[Unit] = &[
     ("kbit/s", 1e3),
     ("Mbit/s", 1e6),
     ("Gbit/s", 1e9),
+    ("bps", 1.0),
+    ("kbps", 1e3),
+    ("Mbps", 1e6),
+    ("Gbps", 1e9),
 ];
-/// Units of sizes; the base is the byte.
+/// Units of sizes, by thousands and by 1024; the base is the byte.
 pub const SIZE: &[Unit] = &[
     ("B", 1.0),
     ("kB", 1e3),
     ("MB", 1e6),
+    ("GB", 1e9),
     ("KiB", 1024.0),
     ("MiB", 1_048_576.0),
+    ("GiB", 1_073_741_824.0),
 ];
 /// Packets.
 pub const PACKETS: &[Unit] = &[("packets", 1.0), ("packet", 1.0)];
@@ -100,6 +106,16 @@ pub fn parse(
         return Err(format!("found {text:?}; {what} cannot be negative"));
     }
     Ok((number * factor, name))
+}
+
+/// A regular expression for a number with one of these units, for schemas.
+pub fn pattern(units: &[&[Unit]]) -> String {
+    let names = units.iter().flat_map(|family| family.iter());
+    let names: Vec<&str> = names.map(|(name, _)| *name).collect();
+    format!(
+        r"^\s*[0-9][0-9._]*([eE][+-]?[0-9]+)?\s*({})\s*$",
+        names.join("|")
+    )
 }
 
 /// A number of base units as it was written.
@@ -209,5 +225,57 @@ pub fn show_rate(bits: u64) -> String {
         }
         bits if bits > 0 && bits.is_multiple_of(1_000) => format!("{} kbit/s", bits / 1_000),
         bits => format!("{bits} bit/s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_go_by_thousands_and_by_1024_and_rates_have_two_spellings() {
+        let size = |text: &str| whole(text, "a size", "1448 B", &[SIZE]).map(|it| it.number);
+        assert_eq!(
+            ["1 GB", "1 GiB", "1.5MB", "1.5 MiB", "2kB", "2KiB"].map(size),
+            [
+                Ok(1_000_000_000),
+                Ok(1 << 30),
+                Ok(1_500_000),
+                Ok(3 << 19),
+                Ok(2000),
+                Ok(2048)
+            ]
+        );
+        let rate = |text: &str| whole(text, "a rate", "2 Mbit/s", &[RATE]).map(|it| it.number);
+        for (word, letters) in RATE
+            .iter()
+            .map(|(name, _)| *name)
+            .zip(["bps", "kbps", "Mbps", "Gbps"])
+        {
+            assert_eq!(rate(&format!("3 {word}")), rate(&format!("3{letters}")));
+        }
+        assert_eq!(rate("10 Mbps"), Ok(10_000_000));
+        // Of a product, too.
+        assert_eq!(rate("2 * 5 Gbps"), Ok(10_000_000_000));
+        assert_eq!(size("2 * 1 GiB"), Ok(1 << 31));
+    }
+
+    #[test]
+    fn an_unknown_unit_is_answered_with_those_there_are() {
+        let error = parse("1 Gib", "a size", "1448 B", &[SIZE]).expect_err("no such unit");
+        assert!(
+            error.contains("allowed units: B, kB, MB, GB, KiB, MiB, GiB"),
+            "{error}"
+        );
+        assert!(error.ends_with("did you mean \"GiB\"?"), "{error}");
+    }
+
+    #[test]
+    fn a_pattern_names_every_unit() {
+        let pattern = pattern(&[PACKETS, SIZE]);
+        assert!(
+            pattern.ends_with("(packets|packet|B|kB|MB|GB|KiB|MiB|GiB)\\s*$"),
+            "{pattern}"
+        );
     }
 }
