@@ -2,7 +2,7 @@
 
 use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Value, Variant, spelled};
 
-use super::words::FLOW;
+use super::words::{self, FLOW};
 use super::{Made, Metric, Name, Needs, Seen};
 use crate::agent::packets::{FirstPackets, PacketAccount};
 
@@ -55,14 +55,14 @@ pub(super) static ENTRY: Entry<Made> = Entry {
             FLOW,
             Setting {
                 name: "take",
-                about: " What is made of them: how many the source `sent`; how many the sink `received`; \
+                about: " What is made of them, one word or a list of several: how many the source `sent`; how many the sink `received`; \
                         `received-over-sent`, %; the `mean-delay` of those received, ms; the `delay-spread`, which Rafiq's \
                         thesis (2007) calls the delay's variance, in ms: the mean of the squared delay in ms^2, over 1000 ms; \
                         the `delay-variance`, ms^2; the `first-delays`, ms, of so many packets as `first` says, as \
                         `delay_1`, `delay_2` and so on, in the order in which they were first sent: one that was repeated \
                         counts from then.",
                 clause: "",
-                kind: <PacketTake as Value>::KIND,
+                kind: Kind::List(&<PacketTake as Value>::KIND),
                 fallback: Fallback::Required,
             },
             Setting {
@@ -86,15 +86,15 @@ pub(super) static ENTRY: Entry<Made> = Entry {
         ],
     },
     build: |parameters, ()| {
-        let take = parameters.get("take")?;
+        let takes = words::takes(parameters)?;
         let first: Option<u32> = parameters.optional("first")?;
-        if (take == PacketTake::FirstDelays) != first.is_some() {
+        if takes.contains(&PacketTake::FirstDelays) != first.is_some() {
             let message = "`take = \"first-delays\"` says with `first` of how many packets, and nothing else does";
             return Err(Refusal::together(message));
         }
         Ok(Box::new(Packets {
             flow: parameters.get("flow")?,
-            take,
+            takes,
             from: parameters.get("from")?,
             first: first.unwrap_or(0) as usize,
         }))
@@ -103,7 +103,7 @@ pub(super) static ENTRY: Entry<Made> = Entry {
 
 struct Packets {
     flow: String,
-    take: PacketTake,
+    takes: Vec<PacketTake>,
     from: Since,
     first: usize,
 }
@@ -126,13 +126,18 @@ impl Packets {
 
 impl Metric for Packets {
     fn names(&self) -> Vec<Name> {
-        let (name, unit) = self.take.names();
-        if self.take == PacketTake::FirstDelays {
-            let numbered = (1..=self.first)
-                .map(|number| Name::new(&self.flow, &format!("{name}_{number}"), unit));
-            return numbered.collect();
-        }
-        vec![Name::new(&self.flow, name, unit)]
+        let of = |take: &PacketTake| -> Vec<Name> {
+            let (name, unit) = take.names();
+            let named = |name: &str| Name::new(&self.flow, name, unit);
+            match take {
+                PacketTake::FirstDelays => {
+                    let numbers = 1..=self.first;
+                    numbers.map(|it| named(&format!("{name}_{it}"))).collect()
+                }
+                _ => vec![named(name)],
+            }
+        };
+        self.takes.iter().flat_map(of).collect()
     }
 
     fn needs(&self) -> Needs {
@@ -161,14 +166,15 @@ impl Metric for Packets {
             };
             [mean + share * m, square + share * s]
         });
-        vec![match self.take {
-            PacketTake::Sent => sent,
-            PacketTake::Received => received,
-            PacketTake::ReceivedOverSent => received / sent * 100.0,
-            PacketTake::MeanDelay => mean,
-            PacketTake::DelaySpread => square / 1000.0,
-            PacketTake::DelayVariance => square - mean * mean,
-            PacketTake::FirstDelays => return self.first_delays(seen),
-        }]
+        let value = |take: &PacketTake| match take {
+            PacketTake::Sent => vec![sent],
+            PacketTake::Received => vec![received],
+            PacketTake::ReceivedOverSent => vec![received / sent * 100.0],
+            PacketTake::MeanDelay => vec![mean],
+            PacketTake::DelaySpread => vec![square / 1000.0],
+            PacketTake::DelayVariance => vec![square - mean * mean],
+            PacketTake::FirstDelays => self.first_delays(seen),
+        };
+        self.takes.iter().flat_map(value).collect()
     }
 }

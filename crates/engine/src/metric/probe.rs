@@ -17,18 +17,18 @@ pub(super) static ENTRY: Entry<Made> = Entry {
     variant: Variant {
         name: "probe",
         about: " A number made of all samples of a probe of the flow: mean over the members (`count` and `sum`: sum). The measure \
-                has the name given.",
+                has the name given; of several, each with its word behind it: `cwnd_least`.",
         parameters: &[
             NAME,
             FLOW,
             PROBE,
             Setting {
                 name: "take",
-                about: " What is made of the samples: the `mean`, each value by the time it stood; the share of the time in which \
+                about: " What is made of the samples, one word or a list of several: the `mean`, each value by the time it stood; the share of the time in which \
                         the value stood `below` the threshold; the `least` or the `most` that stood; the `sample-mean`, each \
                         sample alike; their `count`; their `sum`; the `mean-gap` from one to the next, s; the `first-time`, seconds from the run's begin.",
                 clause: "",
-                kind: <Take as Value>::KIND,
+                kind: Kind::List(&<Take as Value>::KIND),
                 fallback: Fallback::Required,
             },
             Setting {
@@ -57,9 +57,9 @@ pub(super) static ENTRY: Entry<Made> = Entry {
         ],
     },
     build: |parameters, ()| {
-        let take = parameters.get("take")?;
+        let takes: Vec<Take> = words::takes(parameters)?;
         let threshold: Option<f64> = parameters.optional("threshold")?;
-        if (take == Take::Below) != threshold.is_some() {
+        if takes.contains(&Take::Below) != threshold.is_some() {
             let message = "`take = \"below\"` names a `threshold`, and nothing else does";
             return Err(Refusal::together(message));
         }
@@ -67,7 +67,7 @@ pub(super) static ENTRY: Entry<Made> = Entry {
             name: words::name(parameters)?,
             flow: parameters.get("flow")?,
             probe: words::probe(parameters)?,
-            take,
+            takes,
             threshold: threshold.unwrap_or(0.0),
             index: parameters.optional("index")?,
             per: parameters.optional("per")?,
@@ -88,7 +88,7 @@ struct OfProbe {
     name: String,
     flow: String,
     probe: Probe,
-    take: Take,
+    takes: Vec<Take>,
     threshold: f64,
     index: Option<u16>,
     per: Option<f64>,
@@ -98,14 +98,24 @@ struct OfProbe {
 impl Metric for OfProbe {
     fn names(&self) -> Vec<Name> {
         let own = of_probe(self.probe.name());
-        let unit = match self.take {
-            Take::Mean | Take::SampleMean | Take::Least | Take::Most | Take::Sum => own,
-            Take::MeanGap | Take::FirstTime => "s",
-            Take::Below => "1",
-            Take::Count => "samples",
+        let of = |take: &Take| {
+            let unit = match take {
+                _ if self.per.is_some() => "1",
+                Take::Mean | Take::SampleMean | Take::Least | Take::Most | Take::Sum => own,
+                Take::MeanGap | Take::FirstTime => "s",
+                Take::Below => "1",
+                Take::Count => "samples",
+            };
+            match self.takes.len() {
+                1 => self.over.names(&self.flow, &self.name, unit),
+                _ => {
+                    let word = take.to_datum().text().unwrap_or_default().replace('-', "_");
+                    let name = format!("{}_{word}", self.name);
+                    self.over.names(&self.flow, &name, unit)
+                }
+            }
         };
-        let unit = if self.per.is_some() { "1" } else { unit };
-        self.over.names(&self.flow, &self.name, unit)
+        self.takes.iter().flat_map(of).collect()
     }
 
     fn flow(&self) -> Option<&str> {
@@ -113,21 +123,26 @@ impl Metric for OfProbe {
     }
 
     fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
-        let kind = MeterKind::Probe {
-            probe: self.probe,
-            index: self.index,
-            take: self.take,
-            threshold: self.threshold,
+        let of = |take: &Take| {
+            let kind = MeterKind::Probe {
+                probe: self.probe,
+                index: self.index,
+                take: *take,
+                threshold: self.threshold,
+            };
+            let meter = |window| Meter::new(kind.clone(), window);
+            self.over.observers(life, meter)
         };
-        self.over
-            .observers(life, |window| Meter::new(kind.clone(), window))
+        self.takes.iter().flat_map(of).collect()
     }
 
     fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
-        let value = |window| {
-            let meters: Vec<&Meter> = seen.observers(&self.flow, window);
+        // The meters of the first word, window by window, then those of the next.
+        let windows = self.over.windows().len();
+        let value = |place: usize| {
+            let meters: Vec<&Meter> = seen.observers(&self.flow, place);
             let any = || meters.iter().filter(|meter| meter.weight > 0.0);
-            let value: f64 = match self.take {
+            let value: f64 = match self.takes[place / windows] {
                 Take::Mean | Take::SampleMean | Take::Below | Take::MeanGap => {
                     mean(any().map(|meter| meter.sum / meter.weight))
                 }
@@ -137,7 +152,7 @@ impl Metric for OfProbe {
             };
             self.per.map_or(value, |per| value / per)
         };
-        (0..self.over.windows().len()).map(value).collect()
+        (0..self.takes.len() * windows).map(value).collect()
     }
 }
 

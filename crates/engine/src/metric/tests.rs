@@ -292,6 +292,60 @@ fn percentiles_of_a_probe_weigh_by_time_or_by_samples() {
     assert_eq!(told(&wanted, tell), named(&expected));
 }
 
+#[test]
+fn one_word_or_several_are_taken_of_a_probe() {
+    let of = |take: serde_json::Value| {
+        MetricSpec::new("probe")
+            .with("name", "window")
+            .with("flow", "tcp")
+            .with("probe", "cwnd")
+            .with(
+                "windows",
+                json!({ "early": seconds([0, 2]), "late": seconds([2, 9]) }),
+            )
+            .with("take", take)
+    };
+    let tell = |tally: &mut Tally| {
+        for (second, value) in [(0, 1.0), (1, 4.0), (2, 3.0)] {
+            tally.sample(Sample {
+                at: second * SECOND,
+                probe: Probe::Cwnd,
+                index: 0,
+                value,
+            });
+        }
+    };
+    let one = [("window_early", 4.0), ("window_late", 3.0)];
+    assert_eq!(told(&[of(json!("most"))], tell), named(&one));
+    assert_eq!(told(&[of(json!(["most"]))], tell), named(&one));
+    // Each word's windows, then the next word's. What came at 2 s belongs to the late window, in which 4 stood for no time.
+    let several = [
+        ("window_most_early", 4.0),
+        ("window_most_late", 3.0),
+        ("window_sample_mean_early", 2.5),
+        ("window_sample_mean_late", 3.0),
+    ];
+    assert_eq!(
+        told(&[of(json!(["most", "sample-mean"]))], tell),
+        named(&several)
+    );
+    let packets = |take: serde_json::Value| {
+        measures(&[MetricSpec::new("packets")
+            .with("flow", "tcp")
+            .with("take", take)])
+    };
+    let names = |measures: Measures| format!("{measures:?}");
+    assert_eq!(
+        names(packets(json!("sent"))),
+        names(packets(json!(["sent"])))
+    );
+    let both = names(packets(json!(["sent", "mean-delay"])));
+    assert!(
+        both.contains("packets_sent") && both.contains("mean_delay"),
+        "{both}"
+    );
+}
+
 /// A value of a kind.
 fn sample(kind: &Kind) -> Datum {
     match kind {

@@ -110,6 +110,20 @@ pub fn name(
     Err(anabranch_settings::Refusal::together(message))
 }
 
+/// Reads `take`, one word or a list of several: what is made of what was seen.
+pub fn takes<T: anabranch_settings::Value + PartialEq>(
+    parameters: &anabranch_settings::Parameters<'_>,
+) -> Result<Vec<T>, anabranch_settings::Refusal> {
+    let takes: Vec<T> = parameters.list("take")?;
+    let again = |(at, take): (usize, &T)| takes[..at].contains(take);
+    let refused = |message| Err(anabranch_settings::Refusal::together(message));
+    match takes.iter().enumerate().any(again) {
+        true => refused("`take` names a value twice"),
+        false if takes.is_empty() => refused("`take` is empty; it names a value at least"),
+        false => Ok(takes),
+    }
+}
+
 /// What counts as carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Counting {
