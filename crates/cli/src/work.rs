@@ -57,7 +57,10 @@ pub fn papers() -> Result<(), Failure> {
             .iter()
             .flat_map(|it| it.lines())
         {
-            writeln!(out, "{:16} last run: {}", "", terminal::printable(tally))?;
+            for (at, line) in terminal::fitted(tally, 27).iter().enumerate() {
+                let head = if at == 0 { "last run:" } else { "" };
+                writeln!(out, "{:16} {head:9} {line}", "")?;
+            }
         }
     }
     if damaged.is_empty() {
@@ -345,11 +348,11 @@ fn summary(outputs: &Outputs<'_>, directory: &Path) -> Result<(), Failure> {
     for failure in outputs.results.failures() {
         writeln!(out, "failed: {failure}")?;
     }
-    for tally in outputs.tallies() {
-        writeln!(out, "{tally}")?;
-    }
-    for file in &outputs.unanswered {
-        writeln!(out, "{file}")?;
+    let open = outputs.unanswered.iter().map(ToString::to_string);
+    for text in outputs.tallies().into_iter().chain(open) {
+        for line in terminal::fitted(&text, 0) {
+            writeln!(out, "{line}")?;
+        }
     }
     writeln!(out, "report: {}", directory.join("report.html").display())?;
     writeln!(out, "tables: anabranch show {}", directory.display())?;

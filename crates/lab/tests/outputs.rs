@@ -162,9 +162,13 @@ fn every_figure_is_drawn_and_always_alike() {
             "{}",
             spec.id
         );
-        // Narrow enough for its text to be read on a page of 400 pixels.
-        let width = svg.split('"').nth(1).and_then(|it| it.parse::<u32>().ok());
-        assert!(width.is_some_and(|it| it <= 600), "{}", &svg[..80]);
+        // A page of 400 pixels has 366 for a figure; it is drawn twice as large as it is shown. Its letters have 11 pixels there.
+        let number = |text: &str| text.split('"').next().and_then(|it| it.parse::<f64>().ok());
+        let width = svg.split_once('"').and_then(|(_, it)| number(it));
+        let width = width.expect("a drawing begins with its width");
+        for size in svg.split("font-size=\"").skip(1).filter_map(number) {
+            assert!(size / 2.0 * 366.0 / width >= 11.0, "{}: {size}", spec.id);
+        }
         assert!(
             svg.contains(&format!("aria-label=\"{}\"", made.headline())),
             "{}",
@@ -344,6 +348,39 @@ fn a_directory_holds_every_file_whole() {
             "{open}"
         );
     }
+}
+
+#[test]
+fn every_link_of_the_page_leads_somewhere() {
+    let results = results(20);
+    let outputs = Outputs::make(&results, &fake::reference()).unwrap();
+    let files = outputs.files().unwrap();
+    let (_, page) = files.last().expect("the page");
+    let page = std::str::from_utf8(page).unwrap();
+    let mut names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
+    // What the runs left there before.
+    names.push("manifest.json".to_owned());
+    for experiment in &results.spec.experiments {
+        let folders = ["measures", "series"];
+        names.extend(folders.map(|folder| format!("{folder}/{}.parquet", experiment.id)));
+    }
+    let links: Vec<&str> = page
+        .split("href=\"")
+        .skip(1)
+        .filter_map(|it| it.split('"').next())
+        .collect();
+    assert!(links.len() > 2 * results.spec.figures.len());
+    for link in links {
+        match link.strip_prefix('#') {
+            Some(id) => {
+                let places = page.matches(&format!("id=\"{id}\"")).count();
+                assert_eq!(places, 1, "{link}");
+            }
+            None => assert!(names.iter().any(|name| name == link), "{link}"),
+        }
+    }
+    let command = "anabranch reproduce alamgir2002 --seed";
+    assert!(page.contains(command), "the command that repeats the run");
 }
 
 /// Names come from specs, records and CSV files of others, none of which is to write markup into a page.

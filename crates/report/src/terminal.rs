@@ -53,6 +53,21 @@ pub fn printable(text: &str) -> String {
     text.chars().map(sign).collect()
 }
 
+/// A text in lines that fit into standard output behind so many characters: whole where that is no terminal, for programs that
+/// read it.
+pub fn fitted(text: &str, indent: usize) -> Vec<String> {
+    let text = printable(text);
+    match io::stdout().is_terminal() {
+        true => lines(&text, indent, Terminal::detect()),
+        false => vec![text],
+    }
+}
+
+/// A text in lines that leave room for so many characters before them.
+fn lines(text: &str, indent: usize, terminal: Terminal) -> Vec<String> {
+    wrapped(text, terminal.width.saturating_sub(indent).max(20))
+}
+
 const BOLD: &str = "1";
 const FAINT: &str = "2";
 /// Colours of layers, in the order of the palette.
@@ -83,8 +98,17 @@ pub fn show(outputs: &Outputs<'_>, terminal: Terminal, out: &mut impl Write) -> 
             terminal.paint("33", &format!("failed: {failure}"))
         )?;
     }
+    for flow in spec.flows.iter().filter(|flow| flow.count.0 == 0) {
+        let text = format!(
+            "off: the flow {} has count = 0 in the spec; it runs only where an experiment sets another",
+            flow.name
+        );
+        for line in lines(&text, 0, terminal) {
+            writeln!(out, "{}", terminal.paint(FAINT, &line))?;
+        }
+    }
     for tally in outputs.tallies() {
-        for line in wrapped(&tally, terminal.width) {
+        for line in lines(&tally, 0, terminal) {
             writeln!(out, "{line}")?;
         }
     }
@@ -316,7 +340,12 @@ fn show_plot(plot: &Plot, terminal: Terminal, out: &mut impl Write) -> io::Resul
         .max()
         .unwrap_or(1);
     let columns = terminal.width.saturating_sub(gutter + 5).clamp(20, 100);
-    writeln!(out, "  {}", terminal.paint(FAINT, &plot.y.label))?;
+    let cut = match plot.y.cut {
+        true => "; the axis does not begin at 0",
+        false => "",
+    };
+    let label = format!("{}{cut}", plot.y.label);
+    writeln!(out, "  {}", terminal.paint(FAINT, &label))?;
     for (row, characters) in Dots::of(plot, columns, ROWS).rows().enumerate() {
         let of_row = |at: f64| {
             let part = (at - plot.y.low) / (plot.y.high - plot.y.low);

@@ -210,6 +210,9 @@ pub struct Figure {
     /// The text along x; the sweep's label, or time, if left out.
     #[serde(default)]
     pub x_label: Option<String>,
+    /// Kind `sweep`: `%` where the sweep's x are shares, 0 to 1, and are to be shown in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub x_unit: Option<XUnit>,
     /// The text along y.
     #[serde(default)]
     pub y_label: Option<String>,
@@ -228,6 +231,14 @@ pub struct Figure {
     /// The curves of kinds `sweep` and `time`.
     #[serde(default, rename = "curve", skip_serializing_if = "Vec::is_empty")]
     pub curves: Vec<Curve>,
+}
+
+/// A unit of what stands along x.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum XUnit {
+    /// Hundredths.
+    #[serde(rename = "%")]
+    Percent,
 }
 
 /// How a figure is drawn.
@@ -284,7 +295,7 @@ pub struct Curve {
     /// Kind `time`: what was recorded of it.
     #[serde(default)]
     pub probe: Option<String>,
-    /// The unit to show: of `bytes, segments, KiB, bit/s, kbit/s, Mbit/s, s, ms`; the probe's own if left out.
+    /// The unit to show: of `bytes, segments, KiB, bit/s, kbit/s, Mbit/s, s, ms, %`; the probe's own if left out.
     #[serde(default)]
     pub unit: Option<String>,
     /// How its points are joined.

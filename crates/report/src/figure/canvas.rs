@@ -182,4 +182,45 @@ mod tests {
             }
         }
     }
+
+    /// The colours of the style sheet by day and by night.
+    fn themes() -> Vec<std::collections::BTreeMap<&'static str, RGBColor>> {
+        let css = include_str!("../page.css");
+        let theme = |part: &'static str| {
+            let part = part.split('}').next().unwrap_or_default();
+            let colours = part
+                .split("--")
+                .skip(1)
+                .filter_map(|it| it.split_once(": #"));
+            let byte =
+                |text: &str, at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hex");
+            colours
+                .map(|(name, hex)| (name, RGBColor(byte(hex, 0), byte(hex, 2), byte(hex, 4))))
+                .collect()
+        };
+        css.split(":root {").skip(1).map(theme).collect()
+    }
+
+    #[test]
+    fn text_can_be_read_by_day_and_by_night() {
+        let themes = themes();
+        assert_eq!(themes.len(), 2);
+        let pairs = [
+            ("ink", "paper"),
+            ("ink", "panel"),
+            ("faint", "paper"),
+            ("link", "paper"),
+            ("good", "good-paper"),
+            ("link", "fair-paper"),
+            ("bad", "bad-paper"),
+            ("bad", "paper"),
+            ("open", "open-paper"),
+        ];
+        for theme in &themes {
+            for (text, paper) in pairs {
+                let contrast = contrast(theme[text], theme[paper]);
+                assert!(contrast >= 4.5, "{text} on {paper}: {contrast}");
+            }
+        }
+    }
 }

@@ -1,12 +1,12 @@
 //! Plots made of measures over a sweep, and of sequence numbers over time.
 
-use anabranch_scenario::output::Curve;
+use anabranch_scenario::output::{Curve, XUnit};
 use anabranch_scenario::records::{RunRecord, SeriesError};
 use anabranch_scenario::value::Point;
 
 use super::Maker;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
-use crate::compare::{self, Judgement, Rule};
+use crate::compare::{self, Judgement, Rule, digits};
 use crate::statistics::Summary;
 use crate::table::{alone, axis, by_point, in_unit, joined, same_x, values, within};
 use crate::unit;
@@ -239,6 +239,11 @@ impl Maker<'_> {
                 sweep.label.clone()
             });
         let name = label.or((!x_name.is_empty()).then(|| x_name.to_owned()));
+        let tick = |x: &String| match (self.spec.x_unit, x.parse::<f64>()) {
+            (Some(XUnit::Percent), Ok(share)) => digits(share * 100.0, 6),
+            _ => x.clone(),
+        };
+        let unit = self.spec.x_unit.map_or("", |_| " (%)");
         let (low, high) = places
             .iter()
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), p| {
@@ -251,10 +256,12 @@ impl Maker<'_> {
                 .x_label
                 .clone()
                 .or(name)
-                .unwrap_or_else(|| "x".to_owned()),
+                .unwrap_or_else(|| "x".to_owned())
+                + unit,
             low: low - margin,
             high: high + margin,
-            ticks: places.iter().copied().zip(xs.iter().cloned()).collect(),
+            ticks: places.iter().copied().zip(xs.iter().map(tick)).collect(),
+            cut: false,
         }
     }
 

@@ -1,9 +1,11 @@
 //! Draws a plot with the library's chart, axes, mesh and legend.
 
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::ValueFormatter;
 use plotters::element::{DashedPathElement, Drawable, PointCollection};
 use plotters::prelude::*;
 use plotters::style::FontStyle;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters_backend::{BackendCoord, DrawingErrorKind};
 
 use super::canvas::{
@@ -11,15 +13,23 @@ use super::canvas::{
 };
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
 
-/// Shown pixels. A page of 400 pixels shows it at two thirds of its size, so that its text stays readable.
-const WIDTH: u32 = 560;
-const CHART: u32 = 330;
-const LINE: u32 = 23;
+/// Shown pixels. A page of 400 pixels shows it at five sixths of its size, so that its letters have eleven.
+const WIDTH: u32 = 440;
+const CHART: u32 = 320;
+const LINE: i32 = 22;
 /// Size of the text; the library writes letters of four fifths of it.
 const TEXT: i32 = 17;
-/// Characters of a headline that fit, and of a legend's column.
-pub(super) const HEADLINE: usize = 58;
-const COLUMN: usize = 28;
+/// Characters of a headline that fit, of a legend in one column, and in each of two.
+pub(super) const HEADLINE: usize = 46;
+const COLUMN: usize = 50;
+const HALF_COLUMN: usize = 21;
+/// What a legend's sample takes, and a letter.
+const SAMPLE: i32 = 46;
+const LETTER: f64 = 8.0;
+/// Right of the axes, below them, and below them where names hang down from the axis.
+const RIGHT: i32 = 20;
+const BELOW: i32 = 52;
+const LONGEST_NAME: usize = 16;
 
 /// Dashes and gaps of lines, drawn pixels: lines are told apart without their colours.
 const DASHES: [Option<(i32, i32)>; 6] = [
@@ -37,33 +47,32 @@ type Chart<'a, 'b> = ChartContext<'a, Svg<'b>, Cartesian2d<Axis, Axis>>;
 /// The plot as an SVG document.
 pub fn svg(plot: &Plot, title: &str) -> Result<String, String> {
     let headline = wrapped(title, HEADLINE);
-    let named: Vec<&Layer> = plot
-        .layers
-        .iter()
-        .filter(|it| !it.label.is_empty())
-        .collect();
-    let fits = named.iter().all(|it| it.label.chars().count() <= COLUMN);
-    let columns = if fits && named.len() > 1 { 2 } else { 1 };
-    let rows = named.len().div_ceil(columns);
-    let height = CHART + LINE * (headline.len() + rows) as u32 + 12;
-    canvas::sheet(title, WIDTH, height, |sheet| {
+    let legend = Legend::of(plot);
+    let rows = headline.len() + legend.rows();
+    let height = CHART as i32 + LINE * rows as i32 + 12 + hanging(&plot.x);
+    canvas::sheet(title, WIDTH, height as u32, |sheet| {
         let head = style(TEXT + 1, INK, Side::After);
         let head = TextStyle {
             font: head.font.style(FontStyle::Bold),
             ..head
         };
-        for (line, text) in headline.iter().enumerate() {
-            canvas::write(sheet, text, (12, 16 + LINE as i32 * line as i32), &head)?;
+        for (line, text) in (0..).zip(&headline) {
+            canvas::write(sheet, text, (12, 16 + LINE * line), &head)?;
         }
-        let below = |lines: usize| (6 + LINE * lines as u32) * SCALE as u32;
-        let (_, body) = sheet.split_vertically(below(headline.len()));
-        let (top, body) = body.split_vertically(below(rows));
-        let places = top.split_evenly((1, columns));
-        for (place, layers) in places.iter().zip(named.chunks(rows.max(1))) {
-            legend(place, layers)?;
-        }
+        legend.draw(sheet, 6 + LINE * headline.len() as i32)?;
+        let below = (10 + LINE * rows as i32) * SCALE;
+        let (_, body) = sheet.split_vertically(below);
         chart(&body, plot)
     })
+}
+
+/// What names below the axis need beside the room of numbers, shown pixels.
+fn hanging(axis: &Axis) -> i32 {
+    let longest = axis.ticks.iter().map(|(_, text)| text.chars().count());
+    match axis.has_names() {
+        true => (longest.max().unwrap_or(0).min(LONGEST_NAME) as f64 * LETTER) as i32 - 10,
+        false => 0,
+    }
 }
 
 /// Words in lines of no more than so many characters, where they have gaps.
@@ -81,33 +90,83 @@ pub(crate) fn wrapped(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// Names of layers, each with a sample, in an area of their own.
-fn legend(place: &Sheet<'_>, layers: &[&Layer]) -> Drawn {
-    let mut chart = ChartBuilder::on(place)
-        .build_cartesian_2d(0.0..1.0, 0.0..1.0)
-        .map_err(failed)?;
-    for layer in layers {
-        let nothing = std::iter::empty::<Circle<(f64, f64), i32>>();
-        let named = chart.draw_series(nothing).map_err(failed)?;
-        let (mark, curve) = (layer.mark, layer.curve);
-        let lined = matches!(mark, Mark::Line | Mark::Step | Mark::Means);
-        let line = lined.then_some(layer.dash);
-        named
-            .label(layer.label.as_str())
-            .legend(move |(x, y)| Sign {
-                at: (x + 17 * SCALE, y),
-                mark,
-                curve,
-                line,
-            });
+/// Names of layers, each with a sample, in one column or two, and what must be known of the axes.
+struct Legend<'p> {
+    named: Vec<(&'p Layer, Vec<String>)>,
+    columns: usize,
+    /// The vertical axis does not begin at 0.
+    cut: bool,
+}
+
+impl<'p> Legend<'p> {
+    fn of(plot: &'p Plot) -> Self {
+        let named = plot.layers.iter().filter(|it| !it.label.is_empty());
+        let named: Vec<&Layer> = named.collect();
+        let short = |layer: &&Layer| layer.label.chars().count() <= HALF_COLUMN;
+        let columns = match named.len() > 1 && named.iter().all(short) {
+            true => 2,
+            false => 1,
+        };
+        let lines = |layer: &'p Layer| (layer, wrapped(&layer.label, COLUMN));
+        Self {
+            named: named.into_iter().map(lines).collect(),
+            columns,
+            cut: plot.y.cut,
+        }
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::Coordinate(10 * SCALE, 0))
-        .margin(0)
-        .legend_area_size(42 * SCALE)
-        .label_font(("sans-serif", TEXT * SCALE).into_font().color(&INK))
-        .draw()
+
+    /// Lines of a column.
+    fn column(&self) -> usize {
+        let lines: usize = self.named.iter().map(|(_, lines)| lines.len()).sum();
+        lines.div_ceil(self.columns)
+    }
+
+    fn rows(&self) -> usize {
+        self.column() + usize::from(self.cut)
+    }
+
+    fn draw(&self, sheet: &Sheet<'_>, top: i32) -> Drawn {
+        let text = style(TEXT, INK, Side::After);
+        let middle = |row: usize| top + LINE * row as i32 + LINE / 2;
+        let mut place = 0;
+        for (layer, lines) in &self.named {
+            let (column, row) = (place / self.column(), place % self.column());
+            let left = 10 + (WIDTH as i32 / self.columns as i32) * column as i32;
+            let lined = matches!(layer.mark, Mark::Line | Mark::Step | Mark::Means);
+            let sign = Sign {
+                at: ((left + 17) * SCALE, middle(row) * SCALE),
+                mark: layer.mark,
+                curve: layer.curve,
+                line: lined.then_some(layer.dash),
+            };
+            sheet.draw(&sign).map_err(failed)?;
+            for (line, words) in lines.iter().enumerate() {
+                canvas::write(sheet, words, (left + SAMPLE, middle(row + line)), &text)?;
+            }
+            place += lines.len();
+        }
+        if self.cut {
+            let at = (10 + SAMPLE, middle(self.column()));
+            broken(sheet, (27, at.1))?;
+            canvas::write(sheet, "the vertical axis does not begin at 0", at, &text)?;
+        }
+        Ok(())
+    }
+}
+
+/// The sign of an axis that is cut: its line is broken by a zigzag; shown pixels.
+fn broken(sheet: &Sheet<'_>, (x, y): (i32, i32)) -> Drawn {
+    let scaled = |corners: &[(i32, i32)]| -> Vec<(i32, i32)> {
+        let corners = corners.iter();
+        corners
+            .map(|(dx, dy)| ((x + dx) * SCALE, (y + dy) * SCALE))
+            .collect()
+    };
+    let gap = PathElement::new(scaled(&[(0, -7), (0, 7)]), stroke(PAPER, 40));
+    sheet.draw(&gap).map_err(failed)?;
+    let zigzag = scaled(&[(0, -9), (0, -7), (-6, -3), (6, 3), (0, 7), (0, 9)]);
+    sheet
+        .draw(&PathElement::new(zigzag, stroke(INK, 13)))
         .map_err(failed)
 }
 
@@ -115,8 +174,8 @@ fn legend(place: &Sheet<'_>, layers: &[&Layer]) -> Drawn {
 fn pen(mark: Mark, curve: usize) -> ShapeStyle {
     let colour = colour(curve);
     match mark {
-        Mark::Runs => colour.mix(0.4).filled(),
-        Mark::OneMore | Mark::Band => colour.mix(0.2).stroke_width(9 * SCALE as u32),
+        Mark::Runs => colour.mix(0.5).filled(),
+        Mark::OneMore | Mark::Band => colour.mix(0.22).stroke_width(12 * SCALE as u32),
         Mark::Single => ShapeStyle {
             color: colour.mix(0.6),
             ..stroke(colour, 7)
@@ -147,7 +206,7 @@ fn corners(mark: Mark, curve: usize) -> Vec<BackendCoord> {
     };
     match (mark, curve % 6) {
         (Mark::Dots, _) => circle(1.2),
-        (Mark::Runs, _) => circle(1.8),
+        (Mark::Runs, _) => circle(2.6),
         (Mark::Discs, _) => circle(3.0),
         (Mark::Printed, _) => scaled(&[(0, -7), (7, 0), (0, 7), (-7, 0)]),
         (_, 0) => circle(4.5),
@@ -219,20 +278,25 @@ impl<C, DB: DrawingBackend> Drawable<DB> for Sign<C> {
 
 /// Axes, mesh and layers.
 fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> Drawn {
-    let widest = plot
-        .y
-        .ticks
-        .iter()
-        .map(|(_, text)| text.chars().count())
-        .max();
+    let widest = plot.y.ticks.iter().map(|(_, text)| text.chars().count());
+    let left = 34 + (LETTER * widest.max().unwrap_or(1) as f64) as i32;
+    let names = plot.x.has_names();
+    let mut x = plot.x.clone();
+    if !names {
+        x = x.thinned(f64::from(WIDTH as i32 - left - RIGHT) / LETTER);
+    }
     let mut chart = ChartBuilder::on(body)
         .margin_top(8 * SCALE)
-        .margin_right(18 * SCALE)
-        .x_label_area_size(56 * SCALE)
-        .y_label_area_size((36 + 8 * widest.unwrap_or(1) as i32) * SCALE)
-        .build_cartesian_2d(plot.x.clone(), plot.y.clone())
+        .margin_right(RIGHT * SCALE)
+        .x_label_area_size((BELOW + hanging(&plot.x)) * SCALE)
+        .y_label_area_size(left * SCALE)
+        .build_cartesian_2d(x.clone(), plot.y.clone())
         .map_err(failed)?;
     let font = || ("sans-serif", TEXT * SCALE).into_font().color(&INK);
+    let shown = |at: &f64| match names {
+        true => String::new(),
+        false => x.format_ext(at),
+    };
     chart
         .configure_mesh()
         .bold_line_style(stroke(GRID, 10))
@@ -240,13 +304,40 @@ fn chart(body: &DrawingArea<Svg<'_>, Shift>, plot: &Plot) -> Drawn {
         .axis_style(stroke(INK, 10))
         .label_style(font())
         .axis_desc_style(font())
+        .x_label_formatter(&shown)
         .x_desc(plot.x.label.as_str())
         .y_desc(plot.y.label.as_str())
         .draw()
         .map_err(failed)?;
     plot.layers
         .iter()
-        .try_for_each(|layer| draw(&mut chart, layer))
+        .try_for_each(|layer| draw(&mut chart, layer))?;
+    // The library's places are those of the whole sheet.
+    let (_, top) = body.get_base_pixel();
+    let place = |at: f64| {
+        let (x, y) = chart.backend_coord(&(at, plot.y.low));
+        (x / SCALE, (y - top) / SCALE)
+    };
+    if plot.y.cut {
+        let (x, y) = place(plot.x.low);
+        broken(body, (x, y - 14))?;
+    }
+    let hung = font()
+        .transform(FontTransform::Rotate270)
+        .pos(Pos::new(HPos::Right, VPos::Center));
+    let named = plot.x.ticks.iter().filter(|_| names);
+    named.into_iter().try_for_each(|(at, text)| {
+        let (x, y) = place(*at);
+        canvas::write(body, &shortened(text), (x, y + 8), &hung)
+    })
+}
+
+/// A name that hangs below the axis.
+fn shortened(text: &str) -> String {
+    match text.chars().count() > LONGEST_NAME {
+        true => text.chars().take(LONGEST_NAME - 1).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
 }
 
 fn draw(chart: &mut Chart<'_, '_>, layer: &Layer) -> Drawn {
@@ -311,6 +402,120 @@ fn done<T, E: std::fmt::Display>(drawn: Result<T, E>) -> Drawn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The widest picture that a page of 400 pixels has room for: its margins and the figure's border are taken off.
+    const NARROW: f64 = 366.0;
+
+    /// A plot with all that makes texts collide: long names, many runs, an axis of names, one that is cut.
+    fn crowded(names: &[&str]) -> String {
+        let points = || (0..names.len()).map(|x| PlotPoint::new(x as f64, 90.0 + x as f64));
+        let layer = |label: &str, curve, mark| Layer {
+            label: label.to_owned(),
+            curve,
+            dash: curve,
+            mark,
+            points: points().collect(),
+        };
+        let ticks = names.iter().enumerate();
+        let x = Axis {
+            ticks: ticks
+                .map(|(at, name)| (at as f64, (*name).to_owned()))
+                .collect(),
+            ..Axis::between(
+                "what the paper leaves open".to_owned(),
+                -1.0,
+                names.len() as f64,
+                5,
+            )
+        };
+        let plot = Plot {
+            x,
+            y: Axis::around(
+                "share of packets (%)".to_owned(),
+                points().map(|it| it.y),
+                7,
+            ),
+            layers: vec![
+                layer("SCTP, ten streams", 0, Mark::Means),
+                layer(
+                    "SCTP, ten streams, printed (rank 10, 11, 12, 13.5, 14, 20, 21 of 21)",
+                    0,
+                    Mark::Printed,
+                ),
+            ],
+        };
+        let title =
+            "Fig. 5.2: How far a result depends on what the paper leaves open, in every reading";
+        svg(&plot, title).expect("it can be drawn")
+    }
+
+    /// Texts of a drawing: attributes, and what is written.
+    fn texts(svg: &str) -> Vec<(&str, &str)> {
+        let parts = svg.split("<text ").skip(1);
+        parts
+            .filter_map(|part| {
+                let (attributes, rest) = part.split_once('>')?;
+                Some((attributes, rest.split_once("</text>")?.0.trim()))
+            })
+            .collect()
+    }
+
+    fn number(attributes: &str, name: &str) -> f64 {
+        let (_, rest) = attributes.split_once(&format!("{name}=\"")).expect(name);
+        let value = rest.split('"').next().and_then(|text| text.parse().ok());
+        value.expect("a number")
+    }
+
+    #[test]
+    fn every_text_stays_on_the_sheet_and_can_be_read_on_a_narrow_page() {
+        for names in [
+            &["0", "1", "2", "5", "60"] as &[&str],
+            &["1 stream", "4 streams", "Westwood+ as published"],
+        ] {
+            let svg = crowded(names);
+            let (width, height) = (f64::from(WIDTH), number(&svg, "height"));
+            let texts = texts(&svg);
+            assert!(texts.len() > 8);
+            for (attributes, text) in texts {
+                let at = |name| number(attributes, name) / f64::from(SCALE);
+                let size = at("font-size");
+                assert!(size * NARROW / width >= 11.0, "{text}: {size}");
+                let length = text.chars().count() as f64 * size * 0.55;
+                let turned = attributes.contains("rotate");
+                let (along, room) = if turned {
+                    (at("y"), height)
+                } else {
+                    (at("x"), width)
+                };
+                let before = match attributes {
+                    it if it.contains("\"middle\"") => length / 2.0,
+                    // Turned by 270 degrees, what ends at a point begins below it.
+                    it if it.contains("\"end\"") == turned => 0.0,
+                    _ => length,
+                };
+                let ends = [along - before, along - before + length];
+                assert!(
+                    ends[0] >= -1.0 && ends[1] <= room + 1.0,
+                    "{text}: {ends:?} of {room}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn an_axis_that_is_cut_says_so_and_printed_values_say_whose_they_are() {
+        let svg = crowded(&["0", "1", "2"]);
+        let words: Vec<&str> = texts(&svg).into_iter().map(|(_, text)| text).collect();
+        assert!(
+            words.contains(&"the vertical axis does not begin at 0"),
+            "{words:?}"
+        );
+        let printed = words.iter().find(|text| text.contains("printed"));
+        assert!(
+            printed.is_some_and(|text| text.starts_with("SCTP, ten streams, printed")),
+            "{words:?}"
+        );
+    }
 
     #[test]
     fn a_long_headline_goes_over_several_lines() {

@@ -9,14 +9,16 @@ use super::canvas::{
 use super::draw::{HEADLINE, wrapped};
 use super::ladder::{Ack, Fate, Ladder, Segment};
 
-const WIDTH: i32 = 600;
+/// As wide as other figures, so that its letters are as large on a narrow page.
+const WIDTH: i32 = 440;
 /// The lifelines' x, shown pixels.
-const SENDER: i32 = 322;
-const RECEIVER: i32 = 514;
+const SENDER: i32 = 236;
+const RECEIVER: i32 = 342;
 const TOP: i32 = 168;
-/// Height of a label, and its text.
-const ROW: i32 = 19;
-const TEXT: i32 = 15;
+/// Height of a line of a label, its text, and its most characters.
+const ROW: i32 = 18;
+const TEXT: i32 = 17;
+const NOTE: usize = 23;
 /// Shown pixels for a second, and the least and the most between one event and the next: a burst of segments would
 /// be a single stroke to scale, and a round trip an empty page.
 const SECOND: f64 = 600.0;
@@ -33,14 +35,10 @@ pub fn svg(ladder: &Ladder, title: &str) -> Result<String, String> {
         scale: scale(ladder),
     };
     let height = page.height();
-    canvas::sheet(title, WIDTH as u32, (TOP + height + 56) as u32, |sheet| {
-        let head = style(16, INK, Side::After);
-        let head = TextStyle {
-            font: head.font.style(FontStyle::Bold),
-            ..head
-        };
+    canvas::sheet(title, WIDTH as u32, (TOP + height + 64) as u32, |sheet| {
+        let head = bold(style(TEXT + 1, INK, Side::After));
         for (line, text) in (0..).zip(wrapped(title, HEADLINE)) {
-            canvas::write(sheet, &text, (24, 24 + 22 * line), &head)?;
+            canvas::write(sheet, &text, (12, 20 + 22 * line), &head)?;
         }
         legend(sheet)?;
         page.lifelines(sheet)?;
@@ -55,6 +53,13 @@ pub fn svg(ladder: &Ladder, title: &str) -> Result<String, String> {
         page.notes(sheet, &left, SENDER, -1)?;
         page.notes(sheet, &right, RECEIVER, 1)
     })
+}
+
+fn bold(style: TextStyle<'_>) -> TextStyle<'_> {
+    TextStyle {
+        font: style.font.style(FontStyle::Bold),
+        ..style
+    }
 }
 
 /// Heights of the instants at which anything happens, shown pixels from the top: `(time, height)`, both rising.
@@ -89,8 +94,24 @@ fn scale(ladder: &Ladder) -> Vec<(f64, f64)> {
 /// What happened at one instant at one end.
 struct Note {
     time: f64,
-    text: String,
+    /// One below the other.
+    lines: Vec<String>,
     strong: bool,
+}
+
+/// Parts in lines of no more characters than fit beside a lifeline, unless a part alone has more.
+fn lines(parts: Vec<String>) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 2 + part.chars().count() <= NOTE => {
+                line.push_str("; ");
+                line.push_str(&part);
+            }
+            _ => lines.push(part),
+        }
+    }
+    lines
 }
 
 /// Events at the same instant (to a microsecond) become one note: acknowledgement, then cwnd, then what it let out.
@@ -146,7 +167,7 @@ fn sender_note(ladder: &Ladder, time: f64) -> Note {
     let strong = departing().any(|segment| segment.again || segment.fate == Fate::Lost);
     Note {
         time,
-        text: parts.join("; "),
+        lines: lines(parts),
         strong,
     }
 }
@@ -155,7 +176,7 @@ fn receiver_notes(ladder: &Ladder) -> Vec<Note> {
     let arrival = |segment: &Segment| match segment.fate {
         Fate::Arrived(at) if at <= ladder.window.1 && at >= ladder.window.0 => Some(Note {
             time: at,
-            text: segment.number.to_string(),
+            lines: vec![segment.number.to_string()],
             strong: segment.again,
         }),
         _ => None,
@@ -200,7 +221,7 @@ fn legend(sheet: &Sheet<'_>) -> Drawn {
         ("SACK", stroke(colour(2), 9)),
         ("SACK that repeats the one before", stroke(colour(4), 9)),
     ];
-    let mut pen = (24, 82);
+    let mut pen = (12, 82);
     for (text, line) in entries {
         let (left, y) = place(&mut pen, 35 + width_of(text, TEXT));
         let ends = [(left, y), (left + 28, y)].map(|(x, y)| (x * SCALE, y * SCALE));
@@ -220,10 +241,10 @@ fn legend(sheet: &Sheet<'_>) -> Drawn {
 /// Where an entry of so many pixels stands, in the next line where this one is full; the pen moves behind it.
 fn place(pen: &mut (i32, i32), width: i32) -> (i32, i32) {
     if pen.0 + width > WIDTH {
-        *pen = (24, pen.1 + ROW + 6);
+        *pen = (12, pen.1 + ROW + 6);
     }
     let at = *pen;
-    pen.0 += width + 22;
+    pen.0 += width + 12;
     at
 }
 
@@ -273,19 +294,20 @@ impl Page<'_> {
         let bottom = TOP + self.height() + 8;
         for (x, name) in [(SENDER, "sender"), (RECEIVER, "receiver")] {
             let name = format!("{} {name}", self.ladder.flow);
-            canvas::write(sheet, &name, (x, TOP - 24), &style(13, INK, Side::Over))?;
+            canvas::write(sheet, &name, (x, TOP - 22), &style(TEXT, INK, Side::Over))?;
             let ends = vec![(x * SCALE, (TOP - 10) * SCALE), (x * SCALE, bottom * SCALE)];
             sheet
                 .draw(&PathElement::new(ends, stroke(INK, 16)))
                 .map_err(failed)?;
         }
-        let remark = "times in seconds; bursts are drawn apart and idle stretches short";
-        canvas::write(
-            sheet,
-            remark,
-            ((SENDER + RECEIVER) / 2, bottom + 24),
-            &style(TEXT, FAINT, Side::Over),
-        )
+        let remark = [
+            "times in seconds; bursts are drawn apart",
+            "and idle stretches short",
+        ];
+        let faint = style(TEXT, FAINT, Side::Over);
+        (0..).zip(remark).try_for_each(|(line, text)| {
+            canvas::write(sheet, text, (WIDTH / 2, bottom + 24 + ROW * line), &faint)
+        })
     }
 
     /// Draws an arrow between the lifelines, cut where it leaves the window; with a head if its end is inside.
@@ -359,8 +381,8 @@ impl Page<'_> {
                     .map_err(failed)?;
                 cross(sheet, (middle * SCALE, at.round() as i32))?;
                 let text = format!("{} lost", segment.number);
-                let place = (middle + 14, at.round() as i32 / SCALE - 10);
-                canvas::write(sheet, &text, place, &style(12, INK, Side::After))
+                let place = (middle + 6, at.round() as i32 / SCALE - 14);
+                canvas::write(sheet, &text, place, &style(TEXT, INK, Side::After))
             }
         }
     }
@@ -386,30 +408,52 @@ impl Page<'_> {
 
     /// Writes notes beside a lifeline: to its left (`direction` -1) or right (1), the time next to the line.
     fn notes(&self, sheet: &Sheet<'_>, notes: &[Note], line: i32, direction: i32) -> Drawn {
-        let heights: Vec<f64> = notes.iter().map(|note| self.y(note.time)).collect();
-        let places = spread(&heights, f64::from(ROW * SCALE));
+        let row = f64::from(ROW * SCALE);
+        // Each line wants to stand below the one before it, the middle of them at the note's time.
+        let wanted = notes.iter().flat_map(|note| {
+            let (height, above) = (self.y(note.time), (note.lines.len() - 1) as f64 / 2.0);
+            (0..note.lines.len()).map(move |line| height + (line as f64 - above) * row)
+        });
+        let wanted: Vec<f64> = wanted.collect();
+        // What is pushed up does not reach the names of the lifelines.
+        let least = |line: usize| f64::from(TOP * SCALE) + line as f64 * row;
+        let places = spread(&wanted, row).into_iter().enumerate();
+        let mut places = places.map(|(line, place)| place.max(least(line)));
         let side = if direction < 0 {
             Side::Before
         } else {
             Side::After
         };
-        for ((note, height), place) in notes.iter().zip(&heights).zip(&places) {
+        for note in notes {
+            let own: Vec<f64> = places.by_ref().take(note.lines.len()).collect();
+            let (Some(first), Some(last)) = (own.first(), own.last()) else {
+                continue;
+            };
+            let middle = (first + last) / 2.0;
+            let height = self.y(note.time).round() as i32;
             let (from, to) = (line * SCALE, (line + direction * (LEADER - 5)) * SCALE);
             let leader = vec![
-                (from, height.round() as i32),
-                (from + direction * 6 * SCALE, height.round() as i32),
-                (to, place.round() as i32),
+                (from, height),
+                (from + direction * 6 * SCALE, height),
+                (to, middle.round() as i32),
             ];
             sheet
                 .draw(&PathElement::new(leader, stroke(FAINT, 5)))
                 .map_err(failed)?;
-            let ink = if note.strong { colour(1) } else { INK };
-            let y = place.round() as i32 / SCALE;
             let time = format!("{:.3}", note.time);
             let at = line + direction * LEADER;
+            let y = middle.round() as i32 / SCALE;
             canvas::write(sheet, &time, (at, y), &style(TEXT, FAINT, side))?;
-            let at = at + direction * (width_of(&time, TEXT) + 9);
-            canvas::write(sheet, &note.text, (at, y), &style(TEXT, ink, side))?;
+            let at = at + direction * (width_of(&time, TEXT) + 4);
+            let plain = style(TEXT, INK, side);
+            let ink = match note.strong {
+                true => bold(plain),
+                false => plain,
+            };
+            for (words, place) in note.lines.iter().zip(&own) {
+                let y = place.round() as i32 / SCALE;
+                canvas::write(sheet, words, (at, y), &ink)?;
+            }
         }
         Ok(())
     }
@@ -418,6 +462,17 @@ impl Page<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_note_goes_over_several_lines() {
+        let parts = ["SACK 7 again (4)", "cwnd 4.5", "sends 8 again"];
+        let of = |parts: &[&str]| lines(parts.iter().map(|it| (*it).to_owned()).collect());
+        assert_eq!(of(&parts), ["SACK 7 again (4)", "cwnd 4.5; sends 8 again"]);
+        assert_eq!(
+            of(&["SACK 4", "cwnd 6", "sends 9"]),
+            ["SACK 4; cwnd 6; sends 9"]
+        );
+    }
 
     #[test]
     fn labels_that_would_collide_share_their_shift() {

@@ -29,6 +29,8 @@ pub struct Axis {
     pub high: f64,
     /// Where its ticks stand, and their texts.
     pub ticks: Vec<(f64, String)>,
+    /// Its values are all above 0, and it begins above 0, too: differences look larger than they are.
+    pub cut: bool,
 }
 
 /// Points of one kind.
@@ -135,11 +137,11 @@ impl Axis {
             low,
             high,
             ticks: ticks.map(|at| (at, digits(at, 6))).collect(),
+            cut: false,
         }
     }
 
-    /// An axis around some values, from 0 where they are not far above it, with room at the ends. One that begins above 0 says
-    /// so.
+    /// An axis around some values, from 0 where they are not far above it, with room at the ends.
     pub fn around(label: String, values: impl Iterator<Item = f64>, most: usize) -> Axis {
         let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| {
             (low.min(v), high.max(v))
@@ -154,11 +156,33 @@ impl Axis {
         if low >= 0.0 && low < 0.6 * high {
             return Axis::between(label, 0.0, high + margin, most);
         }
-        let mark = match low > 0.0 {
-            true => "; the axis does not begin at 0",
-            false => "",
-        };
-        Axis::between(format!("{label}{mark}"), low - margin, high + margin, most)
+        Axis {
+            cut: low > 0.0,
+            ..Axis::between(label, low - margin, high + margin, most)
+        }
+    }
+
+    /// Whether its ticks are names, which have no order, rather than numbers.
+    pub fn has_names(&self) -> bool {
+        self.ticks
+            .iter()
+            .any(|(_, text)| text.parse::<f64>().is_err())
+    }
+
+    /// The axis with the texts of those ticks alone that do not run into the one before, on a length of so many characters.
+    #[must_use]
+    pub fn thinned(mut self, length: f64) -> Axis {
+        let scale = length / (self.high - self.low);
+        let mut free = f64::NEG_INFINITY;
+        for (at, text) in &mut self.ticks {
+            let half = text.chars().count() as f64 / 2.0;
+            let middle = (*at - self.low) * scale;
+            match middle - half < free {
+                true => text.clear(),
+                false => free = middle + half + 0.7,
+            }
+        }
+        self
     }
 }
 
@@ -216,14 +240,30 @@ mod tests {
     fn an_axis_begins_at_zero_or_says_that_it_does_not() {
         let around = |values: &[f64]| Axis::around("y".to_owned(), values.iter().copied(), 5);
         let usual = around(&[3.0, 20.0]);
-        assert_eq!((usual.low, usual.label.as_str()), (0.0, "y"));
+        assert_eq!((usual.low, usual.cut), (0.0, false));
         let cut = around(&[0.98, 0.99]);
-        assert!(cut.low > 0.9 && cut.label == "y; the axis does not begin at 0");
+        assert!(cut.low > 0.9 && cut.cut);
         let below = around(&[-3.0, 20.0]);
-        assert!(below.low < -3.0 && below.label == "y");
+        assert!(below.low < -3.0 && !below.cut);
         let single = around(&[4.0]);
         assert!(single.low < 4.0 && single.high > 4.0);
         assert!(around(&[]).high > 0.0);
+    }
+
+    #[test]
+    fn texts_that_would_run_into_each_other_are_left_out() {
+        let ticks = [1.0, 2.0, 5.0, 10.0, 60.0].map(|at| (at, digits(at, 6)));
+        let axis = Axis {
+            ticks: ticks.to_vec(),
+            ..Axis::between(String::new(), 0.0, 60.0, 5)
+        };
+        // A character for each unit: 1 reaches to 1.5, 2 begins there.
+        assert_eq!(
+            texts(&axis.clone().thinned(60.0)),
+            ["1", "", "5", "10", "60"]
+        );
+        assert_eq!(texts(&axis.clone().thinned(600.0)), texts(&axis));
+        assert_eq!(axis.ticks.len(), axis.thinned(1.0).ticks.len());
     }
 
     #[test]

@@ -68,12 +68,7 @@ impl Maker<'_> {
             }),
         };
         let label = self.spec.x_label.clone();
-        Axis::between(
-            label.unwrap_or_else(|| "time (s)".to_owned()),
-            low,
-            high,
-            11,
-        )
+        Axis::between(label.unwrap_or_else(|| "time (s)".to_owned()), low, high, 9)
     }
 
     /// A curve of steps that the spec gives, to the end of the window or of the run.

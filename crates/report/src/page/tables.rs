@@ -152,6 +152,15 @@ impl<'t> Matrix<'t> {
         (matrix.columns.len() <= WIDE).then_some(matrix)
     }
 
+    /// What stands before the name of a row where the head of the table cannot be seen.
+    fn prefix(&self) -> Option<&str> {
+        let numbers = self
+            .rows
+            .iter()
+            .all(|(name, _)| name.parse::<f64>().is_ok());
+        (numbers && !self.corner.is_empty()).then_some(&self.corner)
+    }
+
     fn markup(&self) -> Markup {
         html! {
             table.matrix {
@@ -164,7 +173,7 @@ impl<'t> Matrix<'t> {
                 tbody {
                     @for (name, cells) in &self.rows {
                         tr {
-                            th scope="row" { (name) }
+                            th scope="row" data-label=[self.prefix()] { (name) }
                             @for ((column, _), line) in self.columns.iter().zip(cells) {
                                 td data-label=(column) { @if let Some(line) = line { (cell(line)) } }
                             }
@@ -176,13 +185,21 @@ impl<'t> Matrix<'t> {
                         tr {
                             th scope="row" { "together" }
                             @for (name, p) in &self.columns {
-                                td data-label=(name) { @if let Some(p) = p { "p = " (probability(*p)) } }
+                                td data-label=(name) { @if let Some(p) = p { (joint(*p)) } }
                             }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+/// A joint probability: `p = 0.2`, `p < 0.001`.
+fn joint(p: f64) -> String {
+    match probability(p) {
+        small if small.starts_with('<') => format!("p {small}"),
+        other => format!("p = {other}"),
     }
 }
 
@@ -206,7 +223,7 @@ fn cell(line: &Line) -> Markup {
             div { "printed " b { (published.printed) } " " (verdict(judgement)) }
             @if let (Some(band), Some(rank)) = (judgement.band, judgement.rank) {
                 small {
-                    (digits(band.low, 4)) " to " (digits(band.high, 4)) "; rank " (rank.place()) " of " (rank.of)
+                    "one more run: " (digits(band.low, 4)) " to " (digits(band.high, 4)) "; rank " (rank.place()) " of " (rank.of)
                 }
             } @else {
                 small { (judgement.reason) }
@@ -263,7 +280,7 @@ fn list(table: &Table) -> Markup {
                         tr.group {
                             th colspan=(width) scope="rowgroup" {
                                 (name(&group))
-                                @if let Some(p) = group.probability { span { "together p = " (probability(p)) } }
+                                @if let Some(p) = group.probability { span { "together " (joint(p)) } }
                             }
                         }
                     }
