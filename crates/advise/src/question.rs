@@ -24,6 +24,18 @@ impl fmt::Display for Control {
     }
 }
 
+impl Control {
+    /// Whether it is the sender that stacks have which follow a standard: the protocol's own congestion control (additive
+    /// increase, and half at a loss), which the registry has before those that build on it, by the rules of an RFC.
+    pub fn is_standard(&self) -> bool {
+        let own = registry::all(Protocol::Sctp).first().copied();
+        let algorithm = registry::by_name(Protocol::Sctp, &self.congestion);
+        let of_an_rfc = Profile::by_name(&self.profile)
+            .is_some_and(|profile| profile.name != Profile::ns2().name);
+        algorithm.is_some() && algorithm == own && of_an_rfc
+    }
+}
+
 /// A path, the share wanted, and the candidates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
@@ -224,6 +236,12 @@ impl Question {
     pub fn bandwidth_delay(&self) -> u64 {
         let bits = u128::from(self.rate.0) * u128::from(self.rtt.0) / u128::from(SECOND);
         u64::try_from(bits / 8).unwrap_or(u64::MAX)
+    }
+
+    /// How long a window takes that grows by a packet a round trip from nothing to all that link and queue hold.
+    pub fn filling(&self) -> Span {
+        let bytes = self.bandwidth_delay() + self.queue().bytes(self.mtu.0);
+        Span((bytes / self.mtu.0).saturating_mul(self.rtt.0))
     }
 
     /// What the link's queue holds.

@@ -20,26 +20,63 @@ pub fn whole(
     first: &Advice,
     better: Option<&Advice>,
 ) -> String {
-    let mut parts = vec![path(question), recommendation(first, false)];
+    let mut parts = vec![
+        fitted(&path(question)),
+        fitted(&recommendation(first, false)),
+    ];
     match better {
-        Some(better) => parts.push(recommendation(better, true)),
-        None => parts.extend(without_better(ranking)),
+        Some(better) => parts.push(fitted(&recommendation(better, true))),
+        None => parts.extend(without_better(ranking).map(|text| fitted(&text))),
     }
     parts.push(tried(first));
     parts.extend(better.map(tried));
     parts.push(candidates(ranking));
-    parts.push(doubts(first));
-    parts.extend(better.map(doubts));
-    parts.push(effort(ranking, first, better));
+    parts.push(fitted(&doubts(first)));
+    parts.extend(better.map(|better| fitted(&doubts(better))));
+    parts.push(fitted(&effort(ranking, first, better)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
+}
+
+/// Characters of a line.
+const WIDE: usize = 80;
+/// Where values stand.
+const VALUES: usize = 20;
+
+/// Text whose lines are no wider than a terminal: what does not fit goes on below, values below values.
+fn fitted(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.lines() {
+        let indent = if line.starts_with("  ") { VALUES } else { 0 };
+        if line.chars().count() <= WIDE {
+            let _ = writeln!(out, "{line}");
+            continue;
+        }
+        // A name is plain ASCII, so that a value begins at a byte, too.
+        let (mut head, rest) = line.split_at_checked(indent).unwrap_or(("", line));
+        let below = " ".repeat(indent);
+        let mut now = String::new();
+        for word in rest.split_whitespace() {
+            if !now.is_empty() && indent + now.chars().count() + 1 + word.chars().count() > WIDE {
+                let _ = writeln!(out, "{head}{now}");
+                (head, now) = (&below, String::new());
+            }
+            if !now.is_empty() {
+                now.push(' ');
+            }
+            now.push_str(word);
+        }
+        let _ = writeln!(out, "{head}{now}");
+    }
+    out
 }
 
 /// Why there is no second advice.
 fn without_better(ranking: &Ranking) -> Option<String> {
     match ranking.better {
         Some(place) => Some(format!(
-            "{} surely carries more without limit, but no buffer was found that surely carries the wanted share of that.\n",
+            "{} surely carries more without limit, but no buffer was found that surely carries the wanted share of that: there is no \
+             advice for it, and no directory `better`.\n",
             ranking.candidates[place].0
         )),
         None if ranking.candidates.len() > 1 => {
@@ -91,18 +128,13 @@ fn path(question: &Question) -> String {
     )
 }
 
-/// The sender that stacks have which follow the standard.
-fn is_standard(control: &Control) -> bool {
-    control.profile.starts_with("rfc") && control.congestion == "sctp"
-}
-
 fn control(advice: &Advice) -> Control {
     advice.question.controls().swap_remove(0)
 }
 
 fn recommendation(advice: &Advice, better: bool) -> String {
     let control = control(advice);
-    let standard = is_standard(&control);
+    let standard = control.is_standard();
     let whose = match (standard, better) {
         (true, _) => "any stack of the standard (Linux, usrsctp, WebRTC, this one)",
         (false, true) => "this stack alone, which has a sender that carries more",
@@ -152,6 +184,9 @@ fn recommendation(advice: &Advice, better: bool) -> String {
     for (place, part) in limit(advised).iter().enumerate() {
         line(if place == 0 { "limited by" } else { "" }, part.clone());
     }
+    for (place, part) in growing(advice, standard).into_iter().enumerate() {
+        line(if place == 0 { "not settled" } else { "" }, part);
+    }
     for (place, part) in size(advice).into_iter().enumerate() {
         line(if place == 0 { "simulated" } else { "" }, part);
     }
@@ -173,6 +208,37 @@ fn recommendation(advice: &Advice, better: bool) -> String {
         }
     }
     text
+}
+
+/// What to know of a sender that keeps most of its window at a loss, and so goes on growing long after the runs begin to count:
+/// until its window is what link and queue hold, a buffer is enough that is not later.
+fn growing(advice: &Advice, standard: bool) -> Vec<String> {
+    let (question, timing) = (&advice.question, advice.question.timing());
+    let filling = question.filling();
+    if standard || timing.begin >= filling {
+        return Vec::new();
+    }
+    vec![
+        format!(
+            "measured from {} to {}, while its window may",
+            timing.begin, timing.end
+        ),
+        format!(
+            "still grow: a packet a round trip takes {}",
+            long(filling.seconds())
+        ),
+        "to fill link and queue. Later it may use more than this".to_owned(),
+        "buffer, so that this is neither the least nor enough.".to_owned(),
+    ]
+}
+
+/// A time of minutes or hours for a reader.
+fn long(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 120.0 => format!("{seconds:.0} s"),
+        seconds if seconds < 7200.0 => format!("{:.0} min", seconds / 60.0),
+        seconds => format!("{:.1} h", seconds / 3600.0),
+    }
 }
 
 /// How the path was simulated where it was not at its own size, and what its own size said.
@@ -279,12 +345,12 @@ fn tried(advice: &Advice) -> String {
         );
         rows.push(row);
     }
-    format!(
-        "Goodput in {name} of {control}; {} runs of what decides (the chosen buffer, its half, larger ones), {} of the others\n{}  b buffer, c congestion control, l link holds it back; * advised, + surely enough, ? perhaps enough\n",
-        advice.replications[0],
-        advice.replications[1],
-        columns(&rows)
-    )
+    let head = format!(
+        "Goodput in {name} of {control}; {} runs of what decides (the chosen buffer, its half, larger ones), {} of the others",
+        advice.replications[0], advice.replications[1],
+    );
+    let signs = "What holds it back: b buffer, c congestion control, l link; * advised, + surely enough, ? perhaps enough";
+    format!("{}{}{}", fitted(&head), columns(&rows), fitted(signs))
 }
 
 /// What each candidate gives without limit.
@@ -369,4 +435,43 @@ fn columns(rows: &[Vec<String>]) -> String {
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_wider_than_a_terminal_and_no_word_is_lost() {
+        let long = "word ".repeat(30);
+        let text = format!(
+            "Head {long}\n  {:18}{long}\n  short             1 ± 2 %\n",
+            "limited by"
+        );
+        let fitted = fitted(&text);
+        assert!(
+            fitted.lines().all(|line| line.chars().count() <= WIDE),
+            "{fitted}"
+        );
+        let words = |text: &str| {
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(words(&fitted), words(&text));
+        let below = fitted.lines().nth(3).expect("the value goes on");
+        assert!(
+            below.starts_with(&" ".repeat(VALUES)) && !below.starts_with(&" ".repeat(VALUES + 1)),
+            "{fitted}"
+        );
+        assert!(fitted.contains("  short             1 ± 2 %\n"), "{fitted}");
+    }
+
+    #[test]
+    fn long_times_are_told_in_minutes_and_hours() {
+        assert_eq!(
+            [18.0, 525.0, 13_500.0].map(long),
+            ["18 s", "9 min", "3.8 h"]
+        );
+    }
 }

@@ -46,16 +46,16 @@ pub fn advise(arguments: &Advise) -> Result<(), Failure> {
     if let Some(bar) = &bar {
         bar.announce(&ranking, begun.elapsed());
     }
-    let asked = |place, store: Option<&Store>| {
+    let asked = |place, store: &dyn Fn() -> Result<Option<Store>, Failure>| {
         let own = ranking.question(&question, place);
         answer(&own, store, jobs, watch)
     };
-    let first = asked(0, store.as_ref())?;
+    let first = asked(0, &|| Ok(store.clone()))?;
     let better = match ranking.better {
         Some(place) => {
             let directory = arguments.out.as_ref().map(|out| out.join(BETTER));
-            let store = self::store(directory.as_deref())?;
-            match asked(place, store.as_ref()) {
+            // The directory is made when there is something to write.
+            match asked(place, &|| self::store(directory.as_deref())) {
                 // It carries more without limit; that no buffer was found takes nothing from the first answer.
                 Err(Failure::Asked(_)) => None,
                 found => Some((found?, directory)),
@@ -125,7 +125,7 @@ fn present(
 /// The advice for the one candidate of a question, with the runs that it rests upon.
 fn answer(
     question: &Question,
-    store: Option<&Store>,
+    store: &dyn Fn() -> Result<Option<Store>, Failure>,
     jobs: usize,
     watch: &dyn Watch,
 ) -> Result<(Advice, Results), Failure> {
@@ -133,7 +133,9 @@ fn answer(
     watch.stage(&format!("2 of 3: searching, {control}"));
     let search = anabranch_advise::find(question, jobs, watch).map_err(refused)?;
     let evidence = Evidence::plan(question, &search).map_err(refused)?;
-    watch.stage(&format!("3 of 3: confirming with other losses, {control}"));
+    let store = store()?;
+    let store = store.as_ref();
+    watch.stage(&format!("3 of 3: confirming, {control}"));
     let decided = run(
         &evidence.decision(question),
         &[],
@@ -242,17 +244,18 @@ impl Progress for Passed<'_> {
     }
 }
 
-/// A bar on standard error; nothing where that is no terminal.
+/// A bar on standard error that counts runs, in one line of a terminal; nothing where that is none.
 struct Bar {
     bar: ProgressBar,
-    done: Mutex<f64>,
+    /// Simulated seconds, and runs.
+    done: Mutex<(f64, usize)>,
 }
 
 impl Bar {
     fn new() -> Self {
         let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::stderr_with_hz(5));
         let style = ProgressStyle::with_template(
-            "{bar:32} {percent:>3} %  {msg}, {human_pos} simulated seconds, {per_sec}  {eta} left",
+            "{bar:14} {percent:>3} %  {prefix}  {wide_msg}  {eta} left",
         );
         if let Ok(style) = style {
             bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
@@ -260,7 +263,7 @@ impl Bar {
         bar.enable_steady_tick(Duration::from_millis(200));
         Self {
             bar,
-            done: Mutex::new(0.0),
+            done: Mutex::default(),
         }
     }
 
@@ -280,12 +283,14 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    fn done(&self, seconds: f64) -> f64 {
+    /// Adds what was done; simulated seconds and runs so far.
+    fn done(&self, seconds: f64, runs: usize) -> (f64, usize) {
         let mut done = self
             .done
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        *done += seconds;
+        done.0 += seconds;
+        done.1 += runs;
         *done
     }
 }
@@ -297,10 +302,12 @@ impl Watch for Bar {
 
     fn expect(&self, seconds: f64) {
         self.bar
-            .set_length((self.done(0.0) + seconds).ceil() as u64);
+            .set_length((self.done(0.0, 0).0 + seconds).ceil() as u64);
     }
 
     fn did(&self, seconds: f64) {
-        self.bar.set_position(self.done(seconds) as u64);
+        let (seconds, runs) = self.done(seconds, 1);
+        self.bar.set_prefix(format!("{runs} runs"));
+        self.bar.set_position(seconds as u64);
     }
 }

@@ -236,3 +236,25 @@ fn nonsense_is_refused_with_what_is_allowed() {
     let message = question.checked().expect_err("no such name").to_string();
     assert!(message.ends_with("did you mean `westwood`?"), "{message}");
 }
+
+#[test]
+fn a_sender_is_of_the_standard_by_what_it_is() {
+    let is = |profile: &str, congestion: &str| {
+        let control = Control {
+            profile: profile.to_owned(),
+            congestion: congestion.to_owned(),
+        };
+        control.is_standard()
+    };
+    assert!(is("rfc9260", "sctp") && is("rfc2960", "sctp"));
+    assert!(!is("rfc9260", "westwood") && !is("rfc9260", "binomial"));
+    assert!(!is("ns2", "sctp"), "the module of another program");
+    assert!(!is("nobody", "sctp") && !is("rfc9260", "nobody"));
+}
+
+#[test]
+fn a_window_fills_link_and_queue_by_a_packet_a_round_trip() {
+    // 30 Mbit/s x 60 ms = 225000 B = 150 packets of 1500 B, and as many in the queue: 300 round trips.
+    let question = Question::new(Span(60_000_000), Rate(30_000_000), Probability(0.005));
+    assert_eq!(question.filling(), Span(18_000_000_000));
+}
