@@ -30,9 +30,11 @@ pub(super) fn section(table: &Table) -> Markup {
             } @else {
                 (body(table))
             }
-            p.files {
-                (file(&format!("tables/{}.csv", table.id)))
-                @for name in table.yardsticks() { " " (file(&format!("tables/{}-{name}.csv", table.id))) }
+            @if !table.lines.is_empty() {
+                p.files {
+                    (file(&format!("tables/{}.csv", table.id)))
+                    @for name in table.yardsticks() { " " (file(&format!("tables/{}-{name}.csv", table.id))) }
+                }
             }
         }
     }
