@@ -16,6 +16,12 @@ use crate::outbox::Outbox;
 use crate::shared::{Entry, Phase, Shared, State};
 use crate::turns::{Budget, Turn, Turns};
 
+/// Packets of one call that the protocol takes before it is asked what they cause, where so many came by that call, or more are left of
+/// it: one SACK answers them, and what a run of SACKs lets go is a run. A shorter run is answered packet by packet: it is what a peer
+/// sends that has just begun, whose window grows by the SACK (RFC 9260 §7.2.1).
+const TOGETHER: usize = 8;
+const LONG_RUN: usize = 16;
+
 /// An endpoint's side of the driver.
 #[derive(Debug)]
 pub(crate) struct Port {
@@ -126,6 +132,7 @@ impl Port {
         mine: impl Fn(&[u8]) -> bool,
         io: &mut Io,
     ) {
+        let (mut together, mut long) = (0, false);
         while turns.peek().is_some_and(&mine) && !budget.is_spent() {
             let Some(turn) = turns.pop() else { return };
             budget.spend(turn.packet.len());
@@ -135,6 +142,7 @@ impl Port {
                 ecn,
                 packet,
                 stranger,
+                behind,
             } = turn;
             if let Carrier::Udp { peer_port, .. } = self.shared.carrier
                 && from.port() != peer_port
@@ -161,6 +169,13 @@ impl Port {
             if stranger && taken {
                 turns.learn(from);
             }
+            // What is left when the round ends is drained by the caller.
+            together += 1;
+            long = behind > 0 && (long || behind >= LONG_RUN);
+            if long && together < TOGETHER {
+                continue;
+            }
+            together = 0;
             if !drain_transmits(state, now, io) {
                 return;
             }

@@ -84,6 +84,8 @@ pub(crate) struct Turn {
     pub packet: Bytes,
     /// It waited among the strangers' packets. If an association takes it, its sender is none: [`Turns::learn`].
     pub stranger: bool,
+    /// Packets that came by the same call and are next, if nothing ends the turn before.
+    pub behind: usize,
 }
 
 /// What waits of one sender, oldest first.
@@ -255,11 +257,12 @@ impl Turns {
         let sender = self.senders.front_mut()?;
         let arrival = sender.arrivals.front_mut()?;
         let before = cost(arrival);
-        let turn = take_first(arrival, false);
+        let mut turn = take_first(arrival, false);
         let after = if arrival.packets.is_empty() {
             sender.arrivals.pop_front();
             0
         } else {
+            turn.behind = packets_of(arrival) as usize;
             cost(arrival)
         };
         sender.bytes -= before - after;
@@ -271,6 +274,7 @@ impl Turns {
         } else if self.packets >= TURN_PACKETS || self.handled >= TURN_BYTES {
             self.senders.rotate_left(1);
             self.end_turn();
+            turn.behind = 0;
         }
         Some(turn)
     }
@@ -316,6 +320,7 @@ fn take_first(arrival: &mut Arrival, stranger: bool) -> Turn {
         ecn: arrival.ecn,
         packet,
         stranger,
+        behind: 0,
     }
 }
 

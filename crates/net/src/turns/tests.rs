@@ -75,6 +75,22 @@ fn packets_of_one_peer_keep_their_order_and_none_is_lost_within_the_bound() {
     assert_eq!(turns.bytes, 0);
 }
 
+/// A packet tells how many of its call are next, as far as its turn goes: nothing that is not next is waited for.
+#[test]
+fn a_packet_tells_what_is_next_of_its_call() {
+    let mut turns = Turns::default();
+    push(&mut turns, [arrival(1, 0, 40, 200), arrival(1, 40, 2, 200)]);
+    push(&mut turns, [arrival(2, 0, 1, 200)]);
+    let behind: Vec<(u16, usize)> = std::iter::from_fn(|| turns.pop())
+        .map(|it| (it.from.port(), it.behind))
+        .collect();
+    // 32 packets are a turn.
+    let first = (0..31).map(|at| (1, 39 - at)).chain([(1, 0)]);
+    let then = (0..8).map(|at| (1, 7 - at)).chain([(1, 1), (1, 0)]);
+    let expected: Vec<_> = first.chain([(2, 0)]).chain(then).collect();
+    assert_eq!(behind, expected);
+}
+
 /// What waits is bounded, and it is the flood that pays.
 #[test]
 fn beyond_the_bound_only_the_sender_with_the_most_waiting_loses() {
