@@ -191,7 +191,11 @@ impl Kind {
                 let words = names(words.iter().map(|word| word.name));
                 json!({ "anyOf": [{ "enum": words }, other.json_schema()] })
             }
-            Kind::List(item) => json!({ "type": "array", "items": item.json_schema() }),
+            // A list of one may stand as the one.
+            Kind::List(item) => {
+                let item = item.json_schema();
+                json!({ "anyOf": [item.clone(), { "type": "array", "items": item }] })
+            }
             Kind::Variant(variants) => {
                 let tables = variants();
                 let tables: Vec<Json> = tables.iter().map(|it| it.json_schema(TAG, &[])).collect();
