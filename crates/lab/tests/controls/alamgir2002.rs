@@ -1,16 +1,10 @@
-//! Negative controls: worlds that must not pass for that of alamgir2002. The judgement may use all that the paper prints: verdicts
-//! on the cells of Table II, its columns together, and what happens around the loss of segment 8. Where that cannot tell a control
-//! from the right world, `docs/VERDICTS.md` says so, and so does this test.
+//! Wrong worlds for alamgir2002: verdicts on the cells of Table II, its columns together, and what happens around the loss of
+//! segment 8.
 
-use std::collections::BTreeSet;
-
-use anabranch_engine::plan::{Plan, Request};
-use anabranch_lab::papers::carried;
-use anabranch_lab::run::{Quiet, Simulator, run};
-use anabranch_lab::store::Store;
-use anabranch_report::Outputs;
 use anabranch_report::compare::{Judgement, Verdict};
 use anabranch_report::table::Table;
+
+use super::judged;
 
 /// Replications of Table II: the number from which quantiles are judged on.
 const REPLICATIONS: u32 = 20;
@@ -27,34 +21,12 @@ struct Judged {
 }
 
 impl Judged {
-    fn of(wrong: [&str; 2]) -> Judged {
-        let paper = carried("alamgir2002").expect("a paper of the program");
-        let request = |only: &[&str], wrong: &str, replications| Request {
-            file: "alamgir2002.toml".to_owned(),
-            text: paper.text().expect("its spec"),
-            overrides: BTreeSet::from([ACCESS, wrong])
-                .into_iter()
-                .map(str::to_owned)
-                .collect(),
-            only: only.iter().map(|&one| one.to_owned()).collect(),
-            replications,
-            seed: 1,
-            ..Request::default()
+    fn of(wrong: [&'static str; 2]) -> Judged {
+        let judge = |only: &[&str], wrong, replications| {
+            judged("alamgir2002", only, [ACCESS, wrong], replications).0
         };
-        let judge = |request| {
-            let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
-            let directory = tempfile::tempdir().expect("a directory");
-            let store = Store::create(directory.path()).expect("a store");
-            let results = run(&plan, &store, &Simulator::default(), 2, &Quiet).expect("runs");
-            let reference = paper.reference(&plan.spec).expect("its files").reference;
-            Outputs::make(&results, &reference).expect("outputs").tables
-        };
-        let table = judge(request(&["table-2"], wrong[0], Some(REPLICATIONS)));
-        let traces = judge(request(
-            &["fig-8", "fig-9", "fig-10", "fig-11"],
-            wrong[1],
-            None,
-        ));
+        let table = judge(&["table-2"], wrong[0], Some(REPLICATIONS));
+        let traces = judge(&["fig-8", "fig-9", "fig-10", "fig-11"], wrong[1], None);
         let columns = table
             .iter()
             .find(|it| it.id == "table-2")

@@ -1,0 +1,48 @@
+//! Wrong worlds for tsunoda2007: what its figures conclude of one hop while the links turn bad and good again.
+
+use super::{Control, Evidence};
+
+const EVIDENCE: Evidence = Evidence {
+    paper: "tsunoda2007",
+    only: &[
+        "one-never-best",
+        "streams-grow",
+        "all-reach-ten",
+        "all-return-to-one",
+    ],
+    set: &["experiment.adaptive.sweep.0.points=[{ x = 1, satellites = 2 }]"],
+    replications: 5,
+};
+
+const CONTROLS: [Control; 5] = [
+    (
+        "no losses",
+        &[r#"experiment.adaptive.parameters.loss={ model = "none" }"#],
+        &["all-reach-ten", "one-never-best", "streams-grow"],
+    ),
+    (
+        "half the losses",
+        &[
+            r#"experiment.adaptive.parameters.loss={ model = "schedule", steps = [["15 s", 0.025], ["45 s", 0.0]], place = "before-queue" }"#,
+        ],
+        &[],
+    ),
+    (
+        "losses that stay",
+        &[
+            r#"experiment.adaptive.parameters.loss={ model = "schedule", steps = [["15 s", 0.05]], place = "before-queue" }"#,
+        ],
+        &["all-return-to-one"],
+    ),
+    (
+        "queues of one way",
+        &["isl_queue=11 packets", "ground_queue=5 packets"],
+        &["all-reach-ten", "all-return-to-one"],
+    ),
+    ("each packet acknowledged", &["delayed_sack=false"], &[]),
+];
+
+#[test]
+fn tsunoda2007() {
+    EVIDENCE.hold(&CONTROLS);
+}
