@@ -115,7 +115,8 @@ fn without_runs_every_printed_value_is_not_attempted() {
         csv(&outputs.tables[0]).lines().nth(1).unwrap(),
         "sctp over tcp,sources,2,throughput_increase,,,,%,23.9,not attempted,,,"
     );
-    // 24 values of Tables II and III, which stand in two tables each, 4 of Section V, 20 of Figs. 8 and 9, 16 of Figs. 10 and 11.
+    // 24 values of Tables II and III, which stand in two tables each, 4 of Section V, 20 of Figs. 8 and 9, 12 of Figs. 10
+    // and 11: four of their times stand in Figs. 8 and 9.
     assert_eq!(tally.total(), 60);
     assert!(
         outputs
