@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out/alamgir2002
 
-.PHONY: demo test quick setup lint deny bench fuzz geo-real clean
+.PHONY: demo test cluster quick setup lint deny bench fuzz geo-real clean
 
 demo: ## reproduce alamgir2002 from the embedded data file; prints where the report lies
 	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --out $(OUT)
@@ -15,8 +15,10 @@ test: setup lint deny ## install what the tests need, then pass them
 	$(CARGO) test --locked --workspace
 	scripts/check-command test
 	scripts/check-python
-	scripts/check-slurm
 	scripts/check-wasm
+
+cluster: ## a job array on a Slurm of one node; wants root, Debian's slurm-wlm and munge, and what the tests build
+	scripts/check-slurm
 
 setup: ## Debian packages the tests call: tshark, ns2, the peers of interop/
 	scripts/setup
