@@ -35,9 +35,15 @@ fn create(directory: &Path) -> PyResult<Store> {
     Store::create(directory).map_err(error::failed)
 }
 
-/// As many threads as asked for, or one for each core.
-fn threads(jobs: Option<usize>) -> usize {
-    jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
+/// As many threads as asked for; or one for each core, and a single one for kinds written in Python, where threads would only wait for
+/// each other.
+fn threads(jobs: Option<usize>, plan: &Plan) -> usize {
+    let texts = plan.request.overrides.iter().chain([&plan.request.text]);
+    match jobs {
+        Some(jobs) => jobs,
+        None if kinds::written_in_python(texts) => 1,
+        None => thread::available_parallelism().map_or(1, usize::from),
+    }
 }
 
 #[pymethods]
@@ -110,7 +116,7 @@ impl Job {
         let store = create(&directory)?;
         self.reference.keep(&directory).map_err(error::failed)?;
         let plan = Arc::clone(&self.plan);
-        let jobs = threads(jobs);
+        let jobs = threads(jobs, &plan);
         let made = background::wait(py, progress.as_ref(), move |state| {
             let runner = Stoppable::new(state);
             let made = run::run(&plan, &store, &runner, jobs, state.as_ref());
@@ -146,7 +152,7 @@ impl Job {
         self.check(&places)?;
         let store = create(&out)?;
         let plan = Arc::clone(&self.plan);
-        let jobs = threads(jobs);
+        let jobs = threads(jobs, &plan);
         background::wait(py, None, move |state| {
             let runner = Stoppable::new(state);
             let wanted = |place| places.contains(&place);

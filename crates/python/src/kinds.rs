@@ -56,6 +56,16 @@ pub fn called() -> &'static str {
         .unwrap_or(SIMULATED)
 }
 
+/// Whether one of these texts names a kind written in Python.
+pub fn written_in_python<'t>(mut texts: impl Iterator<Item = &'t String>) -> bool {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let named = |text: &String| {
+        let codes = added.iter().flat_map(|added| &added.codes);
+        codes.into_iter().any(|(name, _)| text.contains(name))
+    };
+    texts.any(named)
+}
+
 /// Adds a kind by what it does to the others; `code` is what a run depends on. One of the same name is replaced.
 pub fn add(name: &str, code: &str, change: impl FnOnce(Standard) -> Standard) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);

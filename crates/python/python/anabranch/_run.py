@@ -71,7 +71,7 @@ def run(
     record_all: keep the samples of all replications, whatever the spec says.
     out: a directory. Runs that are finished there are not made again. Without it the results stand in a temporary
         directory that goes with them.
-    jobs: runs at a time; one for each core if left out. Python code is free to go on meanwhile in other threads.
+    jobs: runs at a time; if left out one for each core, and one where the spec names a kind written in Python. Python code is free to go on meanwhile in other threads.
     progress: True shows a line on standard error; or a function of (runs finished, runs, simulated seconds done, simulated
         seconds to do), called some times a second by the calling thread.
 
