@@ -1,8 +1,7 @@
 """One spec on many processes or machines: batches of runs travel, and what they give is put together as one process would.
 
-``executor`` is anything with ``submit(function, *arguments)`` that gives futures: an executor of :mod:`concurrent.futures`
-(submitit's too), a Dask ``Client``, or Ray by way of ``ray.util.concurrent_futures``-like pools. Workers need the same version of this
-package, and nothing of the file system.
+``executor`` is anything with ``submit(function, *arguments)`` that gives futures. Tested are the process pools of
+:mod:`concurrent.futures` and a Dask ``Client``. Workers need the same version of this package; they need no shared file system.
 """
 
 from __future__ import annotations
