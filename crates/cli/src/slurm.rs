@@ -40,7 +40,7 @@ pub fn slurm(arguments: &Slurm) -> Result<(), Failure> {
         name: &plan.spec.name,
         program: &program,
         // An example that needs no file goes by its name.
-        spec: match arguments.spec.exists() {
+        spec: match arguments.spec.is_file() {
             true => absolute(&arguments.spec)?,
             false => arguments.spec.clone(),
         },

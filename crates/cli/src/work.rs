@@ -109,7 +109,7 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     )
 }
 
-/// A spec from its file, or the example of that name where there is no such file.
+/// A spec from its file, or the example of that name where there is no such file. A directory hides no example: its own results have its name.
 fn read_spec(path: &Path) -> Result<Source, Failure> {
     let file = path.display().to_string();
     let error = match fs::read_to_string(path) {
@@ -119,7 +119,10 @@ fn read_spec(path: &Path) -> Result<Source, Failure> {
         }
         Err(error) => error,
     };
-    let missing = error.kind() == io::ErrorKind::NotFound;
+    let missing = matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::IsADirectory
+    );
     if let Some((text, folder)) = path.to_str().filter(|_| missing).and_then(example) {
         let text = text.to_owned();
         return Ok(Source { file, text, folder });

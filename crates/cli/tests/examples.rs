@@ -25,6 +25,10 @@ fn an_example_needs_no_file_and_a_file_of_its_name_wins() {
             .expect("a figure")
             .contains("Path.Max.Retrans 2")
     );
+    // The directory of its results has the example's name, and does not hide it.
+    let again = anabranch(directory.path(), &only);
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert_eq!(again.status.code(), Some(0), "{said}");
     fs::remove_dir_all(directory.path().join("failover")).expect("the results");
     fs::write(directory.path().join("failover"), "anabranch = 7").expect("a file");
     let own = anabranch(directory.path(), &["run", "failover"]);
