@@ -99,7 +99,13 @@ fn records(plan: &Plan, made: &mut Made, jobs: usize) -> Result<Vec<RunRecord>, 
     for (unit, record) in open.iter().zip(new) {
         made.insert(key(unit), record);
     }
-    Ok(units.iter().map(|unit| made[&key(unit)].clone()).collect())
+    // Two points that ask for the same world share its runs, each under its own name.
+    let named = |unit: &Unit<'_>| RunRecord {
+        experiment: unit.experiment.id.clone(),
+        point: unit.point.point.clone(),
+        ..made[&key(unit)].clone()
+    };
+    Ok(units.iter().map(named).collect())
 }
 
 fn hits(
@@ -210,7 +216,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         let plan = Plan::new(request).map_err(|error| error.to_string())?;
         let reference = paper.reference(&plan.spec)?.reference;
         let records = records(&plan, &mut made, jobs)?;
-        all.push(hits(&plan, records, &reference)?);
+        let hits = hits(&plan, records, &reference)?;
+        if let Some(first) = all.first()
+            && !first.keys().eq(hits.keys())
+        {
+            let reading = reading.join(", ");
+            return Err(format!("{reading}: not every printed value is judged").into());
+        }
+        all.push(hits);
         eprint!("\r{} of {} readings", number + 1, readings.len());
     }
     eprintln!();
