@@ -208,8 +208,8 @@ impl Maker<'_> {
                 let place = (part * values.len().saturating_sub(1) as f64).round();
                 values.get(place as usize).copied()
             };
-            // Fewer than half of them say nothing of the middle.
-            let enough = 2 * values.len() >= all.len();
+            // Where more have not begun than the band leaves out on one side, the middle would move as they begin.
+            let enough = (all.len() - values.len()) as f64 <= OUTSIDE * all.len() as f64;
             let span = (quantile(OUTSIDE)?, quantile(1.0 - OUTSIDE)?);
             let y = quantile(0.5)?;
             enough.then_some(PlotPoint {
