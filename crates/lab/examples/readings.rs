@@ -298,3 +298,98 @@ fn tell(
     );
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TWO_NAMES: &str = r#"
+anabranch = 1
+name = "shared"
+world = { duration = "2 s" }
+node = [{ name = "a" }, { name = "b" }]
+link = [{ name = "wire", between = ["a", "b"], rate = "1 Mbit/s", delay = "$delay", queue = "8 packets" }]
+flow = [{ name = "sctp", from = "a", to = "b", workload = { kind = "bulk" }, transport = { protocol = "sctp" } }]
+measure = [{ metric = "goodput", flow = "sctp" }]
+
+[parameters]
+delay = "10 ms"
+
+[[experiment]]
+id = "delays"
+replications = 2
+sweep = [{ name = "x", points = [
+  { x = 1, delay = "10 ms" },
+  { x = 2, delay = "20 ms" },
+  { x = 3, delay = "10 ms" },
+] }]
+"#;
+
+    fn plan() -> Plan {
+        let request = Request {
+            file: "shared.toml".into(),
+            text: TWO_NAMES.into(),
+            seed: 1,
+            ..Request::default()
+        };
+        Plan::new(request).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The third point is the first one's world: its runs are made once, and stand under both names.
+    #[test]
+    fn a_shared_run_stands_under_the_name_of_each_of_its_points() {
+        let plan = plan();
+        let mut made = Made::new();
+        let all = records(&plan, &mut made, 1).unwrap();
+        assert_eq!(made.len(), 4, "two worlds of two replications");
+        let units = Unit::all(&plan);
+        assert_eq!(all.len(), 6);
+        for (unit, record) in units.iter().zip(&all) {
+            assert_eq!(record.experiment, unit.experiment.id);
+            assert_eq!(record.point, unit.point.point);
+            assert_eq!(record.replication, unit.replication);
+        }
+        let at = |x: i64| -> Vec<_> {
+            let here = all
+                .iter()
+                .filter(|it| it.point[0].1 == anabranch_scenario::value::Value::Integer(x));
+            here.map(|it| it.metrics.clone()).collect()
+        };
+        assert_eq!(at(1).len(), 2);
+        assert_eq!(at(1), at(3));
+        assert_ne!(at(1), at(2));
+        let again = records(&plan, &mut made, 1).unwrap();
+        assert_eq!((again, made.len()), (all, 4), "nothing is run twice");
+    }
+
+    #[test]
+    fn a_search_has_every_combination_in_the_order_of_its_file() {
+        let text =
+            "replications = 3\ntables = [\"t\"]\n[axes]\nb = [\"1 s\", \"2 s\"]\na = [1, 2, 3]\n";
+        let search = Search::read(text).unwrap();
+        assert_eq!((search.replications, search.set.len()), (3, 0));
+        let all = search.readings();
+        assert_eq!(all.len(), 6);
+        assert_eq!(all[0], ["b=1 s", "a=1"]);
+        assert_eq!(all[1], ["b=1 s", "a=2"]);
+        assert_eq!(all[5], ["b=2 s", "a=3"]);
+    }
+
+    /// Three readings of which each gives two values of three: in a shuffle the best gives two or three, never fewer.
+    #[test]
+    fn chance_is_told_by_shuffles_that_keep_how_often_a_value_is_given() {
+        let hits = |without: usize| -> Hits {
+            (0..3)
+                .map(|value| (value.to_string(), value != without))
+                .collect()
+        };
+        let all: Vec<Hits> = (0..3).map(hits).collect();
+        let values = all[0].keys().cloned().collect();
+        let best = by_chance(&all, &values);
+        assert_eq!(best.len(), SHUFFLES);
+        assert!(best.iter().all(|best| (2..=3).contains(best)));
+        // Two readings give each value. The three that do not fall on three different readings in 3! of 3^3 shuffles.
+        let two = best.iter().filter(|&&best| best == 2).count() as f64 / SHUFFLES as f64;
+        assert!((two - 6.0 / 27.0).abs() < 0.02, "{two}");
+    }
+}

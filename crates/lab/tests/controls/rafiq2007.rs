@@ -12,7 +12,7 @@ const EVIDENCE: Evidence = Evidence {
     replications: 6,
 };
 
-const CONTROLS: [Control; 6] = [
+const CONTROLS: [Control; 9] = [
     (
         "twice the loss",
         &["experiment.e2w.sweep.1.points=[{ x = 0, loss = 0.0 }, { x = 0.2, loss = 0.004 }]"],
@@ -34,6 +34,21 @@ const CONTROLS: [Control; 6] = [
         &[VALUES],
     ),
     ("802.11b by the standard", &["set=802.11b"], &[VALUES]),
+    (
+        "frames at 5.5 Mbit/s",
+        &[r#"wifi.air.parameters={ data_rate = "5.5 Mbit/s" }"#],
+        &[VALUES],
+    ),
+    (
+        "RTS, CTS and ACK at 2 Mbit/s",
+        &[r#"wifi.air.parameters={ basic_rate = "2 Mbit/s" }"#],
+        &[],
+    ),
+    (
+        "a first window of three packets",
+        &["sctp=$module"],
+        &[VALUES],
+    ),
     (
         "a queue of 30 packets",
         &["link.uplink.queue=30 packets"],
