@@ -1,0 +1,59 @@
+//! What shares a packet.
+
+use super::*;
+
+#[test]
+fn a_long_message_begins_in_the_room_that_the_last_one_left_where_packets_are_filled() {
+    // 1432 and 600 bytes twice; or 1432, then 600 beside what is left of 1448 less two chunk headers, and the rest.
+    for (fill_packets, packets) in [(false, 4), (true, 3)] {
+        let mut config = config(Profile::rfc9260());
+        config.fill_packets = fill_packets;
+        let mut rig = Rig::new(&config, 1);
+        rig.offer(2, MESSAGE + 600);
+        rig.drain();
+        assert_eq!(
+            (rig.packets, rig.sent.len()),
+            (packets, 4),
+            "{fill_packets}"
+        );
+        let sent = rig.sender.statistics().bytes_sent;
+        assert_eq!(sent, 2 * (MESSAGE as u64 + 600), "all of both messages");
+    }
+    // One that fits a chunk is never cut.
+    let mut config = config(Profile::rfc9260());
+    config.fill_packets = true;
+    let mut rig = Rig::new(&config, 1);
+    rig.offer(2, MESSAGE * 3 / 4);
+    rig.drain();
+    assert_eq!((rig.packets, rig.sent.len()), (2, 2));
+}
+
+#[test]
+fn small_messages_share_a_packet_unless_bundling_is_off() {
+    for (bundling, packets) in [(true, 1), (false, 5)] {
+        let mut rig = Rig::new(
+            &Config {
+                bundling,
+                ..config(Profile::rfc2960())
+            },
+            1,
+        );
+        rig.offer(5, 100);
+        assert_eq!(rig.drain(), [0, 1, 2, 3, 4]);
+        assert_eq!(rig.packets, packets);
+        assert_eq!(rig.flight(), 5 * 116);
+    }
+}
+
+#[test]
+fn retransmissions_of_several_small_chunks_share_the_one_packet() {
+    let mut rig = Rig::new(&config(Profile::rfc2960()), 1);
+    rig.offer(5, 100);
+    rig.drain();
+    rig.now = 3 * SECOND;
+    rig.sender
+        .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace);
+    let before = rig.packets;
+    assert_eq!(rig.drain(), [0, 1, 2, 3, 4]);
+    assert_eq!(rig.packets, before + 1);
+}

@@ -1,0 +1,116 @@
+//! The I bit: when a SACK is asked for at once (RFC 9260 §6.1, RFC 7053).
+
+mod common;
+
+use anabranch_sctp::{CloseReason, Config};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_wire::chunk::Chunk;
+use common::*;
+
+/// The chunks of A's packets with DATA, and which of them carry the I bit.
+fn immediate_bits(world: &World) -> Vec<Vec<bool>> {
+    let bits = |shot: &Shot| -> Vec<bool> {
+        let of = |chunk| match chunk {
+            Chunk::Data(data) => Some(data.immediate),
+            _ => None,
+        };
+        chunks_of(&shot.bytes).into_iter().filter_map(of).collect()
+    };
+    let of_a = world.shots.iter().filter(|shot| shot.from == A);
+    of_a.map(bits).filter(|bits| !bits.is_empty()).collect()
+}
+
+fn message(payload: &'static [u8]) -> anabranch_sctp::Message {
+    anabranch_sctp::Message {
+        ppid: 0,
+        unordered: false,
+        payload: payload.into(),
+    }
+}
+
+/// RFC 9260 §6.1, §6.2: the last DATA before a shutdown asks for its SACK at once, and gets it: the shutdown takes two
+/// round trips, without the 200 ms of a delayed SACK.
+#[test]
+fn the_last_data_before_a_shutdown_is_answered_at_once() {
+    let closed_after = |config: Config| {
+        let mut world = World::new(config);
+        let (a, _) = world.established();
+        world.send(A, a, 0, "the first is answered at once anyway");
+        world.run_for(SECOND);
+        world.forget();
+        let begun = world.now;
+        let association = world.endpoints[A].association_mut(a).unwrap();
+        association.send(0, message(b"one")).unwrap();
+        association.send(0, message(b"two")).unwrap();
+        association.shutdown(begun).unwrap();
+        world.drain(A);
+        world.run_for(10 * SECOND);
+        assert_eq!(world.close_reason(A, a), Some(CloseReason::Shutdown));
+        let complete = world
+            .shots
+            .iter()
+            .find(|shot| shot.chunks == "SHUTDOWN COMPLETE");
+        (complete.expect("closed").at - begun, immediate_bits(&world))
+    };
+    let (took, bits) = closed_after(Config::default());
+    assert_eq!(bits, [[false, true]]);
+    assert_eq!(took, 40 * MILLISECOND);
+    for name in ["ns2", "rfc2960", "rfc4960"] {
+        let profile = anabranch_sctp::Profile::by_name(name).unwrap();
+        let (took, bits) = closed_after(Config::new(profile));
+        assert_eq!(bits, [[false, false]], "{name}");
+        assert_eq!(took, 240 * MILLISECOND, "{name}");
+    }
+}
+
+/// RFC 9260 §6.1: the user asks for it, and it is on the last chunk of the message.
+#[test]
+fn the_user_asks_for_a_sack_at_once() {
+    let mut world = World::new(Config::default());
+    let (a, _) = world.established();
+    world.send(A, a, 0, "the first is answered at once anyway");
+    world.run_for(SECOND);
+    world.forget();
+    let association = world.endpoints[A].association_mut(a).unwrap();
+    let long = Box::leak(vec![7; 2_000].into_boxed_slice());
+    association.send(0, message(b"no hurry")).unwrap();
+    association.send_immediate(Some(0), message(long)).unwrap();
+    association
+        .send_immediate(None, message(b"and this"))
+        .unwrap();
+    association.send(0, message(b"no hurry")).unwrap();
+    world.drain(A);
+    let bits: Vec<bool> = immediate_bits(&world).concat();
+    // The message without a stream has its turn after the first.
+    assert_eq!(bits, [false, true, false, true, false]);
+}
+
+/// RFC 9260 §6.1: after a timeout one packet fills the window; it asks for its SACK, and the rest goes after a round trip.
+#[test]
+fn data_that_fills_the_window_alone_is_answered_at_once() {
+    let mut world = World::new(Config::default());
+    let (a, _) = world.established();
+    let from = world.now;
+    world.fate = Box::new(move |shot| {
+        if shot.at < from + 500 * MILLISECOND {
+            Fate::Drop
+        } else {
+            Fate::Deliver
+        }
+    });
+    for _ in 0..6 {
+        world.send(A, a, 0, vec![7; 1_400]);
+    }
+    world.run_for(900 * MILLISECOND);
+    world.forget();
+    world.run_for(130 * MILLISECOND);
+    assert_eq!(
+        immediate_bits(&world)[0],
+        [true],
+        "the packet of the timeout"
+    );
+    let is_sack = |shot: &&Shot| shot.from == Z && shot.chunks == "SACK";
+    let sacks = world.shots.iter().filter(is_sack).count();
+    assert!(sacks >= 1, "{:#?}", world.story);
+    assert!(immediate_bits(&world).len() >= 2, "{:#?}", world.story);
+}
