@@ -5,9 +5,12 @@
 //! `association/timers.rs`.
 
 mod ecn;
+mod heartbeat;
 mod lifecycle;
 mod pmtu;
 mod receive;
+mod rsctp;
+mod shutdown;
 mod timers;
 mod transmit;
 
@@ -24,13 +27,13 @@ use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 
 use ecn::Marks;
+use heartbeat::Verifying;
 pub(crate) use lifecycle::{Ports, Terms};
 pub(crate) use receive::Admission;
 
 use crate::config::Config;
 use crate::cookie::TieTags;
 use crate::event::{CloseReason, Event};
-use crate::heartbeat::Verifying;
 use crate::path::{PathId, Paths};
 use crate::random::Random;
 use crate::rsctp::Rsctp;

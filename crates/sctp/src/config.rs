@@ -4,11 +4,10 @@ mod check;
 
 use std::net::IpAddr;
 
-use anabranch_congestion::estimator::PathEstimator;
-use anabranch_congestion::sctp_newreno::{self, SctpNewReno, SctpParameters};
+use anabranch_congestion::sctp_newreno;
 use anabranch_congestion::tuning::Tuning;
-use anabranch_congestion::westwood_rate::{RateParameters, WestwoodRate};
-use anabranch_congestion::{Algorithm, CongestionControl, registry};
+use anabranch_congestion::westwood_rate::RateParameters;
+use anabranch_congestion::{Algorithm, registry};
 use anabranch_settings::{Kind, OFF, Value, profiled, settings, spelled};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
@@ -17,10 +16,10 @@ pub use check::ConfigError;
 use check::{LEAST_RECEIVE_BUFFER, MOST_BYTES, MOST_ERRORS};
 pub(crate) use check::{LEAST_RTO, MOST_SACK_DELAY, MOST_SPAN};
 
-use crate::path::Discovery;
-use crate::path::mtu::{self, LEAST_MTU, MOST_MTU};
-use crate::profile::{IdleDecay, Profile, WindowUnit};
-use crate::tx::allocation::AllocationKind;
+use crate::address::common_prefix;
+use crate::allocation::AllocationKind;
+use crate::mtu::{self, LEAST_MTU, MOST_MTU};
+use crate::profile::Profile;
 
 /// Which stream's message goes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,11 +161,6 @@ impl Config {
         mtu::max_packet(self.mtu, remote, self.encapsulation)
     }
 
-    /// The largest DATA chunk to `remote` with its header, bytes: what an amount of segments counts.
-    fn largest_chunk(&self, remote: IpAddr) -> u64 {
-        mtu::pmdcs(self.max_packet(remote)) as u64
-    }
-
     /// The address of this host to reach `remote` from: of those in [`Config::addresses`] and of its family the one that
     /// has the longest prefix in common with it (as RFC 6724 §5, rule 8), `preferred` where several have. A second network
     /// is thus reached, and answered, over itself, and not over the one that may have failed. Without a list it is
@@ -185,75 +179,5 @@ impl Config {
             }
         }
         best.map(|(_, local)| local)
-    }
-
-    /// The numbers that a congestion controller of a new path to `remote` starts with.
-    pub fn congestion_parameters(&self, remote: IpAddr) -> SctpParameters {
-        let profile = &self.profile;
-        let unit = self.window_unit(remote, self.first_mtu(remote));
-        SctpParameters {
-            unit,
-            initial_cwnd: profile.initial_cwnd.bytes(unit, remote.is_ipv6()),
-            initial_ssthresh: profile.initial_ssthresh.bytes(self.largest_chunk(remote)),
-            floor_units: profile.ssthresh_floor,
-            slow_start_at_ssthresh: profile.slow_start_at_ssthresh,
-            growth_needs_full_cwnd: profile.growth_needs_full_cwnd,
-            growth_needs_cumulative_advance: profile.growth_needs_cumulative_advance,
-            unfilled_credit: profile.unfilled_credit,
-            repeated_timeout_keeps_ssthresh: profile.repeated_timeout_keeps_ssthresh,
-            idle_decay_above_units: (profile.idle_decay == IdleDecay::SinceLastSend).then_some(2),
-            idle_decay_sets_ssthresh: profile.idle_decay_sets_ssthresh,
-        }
-    }
-
-    /// The path MTU that a path to `remote` begins with.
-    pub(crate) fn first_mtu(&self, remote: IpAddr) -> usize {
-        self.new_discovery(remote)
-            .map_or(self.mtu, |discovery| discovery.pmtu())
-    }
-
-    /// What finds the MTU of a path to `remote`.
-    pub(crate) fn new_discovery(&self, remote: IpAddr) -> Option<Discovery> {
-        let wanted = self.path_mtu_discovery && !self.profile.rsctp;
-        wanted.then(|| Discovery::new(remote.is_ipv6(), self.mtu))
-    }
-
-    /// The unit of cwnd on a path of that MTU.
-    pub(crate) fn window_unit(&self, remote: IpAddr, mtu: usize) -> u64 {
-        match self.profile.window_unit {
-            WindowUnit::Mtu => mtu as u64,
-            WindowUnit::Pmdcs => {
-                let max_packet = mtu::max_packet(mtu, remote, self.encapsulation);
-                let counts = self.profile.cwnd_counts;
-                counts.bytes(mtu::max_user_data(max_packet))
-            }
-        }
-    }
-
-    /// A rate estimator for a new path, if one is asked for or needed.
-    pub(crate) fn new_path_estimator(&self) -> Option<Box<dyn PathEstimator>> {
-        let needed = self.allocation.needs_rate().then_some(RateParameters::RE);
-        let parameters = self.rate_estimate.or(needed)?;
-        Some(Box::new(WestwoodRate::new(parameters)))
-    }
-
-    /// A congestion controller for a new path to `remote`.
-    pub(crate) fn new_congestion_control(&self, remote: IpAddr) -> Box<dyn CongestionControl> {
-        let tuning = Tuning {
-            binomial: self.profile.binomial_parameters(),
-            rsctp: self.profile.rsctp_parameters(),
-            ..self.tuning
-        };
-        let base = SctpNewReno::new(self.congestion_parameters(remote));
-        (self.congestion.make)(Box::new(base), &tuning)
-    }
-}
-
-/// Leading bits that two addresses of one family share; 0 for two families.
-fn common_prefix(one: IpAddr, other: IpAddr) -> u32 {
-    match (one, other) {
-        (IpAddr::V4(one), IpAddr::V4(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
-        (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
-        _ => 0,
     }
 }

@@ -22,13 +22,13 @@ use bytes::{Bytes, BytesMut};
 
 pub use table::AssociationId;
 
+use crate::address::is_unicast;
 use crate::association::{Admission, Association, Ports};
 use crate::config::{Config, ConfigError};
 use crate::cookie::CookieJar;
 use crate::discard::{Discard, Discards};
 use crate::error::ConnectError;
 use crate::event::Event;
-use crate::handshake::is_unicast;
 use crate::random::Random;
 use crate::timer::Timers;
 use retired::RetiredTags;

@@ -26,12 +26,6 @@ fn room_for_parameters(config: &Config, remote: IpAddr) -> usize {
     MAX_PARAMETERS.min(config.max_packet(remote) - BARE_INIT)
 }
 
-/// Whether packets may be exchanged with `address` (RFC 9260 §8.4, rule 1).
-pub(crate) fn is_unicast(address: IpAddr) -> bool {
-    let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
-    !address.is_unspecified() && !address.is_multicast() && !broadcast
-}
-
 /// The parts of an INIT that both INIT and INIT ACK are made of.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Own {

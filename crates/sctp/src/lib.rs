@@ -8,6 +8,8 @@
 //! - settings: [`config`], [`profile`]
 #![forbid(unsafe_code)]
 
+mod address;
+pub mod allocation;
 mod association;
 pub mod config;
 mod cookie;
@@ -17,15 +19,14 @@ mod error;
 mod event;
 mod extensions;
 mod handshake;
-mod heartbeat;
 mod icmp;
+pub mod mtu;
 pub mod path;
 pub mod profile;
 mod queue;
 mod random;
 mod rsctp;
 pub mod rx;
-mod shutdown;
 mod state;
 pub mod stats;
 mod stream_table;

@@ -1,11 +1,19 @@
 //! What is known of each destination address: RTO, MTU, congestion state, and which one to use.
 
 mod disowned;
+mod heartbeat;
 pub mod manager;
-pub mod mtu;
 mod pmtu;
+mod reduction;
 pub mod rto;
+mod settings;
+mod switching;
 
+pub(crate) use heartbeat::{Answered, Heartbeat, Role};
 pub use manager::{PathEntry, PathId, PathState, Paths};
 pub(crate) use pmtu::Discovery;
+pub(crate) use reduction::Reduction;
 pub use rto::RtoEstimator;
+pub(crate) use switching::SwitchRules;
+
+pub use crate::mtu;

@@ -4,7 +4,6 @@
 //! names a path, begin a packet for it, add control chunks, and let [`Sender::fill`] add DATA.
 
 mod ack;
-pub mod allocation;
 mod ecn;
 mod fill;
 mod gaps;
@@ -20,11 +19,11 @@ use anabranch_wire::Tsn;
 use thiserror::Error;
 
 pub use ack::SackOutcome;
-use allocation::{Loss, StreamsInUse};
-pub(crate) use ecn::{Heard, Reduction};
+pub(crate) use ecn::Heard;
 pub use recovery::T3Outcome;
 pub use send_queue::Message;
 
+use crate::allocation::{Loss, StreamsInUse};
 use crate::config::Config;
 use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::profile::{MaxBurst, Profile};
@@ -244,7 +243,7 @@ impl Sender {
         self.queue_message(turn, message, true)
     }
 
-    /// Queues a message for whichever stream in use has its turn when the message is begun; see [`allocation`].
+    /// Queues a message for whichever stream in use has its turn when the message is begun; see [`crate::allocation`].
     ///
     /// # Errors
     /// See [`SendError`]; nothing was queued then.

@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 
-use anabranch_sctp::tx::allocation::{AllocationKind, Judgement};
+use anabranch_sctp::allocation::{AllocationKind, Judgement};
 use anabranch_sctp::{AssociationId, Config, Event, Message, Profile, SendError};
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_transport::{Nanos, Probe, ProbeSet};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anabranch_scenario::Transport as Written;
 use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::transport::TransportKind;
-use anabranch_sctp::tx::allocation::AllocationKind;
+use anabranch_sctp::allocation::AllocationKind;
 use anabranch_sctp::{Config, Endpoint, Profile};
 use anabranch_settings::{Kind, settings};
 use anabranch_sim::{Agent, Rng};

@@ -9,13 +9,13 @@ use anabranch_wire::cause::Causes;
 use anabranch_wire::packet::COMMON_HEADER;
 use anabranch_wire::serial::Tsn;
 
+use super::heartbeat::Verifying;
 use super::{Association, MAX_PEER_ERRORS, MAX_REPLIES, Marks, Parting, Reply};
 use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event};
 use crate::extensions::Extensions;
-use crate::heartbeat::Verifying;
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;
 use crate::rx::Receiver;

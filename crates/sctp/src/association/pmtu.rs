@@ -8,7 +8,7 @@ use anabranch_wire::packet::PacketBuilder;
 use bytes::BytesMut;
 
 use super::Association;
-use crate::heartbeat::own_info;
+use super::heartbeat::own_info;
 use crate::path::{PathEntry, PathId, PathState, mtu};
 
 /// What was sent so often and is still not acknowledged may have vanished in a black hole.

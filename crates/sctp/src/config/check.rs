@@ -9,7 +9,7 @@ use anabranch_transport::time::MILLISECOND;
 use thiserror::Error;
 
 use super::Config;
-use crate::path::mtu::MOST_ENCAPSULATION;
+use crate::mtu::MOST_ENCAPSULATION;
 use crate::profile::Profile;
 pub(crate) use crate::profile::{LEAST_RTO, MOST_SPAN};
 
@@ -106,7 +106,7 @@ impl Config {
     fn check_addresses(&self) -> Result<(), ConfigError> {
         for (index, address) in self.addresses.iter().enumerate() {
             let repeated = self.addresses[..index].contains(address);
-            if repeated || !crate::handshake::is_unicast(*address) {
+            if repeated || !crate::address::is_unicast(*address) {
                 let allowed = "unicast addresses of this host, each once";
                 return Err(refuse("addresses", address, allowed));
             }

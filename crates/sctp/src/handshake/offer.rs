@@ -9,7 +9,7 @@ use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::Tlv;
 use bytes::Bytes;
 
-use super::is_unicast;
+use crate::address::is_unicast;
 use crate::cookie::MAX_PEER_ADDRESSES;
 use crate::extensions::Extensions;
 

@@ -2,8 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::{PathEntry, PathId, PathState, Paths};
-use crate::heartbeat::Heartbeat;
+use super::{Heartbeat, PathEntry, PathId, PathState, Paths};
 
 impl PathEntry {
     /// Nothing goes here any more, and nothing finds it. Its number stays, as that of an inactive path.

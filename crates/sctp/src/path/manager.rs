@@ -9,12 +9,9 @@ use anabranch_transport::{Nanos, Path, Probe, Trace};
 use anabranch_wire::serial::Tsn;
 
 use super::rto::RtoEstimator;
-use super::{Discovery, mtu, pmtu};
+use super::{Discovery, Heartbeat, Reduction, SwitchRules, mtu, pmtu};
 use crate::config::Config;
-use crate::heartbeat::Heartbeat;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
-use crate::rsctp::SwitchRules;
-use crate::tx::Reduction;
 
 /// Which of an association's paths; small and dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

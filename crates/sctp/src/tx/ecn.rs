@@ -5,19 +5,10 @@ use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::Tsn;
 
 use super::{Sender, trace_window, window};
-use crate::path::{PathId, Paths};
+use crate::path::{PathId, Paths, Reduction};
 
 /// An ECNE names one of so many TSNs sent last: what is older was told long ago, or was never sent.
 const MOST_AGO: u32 = 1 << 16;
-
-/// The last reduction of a path's window, for a loss or a mark.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reduction {
-    /// The highest TSN sent by then. What is told of TSNs up to it is the same congestion.
-    until: Tsn,
-    /// It answered a mark.
-    by_mark: bool,
-}
 
 /// What an ECNE meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +37,7 @@ impl Sender {
         let chunk = self.outstanding.get(tsn);
         let id = chunk.map_or_else(|| paths.choose_for_new_data(), |chunk| chunk.path);
         let entry = paths.get_mut(id);
-        if entry.reduction.is_some_and(|last| tsn.le(last.until)) {
+        if entry.reduction.is_some_and(|last| last.answers(tsn)) {
             return Heard::Answered;
         }
         let before = window(entry);
@@ -60,21 +51,19 @@ impl Sender {
 
     /// The window of a path was reduced.
     pub(super) fn note_reduction(&self, id: PathId, by_mark: bool, paths: &mut Paths) {
-        paths.get_mut(id).reduction = Some(Reduction {
-            until: self.outstanding.next_tsn().prev(),
-            by_mark,
-        });
+        let highest = self.outstanding.next_tsn().prev();
+        paths.get_mut(id).reduction = Some(Reduction::new(highest, by_mark));
     }
 
     /// Whether the lowest chunk that is marked as lost on a path was sent in the window of data for which a mark has reduced
     /// cwnd: then the loss is the same congestion (RFC 3168 §6.1.2).
     pub(super) fn mark_has_answered(&self, id: PathId, paths: &Paths) -> bool {
-        let Some(last) = paths.get(id).reduction.filter(|last| last.by_mark) else {
+        let Some(last) = paths.get(id).reduction.filter(Reduction::is_by_mark) else {
             return false;
         };
         let from = self.outstanding.cumulative_point().next();
         let lost = self.outstanding.next_marked_on(id, from);
-        lost.is_some_and(|lost| lost.le(last.until))
+        lost.is_some_and(|lost| last.answers(lost))
     }
 
     /// Packets of DATA so far that must not be ECN-capable: those with a chunk sent again (RFC 3168 §6.1.5), and probes of a

@@ -7,7 +7,7 @@ use anabranch_wire::{Encode, PacketBuilder, Tsn};
 
 use super::outstanding::{ChunkState, Outgoing};
 use super::{MOST_OUTSTANDING, Probing, Sender, trace_window, window};
-use crate::path::mtu::DATA_HEADER;
+use crate::mtu::DATA_HEADER;
 use crate::path::{PathId, Paths};
 use crate::profile::MaxBurst;
 

@@ -5,10 +5,10 @@ use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::Tsn;
 
 use super::ack::Newly;
-use super::allocation::LossEvents;
 use super::gaps::Run;
 use super::outstanding::{ChunkState, Outgoing};
 use super::{Sender, trace_window, window};
+use crate::allocation::LossEvents;
 use crate::path::{PathId, Paths};
 use crate::profile::{FastRecovery, Htna, MaxBurst};
 

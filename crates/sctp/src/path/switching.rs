@@ -7,7 +7,7 @@ use anabranch_congestion::rsctp::{Rsctp, Verdict};
 use anabranch_congestion::{Base, Feedback};
 use anabranch_transport::{Nanos, Probe, Trace};
 
-use crate::path::{PathEntry, PathId, PathState, Paths};
+use super::{PathEntry, PathId, PathState, Paths};
 use crate::profile::Profile;
 
 /// When a loss changes the primary path.

@@ -120,7 +120,7 @@ impl AllocationKind {
 
 /// The streams in use, and whose turn it is among them.
 #[derive(Debug)]
-pub(super) struct StreamsInUse {
+pub(crate) struct StreamsInUse {
     allocation: Box<dyn StreamAllocation>,
     /// 0 before the handshake.
     negotiated: u16,

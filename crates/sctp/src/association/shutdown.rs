@@ -5,7 +5,7 @@ use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 
-use crate::association::{Association, Parting};
+use super::{Association, Parting};
 use crate::discard::{Discard, Discards};
 use crate::error::CloseError;
 use crate::event::{CloseReason, Event, Violation};

@@ -2,106 +2,14 @@
 //!
 //! With RSCTP the same chunks measure: what they then carry and when they go is in [`crate::rsctp`].
 
-use std::collections::VecDeque;
-
 use anabranch_transport::Nanos;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use crate::association::Association;
+use super::Association;
 use crate::discard::{Discard, Discards};
-use crate::path::{PathEntry, PathId, PathState};
+use crate::path::{Answered, Heartbeat, PathEntry, PathId, PathState, Role};
 use crate::profile::{AssociationErrors, FailedPathProbing, HeartbeatLoss};
-use crate::rsctp::{Claim, Role};
-
-/// HEARTBEATs of one path whose answers are still believed: several are under way where their interval is shorter than
-/// the round trip.
-const MOST_UNANSWERED: usize = 8;
-
-/// Probing of one path.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Heartbeat {
-    /// When the path is looked at next.
-    next: Option<Nanos>,
-    /// When `next` was set: a path that carried data since then is not idle.
-    scheduled_at: Nanos,
-    /// A HEARTBEAT must be sent.
-    due: bool,
-    /// The second of a pair must be sent.
-    second_due: bool,
-    /// What was sent and not answered, oldest first.
-    unanswered: VecDeque<Sent>,
-    /// When the one before was sent, and how many bytes of DATA the path had carried by the last one answered.
-    last_sent: Nanos,
-    bytes_at_answer: u64,
-}
-
-/// A HEARTBEAT under way.
-#[derive(Clone, Copy, Debug)]
-struct Sent {
-    nonce: u64,
-    at: Nanos,
-    /// When the missing answer counts as an error; `None` once it did.
-    expires: Option<Nanos>,
-    role: Role,
-    /// Bytes of DATA that the path had carried.
-    bytes: u64,
-    /// Since the HEARTBEAT before.
-    interval: Nanos,
-}
-
-impl Heartbeat {
-    /// When it must be looked at; [`Nanos::MAX`] where never.
-    #[inline]
-    fn deadline(&self) -> Nanos {
-        let next = self.next.unwrap_or(Nanos::MAX);
-        if self.unanswered.is_empty() {
-            return next;
-        }
-        let expires = self.unanswered.iter().filter_map(|sent| sent.expires);
-        expires.fold(next, Nanos::min)
-    }
-
-    fn is_due(&self) -> bool {
-        self.due || self.second_due
-    }
-
-    /// Notes one that goes out now. Those that were given up before it are no longer believed, unless they `measure`.
-    ///
-    /// The user may ask for more than are kept. Then the last one before gives way and not the first, which is the next to
-    /// be answered, or else to count as an error.
-    fn remember(&mut self, sent: Sent, measure: bool) {
-        if measure {
-            if self.unanswered.len() >= MOST_UNANSWERED {
-                self.unanswered.pop_front();
-            }
-        } else {
-            self.unanswered.retain(|sent| sent.expires.is_some());
-            self.unanswered.truncate(MOST_UNANSWERED - 1);
-        }
-        self.unanswered.push_back(sent);
-    }
-
-    /// Whether the answer to one is missing at `now`. Several that were under way at that time are one question and one
-    /// error (RFC 9260 §8.3 counts one per RTO), unless they `measure`, at times of their own.
-    fn expire(&mut self, now: Nanos, measure: bool) -> bool {
-        let expired = |sent: &Sent| sent.expires.is_some_and(|at| at <= now);
-        if !self.unanswered.iter().any(expired) {
-            return false;
-        }
-        for sent in &mut self.unanswered {
-            if !measure || expired(sent) {
-                sent.expires = None;
-            }
-        }
-        true
-    }
-
-    /// To be sent at once.
-    pub(crate) fn send_now(&mut self) {
-        self.next = None;
-        self.due = true;
-    }
-}
+use crate::rsctp::{Claim, Report};
 
 /// How many HEARTBEATs went to unconfirmed addresses within the current RTO (HB.Max.Burst, RFC 9260 §5.4).
 #[derive(Clone, Copy, Debug, Default)]
@@ -137,7 +45,7 @@ impl Association {
                 continue;
             }
             if self.paths.get(path).state == PathState::Unconfirmed {
-                self.heartbeat_mut(path).due = true;
+                self.heartbeat_mut(path).request();
             } else {
                 self.schedule_heartbeat(now, path);
                 self.start_discovery(now, path);
@@ -157,7 +65,7 @@ impl Association {
     pub fn request_heartbeat(&mut self, path: PathId) {
         let ours = usize::from(path.0) < self.paths.len() && !self.paths.get(path).disowned;
         if ours && self.state.probes_paths() {
-            self.heartbeat_mut(path).due = true;
+            self.heartbeat_mut(path).request();
         }
     }
 
@@ -172,9 +80,7 @@ impl Association {
             }
             (None, None) => None,
         };
-        let heartbeat = self.heartbeat_mut(path);
-        heartbeat.scheduled_at = now;
-        heartbeat.next = wait.map(|wait| now.saturating_add(wait));
+        self.heartbeat_mut(path).schedule(now, wait);
     }
 
     /// The earliest time a path must be looked at.
@@ -247,22 +153,9 @@ impl Association {
         let role = self.role_of_heartbeat(path);
         let entry = self.paths.get_mut(path);
         let rto = entry.rto.rto();
-        let bytes = entry.carried.bytes;
-        let heartbeat = &mut entry.heartbeat;
-        let sent = Sent {
-            nonce,
-            at: now,
-            // A pair is one question.
-            expires: (role != Role::PairSecond).then(|| now.saturating_add(rto)),
-            role,
-            bytes,
-            interval: now.saturating_sub(heartbeat.last_sent),
-        };
-        heartbeat.last_sent = now;
-        heartbeat.second_due = role == Role::PairFirst;
-        heartbeat.remember(sent, self.rsctp.is_some());
+        let (bytes, measures) = (entry.carried.bytes, self.rsctp.is_some());
+        entry.heartbeat.sent(now, nonce, role, rto, bytes, measures);
         if role != Role::PairSecond {
-            heartbeat.due = false;
             let unconfirmed = entry.state == PathState::Unconfirmed;
             if unconfirmed {
                 self.count_verification(now, rto);
@@ -284,7 +177,7 @@ impl Association {
 
     /// The second of a pair is to follow.
     pub(crate) fn second_heartbeat_due(&self, path: PathId) -> bool {
-        self.paths.get(path).heartbeat.second_due
+        self.paths.get(path).heartbeat.is_second_due()
     }
 
     /// Runs what is due at `now`: paths that were idle, HEARTBEATs that were not answered.
@@ -298,8 +191,8 @@ impl Association {
                 }
             }
             let entry = self.paths.get(path);
-            if entry.heartbeat.next.is_some_and(|at| at <= now) {
-                let idle = entry.last_sent <= entry.heartbeat.scheduled_at;
+            if entry.heartbeat.is_time(now) {
+                let idle = entry.heartbeat.is_idle(entry.last_sent);
                 if idle || self.rsctp_interval(path).is_some() {
                     self.heartbeat_mut(path).send_now();
                 } else {
@@ -385,10 +278,9 @@ impl Association {
         let claim = report.map(|report| Claim {
             report,
             role: sent.role,
-            bytes: sent.bytes.saturating_sub(entry.heartbeat.bytes_at_answer),
+            bytes: sent.bytes,
             interval: sent.interval,
         });
-        entry.heartbeat.bytes_at_answer = sent.bytes;
         self.revive_path(now, path);
         if let Some(claim) = claim {
             self.on_report(now, path, &claim, discards);
@@ -415,16 +307,13 @@ impl Association {
     }
 
     /// The HEARTBEAT that an answer belongs to, which with those before it is no longer waited for.
-    fn answered(&mut self, info: Bytes) -> Option<(Sent, PathId, Option<crate::rsctp::Report>)> {
+    fn answered(&mut self, info: Bytes) -> Option<(Answered, PathId, Option<Report>)> {
         let (own, report) = self.read_heartbeat_ack(info)?;
         let (path, nonce) = read_own_info(own)?;
         if usize::from(path.0) >= self.paths.len() {
             return None;
         }
-        let unanswered = &mut self.heartbeat_mut(path).unanswered;
-        let index = unanswered.iter().position(|sent| sent.nonce == nonce)?;
-        let sent = unanswered[index];
-        unanswered.drain(..=index);
+        let sent = self.heartbeat_mut(path).answered(nonce)?;
         Some((sent, path, report))
     }
 }

@@ -1,0 +1,18 @@
+//! What addresses are to a host of any protocol.
+
+use std::net::IpAddr;
+
+/// Whether packets may be exchanged with `address` (RFC 9260 §8.4, rule 1).
+pub(crate) fn is_unicast(address: IpAddr) -> bool {
+    let broadcast = matches!(address, IpAddr::V4(address) if address.is_broadcast());
+    !address.is_unspecified() && !address.is_multicast() && !broadcast
+}
+
+/// Leading bits that two addresses of one family share; 0 for two families.
+pub(crate) fn common_prefix(one: IpAddr, other: IpAddr) -> u32 {
+    match (one, other) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        (IpAddr::V6(one), IpAddr::V6(other)) => (one.to_bits() ^ other.to_bits()).leading_zeros(),
+        _ => 0,
+    }
+}

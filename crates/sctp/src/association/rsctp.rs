@@ -1,0 +1,198 @@
+//! RSCTP's part of an association: what the measuring HEARTBEATs carry, and what their answers do ([`crate::rsctp`]).
+
+use anabranch_congestion::Feedback;
+use anabranch_congestion::estimator::PathEstimator;
+use anabranch_transport::time::MICROSECOND;
+use anabranch_transport::{Nanos, Path, Probe};
+use anabranch_wire::rsctp::{HeartbeatAckFields, HeartbeatFields, NO_LOSS_RATE, WHOLE};
+use bytes::Bytes;
+
+use super::Association;
+use crate::discard::{Discard, Discards};
+use crate::event::Event;
+use crate::path::mtu::{self, COMMON_HEADER};
+use crate::path::{PathId, PathState, Role, SwitchRules};
+use crate::profile::ProbeSize;
+use crate::rsctp::{Claim, Report};
+
+impl Association {
+    /// Whether both ends speak RSCTP.
+    pub fn speaks_rsctp(&self) -> bool {
+        self.rsctp.is_some()
+    }
+
+    /// What the handshake settled.
+    pub(crate) fn settle_rsctp(&mut self, spoken: bool) {
+        self.rsctp = spoken.then(Box::default);
+        self.paths.switch_rules = SwitchRules::of(&self.config.profile).filter(|_| spoken);
+    }
+
+    /// DATA went out: from the first on, every path is measured.
+    pub(crate) fn note_data_sent(&mut self) {
+        match &mut self.rsctp {
+            Some(rsctp) if !rsctp.sending => rsctp.sending = true,
+            _ => return,
+        }
+        for path in self.path_ids() {
+            self.heartbeat_mut(path).send_now();
+        }
+    }
+
+    /// The interval of HEARTBEATs to `path`; `None` where RSCTP does not measure.
+    pub(crate) fn rsctp_interval(&self, path: PathId) -> Option<Nanos> {
+        self.rsctp.as_ref().filter(|rsctp| rsctp.sending)?;
+        let profile = &self.config.profile;
+        Some(if path == self.data_path {
+            profile.rsctp_primary_interval.0
+        } else {
+            profile.rsctp_secondary_interval.0
+        })
+    }
+
+    /// What the HEARTBEAT now being sent to `path` is for.
+    pub(crate) fn role_of_heartbeat(&mut self, path: PathId) -> Role {
+        let second = self.second_heartbeat_due(path);
+        let unconfirmed = self.paths.get(path).state == PathState::Unconfirmed;
+        let carries_data = path == self.data_path;
+        match &mut self.rsctp {
+            Some(_) if second => Role::PairSecond,
+            None => Role::Alive,
+            Some(rsctp) if unconfirmed || !rsctp.sending => Role::Alive,
+            Some(rsctp) if carries_data => {
+                if std::mem::replace(&mut rsctp.marked, true) {
+                    Role::Measure
+                } else {
+                    Role::Alive
+                }
+            }
+            Some(_) => Role::PairFirst,
+        }
+    }
+
+    /// The info of a HEARTBEAT to `path`: ours, and under RSCTP time and chunk count before it.
+    pub(crate) fn heartbeat_info(&self, now: Nanos, path: PathId, own: Bytes) -> Bytes {
+        if self.rsctp.is_none() {
+            return own;
+        }
+        let fields = HeartbeatFields {
+            current_time: (now / MICROSECOND) as u32,
+            chunk_count: self.paths.get(path).carried.chunks,
+            own,
+        };
+        fields.encode()
+    }
+
+    /// The info of the answer to a HEARTBEAT that came over `path`.
+    pub(crate) fn answer_info(&mut self, now: Nanos, path: Path, info: Bytes) -> Bytes {
+        let chunk = (8 + info.len()).next_multiple_of(4);
+        let size = match self.config.profile.rsctp_probe_size {
+            ProbeSize::Chunk => chunk,
+            ProbeSize::Packet => {
+                let headers = mtu::ip_header(path.remote) + self.config.encapsulation;
+                headers + COMMON_HEADER + chunk
+            }
+        };
+        let (Some(rsctp), Some(fields)) = (&mut self.rsctp, HeartbeatFields::decode(info.clone()))
+        else {
+            return info;
+        };
+        let report = rsctp.meter.heartbeat(now, path, &fields, size as u64);
+        let fields = HeartbeatAckFields {
+            available_bandwidth: report.available_bandwidth,
+            chunk_loss_rate: report.chunk_loss_rate,
+            echoed: info,
+        };
+        fields.encode()
+    }
+
+    /// Our own part of the HEARTBEAT that `info` answers, and what the receiver reports.
+    pub(crate) fn read_heartbeat_ack(&self, info: Bytes) -> Option<(Bytes, Option<Report>)> {
+        if self.rsctp.is_none() {
+            return Some((info, None));
+        }
+        let answer = HeartbeatAckFields::decode(info)?;
+        let own = HeartbeatFields::decode(answer.echoed)?.own;
+        let report = Report {
+            available_bandwidth: answer.available_bandwidth,
+            chunk_loss_rate: answer.chunk_loss_rate,
+        };
+        Some((own, Some(report)))
+    }
+
+    /// DATA arrived over `path`: `bytes` with header and padding.
+    #[inline]
+    pub(crate) fn meter_data(&mut self, path: Path, bytes: u64) {
+        if let Some(rsctp) = &mut self.rsctp {
+            rsctp.meter.data(path, bytes);
+        }
+    }
+
+    /// The receiver's report on `path`, its nonce being right. One that cannot be true moves nothing and is counted.
+    pub(crate) fn on_report(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        claim: &Claim,
+        discards: &mut Discards,
+    ) {
+        if !claim.is_plausible() {
+            return discards.count(Discard::HeartbeatReport);
+        }
+        let Report {
+            available_bandwidth,
+            chunk_loss_rate,
+        } = claim.report;
+        let carries_data = match claim.role {
+            Role::Alive | Role::PairFirst => return,
+            Role::Measure => true,
+            Role::PairSecond => false,
+        };
+        let loss_rate = (carries_data && chunk_loss_rate != NO_LOSS_RATE)
+            .then(|| f64::from(chunk_loss_rate) / f64::from(WHOLE));
+        let entry = self.paths.get_mut(path);
+        let feedback = Feedback {
+            available_bandwidth: (available_bandwidth > 0).then(|| available_bandwidth.into()),
+            loss_rate,
+            srtt: entry.rto.srtt(),
+            carries_data,
+            peer_window: self.tx.advertised_rwnd(),
+        };
+        entry.receiver.on_feedback(now, &feedback);
+        entry.feed_back(now, path, &feedback, &mut self.trace);
+        let index = path.0.into();
+        if let Some(bandwidth) = feedback.available_bandwidth {
+            self.trace
+                .record(now, Probe::AvailableBandwidth, index, 8.0 * bandwidth);
+        }
+        if let Some(rate) = loss_rate {
+            self.trace.record(now, Probe::ChunkLossRate, index, rate);
+        }
+    }
+
+    /// Notices that new data takes another path than before, and that the primary is another than the user knows.
+    pub(crate) fn note_data_path(&mut self, now: Nanos) {
+        let primary = self.paths.primary();
+        if primary != self.known_primary {
+            self.known_primary = primary;
+            self.control.primary_changes += 1;
+            self.events.push_back(Event::PrimaryChanged {
+                path: primary,
+                address: self.paths.get(primary).path.remote,
+            });
+        }
+        let path = self.paths.choose_for_new_data();
+        if path == self.data_path {
+            return;
+        }
+        let before = std::mem::replace(&mut self.data_path, path);
+        self.trace.record(now, Probe::DataPath, 0, path.0.into());
+        let Some(rsctp) = &mut self.rsctp else { return };
+        // What came before, over whatever time, says nothing of the path under load.
+        rsctp.marked = false;
+        self.paths.get_mut(path).receiver.forget_losses();
+        if self.state.probes_paths() {
+            self.heartbeat_mut(path).send_now();
+            self.schedule_heartbeat(now, before);
+        }
+    }
+}
