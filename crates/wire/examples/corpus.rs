@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use anabranch_wire::chunk::*;
+use anabranch_wire::extension::*;
 use anabranch_wire::tcp::{self, Flags, Options, SackBlock, Timestamps};
-use anabranch_wire::tlv::{Tlv, U16List};
+use anabranch_wire::tlv::{Tlv, TlvList, U16List};
 use anabranch_wire::*;
 use bytes::{Bytes, BytesMut};
 
@@ -66,6 +67,14 @@ fn sound_packets() -> Vec<(String, Bytes)> {
     ));
     let all: Vec<Chunk> = chunks().into_iter().map(|(_, chunk)| chunk).collect();
     seeds.push(("bundle-all".into(), packet(&all)));
+    let extensions = extensions();
+    seeds.extend(
+        extensions
+            .iter()
+            .map(|(name, chunk)| ((*name).to_owned(), packet(std::slice::from_ref(chunk)))),
+    );
+    let all: Vec<Extension> = extensions.into_iter().map(|(_, chunk)| chunk).collect();
+    seeds.push(("bundle-extensions".into(), packet(&all)));
     seeds.push((
         "bundle-cookie-sack-data".into(),
         packet(&[
@@ -78,7 +87,7 @@ fn sound_packets() -> Vec<(String, Bytes)> {
     seeds
 }
 
-fn packet(chunks: &[Chunk]) -> Bytes {
+fn packet<C: Encode>(chunks: &[C]) -> Bytes {
     let mut out = BytesMut::new();
     let mut builder = PacketBuilder::new(&mut out, HEADER, 65_535);
     for chunk in chunks {
@@ -97,6 +106,7 @@ fn chunks() -> Vec<(&'static str, Chunk)> {
         ("data-last-immediate", data(b"last", 0x09)),
         ("data-empty", data(b"", 0x03)),
         ("init", Chunk::Init(init(init_parameters()))),
+        ("init-offers", Chunk::Init(init(offers()))),
         ("init-bare", Chunk::Init(init(Vec::new()))),
         (
             "init-ack",
@@ -157,6 +167,135 @@ fn chunks() -> Vec<(&'static str, Chunk)> {
     ]
 }
 
+fn extensions() -> Vec<(&'static str, Extension)> {
+    let tsn = Tsn(0xFFFF_FFFF);
+    let skipped = |stream_id| Skipped {
+        stream_id,
+        ssn: Ssn(0xFFFF),
+    };
+    let message = |stream_id, unordered| SkippedMessage {
+        stream_id,
+        unordered,
+        mid: Mid(u32::MAX),
+    };
+    let mut seeds = vec![
+        (
+            "forward-tsn",
+            Extension::ForwardTsn(ForwardTsn::new(tsn, &[skipped(1), skipped(2)])),
+        ),
+        (
+            "i-forward-tsn",
+            Extension::IForwardTsn(IForwardTsn::new(tsn, [message(1, false), message(2, true)])),
+        ),
+        ("i-data-first", i_data(Piece::First { ppid: 51 }, false)),
+        ("i-data-last", i_data(Piece::Later { fsn: Fsn(7) }, true)),
+        (
+            "auth",
+            Extension::Auth(Auth {
+                shared_key_id: 1,
+                hmac_id: hmac_id::SHA_256,
+                hmac: Bytes::from_static(&[0xAA; 32]),
+            }),
+        ),
+        ("asconf", asconf()),
+        ("asconf-ack", asconf_ack()),
+    ];
+    seeds.extend(re_configs().map(|(name, parameters)| {
+        let parameters = TlvList::of(&parameters);
+        (name, Extension::ReConfig(ReConfig { parameters }))
+    }));
+    seeds
+}
+
+fn i_data(piece: Piece, ending: bool) -> Extension {
+    Extension::IData(IData {
+        tsn: Tsn(0xFFFF_FFFE),
+        stream_id: 3,
+        mid: Mid(9),
+        piece,
+        unordered: ending,
+        ending,
+        immediate: ending,
+        user_data: Bytes::from_static(b"a piece"),
+    })
+}
+
+fn asconf() -> Extension {
+    let request = |request, correlation_id, address: [u8; 4]| AsconfParameter::Request {
+        request,
+        correlation_id,
+        address: address.into(),
+    };
+    Extension::Asconf(Asconf {
+        serial: u32::MAX,
+        address: [192, 0, 2, 1].into(),
+        parameters: TlvList::of(&[
+            request(AsconfRequest::Add, 1, [0; 4]),
+            request(AsconfRequest::Delete, 2, [192, 0, 2, 1]),
+            request(AsconfRequest::SetPrimary, 3, [192, 0, 2, 2]),
+        ]),
+    })
+}
+
+fn asconf_ack() -> Extension {
+    let cause = ExtensionCause::NoAuthorization {
+        parameter: Bytes::from_static(&[0xC0, 1, 0, 4]),
+    };
+    let causes = Causes::from_bytes(TlvList::of(&[cause]).as_bytes().clone());
+    Extension::AsconfAck(AsconfAck {
+        serial: u32::MAX,
+        parameters: TlvList::of(&[
+            AsconfResponse::Success { correlation_id: 1 },
+            AsconfResponse::Error {
+                correlation_id: 2,
+                causes,
+            },
+        ]),
+    })
+}
+
+fn re_configs() -> [(&'static str, Vec<ReConfigParameter>); 4] {
+    let request = u32::MAX;
+    let streams = U16List::of(&[1, 2, 3]);
+    let response = |result, next_tsns| ReConfigParameter::Response {
+        response: 1,
+        result,
+        next_tsns,
+    };
+    [
+        (
+            "re-config-resets",
+            vec![
+                ReConfigParameter::OutgoingSsnReset {
+                    request,
+                    response: 1,
+                    last_tsn: Tsn(0xFFFF_FFFF),
+                    streams: streams.clone(),
+                },
+                ReConfigParameter::IncomingSsnReset { request, streams },
+            ],
+        ),
+        (
+            "re-config-all",
+            vec![ReConfigParameter::SsnTsnReset { request }],
+        ),
+        (
+            "re-config-streams",
+            vec![
+                ReConfigParameter::AddOutgoingStreams { request, count: 1 },
+                ReConfigParameter::AddIncomingStreams { request, count: 1 },
+            ],
+        ),
+        (
+            "re-config-responses",
+            vec![
+                response(ReConfigResult::InProgress, None),
+                response(ReConfigResult::Performed, Some((Tsn(1), Tsn(2)))),
+            ],
+        ),
+    ]
+}
+
 fn data(user_data: &'static [u8], flags: u8) -> Chunk {
     Chunk::Data(Data {
         tsn: Tsn(0xFFFF_FFFE),
@@ -193,6 +332,23 @@ fn init_parameters() -> Vec<Parameter> {
         Parameter::SupportedExtensions(Bytes::from_static(&[0xC0, 0x82, 0xC1])),
         Parameter::HostNameAddress(Bytes::from_static(b"host.example\0")),
     ]
+}
+
+fn offers() -> Vec<Parameter> {
+    [
+        Offered::ZeroChecksumAcceptable { edmid: edmid::DTLS },
+        Offered::Random(Bytes::from_static(&[0x55; 32])),
+        Offered::Chunks(Bytes::from_static(&[0xC1, 0x80])),
+        Offered::HmacAlgo(U16List::of(&[hmac_id::SHA_256, hmac_id::SHA_1])),
+        Offered::SetPrimary {
+            correlation_id: 1,
+            address: [192, 0, 2, 1].into(),
+        },
+        Offered::AdaptationLayer(1),
+    ]
+    .iter()
+    .map(|offer| offer.to_parameter().expect("it is short"))
+    .collect()
 }
 
 fn init_ack_parameters() -> Vec<Parameter> {
@@ -319,6 +475,42 @@ fn unsound_packets() -> Vec<(String, Bytes)> {
         ),
         ("sack-gap-count", sack(200, 0).to_vec()),
         ("sack-duplicate-count", sack(1, 200).to_vec()),
+        (
+            "forward-tsn-partial",
+            vec![0xC0, 0, 0, 10, 0, 0, 0, 1, 0, 1, 0, 0],
+        ),
+        (
+            "i-forward-tsn-partial",
+            vec![0xC2, 0, 0, 12, 0, 0, 0, 1, 0, 1, 0, 0],
+        ),
+        ("i-data-short", [&[0x40, 3, 0, 16][..], &[0; 12]].concat()),
+        (
+            "re-config-odd",
+            vec![0x82, 0, 0, 13, 0, 14, 0, 9, 0, 0, 0, 1, 0, 0, 0, 0],
+        ),
+        (
+            "re-config-one-tsn",
+            [&[0x82, 0, 0, 20, 0, 16, 0, 16][..], &[0; 12]].concat(),
+        ),
+        ("auth-short", vec![0x0F, 0, 0, 6, 0, 1, 0, 0]),
+        (
+            "asconf-no-address",
+            vec![0xC1, 0, 0, 12, 0, 0, 0, 1, 0xC0, 1, 0, 4],
+        ),
+        (
+            "asconf-address-past-parameter",
+            [
+                &[0xC1, 0, 0, 32, 0, 0, 0, 1, 0, 5, 0, 8, 192, 0, 2, 1][..],
+                &[0xC0, 1, 0, 16, 0, 0, 0, 1, 0, 6, 0, 20, 192, 0, 2, 1],
+            ]
+            .concat(),
+        ),
+        (
+            "asconf-ack-cause-length-0",
+            vec![
+                0x80, 0, 0, 20, 0, 0, 0, 1, 0xC0, 3, 0, 12, 0, 0, 0, 1, 0, 0xA0, 0, 0,
+            ],
+        ),
         ("heartbeat-without-info", vec![4, 0, 0, 8, 0, 2, 0, 4]),
         ("cause-length-0", vec![9, 0, 0, 8, 0, 1, 0, 0]),
         (

@@ -37,6 +37,18 @@ pub mod code {
     pub const PROTOCOL_VIOLATION: u16 = 13;
     /// Restart of an Association with New Encapsulation Port.
     pub const RESTART_WITH_NEW_UDP_PORT: u16 = 14;
+    /// Request to Delete Last Remaining IP Address (RFC 5061 §4.3.1).
+    pub const DELETE_LAST_ADDRESS: u16 = 0x00A0;
+    /// Operation Refused Due to Resource Shortage (RFC 5061 §4.3.2).
+    pub const RESOURCE_SHORTAGE: u16 = 0x00A1;
+    /// Request to Delete Source IP Address (RFC 5061 §4.3.3).
+    pub const DELETE_SOURCE_ADDRESS: u16 = 0x00A2;
+    /// Association Aborted Due to Illegal ASCONF-ACK (RFC 5061 §4.3.4).
+    pub const ILLEGAL_ASCONF_ACK: u16 = 0x00A3;
+    /// Request Refused - No Authorization (RFC 5061 §4.3.5).
+    pub const NO_AUTHORIZATION: u16 = 0x00A4;
+    /// Unsupported HMAC Identifier (RFC 4895 §4).
+    pub const UNSUPPORTED_HMAC: u16 = 0x0105;
 }
 
 /// A list of causes.

@@ -73,8 +73,22 @@ pub mod kind {
     pub const CWR: u8 = 13;
     /// Shutdown complete.
     pub const SHUTDOWN_COMPLETE: u8 = 14;
+    /// Authentication (RFC 4895 §4.1).
+    pub const AUTH: u8 = 0x0F;
+    /// Payload data that may be interleaved (RFC 8260 §2.1).
+    pub const I_DATA: u8 = 0x40;
+    /// Acknowledges a change of addresses (RFC 5061 §4.1.2).
+    pub const ASCONF_ACK: u8 = 0x80;
+    /// Changes of streams (RFC 6525 §3.1).
+    pub const RE_CONFIG: u8 = 0x82;
     /// Padding (RFC 4820).
     pub const PAD: u8 = 0x84;
+    /// Moves the cumulative point past what was given up (RFC 3758 §3.2).
+    pub const FORWARD_TSN: u8 = 0xC0;
+    /// A change of addresses (RFC 5061 §4.1.1).
+    pub const ASCONF: u8 = 0xC1;
+    /// As FORWARD TSN, where messages are interleaved (RFC 8260 §2.3.1).
+    pub const I_FORWARD_TSN: u8 = 0xC2;
 }
 
 /// A chunk with its meaning.
@@ -112,7 +126,8 @@ pub enum Chunk {
     ShutdownComplete(ShutdownComplete),
     /// Padding.
     Pad(Pad),
-    /// A type that is not known here; [`RawChunk::action`] says what to do.
+    /// Any other type; [`RawChunk::action`] says what to do with it. Whoever has negotiated an extension looks for its chunks
+    /// here ([`Extension::decode`](crate::extension::Extension::decode)); to all others they are unknown.
     Unknown(RawChunk),
 }
 
@@ -147,6 +162,17 @@ pub enum DecodeError {
         /// The chunk's type.
         kind: u8,
     },
+    /// What follows its fixed part is no whole number of entries.
+    #[error("chunk of type {kind} has a length of {length}, which ends within an entry")]
+    PartialEntry {
+        /// The chunk's type.
+        kind: u8,
+        /// Its length, header included.
+        length: usize,
+    },
+    /// An ASCONF does not begin with a sound address parameter (RFC 5061 §4.1.1).
+    #[error("ASCONF without an address")]
+    NoAddress,
 }
 
 impl Chunk {
@@ -244,7 +270,9 @@ impl Encode for Chunk {
 
 /// As [`fixed_part`], of a chunk where it lies.
 #[inline]
-fn fixed_part_of<'a, const N: usize>(frame: &Frame<'a>) -> Result<&'a [u8; N], DecodeError> {
+pub(crate) fn fixed_part_of<'a, const N: usize>(
+    frame: &Frame<'a>,
+) -> Result<&'a [u8; N], DecodeError> {
     frame.value().first_chunk().ok_or(DecodeError::TooShort {
         kind: frame.kind,
         length: frame.length(),
@@ -254,7 +282,7 @@ fn fixed_part_of<'a, const N: usize>(frame: &Frame<'a>) -> Result<&'a [u8; N], D
 
 /// The first `N` bytes of the chunk's value, which its type always has.
 #[inline]
-fn fixed_part<const N: usize>(raw: &RawChunk) -> Result<&[u8; N], DecodeError> {
+pub(crate) fn fixed_part<const N: usize>(raw: &RawChunk) -> Result<&[u8; N], DecodeError> {
     raw.value().first_chunk().ok_or(DecodeError::TooShort {
         kind: raw.kind,
         length: raw.whole().len(),

@@ -27,8 +27,28 @@ pub mod kind {
     pub const HOST_NAME_ADDRESS: u16 = 11;
     /// Supported Address Types.
     pub const SUPPORTED_ADDRESS_TYPES: u16 = 12;
+    /// Outgoing SSN Reset Request (RFC 6525 §4.1).
+    pub const OUTGOING_SSN_RESET: u16 = 13;
+    /// Incoming SSN Reset Request (RFC 6525 §4.2).
+    pub const INCOMING_SSN_RESET: u16 = 14;
+    /// SSN/TSN Reset Request (RFC 6525 §4.3).
+    pub const SSN_TSN_RESET: u16 = 15;
+    /// Re-configuration Response (RFC 6525 §4.4).
+    pub const RE_CONFIG_RESPONSE: u16 = 16;
+    /// Add Outgoing Streams Request (RFC 6525 §4.5).
+    pub const ADD_OUTGOING_STREAMS: u16 = 17;
+    /// Add Incoming Streams Request (RFC 6525 §4.6).
+    pub const ADD_INCOMING_STREAMS: u16 = 18;
     /// Reserved for ECN Capable.
     pub const ECN_CAPABLE: u16 = 0x8000;
+    /// Zero Checksum Acceptable (RFC 9653 §4).
+    pub const ZERO_CHECKSUM_ACCEPTABLE: u16 = 0x8001;
+    /// Random (RFC 4895 §3.1).
+    pub const RANDOM: u16 = 0x8002;
+    /// Chunk List (RFC 4895 §3.2).
+    pub const CHUNKS: u16 = 0x8003;
+    /// Requested HMAC Algorithm (RFC 4895 §3.3).
+    pub const HMAC_ALGO: u16 = 0x8004;
     /// Supported Extensions.
     pub const SUPPORTED_EXTENSIONS: u16 = 0x8008;
     /// RSCTP, of the same kind as Supported Extensions: the two high bits (10) ask whoever does not know it to skip it
@@ -37,6 +57,18 @@ pub mod kind {
     pub const RSCTP: u16 = 0xBF52;
     /// Forward-TSN-Supported.
     pub const FORWARD_TSN_SUPPORTED: u16 = 0xC000;
+    /// Add IP Address (RFC 5061 §4.2.1).
+    pub const ADD_IP_ADDRESS: u16 = 0xC001;
+    /// Delete IP Address (RFC 5061 §4.2.2).
+    pub const DELETE_IP_ADDRESS: u16 = 0xC002;
+    /// Error Cause Indication (RFC 5061 §4.2.3).
+    pub const ERROR_CAUSE_INDICATION: u16 = 0xC003;
+    /// Set Primary IP Address (RFC 5061 §4.2.4).
+    pub const SET_PRIMARY_ADDRESS: u16 = 0xC004;
+    /// Success Indication (RFC 5061 §4.2.5).
+    pub const SUCCESS_INDICATION: u16 = 0xC005;
+    /// Adaptation Layer Indication (RFC 5061 §4.2.6).
+    pub const ADAPTATION_LAYER: u16 = 0xC006;
 }
 
 /// The value of [`Parameter::Rsctp`]: receiver bandwidth estimation, format 1.
@@ -72,7 +104,8 @@ pub enum Parameter {
     Rsctp,
     /// What the sender of a HEARTBEAT wants to get back (RFC 9260 §3.3.5).
     HeartbeatInfo(Bytes),
-    /// A type that is not known here; [`UnknownAction`] says what to do.
+    /// Any other type; [`UnknownAction`] says what to do with it. Whoever speaks an extension looks for its parameters here
+    /// ([`Offered`](crate::extension::Offered)); to all others they are unknown.
     Unknown(Tlv),
 }
 

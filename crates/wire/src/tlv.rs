@@ -105,12 +105,21 @@ pub enum TlvError {
         /// Its length, header included.
         length: usize,
     },
+    /// The entry should hold an address parameter, and holds something else. The walk goes on.
+    #[error("entry of type {kind:#06x} holds no address")]
+    NoAddress {
+        /// The entry's type.
+        kind: u16,
+    },
 }
 
 impl TlvError {
     /// Whether the frame itself is broken, so that nothing after this entry can be found.
     pub const fn ends_walk(self) -> bool {
-        !matches!(self, TlvError::BadLength { .. })
+        !matches!(
+            self,
+            TlvError::BadLength { .. } | TlvError::NoAddress { .. }
+        )
     }
 }
 

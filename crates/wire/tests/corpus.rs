@@ -35,6 +35,7 @@ fn segments() {
 fn sound_seeds_are_sound() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/packet");
     let mut kinds = std::collections::BTreeSet::new();
+    let mut extensions = std::collections::BTreeSet::new();
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
         if path
@@ -55,10 +56,23 @@ fn sound_seeds_are_sound() {
                 path.display()
             );
             kinds.extend(chunks.iter().map(anabranch_wire::Chunk::kind));
+            for raw in packet.chunks().map(Result::unwrap) {
+                let own = raw.kind;
+                if let Ok(extension) = anabranch_wire::Extension::decode(raw)
+                    && !matches!(extension, anabranch_wire::Extension::Unknown(_))
+                {
+                    extensions.insert(own);
+                }
+            }
         }
     }
     assert!(
         kinds.is_superset(&(0..=14).collect()),
         "each type of RFC 9260 is there: {kinds:?}"
+    );
+    assert_eq!(
+        Vec::from_iter(extensions),
+        [0x0F, 0x40, 0x80, 0x82, 0xC0, 0xC1, 0xC2],
+        "each type of an extension is there, and sound"
     );
 }

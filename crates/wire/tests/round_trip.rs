@@ -5,10 +5,13 @@ mod oracle;
 use std::net::IpAddr;
 
 use anabranch_wire::chunk::*;
-use anabranch_wire::tlv::{Tlv, U16List};
+use anabranch_wire::extension::*;
+use anabranch_wire::tlv::{Tlv, TlvList, U16List};
 use anabranch_wire::*;
 use bytes::Bytes;
-use oracle::{check_packet, check_segment, read_chunks, write_chunks};
+use oracle::{
+    check_packet, check_segment, read_chunks, read_extension, write_chunks, write_extensions,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -49,7 +52,7 @@ fn any_parameters() -> impl Strategy<Value = Vec<Parameter>> {
 }
 
 fn any_cause() -> impl Strategy<Value = Cause> {
-    let unknown = (14u16.., some_bytes(30))
+    let unknown = (15u16.., some_bytes(30))
         .prop_map(|(code, value)| Cause::Unknown(Tlv::new(code, &value).unwrap()));
     prop_oneof![
         any::<u16>().prop_map(|stream_id| Cause::InvalidStreamIdentifier { stream_id }),
@@ -148,6 +151,143 @@ fn any_chunk() -> impl Strategy<Value = Chunk> {
     ]
 }
 
+fn some_streams() -> impl Strategy<Value = U16List> {
+    vec(any::<u16>(), 0..5).prop_map(|streams| U16List::of(&streams))
+}
+
+fn any_re_config_parameter() -> impl Strategy<Value = ReConfigParameter> {
+    let tsn = || any::<u32>().prop_map(Tsn);
+    prop_oneof![
+        (any::<(u32, u32)>(), tsn(), some_streams()).prop_map(
+            |((request, response), last_tsn, streams)| ReConfigParameter::OutgoingSsnReset {
+                request,
+                response,
+                last_tsn,
+                streams
+            }
+        ),
+        (any::<u32>(), some_streams()).prop_map(|(request, streams)| {
+            ReConfigParameter::IncomingSsnReset { request, streams }
+        }),
+        any::<u32>().prop_map(|request| ReConfigParameter::SsnTsnReset { request }),
+        (any::<u32>(), 0u32..9, proptest::option::of((tsn(), tsn()))).prop_map(
+            |(response, result, next_tsns)| {
+                ReConfigParameter::Response {
+                    response,
+                    result: ReConfigResult::of(result),
+                    next_tsns,
+                }
+            }
+        ),
+        any::<(u32, u16)>().prop_map(|(request, count)| {
+            ReConfigParameter::AddOutgoingStreams { request, count }
+        }),
+        any::<(u32, u16)>().prop_map(|(request, count)| {
+            ReConfigParameter::AddIncomingStreams { request, count }
+        }),
+    ]
+}
+
+fn any_asconf_parameter() -> impl Strategy<Value = AsconfParameter> {
+    use AsconfRequest::{Add, Delete, SetPrimary};
+    let request = proptest::sample::select(vec![Add, Delete, SetPrimary]);
+    (request, any::<u32>(), any::<IpAddr>()).prop_map(|(request, correlation_id, address)| {
+        AsconfParameter::Request {
+            request,
+            correlation_id,
+            address,
+        }
+    })
+}
+
+fn any_asconf_response() -> impl Strategy<Value = AsconfResponse> {
+    prop_oneof![
+        any::<u32>().prop_map(|correlation_id| AsconfResponse::Success { correlation_id }),
+        (any::<u32>(), vec(any_cause(), 0..3)).prop_map(|(correlation_id, causes)| {
+            AsconfResponse::Error {
+                correlation_id,
+                causes: Causes::of(&causes),
+            }
+        }),
+    ]
+}
+
+prop_compose! {
+    fn any_i_data()(numbers in any::<(u32, u16, u32, u32)>(), bits in any::<[bool; 4]>(), user_data in some_bytes(200)) -> IData {
+        IData {
+            tsn: Tsn(numbers.0),
+            stream_id: numbers.1,
+            mid: Mid(numbers.2),
+            piece: if bits[0] { Piece::First { ppid: numbers.3 } } else { Piece::Later { fsn: Fsn(numbers.3) } },
+            unordered: bits[1],
+            ending: bits[2],
+            immediate: bits[3],
+            user_data,
+        }
+    }
+}
+
+fn any_extension() -> impl Strategy<Value = Extension> {
+    let skipped = any::<(u16, u16)>().prop_map(|(stream_id, ssn)| Skipped {
+        stream_id,
+        ssn: Ssn(ssn),
+    });
+    let message =
+        any::<(u16, bool, u32)>().prop_map(|(stream_id, unordered, mid)| SkippedMessage {
+            stream_id,
+            unordered,
+            mid: Mid(mid),
+        });
+    let tsn = || any::<u32>().prop_map(Tsn);
+    prop_oneof![
+        (tsn(), vec(skipped, 0..20))
+            .prop_map(|(tsn, skipped)| Extension::ForwardTsn(ForwardTsn::new(tsn, &skipped))),
+        (tsn(), vec(message, 0..20))
+            .prop_map(|(tsn, skipped)| Extension::IForwardTsn(IForwardTsn::new(tsn, skipped))),
+        any_i_data().prop_map(Extension::IData),
+        vec(any_re_config_parameter(), 0..4).prop_map(|list| Extension::ReConfig(ReConfig {
+            parameters: TlvList::of(&list)
+        })),
+        (any::<(u16, u16)>(), some_bytes(40)).prop_map(|((shared_key_id, hmac_id), hmac)| {
+            Extension::Auth(Auth {
+                shared_key_id,
+                hmac_id,
+                hmac,
+            })
+        }),
+        (
+            any::<u32>(),
+            any::<IpAddr>(),
+            vec(any_asconf_parameter(), 0..5)
+        )
+            .prop_map(|(serial, address, list)| Extension::Asconf(Asconf {
+                serial,
+                address,
+                parameters: TlvList::of(&list),
+            })),
+        (any::<u32>(), vec(any_asconf_response(), 0..5)).prop_map(|(serial, list)| {
+            Extension::AsconfAck(AsconfAck {
+                serial,
+                parameters: TlvList::of(&list),
+            })
+        }),
+    ]
+}
+
+fn any_offered() -> impl Strategy<Value = Offered> {
+    prop_oneof![
+        any::<u32>().prop_map(|edmid| Offered::ZeroChecksumAcceptable { edmid }),
+        some_bytes(40).prop_map(Offered::Random),
+        some_bytes(9).prop_map(Offered::Chunks),
+        some_streams().prop_map(Offered::HmacAlgo),
+        any::<(u32, IpAddr)>().prop_map(|(correlation_id, address)| Offered::SetPrimary {
+            correlation_id,
+            address
+        }),
+        any::<u32>().prop_map(Offered::AdaptationLayer),
+    ]
+}
+
 /// A raw chunk comes from a packet only.
 fn unknown(kind: u8, flags: u8, value: &[u8]) -> Chunk {
     let mut bytes = vec![
@@ -188,6 +328,38 @@ proptest! {
     fn parameters_come_back(list in any_parameters()) {
         let again: Result<Vec<Parameter>, _> = Parameters::of(&list).iter().collect();
         prop_assert_eq!(again, Ok(list));
+    }
+
+    #[test]
+    fn extensions_come_back(chunks in vec(any_extension(), 1..5)) {
+        prop_assert_eq!(read_extension(&write_extensions(&chunks)), chunks);
+    }
+
+    #[test]
+    fn offers_come_back(list in vec(any_offered(), 0..6)) {
+        let parameters: Vec<_> = list.iter().map(|offer| offer.to_parameter().unwrap()).collect();
+        let parameters = Parameters::of(&parameters);
+        let again: Result<Vec<_>, _> = TlvList::<Offered>::from_bytes(parameters.as_bytes().clone()).iter().collect();
+        prop_assert_eq!(again, Ok(list));
+        prop_assert!(parameters.iter().all(|parameter| matches!(parameter, Ok(Parameter::Unknown(_)))));
+    }
+
+    /// Bytes that look like chunks of extensions nearly always.
+    #[test]
+    fn mangled_extensions(
+        chunks in vec(any_extension(), 1..4),
+        changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        cut in any::<Option<prop::sample::Index>>(),
+    ) {
+        let mut bytes = write_extensions(&chunks).to_vec();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len() + 1));
+        }
+        check_packet(&bytes.into());
     }
 
     #[test]

@@ -4,10 +4,14 @@ use std::fmt::Debug;
 use std::net::IpAddr;
 
 use anabranch_wire::chunk::{Abort, ErrorChunk};
+use anabranch_wire::extension::{
+    AsconfResponse, Extension, ExtensionCause, IForwardTsn, Offered, ReConfigParameter,
+};
 use anabranch_wire::tcp::{Segment, SegmentError};
 use anabranch_wire::tlv::{TlvItem, TlvList};
 use anabranch_wire::{
-    Cause, Checksum, Chunk, CommonHeader, Encode, Packet, PacketBuilder, PacketError,
+    Cause, Causes, Checksum, Chunk, CommonHeader, Encode, Packet, PacketBuilder, PacketError,
+    Parameters,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -66,15 +70,15 @@ pub fn write_chunks(header: CommonHeader, chunks: &[Chunk]) -> Bytes {
 /// Walks every list of a chunk.
 fn walk(chunk: &Chunk) {
     match chunk {
-        Chunk::Init(init) => walk_list(&init.parameters),
-        Chunk::InitAck(init) => walk_list(&init.parameters),
+        Chunk::Init(init) => walk_parameters(&init.parameters),
+        Chunk::InitAck(init) => walk_parameters(&init.parameters),
         Chunk::Abort(Abort { causes, .. }) | Chunk::Error(ErrorChunk { causes }) => {
-            walk_list(causes);
+            walk_causes(causes);
             for cause in causes.iter().flatten() {
                 if let Cause::UnrecognizedParameters { parameters: list }
                 | Cause::RestartWithNewAddresses { addresses: list } = cause
                 {
-                    walk_list(&list);
+                    walk_parameters(&list);
                 }
             }
         }
@@ -82,8 +86,83 @@ fn walk(chunk: &Chunk) {
             assert_eq!(sack.gap_blocks().count(), sack.gap_blocks().len());
             assert_eq!(sack.duplicates().count(), sack.duplicates().len());
         }
+        Chunk::Unknown(raw) => {
+            if let Ok(extension) = Extension::decode(raw.clone()) {
+                walk_extension(&extension);
+            }
+        }
         _ => {}
     }
+}
+
+/// Walks parameters as those who speak the extensions do, too.
+fn walk_parameters(list: &Parameters) {
+    walk_list(list);
+    walk_list(&TlvList::<Offered>::from_bytes(list.as_bytes().clone()));
+}
+
+fn walk_causes(list: &Causes) {
+    walk_list(list);
+    walk_list(&TlvList::<ExtensionCause>::from_bytes(
+        list.as_bytes().clone(),
+    ));
+}
+
+/// Walks every list of an extension's chunk, which comes back when it is written.
+fn walk_extension(extension: &Extension) {
+    match extension {
+        Extension::ForwardTsn(forward) => {
+            assert_eq!(forward.skipped().count(), forward.skipped().len());
+        }
+        Extension::IForwardTsn(forward) => {
+            let again = IForwardTsn::new(forward.new_cumulative_tsn, forward.skipped());
+            assert!(again.skipped().eq(forward.skipped()));
+        }
+        Extension::ReConfig(chunk) => {
+            walk_list::<ReConfigParameter>(&chunk.parameters);
+            if chunk.combination().is_ok() {
+                assert!((1..=2).contains(&chunk.parameters.iter().count()));
+            }
+        }
+        Extension::Asconf(chunk) => walk_list(&chunk.parameters),
+        Extension::AsconfAck(chunk) => {
+            walk_list(&chunk.parameters);
+            for response in chunk.parameters.iter().flatten() {
+                if let AsconfResponse::Error { causes, .. } = response {
+                    walk_causes(&causes);
+                }
+            }
+        }
+        Extension::IData(_) | Extension::Auth(_) | Extension::Unknown(_) => {}
+    }
+    let again = read_extension(&write_extensions(std::slice::from_ref(extension)));
+    assert_eq!(again, std::slice::from_ref(extension));
+}
+
+/// A packet of those chunks.
+pub fn write_extensions(chunks: &[Extension]) -> Bytes {
+    let mut out = BytesMut::new();
+    let header = CommonHeader {
+        source_port: 1,
+        destination_port: 1,
+        verification_tag: 0,
+    };
+    let room = 12 + chunks.iter().map(Encode::encoded_len).sum::<usize>();
+    let mut builder = PacketBuilder::new(&mut out, header, room);
+    for chunk in chunks {
+        builder.push(chunk).expect("the packet has room for it");
+    }
+    assert_eq!(builder.finish(true), room);
+    out.freeze()
+}
+
+/// The chunks of a packet, read as those who speak the extensions do.
+pub fn read_extension(datagram: &Bytes) -> Vec<Extension> {
+    let packet = Packet::parse(datagram, Checksum::Verify).expect("a sound packet");
+    packet
+        .chunks()
+        .map(|raw| Extension::decode(raw.expect("framed")).expect("sound"))
+        .collect()
 }
 
 /// The walk ends, and the sound entries come back when they are written.

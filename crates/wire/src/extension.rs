@@ -1,0 +1,155 @@
+//! Chunks, parameters and causes of the extensions: one file each.
+//!
+//! They are apart from [`Chunk`](crate::Chunk) and [`Parameter`](crate::Parameter) because an endpoint that has not negotiated
+//! an extension must treat its chunks and parameters as unknown, sound or not (RFC 9260 §3.2, §3.2.1). So they come out of the
+//! readers as `Unknown`, and who has negotiated an extension reads them here:
+//!
+//! ```
+//! use anabranch_wire::chunk::{Chunk, kind};
+//! use anabranch_wire::extension::Extension;
+//! # use anabranch_wire::{RawChunk, chunk::DecodeError};
+//! # fn negotiated(kind: u8) -> bool { kind == kind::FORWARD_TSN }
+//! # fn take(chunk: Chunk) -> Result<(), DecodeError> {
+//! if let Chunk::Unknown(raw) = chunk && negotiated(raw.kind) {
+//!     match Extension::decode(raw)? {
+//!         Extension::ForwardTsn(forward) => println!("up to {}", forward.new_cumulative_tsn),
+//!         _ => {}
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod asconf;
+mod asconf_ack;
+mod auth;
+mod cause;
+mod forward_tsn;
+mod i_data;
+mod i_forward_tsn;
+mod offered;
+mod re_config;
+mod re_config_parameter;
+#[cfg(test)]
+mod tests;
+
+use bytes::{Bytes, BytesMut};
+
+use crate::chunk::{DecodeError, kind};
+use crate::encode::{Encode, chunk_header, padded, put_padding};
+use crate::packet::{CHUNK_HEADER, RawChunk};
+
+pub use asconf::{Asconf, AsconfParameter, AsconfRequest};
+pub use asconf_ack::{AsconfAck, AsconfResponse};
+pub use auth::{Auth, hmac_id};
+pub use cause::ExtensionCause;
+pub use forward_tsn::{ForwardTsn, Skipped};
+pub use i_data::{IData, Piece};
+pub use i_forward_tsn::{IForwardTsn, SkippedMessage};
+pub use offered::{Offered, edmid};
+pub use re_config::{Combination, ReConfig};
+pub use re_config_parameter::{ReConfigParameter, ReConfigResult};
+
+/// A chunk of an extension, with its meaning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Extension {
+    /// Gives up data (RFC 3758).
+    ForwardTsn(ForwardTsn),
+    /// Payload data that may be interleaved (RFC 8260).
+    IData(IData),
+    /// Gives up interleaved data (RFC 8260).
+    IForwardTsn(IForwardTsn),
+    /// Changes streams (RFC 6525).
+    ReConfig(ReConfig),
+    /// Authenticates the chunks behind it (RFC 4895).
+    Auth(Auth),
+    /// Changes addresses (RFC 5061).
+    Asconf(Asconf),
+    /// Answers an ASCONF (RFC 5061).
+    AsconfAck(AsconfAck),
+    /// A type that is none of these.
+    Unknown(RawChunk),
+}
+
+impl Extension {
+    /// Reads the chunk's value. Lists are views, whose errors come to light when they are walked.
+    ///
+    /// Reserved fields and flags are ignored.
+    ///
+    /// # Errors
+    /// Says why the value is not what the type demands.
+    pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        Ok(match raw.kind {
+            kind::FORWARD_TSN => Self::ForwardTsn(ForwardTsn::decode(raw)?),
+            kind::I_DATA => Self::IData(IData::decode(raw)?),
+            kind::I_FORWARD_TSN => Self::IForwardTsn(IForwardTsn::decode(raw)?),
+            kind::RE_CONFIG => Self::ReConfig(ReConfig::decode(raw)),
+            kind::AUTH => Self::Auth(Auth::decode(raw)?),
+            kind::ASCONF => Self::Asconf(Asconf::decode(raw)?),
+            kind::ASCONF_ACK => Self::AsconfAck(AsconfAck::decode(raw)?),
+            _ => Self::Unknown(raw),
+        })
+    }
+
+    /// The chunk's type.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Self::ForwardTsn(_) => kind::FORWARD_TSN,
+            Self::IData(_) => kind::I_DATA,
+            Self::IForwardTsn(_) => kind::I_FORWARD_TSN,
+            Self::ReConfig(_) => kind::RE_CONFIG,
+            Self::Auth(_) => kind::AUTH,
+            Self::Asconf(_) => kind::ASCONF,
+            Self::AsconfAck(_) => kind::ASCONF_ACK,
+            Self::Unknown(raw) => raw.kind,
+        }
+    }
+
+    fn as_encode(&self) -> &dyn Encode {
+        match self {
+            Self::ForwardTsn(chunk) => chunk,
+            Self::IData(chunk) => chunk,
+            Self::IForwardTsn(chunk) => chunk,
+            Self::ReConfig(chunk) => chunk,
+            Self::Auth(chunk) => chunk,
+            Self::Asconf(chunk) => chunk,
+            Self::AsconfAck(chunk) => chunk,
+            Self::Unknown(chunk) => chunk,
+        }
+    }
+}
+
+impl Encode for Extension {
+    fn encoded_len(&self) -> usize {
+        self.as_encode().encoded_len()
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        self.as_encode().encode(out);
+    }
+}
+
+/// Bytes of a chunk that is a fixed part and bytes of variable length, padding included.
+fn chunk_len(fixed: usize, rest: &[u8]) -> usize {
+    padded(CHUNK_HEADER + fixed + rest.len())
+}
+
+/// Writes a chunk without flags that is a fixed part and bytes of variable length.
+fn put_chunk(kind: u8, fixed: &[u8], rest: &[u8], out: &mut BytesMut) {
+    let length = CHUNK_HEADER + fixed.len() + rest.len();
+    out.extend_from_slice(&chunk_header(kind, 0, length));
+    out.extend_from_slice(fixed);
+    out.extend_from_slice(rest);
+    put_padding(out, length);
+}
+
+/// The value of `raw` from its byte `fixed` on, which must be whole entries of `entry` bytes.
+fn entries(raw: RawChunk, fixed: usize, entry: usize) -> Result<Bytes, DecodeError> {
+    let (kind, length) = (raw.kind, raw.whole().len());
+    let entries = raw.into_value().slice(fixed..);
+    if entries.len().is_multiple_of(entry) {
+        Ok(entries)
+    } else {
+        Err(DecodeError::PartialEntry { kind, length })
+    }
+}

@@ -1,0 +1,95 @@
+//! FORWARD TSN (RFC 3758 §3.2).
+
+use bytes::{Bytes, BytesMut};
+
+use super::{chunk_len, entries, put_chunk};
+use crate::chunk::{DecodeError, fixed_part, kind};
+use crate::encode::Encode;
+use crate::packet::{CHUNK_HEADER, RawChunk};
+use crate::serial::{Ssn, Tsn};
+
+/// Value bytes before the entries.
+const FIXED: usize = 4;
+/// Bytes of a stream and an SSN.
+const ENTRY: usize = 4;
+
+/// The last ordered message of a stream that the receiver shall not wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The stream.
+    pub stream_id: u16,
+    /// The largest SSN given up on it.
+    pub ssn: Ssn,
+}
+
+/// Moves the receiver's cumulative point past data that its sender gave up.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ForwardTsn {
+    /// The receiver shall treat all TSNs up to this one as received.
+    pub new_cumulative_tsn: Tsn,
+    entries: Bytes,
+}
+
+impl ForwardTsn {
+    /// Length of a FORWARD TSN without streams, bytes.
+    pub const HEADER: usize = CHUNK_HEADER + FIXED;
+
+    /// How many streams fit in `room` bytes.
+    pub const fn skipped_within(room: usize) -> usize {
+        room.saturating_sub(Self::HEADER) / ENTRY
+    }
+
+    /// One of these streams, as many of the first as a chunk can hold. Unordered messages are not listed (RFC 3758 §3.2).
+    pub fn new(new_cumulative_tsn: Tsn, skipped: &[Skipped]) -> Self {
+        const MAX: usize = (u16::MAX as usize - ForwardTsn::HEADER) / ENTRY;
+        let mut entries = BytesMut::with_capacity(skipped.len().min(MAX) * ENTRY);
+        for Skipped { stream_id, ssn } in skipped.iter().take(MAX) {
+            entries.extend_from_slice(&stream_id.to_be_bytes());
+            entries.extend_from_slice(&ssn.0.to_be_bytes());
+        }
+        Self {
+            new_cumulative_tsn,
+            entries: entries.freeze(),
+        }
+    }
+
+    /// Reads a chunk of type FORWARD TSN.
+    ///
+    /// # Errors
+    /// It is shorter than its TSN, or ends within an entry.
+    pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        let new_cumulative_tsn = Tsn(u32::from_be_bytes(*fixed_part::<FIXED>(&raw)?));
+        Ok(Self {
+            new_cumulative_tsn,
+            entries: entries(raw, FIXED, ENTRY)?,
+        })
+    }
+
+    /// The streams in the order of the packet, whether they exist or not.
+    pub fn skipped(&self) -> impl ExactSizeIterator<Item = Skipped> + Clone + '_ {
+        self.entries.chunks_exact(ENTRY).map(|entry| Skipped {
+            stream_id: u16::from_be_bytes([entry[0], entry[1]]),
+            ssn: Ssn(u16::from_be_bytes([entry[2], entry[3]])),
+        })
+    }
+}
+
+impl std::fmt::Debug for ForwardTsn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ForwardTsn")
+            .field("new_cumulative_tsn", &self.new_cumulative_tsn)
+            .field("skipped", &self.skipped().collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+impl Encode for ForwardTsn {
+    fn encoded_len(&self) -> usize {
+        chunk_len(FIXED, &self.entries)
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        let tsn = self.new_cumulative_tsn.0.to_be_bytes();
+        put_chunk(kind::FORWARD_TSN, &tsn, &self.entries, out);
+    }
+}

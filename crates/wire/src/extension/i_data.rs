@@ -1,0 +1,129 @@
+//! I-DATA (RFC 8260 §2.1).
+
+use bytes::{Bytes, BytesMut};
+
+use crate::chunk::{DecodeError, fixed_part, fixed_part_of, kind};
+use crate::encode::{Encode, chunk_header, padded, put_padding};
+use crate::packet::{CHUNK_HEADER, Frame, RawChunk};
+use crate::serial::{Fsn, Mid, Tsn};
+
+const ENDING: u8 = 0x01;
+const BEGINNING: u8 = 0x02;
+const UNORDERED: u8 = 0x04;
+const IMMEDIATE: u8 = 0x08;
+
+/// Value bytes before the user data.
+const FIXED: usize = 16;
+
+/// Which piece of its message an I-DATA carries: one field means either (RFC 8260 §2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// The first (B bit), whose FSN is 0 unsaid.
+    First {
+        /// Payload Protocol Identifier, which only the first piece carries.
+        ppid: u32,
+    },
+    /// A later one.
+    Later {
+        /// Its place in the message.
+        fsn: Fsn,
+    },
+}
+
+/// A message or a fragment of one, which fragments of others may come between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IData<B = Bytes> {
+    /// Its Transmission Sequence Number.
+    pub tsn: Tsn,
+    /// The stream the message belongs to.
+    pub stream_id: u16,
+    /// The message's place among the ordered or the unordered ones of its stream.
+    pub mid: Mid,
+    /// Which piece of the message it is.
+    pub piece: Piece,
+    /// The message is delivered without regard to the order of its stream (U bit).
+    pub unordered: bool,
+    /// The message's last fragment (E bit).
+    pub ending: bool,
+    /// The receiver shall not delay the SACK (I bit).
+    pub immediate: bool,
+    /// The fragment. Empty is not allowed on the wire, yet decoded.
+    pub user_data: B,
+}
+
+impl IData {
+    /// Length of the chunk before its user data, bytes.
+    pub const HEADER: usize = CHUNK_HEADER + FIXED;
+
+    /// Reads a chunk of type I-DATA.
+    ///
+    /// # Errors
+    /// It is shorter than its header.
+    pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        let fixed = *fixed_part::<FIXED>(&raw)?;
+        let flags = raw.flags;
+        Ok(Self::of(flags, fixed, raw.into_value().slice(FIXED..)))
+    }
+
+    /// The same, of a chunk where it lies: only the user data becomes a slice of the datagram.
+    ///
+    /// # Errors
+    /// It is shorter than its header.
+    pub fn read(frame: &Frame<'_>) -> Result<Self, DecodeError> {
+        let fixed = *fixed_part_of::<FIXED>(frame)?;
+        Ok(Self::of(frame.flags, fixed, frame.value_from(FIXED)))
+    }
+
+    fn of(flags: u8, fixed: [u8; FIXED], user_data: Bytes) -> Self {
+        let [t0, t1, t2, t3, s0, s1, _, _, m0, m1, m2, m3, p0, p1, p2, p3] = fixed;
+        let either = u32::from_be_bytes([p0, p1, p2, p3]);
+        Self {
+            tsn: Tsn(u32::from_be_bytes([t0, t1, t2, t3])),
+            stream_id: u16::from_be_bytes([s0, s1]),
+            mid: Mid(u32::from_be_bytes([m0, m1, m2, m3])),
+            piece: if flags & BEGINNING != 0 {
+                Piece::First { ppid: either }
+            } else {
+                Piece::Later { fsn: Fsn(either) }
+            },
+            unordered: flags & UNORDERED != 0,
+            ending: flags & ENDING != 0,
+            immediate: flags & IMMEDIATE != 0,
+            user_data,
+        }
+    }
+}
+
+impl<B: AsRef<[u8]>> IData<B> {
+    fn flags(&self) -> u8 {
+        let bit = |set: bool, bit: u8| if set { bit } else { 0 };
+        let first = matches!(self.piece, Piece::First { .. });
+        bit(self.ending, ENDING)
+            | bit(first, BEGINNING)
+            | bit(self.unordered, UNORDERED)
+            | bit(self.immediate, IMMEDIATE)
+    }
+}
+
+impl<B: AsRef<[u8]>> Encode for IData<B> {
+    fn encoded_len(&self) -> usize {
+        padded(IData::HEADER + self.user_data.as_ref().len())
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        let user_data = self.user_data.as_ref();
+        let length = IData::HEADER + user_data.len();
+        let either = match self.piece {
+            Piece::First { ppid } => ppid,
+            Piece::Later { fsn } => fsn.0,
+        };
+        out.extend_from_slice(&chunk_header(kind::I_DATA, self.flags(), length));
+        out.extend_from_slice(&self.tsn.0.to_be_bytes());
+        out.extend_from_slice(&self.stream_id.to_be_bytes());
+        out.extend_from_slice(&[0; 2]);
+        out.extend_from_slice(&self.mid.0.to_be_bytes());
+        out.extend_from_slice(&either.to_be_bytes());
+        out.extend_from_slice(user_data);
+        put_padding(out, length);
+    }
+}

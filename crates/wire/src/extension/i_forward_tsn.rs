@@ -1,0 +1,105 @@
+//! I-FORWARD-TSN (RFC 8260 §2.3.1).
+
+use bytes::{Bytes, BytesMut};
+
+use super::{chunk_len, entries, put_chunk};
+use crate::chunk::{DecodeError, fixed_part, kind};
+use crate::encode::Encode;
+use crate::packet::{CHUNK_HEADER, RawChunk};
+use crate::serial::{Mid, Tsn};
+
+/// Value bytes before the entries.
+const FIXED: usize = 4;
+/// Bytes of a stream, its U bit and a MID.
+const ENTRY: usize = 8;
+/// The U bit of an entry; the 15 above it are reserved.
+const UNORDERED: u8 = 0x01;
+
+/// The last message of a stream, of its ordered or of its unordered ones, that the receiver shall not wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SkippedMessage {
+    /// The stream.
+    pub stream_id: u16,
+    /// Whether it is about the stream's unordered messages.
+    pub unordered: bool,
+    /// The largest MID given up among them.
+    pub mid: Mid,
+}
+
+/// Moves the receiver's cumulative point past interleaved data that its sender gave up.
+#[derive(Clone, PartialEq, Eq)]
+pub struct IForwardTsn {
+    /// The receiver shall treat all TSNs up to this one as received.
+    pub new_cumulative_tsn: Tsn,
+    // Reserved bits are zero.
+    entries: Bytes,
+}
+
+impl IForwardTsn {
+    /// Length of an I-FORWARD-TSN without messages, bytes.
+    pub const HEADER: usize = CHUNK_HEADER + FIXED;
+
+    /// How many messages fit in `room` bytes.
+    pub const fn skipped_within(room: usize) -> usize {
+        room.saturating_sub(Self::HEADER) / ENTRY
+    }
+
+    /// One of these messages, as many of the first as a chunk can hold.
+    pub fn new(new_cumulative_tsn: Tsn, skipped: impl IntoIterator<Item = SkippedMessage>) -> Self {
+        const MAX: usize = (u16::MAX as usize - IForwardTsn::HEADER) / ENTRY;
+        let mut entries = BytesMut::new();
+        for message in skipped.into_iter().take(MAX) {
+            entries.extend_from_slice(&message.stream_id.to_be_bytes());
+            entries.extend_from_slice(&[0, u8::from(message.unordered)]);
+            entries.extend_from_slice(&message.mid.0.to_be_bytes());
+        }
+        Self {
+            new_cumulative_tsn,
+            entries: entries.freeze(),
+        }
+    }
+
+    /// Reads a chunk of type I-FORWARD-TSN.
+    ///
+    /// # Errors
+    /// It is shorter than its TSN, or ends within an entry.
+    pub fn decode(raw: RawChunk) -> Result<Self, DecodeError> {
+        let new_cumulative_tsn = Tsn(u32::from_be_bytes(*fixed_part::<FIXED>(&raw)?));
+        let entries = entries(raw, FIXED, ENTRY)?;
+        Ok(Self {
+            new_cumulative_tsn,
+            entries,
+        })
+    }
+
+    /// The messages in the order of the packet, whether their streams exist or not.
+    pub fn skipped(&self) -> impl ExactSizeIterator<Item = SkippedMessage> + Clone + '_ {
+        self.entries
+            .chunks_exact(ENTRY)
+            .map(|entry| SkippedMessage {
+                stream_id: u16::from_be_bytes([entry[0], entry[1]]),
+                unordered: entry[3] & UNORDERED != 0,
+                mid: Mid(u32::from_be_bytes([entry[4], entry[5], entry[6], entry[7]])),
+            })
+    }
+}
+
+impl std::fmt::Debug for IForwardTsn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("IForwardTsn")
+            .field("new_cumulative_tsn", &self.new_cumulative_tsn)
+            .field("skipped", &self.skipped().collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+impl Encode for IForwardTsn {
+    fn encoded_len(&self) -> usize {
+        chunk_len(FIXED, &self.entries)
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        let tsn = self.new_cumulative_tsn.0.to_be_bytes();
+        put_chunk(kind::I_FORWARD_TSN, &tsn, &self.entries, out);
+    }
+}

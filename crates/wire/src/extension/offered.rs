@@ -1,0 +1,135 @@
+//! Parameters of INIT and INIT ACK that offer an extension (RFC 4895 §3, RFC 5061 §4.2.4 and §4.2.6, RFC 9653 §4).
+//!
+//! Two more are among [`Parameter`](crate::Parameter): Forward-TSN-Supported and Supported Extensions.
+
+use std::net::IpAddr;
+
+use bytes::{Bytes, BytesMut};
+
+use super::asconf::{correlated_address, correlated_len, put_correlated};
+use crate::encode::{Encode, padded, put_padding, tlv_header};
+use crate::parameter::{exactly, kind};
+use crate::tlv::{HEADER, Tlv, TlvError, TlvItem, U16List};
+
+/// Identifiers of what detects errors in place of the checksum (RFC 9653 §8).
+pub mod edmid {
+    /// SCTP over DTLS (RFC 8261).
+    pub const DTLS: u32 = 1;
+}
+
+/// A parameter that offers an extension; comes as [`Parameter::Unknown`](crate::Parameter::Unknown).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// The sender takes packets whose checksum is zero (RFC 9653 §4).
+    ZeroChecksumAcceptable {
+        /// What detects errors instead, see [`edmid`].
+        edmid: u32,
+    },
+    /// A random number, for the keys of AUTH (RFC 4895 §3.1). 32 bytes by the RFC; other lengths are decoded, too.
+    Random(Bytes),
+    /// Types of chunks that the sender takes only if they are authenticated (RFC 4895 §3.2).
+    Chunks(Bytes),
+    /// HMAC identifiers, the preferred first (RFC 4895 §3.3).
+    HmacAlgo(U16List),
+    /// Asks the receiver to send to this address first (RFC 5061 §4.2.4).
+    SetPrimary {
+        /// The sender's number of this parameter.
+        correlation_id: u32,
+        /// The address.
+        address: IpAddr,
+    },
+    /// What the layer above is, in its own numbers (RFC 5061 §4.2.6).
+    AdaptationLayer(u32),
+    /// A type that is not known here.
+    Unknown(Tlv),
+}
+
+impl Offered {
+    /// The parameter's type.
+    pub fn kind(&self) -> u16 {
+        match self {
+            Self::ZeroChecksumAcceptable { .. } => kind::ZERO_CHECKSUM_ACCEPTABLE,
+            Self::Random(_) => kind::RANDOM,
+            Self::Chunks(_) => kind::CHUNKS,
+            Self::HmacAlgo(_) => kind::HMAC_ALGO,
+            Self::SetPrimary { .. } => kind::SET_PRIMARY_ADDRESS,
+            Self::AdaptationLayer(_) => kind::ADAPTATION_LAYER,
+            Self::Unknown(tlv) => tlv.kind,
+        }
+    }
+
+    /// The same as an entry of [`Parameters`](crate::Parameters).
+    ///
+    /// # Errors
+    /// It is longer than a list may be.
+    pub fn to_parameter(&self) -> Result<crate::Parameter, crate::Full> {
+        let mut bytes = BytesMut::with_capacity(self.encoded_len());
+        self.encode(&mut bytes);
+        let length = HEADER + self.value_len();
+        Tlv::new(self.kind(), &bytes[HEADER..length]).map(crate::Parameter::Unknown)
+    }
+
+    fn value_len(&self) -> usize {
+        match self {
+            Self::ZeroChecksumAcceptable { .. } | Self::AdaptationLayer(_) => 4,
+            Self::Random(bytes) | Self::Chunks(bytes) => bytes.len(),
+            Self::HmacAlgo(list) => list.as_bytes().len(),
+            Self::SetPrimary { address, .. } => correlated_len(*address) - HEADER,
+            Self::Unknown(tlv) => tlv.value().len(),
+        }
+    }
+
+    fn put(&self, value: &[u8], out: &mut BytesMut) {
+        let length = HEADER + value.len();
+        out.extend_from_slice(&tlv_header(self.kind(), length));
+        out.extend_from_slice(value);
+        put_padding(out, length);
+    }
+}
+
+impl Encode for Offered {
+    fn encoded_len(&self) -> usize {
+        padded(HEADER + self.value_len())
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        match self {
+            Self::ZeroChecksumAcceptable { edmid: number } | Self::AdaptationLayer(number) => {
+                self.put(&number.to_be_bytes(), out);
+            }
+            Self::Random(bytes) | Self::Chunks(bytes) => self.put(bytes, out),
+            Self::HmacAlgo(list) => self.put(list.as_bytes(), out),
+            Self::SetPrimary {
+                correlation_id,
+                address,
+            } => put_correlated(self.kind(), *correlation_id, *address, out),
+            Self::Unknown(tlv) => self.put(tlv.value(), out),
+        }
+    }
+}
+
+impl TlvItem for Offered {
+    fn decode(tlv: Tlv) -> Result<Self, TlvError> {
+        let (kind, length) = (tlv.kind, tlv.whole().len());
+        Ok(match kind {
+            kind::ZERO_CHECKSUM_ACCEPTABLE => Self::ZeroChecksumAcceptable {
+                edmid: u32::from_be_bytes(exactly(&tlv)?),
+            },
+            kind::RANDOM => Self::Random(tlv.into_value()),
+            kind::CHUNKS => Self::Chunks(tlv.into_value()),
+            kind::HMAC_ALGO => Self::HmacAlgo(
+                U16List::from_bytes(tlv.into_value())
+                    .ok_or(TlvError::BadLength { kind, length })?,
+            ),
+            kind::SET_PRIMARY_ADDRESS => {
+                let (correlation_id, address) = correlated_address(&tlv)?;
+                Self::SetPrimary {
+                    correlation_id,
+                    address,
+                }
+            }
+            kind::ADAPTATION_LAYER => Self::AdaptationLayer(u32::from_be_bytes(exactly(&tlv)?)),
+            _ => Self::Unknown(tlv),
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! RE-CONFIG (RFC 6525 §3.1).
+
+use bytes::BytesMut;
+
+use super::re_config_parameter::ReConfigParameter;
+use super::{chunk_len, put_chunk};
+use crate::chunk::kind;
+use crate::encode::Encode;
+use crate::packet::RawChunk;
+use crate::tlv::{TlvError, TlvList};
+
+/// Changes streams: one parameter, or one of the pairs that RFC 6525 allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReConfig {
+    /// The parameters, read when walked.
+    pub parameters: TlvList<ReConfigParameter>,
+}
+
+/// Why the parameters of a RE-CONFIG are not to be acted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Combination {
+    /// A parameter cannot be read.
+    #[error("RE-CONFIG: {0}")]
+    Malformed(TlvError),
+    /// There is none.
+    #[error("RE-CONFIG without a parameter")]
+    Empty,
+    /// There are more than two.
+    #[error("RE-CONFIG of more than two parameters")]
+    TooMany,
+    /// These two do not go together (RFC 6525 §3.1).
+    #[error("RE-CONFIG of parameters {first} and {second}, which do not go together")]
+    Pair {
+        /// Type of the first.
+        first: u16,
+        /// Type of the second.
+        second: u16,
+    },
+}
+
+impl ReConfig {
+    /// Reads a chunk of type RE-CONFIG; errors come to light when the parameters are walked.
+    pub fn decode(raw: RawChunk) -> Self {
+        Self {
+            parameters: TlvList::from_bytes(raw.into_value()),
+        }
+    }
+
+    /// The one or two parameters, if RFC 6525 §3.1 lets them stand in one chunk, in whichever order.
+    ///
+    /// # Errors
+    /// Says what is wrong with them.
+    pub fn combination(
+        &self,
+    ) -> Result<(ReConfigParameter, Option<ReConfigParameter>), Combination> {
+        let mut parameters = self.parameters.iter();
+        let first = parameters.next().ok_or(Combination::Empty)?;
+        let first = first.map_err(Combination::Malformed)?;
+        let second = parameters.next().transpose();
+        let second = second.map_err(Combination::Malformed)?;
+        if parameters.next().is_some() {
+            return Err(Combination::TooMany);
+        }
+        if let Some(second) = &second
+            && !go_together(&first, second)
+        {
+            return Err(Combination::Pair {
+                first: first.kind(),
+                second: second.kind(),
+            });
+        }
+        Ok((first, second))
+    }
+}
+
+/// The pairs of RFC 6525 §3.1: both resets of streams, both additions, a response and an outgoing reset, two responses.
+fn go_together(first: &ReConfigParameter, second: &ReConfigParameter) -> bool {
+    use crate::parameter::kind::{
+        ADD_INCOMING_STREAMS, ADD_OUTGOING_STREAMS, INCOMING_SSN_RESET, OUTGOING_SSN_RESET,
+        RE_CONFIG_RESPONSE,
+    };
+    let (low, high) = (
+        first.kind().min(second.kind()),
+        first.kind().max(second.kind()),
+    );
+    matches!(
+        (low, high),
+        (OUTGOING_SSN_RESET, INCOMING_SSN_RESET)
+            | (ADD_OUTGOING_STREAMS, ADD_INCOMING_STREAMS)
+            | (OUTGOING_SSN_RESET, RE_CONFIG_RESPONSE)
+            | (RE_CONFIG_RESPONSE, RE_CONFIG_RESPONSE)
+    )
+}
+
+impl Encode for ReConfig {
+    fn encoded_len(&self) -> usize {
+        chunk_len(0, self.parameters.as_bytes())
+    }
+
+    fn encode(&self, out: &mut BytesMut) {
+        put_chunk(kind::RE_CONFIG, &[], self.parameters.as_bytes(), out);
+    }
+}
