@@ -4,12 +4,15 @@
 //! does is in `association/receive.rs`, what goes out in `association/transmit.rs`, what time does in
 //! `association/timers.rs`.
 
+mod cookie_echo;
 mod ecn;
 mod heartbeat;
+mod icmp;
 mod lifecycle;
 mod pmtu;
 mod receive;
 mod rsctp;
+mod seen_by_endpoint;
 mod shutdown;
 mod timers;
 mod transmit;
@@ -39,7 +42,7 @@ use crate::random::Random;
 use crate::rsctp::Rsctp;
 use crate::rx::{ReceivedMessage, ReceivedPart, Receiver, TooLong};
 use crate::state::{State, StateName};
-use crate::stats::{AssociationStatistics, ControlStatistics, SenderStatistics};
+use crate::stats::{AssociationStatistics, ControlStatistics};
 use crate::tx::{Message, SendError, Sender};
 
 /// Answers that wait to be sent; a peer that asks for more than this at a time is not answered.
@@ -52,66 +55,53 @@ const MAX_PEER_ERRORS: usize = 16;
 /// After any method that takes the time, drain the endpoint's `poll_transmit` and `poll_event`.
 #[derive(Debug)]
 pub struct Association {
-    pub(crate) config: Arc<Config>,
-    pub(crate) local_port: u16,
-    pub(crate) remote_port: u16,
+    config: Arc<Config>,
+    local_port: u16,
+    remote_port: u16,
     /// The tag in packets to us.
-    pub(crate) local_tag: u32,
-    /// The tag in packets to the peer; 0 until it is known.
-    pub(crate) peer_tag: u32,
-    pub(crate) tie_tags: TieTags,
-    pub(crate) local_initial_tsn: Tsn,
-    /// The peer's first TSN, once known.
-    pub(crate) peer_initial_tsn: Option<Tsn>,
-    /// When the peer said what its tag is: its INIT ACK came, or the INIT whose cookie came back. A cookie that is no
-    /// younger is of a life that the peer had given up before.
-    pub(crate) peer_known_since: Nanos,
-    pub(crate) outbound_streams: u16,
-    pub(crate) inbound_streams: u16,
-    pub(crate) state: State,
-    pub(crate) paths: Paths,
-    pub(crate) tx: Sender,
-    /// From the INIT ACK or COOKIE ECHO on; kept after the end until the user has read what was received.
-    pub(crate) rx: Option<Receiver>,
+    local_tag: u32,
+    tie_tags: TieTags,
+    local_initial_tsn: Tsn,
+    outbound_streams: u16,
+    inbound_streams: u16,
+    state: State,
+    paths: Paths,
+    tx: Sender,
     /// Where DATA last came from, and so where SACKs go (RFC 9260 §6.4).
-    pub(crate) sack_path: PathId,
-    pub(crate) cookie_ack: Option<PathId>,
-    pub(crate) replies: VecDeque<Reply>,
+    sack_path: PathId,
+    cookie_ack: Option<PathId>,
+    replies: VecDeque<Reply>,
     /// Bytes of answers that the packet being taken may still draw, once it drew one: all fit one packet.
-    pub(crate) reply_room: Option<u16>,
-    pub(crate) parting: Option<Parting>,
+    reply_room: Option<u16>,
+    parting: Option<Parting>,
     /// Retransmissions in a row without an answer, on all paths (RFC 9260 §8.1).
-    pub(crate) error_count: u32,
+    error_count: u32,
     /// The packet at hand had a SACK.
-    pub(crate) sack_taken: bool,
+    sack_taken: bool,
     /// When the peer last acknowledged something, or a side asked to close: see [`Config::drain_timeout`].
-    pub(crate) drained_at: Nanos,
+    drained_at: Nanos,
     /// When the user's patience with the shutdown ends.
-    pub(crate) close_by: Option<Nanos>,
+    close_by: Option<Nanos>,
     /// Where new data went when last looked at, and the primary that the user knows of.
-    pub(crate) data_path: PathId,
-    pub(crate) known_primary: PathId,
+    data_path: PathId,
+    known_primary: PathId,
     /// Present while both ends speak RSCTP.
-    pub(crate) rsctp: Option<Box<Rsctp>>,
-    pub(crate) verifying: Verifying,
+    rsctp: Option<Box<Rsctp>>,
+    verifying: Verifying,
     /// No path wants a HEARTBEAT or a probe of its MTU before this time; `None`: to be found out. Known only where nothing but what
     /// [`Self::forget_probes`] is called for changes it.
-    pub(crate) probes_at: Option<Nanos>,
-    pub(crate) control: ControlStatistics,
+    probes_at: Option<Nanos>,
+    control: ControlStatistics,
     /// The peer's addresses changed: the endpoint must learn them.
-    pub(crate) addresses_changed: bool,
+    addresses_changed: bool,
     /// Packets received with CE.
-    pub(crate) marks_received: u64,
+    marks_received: u64,
     /// Present while both ends use ECN.
-    pub(crate) marks: Option<Marks>,
-    pub(crate) readable_told: bool,
-    /// What the sender had counted when the association ended.
-    pub(crate) final_sent: Option<SenderStatistics>,
-    /// What the peer's user said when it aborted.
-    pub(crate) peers_reason: Option<Box<[u8]>>,
-    pub(crate) events: VecDeque<Event>,
-    pub(crate) random: Random,
-    pub(crate) trace: Trace,
+    marks: Option<Marks>,
+    readable_told: bool,
+    events: VecDeque<Event>,
+    random: Random,
+    trace: Trace,
 }
 
 /// An answer that can wait and share a packet.
@@ -140,7 +130,14 @@ impl Reply {
 
 /// The last packet of an association.
 #[derive(Clone, Debug)]
-pub(crate) enum Parting {
+pub(crate) struct Parting {
+    peer_tag: u32,
+    chunk: LastChunk,
+}
+
+/// Its chunk.
+#[derive(Clone, Debug)]
+pub(crate) enum LastChunk {
     Abort(Causes),
     /// To where the SHUTDOWN ACK came from (RFC 9260 §6.4).
     ShutdownComplete(PathId),
@@ -155,7 +152,7 @@ impl Association {
     /// Why it ended, if it did.
     pub fn close_reason(&self) -> Option<&CloseReason> {
         match &self.state {
-            State::Closed(reason) => Some(reason),
+            State::Closed(closed) => Some(&closed.reason),
             _ => None,
         }
     }
@@ -163,17 +160,20 @@ impl Association {
     /// What the peer's user said when it aborted the association, if anything (User-Initiated Abort, RFC 9260 §3.3.10.12,
     /// §9.1).
     pub fn peers_abort_reason(&self) -> Option<&[u8]> {
-        self.peers_reason.as_deref()
+        match &self.state {
+            State::Closed(closed) => closed.peers_reason.as_deref(),
+            _ => None,
+        }
     }
 
     /// Whether it ended.
     pub fn is_closed(&self) -> bool {
-        matches!(self.state, State::Closed(_))
+        self.state.is_closed()
     }
 
     /// Whether messages can be exchanged in both directions.
     pub fn is_established(&self) -> bool {
-        matches!(self.state, State::Established)
+        self.state.is_established()
     }
 
     /// The peer's port.
@@ -226,7 +226,7 @@ impl Association {
 
     /// Whether a SACK must go now. Reading messages may bring this about: the window had been closed and is open again.
     pub fn sack_due(&self) -> bool {
-        self.rx.as_ref().is_some_and(Receiver::sack_due)
+        self.state.rx().is_some_and(Receiver::sack_due)
     }
 
     /// Packets received with [`Ecn::Ce`](anabranch_transport::Ecn::Ce). Where both ends use ECN ([`Association::uses_ecn`]) the
@@ -315,7 +315,7 @@ impl Association {
     /// [`Config::max_message`] ends the association with [`CloseReason::MessageTooLong`]; to read such, use
     /// [`Association::poll_part`].
     pub fn poll_message(&mut self) -> Option<ReceivedMessage> {
-        let message = match self.rx.as_mut()?.poll_message() {
+        let message = match self.state.rx_mut()?.poll_message() {
             Ok(message) => message,
             Err(TooLong) => {
                 let most = self.config.max_message;
@@ -339,7 +339,7 @@ impl Association {
     /// May be mixed with [`Association::poll_message`], which skips the rest of a message that was begun here; what that has
     /// gathered of a message is the first part here.
     pub fn poll_part(&mut self) -> Option<ReceivedPart> {
-        let part = self.rx.as_mut()?.poll_part();
+        let part = self.state.rx_mut()?.poll_part();
         if part.is_none() {
             self.readable_told = false;
         }
@@ -349,10 +349,13 @@ impl Association {
     /// Counters of the data transfer, also after the end.
     pub fn stats(&self) -> AssociationStatistics {
         AssociationStatistics {
-            sender: self.final_sent.unwrap_or(*self.tx.statistics()),
+            sender: match &self.state {
+                State::Closed(closed) => closed.sent,
+                _ => *self.tx.statistics(),
+            },
             receiver: self
-                .rx
-                .as_ref()
+                .state
+                .rx()
                 .map(|rx| *rx.statistics())
                 .unwrap_or_default(),
             control: self.control,

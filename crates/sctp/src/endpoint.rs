@@ -188,7 +188,7 @@ impl Endpoint {
         let random = self.random.fork();
         let mut association =
             Association::connecting(Arc::clone(&self.config), ports, tag, &paths, random);
-        association.paths.set_udp_port(udp_port);
+        association.set_udp_port(udp_port);
         let id = self.table.insert(Box::new(association));
         self.table.await_init_ack(id, tag);
         self.table.touch(id.slot);
@@ -243,7 +243,7 @@ impl Endpoint {
             return false;
         };
         match self.table.get(slot) {
-            Some(association) if association.is_closed() && association.parting.is_none() => {
+            Some(association) if association.is_closed() && !association.has_last_words() => {
                 self.timers.set(slot, None);
                 self.table.remove(slot);
                 true
@@ -255,11 +255,7 @@ impl Endpoint {
     /// The next notification and whose it is.
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
         while let Some(slot) = self.table.next_to_tell() {
-            if let Some(event) = self
-                .table
-                .get_mut(slot)
-                .and_then(|association| association.events.pop_front())
-            {
+            if let Some(event) = self.table.get_mut(slot).and_then(Association::poll_event) {
                 return Some((self.table.id_of(slot), event));
             }
             self.table.told();
@@ -321,18 +317,13 @@ impl Endpoint {
             return;
         };
         self.taken = true;
-        association
-            .paths
-            .follow_udp_port(arrival.path.remote, arrival.udp_port);
-        association.note_field(arrival.ecn);
-        if let Some(rx) = &mut association.rx {
-            rx.on_packet_begin(rest.packet_len());
-        }
+        association.follow_udp_port(arrival.path.remote, arrival.udp_port);
+        association.begin_packet(arrival.ecn, rest.packet_len());
         let (now, path) = (arrival.now, arrival.path);
         association.handle_chunks(now, path, first, rest, behind, &mut self.discards);
         // Most packets tell nothing.
-        let tells = !association.events.is_empty();
-        if association.addresses_changed {
+        let tells = association.has_events();
+        if association.addresses_changed() {
             self.table.index(slot);
         }
         self.table.sends(slot);
@@ -357,7 +348,7 @@ impl Endpoint {
         if association.is_closed() {
             // Its last packet tells the peer all there is to tell; a bare ABORT for what arrives meanwhile would overtake
             // it, and the cause it carries be lost.
-            if association.parting.is_some() {
+            if association.has_last_words() {
                 return self.discards.count(Discard::OutOfTheBlue);
             }
             self.table.detach(slot);
@@ -520,13 +511,13 @@ impl Endpoint {
         while let Some(slot) = self.table.next_to_transmit() {
             if let Some(association) = self.table.get_mut(slot) {
                 while let Some(transmit) = association.poll_transmit(now, out) {
-                    let udp_port = association.paths.udp_port_to(transmit.path.remote);
+                    let udp_port = association.paths().udp_port_to(transmit.path.remote);
                     if each(Outgoing { transmit, udp_port }, out).is_break() {
                         return;
                     }
                 }
-                let (deadline, tells) = (association.deadline(), !association.events.is_empty());
-                let ended = association.is_closed().then_some(association.local_tag);
+                let (deadline, tells) = (association.deadline(), association.has_events());
+                let ended = association.is_closed().then_some(association.local_tag());
                 if tells {
                     self.table.tells(slot);
                 }

@@ -1,10 +1,13 @@
-//! Where an association stands (RFC 9260 §4), each variant owning only what is alive in it.
+//! Where an association stands (RFC 9260 §4): each state owns what is alive in it, and nothing else.
 
 use anabranch_transport::Nanos;
+use anabranch_wire::Tsn;
 use bytes::Bytes;
 
 use crate::event::CloseReason;
 use crate::path::PathId;
+use crate::rx::Receiver;
+use crate::stats::SenderStatistics;
 
 /// A control chunk that is sent again until it is answered: INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK, with its timer
 /// (T1-init, T1-cookie or T2-shutdown).
@@ -57,11 +60,53 @@ impl Retry {
     }
 }
 
-/// The states of RFC 9260 §4 that have a TCB, and the end.
-#[derive(Clone, Debug)]
+/// What is alive of an association.
+#[derive(Debug)]
 pub(crate) enum State {
     /// INIT was sent; nothing is known of the peer.
     CookieWait(CookieWait),
+    /// The peer is known, and can be heard.
+    Known(Known),
+    /// Over.
+    Closed(Closed),
+}
+
+/// An association whose peer is known.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) peer: Peer,
+    pub(crate) rx: Receiver,
+    pub(crate) stage: Stage,
+}
+
+/// What the peer said of itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer {
+    /// The tag in packets to it; never 0.
+    pub(crate) tag: u32,
+    pub(crate) initial_tsn: Tsn,
+    /// When it said so: its INIT ACK came, or the INIT whose cookie came back. A cookie that is no younger is of a life that
+    /// the peer had given up before.
+    pub(crate) since: Nanos,
+}
+
+/// What is left of an association.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    pub(crate) reason: CloseReason,
+    /// What the peer's user said when it aborted.
+    pub(crate) peers_reason: Option<Box<[u8]>>,
+    /// The tag in packets to the peer, if it was ever known.
+    pub(crate) peer_tag: Option<u32>,
+    /// What was received and not read.
+    pub(crate) unread: Option<Receiver>,
+    /// What the sender had counted.
+    pub(crate) sent: SenderStatistics,
+}
+
+/// The states of RFC 9260 §4 in which the peer is known.
+#[derive(Clone, Debug)]
+pub(crate) enum Stage {
     /// The cookie went back to the peer.
     CookieEchoed(CookieEchoed),
     Established,
@@ -73,8 +118,6 @@ pub(crate) enum State {
     ShutdownReceived,
     /// SHUTDOWN ACK was sent.
     ShutdownAckSent(Closing),
-    /// Over.
-    Closed(CloseReason),
 }
 
 #[derive(Clone, Debug)]
@@ -111,18 +154,106 @@ pub(crate) struct Closing {
     pub(crate) overdue: bool,
 }
 
+impl Stage {
+    fn name(&self) -> StateName {
+        match self {
+            Stage::CookieEchoed(_) => StateName::CookieEchoed,
+            Stage::Established => StateName::Established,
+            Stage::ShutdownPending => StateName::ShutdownPending,
+            Stage::ShutdownSent(_) => StateName::ShutdownSent,
+            Stage::ShutdownReceived => StateName::ShutdownReceived,
+            Stage::ShutdownAckSent(_) => StateName::ShutdownAckSent,
+        }
+    }
+}
+
 impl State {
     /// The state's name in the RFC.
     pub(crate) fn name(&self) -> StateName {
         match self {
             State::CookieWait(_) => StateName::CookieWait,
-            State::CookieEchoed(_) => StateName::CookieEchoed,
-            State::Established => StateName::Established,
-            State::ShutdownPending => StateName::ShutdownPending,
-            State::ShutdownSent(_) => StateName::ShutdownSent,
-            State::ShutdownReceived => StateName::ShutdownReceived,
-            State::ShutdownAckSent(_) => StateName::ShutdownAckSent,
+            State::Known(known) => known.stage.name(),
             State::Closed(_) => StateName::Closed,
+        }
+    }
+
+    /// Where an association stands whose peer is known.
+    #[inline]
+    pub(crate) fn stage(&self) -> Option<&Stage> {
+        match self {
+            State::Known(known) => Some(&known.stage),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::stage`], to change it.
+    pub(crate) fn stage_mut(&mut self) -> Option<&mut Stage> {
+        match self {
+            State::Known(known) => Some(&mut known.stage),
+            _ => None,
+        }
+    }
+
+    /// What receives, or received.
+    #[inline]
+    pub(crate) fn rx(&self) -> Option<&Receiver> {
+        match self {
+            State::Known(known) => Some(&known.rx),
+            State::Closed(closed) => closed.unread.as_ref(),
+            State::CookieWait(_) => None,
+        }
+    }
+
+    /// As [`Self::rx`], to change it.
+    #[inline]
+    pub(crate) fn rx_mut(&mut self) -> Option<&mut Receiver> {
+        match self {
+            State::Known(known) => Some(&mut known.rx),
+            State::Closed(closed) => closed.unread.as_mut(),
+            State::CookieWait(_) => None,
+        }
+    }
+
+    /// The tag in packets to the peer, once it is known.
+    #[inline]
+    pub(crate) fn peer_tag(&self) -> Option<u32> {
+        match self {
+            State::Known(known) => Some(known.peer.tag),
+            State::Closed(closed) => closed.peer_tag,
+            State::CookieWait(_) => None,
+        }
+    }
+
+    /// Whether the handshake is under way on this side.
+    pub(crate) fn is_being_set_up(&self) -> bool {
+        matches!(self.name(), StateName::CookieWait | StateName::CookieEchoed)
+    }
+
+    /// The user's wish to close once the association is up, while this side sets it up.
+    pub(crate) fn shutdown_when_open(&mut self) -> Option<&mut bool> {
+        match self {
+            State::CookieWait(wait) => Some(&mut wait.shutdown_when_open),
+            State::Known(known) => match &mut known.stage {
+                Stage::CookieEchoed(echoed) => Some(&mut echoed.shutdown_when_open),
+                _ => None,
+            },
+            State::Closed(_) => None,
+        }
+    }
+
+    /// The end that is under way: SHUTDOWN or SHUTDOWN ACK was sent.
+    pub(crate) fn closing(&self) -> Option<&Closing> {
+        match self.stage()? {
+            Stage::ShutdownSent(closing) | Stage::ShutdownAckSent(closing) => Some(closing),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::closing`], to change it.
+    pub(crate) fn closing_mut(&mut self) -> Option<&mut Closing> {
+        match self.stage_mut()? {
+            Stage::ShutdownSent(closing) | Stage::ShutdownAckSent(closing) => Some(closing),
+            _ => None,
         }
     }
 
@@ -130,9 +261,11 @@ impl State {
     pub(crate) fn retry(&self) -> Option<&Retry> {
         match self {
             State::CookieWait(wait) => Some(&wait.init),
-            State::CookieEchoed(echoed) => Some(&echoed.echo),
-            State::ShutdownSent(closing) | State::ShutdownAckSent(closing) => Some(&closing.retry),
-            _ => None,
+            State::Known(known) => match &known.stage {
+                Stage::CookieEchoed(echoed) => Some(&echoed.echo),
+                _ => self.closing().map(|closing| &closing.retry),
+            },
+            State::Closed(_) => None,
         }
     }
 
@@ -140,11 +273,14 @@ impl State {
     pub(crate) fn retry_mut(&mut self) -> Option<&mut Retry> {
         match self {
             State::CookieWait(wait) => Some(&mut wait.init),
-            State::CookieEchoed(echoed) => Some(&mut echoed.echo),
-            State::ShutdownSent(closing) | State::ShutdownAckSent(closing) => {
-                Some(&mut closing.retry)
-            }
-            _ => None,
+            State::Known(known) => match &mut known.stage {
+                Stage::CookieEchoed(echoed) => Some(&mut echoed.echo),
+                Stage::ShutdownSent(closing) | Stage::ShutdownAckSent(closing) => {
+                    Some(&mut closing.retry)
+                }
+                _ => None,
+            },
+            State::Closed(_) => None,
         }
     }
 
@@ -154,45 +290,56 @@ impl State {
             .retry()
             .filter(|retry| !retry.due)
             .and_then(|retry| retry.deadline);
-        match self {
-            State::ShutdownSent(closing) | State::ShutdownAckSent(closing) => {
-                retry.into_iter().chain(closing.guard).min()
-            }
-            _ => retry,
-        }
+        let guard = self.closing().and_then(|closing| closing.guard);
+        retry.into_iter().chain(guard).min()
+    }
+
+    /// Whether all that may be sent is DATA and what goes with it.
+    #[inline]
+    pub(crate) fn is_established(&self) -> bool {
+        matches!(self.stage(), Some(Stage::Established))
+    }
+
+    /// Whether the association is over.
+    #[inline]
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self, State::Closed(_))
     }
 
     /// Whether DATA may be received (RFC 9260 §6).
+    #[inline]
     pub(crate) fn receives_data(&self) -> bool {
         matches!(
-            self,
-            State::Established | State::ShutdownPending | State::ShutdownSent(_)
+            self.stage(),
+            Some(Stage::Established | Stage::ShutdownPending | Stage::ShutdownSent(_))
         )
     }
 
     /// Whether DATA may be sent in any packet (RFC 9260 §6).
+    #[inline]
     pub(crate) fn sends_data(&self) -> bool {
         matches!(
-            self,
-            State::Established | State::ShutdownPending | State::ShutdownReceived
+            self.stage(),
+            Some(Stage::Established | Stage::ShutdownPending | Stage::ShutdownReceived)
         )
     }
 
     /// Whether idle paths are probed (RFC 9260 §8.3: from COOKIE-ECHOED to the SHUTDOWN or SHUTDOWN ACK).
+    #[inline]
     pub(crate) fn probes_paths(&self) -> bool {
-        matches!(
-            self,
-            State::Established | State::ShutdownPending | State::ShutdownReceived
-        )
+        self.sends_data()
     }
 
     /// Whether the user may still offer messages.
     pub(crate) fn takes_messages(&self) -> bool {
         match self {
             State::CookieWait(wait) => !wait.shutdown_when_open,
-            State::CookieEchoed(echoed) => !echoed.shutdown_when_open,
-            State::Established => true,
-            _ => false,
+            State::Known(known) => match &known.stage {
+                Stage::CookieEchoed(echoed) => !echoed.shutdown_when_open,
+                Stage::Established => true,
+                _ => false,
+            },
+            State::Closed(_) => false,
         }
     }
 }

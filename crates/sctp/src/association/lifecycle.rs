@@ -10,7 +10,7 @@ use anabranch_wire::packet::COMMON_HEADER;
 use anabranch_wire::serial::Tsn;
 
 use super::heartbeat::Verifying;
-use super::{Association, MAX_PEER_ERRORS, MAX_REPLIES, Marks, Parting, Reply};
+use super::{Association, LastChunk, MAX_PEER_ERRORS, MAX_REPLIES, Marks, Parting, Reply};
 use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
@@ -19,17 +19,14 @@ use crate::extensions::Extensions;
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;
 use crate::rx::Receiver;
-use crate::state::{CookieWait, Retry, State};
+use crate::state::{Closed, CookieWait, Known, Peer, Retry, Stage, State};
 use crate::stats::ControlStatistics;
 use crate::tx::Sender;
 
 /// What the handshake settled about the peer.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
-    /// When the peer said so.
-    pub(crate) since: Nanos,
-    pub(crate) peer_tag: u32,
-    pub(crate) peer_initial_tsn: Tsn,
+    pub(crate) peer: Peer,
     pub(crate) peer_a_rwnd: u32,
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
@@ -41,14 +38,27 @@ pub(crate) struct Terms {
 impl Terms {
     pub(crate) fn of_cookie(cookie: &Cookie) -> Self {
         Self {
-            since: cookie.created_at,
-            peer_tag: cookie.peer_tag,
-            peer_initial_tsn: cookie.peer_initial_tsn,
+            peer: Peer {
+                tag: cookie.peer_tag,
+                initial_tsn: cookie.peer_initial_tsn,
+                since: cookie.created_at,
+            },
             peer_a_rwnd: cookie.peer_a_rwnd,
             outbound_streams: cookie.outbound_streams,
             inbound_streams: cookie.inbound_streams,
             addresses: cookie.peer_addresses.clone(),
             extensions: cookie.extensions,
+        }
+    }
+}
+
+impl Known {
+    /// What the handshake has settled; it is up.
+    fn new(config: &Config, terms: &Terms) -> Self {
+        Self {
+            peer: terms.peer,
+            rx: Receiver::new(config, terms.peer.initial_tsn, terms.inbound_streams),
+            stage: Stage::Established,
         }
     }
 }
@@ -92,8 +102,7 @@ impl Association {
         association
     }
 
-    /// One that a peer began and whose cookie came back (RFC 9260 §5.1 D). Its state is set by
-    /// [`Association::establish`], which the caller calls next.
+    /// One that a peer began and whose cookie came back (RFC 9260 §5.1 D). The caller calls [`Association::establish`] next.
     pub(crate) fn accepted(
         config: Arc<Config>,
         cookie: &Cookie,
@@ -106,16 +115,18 @@ impl Association {
         };
         let tsn = Some(cookie.local_initial_tsn);
         let first = Path::new(path.local, cookie.path.remote);
+        let terms = Terms::of_cookie(cookie);
+        let known = Known::new(&config, &terms);
         let mut association = Self::new(
             config,
             ports,
             cookie.local_tag,
             tsn,
             first,
-            State::Established,
+            State::Known(known),
             random,
         );
-        association.adopt(path.local, &Terms::of_cookie(cookie));
+        association.adopt_and_know(path.local, &terms);
         association
     }
 
@@ -133,18 +144,14 @@ impl Association {
             local_port: ports.local,
             remote_port: ports.remote,
             local_tag,
-            peer_tag: 0,
             tie_tags: TieTags::draw(&mut random),
             local_initial_tsn,
-            peer_initial_tsn: None,
-            peer_known_since: 0,
             outbound_streams: config.outbound_streams,
             inbound_streams: config.inbound_streams,
             state,
             // The one address a handshake has proved, or that the user vouches for (RFC 9260 §5.4).
             paths: Paths::new(&config, first, PathState::Active),
             tx: Sender::new(&config, local_initial_tsn),
-            rx: None,
             sack_path: PathId(0),
             cookie_ack: None,
             replies: VecDeque::new(),
@@ -164,8 +171,6 @@ impl Association {
             marks_received: 0,
             marks: None,
             readable_told: false,
-            final_sent: None,
-            peers_reason: None,
             events: VecDeque::new(),
             random,
             trace: Trace::default(),
@@ -174,10 +179,10 @@ impl Association {
     }
 
     /// Takes over what the handshake settled. Addresses that were not known yet are unconfirmed (RFC 9260 §5.4).
-    pub(crate) fn adopt(&mut self, local: IpAddr, terms: &Terms) {
-        self.peer_tag = terms.peer_tag;
-        self.peer_known_since = terms.since;
-        self.peer_initial_tsn = Some(terms.peer_initial_tsn);
+    /// What was received under the peer's former tag stays readable. Gives what is known of the peer now, for the state that
+    /// the caller sets.
+    #[must_use]
+    pub(crate) fn adopt(&mut self, local: IpAddr, terms: &Terms) -> Known {
         self.outbound_streams = terms.outbound_streams;
         self.inbound_streams = terms.inbound_streams;
         let messages = self.tx.set_peer(terms.peer_a_rwnd, terms.outbound_streams);
@@ -185,11 +190,10 @@ impl Association {
             self.events.push_back(Event::SendFailed { messages });
         }
         self.tell_abandoned();
-        let mut rx = Receiver::new(&self.config, terms.peer_initial_tsn, terms.inbound_streams);
-        if let Some(former) = self.rx.take() {
-            rx.inherit(former);
+        let mut known = Known::new(&self.config, terms);
+        if let Some(former) = self.state.rx_mut() {
+            known.rx.inherit(former);
         }
-        self.rx = Some(rx);
         let config = Arc::clone(&self.config);
         for &remote in &terms.addresses {
             if let Some(local) = config.local_address_for(remote, Some(local)) {
@@ -200,11 +204,30 @@ impl Association {
         self.addresses_changed = true;
         self.marks = terms.extensions.ecn.then(Marks::default);
         self.settle_rsctp(terms.extensions.rsctp);
+        known
+    }
+
+    fn adopt_and_know(&mut self, local: IpAddr, terms: &Terms) {
+        self.state = State::Known(self.adopt(local, terms));
+    }
+
+    /// The peer's later INIT won over ours (RFC 9260 §5.2.4, action B).
+    pub(crate) fn begin_anew(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr) {
+        let shutdown = self.state.shutdown_when_open().copied();
+        self.adopt_and_know(local, &Terms::of_cookie(cookie));
+        self.open(now, shutdown);
+    }
+
+    /// Goes on to `stage`, if the peer is known.
+    pub(crate) fn set_stage(&mut self, stage: Stage) {
+        if let Some(former) = self.state.stage_mut() {
+            *former = stage;
+        }
     }
 
     /// Tells the user which messages will not be delivered to their end.
     fn tell_abandoned(&mut self) {
-        let opened = self.rx.iter().flat_map(Receiver::opened);
+        let opened = self.state.rx().into_iter().flat_map(Receiver::opened);
         let told = opened.map(|message| Event::PartialDeliveryAborted {
             stream: message.stream,
             unordered: message.unordered,
@@ -217,26 +240,27 @@ impl Association {
 
     /// The handshake is done: enters ESTABLISHED, or SHUTDOWN-PENDING if the user asked to close meanwhile.
     pub(crate) fn establish(&mut self, now: Nanos) {
-        let (initiator, shutdown) = match &self.state {
-            State::CookieWait(wait) => (true, wait.shutdown_when_open),
-            State::CookieEchoed(echoed) => (true, echoed.shutdown_when_open),
-            _ => (false, false),
-        };
-        self.state = State::Established;
+        let shutdown = self.state.shutdown_when_open().copied();
+        self.open(now, shutdown);
+    }
+
+    /// `shutdown`: whether the user asked to close, where this side began.
+    fn open(&mut self, now: Nanos, shutdown: Option<bool>) {
+        self.set_stage(Stage::Established);
         self.error_count = 0;
         self.events.push_back(Event::Established {
             outbound_streams: self.outbound_streams,
             inbound_streams: self.inbound_streams,
         });
         self.tell_stream_limit();
-        if initiator && self.config.profile.confirm_paths_before_data {
+        if shutdown.is_some() && self.config.profile.confirm_paths_before_data {
             for (_, entry) in self.paths.iter_mut().filter(|(_, entry)| !entry.disowned) {
                 entry.state = PathState::Unconfirmed;
             }
         }
         self.start_heartbeats(now);
-        if shutdown {
-            self.finish_data(now, State::ShutdownPending);
+        if shutdown == Some(true) {
+            self.finish_data(now, Stage::ShutdownPending);
             self.advance_shutdown(now);
         }
     }
@@ -245,32 +269,35 @@ impl Association {
     /// hold on it, and the wish to close it.
     pub(crate) fn restart(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr) {
         let data_lost = !self.tx.is_drained();
-        let closing = matches!(self.state, State::ShutdownPending | State::ShutdownSent(_));
+        let closing = matches!(
+            self.state.stage(),
+            Some(Stage::ShutdownPending | Stage::ShutdownSent(_))
+        );
         self.local_tag = cookie.local_tag;
         self.local_initial_tsn = cookie.local_initial_tsn;
         self.tie_tags = TieTags::draw(&mut self.random);
         let source = self.paths.find(cookie.path.remote);
         let first = self.paths.get(source.unwrap_or(self.paths.primary())).path;
         // Who has shown that it has an address that nobody had verified need not be the one who spoke before.
+        let terms = Terms::of_cookie(cookie);
         if !source.is_some_and(|source| self.paths.get(source).verified) {
             self.tell_abandoned();
-            self.rx = None;
+            self.state = State::Known(Known::new(&self.config, &terms));
         }
         // Congestion state and MTU of every path begin again, and so do its errors.
         self.paths = Paths::new(&self.config, first, PathState::Active);
         self.data_path = PathId(0);
         self.known_primary = PathId(0);
         self.tx = Sender::new(&self.config, cookie.local_initial_tsn);
-        self.adopt(local, &Terms::of_cookie(cookie));
+        self.adopt_and_know(local, &terms);
         self.sack_path = PathId(0);
         self.replies.clear();
         self.readable_told = false;
         self.error_count = 0;
-        self.state = State::Established;
         self.events.push_back(Event::Restarted { data_lost });
         self.start_heartbeats(now);
         if closing {
-            self.finish_data(now, State::ShutdownPending);
+            self.finish_data(now, Stage::ShutdownPending);
             self.advance_shutdown(now);
         }
     }
@@ -280,19 +307,28 @@ impl Association {
         if self.is_closed() {
             return;
         }
-        self.state = State::Closed(reason.clone());
         self.tell_abandoned();
-        self.events.push_back(Event::Closed(reason));
+        self.events.push_back(Event::Closed(reason.clone()));
         self.replies.clear();
         self.cookie_ack = None;
-        self.final_sent = Some(*self.tx.statistics());
+        let closed = State::Closed(Closed {
+            reason,
+            peers_reason: None,
+            peer_tag: self.state.peer_tag(),
+            unread: None,
+            sent: *self.tx.statistics(),
+        });
+        let former = std::mem::replace(&mut self.state, closed);
+        if let (State::Known(known), State::Closed(closed)) = (former, &mut self.state) {
+            closed.unread = Some(known.rx);
+        }
         self.tx = Sender::new(&self.config, self.local_initial_tsn);
     }
 
     /// Puts an answer in the queue, if there is room and the tag to answer with is known. One packet draws answers for one
     /// packet at most (RFC 5062 §8.3, §10.3).
     pub(crate) fn reply(&mut self, reply: Reply, discards: &mut Discards) {
-        if self.peer_tag == 0 {
+        if self.state.peer_tag().is_none() {
             return discards.count(Discard::Unexpected);
         }
         let whole = self.paths.get(reply.to()).max_packet - COMMON_HEADER;
@@ -343,7 +379,10 @@ impl Association {
     pub(crate) fn count_association_error(&mut self) {
         self.error_count += 1;
         if self.error_count > self.config.association_max_retrans {
-            self.parting = Some(Parting::Abort(Causes::empty()));
+            self.parting = self.state.peer_tag().map(|peer_tag| Parting {
+                peer_tag,
+                chunk: LastChunk::Abort(Causes::empty()),
+            });
             self.close(CloseReason::PeerUnreachable);
         }
     }

@@ -83,7 +83,7 @@ impl Association {
     ) -> Transmit {
         self.forget_probes();
         let nonce = self.random.next_u64();
-        let header = self.header(self.peer_tag);
+        let header = self.header_to_peer();
         let encapsulation = self.config.encapsulation;
         let entry = self.paths.get_mut(path);
         let limit = mtu::max_packet(size, entry.path.remote, encapsulation);

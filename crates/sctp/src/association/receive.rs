@@ -19,7 +19,7 @@ use crate::handshake::Offer;
 use crate::path::PathId;
 use crate::profile::Counts;
 use crate::rx::{DataOutcome, Receiver};
-use crate::state::{CookieEchoed, CookieWait, Retry, State};
+use crate::state::{CookieEchoed, CookieWait, Known, Peer, Retry, Stage, State};
 use crate::tx::SackOutcome;
 
 /// The T bit of ABORT and SHUTDOWN COMPLETE (RFC 9260 §8.5.1).
@@ -45,18 +45,14 @@ impl Association {
             kind::ABORT | kind::SHUTDOWN_COMPLETE => {
                 let ours = tag == self.local_tag && first.flags & TAG_REFLECTED == 0;
                 let reflected =
-                    tag == self.peer_tag && tag != 0 && first.flags & TAG_REFLECTED != 0;
+                    self.state.peer_tag() == Some(tag) && first.flags & TAG_REFLECTED != 0;
                 if ours || reflected {
                     Admission::Admitted
                 } else {
                     Admission::Refused(Discard::BlindEnd)
                 }
             }
-            kind::SHUTDOWN_ACK
-                if matches!(self.state, State::CookieWait(_) | State::CookieEchoed(_)) =>
-            {
-                Admission::OutOfTheBlue
-            }
+            kind::SHUTDOWN_ACK if self.state.is_being_set_up() => Admission::OutOfTheBlue,
             _ if tag == self.local_tag => Admission::Admitted,
             _ if tag == 0 => Admission::Refused(Discard::ZeroTag),
             _ => Admission::Refused(Discard::VerificationTag),
@@ -112,7 +108,7 @@ impl Association {
         }
         self.hear_of_peer();
         if data && self.state.receives_data() {
-            if let Some(rx) = &mut self.rx {
+            if let Some(rx) = self.state.rx_mut() {
                 rx.on_packet_end(now);
             }
             self.repeat_shutdown();
@@ -132,7 +128,7 @@ impl Association {
         frame: &Frame<'_>,
         discards: &mut Discards,
     ) {
-        if self.rx.is_none() || !self.state.receives_data() {
+        if !self.state.receives_data() {
             let reason = match Data::read(frame) {
                 Ok(_) => Discard::Unexpected,
                 Err(_) => Discard::ChunkFields,
@@ -210,13 +206,15 @@ impl Association {
     ) {
         self.sack_path = from;
         self.meter_data(path, Counts::PaddedChunk.bytes(data.user_data.len()));
-        let Some(rx) = &mut self.rx else { return };
+        let State::Known(Known { peer, rx, .. }) = &mut self.state else {
+            return;
+        };
         let (tsn, stream_id) = (data.tsn, data.stream_id);
         match rx.handle_data(now, data, from, &mut self.trace) {
             DataOutcome::NewData => self.note_marked_data(tsn),
             DataOutcome::Duplicate => {
                 discards.count(Discard::Data);
-                let number = tsn.distance_from(self.peer_initial_tsn.unwrap_or(tsn));
+                let number = tsn.distance_from(peer.initial_tsn);
                 self.trace
                     .record(now, Probe::Duplicate, from.0.into(), number.into());
             }
@@ -312,7 +310,7 @@ impl Association {
         let action = raw.action();
         // Before the COOKIE ACK no packet may follow the COOKIE ECHO (RFC 9260 §5.1 C).
         if action.report
-            && !matches!(self.state, State::CookieEchoed(_))
+            && !matches!(self.state.stage(), Some(Stage::CookieEchoed(_)))
             && let Some(to) = self.paths.find(path.remote)
         {
             let to = self.paths.verified(to);
@@ -333,25 +331,26 @@ impl Association {
             Ok(offer) => offer,
             Err(error) => {
                 discards.count(Discard::BadInit);
-                self.peer_tag = ack.initiate_tag;
                 let violation = if error.is_host_name() {
                     Violation::HostName
                 } else {
                     Violation::BadInitAck
                 };
+                let reason = CloseReason::PeerViolation(violation);
+                let named = Some(ack.initiate_tag).filter(|&tag| tag != 0);
                 return match error.cause() {
-                    Some(cause) => self.refuse(cause, violation),
-                    None => self.close(CloseReason::PeerViolation(violation)),
+                    Some(cause) => self.abort_under(named, cause, reason),
+                    None => self.close(reason),
                 };
             }
         };
-        self.peer_tag = offer.initiate_tag;
         let Some(cookie) = offer.cookie.clone() else {
             discards.count(Discard::BadInit);
             let kinds = U16List::of(&[parameter::kind::STATE_COOKIE]);
-            return self.refuse(
+            return self.abort_under(
+                Some(offer.initiate_tag),
                 Cause::MissingMandatoryParameter { kinds },
-                Violation::MissingCookie,
+                CloseReason::PeerViolation(Violation::MissingCookie),
             );
         };
         self.accept_offer(now, path, wait, offer, cookie);
@@ -366,16 +365,18 @@ impl Association {
         cookie: Bytes,
     ) {
         let terms = Terms {
-            since: now,
-            peer_tag: offer.initiate_tag,
-            peer_initial_tsn: offer.initial_tsn,
+            peer: Peer {
+                tag: offer.initiate_tag,
+                initial_tsn: offer.initial_tsn,
+                since: now,
+            },
             peer_a_rwnd: offer.a_rwnd,
             outbound_streams: self.config.outbound_streams.min(offer.inbound_streams),
             inbound_streams: self.config.inbound_streams.min(offer.outbound_streams),
             addresses: offer.addresses,
             extensions: offer.extensions.and(Extensions::of(&self.config.profile)),
         };
-        self.adopt(path.local, &terms);
+        let known = self.adopt(path.local, &terms);
         // What the user called and the peer does not name is not the peer's (RFC 9260 §5.1.2 A and C).
         if terms.addresses.len() < MAX_PEER_ADDRESSES {
             self.keep_only(&terms.addresses);
@@ -389,19 +390,22 @@ impl Association {
             .filter(|&from| self.paths.get(from).is_verified())
             .unwrap_or(self.paths.verified(wait.init.path));
         self.paths.record_answer(now, to, &mut self.trace);
-        self.state = State::CookieEchoed(CookieEchoed {
-            echo: Retry::new(to),
-            cookie,
-            unrecognized: offer.unrecognized,
-            stale_cookies: wait.stale_cookies,
-            shutdown_when_open: wait.shutdown_when_open,
+        self.state = State::Known(Known {
+            stage: Stage::CookieEchoed(CookieEchoed {
+                echo: Retry::new(to),
+                cookie,
+                unrecognized: offer.unrecognized,
+                stale_cookies: wait.stale_cookies,
+                shutdown_when_open: wait.shutdown_when_open,
+            }),
+            ..known
         });
     }
 
     /// COOKIE ACK (RFC 9260 §5.1 E, §5.2.5).
     fn on_cookie_ack(&mut self, now: Nanos, discards: &mut Discards) {
-        match &self.state {
-            State::CookieEchoed(echoed) => {
+        match self.state.stage() {
+            Some(Stage::CookieEchoed(echoed)) => {
                 let path = echoed.echo.path;
                 self.paths.record_answer(now, path, &mut self.trace);
                 self.establish(now);
@@ -413,7 +417,7 @@ impl Association {
     /// HEARTBEAT: answered to where it came from (RFC 9260 §8.3).
     fn on_heartbeat(&mut self, now: Nanos, path: Path, info: Bytes, discards: &mut Discards) {
         match self.paths.find(path.remote) {
-            Some(to) if self.rx.is_some() => {
+            Some(to) if self.state.rx().is_some() => {
                 // The answer may wait; the datagram it came in does not.
                 let info = self.answer_info(now, path, Bytes::copy_from_slice(&info));
                 self.reply(Reply::HeartbeatAck { to, info }, discards);
@@ -438,8 +442,10 @@ impl Association {
                 }
             }
         }
-        self.peers_reason = said;
         self.close(CloseReason::AbortedByPeer { cause: first });
+        if let State::Closed(closed) = &mut self.state {
+            closed.peers_reason = said;
+        }
     }
 
     /// ERROR (RFC 9260 §3.3.10): only a stale cookie does more than be told to the user.
@@ -460,7 +466,7 @@ impl Association {
     /// Our COOKIE ECHO came too late: begins again and asks for a cookie that lives as much longer (RFC 9260 §5.2.6). The
     /// RFC does not say how often; each new beginning counts as a retransmission of the INIT here.
     fn on_stale_cookie(&mut self, now: Nanos, staleness_us: u32, discards: &mut Discards) {
-        let State::CookieEchoed(echoed) = &self.state else {
+        let Some(Stage::CookieEchoed(echoed)) = self.state.stage() else {
             return discards.count(Discard::Unexpected);
         };
         let stale_cookies = echoed.stale_cookies + 1;
@@ -479,14 +485,12 @@ impl Association {
             stale_cookies,
             shutdown_when_open: echoed.shutdown_when_open,
         });
-        self.peer_tag = 0;
-        self.rx = None;
         self.replies.clear();
     }
 
     /// Tells the user that messages wait, if that is news.
     pub(crate) fn tell_readable(&mut self) {
-        let waits = self.rx.as_ref().is_some_and(Receiver::has_message);
+        let waits = self.state.rx().is_some_and(Receiver::has_message);
         if waits && !self.readable_told {
             self.readable_told = true;
             self.events.push_back(Event::Readable);

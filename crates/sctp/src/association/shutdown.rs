@@ -5,12 +5,12 @@ use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::serial::Tsn;
 use bytes::Bytes;
 
-use super::{Association, Parting};
+use super::{Association, LastChunk, Parting};
 use crate::discard::{Discard, Discards};
 use crate::error::CloseError;
 use crate::event::{CloseReason, Event, Violation};
 use crate::path::PathId;
-use crate::state::{Closing, Retry, State};
+use crate::state::{Closing, Retry, Stage};
 
 /// T5-shutdown-guard in units of RTO.Max (RFC 9260 §9.2).
 const GUARD_RTO_MAX: u64 = 5;
@@ -24,18 +24,14 @@ impl Association {
     /// # Errors
     /// The association is closed already.
     pub fn shutdown(&mut self, now: Nanos) -> Result<(), CloseError> {
-        match &mut self.state {
-            State::CookieWait(wait) => wait.shutdown_when_open = true,
-            State::CookieEchoed(echoed) => echoed.shutdown_when_open = true,
-            State::Established => {
-                self.finish_data(now, State::ShutdownPending);
-                self.advance_shutdown(now);
-            }
-            State::Closed(_) => return Err(CloseError::Closed),
-            State::ShutdownPending
-            | State::ShutdownSent(_)
-            | State::ShutdownReceived
-            | State::ShutdownAckSent(_) => {}
+        if self.is_closed() {
+            return Err(CloseError::Closed);
+        }
+        if let Some(wish) = self.state.shutdown_when_open() {
+            *wish = true;
+        } else if self.is_established() {
+            self.finish_data(now, Stage::ShutdownPending);
+            self.advance_shutdown(now);
         }
         Ok(())
     }
@@ -55,15 +51,15 @@ impl Association {
     }
 
     /// From now on what was accepted is delivered, and nothing more accepted.
-    pub(crate) fn finish_data(&mut self, now: Nanos, state: State) {
-        self.state = state;
+    pub(crate) fn finish_data(&mut self, now: Nanos, stage: Stage) {
+        self.set_stage(stage);
         self.drained_at = now;
     }
 
     /// When waiting for the end is over: the user's limit, or that of what is left to be acknowledged.
     pub(crate) fn closing_deadline(&self) -> Option<Nanos> {
-        let drain = match self.state {
-            State::ShutdownPending | State::ShutdownReceived => self.config.drain_timeout,
+        let drain = match self.state.stage() {
+            Some(Stage::ShutdownPending | Stage::ShutdownReceived) => self.config.drain_timeout,
             _ => None,
         };
         let drained_by = drain.map(|drain| self.drained_at.saturating_add(drain));
@@ -85,7 +81,7 @@ impl Association {
         if self.error_count == 0 {
             return self.abort_guarded();
         }
-        if let State::ShutdownSent(closing) | State::ShutdownAckSent(closing) = &mut self.state {
+        if let Some(closing) = self.state.closing_mut() {
             closing.guard = None;
             closing.overdue = true;
         }
@@ -118,9 +114,15 @@ impl Association {
 
     /// Sends an ABORT with `cause`, where the peer's tag is known, and closes.
     pub(crate) fn abort_with(&mut self, cause: Cause, reason: CloseReason) {
-        if self.peer_tag != 0 {
-            self.parting = Some(Parting::Abort(Causes::of(&[cause])));
-        }
+        self.abort_under(self.state.peer_tag(), cause, reason);
+    }
+
+    /// As [`Self::abort_with`], under a tag that the peer has just named.
+    pub(crate) fn abort_under(&mut self, tag: Option<u32>, cause: Cause, reason: CloseReason) {
+        self.parting = tag.map(|peer_tag| Parting {
+            peer_tag,
+            chunk: LastChunk::Abort(Causes::of(&[cause])),
+        });
         self.close(reason);
     }
 
@@ -136,23 +138,25 @@ impl Association {
 
     /// As [`Self::advance_shutdown`], with SHUTDOWN or SHUTDOWN ACK to `path`.
     fn advance_shutdown_to(&mut self, now: Nanos, path: PathId) {
-        if !matches!(self.state, State::ShutdownPending | State::ShutdownReceived)
-            || !self.tx.is_drained()
-        {
+        let closes = match self.state.stage() {
+            Some(Stage::ShutdownPending) => true,
+            Some(Stage::ShutdownReceived) => false,
+            _ => return,
+        };
+        if !self.tx.is_drained() {
             return;
         }
-        let closes = matches!(self.state, State::ShutdownPending);
         let guard = now.saturating_add(GUARD_RTO_MAX * self.config.rto_max);
         let closing = Closing {
             retry: Retry::new(path),
             guard: closes.then_some(guard),
             overdue: false,
         };
-        self.state = if closes {
-            State::ShutdownSent(closing)
+        self.set_stage(if closes {
+            Stage::ShutdownSent(closing)
         } else {
-            State::ShutdownAckSent(closing)
-        };
+            Stage::ShutdownAckSent(closing)
+        });
     }
 
     /// A SHUTDOWN arrived over `from`, where the SHUTDOWN ACK goes (RFC 9260 §6.4, §9.2).
@@ -163,28 +167,26 @@ impl Association {
         cumulative_tsn_ack: Tsn,
         discards: &mut Discards,
     ) {
-        match &mut self.state {
-            State::CookieWait(_) | State::CookieEchoed(_) | State::Closed(_) => {
-                discards.count(Discard::Unexpected)
-            }
-            State::Established | State::ShutdownPending => {
-                self.finish_data(now, State::ShutdownReceived);
+        match self.state.stage_mut() {
+            None | Some(Stage::CookieEchoed(_)) => discards.count(Discard::Unexpected),
+            Some(Stage::Established | Stage::ShutdownPending) => {
+                self.finish_data(now, Stage::ShutdownReceived);
                 self.events.push_back(Event::PeerShutdown);
                 self.finish_sending(now, from, cumulative_tsn_ack, discards);
             }
-            State::ShutdownReceived => {
+            Some(Stage::ShutdownReceived) => {
                 self.finish_sending(now, from, cumulative_tsn_ack, discards);
             }
             // Both ends closed at the same time.
-            State::ShutdownSent(closing) => {
+            Some(Stage::ShutdownSent(closing)) => {
                 let closing = Closing {
                     retry: Retry::new(from),
                     ..*closing
                 };
-                self.state = State::ShutdownAckSent(closing);
+                self.set_stage(Stage::ShutdownAckSent(closing));
             }
             // Our SHUTDOWN ACK was lost.
-            State::ShutdownAckSent(closing) => {
+            Some(Stage::ShutdownAckSent(closing)) => {
                 closing.retry.path = from;
                 closing.retry.due = true;
             }
@@ -205,19 +207,20 @@ impl Association {
     /// A SHUTDOWN ACK arrived, and the packet's tag is right. In COOKIE-WAIT and COOKIE-ECHOED it is out of the blue,
     /// and does not come here (RFC 9260 §8.5.1 E).
     pub(crate) fn on_shutdown_ack(&mut self, from: PathId, discards: &mut Discards) {
-        match self.state {
-            State::ShutdownSent(_) | State::ShutdownAckSent(_) => {
-                self.parting = Some(Parting::ShutdownComplete(from));
-                self.close(CloseReason::Shutdown);
-            }
-            _ => discards.count(Discard::Unexpected),
+        if self.state.closing().is_none() {
+            return discards.count(Discard::Unexpected);
         }
+        self.parting = self.state.peer_tag().map(|peer_tag| Parting {
+            peer_tag,
+            chunk: LastChunk::ShutdownComplete(from),
+        });
+        self.close(CloseReason::Shutdown);
     }
 
     /// A SHUTDOWN COMPLETE arrived, and its tag is right (RFC 9260 §8.5.1 C).
     pub(crate) fn on_shutdown_complete(&mut self, discards: &mut Discards) {
-        match self.state {
-            State::ShutdownAckSent(_) => self.close(CloseReason::Shutdown),
+        match self.state.stage() {
+            Some(Stage::ShutdownAckSent(_)) => self.close(CloseReason::Shutdown),
             _ => discards.count(Discard::Unexpected),
         }
     }
@@ -226,7 +229,7 @@ impl Association {
     /// begins anew (RFC 9260 §9.2). T2-shutdown does so only with DATA: HEARTBEATs oftener than it expires would else keep a
     /// lost SHUTDOWN from being sent again.
     pub(crate) fn hear_of_peer(&mut self) {
-        if let State::ShutdownSent(closing) = &self.state {
+        if let Some(Stage::ShutdownSent(closing)) = self.state.stage() {
             self.error_count = 0;
             if closing.overdue {
                 self.abort_guarded();
@@ -237,7 +240,7 @@ impl Association {
     /// DATA arrived in SHUTDOWN-SENT: the SHUTDOWN goes again, for it acknowledges, and T2-shutdown starts anew
     /// (RFC 9260 §9.2).
     pub(crate) fn repeat_shutdown(&mut self) {
-        if let State::ShutdownSent(closing) = &mut self.state {
+        if let Some(Stage::ShutdownSent(closing)) = self.state.stage_mut() {
             closing.retry.due = true;
         }
     }

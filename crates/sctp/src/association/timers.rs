@@ -6,7 +6,7 @@ use super::Association;
 use crate::event::CloseReason;
 use crate::path::PathId;
 use crate::profile::AssociationErrors;
-use crate::state::State;
+use crate::rx::Receiver;
 use crate::tx::T3Outcome;
 
 impl Association {
@@ -18,7 +18,7 @@ impl Association {
         // Asked after every packet: numbers are compared faster than options are, and nothing is asked of a state without timers.
         let mut earliest = self.probes_deadline();
         let mut before = |at: Option<Nanos>| earliest = earliest.min(at.unwrap_or(Nanos::MAX));
-        if !matches!(self.state, State::Established) {
+        if !self.state.is_established() {
             before(self.state.deadline());
         }
         before(self.closing_deadline());
@@ -27,7 +27,7 @@ impl Association {
             before(self.tx.streams_deadline());
             before(self.tx.pacing_deadline(&self.paths));
         }
-        before(self.rx.as_ref().and_then(|rx| rx.sack_deadline()));
+        before(self.state.rx().and_then(Receiver::sack_deadline));
         (earliest != Nanos::MAX).then_some(earliest)
     }
 
@@ -81,7 +81,7 @@ impl Association {
             self.tx.judge_streams(now, &mut self.trace);
             self.tell_stream_limit();
         }
-        if let Some(rx) = &mut self.rx
+        if let Some(rx) = self.state.rx_mut()
             && rx.sack_deadline().is_some_and(|deadline| deadline <= now)
         {
             rx.handle_sack_timer(now);
@@ -103,9 +103,8 @@ impl Association {
 
     /// T1-init, T1-cookie (RFC 9260 §5.1), T2-shutdown and T5-shutdown-guard (§9.2).
     fn handle_state_timeout(&mut self, now: Nanos) {
-        if let State::ShutdownSent(closing) | State::ShutdownAckSent(closing) = &self.state
-            && closing.guard.is_some_and(|guard| guard <= now)
-        {
+        let guard = self.state.closing().and_then(|closing| closing.guard);
+        if guard.is_some_and(|guard| guard <= now) {
             self.on_guard_expired();
             if self.is_closed() {
                 return;
@@ -119,18 +118,15 @@ impl Association {
         else {
             return;
         };
-        match self.state {
-            State::CookieWait(_) | State::CookieEchoed(_) => {
-                if retry.retransmissions >= self.config.max_init_retransmits {
-                    return self.close(CloseReason::NoAnswer);
-                }
+        if self.state.is_being_set_up() {
+            if retry.retransmissions >= self.config.max_init_retransmits {
+                return self.close(CloseReason::NoAnswer);
             }
-            _ => {
-                self.count_path_error(now, retry.path);
-                self.count_association_error();
-                if self.is_closed() {
-                    return;
-                }
+        } else {
+            self.count_path_error(now, retry.path);
+            self.count_association_error();
+            if self.is_closed() {
+                return;
             }
         }
         // DATA that rode along with the COOKIE ECHO was lost with it. Its timer was started with T1-cookie and backs off

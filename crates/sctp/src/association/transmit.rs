@@ -11,11 +11,11 @@ use anabranch_wire::packet::{CommonHeader, PacketBuilder};
 use anabranch_wire::parameter::Parameters;
 use bytes::{Bytes, BytesMut};
 
-use super::{Association, Parting, Reply};
+use super::{Association, LastChunk, Parting, Reply};
 use crate::handshake::{self, Own};
 use crate::path::{PathId, mtu};
 use crate::rx::Receiver;
-use crate::state::State;
+use crate::state::{Known, Stage, State};
 
 impl Association {
     /// Appends the next packet to `out`; `None` when nothing may be sent now.
@@ -75,9 +75,7 @@ impl Association {
     /// Whether all that may be sent is DATA, a SACK, or a probe of a path: no handshake, no shutdown, no answer.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        matches!(self.state, State::Established)
-            && self.replies.is_empty()
-            && self.cookie_ack.is_none()
+        self.state.is_established() && self.replies.is_empty() && self.cookie_ack.is_none()
     }
 
     pub(super) fn transmit(&self, path: PathId, len: usize) -> Transmit {
@@ -95,6 +93,11 @@ impl Association {
             destination_port: self.remote_port,
             verification_tag,
         }
+    }
+
+    /// Of a packet to the peer, whose tag is known in every state that sends more than INIT.
+    pub(super) fn header_to_peer(&self) -> CommonHeader {
+        self.header(self.state.peer_tag().unwrap_or_default())
     }
 
     /// Where the next packet with DATA goes, if any may go.
@@ -135,7 +138,7 @@ impl Association {
         out: &mut BytesMut,
     ) -> usize {
         let limit = self.paths.get(path).max_packet;
-        let mut packet = PacketBuilder::new(out, self.header(self.peer_tag), limit);
+        let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit);
         let mut echoed = false;
         if !plain {
             echoed = self.push_cookie_echo(now, path, &mut packet);
@@ -154,7 +157,7 @@ impl Association {
         if data == Some(path) {
             self.push_cwr(&mut packet);
             self.tx
-                .set_finishing(matches!(self.state, State::ShutdownPending));
+                .set_finishing(matches!(self.state.stage(), Some(Stage::ShutdownPending)));
             let before = self.tx.never_marked();
             let chunks = self
                 .tx
@@ -178,7 +181,7 @@ impl Association {
         path: PathId,
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
-        let State::CookieEchoed(echoed) = &mut self.state else {
+        let Some(Stage::CookieEchoed(echoed)) = self.state.stage_mut() else {
             return false;
         };
         if !echoed.echo.due || echoed.echo.path != path {
@@ -274,7 +277,8 @@ impl Association {
         if path != self.sack_path {
             return;
         }
-        if let (Some(rx), State::ShutdownSent(closing)) = (&mut self.rx, &self.state)
+        if let State::Known(Known { rx, stage, .. }) = &mut self.state
+            && let Stage::ShutdownSent(closing) = stage
             && closing.retry.due
             && closing.retry.path == path
             && rx.point_says_all()
@@ -282,24 +286,27 @@ impl Association {
             return rx.point_told(); // by the SHUTDOWN of this packet (RFC 9260 §9.2)
         }
         let goes = |rx: &Receiver| rx.sack_due() || (rx.sack_useful() && data == Some(path));
-        if !self.rx.as_ref().is_some_and(goes) {
+        if !self.state.rx().is_some_and(goes) {
             return;
         }
         self.push_ecne(packet);
-        if let Some(rx) = &mut self.rx {
+        if let Some(rx) = self.state.rx_mut() {
             // Without room it stays due, and goes in the next packet.
             let _ = rx.push_sack(now, packet, &mut self.trace);
         }
     }
 
     fn push_shutdown(&mut self, now: Nanos, path: PathId, packet: &mut PacketBuilder<'_>) {
-        let cumulative_tsn_ack = self.rx.as_ref().map(|rx| rx.cumulative_tsn());
         let rto = self.paths.get(path).rto.rto();
-        let (closing, pushed) = match (&mut self.state, cumulative_tsn_ack) {
-            (State::ShutdownSent(closing), Some(cumulative_tsn_ack)) if closing.retry.due => {
+        let State::Known(Known { rx, stage, .. }) = &mut self.state else {
+            return;
+        };
+        let (closing, pushed) = match stage {
+            Stage::ShutdownSent(closing) if closing.retry.due => {
+                let cumulative_tsn_ack = rx.cumulative_tsn();
                 (closing, packet.push(&Shutdown { cumulative_tsn_ack }))
             }
-            (State::ShutdownAckSent(closing), _) if closing.retry.due => {
+            Stage::ShutdownAckSent(closing) if closing.retry.due => {
                 (closing, packet.push(&ShutdownAck))
             }
             _ => return,
@@ -335,11 +342,8 @@ impl Association {
     /// HEARTBEAT, alone, so that a lost packet of data does not depend on an unproved path.
     fn write_heartbeat(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Transmit {
         let info = self.send_heartbeat(now, path);
-        let mut packet = PacketBuilder::new(
-            out,
-            self.header(self.peer_tag),
-            self.paths.get(path).max_packet,
-        );
+        let mut packet =
+            PacketBuilder::new(out, self.header_to_peer(), self.paths.get(path).max_packet);
         let _ = packet.push(&Heartbeat { info });
         let len = packet.finish(self.config.checksum);
         let headers = self.headers(path) - mtu::COMMON_HEADER;
@@ -348,17 +352,17 @@ impl Association {
     }
 
     fn write_parting(&self, parting: &Parting, out: &mut BytesMut) -> Transmit {
-        let path = match parting {
-            Parting::Abort(_) => self.paths.choose_for_new_data(),
-            Parting::ShutdownComplete(to) => *to,
+        let path = match parting.chunk {
+            LastChunk::Abort(_) => self.paths.choose_for_new_data(),
+            LastChunk::ShutdownComplete(to) => to,
         };
         let mut packet = PacketBuilder::new(
             out,
-            self.header(self.peer_tag),
+            self.header(parting.peer_tag),
             self.paths.get(path).max_packet,
         );
-        let pushed = match parting {
-            Parting::Abort(causes) => packet
+        let pushed = match &parting.chunk {
+            LastChunk::Abort(causes) => packet
                 .push(&Abort {
                     tag_reflected: false,
                     causes: causes.clone(),
@@ -369,7 +373,7 @@ impl Association {
                         causes: Causes::empty(),
                     })
                 }),
-            Parting::ShutdownComplete(_) => packet.push(&ShutdownComplete {
+            LastChunk::ShutdownComplete(_) => packet.push(&ShutdownComplete {
                 tag_reflected: false,
             }),
         };

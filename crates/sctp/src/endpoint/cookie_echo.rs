@@ -7,10 +7,10 @@ use anabranch_wire::chunk::{Abort, Chunk, ErrorChunk};
 use anabranch_wire::packet::{Chunks, RawChunk};
 
 use super::{Arrival, Endpoint};
-use crate::association::{Association, Reply, Terms};
+use crate::association::Association;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
-use crate::state::State;
+use crate::state::StateName;
 
 /// What a cookie means to an association that exists: the rows of RFC 9260 §5.2.4's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +31,15 @@ enum Action {
 
 impl Action {
     fn of(association: &Association, cookie: &Cookie) -> Self {
-        let local = cookie.local_tag == association.local_tag;
-        let peer = cookie.peer_tag == association.peer_tag;
+        let local = cookie.local_tag == association.local_tag();
+        let peer = Some(cookie.peer_tag) == association.peer_tag();
         match (local, peer) {
             (true, true) => Action::Own,
             (true, false) if association.knows_better(cookie) => Action::Late,
             (true, false) if association.is_being_set_up() => Action::PeerBeganAnew,
             (true, false) => Action::Restart,
             (false, true) if cookie.tie_tags == TieTags::NONE => Action::Late,
-            (false, false) if cookie.tie_tags == association.tie_tags => Action::Restart,
+            (false, false) if cookie.tie_tags == association.tie_tags() => Action::Restart,
             _ => Action::None,
         }
     }
@@ -128,7 +128,7 @@ impl Endpoint {
         let random = self.random.fork();
         let mut association =
             Association::accepted(Arc::clone(&self.config), cookie, arrival.path, random);
-        association.paths.set_udp_port(arrival.udp_port);
+        association.set_udp_port(arrival.udp_port);
         association.establish(arrival.now);
         association.acknowledge_cookie(arrival.path.remote);
         Some(self.table.insert(Box::new(association)).slot)
@@ -144,27 +144,26 @@ impl Endpoint {
     ) -> Option<u32> {
         let association = self.table.get_mut(slot)?;
         match action {
-            Action::Restart if matches!(association.state, State::ShutdownAckSent(_)) => {
+            Action::Restart if association.state() == StateName::ShutdownAckSent => {
                 association.refuse_cookie_at_end(&mut self.discards);
                 self.table.touch(slot);
                 return None;
             }
             Action::Restart => {
-                if association.local_tag != cookie.local_tag {
+                if association.local_tag() != cookie.local_tag {
                     self.retired.retire(
                         arrival.now,
-                        association.local_tag,
+                        association.local_tag(),
                         self.config.valid_cookie_life,
                     );
                 }
                 self.table.detach(slot);
                 let association = self.table.get_mut(slot)?;
                 association.restart(arrival.now, cookie, arrival.path.local);
-                association.paths.set_udp_port(arrival.udp_port);
+                association.set_udp_port(arrival.udp_port);
             }
             Action::PeerBeganAnew => {
-                association.adopt(arrival.path.local, &Terms::of_cookie(cookie));
-                association.establish_unless_up(arrival.now);
+                association.begin_anew(arrival.now, cookie, arrival.path.local);
             }
             Action::Own => association.establish_unless_up(arrival.now),
             Action::Late | Action::None => {
@@ -173,55 +172,8 @@ impl Endpoint {
             }
         }
         let association = self.table.get_mut(slot)?;
-        association
-            .paths
-            .follow_udp_port(arrival.path.remote, arrival.udp_port);
+        association.follow_udp_port(arrival.path.remote, arrival.udp_port);
         association.acknowledge_cookie(arrival.path.remote);
         Some(slot)
-    }
-}
-
-impl Association {
-    /// COOKIE ECHO of a restarted peer in SHUTDOWN-ACK-SENT: the SHUTDOWN ACK again, and an ERROR that says why there is
-    /// no new association (RFC 9260 §5.2.4.1, action A).
-    fn refuse_cookie_at_end(&mut self, discards: &mut crate::discard::Discards) {
-        if let State::ShutdownAckSent(closing) = &mut self.state {
-            closing.retry.due = true;
-            let to = closing.retry.path;
-            let causes = Causes::of(&[Cause::CookieReceivedWhileShuttingDown]);
-            self.reply_room = None;
-            self.reply(Reply::Error { to, causes }, discards);
-        }
-    }
-
-    /// COOKIE ACK to where the COOKIE ECHO came from, verified or not: the path it would take else may be the one that lost
-    /// the COOKIE ECHO before. It then shares its packet with a HEARTBEAT (RFC 9260 §5.4).
-    fn acknowledge_cookie(&mut self, source: std::net::IpAddr) {
-        self.cookie_ack = self.paths.find(source).or(Some(self.paths.primary()));
-    }
-
-    /// Whether the peer named the tag it has now after the one in `cookie`, whose tag for us is ours. Every cookie with that
-    /// tag was made while this side called.
-    ///
-    /// In COOKIE-ECHOED the order in which the peer's INIT and its INIT ACK came may not be that in which they were sent: our
-    /// COOKIE ECHO, which the peer answers if it is the later, is given one T1-cookie; then the cookie counts.
-    fn knows_better(&self, cookie: &Cookie) -> bool {
-        let older = cookie.created_at <= self.peer_known_since;
-        match &self.state {
-            State::CookieWait(_) => false,
-            State::CookieEchoed(echoed) => older && echoed.echo.retransmissions == 0,
-            _ => older,
-        }
-    }
-
-    fn is_being_set_up(&self) -> bool {
-        matches!(self.state, State::CookieWait(_) | State::CookieEchoed(_))
-    }
-
-    /// Enters ESTABLISHED from COOKIE-WAIT or COOKIE-ECHOED; elsewhere nothing changes.
-    fn establish_unless_up(&mut self, now: anabranch_transport::Nanos) {
-        if self.is_being_set_up() {
-            self.establish(now);
-        }
     }
 }

@@ -15,7 +15,7 @@ use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
 use crate::extensions::Extensions;
 use crate::handshake::{self, Offer, Own};
-use crate::state::State;
+use crate::state::StateName;
 
 /// How an INIT is answered where there is an association with its sender.
 enum Collision {
@@ -68,17 +68,17 @@ impl Endpoint {
         };
         match collision(association, &offer, &arrival) {
             Collision::SameTag(tie_tags) => {
-                let own = own_of(association);
+                let own = association.own();
                 self.send_init_ack(arrival, &offer, own, tie_tags);
             }
             Collision::SameTagTo(remote) => {
-                let own = own_of(association);
+                let own = association.own();
                 let local = self
                     .config
                     .local_address_for(remote, Some(arrival.path.local));
                 let arrival = Arrival {
                     path: Path::new(local.unwrap_or(arrival.path.local), remote),
-                    udp_port: association.paths.udp_port_to(remote),
+                    udp_port: association.paths().udp_port_to(remote),
                     ..arrival
                 };
                 self.send_init_ack(arrival, &offer, own, TieTags::NONE);
@@ -89,9 +89,7 @@ impl Endpoint {
                 self.send_init_ack(arrival, &offer, own, tie_tags);
             }
             Collision::ShutdownAck => {
-                if let Some(retry) = association.state.retry_mut() {
-                    retry.due = true;
-                }
+                association.repeat_control();
                 self.table.touch(slot);
             }
             Collision::NewAddresses(addresses) => {
@@ -183,38 +181,28 @@ impl Endpoint {
     }
 }
 
-/// What the association said in its INIT.
-fn own_of(association: &Association) -> Own {
-    Own {
-        tag: association.local_tag,
-        initial_tsn: association.local_initial_tsn,
-        outbound_streams: association.config.outbound_streams,
-        inbound_streams: association.config.inbound_streams,
-    }
-}
-
 fn collision(association: &Association, offer: &Offer, arrival: &Arrival) -> Collision {
     let source = arrival.path.remote;
-    let known_port = association.paths.udp_port_to(source);
+    let known_port = association.paths().udp_port_to(source);
     let new = association.lacks_any(&offer.addresses);
-    match association.state {
+    match association.state() {
         // The peer's addresses are not all known yet, so none can be new (§5.2.1). But our tag is told to nobody but those
         // whom we called: a stranger who merely lists the peer's address would hold the attempt in its hands.
-        State::CookieWait(_) => match association.paths.find(source) {
+        StateName::CookieWait => match association.paths().find(source) {
             Some(_) => Collision::SameTag(TieTags::NONE),
             None => {
-                let called = |&&address: &&IpAddr| association.paths.find(address).is_some();
+                let called = |&&address: &&IpAddr| association.paths().find(address).is_some();
                 let to = offer.addresses.iter().find(called);
                 to.map_or(Collision::NewTag(TieTags::NONE), |&to| {
                     Collision::SameTagTo(to)
                 })
             }
         },
-        State::ShutdownAckSent(_) => Collision::ShutdownAck,
+        StateName::ShutdownAckSent => Collision::ShutdownAck,
         _ if !new.is_empty() => Collision::NewAddresses(new),
         // The port is told to nobody but who sends from the association's addresses.
         _ if known_port != arrival.udp_port => Collision::NewUdpPort(known_port),
-        State::CookieEchoed(_) => Collision::SameTag(association.tie_tags),
-        _ => Collision::NewTag(association.tie_tags),
+        StateName::CookieEchoed => Collision::SameTag(association.tie_tags()),
+        _ => Collision::NewTag(association.tie_tags()),
     }
 }

@@ -8,7 +8,7 @@ use super::{Arrival, Endpoint};
 use crate::discard::Discard;
 use crate::event::{CloseReason, Violation};
 use crate::handshake::MIN_A_RWND;
-use crate::state::State;
+use crate::state::StateName;
 
 impl Endpoint {
     /// Whether `first` is an INIT ACK that is waited for and has a tag of 0, which ends the attempt, or a window below 1,500
@@ -30,7 +30,7 @@ impl Endpoint {
             return false;
         };
         let tag_reflected = ack.initiate_tag == 0;
-        let waiting = matches!(association.state, State::CookieWait(_));
+        let waiting = association.state() == StateName::CookieWait;
         if !waiting || (!tag_reflected && ack.a_rwnd >= MIN_A_RWND) {
             return false;
         }

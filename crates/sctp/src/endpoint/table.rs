@@ -77,11 +77,14 @@ impl Table {
         let Some(association) = self.get_mut(slot) else {
             return;
         };
-        association.addresses_changed = false;
+        association.addresses_learnt();
         let port = association.remote_port();
-        let tags = [association.local_tag, association.peer_tag];
+        let tags = [
+            association.local_tag(),
+            association.peer_tag().unwrap_or_default(),
+        ];
         let addresses: Vec<_> = association
-            .paths
+            .paths()
             .iter()
             .filter(|(_, entry)| !entry.disowned)
             .map(|(_, entry)| (entry.path.remote, entry.verified))
@@ -239,9 +242,9 @@ impl Table {
         }
         self.last = None;
         if let Some(association) = &entry.association
-            && self.by_tag.get(&association.local_tag) == Some(&slot)
+            && self.by_tag.get(&association.local_tag()) == Some(&slot)
         {
-            self.by_tag.remove(&association.local_tag);
+            self.by_tag.remove(&association.local_tag());
         }
     }
 

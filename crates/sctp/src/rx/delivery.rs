@@ -300,7 +300,7 @@ impl Receiver {
 
     /// Takes over what the user has not read of the peer's former life. It counts as before: a peer that restarts again and
     /// again has the one receive buffer. Of messages that will never end nothing is kept.
-    pub(crate) fn inherit(&mut self, mut former: Receiver) {
+    pub(crate) fn inherit(&mut self, former: &mut Receiver) {
         let mut endless: Vec<u16> = former.opened().map(|it| it.stream).collect();
         former.compact();
         let (mut data, mut chunks) = (0, 0);
@@ -326,7 +326,7 @@ impl Receiver {
             self.held.take(stream, readable.bytes);
             self.ready.push_front(readable);
         }
-        self.assembly = former.assembly;
+        std::mem::swap(&mut self.assembly, &mut former.assembly);
         endless
             .into_iter()
             .for_each(|stream| self.assembly.forget(stream));

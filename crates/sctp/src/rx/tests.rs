@@ -519,7 +519,7 @@ fn what_a_former_life_left_unread_counts_in_the_next() {
         }
         let mut next = Receiver::new(&config, Tsn(1), 10);
         std::mem::swap(&mut next, &mut rig.receiver);
-        rig.receiver.inherit(next);
+        rig.receiver.inherit(&mut next);
         assert_eq!(rig.receiver.window.used(), 5_000 * (life + 1).min(2));
     }
     assert_eq!(rig.messages(), [0, 1, 2, 3, 4, 0, 1, 2, 3, 4]);

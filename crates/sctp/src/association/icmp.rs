@@ -1,0 +1,80 @@
+//! What an ICMP message does to an association (RFC 9260 §10).
+
+use anabranch_transport::Nanos;
+
+use super::Association;
+use crate::discard::Discard;
+use crate::event::CloseReason;
+use crate::icmp::{Meaning, Quote};
+use crate::path::PathId;
+use crate::state::StateName;
+
+impl Association {
+    /// Takes a message about a packet that may be ours. Why it has no effect, if it has none.
+    pub(crate) fn handle_icmp(
+        &mut self,
+        now: Nanos,
+        quote: &Quote,
+        meaning: Meaning,
+    ) -> Option<Discard> {
+        let path = self.paths.find(quote.remote);
+        let to_port = |path: &PathId| self.paths.get(*path).udp_port == quote.udp_port;
+        let Some(path) = path.filter(to_port) else {
+            return Some(Discard::IcmpStranger);
+        };
+        if !self.sent(quote) {
+            return Some(Discard::IcmpTag);
+        }
+        if !self.on_icmp(now, path, quote, meaning) {
+            return Some(Discard::IcmpIgnored);
+        }
+        self.control.icmp += 1;
+        None
+    }
+
+    /// Whether the quoted packet shows a tag that only the two ends and those on the way between them know.
+    fn sent(&self, quote: &Quote) -> bool {
+        match quote.verification_tag {
+            0 => quote.initiate_tag == Some(self.local_tag),
+            tag => Some(tag) == self.state.peer_tag(),
+        }
+    }
+
+    /// Does what the message asks for; `false` if it asks for nothing here.
+    fn on_icmp(&mut self, now: Nanos, path: PathId, quote: &Quote, meaning: Meaning) -> bool {
+        match meaning {
+            Meaning::TooBig(mtu) => self.lower_pmtu(
+                now,
+                quote.remote,
+                usize::try_from(mtu).unwrap_or(usize::MAX),
+            ),
+            Meaning::NoProtocol => self.on_nobody_there(quote),
+            // The UDP port of an SCTP stack that is there is open; one that is not does not answer by ABORT.
+            Meaning::NoPort if quote.udp_port != 0 => self.on_nobody_there(quote),
+            Meaning::NoPort | Meaning::Nothing => false,
+            Meaning::Unreachable => self.on_unreachable(now, path),
+        }
+    }
+
+    /// As an ABORT; but what was said of an INIT counts in COOKIE-WAIT only, since afterwards somebody was there.
+    fn on_nobody_there(&mut self, quote: &Quote) -> bool {
+        let of_init = quote.verification_tag == 0;
+        if of_init && self.state() != StateName::CookieWait {
+            return false;
+        }
+        self.close(CloseReason::ProtocolUnreachable);
+        true
+    }
+
+    /// A flight of packets draws a message each: they are one error, as a timeout would be.
+    fn on_unreachable(&mut self, now: Nanos, path: PathId) -> bool {
+        let entry = self.paths.get_mut(path);
+        if entry.unreachable_until.is_some_and(|until| now < until) {
+            return false;
+        }
+        entry.unreachable_until = Some(now.saturating_add(entry.rto.rto()));
+        self.count_path_error(now, path);
+        self.note_data_path(now);
+        true
+    }
+}

@@ -1,0 +1,88 @@
+//! What the endpoint, which carries the packets, may ask of an association.
+
+use std::net::IpAddr;
+
+use anabranch_transport::Ecn;
+
+use super::Association;
+use crate::cookie::TieTags;
+use crate::event::Event;
+use crate::handshake::Own;
+
+impl Association {
+    /// The tag in packets to us.
+    pub(crate) fn local_tag(&self) -> u32 {
+        self.local_tag
+    }
+
+    /// The tag in packets to the peer, once it is known.
+    pub(crate) fn peer_tag(&self) -> Option<u32> {
+        self.state.peer_tag()
+    }
+
+    pub(crate) fn tie_tags(&self) -> TieTags {
+        self.tie_tags
+    }
+
+    /// What it says in its INIT.
+    pub(crate) fn own(&self) -> Own {
+        Own {
+            tag: self.local_tag,
+            initial_tsn: self.local_initial_tsn,
+            outbound_streams: self.config.outbound_streams,
+            inbound_streams: self.config.inbound_streams,
+        }
+    }
+
+    /// The chunk that is repeated until it is answered goes again at once.
+    pub(crate) fn repeat_control(&mut self) {
+        if let Some(retry) = self.state.retry_mut() {
+            retry.due = true;
+        }
+    }
+
+    /// A packet of so many bytes arrived with `ecn` in its IP header; its chunks come next.
+    #[inline]
+    pub(crate) fn begin_packet(&mut self, ecn: Ecn, bytes: usize) {
+        self.note_field(ecn);
+        if let Some(rx) = self.state.rx_mut() {
+            rx.on_packet_begin(bytes);
+        }
+    }
+
+    /// See [`Paths::set_udp_port`](crate::path::Paths::set_udp_port).
+    pub(crate) fn set_udp_port(&mut self, port: u16) {
+        self.paths.set_udp_port(port);
+    }
+
+    /// See [`Paths::follow_udp_port`](crate::path::Paths::follow_udp_port).
+    #[inline]
+    pub(crate) fn follow_udp_port(&mut self, remote: IpAddr, port: u16) {
+        self.paths.follow_udp_port(remote, port);
+    }
+
+    /// Whether it is over and has one more packet to send.
+    pub(crate) fn has_last_words(&self) -> bool {
+        self.parting.is_some()
+    }
+
+    /// Whether there is something to tell the user.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    /// The next thing to tell the user.
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Whether the peer's addresses are others than when they were last learnt.
+    pub(crate) fn addresses_changed(&self) -> bool {
+        self.addresses_changed
+    }
+
+    /// The peer's addresses have been learnt.
+    pub(crate) fn addresses_learnt(&mut self) {
+        self.addresses_changed = false;
+    }
+}
