@@ -66,6 +66,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "net",
         &["wire", "transport", "settings", "congestion", "sctp"],
     ),
+    (
+        "datachannel",
+        &["wire", "transport", "settings", "congestion", "sctp"],
+    ),
     ("emulate", &["wire", "transport", "settings", "sim"]),
 ];
 

@@ -1,0 +1,86 @@
+//! What data channels ask of an association: the seam between the two.
+//!
+//! The association of [`anabranch_sctp`] has neither RE-CONFIG (RFC 6525) nor PR-SCTP (RFC 3758) yet. Here is where they plug
+//! in: `impl Carrier for Association` below is all that has to change, and
+//! [`Channels::handle_reset`](crate::channels::Channels::handle_reset) is to be called with what the peer reset.
+
+use anabranch_sctp::{Association, Message};
+use bytes::Bytes;
+
+use crate::channel::Reliability;
+
+/// A message for the association.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Its stream.
+    pub stream: u16,
+    /// Its Payload Protocol Identifier.
+    pub ppid: u32,
+    /// It may overtake others.
+    pub unordered: bool,
+    /// How long it is tried.
+    pub reliability: Reliability,
+    /// The user data; not empty.
+    pub payload: Bytes,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no room now.
+    Full,
+    /// There never will be.
+    Closing,
+}
+
+/// The association does not speak RE-CONFIG, or the peer does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoReset;
+
+/// An association, as channels use it.
+pub trait Carrier {
+    /// Bytes of user data taken and not yet sent, in the order in which they were taken.
+    fn buffered(&self) -> usize;
+
+    /// Takes a message.
+    ///
+    /// # Errors
+    /// It was not taken.
+    fn send(&mut self, message: Outgoing) -> Result<(), Refused>;
+
+    /// Resets the stream outwards once all that was given for it is acknowledged (RFC 8831 §6.7).
+    ///
+    /// # Errors
+    /// It cannot.
+    fn reset(&mut self, stream: u16) -> Result<(), NoReset>;
+}
+
+impl Carrier for Association {
+    fn buffered(&self) -> usize {
+        Association::buffered(self)
+    }
+
+    fn send(&mut self, message: Outgoing) -> Result<(), Refused> {
+        let Outgoing {
+            stream,
+            ppid,
+            unordered,
+            // Without PR-SCTP every message is tried until it arrives.
+            reliability: _,
+            payload,
+        } = message;
+        let message = Message {
+            ppid,
+            unordered,
+            payload,
+        };
+        Association::send(self, stream, message).map_err(|error| match error {
+            anabranch_sctp::SendError::BufferFull => Refused::Full,
+            _ => Refused::Closing,
+        })
+    }
+
+    fn reset(&mut self, _stream: u16) -> Result<(), NoReset> {
+        Err(NoReset)
+    }
+}

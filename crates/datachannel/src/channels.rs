@@ -1,0 +1,518 @@
+//! The channels of an association (RFC 8831, RFC 8832), without the association: they are handed messages, and hand messages to a
+//! [`Carrier`].
+
+mod handed;
+mod one;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use thiserror::Error;
+
+use crate::carrier::{Carrier, Outgoing, Refused};
+use crate::channel::{ChannelId, ChannelOptions, Payload, Reliability, ppid};
+use crate::dcep::{Dcep, Open};
+use crate::discard::{Discard, Discards};
+use handed::Handed;
+use one::{Channel, Queued, State};
+
+/// Bytes that wait in the association: enough that it never starves, few enough that priorities count.
+const FEED: usize = 128 << 10;
+/// Stream 65,535 is not to be used (RFC 8832 §5: identifiers are below it).
+const MAX_STREAM: u16 = 65_534;
+/// Bytes of labels and protocols of the channels that the peer opened, all together.
+const MAX_NAMES: usize = 1 << 20;
+
+/// Which end of DTLS this is, which says whose streams are even (RFC 8832 §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The DTLS client opens channels on even streams.
+    Client,
+    /// The DTLS server opens channels on odd streams.
+    Server,
+}
+
+impl Role {
+    /// What a stream that this end opens leaves when divided by 2.
+    fn parity(self) -> u16 {
+        match self {
+            Role::Client => 0,
+            Role::Server => 1,
+        }
+    }
+}
+
+/// Why no channel was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum OpenError {
+    /// Every stream of this end's parity that the association has is taken.
+    #[error("no stream is left")]
+    NoStream,
+    /// The stream that was agreed on is taken, or the association has it not.
+    #[error("stream {0} cannot be used")]
+    Stream(u16),
+    /// There are as many channels as there may be.
+    #[error("{0} channels are open, as many as there may be")]
+    TooMany(usize),
+    /// A label or protocol is longer than its field can tell.
+    #[error("a {0} of {1} bytes; allowed: 65535")]
+    Name(&'static str, usize),
+    /// The connection ended.
+    #[error("the connection is closed")]
+    Closed,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SendError {
+    /// The channel is closing or closed.
+    #[error("the channel is closed")]
+    Closed,
+    /// It is larger than the peer takes (`a=max-message-size`, RFC 8841 §6.1).
+    #[error("a message of {length} bytes; the peer takes {max}")]
+    TooLarge {
+        /// Its length.
+        length: usize,
+        /// The largest that the peer takes.
+        max: usize,
+    },
+    /// The channel's queue is full; try again when `bufferedAmount` has fallen.
+    #[error("the channel's queue is full")]
+    Full,
+}
+
+/// What channels tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChannelEvent {
+    /// The peer opened a channel.
+    Incoming(ChannelId),
+    /// The peer took a channel of ours.
+    Opened(ChannelId),
+    /// A message came.
+    Message(ChannelId, Payload),
+    /// `bufferedAmount` fell to the low mark.
+    BufferedAmountLow(ChannelId),
+    /// A channel ended; the last of it.
+    Closed(ChannelId),
+}
+
+/// Limits of [`Channels`].
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The largest message that the peer takes, bytes.
+    pub max_message: usize,
+    /// The most that a channel's queue holds, bytes.
+    pub max_buffered: usize,
+    /// The most channels.
+    pub max_channels: usize,
+}
+
+/// All channels of an association.
+#[derive(Debug)]
+pub struct Channels {
+    role: Role,
+    limits: Limits,
+    /// Streams either way, once the association is up.
+    streams: Option<u16>,
+    ended: bool,
+    table: BTreeMap<u16, Channel>,
+    /// How many channels each stream carried before; only those that can be used again.
+    turns: BTreeMap<u16, u32>,
+    /// Streams that cannot be used again, since they were closed without a reset.
+    spent: std::collections::BTreeSet<u16>,
+    /// Bytes of the peer's labels and protocols.
+    names: usize,
+    handed: Handed,
+    /// Weighted fair queueing: the finish of the message served last.
+    served: u64,
+    events: VecDeque<ChannelEvent>,
+    discards: Discards,
+}
+
+impl Channels {
+    /// No channels yet.
+    pub fn new(role: Role, limits: Limits) -> Self {
+        Self {
+            role,
+            limits,
+            streams: None,
+            ended: false,
+            table: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            spent: std::collections::BTreeSet::new(),
+            names: 0,
+            handed: Handed::default(),
+            served: 0,
+            events: VecDeque::new(),
+            discards: Discards::default(),
+        }
+    }
+
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<ChannelEvent> {
+        self.events.pop_front()
+    }
+
+    /// What the peer sent in vain.
+    pub fn discards(&self) -> &Discards {
+        &self.discards
+    }
+
+    /// Opens a channel. Messages may be sent at once (RFC 8832 §6); [`ChannelEvent::Opened`] tells that the peer took it.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(&mut self, options: ChannelOptions) -> Result<ChannelId, OpenError> {
+        if self.ended {
+            return Err(OpenError::Closed);
+        }
+        for (what, name) in [("label", &options.label), ("protocol", &options.protocol)] {
+            if name.len() > usize::from(u16::MAX) {
+                return Err(OpenError::Name(what, name.len()));
+            }
+        }
+        if self.table.len() >= self.limits.max_channels {
+            return Err(OpenError::TooMany(self.table.len()));
+        }
+        let stream = match options.negotiated {
+            Some(stream) if self.usable(stream) => stream,
+            Some(stream) => return Err(OpenError::Stream(stream)),
+            None => self.free_stream().ok_or(OpenError::NoStream)?,
+        };
+        let id = self.name(stream);
+        let negotiated = options.negotiated.is_some();
+        let mut channel = Channel::new(id, options, self.served);
+        if negotiated {
+            channel.state = State::Open;
+            self.events.push_back(ChannelEvent::Opened(id));
+        } else {
+            channel.push(Queued::control(&open_message(&channel.options)));
+        }
+        self.table.insert(stream, channel);
+        Ok(id)
+    }
+
+    fn name(&self, stream: u16) -> ChannelId {
+        let turn = self.turns.get(&stream).copied().unwrap_or_default();
+        ChannelId { stream, turn }
+    }
+
+    /// Whether a channel may be opened on `stream`. Before the association is up all there can be are assumed.
+    fn usable(&self, stream: u16) -> bool {
+        stream <= MAX_STREAM
+            && self.streams.is_none_or(|streams| stream < streams)
+            && !self.table.contains_key(&stream)
+            && !self.spent.contains(&stream)
+    }
+
+    fn free_stream(&self) -> Option<u16> {
+        (self.role.parity()..=MAX_STREAM)
+            .step_by(2)
+            .find(|&stream| self.usable(stream))
+    }
+
+    fn get(&self, id: ChannelId) -> Option<&Channel> {
+        self.table.get(&id.stream).filter(|it| it.id == id)
+    }
+
+    fn get_mut(&mut self, id: ChannelId) -> Option<&mut Channel> {
+        self.table.get_mut(&id.stream).filter(|it| it.id == id)
+    }
+
+    /// What was asked of the channel, by either end; `None` once it is closed.
+    pub fn options(&self, id: ChannelId) -> Option<&ChannelOptions> {
+        self.get(id).map(|channel| &channel.options)
+    }
+
+    /// Queues a message.
+    ///
+    /// # Errors
+    /// It was not taken.
+    pub fn send(&mut self, id: ChannelId, payload: Payload) -> Result<(), SendError> {
+        let limits = self.limits;
+        let served = self.served;
+        let channel = self.get_mut(id).ok_or(SendError::Closed)?;
+        if channel.state == State::Closing {
+            return Err(SendError::Closed);
+        }
+        let length = payload.len();
+        if length > limits.max_message {
+            let max = limits.max_message;
+            return Err(SendError::TooLarge { length, max });
+        }
+        // Empty messages count by what they hold.
+        if channel.queued >= limits.max_buffered
+            || channel.queue.len() >= limits.max_buffered / QUEUED
+        {
+            return Err(SendError::Full);
+        }
+        if channel.queue.is_empty() {
+            channel.finish = channel.finish.max(served);
+        }
+        channel.push(Queued::data(payload));
+        Ok(())
+    }
+
+    /// Bytes given to `send` that are not sent yet (`bufferedAmount`). 0 once the channel is closed.
+    pub fn buffered_amount(&self, id: ChannelId) -> usize {
+        self.get(id).map_or(0, |channel| channel.buffered())
+    }
+
+    /// Sets the mark at which [`ChannelEvent::BufferedAmountLow`] comes (`bufferedAmountLowThreshold`); 0 at first.
+    pub fn set_buffered_amount_low(&mut self, id: ChannelId, bytes: usize) {
+        if let Some(channel) = self.get_mut(id) {
+            channel.low = bytes;
+        }
+    }
+
+    /// Closes a channel, when what was queued is sent (RFC 8831 §6.7). [`ChannelEvent::Closed`] follows.
+    pub fn close(&mut self, id: ChannelId) {
+        if let Some(channel) = self.get_mut(id) {
+            channel.state = State::Closing;
+        }
+    }
+
+    /// The association is up, with so many streams outwards and inwards. Channels on others end.
+    pub fn handle_up(&mut self, outbound: u16, inbound: u16) {
+        let streams = outbound.min(inbound);
+        self.streams = Some(streams);
+        let beyond: Vec<u16> = self.table.range(streams..).map(|(&it, _)| it).collect();
+        for stream in beyond {
+            self.end(stream);
+        }
+    }
+
+    /// The connection ended: every channel does.
+    pub fn handle_end(&mut self) {
+        self.ended = true;
+        while let Some((&stream, _)) = self.table.first_key_value() {
+            self.end(stream);
+        }
+    }
+
+    /// A message of the peer's.
+    pub fn handle_message(&mut self, stream: u16, ppid: u32, bytes: Bytes) {
+        if self.ended {
+            return;
+        }
+        if ppid == ppid::DCEP {
+            return match Dcep::decode(&bytes) {
+                Ok(Dcep::Open(open)) => self.on_open(stream, open),
+                Ok(Dcep::Ack) => self.on_ack(stream),
+                Err(_) => self.discards.count(Discard::Dcep),
+            };
+        }
+        let channel = self.table.get_mut(&stream);
+        let Some(channel) = channel.filter(|it| it.state != State::Closing) else {
+            return self.discards.count(Discard::NoChannel);
+        };
+        let id = channel.id;
+        // Whatever the peer sends on the stream says that it knows the channel (RFC 8832 §6).
+        if channel.state == State::Opening {
+            channel.state = State::Open;
+            self.events.push_back(ChannelEvent::Opened(id));
+        }
+        match Payload::from_wire(ppid, bytes) {
+            Some(payload) => self.events.push_back(ChannelEvent::Message(id, payload)),
+            None => self.discards.count(Discard::Payload),
+        }
+    }
+
+    /// DATA_CHANNEL_OPEN (RFC 8832 §6).
+    fn on_open(&mut self, stream: u16, open: Open) {
+        let theirs = stream % 2 != self.role.parity();
+        if !theirs || !self.usable(stream) {
+            return self.discards.count(Discard::OpenRefused);
+        }
+        let names = open.label.len() + open.protocol.len();
+        if self.table.len() >= self.limits.max_channels || self.names + names > MAX_NAMES {
+            return self.discards.count(Discard::TooManyChannels);
+        }
+        self.names += names;
+        let id = self.name(stream);
+        let options = ChannelOptions {
+            label: open.label,
+            protocol: open.protocol,
+            ordered: open.ordered,
+            reliability: open.reliability,
+            priority: open.priority,
+            negotiated: None,
+        };
+        let mut channel = Channel::new(id, options, self.served);
+        channel.state = State::Open;
+        channel.names = names;
+        channel.push(Queued::control(&Dcep::Ack));
+        self.table.insert(stream, channel);
+        self.events.push_back(ChannelEvent::Incoming(id));
+    }
+
+    /// DATA_CHANNEL_ACK (RFC 8832 §6).
+    fn on_ack(&mut self, stream: u16) {
+        match self.table.get_mut(&stream) {
+            Some(channel) if channel.state == State::Opening => {
+                channel.state = State::Open;
+                let id = channel.id;
+                self.events.push_back(ChannelEvent::Opened(id));
+            }
+            _ => self.discards.count(Discard::AckUnexpected),
+        }
+    }
+
+    /// The peer reset its half of the stream: the channel closes here, too (RFC 8831 §6.7).
+    pub fn handle_reset(&mut self, stream: u16) {
+        if let Some(channel) = self.table.get_mut(&stream) {
+            channel.state = State::Closing;
+            channel.reset_in = true;
+            // What the peer will not read need not be sent.
+            channel.drop_queue();
+            self.end_if_reset(stream);
+        }
+    }
+
+    /// The peer carried out our reset of the stream.
+    pub fn handle_reset_done(&mut self, stream: u16) {
+        if let Some(channel) = self.table.get_mut(&stream) {
+            channel.reset_out = true;
+            self.end_if_reset(stream);
+        }
+    }
+
+    /// A stream that is reset both ways can carry another channel.
+    fn end_if_reset(&mut self, stream: u16) {
+        let reset = self.table.get(&stream);
+        if reset.is_some_and(|channel| channel.reset_in && channel.reset_out) {
+            *self.turns.entry(stream).or_default() += 1;
+            self.end(stream);
+        }
+    }
+
+    fn end(&mut self, stream: u16) {
+        if let Some(channel) = self.table.remove(&stream) {
+            self.names -= channel.names;
+            self.handed.forget(channel.id);
+            self.events.push_back(ChannelEvent::Closed(channel.id));
+        }
+    }
+
+    /// Hands the carrier what it can take, and closes what is to be closed. To be called after every other call, and whenever
+    /// the carrier has sent something.
+    pub fn pump(&mut self, carrier: &mut impl Carrier) {
+        self.settle(carrier.buffered());
+        while self.streams.is_some() && carrier.buffered() < FEED {
+            let Some(stream) = self.next_to_send() else {
+                break;
+            };
+            if !self.hand(stream, carrier) {
+                break;
+            }
+        }
+        self.reset_closing(carrier);
+    }
+
+    /// The channel whose first message finishes first, where each has its priority's share (RFC 8831 §6.4).
+    fn next_to_send(&self) -> Option<u16> {
+        let waiting = self.table.iter().filter_map(|(&stream, channel)| {
+            let next = channel.queue.front()?;
+            Some((channel.finish_of(next), stream))
+        });
+        waiting.min().map(|(_, stream)| stream)
+    }
+
+    /// Hands over the stream's first message; `false` if the carrier takes none now.
+    fn hand(&mut self, stream: u16, carrier: &mut impl Carrier) -> bool {
+        let Some(channel) = self.table.get_mut(&stream) else {
+            return false;
+        };
+        let Some(next) = channel.queue.front() else {
+            return false;
+        };
+        let finish = channel.finish_of(next);
+        // Until the peer knows the channel, nothing may overtake the DATA_CHANNEL_OPEN (RFC 8832 §6); and that is reliable.
+        let control = next.ppid == ppid::DCEP;
+        let unordered = !control && !channel.options.ordered && channel.state != State::Opening;
+        let outgoing = Outgoing {
+            stream,
+            ppid: next.ppid,
+            unordered,
+            reliability: if control {
+                Reliability::Reliable
+            } else {
+                channel.options.reliability
+            },
+            payload: next.payload.clone(),
+        };
+        match carrier.send(outgoing) {
+            Ok(()) => {
+                channel.finish = finish;
+                self.served = self.served.max(finish);
+                if let Some((length, counted)) = channel.pop_handed() {
+                    self.handed.push(channel.id, length, counted);
+                }
+                true
+            }
+            Err(Refused::Full) => false,
+            Err(Refused::Closing) => {
+                channel.drop_queue();
+                false
+            }
+        }
+    }
+
+    /// The carrier has `buffered` bytes left: what is before them is sent.
+    fn settle(&mut self, buffered: usize) {
+        while let Some((id, counted)) = self.handed.sent(buffered) {
+            let Some(channel) = self.table.get_mut(&id.stream).filter(|it| it.id == id) else {
+                continue;
+            };
+            let before = channel.buffered();
+            channel.handed -= counted;
+            if before > channel.low && channel.buffered() <= channel.low {
+                self.events.push_back(ChannelEvent::BufferedAmountLow(id));
+            }
+        }
+    }
+
+    /// Resets the streams of channels that close and have nothing left to hand over.
+    fn reset_closing(&mut self, carrier: &mut impl Carrier) {
+        let due: Vec<u16> = self
+            .table
+            .iter()
+            .filter(|(_, it)| it.state == State::Closing && !it.reset_asked && it.queue.is_empty())
+            .map(|(&stream, _)| stream)
+            .collect();
+        for stream in due {
+            // Before the association is up the peer knows of nothing.
+            let known = self.streams.is_some();
+            if known && carrier.reset(stream).is_ok() {
+                if let Some(channel) = self.table.get_mut(&stream) {
+                    channel.reset_asked = true;
+                }
+            } else if known {
+                // The peer cannot be told. Its half stays open, so the stream cannot be used again.
+                if self.handed.holds(stream) {
+                    continue;
+                }
+                self.spent.insert(stream);
+                self.end(stream);
+            } else {
+                *self.turns.entry(stream).or_default() += 1;
+                self.end(stream);
+            }
+        }
+    }
+}
+
+/// What a queued message holds beside its payload, about, bytes.
+const QUEUED: usize = 64;
+
+fn open_message(options: &ChannelOptions) -> Dcep {
+    Dcep::Open(Open {
+        ordered: options.ordered,
+        reliability: options.reliability,
+        priority: options.priority,
+        label: options.label.clone(),
+        protocol: options.protocol.clone(),
+    })
+}

@@ -1,0 +1,119 @@
+//! One channel.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::channel::{ChannelId, ChannelOptions, Payload, ppid};
+use crate::dcep::Dcep;
+
+/// A message that waits.
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub(super) ppid: u32,
+    pub(super) payload: Bytes,
+    /// Bytes of it that `bufferedAmount` counts.
+    counted: usize,
+}
+
+impl Queued {
+    pub(super) fn control(message: &Dcep) -> Self {
+        Self {
+            ppid: ppid::DCEP,
+            payload: message.encode(),
+            counted: 0,
+        }
+    }
+
+    pub(super) fn data(payload: Payload) -> Self {
+        let counted = payload.len();
+        let (ppid, payload) = payload.into_wire();
+        Self {
+            ppid,
+            payload,
+            counted,
+        }
+    }
+}
+
+/// What is known of the channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The peer has not said that it knows it.
+    Opening,
+    /// Both ends know it.
+    Open,
+    /// It is to be closed.
+    Closing,
+}
+
+/// A channel.
+#[derive(Debug)]
+pub(super) struct Channel {
+    pub(super) id: ChannelId,
+    pub(super) options: ChannelOptions,
+    pub(super) state: State,
+    /// What the carrier has not got.
+    pub(super) queue: VecDeque<Queued>,
+    /// Bytes of it that count.
+    pub(super) queued: usize,
+    /// Bytes that count, which the carrier has and has not sent.
+    pub(super) handed: usize,
+    /// The low mark.
+    pub(super) low: usize,
+    /// Weighted fair queueing: when the last message was finished, in bytes of a channel of weight 1.
+    pub(super) finish: u64,
+    /// Bytes of label and protocol, where the peer named them.
+    pub(super) names: usize,
+    pub(super) reset_asked: bool,
+    pub(super) reset_out: bool,
+    pub(super) reset_in: bool,
+}
+
+impl Channel {
+    pub(super) fn new(id: ChannelId, options: ChannelOptions, served: u64) -> Self {
+        Self {
+            id,
+            options,
+            state: State::Opening,
+            queue: VecDeque::new(),
+            queued: 0,
+            handed: 0,
+            low: 0,
+            finish: served,
+            names: 0,
+            reset_asked: false,
+            reset_out: false,
+            reset_in: false,
+        }
+    }
+
+    pub(super) fn push(&mut self, queued: Queued) {
+        self.queued += queued.counted;
+        self.queue.push_back(queued);
+    }
+
+    /// The first message was handed over; gives its bytes, and those that count.
+    pub(super) fn pop_handed(&mut self) -> Option<(usize, usize)> {
+        let first = self.queue.pop_front()?;
+        self.queued -= first.counted;
+        self.handed += first.counted;
+        Some((first.payload.len(), first.counted))
+    }
+
+    pub(super) fn drop_queue(&mut self) {
+        self.queue.clear();
+        self.queued = 0;
+    }
+
+    pub(super) fn buffered(&self) -> usize {
+        self.queued + self.handed
+    }
+
+    /// When `next` would be finished. A priority of 0 is served as 1.
+    pub(super) fn finish_of(&self, next: &Queued) -> u64 {
+        let weight = u64::from(self.options.priority.max(1));
+        // 65,536: whole numbers for any weight, and a message costs something however short it is.
+        self.finish + (next.payload.len() as u64 + 1) * 65_536 / weight
+    }
+}

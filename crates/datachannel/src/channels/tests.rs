@@ -1,0 +1,516 @@
+//! Two ends, and carriers between them that do as an association does, with and without RE-CONFIG.
+
+mod play;
+
+use super::*;
+use crate::carrier::NoReset;
+
+const LIMITS: Limits = Limits {
+    max_message: 1 << 20,
+    max_buffered: 4 << 20,
+    max_channels: 100,
+};
+
+/// Takes messages in order, sends when it is told to.
+#[derive(Default)]
+struct Pipe {
+    waiting: VecDeque<Outgoing>,
+    bytes: usize,
+    /// Streams whose reset was asked; none, where that is not spoken.
+    resets: Option<VecDeque<u16>>,
+    full: bool,
+}
+
+impl Pipe {
+    fn with_resets() -> Self {
+        Self {
+            resets: Some(VecDeque::new()),
+            ..Self::default()
+        }
+    }
+}
+
+impl Carrier for Pipe {
+    fn buffered(&self) -> usize {
+        self.bytes
+    }
+
+    fn send(&mut self, message: Outgoing) -> Result<(), Refused> {
+        assert!(!message.payload.is_empty(), "SCTP carries no empty message");
+        if self.full {
+            return Err(Refused::Full);
+        }
+        self.bytes += message.payload.len();
+        self.waiting.push_back(message);
+        Ok(())
+    }
+
+    fn reset(&mut self, stream: u16) -> Result<(), NoReset> {
+        self.resets.as_mut().ok_or(NoReset)?.push_back(stream);
+        Ok(())
+    }
+}
+
+struct End {
+    channels: Channels,
+    pipe: Pipe,
+}
+
+impl End {
+    fn new(role: Role, pipe: Pipe) -> Self {
+        let channels = Channels::new(role, LIMITS);
+        Self { channels, pipe }
+    }
+
+    fn pump(&mut self) {
+        self.channels.pump(&mut self.pipe);
+    }
+
+    /// What was told, less the low marks.
+    fn events(&mut self) -> Vec<ChannelEvent> {
+        let mut events = self.all_events();
+        events.retain(|it| !matches!(it, ChannelEvent::BufferedAmountLow(_)));
+        events
+    }
+
+    fn all_events(&mut self) -> Vec<ChannelEvent> {
+        std::iter::from_fn(|| self.channels.poll_event()).collect()
+    }
+
+    fn open(&mut self, options: ChannelOptions) -> ChannelId {
+        self.channels.open(options).unwrap()
+    }
+
+    fn up(mut self) -> Self {
+        self.channels.handle_up(1_000, 1_000);
+        self
+    }
+}
+
+fn pair() -> (End, End) {
+    let end = |role| End::new(role, Pipe::with_resets()).up();
+    (end(Role::Client), end(Role::Server))
+}
+
+fn pair_without_resets() -> (End, End) {
+    let end = |role| End::new(role, Pipe::default()).up();
+    (end(Role::Client), end(Role::Server))
+}
+
+/// Carries all that either has, until there is nothing.
+fn exchange(a: &mut End, b: &mut End) {
+    loop {
+        a.pump();
+        b.pump();
+        if !carry(a, b) & !carry(b, a) {
+            return;
+        }
+    }
+}
+
+/// Carries one message or reset; a reset comes after what was sent before it.
+fn carry(from: &mut End, to: &mut End) -> bool {
+    if let Some(message) = from.pipe.waiting.pop_front() {
+        from.pipe.bytes -= message.payload.len();
+        let Outgoing {
+            stream,
+            ppid,
+            payload,
+            ..
+        } = message;
+        to.channels.handle_message(stream, ppid, payload);
+        return true;
+    }
+    let reset = from.pipe.resets.as_mut().and_then(VecDeque::pop_front);
+    if let Some(stream) = reset {
+        to.channels.handle_reset(stream);
+        from.channels.handle_reset_done(stream);
+    }
+    reset.is_some()
+}
+
+fn forget(a: &mut End, b: &mut End) {
+    a.events();
+    b.events();
+}
+
+fn text(text: &str) -> Payload {
+    Payload::from(text)
+}
+
+#[test]
+fn each_end_has_its_own_streams() {
+    let (mut a, mut b) = pair();
+    let of = |end: &mut End| {
+        (0..3)
+            .map(|_| end.open(ChannelOptions::new("")).stream)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of(&mut a), [0, 2, 4]);
+    assert_eq!(of(&mut b), [1, 3, 5]);
+    exchange(&mut a, &mut b);
+    let incoming = |end: &mut End| {
+        let events = end.events().into_iter();
+        events
+            .filter(|it| matches!(it, ChannelEvent::Incoming(_)))
+            .count()
+    };
+    assert_eq!((incoming(&mut a), incoming(&mut b)), (3, 3));
+    assert!(a.channels.discards().iter().next().is_none());
+}
+
+#[test]
+fn what_is_asked_arrives() {
+    let (mut a, mut b) = pair();
+    let asked = ChannelOptions {
+        label: "label".into(),
+        protocol: "protocol".into(),
+        ordered: false,
+        reliability: Reliability::MaxLifetime(50),
+        priority: 1_024,
+        negotiated: None,
+    };
+    let id = a.open(asked.clone());
+    a.channels.send(id, text("first")).unwrap();
+    exchange(&mut a, &mut b);
+    assert_eq!(
+        b.events(),
+        [
+            ChannelEvent::Incoming(id),
+            ChannelEvent::Message(id, text("first"))
+        ]
+    );
+    assert_eq!(b.channels.options(id), Some(&asked));
+    assert_eq!(a.events(), [ChannelEvent::Opened(id)]);
+}
+
+/// DCEP is ordered and reliable, and so is data until the peer knows the channel (RFC 8832 §6).
+#[test]
+fn nothing_overtakes_the_opening() {
+    let (mut a, mut b) = pair();
+    let mut options = ChannelOptions::new("fast");
+    options.ordered = false;
+    options.reliability = Reliability::MaxRetransmits(0);
+    let id = a.open(options);
+    a.channels.send(id, text("early")).unwrap();
+    a.pump();
+    let sent: Vec<_> = a
+        .pipe
+        .waiting
+        .iter()
+        .map(|it| (it.ppid, it.unordered, it.reliability))
+        .collect();
+    let partial = Reliability::MaxRetransmits(0);
+    assert_eq!(
+        sent,
+        [(50, false, Reliability::Reliable), (51, false, partial)]
+    );
+    exchange(&mut a, &mut b);
+    a.channels.send(id, text("late")).unwrap();
+    a.pump();
+    assert!(a.pipe.waiting[0].unordered);
+    // The other end needs no acknowledgement; its own ACK goes in order.
+    b.channels.send(id, text("back")).unwrap();
+    b.pump();
+    assert!(b.pipe.waiting[0].unordered);
+}
+
+/// A message of the peer's says as much as its ACK.
+#[test]
+fn data_opens_as_an_ack_does() {
+    let (mut a, _) = pair();
+    let id = a.open(ChannelOptions::new(""));
+    a.channels
+        .handle_message(id.stream, 51, Bytes::from_static(b"hello"));
+    assert_eq!(
+        a.events(),
+        [
+            ChannelEvent::Opened(id),
+            ChannelEvent::Message(id, text("hello"))
+        ]
+    );
+    a.channels
+        .handle_message(id.stream, 50, Bytes::from_static(&[2]));
+    assert_eq!(a.channels.discards().of(Discard::AckUnexpected), 1);
+}
+
+#[test]
+fn openings_that_are_refused() {
+    let (mut a, _) = pair();
+    let open = |label: String| open_message(&ChannelOptions::new(label)).encode();
+    let refused = |a: &mut End, stream, reason| {
+        let before = a.channels.discards().of(reason);
+        a.channels.handle_message(stream, 50, open(String::new()));
+        assert_eq!(a.channels.discards().of(reason), before + 1, "{stream}");
+        assert_eq!(a.events(), []);
+    };
+    // Of the wrong parity; beyond the association's streams; the one that is never used.
+    for stream in [0, 1_001, 65_535] {
+        refused(&mut a, stream, Discard::OpenRefused);
+    }
+    // In use.
+    a.channels.handle_message(7, 50, open(String::new()));
+    assert_eq!(a.events().len(), 1);
+    refused(&mut a, 7, Discard::OpenRefused);
+    a.channels
+        .handle_message(9, 50, Bytes::from_static(&[3, 3]));
+    assert_eq!(a.channels.discards().of(Discard::Dcep), 1);
+    // Names as long as can be: 16 MiB of them are not kept.
+    for stream in (101..301).step_by(2) {
+        a.channels
+            .handle_message(stream, 50, open("x".repeat(65_535)));
+    }
+    assert_eq!(a.events().len(), 16);
+    assert_eq!(a.channels.discards().of(Discard::TooManyChannels), 84);
+    for stream in (301..999).step_by(2) {
+        a.channels.handle_message(stream, 50, open(String::new()));
+    }
+    assert_eq!(a.events().len(), LIMITS.max_channels - 17);
+}
+
+#[test]
+fn messages_for_nobody() {
+    let (mut a, _) = pair();
+    let bytes = Bytes::from_static(b"?");
+    a.channels.handle_message(3, 51, bytes.clone());
+    assert_eq!(a.channels.discards().of(Discard::NoChannel), 1);
+    let id = a.open(ChannelOptions::new(""));
+    for ppid in [0, 52, 54, 99] {
+        a.channels.handle_message(id.stream, ppid, bytes.clone());
+    }
+    a.channels
+        .handle_message(id.stream, 51, Bytes::from_static(&[0xFF]));
+    assert_eq!(a.channels.discards().of(Discard::Payload), 5);
+    a.channels.close(id);
+    a.channels.handle_message(id.stream, 51, bytes);
+    assert_eq!(a.channels.discards().of(Discard::NoChannel), 2);
+}
+
+#[test]
+fn a_channel_that_was_agreed_on() {
+    let (mut a, mut b) = pair();
+    let mut options = ChannelOptions::new("");
+    options.negotiated = Some(500);
+    let (at_a, at_b) = (a.open(options.clone()), b.open(options.clone()));
+    assert_eq!(
+        a.channels.open(options.clone()),
+        Err(OpenError::Stream(500))
+    );
+    options.negotiated = Some(1_000);
+    assert_eq!(
+        a.channels.open(options.clone()),
+        Err(OpenError::Stream(1_000))
+    );
+    a.channels.send(at_a, text("hello")).unwrap();
+    exchange(&mut a, &mut b);
+    assert_eq!(a.events(), [ChannelEvent::Opened(at_a)]);
+    let message = ChannelEvent::Message(at_b, text("hello"));
+    assert_eq!(b.events(), [ChannelEvent::Opened(at_b), message]);
+}
+
+#[test]
+fn what_waits_is_counted_until_it_is_sent() {
+    let (mut a, mut b) = pair();
+    let id = a.open(ChannelOptions::new("label"));
+    let other = a.open(ChannelOptions::new("other"));
+    exchange(&mut a, &mut b);
+    a.all_events();
+    a.channels.set_buffered_amount_low(id, 100);
+    a.channels.send(id, text(&"x".repeat(300))).unwrap();
+    a.channels.send(id, text("")).unwrap();
+    a.channels.send(other, text("yy")).unwrap();
+    assert_eq!(a.channels.buffered_amount(id), 300);
+    a.pump();
+    assert_eq!(
+        (
+            a.channels.buffered_amount(id),
+            a.channels.buffered_amount(other)
+        ),
+        (300, 2)
+    );
+    // The short one went first. It leaves, and 199 bytes of the long one.
+    assert_eq!(a.pipe.bytes, 303);
+    a.pipe.bytes = 102;
+    a.pump();
+    assert_eq!(
+        (
+            a.channels.buffered_amount(id),
+            a.channels.buffered_amount(other)
+        ),
+        (101, 0)
+    );
+    a.pipe.bytes = 101;
+    a.pump();
+    assert_eq!(a.channels.buffered_amount(id), 100);
+    let low = ChannelEvent::BufferedAmountLow;
+    assert_eq!(a.all_events(), [low(other), low(id)]);
+    a.pipe.bytes = 0;
+    a.pump();
+    // Once for each time that it falls.
+    assert_eq!(a.all_events(), []);
+}
+
+#[test]
+fn a_queue_has_its_limit() {
+    let (mut a, _) = pair();
+    let id = a.open(ChannelOptions::new(""));
+    a.pipe.full = true;
+    let over = text(&"x".repeat(LIMITS.max_message + 1));
+    let (length, max) = (LIMITS.max_message + 1, LIMITS.max_message);
+    assert_eq!(
+        a.channels.send(id, over),
+        Err(SendError::TooLarge { length, max })
+    );
+    let most = text(&"x".repeat(LIMITS.max_message));
+    for _ in 0..4 {
+        a.channels.send(id, most.clone()).unwrap();
+    }
+    assert_eq!(a.channels.send(id, text("")), Err(SendError::Full));
+    // Messages without a byte fill it, too.
+    let other = a.open(ChannelOptions::new(""));
+    let taken = (0..)
+        .take_while(|_| a.channels.send(other, text("")).is_ok())
+        .count();
+    assert!(taken < 100_000, "{taken}");
+    a.pump();
+    assert!(a.pipe.waiting.is_empty());
+}
+
+/// Of two channels that always have something, each has its priority's share (RFC 8831 §6.4).
+#[test]
+fn priorities_are_shares() {
+    let (mut a, mut b) = pair();
+    let of = |priority| ChannelOptions {
+        priority,
+        ..ChannelOptions::new("")
+    };
+    let (low, high) = (a.open(of(256)), a.open(of(1_024)));
+    exchange(&mut a, &mut b);
+    for _ in 0..1_000 {
+        a.channels.send(low, text(&"l".repeat(1_000))).unwrap();
+        a.channels.send(high, text(&"h".repeat(1_000))).unwrap();
+    }
+    let mut shares = [0, 0];
+    for _ in 0..1_000 {
+        a.pump();
+        let sent = a.pipe.waiting.pop_front().unwrap();
+        a.pipe.bytes -= sent.payload.len();
+        shares[usize::from(sent.stream == high.stream)] += 1;
+    }
+    assert!((199..=201).contains(&shares[0]), "{shares:?}");
+    // One that was silent has no credit for that.
+    let late = a.open(of(256));
+    a.channels.send(late, text(&"x".repeat(1_000))).unwrap();
+    a.channels.send(late, text(&"x".repeat(1_000))).unwrap();
+    a.pump();
+    let last = a
+        .pipe
+        .waiting
+        .iter()
+        .rev()
+        .take(2)
+        .filter(|it| it.stream == late.stream);
+    assert!(last.count() < 2);
+}
+
+/// What was sent before the end arrives; both ends hear of it; the stream carries another channel (RFC 8831 §6.7).
+#[test]
+fn a_channel_is_closed_by_resets() {
+    for by_opener in [true, false] {
+        let (mut a, mut b) = pair();
+        let id = a.open(ChannelOptions::new("one"));
+        exchange(&mut a, &mut b);
+        forget(&mut a, &mut b);
+        let end = if by_opener { &mut a } else { &mut b };
+        end.channels.send(id, text("last")).unwrap();
+        end.channels.close(id);
+        assert_eq!(end.channels.send(id, text("later")), Err(SendError::Closed));
+        exchange(&mut a, &mut b);
+        let (closer, other) = if by_opener {
+            (&mut a, &mut b)
+        } else {
+            (&mut b, &mut a)
+        };
+        assert_eq!(
+            other.events(),
+            [
+                ChannelEvent::Message(id, text("last")),
+                ChannelEvent::Closed(id)
+            ]
+        );
+        let heard = closer.events();
+        assert_eq!(heard.last(), Some(&ChannelEvent::Closed(id)));
+        let again = a.open(ChannelOptions::new("two"));
+        assert_eq!(again.stream, id.stream);
+        assert_ne!(again, id);
+        exchange(&mut a, &mut b);
+        assert_eq!(b.events(), [ChannelEvent::Incoming(again)]);
+        // The old name means nothing any more.
+        assert_eq!(a.channels.send(id, text("?")), Err(SendError::Closed));
+    }
+}
+
+#[test]
+fn both_ends_close_at_once() {
+    let (mut a, mut b) = pair();
+    let id = a.open(ChannelOptions::new(""));
+    exchange(&mut a, &mut b);
+    forget(&mut a, &mut b);
+    a.channels.close(id);
+    b.channels.close(id);
+    exchange(&mut a, &mut b);
+    assert_eq!(a.events(), [ChannelEvent::Closed(id)]);
+    assert_eq!(b.events(), [ChannelEvent::Closed(id)]);
+}
+
+/// Without RE-CONFIG the peer is not told, and the stream is not used again.
+#[test]
+fn a_channel_is_closed_without_resets() {
+    let (mut a, mut b) = pair_without_resets();
+    let id = a.open(ChannelOptions::new(""));
+    exchange(&mut a, &mut b);
+    forget(&mut a, &mut b);
+    a.channels.send(id, text("last")).unwrap();
+    a.channels.close(id);
+    a.pump();
+    assert_eq!(a.events(), [], "something is not sent yet");
+    exchange(&mut a, &mut b);
+    assert_eq!(a.events().last(), Some(&ChannelEvent::Closed(id)));
+    assert_eq!(b.events(), [ChannelEvent::Message(id, text("last"))]);
+    assert_ne!(a.open(ChannelOptions::new("")).stream, id.stream);
+    // What the other end still sends is for nobody.
+    b.channels.send(id, text("?")).unwrap();
+    exchange(&mut a, &mut b);
+    assert_eq!(a.channels.discards().of(Discard::NoChannel), 1);
+}
+
+#[test]
+fn channels_before_the_association() {
+    let mut a = End::new(Role::Client, Pipe::with_resets());
+    let (kept, closed) = (
+        a.open(ChannelOptions::new("")),
+        a.open(ChannelOptions::new("")),
+    );
+    let beyond = a.open(ChannelOptions {
+        negotiated: Some(10),
+        ..ChannelOptions::new("")
+    });
+    a.channels.send(kept, text("early")).unwrap();
+    a.channels.close(closed);
+    a.pump();
+    assert!(a.pipe.waiting.is_empty());
+    a.channels.handle_up(10, 20);
+    a.pump();
+    // Both openings and the message; then the one is reset.
+    assert_eq!(a.pipe.waiting.len(), 3);
+    assert_eq!(a.pipe.resets, Some(VecDeque::from([closed.stream])));
+    let events = a.events();
+    assert!(events.contains(&ChannelEvent::Closed(beyond)), "{events:?}");
+    a.channels.handle_end();
+    let ended = [kept, closed].map(ChannelEvent::Closed);
+    assert_eq!(a.events(), ended);
+    assert_eq!(
+        a.channels.open(ChannelOptions::new("")),
+        Err(OpenError::Closed)
+    );
+}

@@ -1,0 +1,31 @@
+//! What can be set about a connection.
+
+use std::net::IpAddr;
+
+/// Settings of a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The address that the socket is bound to, and that the answer offers as host candidate. 127.0.0.1 at first.
+    pub address: IpAddr,
+    /// The UDP port; 0: any. 0 at first.
+    pub port: u16,
+    /// The largest message that is taken, bytes, told in the answer (RFC 8841 §6.1). A larger one ends the connection.
+    /// 262,144 at first, as browsers have it.
+    pub max_message: usize,
+    /// The most that a channel's queue holds, bytes; `send` refuses beyond it. 16 MiB at first.
+    pub max_buffered: usize,
+    /// The most channels at a time. 1,024 at first.
+    pub max_channels: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            address: IpAddr::from([127, 0, 0, 1]),
+            port: 0,
+            max_message: 256 << 10,
+            max_buffered: 16 << 20,
+            max_channels: 1_024,
+        }
+    }
+}

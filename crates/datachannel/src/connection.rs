@@ -1,0 +1,299 @@
+//! A connection with one peer, without I/O: datagrams and times in, datagrams and events out.
+
+mod drive;
+mod secret;
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Instant;
+
+use anabranch_sctp::config::SchedulerKind;
+use anabranch_sctp::{AssociationId, Endpoint};
+use anabranch_transport::{Ecn, Nanos, Path};
+use bytes::{Bytes, BytesMut};
+use thiserror::Error;
+
+use crate::channel::{ChannelId, ChannelOptions, Payload};
+use crate::channels::{ChannelEvent, Channels, Limits, OpenError, Role, SendError};
+use crate::close::Closed;
+use crate::config::Config;
+use crate::discard::{Discard, Discards};
+use crate::dtls::{Dtls, MAX_DATAGRAM, OVERHEAD};
+use crate::ice::Lite;
+use crate::identity::{Identity, IdentityError};
+use crate::sdp::{Local, Offer, SCTP_PORT, SdpError};
+
+pub use secret::Secret;
+
+/// SCTP inside DTLS sees no address (RFC 8261 §6.1); these stand for the two ends.
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+/// An IPv4 header, which the association counts into its MTU, and DTLS has not.
+const IP_HEADER: usize = 20;
+/// Messages that wait to be polled, bytes: no more are taken from the association beyond it.
+const MAX_UNREAD: usize = 1 << 20;
+
+/// What a connection tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Channels can be used.
+    Connected,
+    /// Something of a channel.
+    Channel(ChannelEvent),
+    /// The connection ended; the last event.
+    Closed(Closed),
+}
+
+/// Why an offer was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AcceptError {
+    /// The offer is no offer of data channels.
+    #[error("the offer: {0}")]
+    Offer(#[from] SdpError),
+    /// No certificate could be made.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// DTLS or SCTP could not be set up.
+    #[error("cannot set up the connection: {0}")]
+    Setup(String),
+}
+
+/// A connection with one peer.
+///
+/// After each call drain [`Connection::poll_transmit`] and [`Connection::poll_event`], then ask
+/// [`Connection::poll_timeout`] when to call [`Connection::handle_timeout`].
+#[derive(Debug)]
+pub struct Connection {
+    role: Role,
+    ice: Lite,
+    dtls: Dtls,
+    sctp: Endpoint,
+    association: Option<AssociationId>,
+    sctp_port: u16,
+    channels: Channels,
+    events: VecDeque<Event>,
+    /// Bytes of messages among the events.
+    unread: usize,
+    transmits: VecDeque<(SocketAddr, Bytes)>,
+    closed: bool,
+    discards: Discards,
+    packet: BytesMut,
+}
+
+impl Connection {
+    /// Accepts an offer: gives the connection, and the answer for the peer. `address` is where its datagrams are received;
+    /// `origin` is the instant of time 0, which DTLS counts from.
+    ///
+    /// # Errors
+    /// Says what is wrong with the offer.
+    pub fn accept(
+        offer: &str,
+        config: &Config,
+        identity: &Identity,
+        secret: &Secret,
+        address: SocketAddr,
+        (origin, now): (Instant, Nanos),
+    ) -> Result<(Self, String), AcceptError> {
+        let offer = Offer::parse(offer)?;
+        let ice = secret.credentials();
+        let local = Local {
+            address,
+            ice: ice.clone(),
+            fingerprint: identity.fingerprint(),
+            max_message: config.max_message,
+        };
+        let answer = offer.answer(&local, secret.session());
+        let setup = |error: &dyn std::fmt::Display| AcceptError::Setup(error.to_string());
+        let dtls = Dtls::new(origin, now, identity, offer.role, offer.fingerprint)
+            .map_err(|error| setup(&error))?;
+        let sctp = sctp_endpoint(config, secret).map_err(|error| setup(&error))?;
+        let limits = Limits {
+            max_message: offer.max_message,
+            max_buffered: config.max_buffered,
+            max_channels: config.max_channels,
+        };
+        let connection = Self {
+            role: offer.role,
+            ice: Lite::new(now, &ice, &offer.ice),
+            dtls,
+            sctp,
+            association: None,
+            sctp_port: offer.sctp_port,
+            channels: Channels::new(offer.role, limits),
+            events: VecDeque::new(),
+            unread: 0,
+            transmits: VecDeque::new(),
+            closed: false,
+            discards: Discards::default(),
+            packet: BytesMut::new(),
+        };
+        Ok((connection, answer))
+    }
+
+    /// Takes a datagram of `from` (RFC 7983 §7 tells what it is).
+    pub fn handle_datagram(&mut self, now: Nanos, from: SocketAddr, datagram: &[u8]) {
+        if self.closed {
+            return self.discards.count(Discard::Late);
+        }
+        match datagram.first() {
+            Some(0..=3) => match self.ice.handle(now, from, datagram) {
+                Ok(answer) => self.transmits.push_back((from, answer.into())),
+                Err(reason) => self.discards.count(reason),
+            },
+            Some(20..=63) if self.ice.knows(from) => {
+                if let Err(reason) = self.dtls.handle_datagram(now, datagram) {
+                    return self.end(reason);
+                }
+            }
+            Some(20..=63) => self.discards.count(Discard::UncheckedAddress),
+            _ => self.discards.count(Discard::NotOurs),
+        }
+        self.drive(now);
+    }
+
+    /// Runs the timers that are due.
+    pub fn handle_timeout(&mut self, now: Nanos) {
+        if self.closed {
+            return;
+        }
+        if now >= self.ice.deadline() {
+            return self.end(Closed::Consent);
+        }
+        // A client begins when there is somebody to begin with.
+        if (self.role == Role::Server || self.ice.remote().is_some())
+            && let Err(reason) = self.dtls.handle_timeout(now)
+        {
+            return self.end(reason);
+        }
+        anabranch_transport::Transport::handle_timeout(&mut self.sctp, now);
+        self.drive(now);
+    }
+
+    /// When [`Connection::handle_timeout`] is to be called at the latest.
+    pub fn poll_timeout(&self) -> Option<Nanos> {
+        if self.closed {
+            return None;
+        }
+        let sctp = anabranch_transport::Transport::poll_timeout(&self.sctp);
+        [Some(self.ice.deadline()), self.dtls.deadline(), sctp]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// The next datagram, and where it goes.
+    pub fn poll_transmit(&mut self) -> Option<(SocketAddr, Bytes)> {
+        self.transmits.pop_front()
+    }
+
+    /// The next event. While 1 MiB of messages waits to be polled, no more is taken from the association, and the peer is held
+    /// back by its window.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let event = self.events.pop_front()?;
+        if let Event::Channel(ChannelEvent::Message(_, payload)) = &event {
+            self.unread -= payload.len();
+        }
+        Some(event)
+    }
+
+    /// Whether messages wait in the association until others are polled: call [`Connection::resume`] then.
+    pub fn is_held_back(&self) -> bool {
+        self.unread >= MAX_UNREAD
+    }
+
+    /// Goes on with what waited for events to be polled.
+    pub fn resume(&mut self, now: Nanos) {
+        self.drive(now);
+    }
+
+    /// Opens a channel, also before the connection is up.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(&mut self, now: Nanos, options: ChannelOptions) -> Result<ChannelId, OpenError> {
+        let opened = self.channels.open(options);
+        self.drive(now);
+        opened
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// It was not taken.
+    pub fn send(&mut self, now: Nanos, id: ChannelId, payload: Payload) -> Result<(), SendError> {
+        let sent = self.channels.send(id, payload);
+        self.drive(now);
+        sent
+    }
+
+    /// Closes a channel once what was given to it is sent.
+    pub fn close_channel(&mut self, now: Nanos, id: ChannelId) {
+        self.channels.close(id);
+        self.drive(now);
+    }
+
+    /// The channels, to ask what they are.
+    pub fn channels(&self) -> &Channels {
+        &self.channels
+    }
+
+    /// Sets the low mark of a channel.
+    pub fn set_buffered_amount_low(&mut self, id: ChannelId, bytes: usize) {
+        self.channels.set_buffered_amount_low(id, bytes);
+    }
+
+    /// Ends the connection: the association is aborted, DTLS closed. What is queued is lost.
+    pub fn close(&mut self, now: Nanos) {
+        if self.closed {
+            return;
+        }
+        if let Some(association) = self
+            .association
+            .and_then(|id| self.sctp.association_mut(id))
+        {
+            // It may be closed already.
+            let _ = association.abort(now, Bytes::new());
+        }
+        self.drive(now);
+        self.end(Closed::Here);
+    }
+
+    /// Whether it ended.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// What was thrown away of what arrived, less what [`Channels::discards`] counts.
+    pub fn discards(&self) -> &Discards {
+        &self.discards
+    }
+
+    /// What SCTP counts of this connection, once it is connected.
+    pub fn statistics(&self) -> Option<anabranch_sctp::stats::AssociationStatistics> {
+        let association = self.sctp.association(self.association?)?;
+        Some(association.stats())
+    }
+}
+
+/// The endpoint inside DTLS (RFC 8831 §6.2): all streams there can be, and packets that fit.
+fn sctp_endpoint(
+    config: &Config,
+    secret: &Secret,
+) -> Result<Endpoint, anabranch_sctp::ConfigError> {
+    let sctp = anabranch_sctp::Config {
+        mtu: MAX_DATAGRAM - OVERHEAD + IP_HEADER,
+        outbound_streams: u16::MAX,
+        inbound_streams: u16::MAX,
+        // The channels are served by their priorities before; `bufferedAmount` counts on the order.
+        scheduler: SchedulerKind::Fcfs,
+        receive_buffer: 2 << 20,
+        max_message: config.max_message,
+        // Channels keep what is not sent, and hand over little at a time.
+        send_buffer: 1 << 30,
+        ..anabranch_sctp::Config::default()
+    };
+    let mut endpoint = Endpoint::new(sctp, SCTP_PORT, secret.sctp())?;
+    endpoint.listen(true);
+    endpoint.set_max_associations(1);
+    Ok(endpoint)
+}

@@ -1,0 +1,57 @@
+//! The random numbers of a connection, of one seed.
+
+use sha2::{Digest, Sha256};
+
+use crate::sdp::IceCredentials;
+
+/// What a connection draws its random numbers from: 32 secret random bytes, of its own.
+#[derive(Clone)]
+pub struct Secret([u8; 32]);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl Secret {
+    /// Of these bytes.
+    pub fn new(seed: [u8; 32]) -> Self {
+        Self(seed)
+    }
+
+    fn draw(&self, what: &str) -> [u8; 32] {
+        Sha256::new()
+            .chain_update(self.0)
+            .chain_update(what)
+            .finalize()
+            .into()
+    }
+
+    /// Letters of 4 bits each.
+    fn letters(&self, what: &str, count: usize) -> String {
+        let bytes = self.draw(what);
+        let letters = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        letters
+            .take(count)
+            .map(|it| char::from(b'a' + it))
+            .collect()
+    }
+
+    /// 32 bits and 128 bits of randomness (RFC 8445 §5.3 asks for 24 and 128).
+    pub(super) fn credentials(&self) -> IceCredentials {
+        IceCredentials {
+            ufrag: self.letters("ufrag", 8),
+            pwd: self.letters("pwd", 32),
+        }
+    }
+
+    pub(super) fn session(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.draw("session");
+        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    pub(super) fn sctp(&self) -> [u8; 32] {
+        self.draw("sctp")
+    }
+}

@@ -1,0 +1,49 @@
+//! What was thrown away, by reason.
+
+/// Why something that arrived was thrown away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Discard {
+    /// A datagram that is neither STUN nor DTLS (RFC 7983 §7).
+    NotOurs,
+    /// STUN that cannot be read, or is no Binding request.
+    Stun,
+    /// A Binding request without the right name and password.
+    StunCredentials,
+    /// DTLS from an address that no Binding request came from.
+    UncheckedAddress,
+    /// DTLS after the connection ended.
+    Late,
+    /// A DCEP message that cannot be read.
+    Dcep,
+    /// A DATA_CHANNEL_OPEN for a stream that is in use, or is not the peer's to open (RFC 8832 §6).
+    OpenRefused,
+    /// A DATA_CHANNEL_OPEN beyond [`Config::max_channels`](crate::Config::max_channels), or whose names are too long together.
+    TooManyChannels,
+    /// A DATA_CHANNEL_ACK that nothing was asked for.
+    AckUnexpected,
+    /// A message on a stream without a channel, or on one that is being closed.
+    NoChannel,
+    /// A message with a PPID of no data, or a text that is not UTF-8 (RFC 8831 §8).
+    Payload,
+}
+
+/// How many were thrown away for each reason.
+#[derive(Clone, Debug, Default)]
+pub struct Discards(std::collections::BTreeMap<Discard, u64>);
+
+impl Discards {
+    pub(crate) fn count(&mut self, reason: Discard) {
+        *self.0.entry(reason).or_default() += 1;
+    }
+
+    /// How many for this reason.
+    pub fn of(&self, reason: Discard) -> u64 {
+        self.0.get(&reason).copied().unwrap_or_default()
+    }
+
+    /// Every reason that there was, and how often.
+    pub fn iter(&self) -> impl Iterator<Item = (Discard, u64)> + '_ {
+        self.0.iter().map(|(&reason, &count)| (reason, count))
+    }
+}

@@ -1,0 +1,133 @@
+//! ICE lite: it answers connectivity checks and asks none (RFC 8445 §2.5), with host candidates alone.
+
+use std::net::SocketAddr;
+
+use anabranch_transport::Nanos;
+use anabranch_transport::time::SECOND;
+use stun_types::attribute::{
+    AttributeType, ErrorCode, MessageIntegrity, Username, XorMappedAddress,
+};
+use stun_types::message::{
+    BINDING, IntegrityAlgorithm, Message, MessageClass, MessageIntegrityCredentials,
+    MessageWriteVec, ShortTermCredentials,
+};
+use stun_types::prelude::*;
+
+use crate::discard::Discard;
+
+const USE_CANDIDATE: AttributeType = AttributeType::new(0x0025);
+const ICE_CONTROLLED: AttributeType = AttributeType::new(0x8029);
+
+/// Consent to send lapses without a check for so long (RFC 7675 §5.1).
+const CONSENT: Nanos = 30 * SECOND;
+/// Addresses of the peer's that are kept: more than the pairs of any host.
+const MAX_ADDRESSES: usize = 32;
+
+/// A name and a password of ICE (RFC 8839 §5.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Credentials {
+    /// `ice-ufrag`.
+    pub ufrag: String,
+    /// `ice-pwd`.
+    pub pwd: String,
+}
+
+/// The agent.
+#[derive(Debug)]
+pub(crate) struct Lite {
+    key: MessageIntegrityCredentials,
+    /// What checks are named: ours, and then the peer's (RFC 8445 §7.2.2).
+    username: String,
+    /// Addresses that a check came from, the latest last.
+    checked: Vec<SocketAddr>,
+    /// The one that the peer chose.
+    nominated: Option<SocketAddr>,
+    heard: Nanos,
+}
+
+impl Lite {
+    pub(crate) fn new(now: Nanos, local: &Credentials, remote: &Credentials) -> Self {
+        Self {
+            key: ShortTermCredentials::new(local.pwd.clone()).into(),
+            username: format!("{}:{}", local.ufrag, remote.ufrag),
+            checked: Vec::new(),
+            nominated: None,
+            heard: now,
+        }
+    }
+
+    /// Where packets go: to what the peer nominated, else to where its last check came from.
+    pub(crate) fn remote(&self) -> Option<SocketAddr> {
+        self.nominated.or_else(|| self.checked.last().copied())
+    }
+
+    /// Whether the peer showed that it is at this address.
+    pub(crate) fn knows(&self, address: SocketAddr) -> bool {
+        self.checked.contains(&address)
+    }
+
+    /// When consent lapses.
+    pub(crate) fn deadline(&self) -> Nanos {
+        self.heard.saturating_add(CONSENT)
+    }
+
+    /// Takes a STUN message, and gives the answer to it.
+    pub(crate) fn handle(
+        &mut self,
+        now: Nanos,
+        from: SocketAddr,
+        bytes: &[u8],
+    ) -> Result<Vec<u8>, Discard> {
+        let message = Message::from_bytes(bytes).map_err(|_| Discard::Stun)?;
+        if !message.has_method(BINDING) || !message.has_class(MessageClass::Request) {
+            return Err(Discard::Stun);
+        }
+        let Ok(username) = message.attribute::<Username>() else {
+            return Err(Discard::StunCredentials);
+        };
+        if username.username() != self.username
+            || !message.has_attribute(MessageIntegrity::TYPE)
+            || message.validate_integrity(&self.key).is_err()
+        {
+            // Nothing is told to strangers, who could have any address for the answer.
+            return Err(Discard::StunCredentials);
+        }
+        // A lite agent is controlled (RFC 8445 §6.1.1).
+        if message.has_attribute(ICE_CONTROLLED) {
+            return self.role_conflict(&message);
+        }
+        self.heard = now;
+        self.checked.retain(|it| *it != from);
+        if self.checked.len() >= MAX_ADDRESSES {
+            self.checked.remove(0);
+        }
+        self.checked.push(from);
+        if message.has_attribute(USE_CANDIDATE) {
+            self.nominated = Some(from);
+        }
+        self.success(&message, from)
+    }
+
+    fn success(&self, request: &Message<'_>, from: SocketAddr) -> Result<Vec<u8>, Discard> {
+        let mut answer = Message::builder_success(request, MessageWriteVec::new());
+        let mapped = XorMappedAddress::new(from, request.transaction_id());
+        answer.add_attribute(&mapped).map_err(|_| Discard::Stun)?;
+        self.finish(answer)
+    }
+
+    /// 487 (RFC 8445 §7.3.1.1).
+    fn role_conflict(&self, request: &Message<'_>) -> Result<Vec<u8>, Discard> {
+        let mut answer = Message::builder_error(request, MessageWriteVec::new());
+        let error = ErrorCode::new(487, "Role Conflict").map_err(|_| Discard::Stun)?;
+        answer.add_attribute(&error).map_err(|_| Discard::Stun)?;
+        self.finish(answer)
+    }
+
+    fn finish(&self, mut answer: MessageWriteVec) -> Result<Vec<u8>, Discard> {
+        answer
+            .add_message_integrity(&self.key, IntegrityAlgorithm::Sha1)
+            .and_then(|()| answer.add_fingerprint())
+            .map_err(|_| Discard::Stun)?;
+        Ok(answer.finish())
+    }
+}

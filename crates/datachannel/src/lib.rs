@@ -1,0 +1,52 @@
+//! WebRTC data channels for servers: the Data Channel Establishment Protocol (RFC 8832) and the rules of RFC 8831 over an
+//! association of [`anabranch_sctp`], inside DTLS (RFC 8261), reached by ICE lite (RFC 8445). Media is out of scope.
+//!
+//! [`Connection`] is the core: datagrams and times in, datagrams and events out, no socket and no clock. [`PeerConnection`]
+//! runs it on tokio with a UDP socket of its own:
+//!
+//! ```no_run
+//! use anabranch_datachannel::{Config, PeerConnection};
+//!
+//! # async fn run(offer: &str) -> Result<(), Box<dyn std::error::Error>> {
+//! let (peer, answer) = PeerConnection::accept(offer, Config::default()).await?;
+//! println!("{answer}"); // for the browser
+//! while let Some(channel) = peer.incoming().await {
+//!     tokio::spawn(async move {
+//!         while let Some(message) = channel.recv().await {
+//!             if channel.send(message).await.is_err() {
+//!                 break;
+//!             }
+//!         }
+//!     });
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `docs/DATACHANNEL.md` tells what is there and what is missing.
+#![forbid(unsafe_code)]
+
+pub mod carrier;
+mod channel;
+pub mod channels;
+mod close;
+mod config;
+mod connection;
+pub mod dcep;
+mod discard;
+mod dtls;
+mod fingerprint;
+mod ice;
+mod identity;
+mod peer;
+pub mod sdp;
+
+pub use channel::{ChannelId, ChannelOptions, Payload, Reliability};
+pub use channels::{OpenError, SendError};
+pub use close::Closed;
+pub use config::Config;
+pub use connection::{AcceptError, Connection, Event, Secret};
+pub use discard::{Discard, Discards};
+pub use fingerprint::Fingerprint;
+pub use identity::{Identity, IdentityError};
+pub use peer::{BindError, DataChannel, PeerConnection};

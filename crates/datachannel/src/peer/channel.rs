@@ -1,0 +1,158 @@
+//! The handle of a channel.
+
+use std::sync::Arc;
+use std::task::Poll;
+
+use super::shared::Held;
+use crate::channel::{ChannelId, ChannelOptions, Payload};
+use crate::channels::SendError;
+
+/// A data channel. Dropping it closes it.
+#[derive(Debug)]
+pub struct DataChannel {
+    shared: Arc<Held>,
+    id: ChannelId,
+    options: ChannelOptions,
+}
+
+impl DataChannel {
+    pub(super) fn new(shared: Arc<Held>, id: ChannelId) -> Self {
+        let options = shared.with(|state| state.connection.channels().options(id).cloned());
+        Self {
+            shared,
+            id,
+            // It may be closed already.
+            options: options.unwrap_or_else(|| ChannelOptions::new("")),
+        }
+    }
+
+    /// Its stream: the `id` of the W3C's `RTCDataChannel`.
+    pub fn id(&self) -> u16 {
+        self.id.stream()
+    }
+
+    /// What was asked of it: label, protocol, order, reliability, priority.
+    pub fn options(&self) -> &ChannelOptions {
+        &self.options
+    }
+
+    /// Its name.
+    pub fn label(&self) -> &str {
+        &self.options.label
+    }
+
+    /// Waits until the peer has taken it; `false` if it was closed before. One that the peer opened is taken.
+    pub async fn opened(&self) -> bool {
+        let id = self.id;
+        self.shared
+            .wait(|state| match state.inboxes.get(&id) {
+                Some(inbox) if inbox.opened => Poll::Ready(true),
+                Some(inbox) if !inbox.closed => Poll::Pending,
+                _ => Poll::Ready(false),
+            })
+            .await
+    }
+
+    /// Queues a message, if there is room.
+    ///
+    /// # Errors
+    /// It was not taken.
+    pub fn try_send(&self, message: impl Into<Payload>) -> Result<(), SendError> {
+        let message = message.into();
+        self.shared
+            .ask(|state, now| state.connection.send(now, self.id, message))
+    }
+
+    /// Queues a message, waiting for room.
+    ///
+    /// # Errors
+    /// The channel is closed, or the message larger than the peer takes.
+    pub async fn send(&self, message: impl Into<Payload>) -> Result<(), SendError> {
+        let message = message.into();
+        loop {
+            match self.try_send(message.clone()) {
+                Err(SendError::Full) => self.drained().await,
+                result => return result,
+            }
+        }
+    }
+
+    /// Waits until something of what is queued is sent, or the channel closed.
+    async fn drained(&self) {
+        let id = self.id;
+        let before = self.buffered_amount();
+        self.shared
+            .wait(|state| {
+                let closed = state.inboxes.get(&id).is_none_or(|inbox| inbox.closed);
+                let less = state.connection.channels().buffered_amount(id) < before;
+                if closed || less || before == 0 {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            })
+            .await;
+    }
+
+    /// The next message; `None` once the channel is closed. Cancel-safe.
+    pub async fn recv(&self) -> Option<Payload> {
+        self.shared.wait(|state| state.next_message(self.id)).await
+    }
+
+    /// Bytes given to `send` that are not sent yet.
+    pub fn buffered_amount(&self) -> usize {
+        self.shared
+            .with(|state| state.connection.channels().buffered_amount(self.id))
+    }
+
+    /// Sets the mark that [`DataChannel::buffered_amount_low`] waits for; 0 at first.
+    pub fn set_buffered_amount_low_threshold(&self, bytes: usize) {
+        self.shared
+            .ask(|state, _| state.connection.set_buffered_amount_low(self.id, bytes));
+    }
+
+    /// Waits until [`DataChannel::buffered_amount`] next falls to the low mark, or the channel is closed.
+    pub async fn buffered_amount_low(&self) {
+        let id = self.id;
+        let mut before = None;
+        self.shared
+            .wait(|state| match state.inboxes.get(&id) {
+                Some(inbox) if !inbox.closed => {
+                    let before = *before.get_or_insert(inbox.lows);
+                    if inbox.lows > before {
+                        Poll::Ready(())
+                    } else {
+                        Poll::Pending
+                    }
+                }
+                _ => Poll::Ready(()),
+            })
+            .await;
+    }
+
+    /// Closes it once what was queued is sent. Messages that are there can still be read.
+    pub fn close(&self) {
+        self.shared
+            .ask(|state, now| state.connection.close_channel(now, self.id));
+    }
+
+    /// Waits until it is closed.
+    pub async fn closed(&self) {
+        let id = self.id;
+        self.shared
+            .wait(|state| match state.inboxes.get(&id) {
+                Some(inbox) if !inbox.closed => Poll::Pending,
+                _ => Poll::Ready(()),
+            })
+            .await;
+    }
+}
+
+impl Drop for DataChannel {
+    fn drop(&mut self) {
+        self.shared.ask(|state, now| {
+            state.connection.close_channel(now, self.id);
+            state.forget(self.id);
+        });
+    }
+}

@@ -1,0 +1,256 @@
+//! What the task and the handles of a connection share.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Instant;
+
+use anabranch_transport::Nanos;
+use tokio::sync::Notify;
+
+use crate::channel::{ChannelId, ChannelOptions, Payload};
+use crate::channels::{ChannelEvent, OpenError};
+use crate::close::Closed;
+use crate::connection::{Connection, Event};
+
+/// Messages that nobody has read, bytes: beyond it no more are taken, and the peer is held back.
+const MAX_UNREAD: usize = 4 << 20;
+/// What a message holds beside its payload, about, bytes.
+const MESSAGE: usize = 64;
+
+/// What a handle reads of its channel.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    pub(super) messages: VecDeque<Payload>,
+    /// The peer took it, or opened it.
+    pub(super) opened: bool,
+    pub(super) closed: bool,
+    /// How often `bufferedAmount` fell to the low mark.
+    pub(super) lows: u64,
+}
+
+/// The connection, and what came of it.
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) connection: Connection,
+    pub(super) inboxes: BTreeMap<ChannelId, Inbox>,
+    incoming: VecDeque<ChannelId>,
+    unread: usize,
+    connected: bool,
+    reason: Option<Closed>,
+}
+
+impl State {
+    pub(super) fn next_incoming(&mut self) -> Poll<Option<ChannelId>> {
+        match self.incoming.pop_front() {
+            Some(id) => Poll::Ready(Some(id)),
+            None if self.reason.is_some() => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+
+    pub(super) fn connected(&mut self) -> Poll<Result<(), Closed>> {
+        match &self.reason {
+            _ if self.connected => Poll::Ready(Ok(())),
+            Some(reason) => Poll::Ready(Err(reason.clone())),
+            None => Poll::Pending,
+        }
+    }
+
+    pub(super) fn reason(&mut self) -> Poll<Closed> {
+        self.reason.clone().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// The channel's next message; `None` once it is closed.
+    pub(super) fn next_message(&mut self, id: ChannelId) -> Poll<Option<Payload>> {
+        let Some(inbox) = self.inboxes.get_mut(&id) else {
+            return Poll::Ready(None);
+        };
+        match inbox.messages.pop_front() {
+            Some(message) => {
+                self.unread -= message.len() + MESSAGE;
+                Poll::Ready(Some(message))
+            }
+            None if inbox.closed => Poll::Ready(None),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Nobody reads this channel any more.
+    pub(super) fn forget(&mut self, id: ChannelId) {
+        if let Some(inbox) = self.inboxes.remove(&id) {
+            let held = inbox.messages.iter().map(|it| it.len() + MESSAGE);
+            self.unread -= held.sum::<usize>();
+        }
+    }
+
+    /// Sorts what the connection tells, as long as there is room for messages.
+    pub(super) fn sort(&mut self) {
+        while self.unread < MAX_UNREAD
+            && let Some(event) = self.connection.poll_event()
+        {
+            match event {
+                Event::Connected => self.connected = true,
+                Event::Closed(reason) => self.reason = Some(reason),
+                Event::Channel(event) => self.sort_channel(event),
+            }
+        }
+    }
+
+    fn sort_channel(&mut self, event: ChannelEvent) {
+        match event {
+            ChannelEvent::Incoming(id) => {
+                let inbox = self.inboxes.entry(id).or_default();
+                inbox.opened = true;
+                self.incoming.push_back(id);
+            }
+            ChannelEvent::Opened(id) => self.inbox(id, |inbox| inbox.opened = true),
+            ChannelEvent::Message(id, payload) => {
+                let held = payload.len() + MESSAGE;
+                // Of a channel whose handle is gone nothing is kept.
+                if let Some(inbox) = self.inboxes.get_mut(&id) {
+                    inbox.messages.push_back(payload);
+                    self.unread += held;
+                }
+            }
+            ChannelEvent::BufferedAmountLow(id) => self.inbox(id, |inbox| inbox.lows += 1),
+            ChannelEvent::Closed(id) => self.inbox(id, |inbox| inbox.closed = true),
+        }
+    }
+
+    fn inbox(&mut self, id: ChannelId, change: impl FnOnce(&mut Inbox)) {
+        if let Some(inbox) = self.inboxes.get_mut(&id) {
+            change(inbox);
+        }
+    }
+}
+
+/// A connection, its task and its handles.
+#[derive(Debug)]
+pub(super) struct Shared {
+    state: Mutex<State>,
+    origin: Instant,
+    /// Wakes the task: there may be something to send, or another time to wait for.
+    wake: Arc<Notify>,
+    /// Wakes the handles: something was sorted.
+    news: Notify,
+}
+
+impl Shared {
+    pub(super) fn new(connection: Connection, origin: Instant) -> Self {
+        Self {
+            state: Mutex::new(State {
+                connection,
+                inboxes: BTreeMap::new(),
+                incoming: VecDeque::new(),
+                unread: 0,
+                connected: false,
+                reason: None,
+            }),
+            origin,
+            wake: Arc::new(Notify::new()),
+            news: Notify::new(),
+        }
+    }
+
+    pub(super) fn wake(&self) -> Arc<Notify> {
+        Arc::clone(&self.wake)
+    }
+
+    pub(super) fn now(&self) -> Nanos {
+        u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// The instant of a time.
+    pub(super) fn instant(&self, at: Nanos) -> Instant {
+        self.origin + std::time::Duration::from_nanos(at)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Uses the state, without a change that anybody waits for.
+    pub(super) fn with<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.lock())
+    }
+
+    /// Changes the state, and wakes who waits for what came of it.
+    pub(super) fn change<T>(&self, change: impl FnOnce(&mut State, Nanos) -> T) -> T {
+        let now = self.now();
+        let mut state = self.lock();
+        let result = change(&mut state, now);
+        state.sort();
+        drop(state);
+        self.news.notify_waiters();
+        result
+    }
+
+    /// As [`Shared::change`] for a handle: the task has to look, too.
+    pub(super) fn ask<T>(&self, change: impl FnOnce(&mut State, Nanos) -> T) -> T {
+        let result = self.change(change);
+        self.wake.notify_one();
+        result
+    }
+
+    /// Waits until `ready` gives something.
+    pub(super) async fn wait<T>(&self, mut ready: impl FnMut(&mut State) -> Poll<T>) -> T {
+        loop {
+            let news = self.news.notified();
+            tokio::pin!(news);
+            // Before looking, lest news between the look and the wait be missed.
+            news.as_mut().enable();
+            if let Poll::Ready(result) = self.look(&mut ready) {
+                return result;
+            }
+            news.await;
+        }
+    }
+
+    fn look<T>(&self, ready: &mut impl FnMut(&mut State) -> Poll<T>) -> Poll<T> {
+        let now = self.now();
+        let mut state = self.lock();
+        let full = state.unread >= MAX_UNREAD;
+        let result = ready(&mut state);
+        // There is room again: the association may have more.
+        if full && state.unread < MAX_UNREAD {
+            state.sort();
+            state.connection.resume(now);
+            state.sort();
+            drop(state);
+            self.news.notify_waiters();
+            self.wake.notify_one();
+        }
+        result
+    }
+
+    pub(super) fn open(&self, options: ChannelOptions) -> Result<ChannelId, OpenError> {
+        self.ask(|state, now| {
+            let id = state.connection.open(now, options)?;
+            state.inboxes.insert(id, Inbox::default());
+            Ok(id)
+        })
+    }
+
+    pub(super) fn close(&self) {
+        self.ask(|state, now| state.connection.close(now));
+    }
+}
+
+/// What handles hold: when the last is gone, the connection is closed.
+#[derive(Debug)]
+pub(super) struct Held(pub(super) Arc<Shared>);
+
+impl std::ops::Deref for Held {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
