@@ -50,7 +50,7 @@ impl Loss for Losses {
 /// Where a relay stands.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// UDP, or SCTP right above IP.
+    /// UDP, or SCTP directly over IP.
     pub carrier: Carrier,
     /// Where the connecting peer sends to.
     pub listen: SocketAddr,

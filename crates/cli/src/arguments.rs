@@ -6,6 +6,7 @@ use std::str::FromStr;
 use anabranch_lab::shard::Share;
 use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::wire::arguments::WireCommand;
 
@@ -13,7 +14,8 @@ use crate::wire::arguments::WireCommand;
 #[derive(Debug, Parser)]
 #[command(
     name = "anabranch",
-    version,
+    version = crate::help::version(),
+    long_version = crate::help::long_version(),
     after_help = "Examples:
   anabranch papers                            what can be reproduced
   anabranch reproduce alamgir2002 --quick     a first look, in about ten seconds
@@ -23,7 +25,10 @@ use crate::wire::arguments::WireCommand;
   anabranch advise --rtt 560ms --rate 10Mbit --loss 1%
                                               which buffer, how many streams, which congestion control
   anabranch serve sink                        the same SCTP on real sockets: a server ...
-  anabranch perf 127.0.0.1                    ... and what reaches it"
+  anabranch perf 127.0.0.1                    ... and what reaches it
+
+Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the command line or the spec is wrong and
+nothing was run; 130 interrupted."
 )]
 pub struct Arguments {
     /// What to do.
@@ -34,14 +39,14 @@ pub struct Arguments {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Say which papers can be reproduced, and where each was found.
+    /// List the papers that can be reproduced, and where each was found.
     #[command(
         after_help = "A paper is a folder with paper.toml and the CSV files that it names. Looked for in: papers (here),
 $XDG_DATA_HOME/anabranch/papers or ~/.local/share/anabranch/papers, and what the program carries.
 docs/extending/paper.md tells how to add one."
     )]
     Papers,
-    /// Run a paper's experiments and set the results beside the printed ones.
+    /// Run the experiments of a paper and compare the results with the printed values.
     #[command(after_help = "Examples:
   anabranch reproduce alamgir2002
   anabranch reproduce alamgir2002 --only table-2,fig-8 --replications 50 --seed 7
@@ -51,7 +56,7 @@ The directory then holds report.html, verdicts.csv, claims.csv, tables/*.csv, fi
 series/*.parquet, spec.toml and manifest.json.
 A run that was interrupted goes on where it stopped when it is started again.")]
     Reproduce(Reproduce),
-    /// Run a spec of your own; the directory it writes is the same.
+    /// Run a spec of your own.
     #[command(after_help = "Examples:
   anabranch run my.toml
   anabranch run my.toml --set rate='4 Mbit/s' --set link.satellite.delay='270 ms' --out fast
@@ -63,7 +68,7 @@ A run that was interrupted goes on where it stopped when it is started again.")]
 `--set` names a parameter of the spec, or a key by its path, where nodes, links, flows and experiments go by
 their names. Without a unit in quotes the shell would cut a value in two.")]
     Run(Run),
-    /// Say which receive buffer, streams, congestion control and profile a path needs, by simulating it.
+    /// Recommend receive buffer, streams, congestion control and profile for a path, by simulation.
     #[command(after_help = "Examples:
   anabranch advise --rtt 560ms --rate 10Mbit --loss 1%
                         a GEO satellite: what carries 95 % of what a buffer without limit would carry?
@@ -81,14 +86,14 @@ DIR then holds advice.txt, report.html, tables/*.csv, figures/*.svg, manifest.js
 DIR/better the same for the better sender.
 docs/ADVISE.md tells how it is found, and what it does not know.")]
     Advise(Box<Advise>),
-    /// Put the shards of a sweep together that `--shard` made, on one machine or on many.
+    /// Merge the shards of a sweep that `--shard` made, on one machine or several.
     #[command(after_help = "Examples:
   anabranch run my.toml --shard 1/3 --out one       on three machines: 1/3, 2/3, 3/3
   anabranch merge one two three --out my
 
 The directory then holds what one run of the whole sweep would have written, byte for byte.")]
     Merge(Merge),
-    /// Run a spec as a job array of Slurm, and put the shards together by a job that waits for it.
+    /// Run a spec as a job array of Slurm, and merge its shards in a dependent job.
     #[command(after_help = "Examples:
   anabranch slurm my.toml --array 64 --out /shared/my
   anabranch slurm my.toml --array 64 --jobs 4 --sbatch=--partition=long --sbatch=--time=2:00:00
@@ -100,7 +105,7 @@ it again, three times at most, and goes on where it stopped; so does the same co
     Slurm(Slurm),
     /// Show the tables and key figures of a finished run in the terminal.
     Show {
-        /// The directory that a run has written.
+        /// Results directory of a run.
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
@@ -113,6 +118,22 @@ it again, three times at most, and goes on where it stopped; so does the same co
   # first line of a spec, for editors that read it:
   #:schema ./anabranch.schema.json")]
     Schema,
+    /// Print a script that lets a shell complete the arguments of this command.
+    #[command(after_help = "Examples:
+  anabranch completions bash > /etc/bash_completion.d/anabranch
+  anabranch completions zsh > ~/.zfunc/_anabranch
+  anabranch completions fish > ~/.config/fish/completions/anabranch.fish")]
+    Completions {
+        /// The shell.
+        #[arg(value_name = "SHELL")]
+        shell: Shell,
+    },
+    /// Print a man page, or write all of them.
+    #[command(after_help = "Examples:
+  anabranch man | man -l -                    the page of the command as a whole
+  anabranch man run | man -l -                the page of one of its commands
+  anabranch man --out /usr/local/share/man/man1")]
+    Man(Man),
     /// Print every setting of the transports: type, unit, range, default, clause and reason, in Markdown.
     #[command(after_help = "Examples:
   anabranch settings
@@ -143,7 +164,7 @@ pub struct Run {
     /// The spec, a TOML file; or the name of an example: `own`, `failover` ...
     #[arg(value_name = "SPEC.toml")]
     pub spec: PathBuf,
-    /// Write the packets of a link, in the first run, to a file that Wireshark opens (repeatable).
+    /// Capture the packets of a link in the first run, as pcapng (repeatable).
     #[arg(long, value_name = "LINK=FILE.pcapng", value_parser = capture)]
     pub capture: Vec<(String, PathBuf)>,
     /// Run this experiment on real sockets over the emulated network, in real time (repeatable).
@@ -160,18 +181,29 @@ pub struct Slurm {
     /// The spec, a TOML file; or the name of an example.
     #[arg(value_name = "SPEC.toml")]
     pub spec: PathBuf,
-    /// How many tasks share the runs.
+    /// Number of tasks that share the runs.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub array: u32,
-    /// An option for sbatch, as --sbatch=--partition=long (repeatable).
+    /// Option for sbatch: --sbatch=--partition=long (repeatable).
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     pub sbatch: Vec<String>,
     /// Write the scripts and submit nothing.
     #[arg(long)]
     pub dry_run: bool,
-    /// What is wanted of the spec; --jobs: processors of a task.
+    /// Options of `run`; --jobs: processors of a task.
     #[command(flatten)]
     pub common: Common,
+}
+
+/// `man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// A command [default: the page of all].
+    #[arg(value_name = "COMMAND", conflicts_with = "out")]
+    pub command: Option<String>,
+    /// Write all pages into this directory.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// `merge`.
@@ -180,7 +212,7 @@ pub struct Merge {
     /// The directories of all shards, in any order.
     #[arg(value_name = "DIR", required = true)]
     pub shards: Vec<PathBuf>,
-    /// Where the results go; the spec's name if left out.
+    /// Results directory [default: the name of the spec].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }
@@ -194,19 +226,19 @@ pub struct Advise {
     /// Rate of the link: 10Mbit.
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub rate: Rate,
-    /// Share of the data packets that is lost: 1%.
+    /// Share of data packets lost: 1%.
     #[arg(long, value_name = "SHARE", value_parser = loss)]
     pub loss: Probability,
-    /// Share wanted of the goodput that a buffer without limit gives.
+    /// Goodput wanted, as a share of that with an unlimited buffer.
     #[arg(long, value_name = "SHARE", default_value = "95%", value_parser = share)]
     pub goodput: f64,
     /// Largest IP packet.
     #[arg(long, value_name = "SIZE", default_value = "1500 B", value_parser = quantity::<Size>)]
     pub mtu: Size,
-    /// Size of a message [default: what fills a packet].
+    /// Message size [default: as fills a packet].
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Size>)]
     pub message: Option<Size>,
-    /// What the link's queue holds, as '50 packets' or 64KiB [default: a round trip's worth of packets].
+    /// Queue of the link: '50 packets' or 64KiB [default: bandwidth x RTT].
     #[arg(long, value_name = "AMOUNT", value_parser = quantity::<Amount>)]
     pub queue: Option<Amount>,
     /// Numbers of streams to try [default: 1,2,4,8].
@@ -218,16 +250,16 @@ pub struct Advise {
     /// Profiles to try, the preferred one first [default: rfc9260,rfc4960,rfc2960].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub profile: Vec<String>,
-    /// How long each run is measured, in simulated time [default: by the path].
+    /// Simulated time of each run [default: chosen by the path].
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub duration: Option<Span>,
-    /// The seed that all randomness comes from.
+    /// Seed of all random numbers.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// How many runs to make at a time; one for each core if left out.
+    /// Number of runs at a time [default: one per core].
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: Option<u32>,
-    /// Where the evidence goes [default: it is only shown].
+    /// Directory for the evidence [default: none is written].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// No progress bar.
@@ -271,28 +303,28 @@ fn loss(text: &str) -> Result<Probability, String> {
 /// What both kinds of run have.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// Make and list only these tables, figures or experiments: ids with commas between (repeatable).
+    /// Make only these tables, figures or experiments: ids separated by commas (repeatable).
     #[arg(long, value_name = "ID,ID,...", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Runs of each point, instead of the spec's number.
+    /// Runs of each point [default: as the spec says].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub replications: Option<u32>,
-    /// The seed that all randomness comes from.
+    /// Seed of all random numbers.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// How many runs to make at a time; one for each core if left out.
+    /// Number of runs at a time [default: one per core].
     #[arg(long, value_name = "J", value_parser = clap::value_parser!(u32).range(1..))]
     pub jobs: Option<u32>,
-    /// Fewer replications: a first look in about ten seconds.
+    /// Fewer replications, for a first look.
     #[arg(long)]
     pub quick: bool,
-    /// Where the results go; the spec's name if left out.
+    /// Results directory [default: the name of the spec].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Make only shard I of N, for `merge`: 1/4 to 4/4. The results go into NAME-I-of-N unless --out says where.
+    /// Make only shard I of N, for `merge`: 1/4 to 4/4. Default of --out: NAME-I-of-N.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Share>,
-    /// Keep the series of all replications, whatever the spec's records say.
+    /// Keep the series of all replications.
     #[arg(long)]
     pub record_all: bool,
     /// Set a parameter, or a key by its path (repeatable).

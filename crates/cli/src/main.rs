@@ -1,12 +1,13 @@
 //! The `anabranch` command.
 //!
-//! Exit status: 0 all done; 1 something went wrong on the way (a full disk, an unwritable directory); 2 the command line
-//! or the spec is wrong and nothing was run.
+//! Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the command line or the spec is wrong and
+//! nothing was run; 130 interrupted.
 #![forbid(unsafe_code)]
 
 mod advise;
 mod arguments;
 mod failure;
+mod help;
 mod progress;
 mod slurm;
 mod wire;
@@ -31,6 +32,8 @@ fn main() -> ExitCode {
         Command::Show { directory } => work::show(&directory),
         Command::Wire(command) => wire::run(command),
         Command::Schema => work::schema(),
+        Command::Completions { shell } => help::completions(shell),
+        Command::Man(arguments) => help::man(&arguments),
         Command::Settings { transport } => work::settings(transport.as_deref()),
     };
     match result {

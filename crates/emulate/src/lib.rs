@@ -1,4 +1,4 @@
-//! The simulator's links in real time, between two UDP ports, or between two addresses for SCTP right above IP.
+//! The simulator's links in real time, between two UDP ports, or between two addresses for SCTP directly over IP.
 //!
 //! Whatever speaks UDP, or SCTP, is put on a path of the simulator's making: its packets enter a
 //! [`World`](anabranch_sim::World) at one node, cross its links (delay, rate, queue, loss, schedule, impairments), and leave
@@ -35,7 +35,7 @@ pub enum Framing {
     /// An IP header, a UDP header and the payload: what really travels.
     #[default]
     Udp,
-    /// An IP header and the payload, which is an SCTP packet, as if it travelled right above IP: what a simulation of SCTP
+    /// An IP header and the payload, which is an SCTP packet, as if it travelled directly over IP: what a simulation of SCTP
     /// counts.
     Sctp,
 }
@@ -46,7 +46,7 @@ pub enum Carrier {
     /// UDP datagrams.
     #[default]
     Udp,
-    /// SCTP right above IP (protocol 132), of either version. There are no ports, so the emulator needs two addresses of the
+    /// SCTP directly over IP (protocol 132), of either version. There are no ports, so the emulator needs two addresses of the
     /// host's that nobody else uses for SCTP, and the right to open raw sockets.
     Ip,
 }

@@ -1,4 +1,4 @@
-//! The two sockets: UDP, or raw for SCTP right above IP.
+//! The two sockets: UDP, or raw for SCTP directly over IP.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

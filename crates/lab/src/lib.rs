@@ -3,6 +3,7 @@
 
 pub mod arrow;
 pub mod beside;
+pub mod build;
 pub mod channel;
 pub mod columns;
 pub mod folder;

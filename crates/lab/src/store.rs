@@ -29,6 +29,7 @@ use anabranch_scenario::problem::SpecError;
 use anabranch_scenario::records::{Manifest, Results, RunRecord, SeriesError};
 use serde::Serialize;
 
+use crate::build;
 use crate::journal::{Damage, Journal, JournalError};
 use crate::measures::Measures;
 use crate::series::{self, Axes, SeriesWriter};
@@ -95,8 +96,7 @@ pub struct Store {
 /// The crates of this project that a run depends on: whose sources, beside the versions of all others, are the code that
 /// [`key`] speaks of.
 pub const CODE_OF: &str = env!("ANABRANCH_CODE_OF");
-/// A fingerprint of that code.
-pub const CODE: &str = env!("ANABRANCH_CODE");
+pub use crate::build::CODE;
 
 /// The name under which a run is kept: what it depends on, the code and the kind of runner among it.
 pub fn key(unit: &Unit<'_>, kind: &str) -> String {
@@ -517,8 +517,8 @@ pub fn plan_of(manifest: &Manifest) -> Result<Plan, StoreError> {
 pub fn manifest(plan: &Plan, records: &[RunRecord]) -> Manifest {
     let request = &plan.request;
     Manifest {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: option_env!("ANABRANCH_BUILT_FROM").map(str::to_owned),
+        version: build::VERSION.to_owned(),
+        commit: build::COMMIT.map(str::to_owned),
         name: plan.spec.name.clone(),
         spec: request.text.clone(),
         overrides: request.overrides.clone(),

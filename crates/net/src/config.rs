@@ -30,7 +30,7 @@ pub enum Carrier {
         /// The peer's UDP port.
         peer_port: u16,
     },
-    /// Right above IP, as protocol 132. Needs the right to open raw sockets, and a kernel that does not answer SCTP itself:
+    /// Directly over IP, as protocol 132. Needs the right to open raw sockets, and a kernel that does not answer SCTP itself:
     /// where its own SCTP is loaded it aborts what it does not know.
     Ip,
 }

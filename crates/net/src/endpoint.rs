@@ -362,7 +362,7 @@ fn protocol(
         .map_err(|error| BindError::Config(error.to_string()))?;
     endpoint.set_max_associations(config.max_associations);
     endpoint.listen(config.accept);
-    // Nobody else hears what comes to our UDP port; right above IP, other processes have ports of their own.
+    // Nobody else hears what comes to our UDP port; directly over IP, other processes have ports of their own.
     endpoint.answer_for_other_ports(config.carrier != Carrier::Ip);
     Ok(endpoint)
 }

@@ -4,20 +4,20 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use anabranch_engine::manual;
-use anabranch_scenario::quantity::{Size, Span};
+use anabranch_scenario::quantity::{Rate, Size, Span};
 use clap::{Args, Subcommand, ValueEnum};
 
 /// The SCTP port where none is named.
 pub const PORT: u16 = 5001;
 
-/// How packets travel.
+/// How packets are carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum CarrierKind {
-    /// Inside UDP (RFC 6951); the peer's UDP port is learnt and followed.
+    /// Inside UDP (RFC 6951); the UDP port of the peer is learnt from its packets.
     Encapsulated,
     /// In UDP between two fixed ports.
     Udp,
-    /// Right above IP, protocol 132; needs root or CAP_NET_RAW.
+    /// Directly over IP, protocol 132; needs root or CAP_NET_RAW.
     Ip,
 }
 
@@ -25,23 +25,23 @@ pub enum CarrierKind {
 fn set_help() -> String {
     let settings = manual::help("sctp");
     format!(
-        "Set a key of a spec's [flow.transport] (repeatable); allocation.kind=adaptive reaches into a table.\n\n{settings}"
+        "Set a key of [flow.transport] (repeatable). A dot reaches into a table: allocation.kind=adaptive.\n\n{settings}"
     )
 }
 
 /// What all commands on real sockets have.
 #[derive(Clone, Debug, Args)]
 pub struct Wire {
-    /// How packets travel.
+    /// How packets are carried.
     #[arg(long, value_name = "KIND", default_value = "encapsulated")]
     pub carrier: CarrierKind,
-    /// Our UDP port [default: 9899 where associations are accepted, else any].
+    /// Local UDP port [default: 9899 where associations are accepted, else any].
     #[arg(long, value_name = "PORT")]
     pub udp_port: Option<u16>,
-    /// The peer's UDP port.
+    /// UDP port of the peer.
     #[arg(long, value_name = "PORT", default_value_t = 9899)]
     pub peer_udp_port: u16,
-    /// A local address; several make this end multihomed (repeatable) [default: all, as one].
+    /// Local address (repeatable: a multihomed endpoint) [default: all, as one].
     #[arg(long, value_name = "ADDRESS")]
     pub local: Vec<IpAddr>,
     /// Profile: rfc9260, rfc4960, rfc2960, ns2.
@@ -50,26 +50,25 @@ pub struct Wire {
     /// Congestion control: sctp, westwood, binomial, ...
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
-    /// Streams to negotiate outwards.
+    /// Outbound streams to request.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub streams: Option<u16>,
-    /// Send buffer of an association, for what is accepted and not yet sent [default: 4 MiB].
+    /// Send buffer of an association [default: 4 MiB].
     #[arg(long, value_name = "SIZE", value_parser = super::amount)]
     pub send_buffer: Option<Size>,
-    /// Set a key of a spec's [flow.transport], such as receive_buffer='4 MiB' or allocation.kind=adaptive (repeatable).
+    /// Set a key of [flow.transport]: receive_buffer='4 MiB', allocation.kind=adaptive (repeatable).
     #[arg(long, value_name = "KEY=VALUE", long_help = set_help())]
     pub set: Vec<String>,
-    /// The largest IP packet: `auto` finds out what the path carries (RFC 8899), up to mtu of --set (1500 B if left out); a size
-    /// is used as it is.
+    /// Path MTU: the largest IP packet. `auto` discovers it (RFC 8899), up to --set mtu=SIZE (default 1500 B).
     #[arg(long, value_name = "auto|SIZE", default_value = "auto", value_parser = super::pmtu)]
     pub pmtu: Pmtu,
-    /// No optional parameter in the INIT, for peers that misread one (pion/sctp, sctp-proto).
+    /// Send no optional parameter in the INIT, for peers that misread one (pion/sctp, sctp-proto).
     #[arg(long)]
     pub bare_init: bool,
-    /// Write every packet to a file that Wireshark opens.
+    /// Capture every packet, as pcapng.
     #[arg(long, value_name = "FILE.pcapng")]
     pub capture: Option<PathBuf>,
-    /// Write the same series as a simulation into a results directory, for `anabranch show`.
+    /// Write series as a simulation does into a results directory, for `anabranch show`.
     #[arg(long, value_name = "DIR")]
     pub trace: Option<PathBuf>,
 }
@@ -88,34 +87,37 @@ pub enum Pmtu {
 pub enum Service {
     /// Sends every message back.
     Echo,
-    /// Takes what comes.
+    /// Receives and discards.
     Sink,
-    /// Sends, as the client asks or as the options here say.
+    /// Sends, as the client asks or as these options say.
     Source,
 }
 
 /// `serve`.
 #[derive(Clone, Debug, Args)]
 pub struct Serve {
-    /// What to do with an association.
+    /// Service offered.
     #[arg(value_name = "SERVICE")]
     pub service: Service,
-    /// The SCTP port; several share the UDP port (repeatable).
+    /// SCTP port (repeatable: all share the UDP port).
     #[arg(short, long, value_name = "PORT", default_values_t = [PORT], value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Vec<u16>,
-    /// End after the first association.
+    /// Exit after the first association.
     #[arg(short = '1', long)]
     pub once: bool,
-    /// source: size of a message.
+    /// Print one JSON object per line: event "listening", "up" or "end".
+    #[arg(short = 'J', long)]
+    pub json: bool,
+    /// source: message size.
     #[arg(long, value_name = "SIZE", default_value = "1 KiB", value_parser = super::message_size)]
     pub message: Size,
-    /// source: how much [default: until the client closes].
+    /// source: total bytes [default: until the client closes].
     #[arg(long, value_name = "SIZE", value_parser = super::amount)]
     pub bytes: Option<Size>,
-    /// source: messages may overtake one another.
+    /// source: unordered messages.
     #[arg(long)]
     pub unordered: bool,
-    /// source: send without waiting for the client's first message, which asks for how much (`perf -R`) or just begins it.
+    /// source: send at once. Otherwise the first message of the client (`perf -R`) starts it.
     #[arg(long)]
     pub at_once: bool,
     /// What all commands on real sockets have.
@@ -126,44 +128,54 @@ pub struct Serve {
 /// `perf`.
 #[derive(Clone, Debug, Args)]
 pub struct Perf {
-    /// Where a server runs: HOST or HOST:PORT (the SCTP port; 5001 if left out).
+    /// Server to connect to: HOST or HOST:PORT (SCTP port, default 5001).
     #[arg(value_name = "HOST")]
     pub host: String,
-    /// The server's SCTP port, where HOST names none.
+    /// SCTP port of the server, if HOST names none.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
-    /// A further address of the server's (repeatable).
+    /// Further address of the server (repeatable).
     #[arg(long, value_name = "ADDRESS")]
     pub path: Vec<IpAddr>,
-    /// Associations at a time, from one UDP port.
+    /// Number of parallel associations, from one UDP port.
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub parallel: u16,
-    /// How long to send. What was not sent by then is withdrawn; what is in flight has 2 s to arrive.
+    /// Time to send. Then unsent data is withdrawn, and data in flight has 2 s to arrive.
     #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds)]
     pub time: Span,
-    /// How much to send in all, instead of for how long.
+    /// Total bytes to send (overrides --time).
     #[arg(short = 'n', long, value_name = "SIZE", value_parser = super::amount)]
     pub bytes: Option<Size>,
-    /// Size of a message; without a unit bytes, and K, M are 1024 and 1024 of them.
+    /// Message size: bytes, or with a unit; K and M are 1024 and 1024 x 1024 bytes.
     #[arg(short = 'l', long, value_name = "SIZE", default_value = "1 KiB", value_parser = super::message_size)]
     pub message: Size,
-    /// Messages may overtake one another.
+    /// Send unordered messages.
     #[arg(short, long)]
     pub unordered: bool,
-    /// The server sends (it runs `anabranch serve sink` or `source`).
+    /// Target rate of each association, of user data: 2Mbit/s, or bit/s without a unit and K, M, G of 1000 [default: no
+    /// limit].
+    #[arg(short, long, value_name = "RATE", value_parser = super::bitrate)]
+    pub bitrate: Option<Rate>,
+    /// Reverse: the server sends (`anabranch serve sink` or `source`).
     #[arg(short = 'R', long)]
     pub reverse: bool,
-    /// Time between two lines; 0: none but the last.
+    /// Both directions at once, each with as many associations as --parallel says.
+    #[arg(long, conflicts_with = "reverse")]
+    pub bidir: bool,
+    /// Report each path: state, MTU, cwnd, bytes in flight, RTT and RTO.
+    #[arg(long)]
+    pub per_path: bool,
+    /// Time between two reports; 0: only the summary.
     #[arg(short, long, value_name = "TIME", default_value = "1 s", value_parser = seconds_or_none)]
     pub interval: Span,
-    /// One JSON document instead of lines.
+    /// Print one JSON document instead of lines.
     #[arg(short = 'J', long)]
     pub json: bool,
-    /// Give up if the association is not up after this time; 0: after RFC 9260's eight retransmissions of INIT.
+    /// Give up if the association is not established in this time; 0: after eight retransmissions of INIT (RFC 9260).
     #[arg(long, value_name = "TIME", default_value = "15 s", value_parser = seconds_or_none)]
     pub connect_timeout: Span,
-    /// Give up if nothing arrives, at either end, for this time; 0: never. A failover takes 63 s by RFC 9260's defaults, in
-    /// which something arrives every 32 s at least.
+    /// Give up if nothing arrives at either end for this time; 0: never. A failover with the defaults of RFC 9260 takes 63 s,
+    /// in which something arrives every 32 s.
     #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = seconds_or_none)]
     pub idle_timeout: Span,
     /// What all commands on real sockets have.
@@ -174,42 +186,45 @@ pub struct Perf {
 /// `cat`.
 #[derive(Clone, Debug, Args)]
 pub struct Cat {
-    /// Whom to talk to: HOST or HOST:PORT (the SCTP port; 5001 if left out). With --listen: nobody in particular.
+    /// Server to connect to: HOST or HOST:PORT (SCTP port, default 5001). Omit with --listen.
     #[arg(
         value_name = "HOST",
         required_unless_present = "listen",
         conflicts_with = "listen"
     )]
     pub host: Option<String>,
-    /// Wait for somebody instead, at this SCTP port.
+    /// Wait for an association at this SCTP port instead.
     #[arg(short, long, value_name = "PORT", num_args = 0..=1, default_missing_value = "5001", value_parser = clap::value_parser!(u16).range(1..))]
     pub listen: Option<u16>,
-    /// The peer's SCTP port, where HOST names none.
+    /// SCTP port of the peer, if HOST names none.
     #[arg(short, long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
-    /// A further address of the peer's (repeatable).
+    /// Further address of the peer (repeatable).
     #[arg(long, value_name = "ADDRESS")]
     pub path: Vec<IpAddr>,
-    /// Say where it listens, and who is there, on standard error.
+    /// Print local and peer addresses on standard error.
     #[arg(short, long)]
     pub verbose: bool,
-    /// Give up if the association is not up after this time; 0: after RFC 9260's eight retransmissions of INIT.
+    /// Give up if the association is not established in this time; 0: after eight retransmissions of INIT (RFC 9260).
     #[arg(long, value_name = "TIME", default_value = "15 s", value_parser = seconds_or_none)]
     pub connect_timeout: Span,
-    /// The stream to send on.
+    /// Stream to send on.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub stream: u16,
-    /// Messages may overtake one another.
+    /// Payload protocol identifier of the messages: decimal, or hexadecimal with 0x.
+    #[arg(long, value_name = "N", default_value = "0", value_parser = ppid)]
+    pub ppid: u32,
+    /// Send unordered messages.
     #[arg(short, long)]
     pub unordered: bool,
-    /// A message for each line; otherwise for each piece that is read.
+    /// Send one message per line; otherwise one per read.
     #[arg(long)]
     pub lines: bool,
-    /// The largest message.
+    /// Largest message to send.
     #[arg(long, value_name = "SIZE", default_value = "16 KiB", value_parser = super::message_size)]
     pub message: Size,
-    /// After the end of the input, close once nothing has come for so long [default: 500 ms; with --listen: when the peer
-    /// closes].
+    /// After the end of input, close once nothing has arrived for this time [default: 500 ms; with --listen: wait for
+    /// the peer to close].
     #[arg(short, long, value_name = "TIME", value_parser = seconds_or_none)]
     pub wait: Option<Span>,
     /// What all commands on real sockets have.
@@ -220,35 +235,35 @@ pub struct Cat {
 /// `emulate`.
 #[derive(Clone, Debug, Args)]
 pub struct Emulate {
-    /// A spec; its nodes and links are used, its flows are not.
+    /// A spec, of which nodes and links are used.
     #[arg(value_name = "LINK.toml")]
     pub spec: PathBuf,
-    /// Where to listen for the one side.
+    /// Address for the near side.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9900", value_parser = address)]
     pub listen: SocketAddr,
-    /// Where the other side listens.
+    /// Address of the far side.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9899", value_parser = address)]
     pub to: SocketAddr,
-    /// The address of this host's that the other side sees [default: the system's choice].
+    /// Source address towards the far side [default: chosen by the system].
     #[arg(long, value_name = "ADDRESS")]
     pub from: Option<IpAddr>,
-    /// Between two addresses, for SCTP right above IP: --listen, --from and --to are addresses without ports, the first two
-    /// of this host's, for the emulator alone; needs root or CAP_NET_RAW.
+    /// Carry SCTP directly over IP: --listen, --from and --to are addresses without ports, the first two of them local and
+    /// used by the emulator alone; needs root or CAP_NET_RAW.
     #[arg(long, requires = "from", requires = "listen", requires = "to")]
     pub ip: bool,
-    /// The nodes where packets enter and leave [default: the first and the last].
+    /// Nodes where packets enter and leave [default: first and last].
     #[arg(long, value_name = "NODE,NODE", value_delimiter = ',', num_args = 1)]
     pub between: Vec<String>,
-    /// Count packets as SCTP right above IP, without the 8 bytes of UDP.
+    /// Count packets as SCTP directly over IP, without the 8 bytes of UDP.
     #[arg(long)]
     pub bare: bool,
-    /// Stop after so long [default: when interrupted].
+    /// Stop after this time [default: when interrupted].
     #[arg(long, value_name = "TIME", value_parser = super::quantity::<Span>)]
     pub time: Option<Span>,
-    /// Time between two reports.
-    #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds)]
+    /// Time between two reports; 0: only the last.
+    #[arg(short, long, value_name = "TIME", default_value = "10 s", value_parser = seconds_or_none)]
     pub interval: Span,
-    /// The seed that the losses come from.
+    /// Seed of the losses.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Set a parameter, or a key by its path (repeatable).
@@ -259,48 +274,49 @@ pub struct Emulate {
 /// Commands on real sockets.
 #[derive(Clone, Debug, Subcommand)]
 pub enum WireCommand {
-    /// Accept associations over real sockets, and echo, swallow or send.
+    /// Accept associations on real sockets: echo, discard or send.
     #[command(after_help = "Examples:
   anabranch serve echo                            SCTP port 5001, inside UDP port 9899
   anabranch serve sink --port 7000 --port 7001    two SCTP ports inside the one UDP port
   anabranch serve sink --port 7000 --local 192.0.2.1 --local 198.51.100.1
                                                   two homes, which peers are told
-  anabranch serve sink --carrier ip               right above IP, as root
+  anabranch serve sink --carrier ip               directly over IP, as root
   anabranch serve sink --once --trace run         the first association's series, for `anabranch show run`
 
-It prints a line when an association begins and when it ends. Where nobody reads, 1,024 lines wait; the rest is dropped, and
-one line says how many. SIGINT or SIGTERM aborts all associations and ends it. docs/NET.md tells about carriers, ports and
-settings.")]
+Prints a line when an association begins and when it ends. If nobody reads the output, 1,024 lines are kept, and one line
+says how many were dropped. SIGINT and SIGTERM abort all associations and exit. Carriers, ports and settings: docs/NET.md.")]
     Serve(Box<Serve>),
-    /// Measure what an association carries to a server.
+    /// Measure the throughput of associations to a server.
     #[command(after_help = "Examples:
   anabranch perf 192.0.2.1                        ten seconds of 1 KiB messages to `anabranch serve sink`
   anabranch perf 192.0.2.1 -l 64K -n 1G --json
   anabranch perf 192.0.2.1 -P 4 -t 30             four associations, half a minute
   anabranch perf 192.0.2.1 --streams 10 --unordered --congestion westwood
-  anabranch perf 192.0.2.1 -R                     the other way
+  anabranch perf 192.0.2.1 -R                     the server sends
+  anabranch perf 192.0.2.1 --bidir -b 2M          2 Mbit/s in either direction
   anabranch perf 192.0.2.1 --path 198.51.100.1 --local 192.0.2.9 --local 198.51.100.9
                                                   over two paths
   anabranch perf 127.0.0.1 --peer-udp-port 9900   through `anabranch emulate`
 
-Counted is what was acknowledged, and what the server says it received. The first SIGINT or SIGTERM ends it as when time is
-over, with the report; the second aborts. Columns of the sender are a dash with -R; the summary has the server's.")]
+Counts data acknowledged by the server, and data that the server reports as received. The first SIGINT or SIGTERM ends the
+measurement as --time does, with a summary; the second aborts. With -R the columns of the sender (Retr, Cwnd, RTT) are in
+the summary only.")]
     Perf(Box<Perf>),
-    /// Send standard input and print what comes, a message at a time.
+    /// Send standard input, and print received messages.
     #[command(after_help = "Examples:
   echo hello | anabranch cat 127.0.0.1            to `anabranch serve echo`
   anabranch cat --listen > file                   at the one end
   anabranch cat 192.0.2.1 < file                  at the other")]
     Cat(Box<Cat>),
-    /// Put a path of the simulator's between two UDP ports, in real time.
+    /// Emulate a path of the simulator between two UDP ports, in real time.
     #[command(after_help = "Examples:
   anabranch emulate geo.toml                      from 127.0.0.1:9900 to 127.0.0.1:9899
   anabranch emulate geo.toml --set rate='2 Mbit/s' --listen 0.0.0.0:9900 --to 192.0.2.1:9899
   anabranch serve sink & anabranch emulate geo.toml & anabranch perf 127.0.0.1 --peer-udp-port 9900
 
-The file is a spec: nodes and links with rate, delay, queue, loss, down times and impairments are used, flows are not and
-may be missing. Answers go back to whoever sent last. On each report, and at the end, it says by how much packets left later
-than the simulator wanted: its own error.")]
+The file is a spec. Its nodes and links with rate, delay, queue, loss, down times and impairments are used; flows are not, and
+may be missing. Replies go to the last sender. Each report ends with the timing error: by how much packets left later than
+the simulator asked.")]
     Emulate(Box<Emulate>),
 }
 
@@ -310,6 +326,21 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().ok().or_else(bare).ok_or_else(|| {
         format!(
             "found {text:?}; write an IP address and a port: 192.0.2.1:9899 or [2001:db8::1]:9899"
+        )
+    })
+}
+
+/// Reads a payload protocol identifier.
+fn ppid(text: &str) -> Result<u32, String> {
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let number = match hexadecimal {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    number.map_err(|_| {
+        format!(
+            "found {text:?}; write 0 to {}, or 0x0 to 0xffffffff",
+            u32::MAX
         )
     })
 }

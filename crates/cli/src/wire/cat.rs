@@ -103,7 +103,7 @@ async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> 
 /// Sends the input, a message for each line or piece.
 async fn copy_in(association: &Association, arguments: &Cat) -> Result<(), Failure> {
     let options = SendOptions {
-        ppid: 0,
+        ppid: arguments.ppid,
         unordered: arguments.unordered,
     };
     let most = arguments.message.0 as usize;

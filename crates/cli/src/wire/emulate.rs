@@ -94,7 +94,11 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
         }
     };
     tokio::pin!(over);
-    let mut ticks = tokio::time::interval(Duration::from_nanos(arguments.interval.0));
+    let period = match arguments.interval.0 {
+        0 => super::NEVER,
+        nanoseconds => Duration::from_nanos(nanoseconds),
+    };
+    let mut ticks = tokio::time::interval(period);
     ticks.tick().await;
     loop {
         tokio::select! {

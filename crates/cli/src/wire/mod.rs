@@ -4,6 +4,7 @@ pub mod arguments;
 mod cat;
 mod emulate;
 pub mod live;
+mod pace;
 mod perf;
 mod print;
 mod serve;
@@ -22,7 +23,7 @@ use anabranch_net::{
     Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
     SharedSockets, Status,
 };
-use anabranch_scenario::quantity::{Size, Span};
+use anabranch_scenario::quantity::{Rate, Size, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
@@ -85,6 +86,19 @@ fn size(text: &str) -> Result<Size, String> {
         }
         _ => text.parse(),
     }
+}
+
+/// Reads a rate with its unit, or as iperf3 has it: bit/s without one, or K, M, G of 1000 each.
+fn bitrate(text: &str) -> Result<Rate, String> {
+    let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "" => "bit/s",
+        "K" | "k" => "kbit/s",
+        "M" | "m" => "Mbit/s",
+        "G" | "g" => "Gbit/s",
+        _ => return text.parse(),
+    };
+    format!("{digits} {unit}").parse()
 }
 
 /// Reads how much is to be sent.
@@ -153,13 +167,28 @@ impl Bound {
         let word = if ports.len() > 1 { "ports" } else { "port" };
         let first = &self.endpoints[0];
         let carrier = match first.udp_port() {
-            0 => "right above IP".to_owned(),
+            0 => "directly over IP".to_owned(),
             port => format!("inside UDP port {port}"),
         };
         let addresses = first.local_addresses().iter();
         let addresses: Vec<String> = addresses.map(|address| address.ip().to_string()).collect();
         let (ports, addresses) = (ports.join(", "), addresses.join(", "));
         format!("SCTP {word} {ports}, {carrier}, at {addresses}")
+    }
+
+    /// The same for programs; `udp_port` is `null` directly over IP.
+    fn place_json(&self) -> serde_json::Value {
+        let first = &self.endpoints[0];
+        let ports: Vec<u16> = self.endpoints.iter().map(Endpoint::port).collect();
+        let addresses = first.local_addresses().iter();
+        let addresses: Vec<String> = addresses.map(|address| address.ip().to_string()).collect();
+        let udp_port = Some(first.udp_port()).filter(|&port| port != 0);
+        serde_json::json!({
+            "event": "listening",
+            "ports": ports,
+            "udp_port": udp_port,
+            "addresses": addresses,
+        })
     }
 }
 

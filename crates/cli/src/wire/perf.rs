@@ -1,6 +1,7 @@
 //! `anabranch perf`: what associations carry, by intervals.
 
 mod flow;
+mod processor;
 mod report;
 mod work;
 
@@ -15,6 +16,7 @@ use super::print::{Printer, Written};
 use super::{Bound, Interrupts, NEVER, PATIENCE, Ports, connect, limit, peer};
 use crate::failure::Failure;
 use flow::Flows;
+use processor::Processor;
 use report::{Peers, Report};
 use work::{End, Plan};
 
@@ -30,7 +32,8 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     };
     let (printer, written) = Printer::stdout();
     let mut report = Report::begin(&arguments, &peers(&associations), printer)?;
-    let mut flows = Flows::begin(&Plan::of(&arguments), associations);
+    let processor = Processor::begin();
+    let mut flows = Flows::begin(Plan::each(&arguments), associations);
     let attended = attend(
         &arguments,
         &bound.endpoints,
@@ -41,10 +44,10 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
     let (failed, interrupted) = attended.await?;
     let last = flows.lines();
     // Nothing happened since the last line, most times; what did is not to be missing among the intervals.
-    if last.seconds() > 1e-3 || !last.is_empty() {
+    if last.seconds() > 0.05 || !last.is_empty() {
         report.lines(&last)?;
     }
-    report.end(&flows.summary(), failed.as_deref())?;
+    report.end(&flows.summary(), &processor.used(), failed.as_deref())?;
     read(written, interrupted, &mut interrupts).await;
     bound
         .watched
@@ -58,7 +61,8 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
 /// Binds, and begins the associations.
 async fn open(arguments: &Perf) -> Result<(Bound, Vec<Association>), Failure> {
     let peer = peer(&arguments.host, arguments.port, &arguments.path).await?;
-    let ports = Ports::Any(usize::from(arguments.parallel));
+    let directions = if arguments.bidir { 2 } else { 1 };
+    let ports = Ports::Any(usize::from(arguments.parallel) * directions);
     let bound = arguments.wire.bind(ports)?;
     let timeout = limit(arguments.connect_timeout);
     let mut associations = Vec::new();
@@ -74,6 +78,7 @@ fn peers(associations: &[Association]) -> Peers {
     Peers {
         paths: paths.map(|path| path.address.to_string()).collect(),
         streams: status.as_ref().map_or(0, |status| status.outstrms),
+        mtu: status.as_ref().map_or(0, |status| status.primary.mtu),
     }
 }
 

@@ -1,13 +1,13 @@
 //! `anabranch serve`: echo, sink, source.
 
-use std::fmt::Display;
-
 use anabranch_net::{Association, CloseReason, Lost, MessagePart, SendOptions};
 use anabranch_scenario::quantity::Size;
 use bytes::Bytes;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::arguments::{Serve, Service};
+use super::pace::Pace;
 use super::print::Printer;
 use super::talk::{Job, PPID, Received, Sent, Text};
 use super::{Bound, Interrupts, PATIENCE, Ports, all_acknowledged};
@@ -37,11 +37,16 @@ pub async fn serve(arguments: Serve) -> Result<(), Failure> {
     let bound = arguments.wire.bind(ports)?;
     let (printer, written) = Printer::stdout();
     // Whoever started it may begin.
-    printer.line(format!("listening: {}", bound.place()))?;
+    printer.line(if arguments.json {
+        bound.place_json().to_string()
+    } else {
+        format!("listening: {}", bound.place())
+    })?;
     let job = Job {
         message: arguments.message.0,
         bytes: arguments.bytes.map(|bytes| bytes.0),
         unordered: arguments.unordered,
+        rate: None,
     };
     let (sender, mut accepted) = tokio::sync::mpsc::channel(1);
     for endpoint in &bound.endpoints {
@@ -66,14 +71,12 @@ pub async fn serve(arguments: Serve) -> Result<(), Failure> {
         };
         let peer = association.status().map(|status| status.primary.address);
         let from = peer.map_or_else(|| "somebody".to_owned(), |address| address.to_string());
-        let name = if several {
-            format!("{from} at {port}")
-        } else {
-            from
-        };
         let (service, at_once) = (arguments.service, arguments.at_once);
         let log = Log {
-            from: name,
+            from,
+            port,
+            several,
+            json: arguments.json,
             printer: printer.clone(),
         };
         let serving = tokio::spawn(attend(log, association, service, job, at_once));
@@ -109,13 +112,31 @@ async fn end(bound: &Bound) {
 /// What is said of an association.
 struct Log {
     from: String,
+    /// The SCTP port it came to, and whether there are others.
+    port: u16,
+    several: bool,
+    json: bool,
     printer: Printer,
 }
 
 impl Log {
-    /// Prints a line; a server goes on also where nobody reads.
-    fn say(&self, what: impl Display) {
-        let _ = self.printer.line(format!("{}: {what}", self.from));
+    /// Prints lines, or an object; a server goes on also where nobody reads.
+    fn say(&self, event: &str, more: Value, lines: &[String]) {
+        if self.json {
+            let mut object = json!({ "event": event, "peer": self.from, "port": self.port });
+            if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
+                object.extend(more);
+            }
+            let _ = self.printer.line(object.to_string());
+            return;
+        }
+        for line in lines {
+            let _ = self.printer.line(if self.several {
+                format!("{} at {}: {line}", self.from, self.port)
+            } else {
+                format!("{}: {line}", self.from)
+            });
+        }
     }
 }
 
@@ -127,30 +148,30 @@ async fn attend(
     job: Job,
     at_once: bool,
 ) -> Option<String> {
-    log.say("association up");
+    log.say("up", json!({}), &["association up".to_owned()]);
     let mut count = Count::default();
     let result = match service {
         Service::Sink => sink(&association, &mut count).await,
         Service::Echo => echo(&association, &mut count).await,
         Service::Source => source(&association, job, at_once, &mut count).await,
     };
-    let (messages, bytes) = (count.messages, Size(count.bytes));
-    let retransmitted = association
-        .status()
-        .map_or(0, |status| status.counters.sender.chunks_retransmitted);
-    log.say(format_args!(
-        "{messages} messages, {bytes}, {retransmitted} chunks sent again"
-    ));
-    match result {
-        Ok(()) => {
-            log.say("closed gracefully");
-            None
-        }
-        Err(lost) => {
-            log.say(&lost);
-            Some(lost.to_string())
-        }
-    }
+    let sender = association.status().map(|status| status.counters.sender);
+    let retransmitted = sender.map_or(0, |sender| sender.chunks_retransmitted);
+    let lost = result.err().map(|lost| lost.to_string());
+    let Count { messages, bytes } = count;
+    let more = json!({
+        "messages": messages,
+        "bytes": bytes,
+        "retransmits": retransmitted,
+        "error": lost,
+    });
+    let size = Size(bytes);
+    let totals = format!("{messages} messages, {size}, {retransmitted} chunks sent again");
+    let end = lost
+        .clone()
+        .unwrap_or_else(|| "closed gracefully".to_owned());
+    log.say("end", more, &[totals, end]);
+    lost
 }
 
 /// A text of the client's beside its data.
@@ -311,7 +332,9 @@ async fn feed(association: &Association, job: Job, count: &mut Count) -> Stopped
         unordered: job.unordered,
     };
     let mut left = job.bytes.unwrap_or(u64::MAX);
+    let mut pace = Pace::new(job.rate);
     while left > 0 {
+        pace.due(left.min(job.message)).await;
         let piece = payload.slice(..left.min(job.message) as usize);
         let len = piece.len();
         // Refused once the client closes.

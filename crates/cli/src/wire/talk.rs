@@ -14,6 +14,8 @@ pub struct Job {
     pub bytes: Option<u64>,
     /// Without order.
     pub unordered: bool,
+    /// Bit/s; `None`: as fast as the path goes.
+    pub rate: Option<u64>,
 }
 
 /// What a receiver counted.
@@ -63,10 +65,11 @@ impl Text {
     pub fn write(self) -> String {
         match self {
             Text::Source(job) => format!(
-                "anabranch source 1 message={} bytes={} unordered={}",
+                "anabranch source 1 message={} bytes={} unordered={} rate={}",
                 job.message,
                 job.bytes.unwrap_or(0),
-                u8::from(job.unordered)
+                u8::from(job.unordered),
+                job.rate.unwrap_or(0)
             ),
             Text::Stop => "anabranch stop 1".to_owned(),
             Text::Count { messages } => format!("anabranch count 1 messages={messages}"),
@@ -110,6 +113,7 @@ impl Text {
                     message,
                     bytes: value("bytes").filter(|&bytes| bytes > 0),
                     unordered: value("unordered")? == 1,
+                    rate: value("rate").filter(|&rate| rate > 0),
                 })
             }
             "stop" => Text::Stop,
@@ -153,11 +157,13 @@ mod tests {
                 message: 1,
                 bytes: None,
                 unordered: true,
+                rate: Some(2_000_000),
             }),
             Text::Source(Job {
                 message: 1 << 20,
                 bytes: Some(5),
                 unordered: false,
+                rate: None,
             }),
             Text::Stop,
             Text::Count { messages: 7 },

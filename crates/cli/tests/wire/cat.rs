@@ -120,3 +120,55 @@ fn cat_pipes_through_an_echo() {
     assert_eq!(status, 0);
     assert!(served.contains("2000 messages"), "{served}");
 }
+
+#[test]
+fn messages_carry_the_identifier_that_was_asked_for() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let echo = server(here, "echo", &["--capture", "echo.pcapng"]);
+    let port = echo.port("UDP port");
+    let cat = [
+        "cat",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "--ppid",
+        "0x2e",
+    ];
+    let mut cat = anabranch(here, &cat)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    let mut input = cat.stdin.take().expect("piped");
+    input.write_all(b"Diameter").expect("it reads");
+    let output = cat.stdout.as_mut().expect("piped");
+    output.read_exact(&mut [0; 8]).expect("it comes back");
+    drop(input);
+    assert_eq!(cat.wait().expect("it ends").code(), Some(0));
+    assert_eq!(echo.end().0, 0);
+    let tshark = std::process::Command::new("tshark")
+        .current_dir(here)
+        .args([
+            "-r",
+            "echo.pcapng",
+            "-Y",
+            "sctp.data_payload_proto_id == 46",
+        ])
+        .args(["-T", "fields", "-e", "sctp.data_payload_proto_id"])
+        .output()
+        .expect("tshark is installed by scripts/setup");
+    // There and back, as it came.
+    assert_eq!(
+        text(&tshark.stdout).lines().count(),
+        2,
+        "{}",
+        text(&tshark.stderr)
+    );
+    for wrong in ["-1", "0x100000000", "diameter"] {
+        let output = anabranch(here, &["cat", "127.0.0.1", &format!("--ppid={wrong}")]).output();
+        let output = output.expect("the command starts");
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(text(&output.stderr).contains("0xffffffff"), "{wrong}");
+    }
+}

@@ -63,6 +63,13 @@ impl Beside {
         number_after(&self.first, word)
     }
 
+    /// Waits for its next line.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("a line");
+        line
+    }
+
     /// Waits for its end, and gives what it printed after the first line.
     pub fn end(mut self) -> (i32, String) {
         let mut rest = String::new();

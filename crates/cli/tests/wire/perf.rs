@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Beside, json, run, server, text};
+use crate::common::{Beside, json, run, server, signal, text};
 
 #[test]
 fn perf_counts_what_the_sink_got() {
@@ -233,4 +233,73 @@ fn a_capture_on_a_full_disk_fails_after_the_figures() {
         "{said}"
     );
     assert_eq!(sink.end().0, 0);
+}
+
+#[test]
+fn both_directions_at_once_and_at_a_rate() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let mut sink = Beside::start(here, &["serve", "sink", "--udp-port", "0", "--json"]);
+    let port = sink.port("\"udp_port\":");
+    let perf = ["perf", "127.0.0.1", "--peer-udp-port", &port];
+    let options = [
+        "--bidir", "-P", "2", "-n", "100000", "-l", "1000", "-b", "1M", "--json",
+    ];
+    let document = json(&run(here, &[&perf[..], &options].concat()));
+    let end = &document["end"];
+    for sum in [
+        "sum_sent",
+        "sum_received",
+        "sum_sent_bidir_reverse",
+        "sum_received_bidir_reverse",
+    ] {
+        assert_eq!(end[sum]["bytes"], 100_000, "{sum}: {end}");
+        assert_eq!(end[sum]["messages"], 100, "{sum}");
+    }
+    let streams = end["streams"].as_array().expect("a list");
+    let senders: Vec<&Value> = streams.iter().map(|it| &it["sender"]).collect();
+    assert_eq!(senders, [true, true, false, false]);
+    // Of 50 messages at 1 Mbit/s the last is due after 49 x 8 ms; there is no upper limit on a busy machine.
+    let seconds = end["sum_sent"]["seconds"].as_f64().expect("a number");
+    assert!(seconds >= 0.39, "{seconds}");
+    let path = &streams[0]["paths"][0];
+    assert_eq!(
+        (&path["address"], &path["state"]),
+        (&"127.0.0.1".into(), &"active".into())
+    );
+    assert!(
+        path["mtu"].as_u64().is_some_and(|mtu| mtu >= 1_200),
+        "{path}"
+    );
+    assert!(
+        end["cpu_utilization_percent"]["host_total"]
+            .as_f64()
+            .is_some_and(|it| it > 0.0)
+    );
+    assert_eq!(document["start"]["test_start"]["target_bitrate"], 1_000_000);
+
+    // The server tells of each association in objects of its own: that it is up, and what it came to.
+    let events: Vec<Value> = (0..8)
+        .map(|_| serde_json::from_str(&sink.line()).expect("an object"))
+        .collect();
+    let up = events.iter().filter(|it| it["event"] == "up").count();
+    let ends = events.iter().filter(|it| it["event"] == "end");
+    let whole = ends.filter(|it| it["bytes"] == 50_000 && it["error"] == Value::Null);
+    assert_eq!([up, whole.count()], [4, 4], "{events:?}");
+    signal(&sink.child, "TERM");
+    assert_eq!(sink.end().0, 0);
+
+    for (wrong, hint) in [
+        (&["-b", "0"][..], "must be above 0"),
+        (&["-b", "2 parsecs"], "allowed units: bit/s"),
+        (&["-R", "--bidir"], "cannot be used with"),
+    ] {
+        let output = run(here, &[&perf[..], wrong].concat());
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}");
+        assert!(
+            text(&output.stderr).contains(hint),
+            "{}",
+            text(&output.stderr)
+        );
+    }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anabranch_net::{Association, Status};
+use anabranch_net::{Association, PathStatus, Status};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::report::{Line, Lines, Progress, Summary};
+use super::report::{Direction, Line, Lines, Progress, Summary};
 use super::work::{self, End, Plan};
 use crate::wire::talk::{Received, Sent};
 
@@ -51,8 +51,11 @@ impl Counted {
 /// One of the associations, and how far it was at the last line.
 struct Flow {
     association: Association,
+    plan: Plan,
     counted: Arc<Counted>,
     last: Progress,
+    /// Its paths as they were then.
+    paths: Vec<PathStatus>,
     /// What had arrived when something last did, and when that was.
     arrived: (u64, Instant),
     end: Option<End>,
@@ -90,25 +93,59 @@ fn receiving(counted: &Counted) -> Progress {
 
 impl Flow {
     /// What was done since the last time.
-    fn advance(&mut self, plan: &Plan) -> Progress {
+    fn advance(&mut self) -> Progress {
         let last = self.last;
-        if let Some(now) = self.progress(plan) {
+        if let Some(now) = self.progress() {
             self.last = now;
+        }
+        if let Some(status) = self.association.status() {
+            self.paths = status.paths;
         }
         self.last.since(&last)
     }
 
-    fn progress(&self, plan: &Plan) -> Option<Progress> {
-        if plan.reverse {
+    fn progress(&self) -> Option<Progress> {
+        if self.plan.reverse {
             return Some(receiving(&self.counted));
         }
         let status = self.association.status()?;
-        Some(sending(&status, &self.counted, plan.job.message))
+        Some(sending(&status, &self.counted, self.plan.job.message))
+    }
+
+    fn direction(&self) -> Direction {
+        match self.plan.reverse {
+            true => Direction::Receives,
+            false => Direction::Sends,
+        }
+    }
+
+    /// What was done in an interval.
+    fn line(&self, from: f64, to: f64, done: Progress) -> Line {
+        Line {
+            from,
+            to,
+            done,
+            direction: self.direction(),
+            paths: self.paths.clone(),
+        }
+    }
+
+    /// What the other end told.
+    fn there(&self, to: f64) -> Option<Line> {
+        let end = self.end.as_ref()?;
+        Some(match self.plan.reverse {
+            true => self.line(0.0, to, of_sender(end.sent?)),
+            false => {
+                let received = end.received?;
+                let to = received.nanoseconds as f64 / 1e9;
+                self.line(0.0, to, of_receiver(received))
+            }
+        })
     }
 
     /// Whether nothing arrived for so long.
-    fn is_idle_for(&mut self, plan: &Plan, limit: Duration) -> bool {
-        let arrived = self.progress(plan).map_or(0, |progress| progress.bytes);
+    fn is_idle_for(&mut self, limit: Duration) -> bool {
+        let arrived = self.progress().map_or(0, |progress| progress.bytes);
         let now = Instant::now();
         if arrived != self.arrived.0 {
             self.arrived = (arrived, now);
@@ -120,7 +157,6 @@ impl Flow {
 /// The associations of a measurement.
 pub struct Flows {
     all: Vec<Flow>,
-    plan: Plan,
     begin: Instant,
     /// When the last line ended, seconds.
     last: f64,
@@ -129,18 +165,21 @@ pub struct Flows {
 
 impl Flows {
     /// From now on.
-    pub fn begin(plan: &Plan, associations: Vec<Association>) -> Self {
+    pub fn begin(plans: Vec<Plan>, associations: Vec<Association>) -> Self {
         let begin = Instant::now();
-        let flow = |association| Flow {
+        let flow = |(plan, association): (Plan, Association)| Flow {
+            paths: association
+                .status()
+                .map_or_else(Vec::new, |status| status.paths),
             association,
+            plan,
             counted: Arc::new(Counted::new()),
             last: Progress::default(),
             arrived: (0, begin),
             end: None,
         };
         Self {
-            all: associations.into_iter().map(flow).collect(),
-            plan: *plan,
+            all: plans.into_iter().zip(associations).map(flow).collect(),
             begin,
             last: 0.0,
             stop: watch::channel(false).0,
@@ -150,12 +189,11 @@ impl Flows {
     /// Sets every association to work. Each task ends with its association.
     pub fn work(&self) -> JoinSet<(usize, End)> {
         let mut tasks = JoinSet::new();
-        let count = self.all.len() as u64;
         for (index, flow) in self.all.iter().enumerate() {
             let work = work::Work {
                 association: flow.association.clone(),
                 counted: Arc::clone(&flow.counted),
-                plan: self.plan.share(index as u64, count),
+                plan: flow.plan,
                 begin: self.begin,
                 stop: self.stop.subscribe(),
             };
@@ -181,9 +219,8 @@ impl Flows {
 
     /// Open associations over which nothing arrived for `limit`.
     pub fn idle_for(&mut self, limit: Duration) -> impl Iterator<Item = &Association> {
-        let plan = self.plan;
         let open = self.all.iter_mut().filter(|flow| flow.end.is_none());
-        open.filter_map(move |flow| flow.is_idle_for(&plan, limit).then_some(&flow.association))
+        open.filter_map(move |flow| flow.is_idle_for(limit).then_some(&flow.association))
     }
 
     /// Ends an interval: now, or when the last of the data arrived.
@@ -194,65 +231,48 @@ impl Flows {
         let last = done.and_then(|all| all.into_iter().max());
         let to = last.map_or(now, |last| last as f64 / 1e9).max(self.last);
         let from = std::mem::replace(&mut self.last, to);
-        let plan = self.plan;
-        let done = self.all.iter_mut().map(|flow| flow.advance(&plan));
-        Lines::of(done.map(|done| Line { from, to, done }).collect())
+        let line = |flow: &mut Flow| {
+            let done = flow.advance();
+            flow.line(from, to, done)
+        };
+        Lines::of(self.all.iter_mut().map(line).collect())
     }
 
     /// Everything from the beginning to the last line, and what the other end told.
     pub fn summary(&self) -> Summary {
-        let line = |flow: &Flow| Line {
-            from: 0.0,
-            to: self.last,
-            done: flow.last,
-        };
+        let line = |flow: &Flow| flow.line(0.0, self.last, flow.last);
+        let there = self.all.iter().map(|flow| flow.there(self.last));
         Summary {
             here: Lines::of(self.all.iter().map(line).collect()),
-            there: self.there(),
+            // What only some told is no sum.
+            there: there.collect::<Option<Vec<Line>>>().map(Lines::of),
         }
-    }
-
-    /// What the other end told of all associations.
-    fn there(&self) -> Option<Line> {
-        let ends = self.all.iter().map(|flow| flow.end.as_ref());
-        let told = |end: Option<&End>| match self.plan.reverse {
-            true => end?.sent.map(|sent| self.of_sender(sent)),
-            false => end?.received.map(of_receiver),
-        };
-        let lines: Vec<Line> = ends.map(told).collect::<Option<_>>()?;
-        Some(Lines::of(lines).sum())
-    }
-
-    fn of_sender(&self, sent: Sent) -> Line {
-        let done = Progress {
-            bytes: sent.bytes,
-            messages: sent.messages,
-            retransmitted: Some(sent.retransmitted),
-            timeouts: Some(sent.timeouts),
-            cwnd: Some(sent.cwnd),
-            srtt: sent.srtt.map(|srtt| srtt as f64 / 1e9),
-        };
-        let (from, to) = (0.0, self.last);
-        Line { from, to, done }
     }
 }
 
-fn of_receiver(received: Received) -> Line {
-    Line {
-        from: 0.0,
-        to: received.nanoseconds as f64 / 1e9,
-        done: Progress {
-            bytes: received.bytes,
-            messages: received.messages,
-            ..Progress::default()
-        },
+fn of_sender(sent: Sent) -> Progress {
+    Progress {
+        bytes: sent.bytes,
+        messages: sent.messages,
+        retransmitted: Some(sent.retransmitted),
+        timeouts: Some(sent.timeouts),
+        cwnd: Some(sent.cwnd),
+        srtt: sent.srtt.map(|srtt| srtt as f64 / 1e9),
+    }
+}
+
+fn of_receiver(received: Received) -> Progress {
+    Progress {
+        bytes: received.bytes,
+        messages: received.messages,
+        ..Progress::default()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use anabranch_net::PathState;
     use anabranch_net::sctp::{StateName, stats::AssociationStatistics};
-    use anabranch_net::{PathState, PathStatus};
 
     use super::*;
 

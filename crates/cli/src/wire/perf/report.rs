@@ -2,8 +2,10 @@
 
 use std::io;
 
+use anabranch_net::{PathState, PathStatus};
 use serde_json::{Value, json};
 
+use super::processor::Used;
 use crate::failure::Failure;
 use crate::wire::arguments::Perf;
 use crate::wire::print::Printer;
@@ -58,13 +60,23 @@ impl Progress {
     }
 }
 
+/// Which way the data of an association goes, seen from here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    Sends,
+    Receives,
+}
+
 /// What was done in an interval; windows and times as they stand at its end.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Line {
     /// Seconds since the beginning.
     pub from: f64,
     pub to: f64,
     pub done: Progress,
+    pub direction: Direction,
+    /// The paths of the association; none of a sum.
+    pub paths: Vec<PathStatus>,
 }
 
 impl Line {
@@ -90,65 +102,149 @@ impl Line {
             "timeouts": self.done.timeouts,
             "snd_cwnd": self.done.cwnd,
             "rtt": self.done.srtt,
+            "sender": self.direction == Direction::Sends,
         })
     }
 }
 
-/// The same interval of several associations, and all of them together.
+/// A path as it stands.
+fn path_json(path: &PathStatus) -> Value {
+    json!({
+        "address": path.address.to_string(),
+        "local": path.local.to_string(),
+        "state": state(path),
+        "mtu": path.mtu,
+        "snd_cwnd": path.cwnd,
+        "in_flight": path.flightsize,
+        "rtt": path.srtt.map(|srtt| srtt as f64 / 1e9),
+        "rto": path.rto as f64 / 1e9,
+    })
+}
+
+/// The state of a path in a word (RFC 9260 §8.2, RFC 7829 §3).
+fn state(path: &PathStatus) -> &'static str {
+    match path.state {
+        PathState::Unconfirmed => "unconfirmed",
+        PathState::Active => "active",
+        PathState::PotentiallyFailed => "potentially failed",
+        PathState::Inactive => "inactive",
+    }
+}
+
+/// The same for people.
+fn path_text(path: &PathStatus) -> String {
+    let size = |bytes: u64| scaled(bytes as f64, 1024.0, BYTES);
+    let milliseconds = |time: u64| format!("{:.3} ms", time as f64 / 1e6);
+    format!(
+        "      {}: {}, MTU {} B, cwnd {}, in flight {}, RTT {}, RTO {}",
+        path.address,
+        state(path),
+        path.mtu,
+        size(path.cwnd),
+        size(path.flightsize),
+        path.srtt.map_or_else(|| "-".to_owned(), milliseconds),
+        milliseconds(path.rto)
+    )
+}
+
+/// The same interval of several associations, and all of them together, each direction for itself.
 #[derive(Clone, Debug)]
 pub struct Lines {
     each: Vec<Line>,
-    sum: Line,
+    sums: Vec<Line>,
 }
 
 impl Lines {
-    /// Lines of one interval; there is at least one.
+    /// Lines of one interval.
     pub fn of(each: Vec<Line>) -> Self {
-        let (first, others) = (each[0], &each[1..]);
-        let done = others.iter().fold(first.done, |sum, it| sum.and(it.done));
-        let to = others.iter().map(|line| line.to).fold(first.to, f64::max);
+        let sum = |direction| {
+            let mut lines = each.iter().filter(|line| line.direction == direction);
+            let first = Line {
+                paths: Vec::new(),
+                ..lines.next()?.clone()
+            };
+            Some(lines.fold(first, |sum, line| Line {
+                done: sum.done.and(line.done),
+                to: sum.to.max(line.to),
+                ..sum
+            }))
+        };
+        let sums = [Direction::Sends, Direction::Receives];
         Self {
-            sum: Line { done, to, ..first },
+            sums: sums.into_iter().filter_map(sum).collect(),
             each,
         }
     }
 
-    /// All associations together.
-    pub fn sum(&self) -> Line {
-        self.sum
+    /// All associations of a direction together.
+    pub fn sum(&self, direction: Direction) -> Option<&Line> {
+        self.sums.iter().find(|sum| sum.direction == direction)
     }
 
     /// Whether anything arrived.
     pub fn is_empty(&self) -> bool {
-        self.sum.done.bytes == 0
+        self.sums.iter().all(|sum| sum.done.bytes == 0)
     }
 
     /// Seconds it took.
     pub fn seconds(&self) -> f64 {
-        self.sum.to - self.sum.from
+        let all = self.sums.iter().map(|sum| sum.to - sum.from);
+        all.fold(0.0, f64::max)
     }
 
-    fn json(&self) -> Value {
-        let streams: Vec<Value> = self.each.iter().map(Line::json).collect();
-        json!({ "streams": streams, "sum": self.sum.json() })
+    /// The lines of the associations; with their paths, where wanted.
+    fn streams(&self, per_path: bool) -> Value {
+        let stream = |line: &Line| {
+            let mut json = line.json();
+            if per_path {
+                json["paths"] = line.paths.iter().map(path_json).collect();
+            }
+            json
+        };
+        self.each.iter().map(stream).collect()
     }
 
-    /// As people read it: a line for each association and, where there are several, one for all.
-    fn text(&self, remark: &str) -> String {
-        let several = self.each.len() > 1;
+    fn json(&self, per_path: bool) -> Value {
+        let mut json = json!({ "streams": self.streams(per_path) });
+        for (name, sum) in ["sum", "sum_bidir_reverse"].iter().zip(&self.sums) {
+            json[name] = sum.json();
+        }
+        json
+    }
+
+    /// As people read it: a line for each association and, where there are several, one for all of a direction.
+    fn text(&self, per_path: bool, remark: impl Fn(Direction) -> String) -> String {
         let mut lines = Vec::new();
         for (index, line) in self.each.iter().enumerate() {
-            let name = several.then(|| format!("[{:>3}] ", index + 1));
-            lines.push(format!(
-                "{}{}{remark}",
-                name.unwrap_or_default(),
-                text(line)
-            ));
+            let name = self.name(&format!("{:>3}", index + 1), line.direction);
+            lines.push(format!("{name}{}{}", text(line), remark(line.direction)));
+            if per_path {
+                lines.extend(line.paths.iter().map(path_text));
+            }
         }
-        if several {
-            lines.push(format!("[SUM] {}{remark}", text(&self.sum)));
+        // One association is its own sum.
+        for sum in self
+            .sums
+            .iter()
+            .filter(|_| self.each.len() > self.sums.len())
+        {
+            let name = self.name("SUM", sum.direction);
+            lines.push(format!("{name}{}{}", text(sum), remark(sum.direction)));
         }
         lines.join("\n")
+    }
+
+    /// What a line begins with: nothing where there is one association.
+    fn name(&self, name: &str, direction: Direction) -> String {
+        let way = match (self.sums.len() > 1, direction) {
+            (false, _) => "",
+            (true, Direction::Sends) => "TX ",
+            (true, Direction::Receives) => "RX ",
+        };
+        match self.each.len() {
+            1 => String::new(),
+            _ => format!("[{name}] {way}"),
+        }
     }
 }
 
@@ -157,7 +253,7 @@ pub struct Summary {
     /// What this end knows: as the sender what was acknowledged, as the receiver what came.
     pub here: Lines,
     /// The same of all associations as the other end counted it, where it told.
-    pub there: Option<Line>,
+    pub there: Option<Lines>,
 }
 
 /// What all associations of a measurement have in common.
@@ -166,13 +262,14 @@ pub struct Peers {
     pub paths: Vec<String>,
     /// Streams outwards.
     pub streams: u16,
+    /// The largest SCTP packet on the primary path, bytes.
+    pub mtu: usize,
 }
 
 /// Writes lines, or gathers a document.
 pub struct Report {
     json: bool,
-    reverse: bool,
-    several: bool,
+    per_path: bool,
     start: Value,
     intervals: Vec<Value>,
     printer: Printer,
@@ -185,8 +282,7 @@ impl Report {
         }
         Ok(Self {
             json: arguments.json,
-            reverse: arguments.reverse,
-            several: arguments.parallel > 1,
+            per_path: arguments.per_path,
             start: start(arguments, peers),
             intervals: Vec::new(),
             printer,
@@ -195,17 +291,27 @@ impl Report {
 
     pub fn lines(&mut self, lines: &Lines) -> Result<(), Failure> {
         if self.json {
-            self.intervals.push(lines.json());
+            self.intervals.push(lines.json(self.per_path));
         } else {
-            self.printer.line(lines.text(""))?;
+            self.printer
+                .line(lines.text(self.per_path, |_| String::new()))?;
         }
         Ok(())
     }
 
     /// The summary; `failed` says why not everything went well.
-    pub fn end(self, summary: &Summary, failed: Option<&str>) -> Result<(), Failure> {
+    pub fn end(
+        self,
+        summary: &Summary,
+        processor: &Used,
+        failed: Option<&str>,
+    ) -> Result<(), Failure> {
+        let Used { user, system } = *processor;
+        let total = user + system;
         let text = if self.json {
-            let end = summary.json(self.reverse);
+            let mut end = summary.json();
+            end["cpu_utilization_percent"] =
+                json!({ "host_total": total, "host_user": user, "host_system": system });
             let mut document =
                 json!({ "start": self.start, "intervals": self.intervals, "end": end });
             if let Some(failed) = failed {
@@ -214,7 +320,10 @@ impl Report {
             serde_json::to_string_pretty(&document).map_err(io::Error::from)?
         } else {
             let rule = "-".repeat(88);
-            format!("{rule}\n{}", summary.text(self.reverse, self.several))
+            let lines = summary.text(self.per_path);
+            format!(
+                "{rule}\n{lines}\nprocessor: {total:.1} % of one ({user:.1} % user, {system:.1} % system)"
+            )
         };
         Ok(self.printer.line(text)?)
     }
@@ -222,44 +331,54 @@ impl Report {
 
 impl Summary {
     /// As iperf3 has it: what the sender knows, and what the receiver counted. `null`: the other end did not tell.
-    fn json(&self, reverse: bool) -> Value {
-        let mut end = self.here.json();
-        let here = end["sum"].take();
-        let there = self.there.as_ref().map_or(Value::Null, Line::json);
-        let (sent, received) = if reverse {
-            (there, here)
-        } else {
-            (here, there)
-        };
-        if let Some(end) = end.as_object_mut() {
-            end.remove("sum");
-            end.insert("sum_sent".to_owned(), sent);
-            end.insert("sum_received".to_owned(), received);
+    fn json(&self) -> Value {
+        let mut end = json!({ "streams": self.here.streams(true) });
+        // The first direction; the other, where both were measured.
+        for (here, suffix) in self.here.sums.iter().zip(["", "_bidir_reverse"]) {
+            let there = self.there.as_ref().and_then(|it| it.sum(here.direction));
+            let there = there.map_or(Value::Null, Line::json);
+            let here_json = here.json();
+            let (sent, received) = match here.direction {
+                Direction::Sends => (here_json, there),
+                Direction::Receives => (there, here_json),
+            };
+            end[format!("sum_sent{suffix}")] = sent;
+            end[format!("sum_received{suffix}")] = received;
         }
         end
     }
 
-    fn text(&self, reverse: bool, several: bool) -> String {
-        let (here, there) = match reverse {
-            true => ("received", "sent"),
-            false => ("acknowledged", "received"),
+    fn text(&self, per_path: bool) -> String {
+        let here = |direction| match direction {
+            Direction::Sends => "  acknowledged".to_owned(),
+            Direction::Receives => "  received".to_owned(),
         };
-        let first = self.here.text(&format!("  {here}"));
-        let name = if several { "[SUM] " } else { "" };
-        match &self.there {
-            Some(line) => format!("{first}\n{name}{}  {there}", text(line)),
-            None => format!("{first}\n{name}what was {there}: the other end did not tell"),
+        let mut lines = vec![self.here.text(per_path, here)];
+        for sum in &self.here.sums {
+            let name = self.here.name("SUM", sum.direction);
+            let word = match sum.direction {
+                Direction::Sends => "received",
+                Direction::Receives => "sent",
+            };
+            lines.push(
+                match self.there.as_ref().and_then(|it| it.sum(sum.direction)) {
+                    Some(there) => format!("{name}{}  {word}", text(there)),
+                    None => format!("{name}what was {word}: the other end did not tell"),
+                },
+            );
         }
+        lines.join("\n")
     }
 }
 
 /// What is said of a measurement before it begins.
 fn start(arguments: &Perf, peers: &Peers) -> Value {
     json!({
-        "version": format!("anabranch {}", env!("CARGO_PKG_VERSION")),
+        "version": format!("anabranch {}", crate::help::version()),
         "host": arguments.host,
         "paths": peers.paths,
         "streams": peers.streams,
+        "mtu": peers.mtu,
         "message": arguments.message.0,
         "unordered": arguments.unordered,
         "test_start": {
@@ -269,23 +388,35 @@ fn start(arguments: &Perf, peers: &Peers) -> Value {
             "bytes": arguments.bytes.map_or(0, |bytes| bytes.0),
             "duration": arguments.bytes.map_or(arguments.time.0 as f64 / 1e9, |_| 0.0),
             "reverse": u8::from(arguments.reverse),
+            "bidir": u8::from(arguments.bidir),
+            "target_bitrate": arguments.bitrate.map_or(0, |rate| rate.0),
         },
     })
 }
 
 /// The same for people, and what the columns are.
 fn heading(arguments: &Perf, peers: &Peers) -> String {
-    let direction = if arguments.reverse { "from" } else { "to" };
-    let associations = match arguments.parallel {
+    let direction = match (arguments.bidir, arguments.reverse) {
+        (true, _) => "to and from",
+        (false, true) => "from",
+        (false, false) => "to",
+    };
+    let count = arguments.parallel * if arguments.bidir { 2 } else { 1 };
+    let associations = match count {
         1 => String::new(),
         many => format!("{many} associations, "),
+    };
+    let name = match (arguments.bidir, count) {
+        (true, _) => "[ ID] Dir",
+        (false, 1) => "",
+        (false, _) => "[ ID] ",
     };
     format!(
         "{direction} {}, {associations}{} streams, messages of {}\n{}{:>15}  {:>10}  {:>13}  {:>11}  {:>5}  {:>10}  {:>9}",
         peers.paths.join(", "),
         peers.streams,
         arguments.message,
-        if arguments.parallel > 1 { "[ ID] " } else { "" },
+        name,
         "Interval",
         "Transfer",
         "Bitrate",
@@ -351,7 +482,13 @@ mod tests {
             srtt,
             ..Progress::default()
         };
-        Line { from, to, done }
+        Line {
+            from,
+            to,
+            done,
+            direction: Direction::Sends,
+            paths: Vec::new(),
+        }
     }
 
     #[test]
@@ -379,25 +516,48 @@ mod tests {
     /// What the receiver counted is its own count, and nobody's where it did not tell.
     #[test]
     fn the_summary_has_the_count_of_either_end() {
-        let here = || Lines::of(vec![line(0.0, 2.0, 100, None)]);
-        let there = Some(line(0.0, 1.5, 90, None));
-        let summary = Summary {
-            here: here(),
-            there,
+        let with = |direction, to, bytes| Line {
+            direction,
+            ..line(0.0, to, bytes, None)
         };
-        let forward = summary.json(false);
+        let [sends, receives] = [Direction::Sends, Direction::Receives];
+        let summary = |here: Vec<Line>, there: Option<Vec<Line>>| Summary {
+            here: Lines::of(here),
+            there: there.map(Lines::of),
+        };
+        let forward = summary(
+            vec![with(sends, 2.0, 100)],
+            Some(vec![with(sends, 1.5, 90)]),
+        )
+        .json();
         assert_eq!(forward["sum_sent"]["bytes"], 100);
         assert_eq!(forward["sum_received"]["bytes"], 90);
         assert_eq!(forward["sum_received"]["seconds"], 1.5);
-        let reverse = summary.json(true);
+        let reverse = vec![with(receives, 2.0, 100)];
+        let reverse = summary(reverse, Some(vec![with(receives, 1.5, 90)])).json();
         assert_eq!(reverse["sum_sent"]["bytes"], 90);
         assert_eq!(reverse["sum_received"]["bytes"], 100);
-        let silent = Summary {
-            here: here(),
-            there: None,
-        };
-        assert_eq!(silent.json(false)["sum_received"], Value::Null);
-        assert!(silent.text(false, false).contains("did not tell"));
+        let silent = summary(vec![with(sends, 2.0, 100)], None);
+        assert_eq!(silent.json()["sum_received"], Value::Null);
+        assert!(silent.text(false).contains("did not tell"));
+        let here = vec![with(sends, 2.0, 100), with(receives, 2.0, 70)];
+        let there = vec![with(sends, 2.0, 99), with(receives, 2.0, 71)];
+        let both = summary(here, Some(there));
+        let json = both.json();
+        for (key, bytes) in [
+            ("sum_sent", 100),
+            ("sum_received", 99),
+            ("sum_sent_bidir_reverse", 71),
+            ("sum_received_bidir_reverse", 70),
+        ] {
+            assert_eq!(json[key]["bytes"], bytes, "{key}");
+        }
+        let text = both.text(false);
+        assert!(
+            text.starts_with("[  1] TX ") && text.contains("\n[  2] RX "),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 4, "{text}");
     }
 
     #[test]
@@ -406,16 +566,19 @@ mod tests {
             line(0.0, 2.0, 100, None),
             line(0.0, 2.0, 300, Some(0.1)),
         ]);
-        assert_eq!(lines.sum.done.bytes, 400);
-        assert_eq!(lines.sum.done.srtt, Some(0.1));
-        assert_eq!(lines.sum.bits_per_second(), 1_600.0);
-        let text = lines.text("");
+        let sum = lines.sum(Direction::Sends).expect("a sum");
+        assert_eq!(sum.done.bytes, 400);
+        assert_eq!(sum.done.srtt, Some(0.1));
+        assert_eq!(sum.bits_per_second(), 1_600.0);
+        assert!(lines.sum(Direction::Receives).is_none());
+        let text = lines.text(false, |_| String::new());
         assert_eq!(text.lines().count(), 3);
         assert!(
             text.starts_with("[  1]") && text.contains("[SUM]"),
             "{text}"
         );
-        let one = Lines::of(vec![line(0.0, 2.0, 100, None)]).text("  received");
+        let one = Lines::of(vec![line(0.0, 2.0, 100, None)]);
+        let one = one.text(false, |_| "  received".to_owned());
         assert!(
             one.starts_with("  0.00-2.00") && one.ends_with("received"),
             "{one}"

@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::flow::Counted;
 use crate::wire::arguments::Perf;
+use crate::wire::pace::Pace;
 use crate::wire::talk::{Job, PPID, Received, Sent, Text};
 use crate::wire::{PATIENCE, all_acknowledged};
 
@@ -29,21 +30,37 @@ pub struct Plan {
 
 impl Plan {
     /// As the command line says.
-    pub fn of(arguments: &Perf) -> Self {
+    fn of(arguments: &Perf) -> Self {
         let time = Duration::from_nanos(arguments.time.0);
         Self {
             job: Job {
                 message: arguments.message.0,
                 bytes: arguments.bytes.map(|bytes| bytes.0),
                 unordered: arguments.unordered,
+                rate: arguments.bitrate.map(|rate| rate.0),
             },
             time: arguments.bytes.is_none().then_some(time),
             reverse: arguments.reverse,
         }
     }
 
+    /// One for each association: in one direction, or as many again in the other.
+    pub fn each(arguments: &Perf) -> Vec<Self> {
+        let count = u64::from(arguments.parallel);
+        let plan = Self::of(arguments);
+        let direction = |reverse| {
+            let plan = Self { reverse, ..plan };
+            (0..count).map(move |index| plan.share(index, count))
+        };
+        if arguments.bidir {
+            direction(false).chain(direction(true)).collect()
+        } else {
+            direction(arguments.reverse).collect()
+        }
+    }
+
     /// The part of association `index` of `count`: the bytes are of all together.
-    pub fn share(self, index: u64, count: u64) -> Self {
+    fn share(self, index: u64, count: u64) -> Self {
         let share = |bytes: u64| bytes / count + u64::from(index < bytes % count);
         Self {
             job: Job {
@@ -195,6 +212,7 @@ impl Work {
         let over = self.over();
         tokio::pin!(over);
         let mut left = job.bytes.unwrap_or(u64::MAX);
+        let mut pace = Pace::new(job.rate);
         let mut messages = 0;
         while left > 0 {
             if *self.stop.borrow() || until.is_some_and(|until| Instant::now() >= until) {
@@ -202,9 +220,13 @@ impl Work {
             }
             let size = left.min(job.message);
             let message = payload.slice(..size as usize);
+            let send = async {
+                pace.due(size).await;
+                self.association.send_spread(message, options).await
+            };
             let sent = tokio::select! {
                 biased;
-                sent = self.association.send_spread(message, options) => sent,
+                sent = send => sent,
                 () = &mut over => return (messages, true),
             };
             if sent.is_err() {
