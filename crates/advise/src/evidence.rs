@@ -8,14 +8,16 @@ use anabranch_scenario::records::{Results, RunRecord};
 
 use crate::grid::{self, OCTAVE};
 use crate::question::Setting;
+use crate::refused::Refused;
 use crate::search::Search;
+use crate::settle::{self, Settled};
 use crate::spec::{self, DECISION, Evidence, FLOW, GOODPUT};
-use crate::trials::{Answer, Trials, Watch, judge};
+use crate::trials::{Answer, Trials, judge};
+use crate::work::Work;
 use crate::{AdviseError, Question};
 
-/// Events that the search and the evidence of one candidate may cost: some 30 s of a processor (70 million took
-/// 54 s on the path of 10 Gbit/s in docs/ADVISE.md).
-pub const EVENTS: u64 = 40_000_000;
+/// Events that the search and the evidence of one candidate may cost; docs/ADVISE.md has the time that they take.
+pub const EVENTS: u64 = 64_000_000;
 /// Events of these that the search may take.
 pub const SEARCH_EVENTS: u64 = EVENTS / 2;
 
@@ -69,7 +71,7 @@ impl Evidence {
         ) = search.chosen
         else {
             let message = "no setting was found that surely carries so much; ask for less, or for a longer duration";
-            return Err(AdviseError::Question(message.to_owned()));
+            return Err(Refused::whole(message).into());
         };
         let certain =
             question.loss.0 == 0.0 && search.margin.is_some_and(|margin| margin.deviation == 0.0);
@@ -90,6 +92,7 @@ impl Evidence {
             buffers: Vec::new(),
             streams: Vec::new(),
             around,
+            goodput: search.unlimited.mean,
         };
         for surroundings in surroundings_of(question, chosen, &grid, place) {
             let points = surroundings.streams.len() * (surroundings.buffers.len() + 1);
@@ -107,13 +110,28 @@ impl Evidence {
     }
 }
 
+impl Evidence {
+    /// Adds half of a setting's buffer to what lies around, where it is not run anyway: a reader wants to know that it is not
+    /// enough.
+    pub fn add_half(&mut self, setting: Setting) {
+        let half = setting.buffer.map(|buffer| buffer / 2);
+        let run = |other: &Setting| other.streams == setting.streams && other.buffer == half;
+        if self.deciding.iter().any(run) || !self.streams.contains(&setting.streams) {
+            return;
+        }
+        self.buffers.extend(half);
+        self.buffers.sort_unstable();
+        self.buffers.dedup();
+    }
+}
+
 /// What may be shown around a setting: the more the better, the last however much it costs.
 fn surroundings_of(
     question: &Question,
     chosen: Setting,
     grid: &[u64],
     place: usize,
-) -> [Surroundings; 3] {
+) -> [Surroundings; 4] {
     let place = place as isize;
     let buffers = |steps: &[isize]| -> Vec<u64> {
         let places = steps.iter().map(|step| place + step);
@@ -129,7 +147,13 @@ fn surroundings_of(
         buffers: buffers(steps),
         streams: streams.clone(),
     };
-    [of(&MANY, all), of(&FEW, all), of(&FEW, &near)]
+    let alone = near[..1].to_vec();
+    [
+        of(&MANY, all),
+        of(&FEW, all),
+        of(&FEW, &near),
+        of(&FEW, &alone),
+    ]
 }
 
 /// Runs after which a setting whose margin and spread are those seen is confirmed nine times in ten: its mean must lie two
@@ -174,6 +198,17 @@ pub struct Tried {
     pub mean_cwnd: f64,
     /// Share of the goodput that the limit of the buffer costs, with its 95 % half width.
     pub cost: (f64, f64),
+    /// What the second half of its runs carries beyond the first.
+    pub drift: Drift,
+}
+
+/// What the second half of runs carries beyond the first, as a share of the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Drift {
+    /// The mean, and its 95 % half width.
+    pub mean: (f64, f64),
+    /// Whether it is surely more than nothing: the runs have not settled.
+    pub surely: bool,
 }
 
 /// Runs of the advised setting on the path at its own size, where the search and the evidence had a smaller one.
@@ -202,6 +237,10 @@ pub struct Advice {
     pub effort: (u64, u64),
     /// Place in `tried` of what is advised; `None` where the evidence confirms nothing.
     pub advised: Option<usize>,
+    /// What the second half of the runs without limit carries beyond the first.
+    pub drift: Drift,
+    /// When the sender settles, where that was looked for.
+    pub settled: Option<Settled>,
     /// The check at full size, where there was one.
     pub full: Option<FullSize>,
 }
@@ -261,8 +300,17 @@ impl Advice {
                 results.records.iter().map(|record| record.events).sum(),
             ),
             advised,
+            drift: reference.drift(),
+            settled: None,
             full: None,
         }
+    }
+
+    /// Whether what was measured is what the sender carries for good: it had settled before, and no run says otherwise.
+    pub fn has_settled(&self) -> bool {
+        let before = self.settled.is_none_or(|settled| settled.surely);
+        let advised = self.advised().is_some_and(|tried| tried.drift.surely);
+        before && !self.drift.surely && !advised
     }
 
     /// What is advised.
@@ -296,8 +344,7 @@ const FULL_SIZE_EVENTS: f64 = 12_000_000.0;
 pub fn full_size(
     question: &Question,
     tried: &Tried,
-    jobs: usize,
-    watch: &dyn Watch,
+    work: Work<'_>,
 ) -> Result<Option<FullSize>, AdviseError> {
     if question.scale == 1 {
         return Ok(None);
@@ -310,7 +357,7 @@ pub fn full_size(
     };
     let (setting, least) = (tried.setting, question.least_measured());
     let short = of(least);
-    let mut trials = Trials::new(&short, jobs, u64::MAX, watch);
+    let mut trials = Trials::new(&short, u64::MAX, work);
     trials.ensure(&[setting], 1)?;
     let affordable = FULL_SIZE_EVENTS / trials.dearest().max(1) as f64;
     if affordable < f64::from(FULL_SIZE_RUNS) {
@@ -319,7 +366,7 @@ pub fn full_size(
     // What is left goes into longer runs.
     let longer = (affordable / f64::from(FULL_SIZE_RUNS)).min(40.0);
     let long = of(Span((least.0 as f64 * longer) as u64));
-    let mut trials = Trials::new(&long, jobs, u64::MAX, watch);
+    let mut trials = Trials::new(&long, u64::MAX, work);
     trials.expect(FULL_SIZE_RUNS as usize);
     trials.ensure(&[setting], FULL_SIZE_RUNS)?;
     Ok(
@@ -406,6 +453,23 @@ impl<'a> Point<'a> {
         self.records.iter().filter_map(of).collect()
     }
 
+    fn drift(&self) -> Drift {
+        let [first, second] = spec::HALVES.map(|half| self.bare(&spec::goodput_in(half)));
+        let halves: Vec<(f64, f64)> = first.iter().copied().zip(second).collect();
+        let differences: Vec<f64> = halves
+            .iter()
+            .map(|(first, second)| second - first)
+            .collect();
+        let (Some(first), Some(more)) = (Summary::of(&first), Summary::of(&differences)) else {
+            return Drift::default();
+        };
+        let whole = first.mean.max(f64::MIN_POSITIVE);
+        Drift {
+            mean: (more.mean / whole, more.confidence().unwrap_or(0.0) / whole),
+            surely: settle::drifts(&halves),
+        }
+    }
+
     fn mean(&self, metric: &str) -> f64 {
         Summary::of(&self.bare(metric)).map_or(0.0, |summary| summary.mean)
     }
@@ -443,6 +507,7 @@ impl<'a> Point<'a> {
             utilization,
             mean_cwnd: self.mean("mean_cwnd"),
             cost,
+            drift: self.drift(),
         })
     }
 }

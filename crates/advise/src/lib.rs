@@ -12,42 +12,67 @@
 pub mod evidence;
 pub mod grid;
 pub mod knobs;
+pub mod outcome;
 pub mod question;
 pub mod ranking;
+pub mod reading;
+pub mod refused;
 pub mod search;
+pub mod settle;
 pub mod spec;
 pub mod trials;
 pub mod words;
+pub mod work;
 
+use std::path::PathBuf;
+
+use anabranch_lab::outputs::WriteError;
 use anabranch_lab::run::RunError;
+use anabranch_lab::store::StoreError;
+use anabranch_report::OutputError;
 use anabranch_scenario::problem::SpecError;
 
 pub use evidence::Advice;
+pub use outcome::{Found, Outcome, advise};
 pub use question::{Control, Question, Setting};
 pub use ranking::{Ranking, ranking};
+pub use refused::Refused;
 pub use search::Search;
 pub use spec::Evidence;
-pub use trials::{Trials, Watch};
+pub use trials::Trials;
+pub use work::{Unwatched, Watch, Work};
 
-/// Searches for the setting of a question's first candidate, on `jobs` threads. The answer does not depend on their number.
+/// Searches for the setting of a question's first candidate.
 ///
 /// # Errors
 /// [`AdviseError`].
-pub fn find(question: &Question, jobs: usize, watch: &dyn Watch) -> Result<Search, AdviseError> {
-    let mut trials = Trials::new(question, jobs, evidence::SEARCH_EVENTS, watch);
+pub fn find(question: &Question, work: Work<'_>) -> Result<Search, AdviseError> {
+    let mut trials = Trials::new(question, evidence::SEARCH_EVENTS, work);
     search::search(question, &mut trials)
 }
 
 /// Advice that could not be found.
 #[derive(Debug, thiserror::Error)]
 pub enum AdviseError {
-    /// What is asked makes no sense; the message says what is allowed.
-    #[error("{0}")]
-    Question(String),
+    /// What is asked makes no sense, or has no answer.
+    #[error(transparent)]
+    Question(#[from] Refused),
     /// The spec made of the question is refused.
     #[error(transparent)]
     Spec(#[from] Box<SpecError>),
-    /// A run failed.
+    /// A run failed whose results are kept nowhere.
     #[error(transparent)]
     Run(#[from] Box<RunError>),
+    /// The directory for the evidence cannot be used.
+    #[error(transparent)]
+    Directory(#[from] Box<StoreError>),
+    /// A run of the evidence failed; what was finished is in the directory.
+    #[error("{0}")]
+    Evidence(Box<RunError>, PathBuf),
+    /// Tables, figures or the report could not be made of the evidence.
+    #[error(transparent)]
+    Show(#[from] Box<OutputError>),
+    /// They could not be written; the runs are in the directory.
+    #[error("{0}")]
+    Outputs(Box<WriteError>, PathBuf),
 }

@@ -7,6 +7,7 @@ use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use anabranch_sctp::Profile;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
+use crate::refused::Refused;
 use crate::{AdviseError, grid};
 
 /// Who decides what may fly: a profile and a congestion control.
@@ -61,6 +62,8 @@ pub struct Question {
     pub congestion: Vec<String>,
     /// How long each run is measured, after its begin; [`crate::ranking`] and [`crate::Ranking::question`] choose if left out.
     pub duration: Option<Span>,
+    /// What is left out of each run at least, before what is measured; 20 round trips and a second are, however short it is.
+    pub begin: Span,
     /// The path is simulated at one part in so many of its size, see [`Question::scale_for`]; 1: as it is.
     pub scale: u32,
     /// The seed of all randomness.
@@ -130,6 +133,7 @@ impl Question {
             profiles: names(PROFILES),
             congestion: names(&algorithms()),
             duration: None,
+            begin: Span(0),
             scale: 1,
             seed: 1,
         }
@@ -140,84 +144,69 @@ impl Question {
     /// # Errors
     /// [`AdviseError::Question`]: the key, what was found, what is allowed.
     pub fn checked(mut self) -> Result<Self, AdviseError> {
-        let wrong = |message: String| Err(AdviseError::Question(message));
-        if self.rtt.0 < 1_000 || self.rtt.0 > 60 * SECOND {
-            return wrong(format!(
-                "rtt: found {}; a round trip takes 1 us to 60 s",
-                self.rtt
-            ));
-        }
-        if !(1_000..=100_000_000_000).contains(&self.rate.0) {
-            return wrong(format!(
-                "rate: found {}; a link has 1 kbit/s to 100 Gbit/s",
-                self.rate
-            ));
-        }
-        if self.loss.0 > 0.5 {
-            return wrong(format!(
-                "loss: found {} %; allowed is 0 % to 50 %",
-                self.loss.0 * 100.0
-            ));
-        }
+        self.path_makes_sense()?;
+        let wrong = |key, found: String, allowed| Err(Refused::new(key, found, allowed).into());
         if !(0.01..=0.99).contains(&self.share) {
-            let found = self.share * 100.0;
-            return wrong(format!(
-                "goodput: found {found} %; allowed is 1 % to 99 % (all of it no buffer reaches surely)"
-            ));
+            let found = format!("{} %", self.share * 100.0);
+            return wrong(
+                "goodput",
+                found,
+                "1 % to 99 % (all of it no buffer reaches surely)",
+            );
         }
-        if !(512..=65_535).contains(&self.mtu.0) {
-            return wrong(format!(
-                "mtu: found {}; an MTU has 512 to 65535 B",
-                self.mtu
-            ));
-        }
-        if let Some(message) = self
-            .message
-            .filter(|message| !(1..=LARGEST_MESSAGE).contains(&message.0))
-        {
-            return wrong(format!(
-                "message: found {message}; a message has 1 B to 64 KiB"
-            ));
-        }
-        if let Some(queue) = self
-            .queue
-            .filter(|queue| queue.bytes(self.mtu.0) < self.mtu.0)
-        {
-            return wrong(format!(
-                "queue: found {queue}; it holds a packet of {} at least",
-                self.mtu
-            ));
-        }
-        if let Some(duration) = self
-            .duration
-            .filter(|duration| duration.0 < SECOND || duration.0 > 3600 * SECOND)
-        {
-            return wrong(format!("duration: found {duration}; allowed is 1 s to 1 h"));
+        let duration = self.duration;
+        if let Some(duration) = duration.filter(|it| it.0 < SECOND || it.0 > 3600 * SECOND) {
+            return wrong("duration", duration.to_string(), "1 s to 1 h");
         }
         self.streams.sort_unstable();
         self.streams.dedup();
         if self.streams.first().is_none_or(|&least| least == 0) {
-            return wrong(format!(
-                "streams: found {:?}; an association has 1 to 65535 streams",
-                self.streams
-            ));
+            let found = format!("{:?}", self.streams);
+            return wrong("streams", found, "1 to 65535, one number at least");
         }
-        for name in &self.profiles {
-            if Profile::by_name(name).is_none() {
-                return wrong(unknown("profile", name, Profile::NAMES));
+        let known: [(_, &[String], &[&str]); 2] = [
+            ("profile", &self.profiles, Profile::NAMES),
+            ("congestion", &self.congestion, &algorithms()),
+        ];
+        for (key, names, known) in known {
+            if names.is_empty() {
+                return wrong(key, "none".to_owned(), "one name at least");
             }
-        }
-        for name in &self.congestion {
-            if !algorithms().contains(&name.as_str()) {
-                return wrong(unknown("congestion", name, &algorithms()));
+            if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+                return Err(Refused::unknown(key, name, known).into());
             }
-        }
-        if self.profiles.is_empty() || self.congestion.is_empty() {
-            return wrong(
-                "profile, congestion: found none; at least one of each is tried".to_owned(),
-            );
         }
         Ok(self)
+    }
+
+    fn path_makes_sense(&self) -> Result<(), Refused> {
+        let wrong = |key, found: String, allowed| Err(Refused::new(key, found, allowed));
+        if self.rtt.0 < 1_000 || self.rtt.0 > 60 * SECOND {
+            return wrong("rtt", self.rtt.to_string(), "1 us to 60 s");
+        }
+        if !(1_000..=100_000_000_000).contains(&self.rate.0) {
+            return wrong("rate", self.rate.to_string(), "1 kbit/s to 100 Gbit/s");
+        }
+        if !(0.0..=0.5).contains(&self.loss.0) {
+            let found = format!("{} %", self.loss.0 * 100.0);
+            return wrong("loss", found, "0 % to 50 %");
+        }
+        if !(512..=65_535).contains(&self.mtu.0) {
+            return wrong("mtu", self.mtu.to_string(), "512 B to 65535 B");
+        }
+        let message = self.message;
+        if let Some(message) = message.filter(|it| !(1..=LARGEST_MESSAGE).contains(&it.0)) {
+            return wrong("message", message.to_string(), "1 B to 64 KiB");
+        }
+        let queue = self.queue;
+        if let Some(queue) = queue.filter(|queue| queue.bytes(self.mtu.0) < self.mtu.0) {
+            return wrong(
+                "queue",
+                queue.to_string(),
+                "room for a packet of the MTU at least",
+            );
+        }
+        Ok(())
     }
 
     /// The candidates, the one to be preferred among equals first: all algorithms of the first profile, then of the next.
@@ -322,26 +311,16 @@ impl Question {
     }
 
     /// How long a run is. Before what is measured come 20 round trips and a second for the handshake and the first slow
-    /// start.
+    /// start, or more where [`Question::begin`] asks for it.
     pub fn timing(&self) -> Timing {
         let measured = self.duration.unwrap_or(self.most_measured()).0;
         let whole = |nanos: u64| nanos.div_ceil(100 * MILLISECOND) * 100 * MILLISECOND;
-        let begin = whole(SECOND + 20 * self.rtt.0);
+        let begin = whole((SECOND + 20 * self.rtt.0).max(self.begin.0));
         Timing {
             begin: Span(begin),
             end: Span(begin + whole(measured)),
         }
     }
-}
-
-/// A name that is not known, with those that are and the nearest.
-fn unknown(key: &str, name: &str, known: &[&str]) -> String {
-    let hint = anabranch_scenario::nearest::nearest(name, known.iter().copied())
-        .map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-    format!(
-        "{key}: found {name:?}, but nothing has this name; allowed are {}{hint}",
-        known.join(", ")
-    )
 }
 
 #[cfg(test)]

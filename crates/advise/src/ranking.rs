@@ -6,7 +6,9 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 
 use crate::AdviseError;
 use crate::question::{Control, Question, Setting};
-use crate::trials::{self, Trials, Watch};
+use crate::settle::{Settled, settle};
+use crate::trials::{self, Trials};
+use crate::work::Work;
 
 /// Events that a run of a sender may cost, where that leaves enough of a path to see: many short runs say as much as few
 /// long ones. The second is what a run with few losses may cost.
@@ -37,15 +39,11 @@ pub struct Ranking {
     costs: Vec<(f64, f64)>,
 }
 
-/// Ranks the candidates of a question, on `jobs` threads. The answer does not depend on their number.
+/// Ranks the candidates of a question.
 ///
 /// # Errors
 /// [`AdviseError`].
-pub fn ranking(
-    question: &Question,
-    jobs: usize,
-    watch: &dyn Watch,
-) -> Result<Ranking, AdviseError> {
+pub fn ranking(question: &Question, work: Work<'_>) -> Result<Ranking, AdviseError> {
     let pipe = 2.0 * question.bandwidth_delay() as f64 / question.mtu.0 as f64;
     let mut question = Question {
         scale: question.scale_for(pipe),
@@ -60,9 +58,9 @@ pub fn ranking(
         })
         .collect();
     if question.duration.is_none() {
-        question.duration = Some(brief(&question, &unlimited, jobs, watch)?);
+        question.duration = Some(brief(&question, &unlimited, work)?);
     }
-    let mut trials = Trials::new(&question, jobs, EVENTS, watch);
+    let mut trials = Trials::new(&question, EVENTS, work);
     trials.expect(controls.len() * ROUNDS[1] as usize);
     rank(&mut trials, &unlimited)?;
     let goodputs = |place: usize| trials.goodputs(unlimited[place]);
@@ -93,18 +91,13 @@ pub fn ranking(
 }
 
 /// How long the runs of a ranking are measured, after a short run of each candidate.
-fn brief(
-    question: &Question,
-    settings: &[Setting],
-    jobs: usize,
-    watch: &dyn Watch,
-) -> Result<Span, AdviseError> {
+fn brief(question: &Question, settings: &[Setting], work: Work<'_>) -> Result<Span, AdviseError> {
     let (least, most) = (question.least_measured(), question.most_measured());
     let short = Question {
         duration: Some(least),
         ..question.clone()
     };
-    let mut trials = Trials::new(&short, jobs, u64::MAX, watch);
+    let mut trials = Trials::new(&short, u64::MAX, work);
     trials.expect(settings.len());
     trials.ensure(settings, 1)?;
     let second = trials.dearest() as f64 / short.timing().end.seconds();
@@ -151,7 +144,18 @@ fn matters(margin: &Summary, best: f64) -> bool {
 
 impl Ranking {
     /// What is asked of one candidate alone: at its own scale, its runs as long as its events and losses allow.
-    pub fn question(&self, question: &Question, place: usize) -> Question {
+    ///
+    /// They begin to count when the sender has settled, and are measured at least as long as that takes. Runs of a length that the
+    /// question names begin as they always do.
+    ///
+    /// # Errors
+    /// A spec that is refused, or a run that fails.
+    pub fn question(
+        &self,
+        question: &Question,
+        place: usize,
+        work: Work<'_>,
+    ) -> Result<(Question, Option<Settled>), AdviseError> {
         let (control, goodput) = &self.candidates[place];
         let window = 2.0 * goodput.mean / 8.0 * question.rtt.seconds() / question.mtu.0 as f64;
         let mut own = Question {
@@ -160,18 +164,29 @@ impl Ranking {
             scale: question.scale_for(window),
             ..question.clone()
         };
-        if own.duration.is_none() {
-            own.duration = Some(self.measured(&own, place));
+        if own.duration.is_some() {
+            return Ok((own, None));
         }
-        own
+        let second = self.second(&own, place);
+        let usual = self.measured(&own, place);
+        own.duration = Some(usual);
+        let settled = settle(&own, second, work)?;
+        own.begin = settled.begin;
+        own.duration = Some(usual.max(own.begin));
+        Ok((own, Some(settled)))
+    }
+
+    /// Events of a second of a candidate's runs.
+    fn second(&self, own: &Question, place: usize) -> f64 {
+        let (seconds, events) = self.costs[place];
+        // Events go with packets, and these with the scale.
+        let second = events / seconds * f64::from(self.scale) / f64::from(own.scale);
+        second.max(1.0)
     }
 
     /// How long a run of a candidate is measured: [`EVENTS_OF_A_RUN`] of it, and longer where that brings too few losses.
     fn measured(&self, own: &Question, place: usize) -> Span {
-        let (seconds, events) = self.costs[place];
-        // Events of a second go with its packets, and these with the scale.
-        let second = events / seconds * f64::from(self.scale) / f64::from(own.scale);
-        let second = second.max(1.0);
+        let second = self.second(own, place);
         let goodput = self.candidates[place].1.mean / f64::from(own.scale);
         let packets = goodput / 8.0 / own.message().min(own.mtu.0) as f64;
         let losses = packets * own.simulated_loss().0;

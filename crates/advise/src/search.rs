@@ -24,9 +24,9 @@ pub struct Search {
     pub exhausted: bool,
 }
 
-/// Comparisons that a search is guessed to need for each number of streams, and the runs that one takes: for an estimate
-/// of the time left, no more.
-const GUESSED: (usize, usize) = (4, 10);
+/// Comparisons that a search is guessed to need beside one for each number of streams, and the runs that one takes: for an
+/// estimate of the time left, no more.
+const GUESSED: (usize, usize) = (8, 10);
 /// Runs without limit before the first comparison.
 const FIRST: u32 = 4;
 
@@ -40,7 +40,7 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
         streams: question.streams[0],
         buffer: None,
     };
-    trials.expect(GUESSED.0 * question.streams.len() * GUESSED.1);
+    trials.expect((GUESSED.0 + question.streams.len()) * GUESSED.1);
     trials.ensure(&[reference], FIRST)?;
     let mut halving = Halving {
         share: question.share,
@@ -49,19 +49,12 @@ pub fn search(question: &Question, trials: &mut Trials<'_>) -> Result<Search, Ad
         trials,
     };
     let guess = halving.guess(question);
-    let mut best: Option<(usize, u16)> = None;
-    for &streams in &question.streams {
-        let guess = match best {
-            Some((0, _)) => break,
-            // More streams are worth their trouble only for a smaller buffer.
-            Some((place, _)) if halving.test(streams, place - 1)? != Answer::Holds => continue,
-            Some((place, _)) => place - 1,
-            None => guess,
-        };
-        let least = halving.least(streams, guess)?;
-        best = least.map(|place| (place, streams)).or(best);
-    }
-    let chosen = best.map(|(place, streams)| halving.setting(streams, place));
+    // Nothing needs less than the most streams do; fewer are enough where they carry it with the same buffer.
+    let most = question.streams[question.streams.len() - 1];
+    let chosen = match halving.least(most, guess)? {
+        Some(place) => Some(halving.fewest(&question.streams, place)?),
+        None => None,
+    };
     let unlimited = Summary::of(trials.goodputs(reference)).unwrap_or(Summary {
         replications: 0,
         mean: 0.0,
@@ -114,6 +107,17 @@ impl Halving<'_, '_> {
             &self.grid,
             (mean / 8.0 * question.rtt.seconds() * 1.5) as u64,
         )
+    }
+
+    /// The fewest streams that hold at a place where the most do.
+    fn fewest(&mut self, rising: &[u16], place: usize) -> Result<Setting, AdviseError> {
+        let (most, fewer) = rising.split_last().unwrap_or((&1, &[]));
+        for &streams in fewer {
+            if self.test(streams, place)? == Answer::Holds {
+                return Ok(self.setting(streams, place));
+            }
+        }
+        Ok(self.setting(*most, place))
     }
 
     /// The first place that holds: octaves up from a guess until one holds, down until one surely fails, then by halving.

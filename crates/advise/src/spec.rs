@@ -2,6 +2,7 @@
 
 use anabranch_scenario::document::{Document, Table};
 use anabranch_scenario::quantity::{Size, Span};
+use anabranch_transport::time::SECOND;
 
 use crate::grid::readable;
 use crate::question::{Control, Question, Setting};
@@ -14,6 +15,9 @@ pub const GOODPUT: &str = "goodput";
 pub const DECISION: &str = "decision";
 /// The x of a buffer without limit, which is what the wanted share is a share of.
 pub const NO_LIMIT: &str = "no limit";
+
+/// What the head of every spec of evidence begins with.
+pub const ABOUT: &str = "The evidence of `anabranch advise";
 
 /// What is to be run for the evidence.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +34,8 @@ pub struct Evidence {
     pub streams: Vec<u16>,
     /// Runs of each point around.
     pub around: u32,
+    /// Goodput without limit, bit/s, as the search saw it.
+    pub goodput: f64,
 }
 
 /// The experiment of a number of streams.
@@ -63,6 +69,40 @@ pub fn trials(question: &Question, settings: &[Setting]) -> Document {
     let search = experiment("search").with("sweep", [sweep("setting", points)]);
     let document = Document::new("search");
     world(document, question, &controls[0], question.streams[0], None).push("experiment", search)
+}
+
+/// The metric of goodput in a part of a run.
+pub fn goodput_in(part: &str) -> String {
+    format!("{GOODPUT}_{part}")
+}
+
+/// The same, with the goodput in each of so many equal parts of what is measured.
+pub fn parts(question: &Question, setting: Setting, parts: u64) -> Document {
+    let timing = question.timing();
+    let length = (timing.end.0 - timing.begin.0) / parts;
+    let of_part = |windows: Table, part: u64| {
+        let begin = timing.begin.0 + part * length;
+        windows.with(&part.to_string(), [Span(begin), Span(begin + length)])
+    };
+    let windows = (0..parts).fold(Table::new(), of_part);
+    trials(question, &[setting]).push("measure", goodput().with("windows", windows))
+}
+
+fn goodput() -> Table {
+    Table::new().with("metric", GOODPUT).with("flow", FLOW)
+}
+
+/// The halves of what is measured, by name.
+pub const HALVES: [&str; 2] = ["first_half", "second_half"];
+
+fn halves(question: &Question) -> Table {
+    let timing = question.timing();
+    let middle = Span(timing.begin.0.midpoint(timing.end.0));
+    let [first, second] = HALVES;
+    let windows = Table::new()
+        .with(first, [timing.begin, middle])
+        .with(second, [middle, timing.end]);
+    goodput().with("windows", windows)
 }
 
 /// An experiment all of whose points meet the same losses.
@@ -124,7 +164,7 @@ fn world(
         .with("transport", transport);
     let named = |name: &str| Table::new().with("name", name);
     let measure = |metric: &str| Table::new().with("metric", metric);
-    // After the first slow start.
+    // After the start.
     let window = [timing.begin, timing.end];
     let of_flow = |metric: &str| measure(metric).with("flow", FLOW);
     let utilization = measure("link_utilization")
@@ -138,7 +178,7 @@ fn world(
         .push("node", named("receiver"))
         .push("link", link)
         .push("flow", flow)
-        .push("measure", of_flow(GOODPUT).with("window", window))
+        .push("measure", goodput().with("window", window))
         .push("measure", utilization)
         .push("measure", of_flow("mean_cwnd").with("window", window))
         .push("measure", of_flow("timeouts"))
@@ -185,7 +225,8 @@ impl Evidence {
         let Setting {
             streams, buffer, ..
         } = shown;
-        let document = world(head(&wanted), question, &wanted.control, streams, buffer);
+        let document = world(head(&wanted), question, &wanted.control, streams, buffer)
+            .push("measure", halves(question));
         rest(decision(document, &wanted), &wanted)
     }
 }
@@ -213,13 +254,13 @@ fn head(wanted: &Wanted<'_>) -> Document {
         Size(wanted.question.message())
     );
     let limit = format!(
-        "A buffer of 1 GiB stands for one without limit. Goodput is counted from {} to {}, after the first slow start.",
+        "A buffer of 1 GiB stands for one without limit. Goodput is counted from {} to {}, after what was seen to belong to the start.",
         timing.begin, timing.end
     );
     let title =
         format!("Which receive buffer, how many streams? {rtt} round trip, {rate}, {loss} % lost");
     let about = format!(
-        "The evidence of `anabranch advise --rtt \"{rtt}\" --rate \"{rate}\" --loss {loss}% --goodput {share}%`.\n\n  anabranch run spec.toml --seed {seed}\n\nChange what you like and run it again. Equal replications of all experiments meet the same random stream of losses."
+        "{ABOUT} --rtt \"{rtt}\" --rate \"{rate}\" --loss {loss}% --goodput {share}%`.\n\n  anabranch run spec.toml --seed {seed}\n\nChange what you like and run it again. Equal replications of all experiments meet the same random stream of losses."
     );
     Document::new("advice")
         .head(&about)
@@ -285,7 +326,7 @@ fn recommended(document: Document, wanted: &Wanted<'_>) -> Document {
     let record = Table::new()
         .with("flow", FLOW)
         .with("probes", ["cwnd", "peer_rwnd"])
-        .with("window", window(wanted.question));
+        .with("window", window(wanted));
     let recommended = experiment("recommended")
         .with("title", "The windows with the advised setting")
         .with("record", [record]);
@@ -294,11 +335,21 @@ fn recommended(document: Document, wanted: &Wanted<'_>) -> Document {
         .push("experiment", recommended)
 }
 
+/// Packets that a figure of the windows shows: each is a point of both curves.
+const SHOWN_PACKETS: f64 = 2_000.0;
+
 /// A part of the run long enough to see some losses, and short enough to see each.
-fn window(question: &Question) -> [Span; 2] {
+fn window(wanted: &Wanted<'_>) -> [Span; 2] {
+    let question = wanted.question;
     let timing = question.timing();
-    let end = (timing.begin.0 + 60 * question.rtt.0.max(20_000_000)).min(timing.end.0);
-    [timing.begin, Span(end)]
+    let goodput = (wanted.evidence.goodput / f64::from(question.scale)).max(1.0);
+    let packets = SHOWN_PACKETS * question.mtu.0 as f64 * 8.0 / goodput * SECOND as f64;
+    let trips = 60 * question.rtt.0.max(20_000_000);
+    let length = trips.min(packets as u64).max(2 * question.rtt.0);
+    [
+        timing.begin,
+        Span((timing.begin.0 + length).min(timing.end.0)),
+    ]
 }
 
 fn tables(document: Document, wanted: &Wanted<'_>) -> Document {
@@ -377,7 +428,7 @@ fn figures(document: Document, wanted: &Wanted<'_>) -> Document {
         .with("title", title)
         .with("kind", "time")
         .with("experiment", "recommended")
-        .with("window", window(wanted.question))
+        .with("window", window(wanted))
         .with("y_label", "KiB")
         .with(
             "caption",

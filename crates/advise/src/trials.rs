@@ -4,33 +4,17 @@
 //! stream of losses, so that settings are compared by their differences.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use anabranch_engine::plan::{Plan, Request, Unit};
-use anabranch_lab::run::{self, Simulator};
+use anabranch_lab::run;
 use anabranch_report::statistics::{Summary, paired_difference};
+use anabranch_scenario::document::Document;
 use anabranch_scenario::records::RunRecord;
 
 use crate::question::{Question, Setting};
+use crate::work::Work;
 use crate::{AdviseError, spec};
-
-/// Hears how far the work is, counted in simulated seconds.
-pub trait Watch: Sync {
-    /// Something new begins.
-    fn stage(&self, what: &str);
-    /// So much is expected still to come; a guess that gets better.
-    fn expect(&self, seconds: f64);
-    /// So much was done.
-    fn did(&self, seconds: f64);
-}
-
-/// Nobody watches.
-pub struct Unwatched;
-
-impl Watch for Unwatched {
-    fn stage(&self, _: &str) {}
-    fn expect(&self, _: f64) {}
-    fn did(&self, _: f64) {}
-}
 
 /// Whether a setting carries the wanted share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,8 +38,7 @@ const MOST: u32 = 64;
 /// Runs of settings, and how many events they may cost.
 pub struct Trials<'a> {
     question: &'a Question,
-    jobs: usize,
-    watch: &'a dyn Watch,
+    work: Work<'a>,
     goodputs: BTreeMap<Setting, Vec<f64>>,
     spent: BTreeMap<Setting, u64>,
     events: u64,
@@ -66,11 +49,10 @@ pub struct Trials<'a> {
 
 impl<'a> Trials<'a> {
     /// No run was made yet; `budget` events may be simulated.
-    pub fn new(question: &'a Question, jobs: usize, budget: u64, watch: &'a dyn Watch) -> Self {
+    pub fn new(question: &'a Question, budget: u64, work: Work<'a>) -> Self {
         Self {
             question,
-            jobs,
-            watch,
+            work,
             goodputs: BTreeMap::new(),
             spent: BTreeMap::new(),
             events: 0,
@@ -108,8 +90,8 @@ impl<'a> Trials<'a> {
 
     /// Tells whoever watches how many runs are still to be expected.
     pub fn expect(&self, runs: usize) {
-        self.watch
-            .expect(runs as f64 * self.question.timing().end.seconds());
+        let watch = self.work.watch;
+        watch.expect(runs as f64 * self.question.timing().end.seconds());
     }
 
     /// Whether no more may be spent.
@@ -129,32 +111,14 @@ impl<'a> Trials<'a> {
         if missing.is_empty() {
             return Ok(());
         }
-        let request = Request {
-            file: "the spec of this search".to_owned(),
-            seed: self.seed(),
-            ..Request::default()
-        };
         let document = spec::trials(self.question, &missing);
-        let plan = Plan::of(&document, request).map_err(Box::new)?;
-        let experiment = &plan.experiments[0];
-        let mut units = Vec::new();
-        for (setting, point) in missing.iter().zip(&experiment.points) {
-            let made = self.goodputs(*setting).len() as u32;
-            units.extend((made..replications).map(|replication| Unit {
-                experiment,
-                point,
-                replication,
-            }));
-        }
-        let heard = |record: &RunRecord| self.watch.did(record.simulated);
-        let records = run::in_memory(
-            &units,
-            self.seed(),
-            &Simulator::default(),
-            self.jobs,
-            &heard,
-        )
-        .map_err(Box::new)?;
+        let made: Vec<u32> = missing
+            .iter()
+            .map(|&setting| self.goodputs(setting).len() as u32)
+            .collect();
+        let records = records(self.question, &document, self.work, |point| {
+            made[point]..replications
+        })?;
         self.runs += records.len() as u64;
         let mut records = records.into_iter();
         for setting in missing {
@@ -168,15 +132,6 @@ impl<'a> Trials<'a> {
             }
         }
         Ok(())
-    }
-
-    /// The search's own seed: what it finds is shown again with losses that it did not meet.
-    fn seed(&self) -> u64 {
-        // One round of SplitMix64 (Steele, Lea, Flood 2014): neighbouring seeds of users give unrelated ones.
-        let mixed = self.question.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
     }
 
     /// Whether nothing of the path is left to chance.
@@ -214,6 +169,46 @@ impl<'a> Trials<'a> {
         }
         Ok(Answer::Open)
     }
+}
+
+/// Runs replications of each point of a spec's first experiment: those that `wanted` names for the place of a point.
+///
+/// # Errors
+/// A spec that is refused, or a run that fails.
+pub fn records(
+    question: &Question,
+    document: &Document,
+    work: Work<'_>,
+    wanted: impl Fn(usize) -> Range<u32>,
+) -> Result<Vec<RunRecord>, AdviseError> {
+    let seed = seed(question);
+    let request = Request {
+        file: "the spec of this search".to_owned(),
+        seed,
+        ..Request::default()
+    };
+    let plan = Plan::of(document, request).map_err(Box::new)?;
+    let experiment = &plan.experiments[0];
+    let mut units = Vec::new();
+    for (place, point) in experiment.points.iter().enumerate() {
+        units.extend(wanted(place).map(|replication| Unit {
+            experiment,
+            point,
+            replication,
+        }));
+    }
+    let heard = |record: &RunRecord| work.watch.did(record.simulated);
+    let records = run::in_memory(&units, seed, work.runner, work.jobs, &heard);
+    Ok(records.map_err(Box::new)?)
+}
+
+/// The search's own seed: what it finds is shown again with losses that it did not meet.
+fn seed(question: &Question) -> u64 {
+    // One round of SplitMix64 (Steele, Lea, Flood 2014): neighbouring seeds of users give unrelated ones.
+    let mixed = question.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 /// Whether even the most runs would hardly bring a yes: if the true margin is no more than a standard error above what was

@@ -1,16 +1,18 @@
 //! Advice in plain words, for a terminal or a file.
 
-use std::fmt::Write;
-
 use anabranch_report::statistics::Summary;
-use anabranch_report::table;
+use anabranch_report::{Words, table};
 
-use crate::evidence::{Advice, Limit, Tried};
+use crate::evidence::{Advice, Drift, Limit, Tried};
 use crate::knobs;
 use crate::question::{Control, Question};
 use crate::ranking::Ranking;
 use crate::spec::{count, percent, x_of};
 use crate::trials::Answer;
+
+mod layout;
+
+use layout::{columns, fitted, text};
 
 /// Everything there is to say, but the figure: what is advised for the first candidate, and for the one that surely carries
 /// more, if there is one.
@@ -20,55 +22,41 @@ pub fn whole(
     first: &Advice,
     better: Option<&Advice>,
 ) -> String {
-    let mut parts = vec![
-        fitted(&path(question)),
-        fitted(&recommendation(first, false)),
-    ];
-    match better {
-        Some(better) => parts.push(fitted(&recommendation(better, true))),
-        None => parts.extend(without_better(ranking).map(|text| fitted(&text))),
-    }
+    let mut parts: Vec<String> = foreword(question, ranking, first, better)
+        .iter()
+        .map(text)
+        .collect();
     parts.push(tried(first));
     parts.extend(better.map(tried));
     parts.push(candidates(ranking));
-    parts.push(fitted(&doubts(first)));
-    parts.extend(better.map(|better| fitted(&doubts(better))));
     parts.push(fitted(&effort(ranking, first, better)));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }
 
-/// Characters of a line.
-const WIDE: usize = 80;
-/// Where values stand.
-const VALUES: usize = 20;
-
-/// Text whose lines are no wider than a terminal: what does not fit goes on below, values below values.
-fn fitted(text: &str) -> String {
-    let mut out = String::new();
-    for line in text.lines() {
-        let indent = if line.starts_with("  ") { VALUES } else { 0 };
-        if line.chars().count() <= WIDE {
-            let _ = writeln!(out, "{line}");
-            continue;
-        }
-        // A name is plain ASCII, so that a value begins at a byte, too.
-        let (mut head, rest) = line.split_at_checked(indent).unwrap_or(("", line));
-        let below = " ".repeat(indent);
-        let mut now = String::new();
-        for word in rest.split_whitespace() {
-            if !now.is_empty() && indent + now.chars().count() + 1 + word.chars().count() > WIDE {
-                let _ = writeln!(out, "{head}{now}");
-                (head, now) = (&below, String::new());
-            }
-            if !now.is_empty() {
-                now.push(' ');
-            }
-            now.push_str(word);
-        }
-        let _ = writeln!(out, "{head}{now}");
+/// What a reader should see first, without the tables.
+pub fn foreword(
+    question: &Question,
+    ranking: &Ranking,
+    first: &Advice,
+    better: Option<&Advice>,
+) -> Vec<Words> {
+    let mut words = vec![Words::Text(path(question)), recommendation(first, false)];
+    words.extend(doubts(first).map(Words::Text));
+    match better {
+        Some(better) => words.extend(of_better(better)),
+        None => words.extend(without_better(ranking).map(Words::Text)),
     }
-    out
+    words
+}
+
+/// The same for a sender that carries more than the first candidate.
+pub fn of_better(better: &Advice) -> Vec<Words> {
+    let doubts = doubts(better).map(Words::Text);
+    [recommendation(better, true)]
+        .into_iter()
+        .chain(doubts)
+        .collect()
 }
 
 /// Why there is no second advice.
@@ -76,11 +64,11 @@ fn without_better(ranking: &Ranking) -> Option<String> {
     match ranking.better {
         Some(place) => Some(format!(
             "{} surely carries more without limit, but no buffer was found that surely carries the wanted share of that: there is no \
-             advice for it, and no directory `better`.\n",
+             advice for it, and no directory `better`.",
             ranking.candidates[place].0
         )),
         None if ranking.candidates.len() > 1 => {
-            Some("No other candidate surely carries over 1 % more on this path.\n".to_owned())
+            Some("No other candidate surely carries over 1 % more on this path.".to_owned())
         }
         None => None,
     }
@@ -118,7 +106,7 @@ fn share(summary: &Summary) -> String {
 fn path(question: &Question) -> String {
     format!(
         "Path: {} round trip, {}, {} % of the packets lost, a queue of {}, MTU {}.\nWanted: {} % of the goodput that a \
-         receive buffer without limit gives the same sender.\n",
+         receive buffer without limit gives the same sender.",
         question.rtt,
         question.rate,
         percent(question.loss.0),
@@ -132,7 +120,7 @@ fn control(advice: &Advice) -> Control {
     advice.question.controls().swap_remove(0)
 }
 
-fn recommendation(advice: &Advice, better: bool) -> String {
+fn recommendation(advice: &Advice, better: bool) -> Words {
     let control = control(advice);
     let standard = control.is_standard();
     let whose = match (standard, better) {
@@ -140,96 +128,102 @@ fn recommendation(advice: &Advice, better: bool) -> String {
         (false, true) => "this stack alone, which has a sender that carries more",
         (false, false) => "this stack",
     };
-    let mut text = format!("Advice for {whose}: {control}\n");
-    let Some(advised) = advice.advised() else {
-        text.push_str(
-            "  none. The search chose a setting that the evidence does not confirm with its 95 % interval.\n  Ask for a smaller \
-             share, or for a longer --duration.\n",
-        );
-        return text;
+    let title = format!("Advice for {whose}: {control}");
+    let items = match advice.advised() {
+        Some(advised) => advised_items(advice, advised, &control),
+        None => {
+            let lines = [
+                "the search chose a setting that the evidence does not confirm with its 95 % interval",
+                "ask for a smaller share, or for a longer --duration",
+            ];
+            vec![("none".to_owned(), lines.map(str::to_owned).to_vec())]
+        }
     };
+    Words::List { title, items }
+}
+
+/// What is advised, what it carries, what holds it back, how it was measured, and how it is set.
+fn advised_items(
+    advice: &Advice,
+    advised: &Tried,
+    control: &Control,
+) -> Vec<(String, Vec<String>)> {
     let setting = advised.setting;
-    let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "  {name:18}{value}");
-    };
-    line("receive buffer", x_of(setting.buffer));
-    line("streams", setting.streams.to_string());
-    line(
-        "expected goodput",
+    let carried = vec![
         format!(
             "{} (95 % interval, {} runs)",
             goodput(&advised.goodput),
             advice.replications[0]
         ),
-    );
-    line(
-        "",
         format!(
             "= {} of the {} without limit",
             share(&advised.share),
             goodput(&advice.unlimited)
         ),
-    );
+    ];
+    let mut items = vec![
+        ("receive buffer", vec![x_of(setting.buffer)]),
+        ("streams", vec![setting.streams.to_string()]),
+        ("expected goodput", carried),
+    ];
     if let Some(half) = advice.half() {
         let enough = match half.answer {
             Answer::Fails => "not enough",
             Answer::Open => "perhaps enough",
             Answer::Holds => "enough here, and not in the search",
         };
-        line(
-            "half of it",
-            format!("{} of no limit: {enough}", share(&half.share)),
-        );
+        let half = format!("{} of no limit: {enough}", share(&half.share));
+        items.push(("half of it", vec![half]));
     }
-    for (place, part) in limit(advised).iter().enumerate() {
-        line(if place == 0 { "limited by" } else { "" }, part.clone());
+    items.push(("limited by", limit(advised)));
+    items.push(settled(advice));
+    items.push(("simulated", size(advice)));
+    if control.is_standard() {
+        items.extend(knobs::of(setting));
+    } else {
+        let mut lines = knobs::here(setting.buffer.unwrap_or_default(), setting.streams);
+        lines.push(format!(
+            "congestion = \"{}\" at the sender",
+            control.congestion
+        ));
+        items.push(("set it", lines));
     }
-    for (place, part) in growing(advice, standard).into_iter().enumerate() {
-        line(if place == 0 { "not settled" } else { "" }, part);
-    }
-    for (place, part) in size(advice).into_iter().enumerate() {
-        line(if place == 0 { "simulated" } else { "" }, part);
-    }
-    let knobs = match standard {
-        true => knobs::of(setting),
-        false => {
-            let buffer = setting.buffer.unwrap_or_default();
-            let mut lines = knobs::here(buffer, setting.streams);
-            lines.push(format!(
-                "congestion = \"{}\" at the sender",
-                control.congestion
-            ));
-            vec![("set it", lines)]
-        }
-    };
-    for (stack, lines) in knobs {
-        for (place, words) in lines.into_iter().enumerate() {
-            line(if place == 0 { stack } else { "" }, words);
-        }
-    }
-    text
+    items.retain(|(_, lines)| !lines.is_empty());
+    let owned = items
+        .into_iter()
+        .map(|(name, lines)| (name.to_owned(), lines));
+    owned.collect()
 }
 
-/// What to know of a sender that keeps most of its window at a loss, and so goes on growing long after the runs begin to count:
-/// until its window is what link and queue hold, a buffer is enough that is not later.
-fn growing(advice: &Advice, standard: bool) -> Vec<String> {
-    let (question, timing) = (&advice.question, advice.question.timing());
-    let filling = question.filling();
-    if standard || timing.begin >= filling {
-        return Vec::new();
+/// Which part of the runs counts, and whether the sender had settled by then: a name, and what there is to know.
+fn settled(advice: &Advice) -> (&'static str, Vec<String>) {
+    let timing = advice.question.timing();
+    let [begin, end] = [timing.begin, timing.end].map(|span| tenths(span.seconds()));
+    let counted = format!("from {begin} to {end} s of each run");
+    let more = |of: &str, drift: &Drift| {
+        let (mean, half) = (drift.mean.0 * 100.0, drift.mean.1 * 100.0);
+        format!("second half of that, {of}: {mean:+.1} ± {half:.1} %")
+    };
+    let mut lines = vec![counted, more("no limit", &advice.drift)];
+    lines.extend(advice.advised().map(|it| more("advised", &it.drift)));
+    if advice.has_settled() {
+        return ("measured", lines);
     }
-    vec![
-        format!(
-            "measured from {} to {}, while its window may",
-            timing.begin, timing.end
-        ),
-        format!(
-            "still grow: a packet a round trip takes {}",
-            long(filling.seconds())
-        ),
-        "to fill link and queue. Later it may use more than this".to_owned(),
-        "buffer, so that this is neither the least nor enough.".to_owned(),
-    ]
+    if let Some(found) = advice.settled.filter(|found| !found.surely) {
+        lines.push(format!(
+            "without limit it had not settled after {}; a window that grows by a packet a round trip takes {} to fill link and queue",
+            long(found.seen.seconds()),
+            long(advice.question.filling().seconds())
+        ));
+    }
+    lines.push("later it may carry more and use more than this buffer".to_owned());
+    ("not settled", lines)
+}
+
+/// Seconds to a tenth, without needless digits.
+fn tenths(seconds: f64) -> String {
+    let text = format!("{seconds:.1}");
+    text.trim_end_matches(".0").to_owned()
 }
 
 /// A time of minutes or hours for a reader.
@@ -308,7 +302,7 @@ fn tried(advice: &Advice) -> String {
         .map(|tried| tried.goodput.mean)
         .fold(0.0, f64::max);
     let (divisor, name) = unit(largest);
-    let mut rows = vec![vec![String::from("receive buffer")]];
+    let mut rows = vec![vec![String::from("buffer")]];
     let mut shown: Vec<u16> = advice
         .tried
         .iter()
@@ -373,29 +367,30 @@ fn candidates(ranking: &Ranking) -> String {
         1 => String::new(),
         scale => format!(", simulated at 1/{scale} of the size"),
     };
-    format!("Candidates{size}\n{}", columns(&rows))
+    let head = format!(
+        "Candidates{size}, after 20 round trips and a second: those that grow slowly carry more later"
+    );
+    format!("{}{}", fitted(&head), columns(&rows))
 }
 
-fn doubts(advice: &Advice) -> String {
-    let mut text = String::new();
+fn doubts(advice: &Advice) -> Option<String> {
+    let mut text = Vec::new();
     if let (Some(advised), Some(chosen)) = (advice.advised(), advice.search.chosen)
         && advised.setting != chosen
     {
-        let _ = writeln!(
-            text,
+        text.push(format!(
             "The search chose {} and {}; fresh losses did not confirm it, so that the next larger setting that they do confirm \
              is advised.",
             x_of(chosen.buffer),
             count(chosen.streams)
-        );
+        ));
     }
     if advice.search.exhausted {
-        text.push_str(
-            "The search spent all it may before every comparison was sure: a smaller buffer may do. Shorter lists of \
-             --congestion, --profile or --streams leave more for each.\n",
-        );
+        let spent = "The search spent all it may before every comparison was sure: a smaller buffer may do. Shorter lists of \
+             --congestion, --profile or --streams leave more for each.";
+        text.push(spent.to_owned());
     }
-    text
+    (!text.is_empty()).then(|| text.join("\n"))
 }
 
 /// What the answer cost.
@@ -406,66 +401,19 @@ fn effort(ranking: &Ranking, first: &Advice, better: Option<&Advice>) -> String 
     let events: u64 = all()
         .map(|advice| advice.search.events + advice.effort.1)
         .sum();
-    let timing = first.question.timing();
+    let settled = || all().filter_map(|advice| advice.settled);
+    let start: u64 = settled().map(|settled| settled.runs).sum();
+    let events = events + settled().map(|settled| settled.events).sum::<u64>();
     format!(
-        "Simulated: {} runs to rank, {found} to find and {confirmed} to confirm; those of {} measured from {} to {}; {:.1} million events.\n",
+        "Simulated: {} runs to rank, {start} to see when a sender settles, {found} to find and {confirmed} to confirm; {:.1} million events.\n",
         ranking.runs,
-        control(first),
-        timing.begin,
-        timing.end,
         (ranking.events + events) as f64 / 1e6
     )
-}
-
-/// Rows as aligned columns, the first to the left, numbers as they come.
-fn columns(rows: &[Vec<String>]) -> String {
-    let most = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..most).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::from("  ");
-        for (cell, width) in row.iter().zip(&widths) {
-            let pad = " ".repeat(width - cell.chars().count());
-            let _ = write!(line, "{cell}{pad}   ");
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn no_line_is_wider_than_a_terminal_and_no_word_is_lost() {
-        let long = "word ".repeat(30);
-        let text = format!(
-            "Head {long}\n  {:18}{long}\n  short             1 ± 2 %\n",
-            "limited by"
-        );
-        let fitted = fitted(&text);
-        assert!(
-            fitted.lines().all(|line| line.chars().count() <= WIDE),
-            "{fitted}"
-        );
-        let words = |text: &str| {
-            text.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(words(&fitted), words(&text));
-        let below = fitted.lines().nth(3).expect("the value goes on");
-        assert!(
-            below.starts_with(&" ".repeat(VALUES)) && !below.starts_with(&" ".repeat(VALUES + 1)),
-            "{fitted}"
-        );
-        assert!(fitted.contains("  short             1 ± 2 %\n"), "{fitted}");
-    }
 
     #[test]
     fn long_times_are_told_in_minutes_and_hours() {

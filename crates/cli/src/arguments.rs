@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anabranch_advise::reading::{rate, share};
 use anabranch_lab::shard::Share;
 use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use clap::{Args, Parser, Subcommand};
@@ -247,7 +248,7 @@ pub struct Advise {
     /// Congestion controls to try, the preferred one first [default: all].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub congestion: Vec<String>,
-    /// Profiles to try, the preferred one first [default: rfc9260,rfc4960,rfc2960].
+    /// Profiles to try, the preferred one first [default: rfc9260].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub profile: Vec<String>,
     /// Simulated time of each run [default: chosen by the path].
@@ -272,30 +273,7 @@ fn quantity<T: FromStr<Err = String>>(text: &str) -> Result<T, String> {
     text.parse()
 }
 
-/// Reads a rate; `10Mbit` stands for `10 Mbit/s`.
-fn rate(text: &str) -> Result<Rate, String> {
-    if text.trim_end().ends_with("bit") {
-        format!("{}/s", text.trim_end()).parse()
-    } else {
-        text.parse()
-    }
-}
-
-/// Reads a share: `1%`, or `0.01`.
-fn share(text: &str) -> Result<f64, String> {
-    let wrong = || format!("found {text:?}; write a share of 0 % to 100 % as 1% or 0.01");
-    let trimmed = text.trim();
-    let (number, divisor) = trimmed
-        .strip_suffix('%')
-        .map_or((trimmed, 1.0), |number| (number.trim_end(), 100.0));
-    let share = number.parse::<f64>().map_err(|_| wrong())? / divisor;
-    if (0.0..=1.0).contains(&share) {
-        Ok(share)
-    } else {
-        Err(wrong())
-    }
-}
-
+/// Reads a probability as a share.
 fn loss(text: &str) -> Result<Probability, String> {
     share(text).map(Probability)
 }
@@ -355,20 +333,8 @@ mod tests {
     }
 
     #[test]
-    fn quantities_of_a_path_are_read_with_and_without_spaces() {
+    fn quantities_are_read_without_spaces() {
         assert_eq!(quantity::<Span>("560ms"), Ok(Span(560_000_000)));
-        assert_eq!(
-            [rate("10Mbit"), rate("10 Mbit/s")],
-            [Ok(Rate(10_000_000)), Ok(Rate(10_000_000))]
-        );
-        assert_eq!(
-            [share("1%"), share("1 %"), share("0.01"), share("0")],
-            [Ok(0.01), Ok(0.01), Ok(0.01), Ok(0.0)]
-        );
-        for wrong in ["", "%", "101%", "-1%", "nan", "1.5", "1 percent"] {
-            assert!(share(wrong).is_err(), "{wrong:?}");
-        }
-        assert!(rate("10 Mbits").is_err_and(|message| message.contains("did you mean")));
     }
 
     #[test]

@@ -127,7 +127,7 @@ fn opener(request: &CaptureRequest) -> impl Fn() -> io::Result<Box<dyn Write>> {
 pub fn run(
     plan: &Plan,
     store: &Store,
-    runner: &impl Runner,
+    runner: &(impl Runner + ?Sized),
     jobs: usize,
     progress: &impl Progress,
 ) -> Result<Results, RunError> {
@@ -144,7 +144,7 @@ pub fn run_share(
     plan: &Plan,
     share: Share,
     store: &Store,
-    runner: &impl Runner,
+    runner: &(impl Runner + ?Sized),
     jobs: usize,
     progress: &impl Progress,
 ) -> Result<usize, RunError> {
@@ -166,7 +166,7 @@ pub fn run_some(
     plan: &Plan,
     wanted: impl Fn(usize) -> bool,
     store: &Store,
-    runner: &impl Runner,
+    runner: &(impl Runner + ?Sized),
     jobs: usize,
     progress: &impl Progress,
 ) -> Result<usize, RunError> {
@@ -181,7 +181,7 @@ fn run_units(
     units: &[Unit<'_>],
     plan: &Plan,
     store: &Store,
-    runner: &impl Runner,
+    runner: &(impl Runner + ?Sized),
     jobs: usize,
     progress: &impl Progress,
 ) -> Result<(), RunError> {
@@ -210,7 +210,7 @@ fn run_units(
 pub fn in_memory(
     units: &[Unit<'_>],
     seed: u64,
-    runner: &impl Runner,
+    runner: &(impl Runner + ?Sized),
     jobs: usize,
     heard: &(impl Fn(&RunRecord) + Sync),
 ) -> Result<Vec<RunRecord>, RunError> {
@@ -253,7 +253,7 @@ fn run_unit(
     unit: &Unit<'_>,
     seed: u64,
     store: &Store,
-    runner: &impl Runner,
+    runner: &(impl Runner + ?Sized),
 ) -> Result<(), RunError> {
     let key = store::key(unit, runner.kind(unit));
     let record = if unit.records() {
@@ -279,7 +279,7 @@ fn run_recorded(
     seed: u64,
     part: &Path,
     path: &Path,
-    runner: &impl Runner,
+    runner: &(impl Runner + ?Sized),
 ) -> Result<RunRecord, RunError> {
     let series_failed = |source| StoreError::Series(series::failed(part, source));
     let file = File::create(part).map_err(|source| StoreError::Write {

@@ -18,5 +18,5 @@ pub mod unit;
 
 mod braille;
 
-pub use outputs::{OutputError, Outputs};
+pub use outputs::{OutputError, Outputs, Words};
 pub use tally::Tally;

@@ -36,8 +36,22 @@ pub struct Outputs<'a> {
     pub claims: Vec<Claimed>,
     /// Rows of the reference that none of them shows; nothing where only some were asked for.
     pub unanswered: Vec<Unanswered>,
-    /// What a reader should see first, as lines of plain text.
-    pub foreword: Option<String>,
+    /// What a reader should see first.
+    pub foreword: Vec<Words>,
+}
+
+/// Words of whoever asked for the results, before all else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Words {
+    /// Sentences; each line is a paragraph.
+    Text(String),
+    /// Names, each with lines of text.
+    List {
+        /// What it is a list of.
+        title: String,
+        /// The names and their lines, in order.
+        items: Vec<(String, Vec<String>)>,
+    },
 }
 
 /// Outputs that cannot be made or stored.
@@ -88,7 +102,7 @@ impl<'a> Outputs<'a> {
             claims,
             figures: figures.collect::<Result<_, _>>()?,
             unanswered,
-            foreword: None,
+            foreword: Vec::new(),
         })
     }
 

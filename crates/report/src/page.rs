@@ -10,7 +10,7 @@ use crate::compare::{Verdict, digits};
 use crate::figure::{Figure, FigureError, for_page};
 use crate::table::Table;
 use crate::unit;
-use crate::{Outputs, Tally};
+use crate::{Outputs, Tally, Words};
 
 mod tables;
 
@@ -43,9 +43,7 @@ pub fn html(outputs: &Outputs<'_>) -> Result<String, FigureError> {
             body {
                 main {
                     (header(outputs, title))
-                    @if let Some(text) = &outputs.foreword {
-                        section.foreword { pre { (text) } }
-                    }
+                    (foreword(&outputs.foreword))
                     (contents(outputs))
                     (verdicts(outputs))
                     (runs(outputs))
@@ -71,6 +69,27 @@ fn header(outputs: &Outputs<'_>, title: &str) -> Markup {
             @if let Some(paper) = &outputs.results.spec.paper {
                 p.paper { (paper.authors) ". " (paper.venue) }
                 @if let Some(about) = &paper.about { p.about { (about) } }
+            }
+        }
+    }
+}
+
+fn foreword(words: &[Words]) -> Markup {
+    html! {
+        @for words in words {
+            section.foreword {
+                @match words {
+                    Words::Text(text) => @for line in text.lines() { p { (line) } },
+                    Words::List { title, items } => {
+                        h2 { (title) }
+                        dl {
+                            @for (name, lines) in items {
+                                dt { (name) }
+                                dd { @for line in lines { div { (line) } } }
+                            }
+                        }
+                    }
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use anabranch_scenario::quantity::{Probability, Rate, Span};
 use anabranch_transport::time::MILLISECOND;
 
 use super::*;
-use crate::trials::Unwatched;
+use crate::work::{Unwatched, Work};
 
 /// One candidate on a path of 100 kbytes: 8 Mbit/s x 100 ms.
 fn question(loss: f64) -> Question {
@@ -37,8 +37,17 @@ fn results(document: &Document, seed: u64) -> Results {
     }
 }
 
+fn found(question: &Question, jobs: usize) -> Search {
+    let work = Work {
+        jobs,
+        runner: &Simulator::default(),
+        watch: &Unwatched,
+    };
+    crate::find(question, work).expect("found")
+}
+
 fn advice(question: &Question) -> Advice {
-    let search = crate::find(question, 2, &Unwatched).expect("found");
+    let search = found(question, 2);
     let evidence = Evidence::plan(question, &search).expect("something holds");
     let results = results(&evidence.whole(question, evidence.chosen), question.seed);
     Advice::of(question, &search, &evidence, &results)
@@ -99,7 +108,7 @@ fn the_answer_depends_on_the_seed_and_not_on_the_number_of_threads() {
         seed: 7,
         ..question(0.0)
     };
-    let search = |jobs| crate::find(&question, jobs, &Unwatched).expect("found");
+    let search = |jobs| found(&question, jobs);
     let (one, two) = (search(1), search(2));
     assert_eq!(one, two);
     let planned = |search| Evidence::plan(&question, search).expect("something holds");
@@ -108,7 +117,7 @@ fn the_answer_depends_on_the_seed_and_not_on_the_number_of_threads() {
         seed: 8,
         ..question.clone()
     };
-    let other = crate::find(&other, 2, &Unwatched).expect("found");
+    let other = found(&other, 2);
     assert_ne!(one.unlimited, other.unlimited, "other losses");
 }
 
@@ -133,6 +142,7 @@ fn tried(streams: u16, buffer: Option<u64>, answer: Answer) -> Tried {
         utilization: 1.0,
         mean_cwnd: 1.0,
         cost: (0.0, 0.0),
+        drift: Drift::default(),
     }
 }
 
