@@ -7,6 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use anabranch_advise::Watch;
 use anabranch_lab::run::Progress;
 use pyo3::prelude::*;
 
@@ -61,7 +62,26 @@ impl Progress for State {
     }
 }
 
-/// Does `work` on a thread of its own without the interpreter's lock. `progress` is called by this thread with runs finished, runs,
+impl Watch for State {
+    fn stage(&self, _: &str) {}
+
+    fn outlook(&self, _: u64, _: u64) {}
+
+    fn expect(&self, seconds: f64) {
+        let total = self.done.load(Ordering::Relaxed) + milliseconds(seconds);
+        self.total.store(total, Ordering::Relaxed);
+    }
+
+    fn did(&self, seconds: f64) {
+        self.finished.fetch_add(1, Ordering::Relaxed);
+        let span = milliseconds(seconds);
+        let done = self.done.fetch_add(span, Ordering::Relaxed) + span;
+        self.total.fetch_max(done, Ordering::Relaxed);
+    }
+}
+
+/// Does `work` on a thread of its own without the interpreter's lock. `progress` is called by this thread with runs finished, runs (0 where
+/// nobody knows their number),
 /// seconds of simulated time done, and seconds to do. A signal whose handler raises (Ctrl-C), and a `progress` that raises, end
 /// the wait at once; runs under way are ended in the background and given up.
 ///

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use anabranch_advise::Refused;
 use anabranch_scenario::problem::{Problem, SpecError as Faults};
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
@@ -65,6 +66,29 @@ fn problems<'py>(py: Python<'py>, error: &Faults) -> PyResult<Vec<Bound<'py, PyD
         Ok(dict)
     };
     error.problems().iter().map(dict).collect()
+}
+
+fn refusal<'py>(py: Python<'py>, error: &Refused) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("key", &error.key)?;
+    dict.set_item("message", &error.message)?;
+    dict.set_item("allowed", &error.allowed)?;
+    dict.set_item("nearest", &error.nearest)?;
+    dict.set_item("line", py.None())?;
+    dict.set_item("column", py.None())?;
+    Ok(dict)
+}
+
+/// A question that makes no sense, with what is allowed as data.
+pub fn refused(error: &Refused) -> PyErr {
+    Python::attach(|py| {
+        let raised = SpecError::new_err(error.to_string());
+        let set = |dict| raised.value(py).setattr("problems", [dict]);
+        match refusal(py, error).and_then(set) {
+            Ok(()) => raised,
+            Err(other) => other,
+        }
+    })
 }
 
 /// Something asked for that is not there, or that makes no sense.

@@ -242,7 +242,10 @@ impl Job {
 }
 
 /// The directory asked for, or one that goes when its guard does.
-fn place(out: Option<PathBuf>) -> PyResult<(PathBuf, Option<TempDir>)> {
+///
+/// # Errors
+/// None can be made.
+pub fn place(out: Option<PathBuf>) -> PyResult<(PathBuf, Option<TempDir>)> {
     match out {
         Some(out) => Ok((out, None)),
         None => {

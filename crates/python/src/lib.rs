@@ -7,6 +7,7 @@
 //!
 //! A module of a user's own can carry kinds written in Rust: it depends on this crate, adds its kinds, and calls [`register`].
 
+pub mod advice;
 pub mod background;
 pub mod compare;
 pub mod control;
@@ -37,6 +38,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<control::Ack>()?;
     module.add_function(wrap_pyfunction!(spec::papers, module)?)?;
     module.add_function(wrap_pyfunction!(spec::examples, module)?)?;
+    module.add_class::<advice::Advice>()?;
+    module.add_function(wrap_pyfunction!(advice::advise, module)?)?;
     module.add_function(wrap_pyfunction!(compare::compare, module)?)?;
     module.add_function(wrap_pyfunction!(control::add_congestion, module)?)?;
     module.add_function(wrap_pyfunction!(workload::add_workload, module)?)?;

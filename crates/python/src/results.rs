@@ -7,8 +7,8 @@ use anabranch_lab::outputs;
 use anabranch_lab::reference::Loaded;
 use anabranch_lab::series;
 use anabranch_lab::store::Store;
-use anabranch_report::Outputs;
 use anabranch_report::page;
+use anabranch_report::{Outputs, Words};
 use anabranch_scenario::records::Results as Records;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -26,6 +26,8 @@ pub struct Results {
     pub records: Records,
     reference: Loaded,
     directory: PathBuf,
+    /// What a reader of the report should see first.
+    foreword: Vec<Words>,
     /// Removes the directory with the last that needs it.
     _temporary: Option<TempDir>,
 }
@@ -65,12 +67,23 @@ impl Results {
             records,
             reference,
             directory,
+            foreword: Vec::new(),
             _temporary: temporary,
         }
     }
 
+    /// The same, whose report begins with these words.
+    #[must_use]
+    pub fn with_foreword(mut self, words: Vec<Words>) -> Self {
+        self.foreword = words;
+        self
+    }
+
     fn outputs(&self) -> PyResult<Outputs<'_>> {
-        Outputs::make(&self.records, &self.reference.reference).map_err(error::failed)
+        let made = Outputs::make(&self.records, &self.reference.reference);
+        let mut outputs = made.map_err(error::failed)?;
+        outputs.foreword.clone_from(&self.foreword);
+        Ok(outputs)
     }
 
     fn experiments(&self) -> Vec<String> {

@@ -15,6 +15,7 @@ everything else is a number, a truth value, a list or a dict. Results are Arrow 
 
 from ._native import (
     Ack,
+    Advice,
     Base,
     Error,
     Figure,
@@ -29,12 +30,14 @@ from ._native import (
     examples,
     papers,
 )
+from ._advise import advise
 from ._kinds import CongestionControl, Workload, congestion, workload
 from ._report import Report, report
 from ._run import reproduce, run
 
 __all__ = [
     "Ack",
+    "Advice",
     "Base",
     "CongestionControl",
     "Error",
@@ -48,6 +51,7 @@ __all__ = [
     "Table",
     "Workload",
     "__version__",
+    "advise",
     "compare",
     "congestion",
     "examples",

@@ -131,6 +131,46 @@ class Job:
     @staticmethod
     def restored(saved: bytes) -> Job: ...
 
+class Advice:
+    """Advice for one sender on a path. Rates are bit/s, sizes bytes, shares 0 to 1; an interval is the half width of the 95 % one."""
+
+    @property
+    def profile(self) -> str: ...
+    @property
+    def congestion(self) -> str: ...
+    @property
+    def buffer(self) -> Optional[int]:
+        """The smallest receive buffer that surely carries the wanted share; None where no setting was confirmed."""
+    @property
+    def streams(self) -> Optional[int]: ...
+    @property
+    def goodput(self) -> Optional[tuple[float, float]]:
+        """Goodput with this setting, and its interval."""
+    @property
+    def share(self) -> Optional[tuple[float, float]]:
+        """The same as a share of the goodput with a buffer without limit."""
+    @property
+    def half(self) -> Optional[tuple[float, float]]:
+        """The share that half of the buffer carries, where that was run."""
+    @property
+    def unlimited(self) -> tuple[float, float]:
+        """Goodput with a buffer without limit, and its interval."""
+    @property
+    def settled(self) -> bool:
+        """Whether what was measured is what the sender carries for good."""
+    @property
+    def text(self) -> str:
+        """The words, as the command shows them."""
+    @property
+    def results(self) -> Results:
+        """The runs behind it."""
+    @property
+    def better(self) -> Optional[Advice]:
+        """The advice for a sender that surely carries more on this path, if there is one."""
+    @property
+    def candidates(self) -> list[tuple[str, str, float, float]]:
+        """Every candidate with its goodput without limit: profile, congestion, bit/s, interval."""
+
 class Ack:
     """What an acknowledgement told about one path. Times are seconds, sizes bytes."""
 
@@ -171,6 +211,24 @@ class Base:
 
 def papers() -> list[tuple[str, str]]: ...
 def examples() -> list[str]: ...
+def advise(
+    rtt: Any,
+    rate: Any,
+    loss: Any,
+    *,
+    goodput: Any = None,
+    mtu: Any = None,
+    message: Any = None,
+    queue: Any = None,
+    streams: list[int] = ...,
+    congestion: list[str] = ...,
+    profile: list[str] = ...,
+    duration: Any = None,
+    seed: int = 1,
+    out: Optional[_Path] = None,
+    jobs: Optional[int] = None,
+    progress: Optional[Callable[[int, int, float, float], None]] = None,
+) -> Advice: ...
 def compare(a: Results, b: Results) -> Table: ...
 def add_congestion(name: str, about: str, cls: Any, code: str) -> None: ...
 def add_workload(

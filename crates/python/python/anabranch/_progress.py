@@ -34,7 +34,8 @@ class Line:
         if self.begun is None:
             self.begun = now
         elapsed = now - self.begun
-        text = f"{finished} of {runs} runs"
+        # How many there will be is not always known before.
+        text = f"{finished} of {runs} runs" if runs else f"{finished} runs"
         if total > 0:
             text += f", {100 * done / total:.0f} %"
         if elapsed > 0 and done > 0:

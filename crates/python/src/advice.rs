@@ -1,0 +1,245 @@
+//! Advice on a path: which receive buffer, how many streams, which congestion control.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::thread;
+
+use anabranch_advise::{Found, Outcome, Question, Refused, Work, reading};
+use anabranch_lab::reference::Loaded;
+use anabranch_report::statistics::Summary;
+use anabranch_scenario::quantity::{Probability, Span};
+use anabranch_scenario::tree::NodeValue;
+use pyo3::prelude::*;
+use tempfile::TempDir;
+
+use crate::background;
+use crate::convert::to_node;
+use crate::error;
+use crate::job::place;
+use crate::kinds::{self, Stoppable};
+use crate::results::Results;
+
+/// Advice for one sender on a path. Rates are bit/s, sizes bytes, shares 0 to 1; an interval is the half width of the 95 % one.
+#[pyclass(module = "anabranch", frozen, get_all)]
+#[derive(Debug)]
+pub struct Advice {
+    /// The sender: its profile.
+    profile: String,
+    /// The sender: its congestion control.
+    congestion: String,
+    /// The smallest receive buffer that surely carries the wanted share, bytes; None where no setting was confirmed.
+    buffer: Option<u64>,
+    /// The fewest streams with it.
+    streams: Option<u16>,
+    /// Goodput with this setting, bit/s, and its interval.
+    goodput: Option<(f64, f64)>,
+    /// The same as a share of the goodput with a buffer without limit.
+    share: Option<(f64, f64)>,
+    /// The share that half of the buffer carries, where that was run.
+    half: Option<(f64, f64)>,
+    /// Goodput with a buffer without limit, bit/s, and its interval.
+    unlimited: (f64, f64),
+    /// Whether what was measured is what the sender carries for good.
+    settled: bool,
+    /// The words, as the command shows them.
+    text: String,
+    /// The runs behind it.
+    results: Py<Results>,
+    /// The advice for a sender that surely carries more on this path, if there is one.
+    better: Option<Py<Advice>>,
+    /// Every candidate with its goodput without limit: profile, congestion, bit/s, interval.
+    candidates: Vec<(String, String, f64, f64)>,
+}
+
+#[pymethods]
+impl Advice {
+    fn __str__(&self) -> &str {
+        &self.text
+    }
+
+    fn __repr__(&self) -> String {
+        let sender = format!("{} {}", self.profile, self.congestion);
+        match (self.buffer, self.streams) {
+            (Some(buffer), Some(streams)) => {
+                format!("Advice({sender:?}, buffer={buffer}, streams={streams})")
+            }
+            _ => format!("Advice({sender:?}, nothing confirmed)"),
+        }
+    }
+}
+
+fn interval(summary: &Summary) -> (f64, f64) {
+    (summary.mean, summary.confidence().unwrap_or(f64::NAN))
+}
+
+impl Advice {
+    fn new(
+        py: Python<'_>,
+        found: Found,
+        all: &Told,
+        guard: Option<TempDir>,
+        better: Option<Py<Advice>>,
+    ) -> PyResult<Self> {
+        let Found {
+            advice,
+            results,
+            directory,
+            foreword,
+        } = found;
+        let control = advice.question.controls().swap_remove(0);
+        let advised = advice.advised();
+        let directory = directory.unwrap_or_default();
+        let results =
+            Results::new(results, Loaded::default(), directory, guard).with_foreword(foreword);
+        Ok(Self {
+            profile: control.profile,
+            congestion: control.congestion,
+            buffer: advised.and_then(|tried| tried.setting.buffer),
+            streams: advised.map(|tried| tried.setting.streams),
+            goodput: advised.map(|tried| interval(&tried.goodput)),
+            share: advised.map(|tried| interval(&tried.share)),
+            half: advice.half().map(|tried| interval(&tried.share)),
+            unlimited: interval(&advice.unlimited),
+            settled: advice.has_settled(),
+            text: all.words.clone(),
+            results: Py::new(py, results)?,
+            better,
+            candidates: all.candidates.clone(),
+        })
+    }
+}
+
+/// What both answers say.
+struct Told {
+    words: String,
+    candidates: Vec<(String, String, f64, f64)>,
+}
+
+/// What of a question is a quantity: text with its unit, or a `timedelta`.
+fn quantity<T: FromStr<Err = String>>(key: &str, value: &Bound<'_, PyAny>) -> PyResult<T> {
+    read(key, value, str::parse)
+}
+
+fn read<T>(
+    key: &str,
+    value: &Bound<'_, PyAny>,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> PyResult<T> {
+    let text = match to_node(value)?.value {
+        NodeValue::Text(text) => text,
+        NodeValue::Integer(number) => number.to_string(),
+        NodeValue::Float(number) => number.to_string(),
+        _ => value.repr()?.to_string(),
+    };
+    parse(&text).map_err(|message| error::refused(&Refused::unread(key, message)))
+}
+
+/// advise(rtt, rate, loss, ...): see `anabranch.advise`.
+#[pyfunction]
+#[pyo3(signature = (rtt, rate, loss, *, goodput=None, mtu=None, message=None, queue=None, streams=Vec::new(), congestion=Vec::new(), profile=Vec::new(), duration=None, seed=1, out=None, jobs=None, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "those of the question, by name")]
+pub fn advise(
+    py: Python<'_>,
+    rtt: &Bound<'_, PyAny>,
+    rate: &Bound<'_, PyAny>,
+    loss: &Bound<'_, PyAny>,
+    goodput: Option<&Bound<'_, PyAny>>,
+    mtu: Option<&Bound<'_, PyAny>>,
+    message: Option<&Bound<'_, PyAny>>,
+    queue: Option<&Bound<'_, PyAny>>,
+    streams: Vec<u16>,
+    congestion: Vec<String>,
+    profile: Vec<String>,
+    duration: Option<&Bound<'_, PyAny>>,
+    seed: u64,
+    out: Option<PathBuf>,
+    jobs: Option<usize>,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<Advice> {
+    let rtt: Span = quantity("rtt", rtt)?;
+    let rate = read("rate", rate, reading::rate)?;
+    let loss = Probability(read("loss", loss, reading::share)?);
+    let mut question = Question::new(rtt, rate, loss);
+    question.seed = seed;
+    if let Some(share) = goodput {
+        question.share = read("goodput", share, reading::share)?;
+    }
+    if let Some(mtu) = mtu {
+        question.mtu = quantity("mtu", mtu)?;
+    }
+    let optional =
+        |key, value: Option<&Bound<'_, PyAny>>| value.map(|value| quantity(key, value)).transpose();
+    question.message = optional("message", message)?;
+    question.duration = duration
+        .map(|value| quantity("duration", value))
+        .transpose()?;
+    question.queue = queue.map(|value| quantity("queue", value)).transpose()?;
+    if !streams.is_empty() {
+        question.streams = streams;
+    }
+    if !profile.is_empty() {
+        question.profiles = profile;
+    }
+    if !congestion.is_empty() {
+        question.congestion = congestion;
+    }
+    answer(py, question, out, jobs, progress)
+}
+
+fn answer(
+    py: Python<'_>,
+    question: Question,
+    out: Option<PathBuf>,
+    jobs: Option<usize>,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<Advice> {
+    let cores = || thread::available_parallelism().map_or(1, usize::from);
+    let jobs = match jobs {
+        Some(jobs) => jobs,
+        // Threads of such kinds would only wait for each other.
+        None if kinds::written_in_python(question.congestion.iter()) => 1,
+        None => cores(),
+    };
+    // Asked before anything is made, so that what makes no sense leaves nothing behind.
+    let question = question.checked().map_err(failed)?;
+    let (directory, mut guard) = place(out)?;
+    let outcome = background::wait(py, progress.as_ref(), move |state| {
+        let runner = Stoppable::new(state);
+        let work = Work {
+            jobs,
+            runner: &runner,
+            watch: state.as_ref(),
+        };
+        let outcome = anabranch_advise::advise(question, Some(&directory), work);
+        outcome.map_err(|error| runner.instead(failed(error)))
+    })??;
+    let Outcome {
+        ranking,
+        first,
+        better,
+        words,
+        ..
+    } = outcome;
+    let candidates = ranking.candidates.into_iter().map(|(control, goodput)| {
+        let (mean, half) = interval(&goodput);
+        (control.profile, control.congestion, mean, half)
+    });
+    let told = Told {
+        words,
+        candidates: candidates.collect(),
+    };
+    // The directory of the first holds that of the better, and lives as long.
+    let better = better
+        .map(|found| Advice::new(py, found, &told, None, None))
+        .transpose()?;
+    let better = better.map(|better| Py::new(py, better)).transpose()?;
+    Advice::new(py, first, &told, guard.take(), better)
+}
+
+fn failed(error: anabranch_advise::AdviseError) -> PyErr {
+    match error {
+        anabranch_advise::AdviseError::Question(refused) => error::refused(&refused),
+        anabranch_advise::AdviseError::Spec(faults) => error::spec(&faults),
+        other => error::failed(other),
+    }
+}
