@@ -140,32 +140,26 @@ fn way_back(arrivals: &[(f64, u64, bool)], received: &Marks) -> Option<f64> {
     arrivals.iter().filter_map(way).min_by(f64::total_cmp)
 }
 
-impl Maker<'_> {
-    pub(super) fn ladder(&self) -> Result<Option<Ladder>, SeriesError> {
-        let flow = self.spec.flow.as_deref().unwrap_or_default();
-        let read = |probe: &str| self.series(flow, self.spec.member, probe);
-        let sent = marks(read("sent")?)
-            .into_iter()
-            .map(|(at, number)| (at, number, false));
-        let again = marks(read("retransmitted")?)
-            .into_iter()
-            .map(|(at, number)| (at, number, true));
-        let mut sent: Vec<_> = sent.chain(again).collect();
-        sent.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let received = marks(read("received")?);
-        let advancing = marks(read("cumulative_ack")?)
-            .into_iter()
-            .map(|(at, number)| (at, number, false));
-        let repeating = marks(read("duplicate_ack")?)
-            .into_iter()
-            .map(|(at, number)| (at, number, true));
-        let mut arrivals: Vec<_> = advancing.chain(repeating).collect();
-        arrivals.sort_by(|a, b| a.0.total_cmp(&b.0));
+impl Ladder {
+    /// The ladder of a flow whose series of a probe `read` gives, in a window or, without one, from the first transmission to the last.
+    /// `None` where nothing was sent.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn of(
+        flow: &str,
+        window: Option<(f64, f64)>,
+        mut read: impl FnMut(&str) -> Result<Option<Series>, SeriesError>,
+    ) -> Result<Option<Self>, SeriesError> {
+        let mut read = |probe: &str| read(probe).map(marks);
+        let sent = either(read("sent")?, read("retransmitted")?);
+        let received = read("received")?;
+        let acks = either(read("cumulative_ack")?, read("duplicate_ack")?);
         let Some(((first, ..), (last, ..))) = sent.first().zip(sent.last()) else {
             return Ok(None);
         };
-        let window = self.window().unwrap_or((*first, *last));
-        let back = way_back(&arrivals, &received).unwrap_or(0.0);
+        let window = window.unwrap_or((*first, *last));
+        let back = way_back(&acks, &received).unwrap_or(0.0);
         let shown = |from: f64, to: f64| to >= window.0 && from <= window.1;
         let mut segments = follow(&sent, &received);
         for segment in &mut segments {
@@ -175,24 +169,43 @@ impl Maker<'_> {
             Fate::Arrived(at) => shown(s.departed, at),
             Fate::Lost | Fate::Unknown => shown(s.departed, s.departed),
         });
-        let acks = arrivals
-            .into_iter()
-            .map(|(arrived, covers, duplicate)| Ack {
-                covers,
-                departed: arrived - back,
-                arrived,
-                duplicate,
-            });
+        let acks = acks.into_iter().map(|(arrived, covers, duplicate)| Ack {
+            covers,
+            departed: arrived - back,
+            arrived,
+            duplicate,
+        });
         let acks = acks
             .filter(|ack| shown(ack.departed, ack.arrived))
             .collect();
-        Ok(Some(Ladder {
+        Ok(Some(Self {
             window,
             flow: flow.to_owned(),
             segments,
             acks,
-            cwnd: self.cwnd(flow, window)?,
+            cwnd: Vec::new(),
         }))
+    }
+}
+
+/// Marks of two kinds in the order of time, each with whether it is of the second.
+fn either(first: Marks, second: Marks) -> Vec<(f64, u64, bool)> {
+    let first = first.into_iter().map(|(at, number)| (at, number, false));
+    let second = second.into_iter().map(|(at, number)| (at, number, true));
+    let mut both: Vec<_> = first.chain(second).collect();
+    both.sort_by(|a, b| a.0.total_cmp(&b.0));
+    both
+}
+
+impl Maker<'_> {
+    pub(super) fn ladder(&self) -> Result<Option<Ladder>, SeriesError> {
+        let flow = self.spec.flow.as_deref().unwrap_or_default();
+        let read = |probe: &str| self.series(flow, self.spec.member, probe);
+        let Some(mut ladder) = Ladder::of(flow, self.window(), read)? else {
+            return Ok(None);
+        };
+        ladder.cwnd = self.cwnd(flow, ladder.window)?;
+        Ok(Some(ladder))
     }
 
     /// The values that cwnd took in the window.
