@@ -63,6 +63,21 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "explore",
+        &[
+            "wire",
+            "transport",
+            "settings",
+            "congestion",
+            "sctp",
+            "tcp",
+            "sim",
+            "scenario",
+            "engine",
+            "report",
+        ],
+    ),
+    (
         "net",
         &["wire", "transport", "settings", "congestion", "sctp"],
     ),

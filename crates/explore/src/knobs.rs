@@ -1,0 +1,213 @@
+//! The knobs of a page: the spec's parameters, and the numbers that its world, links and flows have.
+
+use anabranch_report::unit::readable;
+use anabranch_scenario::tree::{Node, NodeValue};
+use serde::Serialize;
+
+use crate::stops;
+
+/// Sections beside the parameters whose numbers can be moved.
+const SECTIONS: &[&str] = &["world", "link", "wifi", "flow"];
+
+/// How deep a value may lie below its section.
+const MAX_DEPTH: usize = 6;
+
+/// The most knobs of a page.
+const MAX_KNOBS: usize = 400;
+
+/// A value of the spec that the page can change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Knob {
+    /// How `--set` names it.
+    pub key: String,
+    /// What it belongs to: `parameters`, `link satellite`.
+    pub group: String,
+    /// Its name within the group.
+    pub label: String,
+    /// Its value in the spec, as `--set` takes it.
+    pub value: String,
+    /// How it is changed.
+    #[serde(flatten)]
+    pub kind: Kind,
+}
+
+/// How a value is changed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Kind {
+    /// By a slider with these stops, or as text.
+    Slider {
+        /// Texts, in order.
+        stops: Vec<String>,
+    },
+    /// On or off.
+    Switch,
+    /// As text.
+    Text,
+}
+
+/// The knobs of a spec's tree, the parameters first.
+pub fn of(root: &Node) -> Vec<Knob> {
+    let mut found = Vec::new();
+    let parameters = root.get("parameters").map(Node::entries);
+    for entry in parameters.unwrap_or_default() {
+        // A name with a dot would be read as a path.
+        if entry.key.contains('.') {
+            continue;
+        }
+        let table = matches!(entry.node.value, NodeValue::Table(_));
+        let key = match table {
+            true => Node::key_path("parameters", &entry.key),
+            false => entry.key.clone(),
+        };
+        let place = Place {
+            group: "parameters",
+            key,
+            label: readable(&entry.key),
+        };
+        add(&entry.node, &place, 0, !table, &mut found);
+    }
+    for section in SECTIONS {
+        let Some(node) = root.get(section) else {
+            continue;
+        };
+        if let NodeValue::Table(_) = node.value {
+            let place = Place {
+                group: section,
+                key: (*section).to_owned(),
+                label: String::new(),
+            };
+            add(node, &place, 0, false, &mut found);
+        }
+        for (index, item) in node.items().iter().enumerate() {
+            let name = item.own_name().map_or(index.to_string(), str::to_owned);
+            let place = Place {
+                group: &format!("{section} {name}"),
+                key: format!("{section}.{name}"),
+                label: String::new(),
+            };
+            add(item, &place, 0, false, &mut found);
+        }
+    }
+    found.truncate(MAX_KNOBS);
+    found
+}
+
+/// Where a value stands.
+struct Place<'a> {
+    group: &'a str,
+    key: String,
+    label: String,
+}
+
+/// Adds the knob of a value, or those of the values in it. Text without a number counts only where it is `wanted`.
+fn add(node: &Node, place: &Place<'_>, depth: usize, wanted: bool, found: &mut Vec<Knob>) {
+    if let NodeValue::Table(entries) = &node.value {
+        for entry in entries.iter().filter(|it| !it.key.contains('.')) {
+            if depth >= MAX_DEPTH {
+                return;
+            }
+            let label = match place.label.as_str() {
+                "" => readable(&entry.key),
+                label => format!("{label}: {}", readable(&entry.key)),
+            };
+            let below = Place {
+                group: place.group,
+                key: Node::key_path(&place.key, &entry.key),
+                label,
+            };
+            add(&entry.node, &below, depth + 1, false, found);
+        }
+        return;
+    }
+    let kind = match (&node.value, stops::around(&node.value)) {
+        (_, Some(stops)) => Kind::Slider { stops },
+        (NodeValue::Boolean(_), _) => Kind::Switch,
+        (NodeValue::Integer(_) | NodeValue::Float(_), _) => Kind::Text,
+        (NodeValue::Text(text), _) if wanted && !text.contains('$') => Kind::Text,
+        _ => return,
+    };
+    let value = match &node.value {
+        NodeValue::Text(text) => text.clone(),
+        NodeValue::Float(number) => format!("{number:?}"),
+        _ => node.describe(),
+    };
+    found.push(Knob {
+        key: place.key.clone(),
+        group: place.group.to_owned(),
+        label: place.label.clone(),
+        value,
+        kind,
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_scenario::resolve::Setting;
+
+    const SPEC: &str = r#"
+[parameters]
+rate = "2 Mbit/s"
+twice = "2 * $rate"
+loss = { model = "bernoulli", probability = 0.015 }
+profile = "rfc9260"
+delayed = true
+[world]
+duration = "60 s"
+[[node]]
+name = "a"
+[[link]]
+name = "satellite"
+between = ["a", "b"]
+rate = "$rate"
+delay = { forward = "250 ms", backward = "200 ms" }
+queue = "10 packets"
+down = [["1 s", "2 s"]]
+[[flow]]
+name = "sctp"
+workload = { kind = "bulk" }
+transport = { protocol = "sctp", receive_buffer = "64 KiB", streams = 4 }
+"#;
+
+    #[test]
+    fn parameters_come_first_and_the_numbers_of_links_and_flows_follow() {
+        let knobs = of(&Node::parse(SPEC).expect("TOML"));
+        let found: Vec<_> = knobs
+            .iter()
+            .map(|it| (&*it.group, &*it.key, &*it.value))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("parameters", "rate", "2 Mbit/s"),
+                ("parameters", "parameters.loss.probability", "0.015"),
+                ("parameters", "profile", "rfc9260"),
+                ("parameters", "delayed", "true"),
+                ("world", "world.duration", "60 s"),
+                ("link satellite", "link.satellite.delay.forward", "250 ms"),
+                ("link satellite", "link.satellite.delay.backward", "200 ms"),
+                ("link satellite", "link.satellite.queue", "10 packets"),
+                ("flow sctp", "flow.sctp.transport.receive_buffer", "64 KiB"),
+                ("flow sctp", "flow.sctp.transport.streams", "4"),
+            ]
+        );
+        assert_eq!(knobs[1].label, "loss: probability");
+        assert_eq!(
+            (&knobs[2].kind, &knobs[3].kind),
+            (&Kind::Text, &Kind::Switch)
+        );
+    }
+
+    #[test]
+    fn every_knob_sets_the_value_that_it_shows() {
+        let root = Node::parse(SPEC).expect("TOML");
+        for knob in of(&root) {
+            let mut moved = root.clone();
+            let argument = format!("{}={}", knob.key, knob.value);
+            let setting = Setting::parse(&argument, 0).expect("a setting");
+            setting.apply(&mut moved).expect("a key that is there");
+            assert!(moved.says_what(&root), "{argument}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The packets of one flow in a window of time, as a ladder shows them. The run is made anew: it is the same, and nothing of it need
+//! be kept.
+
+use std::collections::BTreeMap;
+
+use anabranch_engine::sink::{RunId, Sink, SinkError};
+use anabranch_report::figure::ladder::{Fate, Ladder};
+use anabranch_scenario::records::{RunRecord, Series, SeriesKey, SeriesSample};
+use serde::{Deserialize, Serialize};
+
+use crate::run::{Outlet, planned, shown, simulate};
+use crate::samples::{put_in, to_follow};
+use crate::subject::{Choice, Subject};
+
+/// The most samples of a probe that are kept, of the time shown and what goes before and after it: what they are matched by costs their
+/// square.
+const MAX_SAMPLES: usize = 3000;
+
+/// The most segments, and acknowledgements, that are drawn.
+const MAX_DRAWN: usize = 1200;
+
+/// How much longer than the time shown samples are kept to either side, seconds: what left before may arrive within.
+const MARGIN: f64 = 3.0;
+
+/// Which packets.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// Which of the two settings asks.
+    pub pane: usize,
+    /// The run.
+    pub choice: Choice,
+    /// The flow.
+    pub flow: String,
+    /// Its member.
+    pub member: u32,
+    /// From when to when, seconds.
+    pub window: (f64, f64),
+}
+
+/// The answer, one line of JSON.
+#[derive(Debug, Serialize)]
+struct Answer {
+    is: &'static str,
+    window: (f64, f64),
+    /// Only the first packets of the window are there.
+    cut: bool,
+    segments: Vec<Segment>,
+    acks: Vec<Ack>,
+}
+
+#[derive(Debug, Serialize)]
+struct Segment {
+    number: u64,
+    departed: f64,
+    /// When it arrived; none for what was lost, or of which that is not known.
+    arrived: Option<f64>,
+    lost: bool,
+    again: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Ack {
+    covers: u64,
+    departed: f64,
+    arrived: f64,
+    duplicate: bool,
+}
+
+/// Makes the run and tells the packets.
+pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
+    let mut plan = match planned(subject, &wanted.choice) {
+        Ok((_, plan)) => plan,
+        Err(error) => return outlet.refused(&error),
+    };
+    let seconds = plan.spec.world.duration.seconds();
+    let window = shown(Some(wanted.window), seconds);
+    put_in(&mut plan, to_follow(&wanted.flow, wanted.member));
+    let mut kept = Kept {
+        outlet,
+        from: window.0 - MARGIN,
+        to: window.1 + MARGIN,
+        keys: Vec::new(),
+        samples: BTreeMap::new(),
+        full: false,
+        over: false,
+    };
+    if let Err(error) = simulate(&plan, &mut kept)
+        && !kept.over
+    {
+        return outlet.failed(&error);
+    }
+    let answer = kept.answer(&wanted.flow, window);
+    let mut bytes = serde_json::to_vec(&answer).unwrap_or_default();
+    bytes.push(b'\n');
+    // Whoever no longer listens misses nothing.
+    let _ = outlet.put(bytes);
+}
+
+/// The samples of a part of the run, which ends after it.
+struct Kept<'a> {
+    outlet: &'a Outlet,
+    from: f64,
+    to: f64,
+    keys: Vec<SeriesKey>,
+    samples: BTreeMap<u32, Vec<SeriesSample>>,
+    /// There were more than are kept.
+    full: bool,
+    over: bool,
+}
+
+impl Kept<'_> {
+    fn answer(self, flow: &str, window: (f64, f64)) -> Answer {
+        let read = |probe: &str| {
+            let key = self.keys.iter().position(|key| key.probe == probe);
+            let samples = key.and_then(|key| self.samples.get(&(key as u32)));
+            Ok(samples.map(|samples| Series {
+                experiment: String::new(),
+                point: Vec::new(),
+                replication: 0,
+                entity: flow.to_owned(),
+                member: 0,
+                probe: probe.to_owned(),
+                samples: samples.clone(),
+            }))
+        };
+        // What is in memory can be read.
+        let ladder = Ladder::of(flow, Some(window), read).unwrap_or_default();
+        let mut answer = Answer {
+            is: "ladder",
+            window,
+            cut: self.full,
+            segments: Vec::new(),
+            acks: Vec::new(),
+        };
+        let Some(ladder) = ladder else {
+            return answer;
+        };
+        answer.cut |= ladder.segments.len() > MAX_DRAWN || ladder.acks.len() > MAX_DRAWN;
+        let segments = ladder.segments.iter().take(MAX_DRAWN);
+        answer.segments.extend(segments.map(|segment| Segment {
+            number: segment.number,
+            departed: segment.departed,
+            arrived: match segment.fate {
+                Fate::Arrived(at) => Some(at),
+                Fate::Lost | Fate::Unknown => None,
+            },
+            lost: segment.fate == Fate::Lost,
+            again: segment.again,
+        }));
+        let acks = ladder.acks.iter().take(MAX_DRAWN);
+        answer.acks.extend(acks.map(|ack| Ack {
+            covers: ack.covers,
+            departed: ack.departed,
+            arrived: ack.arrived,
+            duplicate: ack.duplicate,
+        }));
+        answer
+    }
+}
+
+impl Sink for Kept<'_> {
+    fn begin(&mut self, _: RunId<'_>, keys: &[SeriesKey]) -> Result<(), SinkError> {
+        self.keys = keys.to_vec();
+        Ok(())
+    }
+
+    fn samples(&mut self, samples: &[(u32, SeriesSample)]) -> Result<(), SinkError> {
+        self.outlet.check()?;
+        for (key, sample) in samples.iter().filter(|(_, it)| it.time >= self.from) {
+            if sample.time > self.to {
+                self.over = true;
+                return Err("what is wanted has been seen".into());
+            }
+            let kept = self.samples.entry(*key).or_default();
+            match kept.len() < MAX_SAMPLES {
+                true => kept.push(*sample),
+                false => self.full = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: &RunRecord) -> Result<(), SinkError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,353 @@
+//! A run told to the page while it is computed: lines of JSON, the samples thinned.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anabranch_engine::plan::{Plan, Unit};
+use anabranch_engine::sink::{RunId, Sink, SinkError};
+use anabranch_engine::world::{self, WorldError};
+use anabranch_scenario::problem::SpecError;
+use anabranch_scenario::records::{Measure, RunRecord, SeriesKey, SeriesSample};
+use anabranch_scenario::unit::of_probe;
+use axum::body::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::Sender;
+
+use crate::samples;
+use crate::subject::{Choice, Subject};
+use crate::thin::Thin;
+
+/// How long samples wait until they are sent, so that the page has them while the run goes on.
+const WAIT: Duration = Duration::from_millis(40);
+
+/// The most lines of all charts together: paths and streams of many flows would be without number.
+const MAX_LINES: usize = 64;
+
+/// The shortest time that can be shown, seconds.
+const MIN_SHOWN: f64 = 1e-3;
+
+/// What the page asks to see.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Wanted {
+    /// Which of the two settings asks.
+    pub pane: usize,
+    /// The run.
+    pub choice: Choice,
+    /// From when to when, seconds; all of it if left out.
+    #[serde(default)]
+    pub window: Option<(f64, f64)>,
+}
+
+/// A line of the answer.
+#[derive(Serialize)]
+#[serde(tag = "is", rename_all = "lowercase")]
+pub enum Line<'a> {
+    /// The spec is right, and the run begins.
+    Begin {
+        /// How long it will be, seconds of simulated time.
+        duration: f64,
+        /// The time shown.
+        window: (f64, f64),
+        /// The spec of this run.
+        toml: &'a str,
+        /// The flows that a ladder can show: name and member.
+        flows: Vec<(String, u32)>,
+    },
+    /// More of each line that has more.
+    Points {
+        /// How far the run is, seconds of simulated time.
+        at: f64,
+        /// The lines.
+        lines: Vec<Points<'a>>,
+    },
+    /// The run is over.
+    End {
+        /// Its measures.
+        measures: &'a [Measure],
+        /// What went wrong in it.
+        failures: &'a [String],
+        /// Events of the simulator.
+        events: u64,
+        /// How long it took, seconds.
+        took: f64,
+    },
+    /// The spec is wrong.
+    Refused {
+        /// What is wrong, as the command says it.
+        text: String,
+    },
+    /// The run failed.
+    Failed {
+        /// Why.
+        text: String,
+    },
+    /// Another run of the same pane took its place.
+    Superseded,
+}
+
+/// More of a line.
+#[derive(Serialize)]
+pub struct Points<'a> {
+    /// Flow or link.
+    entity: &'a str,
+    member: u32,
+    probe: &'a str,
+    unit: &'a str,
+    /// Path or stream; the reason of drops.
+    index: u16,
+    x: Vec<f32>,
+    y: Vec<f32>,
+}
+
+impl Line<'_> {
+    /// As it is sent.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = serde_json::to_vec(self).unwrap_or_default();
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+/// Where the bytes of an answer go, until nobody listens or another request takes its place.
+#[derive(Clone, Debug)]
+pub struct Outlet {
+    sender: Sender<Bytes>,
+    newest: Arc<AtomicU64>,
+    ticket: u64,
+}
+
+/// Why a run ended that was not at its end.
+#[derive(Debug, thiserror::Error)]
+enum Ended {
+    #[error("another run took its place")]
+    Superseded,
+    #[error("nobody listens")]
+    Unheard,
+}
+
+impl Outlet {
+    /// For the request of a ticket, as long as that is the newest.
+    pub fn new(sender: Sender<Bytes>, newest: Arc<AtomicU64>, ticket: u64) -> Self {
+        Self {
+            sender,
+            newest,
+            ticket,
+        }
+    }
+
+    /// Whether the answer is still wanted.
+    ///
+    /// # Errors
+    /// It is not.
+    pub fn check(&self) -> Result<(), SinkError> {
+        if self.newest.load(Ordering::Relaxed) != self.ticket {
+            return Err(Ended::Superseded.into());
+        }
+        match self.sender.is_closed() {
+            true => Err(Ended::Unheard.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Sends more, and waits while the listener is slow.
+    ///
+    /// # Errors
+    /// The answer is no longer wanted.
+    pub fn put(&self, bytes: Vec<u8>) -> Result<(), SinkError> {
+        self.check()?;
+        let sent = self.sender.blocking_send(bytes.into());
+        sent.map_err(|_| Ended::Unheard.into())
+    }
+
+    /// Says how it ended, if anybody listens.
+    pub fn say(&self, line: &Line<'_>) {
+        let _ = self.sender.blocking_send(line.bytes().into());
+    }
+
+    /// Says that a run did not come to its end.
+    pub fn failed(&self, error: &WorldError) {
+        let superseded = self.newest.load(Ordering::Relaxed) != self.ticket;
+        self.say(&match superseded {
+            true => Line::Superseded,
+            false => Line::Failed {
+                text: error.to_string(),
+            },
+        });
+    }
+
+    /// Says what is wrong with a spec.
+    pub fn refused(&self, error: &SpecError) {
+        self.say(&Line::Refused {
+            text: error.to_string(),
+        });
+    }
+}
+
+/// The time of day decides when samples are sent, and nothing of what they are.
+#[allow(clippy::disallowed_methods)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Runs what is wanted, and tells it. This takes a thread as long as it lasts.
+pub fn run(subject: &Subject, wanted: &Wanted, outlet: &Outlet) {
+    let begun = now();
+    let (toml, mut plan) = match planned(subject, &wanted.choice) {
+        Ok(made) => made,
+        Err(error) => return outlet.refused(&error),
+    };
+    let Some(point) = plan.experiments.first().and_then(|it| it.points.first()) else {
+        return;
+    };
+    let spec = Arc::clone(&point.spec);
+    let duration = spec.world.duration.seconds();
+    let window = shown(wanted.window, duration);
+    let records = samples::to_draw(&spec, ((window.1 - window.0) * 1e9) as u64);
+    let flows = spec.flows.iter();
+    let flows = flows.flat_map(|it| (0..it.count.0).map(|member| (it.name.clone(), member)));
+    let begin = Line::Begin {
+        duration,
+        window,
+        toml: &toml,
+        flows: flows.take(MAX_LINES).collect(),
+    };
+    if outlet.put(begin.bytes()).is_err() {
+        return outlet.say(&Line::Superseded);
+    }
+    samples::put_in(&mut plan, records);
+    let mut drawing = Drawing {
+        outlet,
+        window,
+        begun,
+        sent: begun,
+        at: 0.0,
+        keys: Vec::new(),
+        lines: BTreeMap::new(),
+    };
+    if let Err(error) = simulate(&plan, &mut drawing) {
+        outlet.failed(&error);
+    }
+}
+
+/// The spec of a run and its plan.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn planned(subject: &Subject, choice: &Choice) -> Result<(String, Plan), SpecError> {
+    let single = subject.single(choice)?;
+    let plan = subject.plan(choice, &single.toml)?;
+    Ok((single.toml, plan))
+}
+
+/// Runs the one unit of a plan into a sink.
+///
+/// # Errors
+/// [`WorldError`].
+pub fn simulate(plan: &Plan, sink: &mut dyn Sink) -> Result<(), WorldError> {
+    match Unit::all(plan).first() {
+        Some(unit) => world::run(unit, plan.request.seed, sink, &[]).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// The time shown of a run: what is asked for, as far as the run has it.
+pub fn shown(asked: Option<(f64, f64)>, duration: f64) -> (f64, f64) {
+    let (from, to) = asked.unwrap_or((0.0, duration));
+    let (from, to) = (from.max(0.0), to.min(duration));
+    match to - from >= MIN_SHOWN.min(duration) {
+        true => (from, to),
+        // Also of what is no number.
+        false => (0.0, duration),
+    }
+}
+
+/// Thins the samples of a run and sends them now and then.
+struct Drawing<'a> {
+    outlet: &'a Outlet,
+    window: (f64, f64),
+    begun: Instant,
+    sent: Instant,
+    /// Time of the last sample.
+    at: f64,
+    keys: Vec<SeriesKey>,
+    lines: BTreeMap<(u32, u16), Thin>,
+}
+
+impl Drawing<'_> {
+    fn send(&mut self, end: bool) -> Result<(), SinkError> {
+        let mut lines = Vec::new();
+        for (&(key, index), thin) in &mut self.lines {
+            let points = thin.take(end);
+            let Some(key) = self.keys.get(key as usize).filter(|_| !points.is_empty()) else {
+                continue;
+            };
+            lines.push(Points {
+                entity: &key.entity,
+                member: key.member,
+                probe: key.probe,
+                unit: of_probe(key.probe),
+                index,
+                x: points.iter().map(|(time, _)| *time as f32).collect(),
+                y: points.iter().map(|(_, value)| *value as f32).collect(),
+            });
+        }
+        let at = self.at;
+        self.outlet.put(Line::Points { at, lines }.bytes())
+    }
+}
+
+impl Sink for Drawing<'_> {
+    fn begin(&mut self, _: RunId<'_>, keys: &[SeriesKey]) -> Result<(), SinkError> {
+        self.keys = keys.to_vec();
+        Ok(())
+    }
+
+    fn samples(&mut self, samples: &[(u32, SeriesSample)]) -> Result<(), SinkError> {
+        self.outlet.check()?;
+        let (from, to) = self.window;
+        for (key, sample) in samples {
+            let at = (*key, sample.index);
+            if !self.lines.contains_key(&at) && self.lines.len() >= MAX_LINES {
+                continue;
+            }
+            let probe = self.keys.get(*key as usize).map_or("", |key| key.probe);
+            let new = || Thin::new(samples::drawn(probe), from, to);
+            self.lines.entry(at).or_insert_with(new).push(sample);
+        }
+        self.at = samples.last().map_or(self.at, |(_, sample)| sample.time);
+        if self.sent.elapsed() >= WAIT {
+            self.send(false)?;
+            self.sent = now();
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, record: &RunRecord) -> Result<(), SinkError> {
+        self.send(true)?;
+        let end = Line::End {
+            measures: &record.metrics,
+            failures: &record.failures,
+            events: record.events,
+            took: self.begun.elapsed().as_secs_f64(),
+        };
+        self.outlet.put(end.bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_shown_lies_within_the_run() {
+        assert_eq!(shown(None, 60.0), (0.0, 60.0));
+        assert_eq!(shown(Some((10.0, 20.0)), 60.0), (10.0, 20.0));
+        assert_eq!(shown(Some((-5.0, 99.0)), 60.0), (0.0, 60.0));
+        for wrong in [(20.0, 10.0), (70.0, 80.0), (5.0, 5.0)] {
+            assert_eq!(shown(Some(wrong), 60.0), (0.0, 60.0), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What is recorded of a run to be looked at, whatever its spec records.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use anabranch_engine::plan::Plan;
+use anabranch_engine::sink::{RunId, Sink, SinkError};
+use anabranch_scenario::quantity::Span;
+use anabranch_scenario::records::{RunRecord, SeriesKey, SeriesSample};
+use anabranch_scenario::spec::Recorded;
+use anabranch_scenario::unit::of_probe;
+use anabranch_scenario::{Link, Record, Spec};
+
+use crate::run::Outlet;
+use crate::thin::Drawn;
+
+/// What is drawn of a flow, and how.
+const OF_FLOWS: &[(&str, Drawn)] = &[
+    ("cwnd", Drawn::Line),
+    ("cumulative_ack", Drawn::Line),
+    ("goodput", Drawn::Line),
+    ("retransmitted", Drawn::Marks),
+    ("fast_retransmit", Drawn::Marks),
+    ("timeout", Drawn::Marks),
+];
+/// And of a link.
+const OF_LINKS: &[(&str, Drawn)] = &[("queue", Drawn::Line), ("drop", Drawn::Marks)];
+
+/// What a ladder is made of.
+pub const OF_LADDER: &[&str] = &[
+    "sent",
+    "retransmitted",
+    "received",
+    "cumulative_ack",
+    "duplicate_ack",
+];
+
+/// The most flows and links that are recorded.
+const MAX_FLOWS: u32 = 8;
+const MAX_LINKS: usize = 6;
+
+/// How many bins of goodput the time that is shown has.
+const BINS: u64 = 100;
+/// The narrowest bin, nanoseconds.
+const MIN_BIN: u64 = 1_000_000;
+
+/// How a probe is drawn.
+pub fn drawn(probe: &str) -> Drawn {
+    let mut known = OF_FLOWS.iter().chain(OF_LINKS);
+    let found = known.find(|(name, _)| *name == probe);
+    found.map_or(Drawn::Line, |(_, drawn)| *drawn)
+}
+
+fn names(probes: &[(&str, Drawn)]) -> Vec<String> {
+    probes.iter().map(|(name, _)| (*name).to_owned()).collect()
+}
+
+fn record(probes: Vec<String>) -> Record {
+    Record {
+        flow: None,
+        link: None,
+        probes,
+        window: None,
+        replications: Some(Recorded::All),
+        bin: None,
+    }
+}
+
+/// The first flows and links of a spec, with what is drawn of them. `shown` is the time shown, nanoseconds.
+pub fn to_draw(spec: &Spec, shown: u64) -> Vec<Record> {
+    let mut left = MAX_FLOWS;
+    let mut records = Vec::new();
+    for flow in &spec.flows {
+        let count = flow.count.0.min(left);
+        left -= count;
+        if count > 0 {
+            records.push(Record {
+                flow: Some(group(&flow.name, count, flow.count.0)),
+                bin: Some(Span((shown / BINS).max(MIN_BIN))),
+                ..record(names(OF_FLOWS))
+            });
+        }
+    }
+    // Where a queue has a limit is where it matters; without any, all may.
+    let limited = |link: &&Link| link.queue.side(true).is_some();
+    let some = spec.links.iter().any(|link| limited(&link));
+    let wires = spec.links.iter().filter(|link| !some || limited(link));
+    let wires = wires.map(|link| link.name.as_str());
+    let cells = spec.cells.iter().map(|cell| cell.name.as_str());
+    let links = wires.chain(cells).take(MAX_LINKS);
+    records.extend(links.map(|link| Record {
+        link: Some(link.to_owned()),
+        ..record(names(OF_LINKS))
+    }));
+    records
+}
+
+/// What a ladder of one flow needs.
+pub fn to_follow(flow: &str, member: u32) -> Vec<Record> {
+    let probes = OF_LADDER.iter().map(|name| (*name).to_owned()).collect();
+    vec![Record {
+        flow: Some(format!("{flow}[{member}]")),
+        ..record(probes)
+    }]
+}
+
+fn group(name: &str, count: u32, all: u32) -> String {
+    match count == all {
+        true => name.to_owned(),
+        false => format!("{name}[..{count}]"),
+    }
+}
+
+/// Has a plan record these, in place of what its spec says.
+pub fn put_in(plan: &mut Plan, records: Vec<Record>) {
+    let experiments = plan.experiments.iter_mut();
+    for point in experiments.flat_map(|experiment| &mut experiment.points) {
+        Arc::make_mut(&mut point.experiment)
+            .records
+            .clone_from(&records);
+    }
+}
+
+/// Writes every sample as a line of CSV.
+pub struct Csv {
+    outlet: Outlet,
+    keys: Vec<SeriesKey>,
+    text: String,
+}
+
+impl Csv {
+    /// To a listener.
+    pub fn new(outlet: Outlet) -> Self {
+        Self {
+            outlet,
+            keys: Vec::new(),
+            text: "series,member,probe,unit,index,time,value\n".to_owned(),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        self.outlet.put(std::mem::take(&mut self.text).into_bytes())
+    }
+}
+
+/// How much text waits until it is sent, bytes.
+const PIECE: usize = 1 << 16;
+
+impl Sink for Csv {
+    fn begin(&mut self, _: RunId<'_>, keys: &[SeriesKey]) -> Result<(), SinkError> {
+        self.keys = keys.to_vec();
+        Ok(())
+    }
+
+    fn samples(&mut self, samples: &[(u32, SeriesSample)]) -> Result<(), SinkError> {
+        for (key, sample) in samples {
+            let Some(key) = self.keys.get(*key as usize) else {
+                continue;
+            };
+            let SeriesSample { index, time, value } = sample;
+            // Writing to a string does not fail. Names of a spec hold neither quotes nor commas.
+            let _ = writeln!(
+                self.text,
+                "{},{},{},{},{index},{time},{value}",
+                key.entity,
+                key.member,
+                key.probe,
+                of_probe(key.probe),
+            );
+            if self.text.len() > PIECE {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, _: &RunRecord) -> Result<(), SinkError> {
+        self.flush()
+    }
+}

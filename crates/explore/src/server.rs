@@ -1,0 +1,313 @@
+//! The server: the page, what it is made of, and what it asks for.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::Ipv4Addr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use anabranch_scenario::problem::SpecError;
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use futures_core::Stream;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::net::TcpListener;
+use tokio::sync::{Mutex, mpsc};
+
+use crate::access::{self, Token};
+use crate::knobs::{self, Knob};
+use crate::ladder;
+use crate::run::{self, Line, Outlet};
+use crate::samples::{self, Csv};
+use crate::subject::{Choice, Subject};
+
+/// The largest request, bytes.
+const MAX_REQUEST: usize = 64 << 10;
+
+/// How many settings stand side by side.
+const PANES: usize = 2;
+
+/// How many pieces of an answer wait until the page takes them.
+const WAITING: usize = 16;
+
+/// The files of the page: name, type, contents.
+const FILES: &[(&str, &str, &str)] = &[
+    (
+        "",
+        "text/html; charset=utf-8",
+        include_str!("../page/page.html"),
+    ),
+    (
+        "page.css",
+        "text/css; charset=utf-8",
+        include_str!("../page/page.css"),
+    ),
+    ("page.js", SCRIPT, include_str!("../page/page.js")),
+    ("state.js", SCRIPT, include_str!("../page/state.js")),
+    ("knobs.js", SCRIPT, include_str!("../page/knobs.js")),
+    ("charts.js", SCRIPT, include_str!("../page/charts.js")),
+    ("ladder.js", SCRIPT, include_str!("../page/ladder.js")),
+    ("words.js", SCRIPT, include_str!("../page/words.js")),
+    (
+        "plotly.js",
+        SCRIPT,
+        include_str!(concat!(env!("OUT_DIR"), "/plotly.min.js")),
+    ),
+];
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// What every answer says to the browser. plotly.js sets styles of its own.
+const HEADERS: &[(&str, &str)] = &[
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("cache-control", "no-store"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("cross-origin-opener-policy", "same-origin"),
+];
+
+/// One run at a time: a new one ends the one before it.
+#[derive(Debug, Default)]
+struct Slot {
+    newest: Arc<AtomicU64>,
+    busy: Arc<Mutex<()>>,
+}
+
+/// What all requests share.
+#[derive(Debug)]
+struct Shared {
+    subject: Subject,
+    runs: [Slot; PANES],
+    ladders: [Slot; PANES],
+    files: Slot,
+}
+
+/// A page that is ready to be served.
+pub struct Server {
+    listener: TcpListener,
+    port: u16,
+    token: Token,
+    shared: Arc<Shared>,
+}
+
+impl Server {
+    /// Listens at a port of the loopback interface; at one that is free for 0.
+    ///
+    /// # Errors
+    /// The port is taken, or may not be used; the system gives no random bits.
+    pub async fn bind(subject: Subject, port: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        Ok(Self {
+            port: listener.local_addr()?.port(),
+            listener,
+            token: Token::random()?,
+            shared: Arc::new(Shared {
+                subject,
+                runs: Default::default(),
+                ladders: Default::default(),
+                files: Slot::default(),
+            }),
+        })
+    }
+
+    /// The address of the page, token included.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/{}/", self.port, self.token.text())
+    }
+
+    /// Serves the page until something fails, or the future is dropped.
+    ///
+    /// # Errors
+    /// The listener's.
+    pub async fn serve(self) -> io::Result<()> {
+        let path = |name: &str| format!("/{}/{name}", self.token.text());
+        let mut app = Router::new();
+        for &(name, kind, text) in FILES {
+            let file = move || async move { ([(CONTENT_TYPE, kind)], text) };
+            app = app.route(&path(name), get(file));
+        }
+        let app = app
+            .route(&path("spec"), get(spec))
+            .route(&path("knobs"), post(knobs))
+            .route(&path("run"), post(run))
+            .route(&path("ladder"), post(ladder))
+            .route(&path("samples.csv"), post(samples_csv))
+            .with_state(self.shared)
+            .layer(DefaultBodyLimit::max(MAX_REQUEST))
+            .layer(from_fn_with_state((self.token, self.port), guard));
+        axum::serve(self.listener, app).await
+    }
+}
+
+/// Lets pass who may ask, and says what browsers are to hold to.
+async fn guard(
+    State((token, port)): State<(Token, u16)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let checked = access::check(&token, port, request.uri().path(), request.headers());
+    let mut response = match checked {
+        Ok(()) => next.run(request).await,
+        Err(refused) => (StatusCode::FORBIDDEN, refused.message()).into_response(),
+    };
+    for &(name, value) in HEADERS {
+        let value = HeaderValue::from_static(value);
+        response
+            .headers_mut()
+            .insert(HeaderName::from_static(name), value);
+    }
+    response
+}
+
+fn json(value: &impl Serialize) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => ([(CONTENT_TYPE, "application/json")], bytes).into_response(),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn read<T: DeserializeOwned>(body: &Bytes) -> Result<T, (StatusCode, String)> {
+    let read = serde_json::from_slice(body);
+    read.map_err(|error| (StatusCode::BAD_REQUEST, format!("the request: {error}\n")))
+}
+
+fn of_pane(slots: &[Slot; PANES], pane: usize) -> Result<&Slot, (StatusCode, String)> {
+    let slot = slots.get(pane);
+    let wrong = || format!("the request: found pane {pane}; there are {PANES}\n");
+    slot.ok_or_else(|| (StatusCode::BAD_REQUEST, wrong()))
+}
+
+#[derive(Serialize)]
+struct About<'a> {
+    name: &'a str,
+    title: &'a str,
+    experiments: &'a [crate::subject::Listed],
+}
+
+/// What is explored.
+async fn spec(State(shared): State<Arc<Shared>>) -> Response {
+    json(&About {
+        name: &shared.subject.name,
+        title: &shared.subject.title,
+        experiments: &shared.subject.experiments,
+    })
+}
+
+/// The knobs of an experiment's point, as its spec has them.
+async fn knobs(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
+    let choice: Choice = match read(&body) {
+        Ok(choice) => choice,
+        Err(wrong) => return wrong.into_response(),
+    };
+    let found: Result<Vec<Knob>, SpecError> = shared
+        .subject
+        .single(&choice)
+        .map(|single| knobs::of(&single.root));
+    match found {
+        Ok(knobs) => json(&knobs),
+        Err(error) => (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
+    }
+}
+
+/// A run, told while it is computed.
+async fn run(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
+    let slot: Slots<run::Wanted> = |shared, wanted| of_pane(&shared.runs, wanted.pane);
+    answer(&shared, &body, JSON_LINES, slot, run::run)
+}
+
+/// The packets of a flow in a window of time.
+async fn ladder(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
+    let slot: Slots<ladder::Wanted> = |shared, wanted| of_pane(&shared.ladders, wanted.pane);
+    answer(&shared, &body, JSON_LINES, slot, ladder::run)
+}
+
+const JSON_LINES: &str = "application/x-ndjson";
+
+/// Every sample of a run.
+async fn samples_csv(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
+    let kind = "text/csv; charset=utf-8";
+    answer(
+        &shared,
+        &body,
+        kind,
+        |shared, _| Ok(&shared.files),
+        samples_of,
+    )
+}
+
+/// Every sample of what is drawn of a run, as CSV.
+fn samples_of(subject: &Subject, wanted: &run::Wanted, outlet: &Outlet) {
+    match run::planned(subject, &wanted.choice) {
+        Ok((_, mut plan)) => {
+            let records = samples::to_draw(&plan.spec, plan.spec.world.duration.0);
+            samples::put_in(&mut plan, records);
+            if let Err(error) = run::simulate(&plan, &mut Csv::new(outlet.clone())) {
+                outlet.failed(&error);
+            }
+        }
+        Err(error) => outlet.refused(&error),
+    }
+}
+
+/// In which slot a request is answered.
+type Slots<T> = for<'a> fn(&'a Shared, &T) -> Result<&'a Slot, (StatusCode, String)>;
+
+/// Does work in its slot, on a thread for what takes long, and answers with what it puts out meanwhile.
+fn answer<T: DeserializeOwned + Send + 'static>(
+    shared: &Arc<Shared>,
+    body: &Bytes,
+    kind: &'static str,
+    slot: Slots<T>,
+    work: fn(&Subject, &T, &Outlet),
+) -> Response {
+    let wanted: T = match read(body) {
+        Ok(wanted) => wanted,
+        Err(wrong) => return wrong.into_response(),
+    };
+    let slot = match slot(shared, &wanted) {
+        Ok(slot) => slot,
+        Err(wrong) => return wrong.into_response(),
+    };
+    let ticket = slot.newest.fetch_add(1, Ordering::Relaxed) + 1;
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let outlet = Outlet::new(sender.clone(), Arc::clone(&slot.newest), ticket);
+    let (busy, shared) = (Arc::clone(&slot.busy), Arc::clone(shared));
+    tokio::spawn(async move {
+        // Until the run before has seen that it is superseded.
+        let alone = busy.lock_owned().await;
+        if outlet.check().is_err() {
+            let _ = sender.send(Line::Superseded.bytes().into()).await;
+            return;
+        }
+        tokio::task::spawn_blocking(move || {
+            work(&shared.subject, &wanted, &outlet);
+            drop(alone);
+        });
+    });
+    let body = Body::from_stream(Pieces(receiver));
+    ([(CONTENT_TYPE, kind)], body).into_response()
+}
+
+/// The pieces of an answer as they come.
+struct Pieces(mpsc::Receiver<Bytes>);
+
+impl Stream for Pieces {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(context).map(|piece| piece.map(Ok))
+    }
+}

@@ -1,0 +1,292 @@
+//! What is explored: one experiment of a spec at one point of its sweeps, with some values set otherwise, as a spec of its own.
+
+use std::collections::BTreeSet;
+
+use anabranch_engine::files::Files;
+use anabranch_engine::plan::{Plan, Request};
+use anabranch_scenario::document::Document;
+use anabranch_scenario::problem::{Problem, SpecError};
+use anabranch_scenario::resolve::{self, Setting};
+use anabranch_scenario::tree::{Entry, Node, NodeValue};
+use anabranch_scenario::{profiles, substitute};
+use serde::{Deserialize, Serialize};
+
+/// The sections that a run depends on, and those that they take values from.
+const KEPT: &[&str] = &[
+    "anabranch",
+    "name",
+    "title",
+    "parameters",
+    "profiles",
+    "world",
+    "node",
+    "link",
+    "wifi",
+    "route",
+    "flow",
+    "measure",
+    "experiment",
+];
+
+/// What of an experiment has no meaning for a single run.
+const OF_MANY_RUNS: &[&str] = &[
+    "sweep",
+    "parameters",
+    "replications",
+    "quick_replications",
+    "duration",
+];
+
+/// The most values that a request may set.
+const MAX_SET: usize = 256;
+
+/// A spec as it was found.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// Its name, for messages.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// How the files that it names are read.
+    pub files: Files,
+}
+
+/// Which run is wanted.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// The experiment, by its place in the spec.
+    pub experiment: usize,
+    /// The point of its sweeps, by its place.
+    pub point: usize,
+    /// The seed.
+    pub seed: u64,
+    /// Values set otherwise: parameters, or keys by their paths, as for `--set`.
+    #[serde(default)]
+    pub set: Vec<(String, String)>,
+}
+
+/// An experiment, as the page lists it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Listed {
+    id: String,
+    title: Option<String>,
+    /// Its points, each in words; one without words where there is no sweep.
+    points: Vec<String>,
+}
+
+/// A spec that was checked whole, to be run one unit at a time.
+#[derive(Debug)]
+pub struct Subject {
+    source: Source,
+    root: Node,
+    /// Its name.
+    pub name: String,
+    /// What it is about.
+    pub title: String,
+    /// Its experiments.
+    pub experiments: Vec<Listed>,
+}
+
+/// One run as a spec of its own.
+#[derive(Debug)]
+pub struct Single {
+    /// Its values.
+    pub root: Node,
+    /// The same as text.
+    pub toml: String,
+}
+
+impl Subject {
+    /// Reads and checks a spec.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn new(source: Source) -> Result<Self, SpecError> {
+        let plan = Plan::new(Request {
+            file: source.file.clone(),
+            text: source.text.clone(),
+            files: source.files.clone(),
+            ..Request::default()
+        })?;
+        let refused = |problems| SpecError::new(&source.file, &source.text, &[], problems);
+        let root = Node::parse(&source.text).map_err(refused)?;
+        let experiments = plan.experiments.iter().map(|planned| Listed {
+            id: planned.id.clone(),
+            title: planned.points[0].experiment.title.clone(),
+            points: planned.points.iter().map(|it| words(&it.point)).collect(),
+        });
+        Ok(Self {
+            name: plan.spec.name.clone(),
+            title: plan.spec.title.clone().unwrap_or_default(),
+            experiments: experiments.collect(),
+            root,
+            source,
+        })
+    }
+
+    /// The spec of one run: what belongs to others is left out, and the point of the sweeps is put in.
+    ///
+    /// # Errors
+    /// Values that are set where there is nothing; an experiment or a point that is not there.
+    pub fn single(&self, choice: &Choice) -> Result<Single, SpecError> {
+        let arguments: Vec<String> = choice.set.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let refused = |problems| SpecError::new(&self.source.file, "", &arguments, problems);
+        let mut root = self.root.clone();
+        let place = root.place.clone();
+        let wrong =
+            |key: &str, message: String| refused(vec![Problem::new(place.clone(), key, message)]);
+        if choice.set.len() > MAX_SET {
+            let message = format!(
+                "found {} values; at most {MAX_SET} can be set",
+                choice.set.len()
+            );
+            return Err(wrong("", message));
+        }
+        let known = self.experiments.len();
+        if choice.experiment >= known {
+            let message = format!("found number {}; there are {known}", choice.experiment);
+            return Err(wrong("experiment", message));
+        }
+        let experiment = take_experiment(&mut root, choice.experiment);
+        let mut settings: Vec<Setting> = own_settings(&experiment);
+        let path = Node::item_path("experiment", choice.experiment, &experiment);
+        let points = resolve::points(&experiment, &path).map_err(refused)?;
+        let Some(point) = points.into_iter().nth(choice.point) else {
+            let message = format!("found number {}; it has fewer points", choice.point);
+            return Err(wrong(&path, message));
+        };
+        settings.extend(point.settings);
+        let asked = arguments.iter().enumerate();
+        let asked: Result<Vec<_>, _> = asked.map(|(at, text)| Setting::parse(text, at)).collect();
+        settings.extend(asked.map_err(|problem| refused(vec![problem]))?);
+        let applied = settings.iter().filter_map(|it| it.apply(&mut root).err());
+        let problems: Vec<Problem> = applied.collect();
+        if !problems.is_empty() {
+            return Err(refused(problems));
+        }
+        put_experiment(&mut root, experiment);
+        leave_out_unused(&mut root);
+        let toml = Document::from(root.clone())
+            .head(&self.head(choice))
+            .to_toml();
+        Ok(Single { root, toml })
+    }
+
+    /// What the spec of a run says of itself.
+    fn head(&self, choice: &Choice) -> String {
+        let listed = &self.experiments[choice.experiment];
+        let words = listed.points.get(choice.point).map_or("", String::as_str);
+        let at = match words {
+            "" => String::new(),
+            words => format!(" at {words}"),
+        };
+        let seed = choice.seed;
+        format!(
+            "One run of {}, experiment {}{at}.\n\n  anabranch run FILE --seed {seed}",
+            self.name, listed.id
+        )
+    }
+
+    /// The plan of a run, of which there is one.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn plan(&self, choice: &Choice, toml: &str) -> Result<Plan, SpecError> {
+        Plan::new(Request {
+            file: format!("{}.toml", self.name),
+            text: toml.to_owned(),
+            seed: choice.seed,
+            files: self.source.files.clone(),
+            ..Request::default()
+        })
+    }
+}
+
+fn words(point: &[(String, anabranch_scenario::value::Value)]) -> String {
+    let pair = |(name, x): &(String, _)| format!("{} {x}", anabranch_report::unit::readable(name));
+    let pairs: Vec<String> = point.iter().map(pair).collect();
+    pairs.join(", ")
+}
+
+fn entries_mut(node: &mut Node) -> Option<&mut Vec<Entry>> {
+    match &mut node.value {
+        NodeValue::Table(entries) => Some(entries),
+        _ => None,
+    }
+}
+
+/// Takes one experiment out, and drops the others with all that is made of their runs. A file without any has one.
+fn take_experiment(root: &mut Node, number: usize) -> Node {
+    let plain = Node {
+        place: root.place.clone(),
+        value: NodeValue::Table(vec![Entry {
+            key: "id".to_owned(),
+            key_place: root.place.clone(),
+            node: Node {
+                place: root.place.clone(),
+                value: NodeValue::Text("main".to_owned()),
+            },
+        }]),
+    };
+    let found = root.get("experiment").map(Node::items).unwrap_or_default();
+    let taken = found.get(number).cloned().unwrap_or(plain);
+    if let Some(entries) = entries_mut(root) {
+        entries.retain(|entry| KEPT.contains(&entry.key.as_str()) && entry.key != "experiment");
+    }
+    taken
+}
+
+/// What an experiment sets for its runs: parameters, and the duration in place of the world's.
+fn own_settings(experiment: &Node) -> Vec<Setting> {
+    let parameters = experiment.get("parameters").map(Node::entries);
+    let parameters = parameters.unwrap_or_default().iter().map(Setting::of);
+    let duration = experiment.get("duration").map(|node| Setting {
+        key: "world.duration".to_owned(),
+        key_place: node.place.clone(),
+        node: node.clone(),
+    });
+    parameters.chain(duration).collect()
+}
+
+fn put_experiment(root: &mut Node, mut experiment: Node) {
+    let place = root.place.clone();
+    if let Some(entries) = entries_mut(&mut experiment) {
+        entries.retain(|entry| !OF_MANY_RUNS.contains(&entry.key.as_str()));
+    }
+    if let Some(entries) = entries_mut(root) {
+        entries.push(Entry {
+            key: "experiment".to_owned(),
+            key_place: place.clone(),
+            node: Node {
+                place,
+                value: NodeValue::Array(vec![experiment]),
+            },
+        });
+    }
+}
+
+/// Leaves out profiles and parameters that only the other experiments used, until all that is left is used.
+fn leave_out_unused(root: &mut Node) {
+    loop {
+        let mut unused: BTreeSet<String> = profiles::unused(root)
+            .into_iter()
+            .map(|problem| problem.key)
+            .collect();
+        let mut used = BTreeSet::new();
+        substitute::mentioned(root, &mut used);
+        let parameters = root.get("parameters").map(Node::entries);
+        let parameters = parameters.unwrap_or_default().iter();
+        let names = parameters.map(|entry| &entry.key);
+        let left = names.filter(|name| !used.contains(*name));
+        unused.extend(left.map(|name| Node::key_path("parameters", name)));
+        if unused.is_empty() {
+            return;
+        }
+        for section in ["profiles", "parameters"] {
+            if let Some(entries) = root.get_mut(section).and_then(entries_mut) {
+                entries.retain(|it| !unused.contains(&Node::key_path(section, &it.key)));
+            }
+        }
+    }
+}

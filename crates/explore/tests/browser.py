@@ -1,0 +1,372 @@
+"""The page in a browser. Called by scripts/check-explore; an argument names a directory for screenshots."""
+
+import pathlib
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import tomllib
+import urllib.error
+import urllib.request
+
+from playwright.sync_api import expect, sync_playwright
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PROGRAM = ROOT / "target/debug/anabranch"
+
+# One GEO hop of 60 s, TCP beside SCTP.
+GEO = """
+anabranch = 1
+name = "geo"
+title = "One GEO satellite hop, TCP and SCTP"
+
+[parameters]
+rate = "2 Mbit/s"
+delay = "250 ms"
+loss = 0.005
+buffer = "40 packets"
+window = "64 KiB"
+profile = "rfc9260"
+
+[world]
+duration = "60 s"
+
+[[node]]
+name = "tcp-host"
+[[node]]
+name = "sctp-host"
+[[node]]
+name = "gateway"
+[[node]]
+name = "server"
+
+[[link]]
+name = "tcp-access"
+between = ["tcp-host", "gateway"]
+rate = "10 Mbit/s"
+delay = "2 ms"
+[[link]]
+name = "sctp-access"
+between = ["sctp-host", "gateway"]
+rate = "10 Mbit/s"
+delay = "2 ms"
+[[link]]
+name = "satellite"
+between = ["gateway", "server"]
+rate = "$rate"
+delay = "$delay"
+queue = "$buffer"
+loss = { forward = { model = "bernoulli", probability = "$loss" } }
+
+[[flow]]
+name = "tcp"
+from = "tcp-host"
+to = "server"
+workload = { kind = "bulk" }
+transport = { protocol = "tcp", receive_window = "$window" }
+[[flow]]
+name = "sctp"
+from = "sctp-host"
+to = "server"
+workload = { kind = "bulk", message = "1400 B" }
+transport = { protocol = "sctp", profile = "$profile", receive_buffer = "$window" }
+
+[[measure]]
+metric = "goodput"
+flow = "tcp"
+[[measure]]
+metric = "goodput"
+flow = "sctp"
+[[measure]]
+metric = "timeouts"
+flow = "sctp"
+[[measure]]
+metric = "drops"
+link = "satellite"
+"""
+
+
+class Served:
+    """A server of a spec, ended as a user ends it."""
+
+    def __init__(self, *arguments):
+        command = [str(PROGRAM), "explore", *arguments]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        assert line.startswith("open http://127.0.0.1:"), line + self.process.stderr.read()
+        self.url = line.split()[1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        out, error = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0 and error == "", (self.process.returncode, out, error)
+
+
+class Browser:
+    """A page that holds its console to silence."""
+
+    def __init__(self, chromium, url, **options):
+        self.context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        self.page = self.context.new_page()
+        self.said = []
+        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        self.page.on("request", lambda request: self.outside(request.url, url))
+        self.page.goto(url)
+
+    def outside(self, found, url):
+        host = url.split("/")[2]
+        if not found.startswith((f"http://{host}/", "data:", "blob:")):
+            self.said.append(f"asked elsewhere: {found}")
+
+    def done(self, runs=1):
+        """Waits until at least so many runs were drawn whole."""
+        self.page.wait_for_function("count => performance.getEntriesByName('redraw').length >= count", arg=runs)
+
+    def runs(self):
+        return self.page.evaluate("performance.getEntriesByName('redraw').length")
+
+    def drawn(self, pane=0, chart=0):
+        """The first line of a chart, as plotly.js has it."""
+        script = "([pane, chart]) => document.querySelectorAll('.pane')[pane].querySelectorAll('.chart')[chart].data[0].y"
+        return self.page.evaluate(script, [pane, chart])
+
+    def close(self):
+        assert self.said == [], self.said
+        self.context.close()
+
+
+def slider(page, key, pane=0):
+    return page.locator(".pane").nth(pane).locator(f"input[type=range][data-key='{key}']")
+
+
+def moves(browser):
+    """A slider's move changes the picture, and the numbers beside it."""
+    page = browser.page
+    browser.done()
+    before, first = browser.drawn(), page.locator("#measures").inner_text()
+    rate = slider(page, "rate")
+    rate.focus()
+    runs = browser.runs()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    browser.done(runs + 1)
+    expect(rate).to_have_attribute("aria-valuetext", "4 Mbit/s")
+    page.wait_for_function("!document.querySelector('[aria-busy]')")
+    assert browser.drawn() != before
+    assert page.locator("#measures").inner_text() != first
+    expect(page.locator(".summary").first).to_contain_text("60 s simulated")
+    assert "rate%3D4+Mbit%2Fs" in page.evaluate("new Promise(done => setTimeout(() => done(location.hash), 600))")
+
+
+def timed(browser):
+    """How long after a slider's move its run stands drawn, ms: told, not judged."""
+    page = browser.page
+    browser.page.evaluate("performance.clearMeasures()")
+    slider(page, "loss").focus()
+    for count in range(20):
+        page.keyboard.press("ArrowRight" if count % 4 < 2 else "ArrowLeft")
+        browser.done(count + 1)
+        page.wait_for_timeout(60)
+    entries = page.evaluate("performance.getEntriesByName('redraw').map(it => [it.duration, 1000 * it.detail.took])")
+    redraws = sorted(duration for duration, _ in entries)
+    took = statistics.median(took for _, took in entries)
+    print(f"check-explore: 60 s GEO run redrawn after a move in {statistics.median(redraws):.0f} ms"
+          f" (least {redraws[0]:.0f}, most {redraws[-1]:.0f}; the run itself {took:.0f} ms)")
+
+
+def mistakes(browser):
+    """A wrong value is told as the command tells it, and the field is marked; a right one after it is drawn."""
+    page = browser.page
+    field = page.locator("input[type=text][data-key='rate']")
+    field.fill("5 Mbits")
+    field.press("Enter")
+    problem = page.get_by_role("alert").first
+    expect(problem).to_contain_text('did you mean "Mbit/s"?')
+    expect(field).to_have_attribute("aria-invalid", "true")
+    field.fill("5 Mbit/s")
+    field.press("Enter")
+    expect(problem).to_be_hidden()
+    other = page.get_by_label("Any other value").first
+    other.fill("link.satellite.quue=5 packets")
+    other.press("Enter")
+    expect(problem).to_contain_text("did you mean `queue`?")
+    page.get_by_role("button", name="Drop link.satellite.quue").click()
+    expect(problem).to_be_hidden()
+
+
+def beside(browser):
+    """Two settings stand side by side, each with its own values; the axes are the same."""
+    page = browser.page
+    runs = browser.runs()
+    page.get_by_label("Two settings side by side").check()
+    browser.done(runs + 1)
+    runs = browser.runs()
+    field = page.locator(".pane").nth(1).locator("input[type=text][data-key='buffer']")
+    field.fill("5 packets")
+    field.press("Enter")
+    browser.done(runs + 1)
+    expect(page.locator("#measures thead")).to_contain_text("B to A")
+    same = "[0, 1].map(at => document.querySelectorAll('.pane')[at].querySelectorAll('.chart')[1].layout.yaxis.range[1])"
+    page.wait_for_function(f"(([a, b]) => a === b)({same})")
+    assert browser.drawn(0, 1) != browser.drawn(1, 1)
+
+
+def ladder(browser):
+    """The ladder opens, has packets, and zooms by its buttons."""
+    page = browser.page
+    first = page.locator(".ladder").first
+    first.locator("summary").click()
+    told = first.locator(".told")
+    expect(told).to_contain_text("transmissions")
+    before = told.inner_text()
+    first.get_by_role("button", name="Zoom in").click()
+    expect(told).not_to_have_text(before)
+    first.get_by_role("button", name="Later").click()
+    expect(first.locator(".picture")).to_have_attribute("aria-label", told.inner_text())
+
+
+def saved(browser, folder):
+    """What is saved: a spec that the command runs, and tables."""
+    page = browser.page
+
+    def save(name):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=name).first.click()
+        path = folder / download.value.suggested_filename
+        download.value.save_as(path)
+        return path
+
+    spec = save("Save spec")
+    assert tomllib.loads(spec.read_text())["parameters"]["rate"] == "5 Mbit/s"
+    made = subprocess.run([PROGRAM, "run", spec, "--out", folder / "again"], capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    again = (folder / "again/measures.csv").read_text()
+    measures = save("Save measures").read_text().splitlines()
+    assert measures[0] == "series,metric,value,unit"
+    for line in measures[1:]:
+        series, metric, value, _ = line.split(",")
+        assert any(f"{series},{metric}," in row and f",{value}," in row for row in again.splitlines()), (line, again)
+    samples = save("Save samples").read_text().splitlines()
+    assert samples[0] == "series,member,probe,unit,index,time,value" and len(samples) > 10_000, len(samples)
+
+
+def named(browser):
+    """Every control has a name, and the tab key reaches the first of each kind."""
+    page = browser.page
+    nameless = page.evaluate("""[...document.querySelectorAll('button, input, select, [role=img]')].filter(it => it.checkVisibility()).filter(it =>
+        !(it.textContent.trim() || it.getAttribute('aria-label') || it.labels?.length)).map(it => it.outerHTML)""")
+    assert nameless == [], nameless
+    page.locator("body").focus()
+    reached = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("`${document.activeElement.tagName} ${document.activeElement.type ?? ''}`"))
+    assert {"INPUT range", "INPUT text", "INPUT checkbox", "BUTTON button", "SUMMARY "} <= reached, reached
+
+
+def narrow(browser):
+    """Nothing reaches beyond a narrow page."""
+    width = browser.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert width[0] <= width[1], width
+
+
+def refused(url):
+    """No answer without the token, for another origin, by another name."""
+    host = url.split("/")[2]
+    tries = [
+        (f"http://{host}/", {}),
+        (f"http://{host}/{'0' * 32}/", {}),
+        (url, {"Host": "evil.example"}),
+        (url + "spec", {"Origin": "http://evil.example"}),
+    ]
+    for address, headers in tries:
+        try:
+            urllib.request.urlopen(urllib.request.Request(address, headers=headers))
+        except urllib.error.HTTPError as error:
+            assert error.code == 403, (address, error.code)
+        else:
+            raise AssertionError(f"{address} {headers} was answered")
+
+
+def other_page(chromium, url):
+    """A page of another origin gets nothing, though it knows the token."""
+    context = chromium.new_context()
+    page = context.new_page()
+    page.route("http://elsewhere.test/", lambda route: route.fulfill(body="<!doctype html><title>elsewhere</title>", content_type="text/html"))
+    page.goto("http://elsewhere.test/")
+    script = "url => fetch(url).then(it => it.text(), error => `failed: ${error}`)"
+    got = page.evaluate(script, url + "spec")
+    assert got.startswith("failed"), got
+    context.close()
+
+
+def papers(chromium, pictures):
+    """A paper's spec is explored by its name."""
+    with Served("--paper", "alamgir2002") as served:
+        browser = Browser(chromium, served.url)
+        browser.done()
+        page = browser.page
+        assert page.get_by_label("Experiment").locator("option").count() > 3
+        runs = browser.runs()
+        page.get_by_label("Point").select_option(index=1)
+        browser.done(runs + 1)
+        expect(page.locator("#title")).to_contain_text("GEO satellite")
+        if pictures:
+            page.screenshot(path=pictures / "paper.png", full_page=True)
+        browser.close()
+
+
+def main():
+    pictures = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    if pictures:
+        pictures.mkdir(parents=True, exist_ok=True)
+
+    def picture(browser, name, **options):
+        if pictures:
+            browser.page.screenshot(path=pictures / f"{name}.png", **options)
+
+    with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
+        folder = pathlib.Path(scratch)
+        (folder / "geo.toml").write_text(GEO)
+        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        with Served(str(folder / "geo.toml")) as served:
+            refused(served.url)
+            other_page(chromium, served.url)
+            browser = Browser(chromium, served.url, accept_downloads=True)
+            browser.done()
+            picture(browser, "first")
+            named(browser)
+            moves(browser)
+            timed(browser)
+            picture(browser, "moved")
+            mistakes(browser)
+            saved(browser, folder)
+            beside(browser)
+            picture(browser, "two")
+            ladder(browser)
+            picture(browser, "two-all", full_page=True)
+            link = browser.page.evaluate("new Promise(done => setTimeout(() => done(location.href), 600))")
+            browser.close()
+            for scheme in ["light", "dark"]:
+                for width in [1280, 400]:
+                    browser = Browser(chromium, link, color_scheme=scheme, viewport={"width": width, "height": 860})
+                    browser.done(2)
+                    expect(browser.page.locator("#compare")).to_be_checked()
+                    expect(browser.page.locator(".pane").nth(1).locator("input[type=text][data-key='buffer']")).to_have_value("5 packets")
+                    expect(browser.page.locator(".told").nth(1)).to_contain_text("transmissions")
+                    narrow(browser)
+                    picture(browser, f"{scheme}-{width}")
+                    picture(browser, f"{scheme}-{width}-all", full_page=True)
+                    browser.close()
+        papers(chromium, pictures)
+        chromium.close()
+    print("check-explore: passed")
+
+
+main()

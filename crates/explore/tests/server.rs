@@ -1,0 +1,406 @@
+//! The server as a browser meets it, by bytes on a socket.
+
+use anabranch_explore::{Server, Source, Subject};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const SPEC: &str = r#"
+anabranch = 1
+name = "pair"
+title = "Two hosts"
+
+[parameters]
+rate = "2 Mbit/s"
+loss = 0.01
+other = "10 ms"
+
+[world]
+duration = "20 s"
+
+[[node]]
+name = "a"
+[[node]]
+name = "b"
+
+[[link]]
+name = "wire"
+between = ["a", "b"]
+rate = "$rate"
+delay = "100 ms"
+queue = "20 packets"
+loss = { forward = { model = "bernoulli", probability = "$loss" } }
+
+[[flow]]
+name = "sctp"
+from = "a"
+to = "b"
+workload = { kind = "bulk" }
+transport = { protocol = "sctp" }
+
+[[measure]]
+metric = "goodput"
+flow = "sctp"
+
+[[experiment]]
+id = "losses"
+replications = 5
+[[experiment.sweep]]
+parameter = "loss"
+values = [0.0, 0.02]
+
+[[experiment]]
+id = "slow"
+parameters = { "link.wire.delay" = "$other" }
+
+[[table]]
+id = "losses"
+title = "Goodput"
+row = [{ series = "sctp", metric = "goodput" }]
+"#;
+
+/// A server of the spec, which ends with the test's runtime.
+async fn served() -> Page {
+    let subject = Subject::new(Source {
+        file: "pair.toml".to_owned(),
+        text: SPEC.to_owned(),
+        ..Source::default()
+    });
+    let server = Server::bind(subject.expect("a spec"), 0).await;
+    let server = server.expect("a port");
+    let url = server.url();
+    tokio::spawn(server.serve());
+    let rest = url.strip_prefix("http://").expect("a URL");
+    let (host, path) = rest.split_once('/').expect("a path");
+    Page {
+        host: host.to_owned(),
+        path: format!("/{path}"),
+    }
+}
+
+struct Page {
+    host: String,
+    path: String,
+}
+
+impl Page {
+    /// The status and the text of the answer to a request.
+    async fn ask(&self, head: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.host).await.expect("a server");
+        let length = body.len();
+        let request =
+            format!("{head}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}");
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = Vec::new();
+        // A server that refuses a body need not read it to its end.
+        let _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8(answer).expect("text");
+        let status = answer.split(' ').nth(1).expect("a status");
+        (status.parse().expect("a number"), answer)
+    }
+
+    async fn get(&self, name: &str) -> (u16, String) {
+        let (host, path) = (&self.host, &self.path);
+        self.ask(&format!("GET {path}{name} HTTP/1.1\r\nhost: {host}"), "")
+            .await
+    }
+
+    async fn post(&self, name: &str, body: &Value) -> (u16, String) {
+        let (host, path) = (&self.host, &self.path);
+        let head = format!("POST {path}{name} HTTP/1.1\r\nhost: {host}\r\norigin: http://{host}");
+        self.ask(&head, &body.to_string()).await
+    }
+
+    /// The lines of JSON of a run.
+    async fn run(&self, choice: &Value) -> Vec<Value> {
+        let (status, answer) = self
+            .post("run", &json!({ "pane": 0, "choice": choice }))
+            .await;
+        assert_eq!(status, 200, "{answer}");
+        lines(&answer)
+    }
+}
+
+/// The lines of JSON in an answer, chunks or not.
+fn lines(answer: &str) -> Vec<Value> {
+    let lines = answer.lines().filter(|line| line.starts_with('{'));
+    lines
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect()
+}
+
+fn choice(set: &[(&str, &str)]) -> Value {
+    json!({ "experiment": 0, "point": 1, "seed": 1, "set": set })
+}
+
+#[tokio::test]
+async fn the_page_and_all_that_it_is_made_of_come_from_this_server() {
+    let page = served().await;
+    let (status, html) = page.get("").await;
+    assert_eq!(status, 200);
+    assert!(html.contains("default-src 'none'") && html.contains("no-referrer"));
+    let quoted = html
+        .split('"')
+        .filter(|it| it.ends_with(".js") || it.ends_with(".css"));
+    let mut names: Vec<&str> = quoted.collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    let (_, script) = page.get("page.js").await;
+    names.extend(script.split('"').filter_map(|it| it.strip_prefix("./")));
+    assert_eq!(names.len(), 8, "{names:?}");
+    for name in names {
+        let (status, text) = page.get(name).await;
+        assert_eq!(status, 200, "{name}");
+        assert!(text.len() > 1000, "{name}");
+        for elsewhere in ["src=\"http", "href=\"http", "from \"http"] {
+            assert!(
+                name == "plotly.js" || !text.contains(elsewhere),
+                "{name}: {elsewhere}"
+            );
+        }
+    }
+    let (_, plotly) = page.get("plotly.js").await;
+    assert!(plotly.contains("plotly.js v") && plotly.contains("MIT license"));
+}
+
+#[tokio::test]
+async fn nobody_gets_in_without_the_token_from_elsewhere_or_by_another_name() {
+    let page = served().await;
+    let (host, path) = (&page.host, &page.path);
+    let port = host.rsplit(':').next().expect("a port");
+    for head in [
+        format!("GET / HTTP/1.1\r\nhost: {host}"),
+        format!("GET /page.js HTTP/1.1\r\nhost: {host}"),
+        format!("GET /{}/ HTTP/1.1\r\nhost: {host}", "0".repeat(32)),
+        format!(
+            "GET /?token={} HTTP/1.1\r\nhost: {host}",
+            path.trim_matches('/')
+        ),
+        format!("GET {path} HTTP/1.1\r\nhost: evil.example:{port}"),
+        format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1"),
+        format!("POST {path}run HTTP/1.1\r\nhost: {host}\r\norigin: http://evil.example"),
+        format!("POST {path}run HTTP/1.1\r\nhost: {host}\r\norigin: null"),
+        format!("GET {path}spec HTTP/1.1\r\nhost: {host}\r\nsec-fetch-site: cross-site"),
+    ] {
+        let (status, answer) = page.ask(&head, "").await;
+        assert_eq!(status, 403, "{head}\n{answer}");
+        assert!(!answer.contains("<html"), "{head}");
+        assert!(
+            !answer.to_lowercase().contains("access-control-allow"),
+            "{head}"
+        );
+    }
+    let (status, _) = page.get("spec").await;
+    assert_eq!(status, 200);
+    assert_eq!(page.get("nothing").await.0, 404);
+}
+
+#[tokio::test]
+async fn a_moved_value_gives_another_run_and_the_same_value_the_same() {
+    let page = served().await;
+    let curve = |lines: &[Value]| {
+        let points = lines.iter().filter(|line| line["is"] == "points");
+        points.map(|line| line["lines"].clone()).collect::<Vec<_>>()
+    };
+    let first = page.run(&choice(&[])).await;
+    assert_eq!(first[0]["is"], "begin");
+    assert_eq!(first[0]["duration"], 20.0);
+    let end = first.last().expect("an end");
+    assert_eq!(end["is"], "end", "{end}");
+    assert_eq!(end["measures"][0]["metric"], "goodput");
+    let probes: Vec<Value> = curve(&first)
+        .iter()
+        .flat_map(|lines| lines.as_array().expect("lines").clone())
+        .map(|line| line["probe"].clone())
+        .collect();
+    for probe in [
+        "cwnd",
+        "queue",
+        "cumulative_ack",
+        "goodput",
+        "retransmitted",
+        "drop",
+    ] {
+        assert!(probes.contains(&json!(probe)), "{probe}: {probes:?}");
+    }
+    let all = |lines: &[Value]| {
+        let curve = curve(lines);
+        let points = curve
+            .iter()
+            .flat_map(|it| it.as_array().expect("lines").clone());
+        points
+            .map(|it| it["x"].as_array().expect("x").len())
+            .sum::<usize>()
+    };
+    assert!(
+        all(&first) > 500 && all(&first) < 64 * 1700,
+        "{}",
+        all(&first)
+    );
+    let moved = page.run(&choice(&[("rate", "1 Mbit/s")])).await;
+    let goodput = |lines: &[Value]| {
+        let end = lines.last().expect("an end");
+        end["measures"][0]["value"].as_f64().expect("a number")
+    };
+    assert!(goodput(&moved) < 1e6 && goodput(&moved) != goodput(&first));
+    assert_eq!(goodput(&page.run(&choice(&[])).await), goodput(&first));
+}
+
+#[tokio::test]
+async fn the_spec_of_a_run_stands_alone_and_gives_the_same() {
+    let page = served().await;
+    let told = page.run(&choice(&[("rate", "1.5 Mbit/s")])).await;
+    let toml = told[0]["toml"].as_str().expect("a spec");
+    assert!(
+        toml.contains("rate = \"1.5 Mbit/s\"") && toml.contains("loss = 0.02"),
+        "{toml}"
+    );
+    for gone in ["sweep", "table", "slow", "other"] {
+        assert!(!toml.contains(gone), "{gone} in {toml}");
+    }
+    let plan = anabranch_engine::plan::Plan::new(anabranch_engine::plan::Request {
+        text: toml.to_owned(),
+        seed: 1,
+        ..Default::default()
+    });
+    let plan = plan.expect("a spec that is right");
+    let units = anabranch_engine::plan::Unit::all(&plan);
+    assert_eq!(units.len(), 1);
+    let mut sink = anabranch_engine::sink::Memory::default();
+    let record = anabranch_engine::world::run(&units[0], 1, &mut sink, &[]).expect("a run");
+    let end = told.last().expect("an end");
+    assert_eq!(end["measures"], json!(record.metrics));
+}
+
+#[tokio::test]
+async fn a_mistaken_value_is_answered_with_the_specs_own_diagnostics() {
+    let page = served().await;
+    for (key, value, words) in [
+        ("rate", "5 Mbits", "did you mean \"Mbit/s\"?"),
+        ("rat", "5 Mbit/s", "did you mean `rate`?"),
+        ("link.wire.quue", "5 packets", "did you mean `queue`?"),
+        ("loss", "1.5", "0 to 1"),
+        ("", "", "no parameter"),
+    ] {
+        let told = page.run(&choice(&[(key, value)])).await;
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(told[0]["is"], "refused");
+        let text = told[0]["text"].as_str().expect("text");
+        assert!(text.contains(words), "{key}={value}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn experiments_bring_their_own_values_and_unknown_ones_are_refused() {
+    let page = served().await;
+    let (_, spec) = page.get("spec").await;
+    let spec = &lines(&spec)[0];
+    assert_eq!(
+        spec["experiments"][0]["points"],
+        json!(["loss 0", "loss 0.02"])
+    );
+    let slow = json!({ "experiment": 1, "point": 0, "seed": 1 });
+    let (status, knobs) = page.post("knobs", &slow).await;
+    assert_eq!(status, 200, "{knobs}");
+    let keys: Vec<&str> = knobs
+        .split("\"key\":\"")
+        .skip(1)
+        .filter_map(|it| it.split('"').next())
+        .collect();
+    assert_eq!(keys[..3], ["rate", "loss", "other"], "{knobs}");
+    assert!(keys.contains(&"link.wire.queue") && !keys.contains(&"link.wire.delay"));
+    for (experiment, point) in [(2, 0), (0, 2), (1, 1)] {
+        let wrong = json!({ "experiment": experiment, "point": point, "seed": 1 });
+        assert_eq!(page.post("knobs", &wrong).await.0, 400);
+        assert_eq!(page.run(&wrong).await[0]["is"], "refused");
+    }
+}
+
+#[tokio::test]
+async fn the_ladder_has_the_packets_of_its_window() {
+    let page = served().await;
+    let wanted = json!({ "pane": 0, "choice": choice(&[]), "flow": "sctp", "member": 0, "window": [5.0, 6.0] });
+    let (status, answer) = page.post("ladder", &wanted).await;
+    assert_eq!(status, 200);
+    let ladder = &lines(&answer)[0];
+    let segments = ladder["segments"].as_array().expect("segments");
+    assert!(segments.len() > 10, "{answer}");
+    for segment in segments {
+        let departed = segment["departed"].as_f64().expect("a time");
+        let arrived = segment["arrived"].as_f64();
+        assert!(
+            departed <= 6.0 && arrived.unwrap_or(departed) >= 5.0,
+            "{segment}"
+        );
+        // The delay of the wire at least.
+        assert!(arrived.is_none_or(|at| at > departed + 0.1), "{segment}");
+    }
+    assert!(!ladder["acks"].as_array().expect("acks").is_empty());
+}
+
+#[tokio::test]
+async fn the_samples_are_a_table_with_every_sample() {
+    let page = served().await;
+    let (status, answer) = page
+        .post(
+            "samples.csv",
+            &json!({ "pane": 0, "choice": choice(&[("loss", "0.0")]) }),
+        )
+        .await;
+    assert_eq!(status, 200);
+    assert!(answer.contains("series,member,probe,unit,index,time,value\n"));
+    let rows = |start: &str| {
+        answer
+            .lines()
+            .filter(|line| line.starts_with(start))
+            .count()
+    };
+    assert!(rows("sctp,0,cumulative_ack,") > 500, "{}", rows("sctp,0,"));
+    assert!(rows("wire,0,queue,packets,") > 1000);
+}
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_and_a_large_one_not_read() {
+    let page = served().await;
+    for wrong in [
+        json!({}),
+        json!({ "pane": 2, "choice": choice(&[]) }),
+        json!({ "pane": 0, "choice": choice(&[]), "more": 1 }),
+    ] {
+        assert_eq!(page.post("run", &wrong).await.0, 400, "{wrong}");
+    }
+    let large = json!({ "pane": 0, "choice": choice(&[("rate", &"x".repeat(100_000))]) });
+    assert_eq!(page.post("run", &large).await.0, 413);
+    let many: Vec<(&str, &str)> = vec![("rate", "1 Mbit/s"); 257];
+    assert_eq!(page.run(&choice(&many)).await[0]["is"], "refused");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_run_of_a_pane_ends_the_one_before_it() {
+    let page = served().await;
+    // As long as this it would run for minutes.
+    let long = choice(&[
+        ("world.duration", "100000 s"),
+        ("loss", "0.0"),
+        ("rate", "100 Mbit/s"),
+    ]);
+    let body = json!({ "pane": 0, "choice": long }).to_string();
+    let (host, path, length) = (&page.host, &page.path, body.len());
+    let mut stream = TcpStream::connect(host).await.expect("a server");
+    let request = format!(
+        "POST {path}run HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut ended = Vec::new();
+    while !String::from_utf8_lossy(&ended).contains("\"begin\"") {
+        assert!(stream.read_buf(&mut ended).await.expect("more") > 0);
+    }
+    // Nobody else reads what the first run tells, and it may wait for that.
+    let rest = tokio::spawn(async move {
+        stream.read_to_end(&mut ended).await.expect("an end");
+        ended
+    });
+    let told = page.run(&choice(&[])).await;
+    assert_eq!(told.last().expect("a line")["is"], "end");
+    let ended = String::from_utf8(rest.await.expect("the rest")).expect("text");
+    assert_eq!(lines(&ended).last().expect("a line")["is"], "superseded");
+}
