@@ -23,6 +23,7 @@ use crate::wire::arguments::WireCommand;
   anabranch reproduce alamgir2002             the whole of it, with confidence intervals
   anabranch show alamgir2002                  its tables in the terminal
   anabranch run my.toml --set rate='4 Mbit/s' an experiment of your own
+  anabranch explore my.toml                   its values as sliders, on a page of this machine
   anabranch advise --rtt 560ms --rate 10Mbit --loss 1%
                                               which buffer, how many streams, which congestion control
   anabranch serve sink                        the same SCTP on real sockets: a server ...
@@ -69,6 +70,15 @@ A run that was interrupted goes on where it stopped when it is started again.")]
 `--set` names a parameter of the spec, or a key by its path, where nodes, links, flows and experiments go by
 their names. Without a unit in quotes the shell would cut a value in two.")]
     Run(Run),
+    /// Explore a spec on a page in the browser, with its values as sliders.
+    #[command(after_help = "Examples:
+  anabranch explore my.toml
+  anabranch explore own               an example that needs no file
+  anabranch explore --paper alamgir2002
+
+Open the printed address in a browser. It holds a token, and is answered to this machine only. Ctrl-C ends it.
+docs/EXPLORE.md tells what the page shows.")]
+    Explore(Explore),
     /// Recommend receive buffer, streams, congestion control and profile for a path, by simulation.
     #[command(after_help = "Examples:
   anabranch advise --rtt 560ms --rate 10Mbit --loss 1%
@@ -174,6 +184,29 @@ pub struct Run {
     /// What both kinds of run have.
     #[command(flatten)]
     pub common: Common,
+}
+
+/// `explore`.
+#[derive(Debug, Args)]
+pub struct Explore {
+    /// The spec, a TOML file; or the name of an example: `own`, `failover` ...
+    #[arg(
+        value_name = "SPEC.toml",
+        required_unless_present = "paper",
+        conflicts_with = "paper"
+    )]
+    pub spec: Option<PathBuf>,
+    /// Begin from this paper's spec instead; `anabranch papers` lists them.
+    #[arg(long, value_name = "PAPER")]
+    pub paper: Option<String>,
+    /// The port on the loopback interface [default: one that is free].
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    pub port: u16,
 }
 
 /// `slurm`.

@@ -6,6 +6,7 @@
 
 mod advise;
 mod arguments;
+mod explore;
 mod failure;
 mod help;
 mod progress;
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Command::Papers => work::papers(),
         Command::Reproduce(arguments) => work::reproduce(&arguments),
         Command::Run(arguments) => work::run(&arguments),
+        Command::Explore(arguments) => explore::explore(&arguments),
         Command::Advise(arguments) => advise::advise(&arguments),
         Command::Merge(arguments) => work::merge(&arguments),
         Command::Slurm(arguments) => slurm::slurm(&arguments),

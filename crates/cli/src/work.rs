@@ -72,14 +72,18 @@ pub fn papers() -> Result<(), Failure> {
 
 /// Reproduces a paper.
 pub fn reproduce(arguments: &Reproduce) -> Result<(), Failure> {
-    let paper = Shelves::standard().paper(&arguments.paper);
-    let paper = paper.map_err(paper_failed)?;
-    let source = Source {
+    let source = read_paper(&arguments.paper)?;
+    work(source, &arguments.common, &[], &[])
+}
+
+/// The spec of a paper.
+pub fn read_paper(name: &str) -> Result<Source, Failure> {
+    let paper = Shelves::standard().paper(name).map_err(paper_failed)?;
+    Ok(Source {
         file: paper.spec_path().display().to_string(),
         text: paper.text().map_err(paper_failed)?,
         folder: paper.folder,
-    };
-    work(source, &arguments.common, &[], &[])
+    })
 }
 
 fn paper_failed(error: PaperError) -> Failure {
@@ -90,12 +94,13 @@ fn paper_failed(error: PaperError) -> Failure {
 }
 
 /// A spec as it was found.
-struct Source {
+pub struct Source {
     /// Its name, for messages.
-    file: String,
-    text: String,
+    pub file: String,
+    /// Its text.
+    pub text: String,
     /// Where the files stand that it names.
-    folder: Folder,
+    pub folder: Folder,
 }
 
 /// Runs a spec of the user's own.
@@ -110,7 +115,7 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
 }
 
 /// A spec from its file, or the example of that name where there is no such file. A directory hides no example: its own results have its name.
-fn read_spec(path: &Path) -> Result<Source, Failure> {
+pub fn read_spec(path: &Path) -> Result<Source, Failure> {
     let file = path.display().to_string();
     let error = match fs::read_to_string(path) {
         Ok(text) => {

@@ -1,0 +1,50 @@
+//! `anabranch explore`: a spec's page on this machine, until Ctrl-C.
+
+use std::io::{self, Write};
+
+use anabranch_explore::{Server, Source, Subject};
+use anabranch_lab::beside;
+
+use crate::arguments::Explore;
+use crate::failure::Failure;
+use crate::work::{read_paper, read_spec};
+
+/// Serves the page.
+pub fn explore(arguments: &Explore) -> Result<(), Failure> {
+    let found = match (&arguments.spec, &arguments.paper) {
+        (Some(spec), _) => read_spec(spec)?,
+        (None, Some(paper)) => read_paper(paper)?,
+        (None, None) => return Err(Failure::Asked("found no spec".to_owned())),
+    };
+    let subject = Subject::new(Source {
+        file: found.file,
+        text: found.text,
+        files: beside::files(&found.folder),
+    })?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Wire(format!("cannot start the runtime: {error}")))?;
+    let ended = runtime.block_on(serve(subject, arguments.port));
+    // A run that is under way is of no use any more.
+    runtime.shutdown_background();
+    ended
+}
+
+async fn serve(subject: Subject, port: u16) -> Result<(), Failure> {
+    let server = Server::bind(subject, port).await.map_err(|error| {
+        Failure::Wire(format!(
+            "cannot listen at port {port} of 127.0.0.1: {error}"
+        ))
+    })?;
+    {
+        let mut out = io::stdout().lock();
+        writeln!(out, "open {}", server.url())?;
+        writeln!(out, "Ctrl-C ends it")?;
+        out.flush()?;
+    }
+    tokio::select! {
+        served = server.serve() => served.map_err(|error| Failure::Wire(format!("the server failed: {error}"))),
+        ended = tokio::signal::ctrl_c() => ended.map_err(|error| Failure::Wire(format!("cannot listen to signals: {error}"))),
+    }
+}
