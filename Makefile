@@ -15,12 +15,13 @@ test: setup lint deny ## install what the tests need, then pass them
 	$(CARGO) test --locked --workspace
 	scripts/check-command test
 	scripts/check-python
+	scripts/check-explore
 	scripts/check-wasm
 
 cluster: ## a job array on a Slurm of one node; wants root, Debian's slurm-wlm and munge, and what the tests build
 	scripts/check-slurm
 
-setup: ## Debian packages the tests call: tshark, ns2, the peers of interop/
+setup: ## Debian packages the tests call: tshark, ns2, chromium, the peers of interop/
 	scripts/setup
 
 lint:
