@@ -17,6 +17,7 @@ test: setup lint deny ## install what the tests need, then pass them
 	scripts/check-python
 	scripts/check-explore
 	scripts/check-wasm
+	scripts/check-browser
 
 cluster: ## a job array on a Slurm of one node; wants root, Debian's slurm-wlm and munge, and what the tests build
 	scripts/check-slurm
