@@ -5,9 +5,8 @@
 //! [`Channels::handle_reset`](crate::channels::Channels::handle_reset) is to be called with what the peer reset.
 
 use anabranch_sctp::{Association, Message};
+use anabranch_transport::Nanos;
 use bytes::Bytes;
-
-use crate::channel::Reliability;
 
 /// A message for the association.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +17,10 @@ pub struct Outgoing {
     pub ppid: u32,
     /// It may overtake others.
     pub unordered: bool,
-    /// How long it is tried.
-    pub reliability: Reliability,
+    /// When it is given up (RFC 3758 §4.1); `None`: never.
+    pub deadline: Option<Nanos>,
+    /// How often it is sent again before it is given up (RFC 7496 §3.1); `None`: for ever.
+    pub max_retransmits: Option<u32>,
     /// The user data; not empty.
     pub payload: Bytes,
 }
@@ -46,7 +47,7 @@ pub trait Carrier {
     ///
     /// # Errors
     /// It was not taken.
-    fn send(&mut self, message: Outgoing) -> Result<(), Refused>;
+    fn send(&mut self, now: Nanos, message: Outgoing) -> Result<(), Refused>;
 
     /// Resets the stream outwards once all that was given for it is acknowledged (RFC 8831 §6.7).
     ///
@@ -60,13 +61,14 @@ impl Carrier for Association {
         Association::buffered(self)
     }
 
-    fn send(&mut self, message: Outgoing) -> Result<(), Refused> {
+    fn send(&mut self, _now: Nanos, message: Outgoing) -> Result<(), Refused> {
         let Outgoing {
             stream,
             ppid,
             unordered,
-            // Without PR-SCTP every message is tried until it arrives.
-            reliability: _,
+            // Without PR-SCTP a message that was given is tried until it arrives.
+            deadline: _,
+            max_retransmits: _,
             payload,
         } = message;
         let message = Message {

@@ -8,6 +8,7 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use anabranch_transport::Nanos;
 use bytes::Bytes;
 use thiserror::Error;
 
@@ -230,7 +231,7 @@ impl Channels {
     ///
     /// # Errors
     /// It was not taken.
-    pub fn send(&mut self, id: ChannelId, payload: Payload) -> Result<(), SendError> {
+    pub fn send(&mut self, now: Nanos, id: ChannelId, payload: Payload) -> Result<(), SendError> {
         let limits = self.limits;
         let served = self.served;
         let channel = self.get_mut(id).ok_or(SendError::Closed)?;
@@ -251,13 +252,18 @@ impl Channels {
         if channel.queue.is_empty() {
             channel.finish = channel.finish.max(served);
         }
-        channel.push(Queued::data(payload));
+        channel.push(Queued::data(payload, channel.deadline(now)));
         Ok(())
     }
 
     /// Bytes given to `send` that are not sent yet (`bufferedAmount`). 0 once the channel is closed.
     pub fn buffered_amount(&self, id: ChannelId) -> usize {
         self.get(id).map_or(0, |channel| channel.buffered())
+    }
+
+    /// Messages of the channel that were given up, for they could not be sent in time. 0 once it is closed.
+    pub fn abandoned(&self, id: ChannelId) -> u64 {
+        self.get(id).map_or(0, |channel| channel.abandoned)
     }
 
     /// Sets the mark at which [`ChannelEvent::BufferedAmountLow`] comes (`bufferedAmountLowThreshold`); 0 at first.
@@ -398,13 +404,14 @@ impl Channels {
 
     /// Hands the carrier what it can take, and closes what is to be closed. To be called after every other call, and whenever
     /// the carrier has sent something.
-    pub fn pump(&mut self, carrier: &mut impl Carrier) {
+    pub fn pump(&mut self, now: Nanos, carrier: &mut impl Carrier) {
         self.settle(carrier.buffered());
+        self.abandon(now);
         while self.streams.is_some() && carrier.buffered() < FEED {
             let Some(stream) = self.next_to_send() else {
                 break;
             };
-            if !self.hand(stream, carrier) {
+            if !self.hand(now, stream, carrier) {
                 break;
             }
         }
@@ -421,7 +428,7 @@ impl Channels {
     }
 
     /// Hands over the stream's first message; `false` if the carrier takes none now.
-    fn hand(&mut self, stream: u16, carrier: &mut impl Carrier) -> bool {
+    fn hand(&mut self, now: Nanos, stream: u16, carrier: &mut impl Carrier) -> bool {
         let Some(channel) = self.table.get_mut(&stream) else {
             return false;
         };
@@ -436,14 +443,14 @@ impl Channels {
             stream,
             ppid: next.ppid,
             unordered,
-            reliability: if control {
-                Reliability::Reliable
-            } else {
-                channel.options.reliability
+            deadline: next.deadline,
+            max_retransmits: match channel.options.reliability {
+                Reliability::MaxRetransmits(retransmits) if !control => Some(retransmits),
+                _ => None,
             },
             payload: next.payload.clone(),
         };
-        match carrier.send(outgoing) {
+        match carrier.send(now, outgoing) {
             Ok(()) => {
                 channel.finish = finish;
                 self.served = self.served.max(finish);
@@ -468,8 +475,20 @@ impl Channels {
             };
             let before = channel.buffered();
             channel.handed -= counted;
-            if before > channel.low && channel.buffered() <= channel.low {
+            if channel.fell_to_low(before) {
                 self.events.push_back(ChannelEvent::BufferedAmountLow(id));
+            }
+        }
+    }
+
+    /// Gives up what waited too long. What the carrier has is its own business.
+    fn abandon(&mut self, now: Nanos) {
+        for channel in self.table.values_mut() {
+            let before = channel.buffered();
+            channel.abandon(now);
+            if channel.fell_to_low(before) {
+                let low = ChannelEvent::BufferedAmountLow(channel.id);
+                self.events.push_back(low);
             }
         }
     }

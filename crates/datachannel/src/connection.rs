@@ -221,7 +221,7 @@ impl Connection {
     /// # Errors
     /// It was not taken.
     pub fn send(&mut self, now: Nanos, id: ChannelId, payload: Payload) -> Result<(), SendError> {
-        let sent = self.channels.send(id, payload);
+        let sent = self.channels.send(now, id, payload);
         self.drive(now);
         sent
     }

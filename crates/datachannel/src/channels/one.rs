@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::Nanos;
+use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
 
-use crate::channel::{ChannelId, ChannelOptions, Payload, ppid};
+use crate::channel::{ChannelId, ChannelOptions, Payload, Reliability, ppid};
 use crate::dcep::Dcep;
 
 /// A message that waits.
@@ -14,6 +16,8 @@ pub(super) struct Queued {
     pub(super) payload: Bytes,
     /// Bytes of it that `bufferedAmount` counts.
     counted: usize,
+    /// When it is given up.
+    pub(super) deadline: Option<Nanos>,
 }
 
 impl Queued {
@@ -22,16 +26,18 @@ impl Queued {
             ppid: ppid::DCEP,
             payload: message.encode(),
             counted: 0,
+            deadline: None,
         }
     }
 
-    pub(super) fn data(payload: Payload) -> Self {
+    pub(super) fn data(payload: Payload, deadline: Option<Nanos>) -> Self {
         let counted = payload.len();
         let (ppid, payload) = payload.into_wire();
         Self {
             ppid,
             payload,
             counted,
+            deadline,
         }
     }
 }
@@ -63,6 +69,8 @@ pub(super) struct Channel {
     pub(super) low: usize,
     /// Weighted fair queueing: when the last message was finished, in bytes of a channel of weight 1.
     pub(super) finish: u64,
+    /// Messages that were given up.
+    pub(super) abandoned: u64,
     /// Bytes of label and protocol, where the peer named them.
     pub(super) names: usize,
     pub(super) reset_asked: bool,
@@ -81,6 +89,7 @@ impl Channel {
             handed: 0,
             low: 0,
             finish: served,
+            abandoned: 0,
             names: 0,
             reset_asked: false,
             reset_out: false,
@@ -101,6 +110,28 @@ impl Channel {
         Some((first.payload.len(), first.counted))
     }
 
+    /// When a message that is given at `now` is given up.
+    pub(super) fn deadline(&self, now: Nanos) -> Option<Nanos> {
+        match self.options.reliability {
+            Reliability::MaxLifetime(span) => Some(now + u64::from(span) * MILLISECOND),
+            _ => None,
+        }
+    }
+
+    /// Gives up the messages whose time is over and that were not handed over. Those are the first: all live equally long.
+    pub(super) fn abandon(&mut self, now: Nanos) {
+        let over = |queued: &Queued| queued.deadline.is_some_and(|deadline| deadline <= now);
+        // A DATA_CHANNEL_OPEN or its answer stays, in front of them.
+        let control = self.queue.iter().take_while(|it| it.deadline.is_none());
+        let at = control.count();
+        while self.queue.get(at).is_some_and(over)
+            && let Some(queued) = self.queue.remove(at)
+        {
+            self.queued -= queued.counted;
+            self.abandoned += 1;
+        }
+    }
+
     pub(super) fn drop_queue(&mut self) {
         self.queue.clear();
         self.queued = 0;
@@ -108,6 +139,11 @@ impl Channel {
 
     pub(super) fn buffered(&self) -> usize {
         self.queued + self.handed
+    }
+
+    /// Whether `bufferedAmount`, which was `before`, fell to the low mark.
+    pub(super) fn fell_to_low(&self, before: usize) -> bool {
+        before > self.low && self.buffered() <= self.low
     }
 
     /// When `next` would be finished. A priority of 0 is served as 1.

@@ -35,7 +35,7 @@ impl Carrier for Pipe {
         self.bytes
     }
 
-    fn send(&mut self, message: Outgoing) -> Result<(), Refused> {
+    fn send(&mut self, _now: Nanos, message: Outgoing) -> Result<(), Refused> {
         assert!(!message.payload.is_empty(), "SCTP carries no empty message");
         if self.full {
             return Err(Refused::Full);
@@ -54,16 +54,21 @@ impl Carrier for Pipe {
 struct End {
     channels: Channels,
     pipe: Pipe,
+    now: Nanos,
 }
 
 impl End {
     fn new(role: Role, pipe: Pipe) -> Self {
         let channels = Channels::new(role, LIMITS);
-        Self { channels, pipe }
+        Self {
+            channels,
+            pipe,
+            now: 0,
+        }
     }
 
     fn pump(&mut self) {
-        self.channels.pump(&mut self.pipe);
+        self.channels.pump(self.now, &mut self.pipe);
     }
 
     /// What was told, less the low marks.
@@ -171,7 +176,7 @@ fn what_is_asked_arrives() {
         negotiated: None,
     };
     let id = a.open(asked.clone());
-    a.channels.send(id, text("first")).unwrap();
+    a.channels.send(0, id, text("first")).unwrap();
     exchange(&mut a, &mut b);
     assert_eq!(
         b.events(),
@@ -192,25 +197,21 @@ fn nothing_overtakes_the_opening() {
     options.ordered = false;
     options.reliability = Reliability::MaxRetransmits(0);
     let id = a.open(options);
-    a.channels.send(id, text("early")).unwrap();
+    a.channels.send(0, id, text("early")).unwrap();
     a.pump();
     let sent: Vec<_> = a
         .pipe
         .waiting
         .iter()
-        .map(|it| (it.ppid, it.unordered, it.reliability))
+        .map(|it| (it.ppid, it.unordered, it.max_retransmits))
         .collect();
-    let partial = Reliability::MaxRetransmits(0);
-    assert_eq!(
-        sent,
-        [(50, false, Reliability::Reliable), (51, false, partial)]
-    );
+    assert_eq!(sent, [(50, false, None), (51, false, Some(0))]);
     exchange(&mut a, &mut b);
-    a.channels.send(id, text("late")).unwrap();
+    a.channels.send(0, id, text("late")).unwrap();
     a.pump();
     assert!(a.pipe.waiting[0].unordered);
     // The other end needs no acknowledgement; its own ACK goes in order.
-    b.channels.send(id, text("back")).unwrap();
+    b.channels.send(0, id, text("back")).unwrap();
     b.pump();
     assert!(b.pipe.waiting[0].unordered);
 }
@@ -301,7 +302,7 @@ fn a_channel_that_was_agreed_on() {
         a.channels.open(options.clone()),
         Err(OpenError::Stream(1_000))
     );
-    a.channels.send(at_a, text("hello")).unwrap();
+    a.channels.send(0, at_a, text("hello")).unwrap();
     exchange(&mut a, &mut b);
     assert_eq!(a.events(), [ChannelEvent::Opened(at_a)]);
     let message = ChannelEvent::Message(at_b, text("hello"));
@@ -316,9 +317,9 @@ fn what_waits_is_counted_until_it_is_sent() {
     exchange(&mut a, &mut b);
     a.all_events();
     a.channels.set_buffered_amount_low(id, 100);
-    a.channels.send(id, text(&"x".repeat(300))).unwrap();
-    a.channels.send(id, text("")).unwrap();
-    a.channels.send(other, text("yy")).unwrap();
+    a.channels.send(0, id, text(&"x".repeat(300))).unwrap();
+    a.channels.send(0, id, text("")).unwrap();
+    a.channels.send(0, other, text("yy")).unwrap();
     assert_eq!(a.channels.buffered_amount(id), 300);
     a.pump();
     assert_eq!(
@@ -358,18 +359,18 @@ fn a_queue_has_its_limit() {
     let over = text(&"x".repeat(LIMITS.max_message + 1));
     let (length, max) = (LIMITS.max_message + 1, LIMITS.max_message);
     assert_eq!(
-        a.channels.send(id, over),
+        a.channels.send(0, id, over),
         Err(SendError::TooLarge { length, max })
     );
     let most = text(&"x".repeat(LIMITS.max_message));
     for _ in 0..4 {
-        a.channels.send(id, most.clone()).unwrap();
+        a.channels.send(0, id, most.clone()).unwrap();
     }
-    assert_eq!(a.channels.send(id, text("")), Err(SendError::Full));
+    assert_eq!(a.channels.send(0, id, text("")), Err(SendError::Full));
     // Messages without a byte fill it, too.
     let other = a.open(ChannelOptions::new(""));
     let taken = (0..)
-        .take_while(|_| a.channels.send(other, text("")).is_ok())
+        .take_while(|_| a.channels.send(0, other, text("")).is_ok())
         .count();
     assert!(taken < 100_000, "{taken}");
     a.pump();
@@ -387,8 +388,8 @@ fn priorities_are_shares() {
     let (low, high) = (a.open(of(256)), a.open(of(1_024)));
     exchange(&mut a, &mut b);
     for _ in 0..1_000 {
-        a.channels.send(low, text(&"l".repeat(1_000))).unwrap();
-        a.channels.send(high, text(&"h".repeat(1_000))).unwrap();
+        a.channels.send(0, low, text(&"l".repeat(1_000))).unwrap();
+        a.channels.send(0, high, text(&"h".repeat(1_000))).unwrap();
     }
     let mut shares = [0, 0];
     for _ in 0..1_000 {
@@ -400,8 +401,8 @@ fn priorities_are_shares() {
     assert!((199..=201).contains(&shares[0]), "{shares:?}");
     // One that was silent has no credit for that.
     let late = a.open(of(256));
-    a.channels.send(late, text(&"x".repeat(1_000))).unwrap();
-    a.channels.send(late, text(&"x".repeat(1_000))).unwrap();
+    a.channels.send(0, late, text(&"x".repeat(1_000))).unwrap();
+    a.channels.send(0, late, text(&"x".repeat(1_000))).unwrap();
     a.pump();
     let last = a
         .pipe
@@ -422,9 +423,12 @@ fn a_channel_is_closed_by_resets() {
         exchange(&mut a, &mut b);
         forget(&mut a, &mut b);
         let end = if by_opener { &mut a } else { &mut b };
-        end.channels.send(id, text("last")).unwrap();
+        end.channels.send(0, id, text("last")).unwrap();
         end.channels.close(id);
-        assert_eq!(end.channels.send(id, text("later")), Err(SendError::Closed));
+        assert_eq!(
+            end.channels.send(0, id, text("later")),
+            Err(SendError::Closed)
+        );
         exchange(&mut a, &mut b);
         let (closer, other) = if by_opener {
             (&mut a, &mut b)
@@ -446,7 +450,7 @@ fn a_channel_is_closed_by_resets() {
         exchange(&mut a, &mut b);
         assert_eq!(b.events(), [ChannelEvent::Incoming(again)]);
         // The old name means nothing any more.
-        assert_eq!(a.channels.send(id, text("?")), Err(SendError::Closed));
+        assert_eq!(a.channels.send(0, id, text("?")), Err(SendError::Closed));
     }
 }
 
@@ -470,7 +474,7 @@ fn a_channel_is_closed_without_resets() {
     let id = a.open(ChannelOptions::new(""));
     exchange(&mut a, &mut b);
     forget(&mut a, &mut b);
-    a.channels.send(id, text("last")).unwrap();
+    a.channels.send(0, id, text("last")).unwrap();
     a.channels.close(id);
     a.pump();
     assert_eq!(a.events(), [], "something is not sent yet");
@@ -479,7 +483,7 @@ fn a_channel_is_closed_without_resets() {
     assert_eq!(b.events(), [ChannelEvent::Message(id, text("last"))]);
     assert_ne!(a.open(ChannelOptions::new("")).stream, id.stream);
     // What the other end still sends is for nobody.
-    b.channels.send(id, text("?")).unwrap();
+    b.channels.send(0, id, text("?")).unwrap();
     exchange(&mut a, &mut b);
     assert_eq!(a.channels.discards().of(Discard::NoChannel), 1);
 }
@@ -495,7 +499,7 @@ fn channels_before_the_association() {
         negotiated: Some(10),
         ..ChannelOptions::new("")
     });
-    a.channels.send(kept, text("early")).unwrap();
+    a.channels.send(0, kept, text("early")).unwrap();
     a.channels.close(closed);
     a.pump();
     assert!(a.pipe.waiting.is_empty());
@@ -513,4 +517,41 @@ fn channels_before_the_association() {
         a.channels.open(ChannelOptions::new("")),
         Err(OpenError::Closed)
     );
+}
+
+/// What waits longer than the channel's messages may live is given up, but for the channel's own opening; what was handed over is the
+/// association's business.
+#[test]
+fn messages_grow_old() {
+    let (mut a, mut b) = pair();
+    let mut options = ChannelOptions::new("");
+    options.reliability = Reliability::MaxLifetime(50);
+    let id = a.open(options);
+    let ms = 1_000_000;
+    a.pipe.full = true;
+    for at in [0, 10, 20] {
+        let message = text(&at.to_string());
+        a.channels.send(at * ms, id, message).unwrap();
+    }
+    a.now = 60 * ms - 1;
+    a.pump();
+    assert_eq!(a.channels.abandoned(id), 1);
+    a.now = 60 * ms;
+    a.pump();
+    assert_eq!(
+        (a.channels.abandoned(id), a.channels.buffered_amount(id)),
+        (2, 2)
+    );
+    a.pipe.full = false;
+    a.pump();
+    let deadlines: Vec<_> = a.pipe.waiting.iter().map(|it| it.deadline).collect();
+    assert_eq!(deadlines, [None, Some(70 * ms)]);
+    a.now = 500 * ms;
+    exchange(&mut a, &mut b);
+    let arrived = [
+        ChannelEvent::Incoming(id),
+        ChannelEvent::Message(id, text("20")),
+    ];
+    assert_eq!(b.events(), arrived);
+    assert_eq!(a.channels.abandoned(id), 2);
 }

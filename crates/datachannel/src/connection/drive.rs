@@ -122,7 +122,7 @@ impl Connection {
             .association
             .and_then(|id| self.sctp.association_mut(id))
         {
-            self.channels.pump(association);
+            self.channels.pump(now, association);
         }
         let mut sent = false;
         while let Some(outgoing) = self.sctp.poll_outgoing(now, &mut self.packet) {

@@ -27,7 +27,7 @@ fn random_plays() {
                     let id = open[draw(open.len())];
                     number += 1;
                     // Refused where this end does not know the channel, yet or any more.
-                    if end.channels.send(id, text(&number.to_string())).is_ok() {
+                    if end.channels.send(0, id, text(&number.to_string())).is_ok() {
                         sent.entry((id, !left))
                             .or_insert_with(Vec::new)
                             .push(number);
