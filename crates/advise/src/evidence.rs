@@ -17,7 +17,7 @@ use crate::work::Work;
 use crate::{AdviseError, Question};
 
 /// Events that the search and the evidence of one candidate may cost; docs/ADVISE.md has the time that they take.
-pub const EVENTS: u64 = 64_000_000;
+pub const EVENTS: u64 = 90_000_000;
 /// Events of these that the search may take.
 pub const SEARCH_EVENTS: u64 = EVENTS / 2;
 

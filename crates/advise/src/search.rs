@@ -95,8 +95,13 @@ impl Halving<'_, '_> {
     }
 
     fn test(&mut self, streams: u16, place: usize) -> Result<Answer, AdviseError> {
+        self.test_by(streams, place, trials::MOST)
+    }
+
+    /// The same with so many runs at most.
+    fn test_by(&mut self, streams: u16, place: usize, most: u32) -> Result<Answer, AdviseError> {
         let setting = self.setting(streams, place);
-        self.trials.test(setting, self.share, self.reference)
+        self.trials.test(setting, self.share, self.reference, most)
     }
 
     /// Where to begin: one and a half times what is under way in a round trip.
@@ -127,7 +132,8 @@ impl Halving<'_, '_> {
     fn least(&mut self, streams: u16, guess: usize) -> Result<Option<usize>, AdviseError> {
         let last = self.grid.len() - 1;
         let mut holding = guess.min(last);
-        while self.test(streams, holding)? != Answer::Holds {
+        // What cannot be told soon is left for the way down: an octave up the answer may be plain.
+        while self.test_by(streams, holding, trials::FEW)? != Answer::Holds {
             if holding == last {
                 return Ok(None);
             }

@@ -31,9 +31,12 @@ pub enum Answer {
 const LOOKS: [u32; 7] = [4, 8, 12, 16, 24, 32, MOST];
 /// Where nothing is lost, a run is like the next; two show that it is.
 const LOOK_WITHOUT_CHANCE: u32 = 2;
-/// Runs at least for a yes, and at most.
+/// Runs at least for a yes.
 const LEAST: u32 = 8;
-const MOST: u32 = 64;
+/// Runs at most.
+pub const MOST: u32 = 64;
+/// Runs at most where another setting will do as well if it cannot be told.
+pub const FEW: u32 = 12;
 
 /// Runs of settings, and how many events they may cost.
 pub struct Trials<'a> {
@@ -140,7 +143,7 @@ impl<'a> Trials<'a> {
     }
 
     /// Whether a setting carries `share` of what a reference carries, replication by replication; more runs are made until
-    /// it is sure, or hopeless, or too many.
+    /// it is sure, or hopeless, or more than `most`. The runs that a yes takes at least are made even where nothing more may be spent.
     ///
     /// # Errors
     /// Those of [`Trials::ensure`].
@@ -149,9 +152,11 @@ impl<'a> Trials<'a> {
         setting: Setting,
         share: f64,
         reference: Setting,
+        most: u32,
     ) -> Result<Answer, AdviseError> {
         let early = self.certain().then_some(LOOK_WITHOUT_CHANCE);
-        for replications in early.into_iter().chain(LOOKS) {
+        let looks = LOOKS.into_iter().filter(|&look| look <= most);
+        for replications in early.into_iter().chain(looks) {
             self.ensure(&[reference, setting], replications)?;
             let margin = margin(self.goodputs(setting), share, self.goodputs(reference));
             let Some(margin) = margin else { break };
@@ -163,7 +168,7 @@ impl<'a> Trials<'a> {
                 Answer::Open if hopeless(&margin) => break,
                 Answer::Holds | Answer::Open => {}
             }
-            if self.exhausted() {
+            if self.exhausted() && replications >= LEAST {
                 break;
             }
         }
