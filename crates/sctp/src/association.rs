@@ -226,7 +226,7 @@ impl Association {
 
     /// Whether a SACK must go now. Reading messages may bring this about: the window had been closed and is open again.
     pub fn sack_due(&self) -> bool {
-        self.state.rx().is_some_and(Receiver::sack_due)
+        self.state.live_rx().is_some_and(Receiver::sack_due)
     }
 
     /// Packets received with [`Ecn::Ce`](anabranch_transport::Ecn::Ce). Where both ends use ECN ([`Association::uses_ecn`]) the

@@ -68,7 +68,7 @@ pub(crate) enum State {
     /// The peer is known, and can be heard.
     Known(Known),
     /// Over.
-    Closed(Closed),
+    Closed(Box<Closed>),
 }
 
 /// An association whose peer is known.
@@ -209,8 +209,33 @@ impl State {
     pub(crate) fn rx_mut(&mut self) -> Option<&mut Receiver> {
         match self {
             State::Known(known) => Some(&mut known.rx),
+            _ => self.unread_mut(),
+        }
+    }
+
+    #[cold]
+    fn unread_mut(&mut self) -> Option<&mut Receiver> {
+        match self {
             State::Closed(closed) => closed.unread.as_mut(),
-            State::CookieWait(_) => None,
+            _ => None,
+        }
+    }
+
+    /// What receives while the association lives.
+    #[inline]
+    pub(crate) fn live_rx(&self) -> Option<&Receiver> {
+        match self {
+            State::Known(known) => Some(&known.rx),
+            _ => None,
+        }
+    }
+
+    /// As [`Self::live_rx`], to change it.
+    #[inline]
+    pub(crate) fn live_rx_mut(&mut self) -> Option<&mut Receiver> {
+        match self {
+            State::Known(known) => Some(&mut known.rx),
+            _ => None,
         }
     }
 

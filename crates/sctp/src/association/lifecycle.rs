@@ -311,13 +311,13 @@ impl Association {
         self.events.push_back(Event::Closed(reason.clone()));
         self.replies.clear();
         self.cookie_ack = None;
-        let closed = State::Closed(Closed {
+        let closed = State::Closed(Box::new(Closed {
             reason,
             peers_reason: None,
             peer_tag: self.state.peer_tag(),
             unread: None,
             sent: *self.tx.statistics(),
-        });
+        }));
         let former = std::mem::replace(&mut self.state, closed);
         if let (State::Known(known), State::Closed(closed)) = (former, &mut self.state) {
             closed.unread = Some(known.rx);

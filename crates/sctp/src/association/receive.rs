@@ -108,7 +108,7 @@ impl Association {
         }
         self.hear_of_peer();
         if data && self.state.receives_data() {
-            if let Some(rx) = self.state.rx_mut() {
+            if let Some(rx) = self.state.live_rx_mut() {
                 rx.on_packet_end(now);
             }
             self.repeat_shutdown();
@@ -417,7 +417,7 @@ impl Association {
     /// HEARTBEAT: answered to where it came from (RFC 9260 §8.3).
     fn on_heartbeat(&mut self, now: Nanos, path: Path, info: Bytes, discards: &mut Discards) {
         match self.paths.find(path.remote) {
-            Some(to) if self.state.rx().is_some() => {
+            Some(to) if self.state.live_rx().is_some() => {
                 // The answer may wait; the datagram it came in does not.
                 let info = self.answer_info(now, path, Bytes::copy_from_slice(&info));
                 self.reply(Reply::HeartbeatAck { to, info }, discards);
@@ -490,7 +490,7 @@ impl Association {
 
     /// Tells the user that messages wait, if that is news.
     pub(crate) fn tell_readable(&mut self) {
-        let waits = self.state.rx().is_some_and(Receiver::has_message);
+        let waits = self.state.live_rx().is_some_and(Receiver::has_message);
         if waits && !self.readable_told {
             self.readable_told = true;
             self.events.push_back(Event::Readable);

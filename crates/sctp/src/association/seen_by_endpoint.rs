@@ -45,7 +45,7 @@ impl Association {
     #[inline]
     pub(crate) fn begin_packet(&mut self, ecn: Ecn, bytes: usize) {
         self.note_field(ecn);
-        if let Some(rx) = self.state.rx_mut() {
+        if let Some(rx) = self.state.live_rx_mut() {
             rx.on_packet_begin(bytes);
         }
     }

@@ -132,7 +132,11 @@ impl Association {
     }
 
     /// Goes on with a shutdown once nothing is outstanding or queued.
+    #[inline]
     pub(crate) fn advance_shutdown(&mut self, now: Nanos) {
+        if self.is_established() {
+            return;
+        }
         self.advance_shutdown_to(now, self.paths.choose_for_new_data());
     }
 

@@ -27,7 +27,7 @@ impl Association {
             before(self.tx.streams_deadline());
             before(self.tx.pacing_deadline(&self.paths));
         }
-        before(self.state.rx().and_then(Receiver::sack_deadline));
+        before(self.state.live_rx().and_then(Receiver::sack_deadline));
         (earliest != Nanos::MAX).then_some(earliest)
     }
 
@@ -81,7 +81,7 @@ impl Association {
             self.tx.judge_streams(now, &mut self.trace);
             self.tell_stream_limit();
         }
-        if let Some(rx) = self.state.rx_mut()
+        if let Some(rx) = self.state.live_rx_mut()
             && rx.sack_deadline().is_some_and(|deadline| deadline <= now)
         {
             rx.handle_sack_timer(now);

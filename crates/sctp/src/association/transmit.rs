@@ -14,7 +14,6 @@ use bytes::{Bytes, BytesMut};
 use super::{Association, LastChunk, Parting, Reply};
 use crate::handshake::{self, Own};
 use crate::path::{PathId, mtu};
-use crate::rx::Receiver;
 use crate::state::{Known, Stage, State};
 
 impl Association {
@@ -96,8 +95,13 @@ impl Association {
     }
 
     /// Of a packet to the peer, whose tag is known in every state that sends more than INIT.
+    #[inline]
     pub(super) fn header_to_peer(&self) -> CommonHeader {
-        self.header(self.state.peer_tag().unwrap_or_default())
+        let tag = match &self.state {
+            State::Known(known) => known.peer.tag,
+            _ => 0,
+        };
+        self.header(tag)
     }
 
     /// Where the next packet with DATA goes, if any may go.
@@ -156,8 +160,9 @@ impl Association {
         };
         if data == Some(path) {
             self.push_cwr(&mut packet);
-            self.tx
-                .set_finishing(matches!(self.state.stage(), Some(Stage::ShutdownPending)));
+            self.tx.set_finishing(
+                !plain && matches!(self.state.stage(), Some(Stage::ShutdownPending)),
+            );
             let before = self.tx.never_marked();
             let chunks = self
                 .tx
@@ -277,20 +282,21 @@ impl Association {
         if path != self.sack_path {
             return;
         }
-        if let State::Known(Known { rx, stage, .. }) = &mut self.state
-            && let Stage::ShutdownSent(closing) = stage
+        let State::Known(Known { rx, stage, .. }) = &mut self.state else {
+            return;
+        };
+        if let Stage::ShutdownSent(closing) = stage
             && closing.retry.due
             && closing.retry.path == path
             && rx.point_says_all()
         {
             return rx.point_told(); // by the SHUTDOWN of this packet (RFC 9260 §9.2)
         }
-        let goes = |rx: &Receiver| rx.sack_due() || (rx.sack_useful() && data == Some(path));
-        if !self.state.rx().is_some_and(goes) {
+        if !(rx.sack_due() || (rx.sack_useful() && data == Some(path))) {
             return;
         }
         self.push_ecne(packet);
-        if let Some(rx) = self.state.rx_mut() {
+        if let Some(rx) = self.state.live_rx_mut() {
             // Without room it stays due, and goes in the next packet.
             let _ = rx.push_sack(now, packet, &mut self.trace);
         }
