@@ -12,6 +12,7 @@ async fn echo(association: Association) -> Result<(), Lost> {
         let options = SendOptions {
             ppid: message.ppid,
             unordered: message.unordered,
+            ..SendOptions::default()
         };
         // Waits while the client does not read: the server's memory is bounded.
         if let Err(error) = association

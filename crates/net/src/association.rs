@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anabranch_sctp::{
     Association as Protocol, AssociationId, CloseReason, Message as SctpMessage,
-    SendError as Refusal,
+    SendError as Refusal, SendOptions as Policies,
 };
 use bytes::Bytes;
 
@@ -155,7 +155,10 @@ impl Association {
         if state.stopped {
             return Err(SendError::Closing.into());
         }
-        let most_held = 2 * state.endpoint.config().send_buffer;
+        let config = state.endpoint.config();
+        let most_held = 2 * config.send_buffer;
+        let policies = options.policies(Policies::of(config), immediate);
+        let now = self.shared.now();
         let Some(association) = state.endpoint.association_mut(self.id) else {
             return Err(SendError::Closing.into());
         };
@@ -166,11 +169,10 @@ impl Association {
             unordered: options.unordered,
             payload: bytes.clone(),
         };
-        let queued = match (stream, immediate) {
-            _ if no_room && !association.is_closed() => Err(Refusal::BufferFull),
-            (stream, true) => association.send_immediate(stream, message),
-            (Some(stream), false) => association.send(stream, message),
-            (None, false) => association.send_spread(message),
+        let queued = if no_room && !association.is_closed() {
+            Err(Refusal::BufferFull)
+        } else {
+            association.send_with(now, stream, message, &policies)
         };
         match queued {
             Ok(()) => {

@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 
+use anabranch_sctp::AbandonPolicy;
+use bytes::Bytes;
+
 /// A notification (RFC 9260 §11.2; RFC 6458 §6 has the same under other names).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,6 +40,22 @@ pub enum AssociationEvent {
         first_tsn: u32,
         /// Its Payload Protocol Identifier.
         ppid: u32,
+    },
+    /// A message was given up by the policy it was sent with (SCTP_SEND_FAILED_EVENT): see
+    /// [`SendOptions`](crate::SendOptions).
+    MessageAbandoned {
+        /// Its stream; `None` for one that was given without a stream and never begun.
+        stream: Option<u16>,
+        /// Its Payload Protocol Identifier.
+        ppid: u32,
+        /// It was unordered.
+        unordered: bool,
+        /// The user data, whole.
+        bytes: Bytes,
+        /// The policy by which it was given up.
+        policy: AbandonPolicy,
+        /// Some of it was sent. If that was all of it, it may have reached the peer all the same.
+        sent: bool,
     },
     /// Messages given before the association was up were on streams that the peer did not grant; they are lost.
     SendFailed {

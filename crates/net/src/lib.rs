@@ -13,7 +13,11 @@
 //!     while let Ok(association) = server.accept().await {
 //!         tokio::spawn(async move {
 //!             while let Ok(Some(message)) = association.recv().await {
-//!                 let options = SendOptions { ppid: message.ppid, unordered: message.unordered };
+//!                 let options = SendOptions {
+//!                     ppid: message.ppid,
+//!                     unordered: message.unordered,
+//!                     ..SendOptions::default()
+//!                 };
 //!                 if association.send(message.stream, message.bytes, options).await.is_err() {
 //!                     break;
 //!                 }
@@ -63,7 +67,7 @@ mod socket;
 mod status;
 mod turns;
 
-pub use anabranch_sctp::{self as sctp, CloseReason, PathState};
+pub use anabranch_sctp::{self as sctp, AbandonPolicy, CloseReason, PathState};
 pub use association::Association;
 pub use config::{Carrier, Config, ENCAPSULATION_PORT, Peer};
 pub use endpoint::Endpoint;

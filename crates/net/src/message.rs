@@ -1,5 +1,7 @@
 //! What goes in and what comes out.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 /// A message as it arrived.
@@ -41,12 +43,42 @@ pub struct SendOptions {
     pub ppid: u32,
     /// Deliver without regard to the order of the stream.
     pub unordered: bool,
+    /// Give it up when it is so old (RFC 3758 §4.1). Here and below `None` means what the settings of the same name say; and all
+    /// three have an effect only where both ends speak partial reliability.
+    pub lifetime: Option<Duration>,
+    /// Give it up when a chunk of it would be sent again more often (RFC 7496 §3.1).
+    pub max_retransmits: Option<u32>,
+    /// Where the send buffer is full, messages of a larger number that were not begun are given up for it (RFC 7496 §3.2).
+    pub priority: Option<u32>,
 }
 
 impl SendOptions {
+    /// As the default.
+    pub const ORDERED: Self = Self {
+        ppid: 0,
+        unordered: false,
+        lifetime: None,
+        max_retransmits: None,
+        priority: None,
+    };
     /// As the default, but unordered.
     pub const UNORDERED: Self = Self {
-        ppid: 0,
         unordered: true,
+        ..Self::ORDERED
     };
+
+    /// What the core is told of it: what it says, and else `defaults`.
+    pub(crate) fn policies(
+        &self,
+        defaults: anabranch_sctp::SendOptions,
+        immediate: bool,
+    ) -> anabranch_sctp::SendOptions {
+        let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        anabranch_sctp::SendOptions {
+            lifetime: self.lifetime.map(nanos).or(defaults.lifetime),
+            max_retransmits: self.max_retransmits.or(defaults.max_retransmits),
+            priority: self.priority.or(defaults.priority),
+            immediate,
+        }
+    }
 }

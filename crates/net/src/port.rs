@@ -399,6 +399,14 @@ fn translate(event: Event) -> Option<AssociationEvent> {
             first_tsn: first_tsn.0,
             ppid,
         },
+        Event::MessageAbandoned(message) => AssociationEvent::MessageAbandoned {
+            stream: message.stream,
+            ppid: message.ppid,
+            unordered: message.unordered,
+            bytes: message.payload,
+            policy: message.policy,
+            sent: message.sent,
+        },
         Event::PeerError { cause } => AssociationEvent::PeerError { cause },
         Event::SendFailed { messages } => AssociationEvent::SendFailed { messages },
         Event::StreamLimitMet { outbound_streams } => {

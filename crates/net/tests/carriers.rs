@@ -24,6 +24,7 @@ async fn exchange_between(client_endpoint: &Endpoint, server: &Endpoint) {
         let options = SendOptions {
             ppid: index,
             unordered: index % 3 == 0,
+            ..SendOptions::default()
         };
         association
             .send((index % 5) as u16, pattern(index, size), options)

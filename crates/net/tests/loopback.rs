@@ -22,6 +22,7 @@ fn messages_arrive_whole_and_in_order_on_each_stream() {
                 let options = SendOptions {
                     ppid: index,
                     unordered: false,
+                    ..SendOptions::default()
                 };
                 let sent = client.send((index % 7) as u16, pattern(index, size), options);
                 sent.await.expect("room comes");
@@ -64,6 +65,7 @@ fn both_directions_at_once_and_unordered() {
                 let options = SendOptions {
                     ppid: seed + index,
                     unordered: true,
+                    ..SendOptions::default()
                 };
                 let sent = association.send(1, pattern(seed + index, 3_000), options);
                 sent.await.expect("room comes");

@@ -9,6 +9,7 @@ mod ecn;
 mod heartbeat;
 mod icmp;
 mod lifecycle;
+mod partial;
 mod pmtu;
 mod receive;
 mod rsctp;
@@ -78,6 +79,8 @@ pub struct Association {
     error_count: u32,
     /// The packet at hand had a SACK.
     sack_taken: bool,
+    /// The packet at hand had a chunk that is acknowledged as DATA is, and was none.
+    data_taken: bool,
     /// When the peer last acknowledged something, or a side asked to close: see [`Config::drain_timeout`].
     drained_at: Nanos,
     /// When the user's patience with the shutdown ends.

@@ -127,6 +127,21 @@ settings! {
         /// The INIT has no optional parameter, for peers that refuse or misread one they do not know (pion/sctp, sctp-proto).
         /// Addresses beside the first are then not told.
         bare_init: bool = false, Kind::Flag, "RFC 9260 §3.3.2.1";
+        /// Speak partial reliability with peers that do: messages may be given up. Off: every message is delivered, whatever is said
+        /// of it.
+        partial_reliability: bool = false, Kind::Flag, "RFC 3758 §3.1";
+        /// With `partial_reliability`, messages that are not acknowledged after so long are given up, where nothing else is said of
+        /// them.
+        lifetime: Option<Nanos> = None,
+            Kind::Either(OFF, &Kind::Duration { least: 1, most: MOST_SPAN }), "RFC 3758 §4.1";
+        /// With `partial_reliability`, a message is given up when a chunk of it would be sent again more often than this, where nothing
+        /// else is said of it.
+        max_retransmits: Option<u32> = None,
+            Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.1";
+        /// With `partial_reliability`, the priority of messages of which nothing else is said: the smaller the number, the higher. Where the
+        /// send buffer is full, messages of a larger number that were not begun are given up for one of a smaller.
+        priority: Option<u32> = None,
+            Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.2";
     }
     beside {
         /// Which text is followed, and the switches turned from it.

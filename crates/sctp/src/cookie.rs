@@ -246,10 +246,7 @@ mod tests {
             inbound_streams: 20,
             path: Path::new([10, 0, 0, 2].into(), peer),
             peer_addresses: vec![peer, Ipv6Addr::LOCALHOST.into()],
-            extensions: Extensions {
-                ecn: false,
-                rsctp: true,
-            },
+            extensions: Extensions::from_bits(1).expect("a bit"),
         }
     }
 

@@ -66,6 +66,8 @@ discards! {
     BadSack = "bad_sack",
     /// An ECNE for a TSN that was never sent, or far too long ago (RFC 4960 Appendix A).
     BadEcne = "bad_ecne",
+    /// A FORWARD TSN out of date or too far on; or a stream in it that does not exist, or has come further (RFC 3758 §3.6).
+    BadForwardTsn = "bad_forward_tsn",
     /// A second SACK of one packet: a receiver sends one for a packet at most (RFC 9260 §6.2).
     SecondSack = "second_sack",
     /// DATA that was received before, found no room, or names a stream that does not exist.

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use anabranch_wire::serial::{Ssn, Tsn};
 
+use crate::partial::AbandonedMessage;
 use crate::path::{PathId, PathState};
 
 /// A notification to the user of an association.
@@ -72,6 +73,8 @@ pub enum Event {
         /// How many.
         messages: usize,
     },
+    /// A message was given up by the policy it was sent with (RFC 3758 §3.4, RFC 7496; SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11).
+    MessageAbandoned(Box<AbandonedMessage>),
     /// The stream allocation wants more streams than the handshake settled and stays at these. Comes again only after
     /// fewer were in use.
     StreamLimitMet {

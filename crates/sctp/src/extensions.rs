@@ -1,57 +1,134 @@
-//! What is spoken beyond RFC 9260 where both ends offer it.
+//! What is spoken beyond RFC 9260 where both ends offer it. An extension is a folder or file that declares itself as an
+//! [`Extension`]; [`REGISTRY`] is the one place that lists them.
+
+mod ecn;
 
 use anabranch_wire::parameter::Parameter;
 use anabranch_wire::tlv::TlvWriter;
+use bytes::Bytes;
 
-use crate::profile::Profile;
+use crate::config::Config;
+use crate::extension::Extension;
+use crate::{partial, rsctp};
 
-/// What an end offers, or both agreed on.
+pub(crate) use ecn::ECN;
+pub(crate) use partial::PARTIAL_RELIABILITY;
+pub(crate) use rsctp::RSCTP;
+
+/// All extensions, each by its bit in [`Extensions`]. Cookies outlive no endpoint, so that places may change.
+static REGISTRY: [&Extension; 3] = [&RSCTP, &ECN, &PARTIAL_RELIABILITY];
+
+/// Those that an end offers, or that both agreed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extensions {
-    /// Explicit congestion notification (RFC 4960 Appendix A).
-    pub(crate) ecn: bool,
-    /// RSCTP (ho2008 §3).
-    pub(crate) rsctp: bool,
-}
+pub(crate) struct Extensions(u8);
+
+const _: () = assert!(REGISTRY.len() <= u8::BITS as usize, "one bit each");
 
 impl Extensions {
-    /// What an endpoint of that profile offers.
-    pub(crate) fn of(profile: &Profile) -> Self {
-        Self {
-            ecn: profile.ecn,
-            rsctp: profile.rsctp,
-        }
+    /// What an endpoint with these settings offers.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self::those(|extension| (extension.wanted)(config))
+    }
+
+    fn those(wanted: impl Fn(&Extension) -> bool) -> Self {
+        let bits = REGISTRY.iter().enumerate();
+        let bits = bits.filter(|(_, extension)| wanted(extension));
+        Self(bits.fold(0, |bits, (place, _)| bits | 1 << place))
     }
 
     /// What both offer.
     pub(crate) fn and(self, other: Self) -> Self {
-        Self {
-            ecn: self.ecn && other.ecn,
-            rsctp: self.rsctp && other.rsctp,
-        }
+        Self(self.0 & other.0)
     }
 
-    /// Adds the parameters of INIT or INIT ACK that say so; each is four bytes.
+    fn iter(self) -> impl Iterator<Item = &'static Extension> {
+        let places = REGISTRY.iter().enumerate();
+        places
+            .filter(move |(place, _)| self.0 >> place & 1 == 1)
+            .map(|(_, extension)| *extension)
+    }
+
+    /// Whether `extension` is among them.
+    pub(crate) fn has(self, extension: &Extension) -> bool {
+        self.iter().any(|it| std::ptr::eq(it, extension))
+    }
+
+    /// Whether chunks of type `kind` belong to one of them. All others are unknown (RFC 9260 §3.2).
+    pub(crate) fn take_chunk(self, kind: u8) -> bool {
+        self.0 != 0 && self.iter().any(|it| it.chunks.contains(&kind))
+    }
+
+    /// Takes note of a parameter with which a peer offers extensions; `false` if it is no such parameter.
+    pub(crate) fn note(&mut self, parameter: &Parameter) -> bool {
+        let offered = match parameter {
+            Parameter::SupportedExtensions(list) => Self::those(|it| {
+                !it.chunks.is_empty() && it.chunks.iter().all(|kind| list.contains(kind))
+            }),
+            own => Self::those(|it| it.parameter.as_ref() == Some(own)),
+        };
+        self.0 |= offered.0;
+        offered.0 != 0 || matches!(parameter, Parameter::SupportedExtensions(_))
+    }
+
+    /// Adds the parameters of INIT or INIT ACK that say so.
     pub(crate) fn push(self, parameters: &mut TlvWriter) {
-        if self.ecn {
-            let _ = parameters.push(&Parameter::EcnCapable);
+        let mut chunks = Vec::new();
+        for extension in self.iter() {
+            if let Some(parameter) = &extension.parameter {
+                let _ = parameters.push(parameter);
+            }
+            chunks.extend_from_slice(extension.chunks);
         }
-        if self.rsctp {
-            let _ = parameters.push(&Parameter::Rsctp);
+        if !chunks.is_empty() {
+            let _ = parameters.push(&Parameter::SupportedExtensions(Bytes::from(chunks)));
         }
     }
 
     /// As a byte of a cookie.
     pub(crate) fn bits(self) -> u8 {
-        u8::from(self.rsctp) | u8::from(self.ecn) << 1
+        self.0
     }
 
     /// What [`Extensions::bits`] wrote.
     pub(crate) fn from_bits(bits: u8) -> Option<Self> {
-        let extensions = Self {
-            ecn: bits & 2 != 0,
-            rsctp: bits & 1 != 0,
-        };
-        (extensions.bits() == bits).then_some(extensions)
+        (u32::from(bits) >> REGISTRY.len() == 0).then_some(Self(bits))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_wire::chunk::kind;
+
+    use super::*;
+
+    #[test]
+    fn each_extension_has_a_parameter_or_chunks_of_its_own() {
+        let mut chunks: Vec<u8> = Vec::new();
+        for extension in REGISTRY {
+            assert!(extension.parameter.is_some() || !extension.chunks.is_empty());
+            for kind in extension.chunks {
+                assert!(!chunks.contains(kind), "{kind}");
+                chunks.push(*kind);
+            }
+        }
+    }
+
+    #[test]
+    fn either_parameter_offers_partial_reliability_and_both_are_sent() {
+        let list = Parameter::SupportedExtensions(Bytes::from_static(&[kind::FORWARD_TSN]));
+        for offer in [Parameter::ForwardTsnSupported, list] {
+            let mut offered = Extensions::default();
+            assert!(offered.note(&offer));
+            assert!(offered.has(&PARTIAL_RELIABILITY) && !offered.has(&ECN));
+            assert!(offered.take_chunk(kind::FORWARD_TSN));
+            let mut sent = TlvWriter::new(100);
+            offered.push(&mut sent);
+            let expected = [192, 0, 0, 4, 128, 8, 0, 5, 192];
+            assert_eq!(sent.finish::<Parameter>().as_bytes()[..9], expected);
+        }
+        let mut offered = Extensions::default();
+        assert!(!offered.note(&Parameter::CookiePreservative(1)));
+        assert_eq!(offered, Extensions::default());
+        assert!(!offered.take_chunk(kind::FORWARD_TSN));
     }
 }

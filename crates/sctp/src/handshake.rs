@@ -56,7 +56,7 @@ pub(crate) fn init(
         }
     }
     let _ = parameters.push(&Parameter::SupportedAddressTypes(U16List::of(&families)));
-    Extensions::of(&config.profile).push(&mut parameters);
+    Extensions::of(config).push(&mut parameters);
     if let Some(increment) = cookie_preservative {
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
     }
@@ -76,7 +76,7 @@ pub(crate) fn init_ack(
 ) -> Init {
     let mut parameters = TlvWriter::new(room_for_parameters(config, remote));
     let _ = parameters.push(&Parameter::StateCookie(cookie));
-    let both = offer.extensions.and(Extensions::of(&config.profile));
+    let both = offer.extensions.and(Extensions::of(config));
     both.push(&mut parameters);
     push_addresses(&mut parameters, &config.addresses);
     for parameter in &offer.unrecognized {

@@ -12,11 +12,20 @@
 mod meter;
 
 use anabranch_transport::Nanos;
+use anabranch_wire::parameter::Parameter;
 use anabranch_wire::rsctp::{NO_LOSS_RATE, WHOLE};
 
 pub(crate) use meter::{Meter, Report};
 
+use crate::extension::Extension;
 use crate::path::Role;
+
+/// Spoken where the switch `rsctp` is on.
+pub(crate) static RSCTP: Extension = Extension {
+    wanted: |config| config.profile.rsctp,
+    parameter: Some(Parameter::Rsctp),
+    chunks: &[],
+};
 
 /// No path is believed to carry more, bytes per second: 10 Gbit/s.
 const MOST_BANDWIDTH: u32 = 1_250_000_000;

@@ -6,6 +6,7 @@
 
 mod assembly;
 mod delivery;
+mod forward;
 mod held;
 mod keys;
 mod lowest;
@@ -24,6 +25,7 @@ use anabranch_wire::chunk::{Data, OutgoingSack, Sack};
 use anabranch_wire::{Full, PacketBuilder, Ssn, Tsn};
 
 pub use assembly::TooLong;
+pub(crate) use forward::Forwarded;
 pub use message::{MessageBytes, ReceivedMessage, ReceivedPart};
 
 use crate::config::Config;
@@ -72,6 +74,18 @@ pub(crate) struct Abandoned {
     pub ssn: Ssn,
     pub first_tsn: Tsn,
     pub ppid: u32,
+}
+
+impl Abandoned {
+    fn of(head: &reassembly::Head) -> Self {
+        Self {
+            stream: head.stream,
+            unordered: head.unordered,
+            ssn: head.ssn,
+            first_tsn: head.first,
+            ppid: head.ppid,
+        }
+    }
 }
 
 /// The receiving half of an association.

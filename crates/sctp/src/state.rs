@@ -5,6 +5,7 @@ use anabranch_wire::Tsn;
 use bytes::Bytes;
 
 use crate::event::CloseReason;
+use crate::extensions::Extensions;
 use crate::path::PathId;
 use crate::rx::Receiver;
 use crate::stats::SenderStatistics;
@@ -62,6 +63,10 @@ impl Retry {
 
 /// What is alive of an association.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are Known, and asked at each packet"
+)]
 pub(crate) enum State {
     /// INIT was sent; nothing is known of the peer.
     CookieWait(CookieWait),
@@ -76,6 +81,8 @@ pub(crate) enum State {
 pub(crate) struct Known {
     pub(crate) peer: Peer,
     pub(crate) rx: Receiver,
+    /// What is spoken with it beyond RFC 9260.
+    pub(crate) extensions: Extensions,
     pub(crate) stage: Stage,
 }
 

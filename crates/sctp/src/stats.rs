@@ -55,6 +55,12 @@ pub struct SenderStatistics {
     pub impossible_sacks: u64,
     /// Chunks sent into a closed window, to probe it.
     pub window_probes: u64,
+    /// Messages given up of which nothing was sent (RFC 7496 §4.4).
+    pub abandoned_unsent: u64,
+    /// Messages given up of which some was sent.
+    pub abandoned_sent: u64,
+    /// FORWARD TSNs sent (RFC 3758 §3.5).
+    pub forward_tsns: u64,
     /// Changes of the number of streams in use.
     pub stream_changes: u64,
     /// Times that the stream allocation wanted more streams than were negotiated.

@@ -3,6 +3,7 @@
 //! The owner's loop: [`Sender::handle_sack`] or [`Sender::handle_t3`] on input; then, while [`Sender::wants_to_send`]
 //! names a path, begin a packet for it, add control chunks, and let [`Sender::fill`] add DATA.
 
+mod abandon;
 mod ack;
 mod ecn;
 mod fill;
@@ -25,6 +26,7 @@ pub use send_queue::Message;
 
 use crate::allocation::{Loss, StreamsInUse};
 use crate::config::Config;
+use crate::partial::Abandoning;
 use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::profile::{MaxBurst, Profile};
 use crate::stats::SenderStatistics;
@@ -102,6 +104,10 @@ pub struct Sender {
     finishing: bool,
     /// The peer told of a mark since the last SACK.
     echoed: bool,
+    /// While messages may be given up.
+    abandoning: Option<Box<Abandoning>>,
+    /// A FORWARD TSN must be sent.
+    forward_due: bool,
     statistics: SenderStatistics,
     burst: Burst,
     /// Scratch of `handle_sack`, kept for its memory.
@@ -188,6 +194,8 @@ impl Sender {
             quiet_since: 0,
             finishing: false,
             echoed: false,
+            abandoning: None,
+            forward_due: false,
             statistics: SenderStatistics::default(),
             burst: Burst::default(),
             blocks: Vec::new(),
@@ -264,7 +272,7 @@ impl Sender {
             return Err(SendError::BufferFull);
         }
         let immediate = immediate && self.profile.sack_immediately;
-        self.queue.push(turn, message, immediate);
+        self.queue.push(turn, message, immediate, None);
         self.burst.message_given = true;
         Ok(())
     }

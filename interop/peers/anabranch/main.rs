@@ -107,6 +107,7 @@ async fn send(
         let options = SendOptions {
             ppid: message.ppid(),
             unordered: message.unordered,
+            ..SendOptions::default()
         };
         let sent = association
             .send(message.stream, message.compose(), options)

@@ -105,6 +105,7 @@ async fn copy_in(association: &Association, arguments: &Cat) -> Result<(), Failu
     let options = SendOptions {
         ppid: arguments.ppid,
         unordered: arguments.unordered,
+        ..SendOptions::default()
     };
     let most = arguments.message.0 as usize;
     let mut input = BufReader::with_capacity(most, tokio::io::stdin());

@@ -228,7 +228,11 @@ async fn feed(association: &Association, flow: &Flow, point: &PlannedPoint) -> R
     let mut bulk = made.map_err(|refusal| refusal.to_string())?;
     let unordered = sctp::application(&flow.transport).unordered;
     let payload = Bytes::from(vec![0; bulk.facts().sizes[1] as usize]);
-    let options = SendOptions { ppid: 0, unordered };
+    let options = SendOptions {
+        ppid: 0,
+        unordered,
+        ..SendOptions::default()
+    };
     // Bulk has no pace of its own: it offers as soon as it is asked.
     while let Offer::Now(message) = bulk.next(0) {
         let piece = payload.slice(..message.size);

@@ -215,6 +215,7 @@ async fn say(association: &Association, text: Text) {
     let options = SendOptions {
         ppid: PPID,
         unordered: false,
+        ..SendOptions::default()
     };
     // Refused where the client closes, which then does not want to know.
     let _ = association.send_immediate(0, text.write(), options).await;
@@ -229,6 +230,7 @@ async fn echo(association: &Association, count: &mut Count) -> Result<(), Lost> 
         let options = SendOptions {
             ppid: message.ppid,
             unordered: message.unordered,
+            ..SendOptions::default()
         };
         let stream = message.stream % outwards.max(1);
         // The client may be closing.
@@ -330,6 +332,7 @@ async fn feed(association: &Association, job: Job, count: &mut Count) -> Stopped
     let options = SendOptions {
         ppid: 0,
         unordered: job.unordered,
+        ..SendOptions::default()
     };
     let mut left = job.bytes.unwrap_or(u64::MAX);
     let mut pace = Pace::new(job.rate);

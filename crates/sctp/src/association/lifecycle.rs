@@ -15,10 +15,10 @@ use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event};
-use crate::extensions::Extensions;
+use crate::extensions::{ECN, Extensions, PARTIAL_RELIABILITY, RSCTP};
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;
-use crate::rx::Receiver;
+use crate::rx::{Abandoned, Receiver};
 use crate::state::{Closed, CookieWait, Known, Peer, Retry, Stage, State};
 use crate::stats::ControlStatistics;
 use crate::tx::Sender;
@@ -55,9 +55,12 @@ impl Terms {
 impl Known {
     /// What the handshake has settled; it is up.
     fn new(config: &Config, terms: &Terms) -> Self {
+        let mut rx = Receiver::new(config, terms.peer.initial_tsn, terms.inbound_streams);
+        rx.expect_abandoned(terms.extensions.has(&PARTIAL_RELIABILITY));
         Self {
             peer: terms.peer,
-            rx: Receiver::new(config, terms.peer.initial_tsn, terms.inbound_streams),
+            rx,
+            extensions: terms.extensions,
             stage: Stage::Established,
         }
     }
@@ -159,6 +162,7 @@ impl Association {
             parting: None,
             error_count: 0,
             sack_taken: false,
+            data_taken: false,
             drained_at: 0,
             close_by: None,
             data_path: PathId(0),
@@ -189,6 +193,8 @@ impl Association {
         if messages > 0 {
             self.events.push_back(Event::SendFailed { messages });
         }
+        let partial = terms.extensions.has(&PARTIAL_RELIABILITY);
+        self.tx.set_partial_reliability(partial);
         self.tell_abandoned();
         let mut known = Known::new(&self.config, terms);
         if let Some(former) = self.state.rx_mut() {
@@ -202,8 +208,8 @@ impl Association {
             }
         }
         self.addresses_changed = true;
-        self.marks = terms.extensions.ecn.then(Marks::default);
-        self.settle_rsctp(terms.extensions.rsctp);
+        self.marks = terms.extensions.has(&ECN).then(Marks::default);
+        self.settle_rsctp(terms.extensions.has(&RSCTP));
         known
     }
 
@@ -228,14 +234,7 @@ impl Association {
     /// Tells the user which messages will not be delivered to their end.
     fn tell_abandoned(&mut self) {
         let opened = self.state.rx().into_iter().flat_map(Receiver::opened);
-        let told = opened.map(|message| Event::PartialDeliveryAborted {
-            stream: message.stream,
-            unordered: message.unordered,
-            ssn: message.ssn,
-            first_tsn: message.first_tsn,
-            ppid: message.ppid,
-        });
-        self.events.extend(told);
+        self.events.extend(opened.map(Abandoned::told));
     }
 
     /// The handshake is done: enters ESTABLISHED, or SHUTDOWN-PENDING if the user asked to close meanwhile.
@@ -307,6 +306,7 @@ impl Association {
         if self.is_closed() {
             return;
         }
+        self.tell_given_up();
         self.tell_abandoned();
         self.events.push_back(Event::Closed(reason.clone()));
         self.replies.clear();

@@ -4,6 +4,7 @@ use anabranch_transport::{Nanos, Path, Probe};
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Chunk, Data, InitAck, Sack, kind};
 use anabranch_wire::encode::padded;
+use anabranch_wire::extension::Extension;
 use anabranch_wire::packet::{CHUNK_HEADER, COMMON_HEADER, Chunks, CommonHeader, Frame, RawChunk};
 use anabranch_wire::parameter;
 use anabranch_wire::serial::Tsn;
@@ -74,6 +75,7 @@ impl Association {
         // Found by the first of the packet's DATA, and again after what may change it.
         let mut from = None;
         self.sack_taken = false;
+        self.data_taken = false;
         self.reply_room = None;
         let mut frame = first;
         loop {
@@ -107,7 +109,7 @@ impl Association {
             return;
         }
         self.hear_of_peer();
-        if data && self.state.receives_data() {
+        if (data || self.data_taken) && self.state.receives_data() {
             if let Some(rx) = self.state.live_rx_mut() {
                 rx.on_packet_end(now);
             }
@@ -171,7 +173,7 @@ impl Association {
         match chunk {
             // Taken before they come here.
             Chunk::Data(_) | Chunk::Sack(_) => discards.count(Discard::Unexpected),
-            Chunk::Unknown(raw) => return self.on_unknown(path, &raw, discards),
+            Chunk::Unknown(raw) => return self.on_other(now, path, raw, discards),
             // Alone in its packet, and answered by the endpoint (RFC 9260 §6.10, §8.5.1 A).
             Chunk::Init(_) => discards.count(Discard::ForbiddenBundle),
             Chunk::InitAck(ack) => self.on_init_ack(now, path, &ack, discards),
@@ -305,6 +307,27 @@ impl Association {
         }
     }
 
+    /// A chunk that RFC 9260 does not know: of an extension that is spoken, or of a type unknown here.
+    fn on_other(&mut self, now: Nanos, path: Path, raw: RawChunk, discards: &mut Discards) -> bool {
+        let spoken = match &self.state {
+            State::Known(known) => known.extensions.take_chunk(raw.kind),
+            _ => false,
+        };
+        if !spoken {
+            return self.on_unknown(path, &raw, discards);
+        }
+        match Extension::decode(raw) {
+            Ok(Extension::ForwardTsn(forward)) => {
+                let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
+                let from = self.paths.verified(from);
+                self.on_forward_tsn(now, from, &forward, discards);
+            }
+            Ok(_) => discards.count(Discard::Unexpected),
+            Err(_) => discards.count(Discard::ChunkFields),
+        }
+        true
+    }
+
     fn on_unknown(&mut self, path: Path, raw: &RawChunk, discards: &mut Discards) -> bool {
         discards.count(Discard::UnknownChunk);
         let action = raw.action();
@@ -327,7 +350,7 @@ impl Association {
             return discards.count(Discard::Unexpected);
         };
         let wait = wait.clone();
-        let offer = match Offer::read(ack, path.remote) {
+        let offer = match Offer::read(ack, path.remote, Extensions::of(&self.config)) {
             Ok(offer) => offer,
             Err(error) => {
                 discards.count(Discard::BadInit);
@@ -374,7 +397,7 @@ impl Association {
             outbound_streams: self.config.outbound_streams.min(offer.inbound_streams),
             inbound_streams: self.config.inbound_streams.min(offer.outbound_streams),
             addresses: offer.addresses,
-            extensions: offer.extensions.and(Extensions::of(&self.config.profile)),
+            extensions: offer.extensions.and(Extensions::of(&self.config)),
         };
         let known = self.adopt(path.local, &terms);
         // What the user called and the peer does not name is not the peer's (RFC 9260 §5.1.2 A and C).

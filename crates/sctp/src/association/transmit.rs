@@ -31,8 +31,10 @@ impl Association {
         next
     }
 
+    #[inline(always)]
     fn write_next(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
         loop {
+            self.give_up_due(now);
             let plain = self.is_plain();
             let data = if plain {
                 self.tx.wants_to_send(now, &self.paths)
@@ -74,7 +76,10 @@ impl Association {
     /// Whether all that may be sent is DATA, a SACK, or a probe of a path: no handshake, no shutdown, no answer.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.state.is_established() && self.replies.is_empty() && self.cookie_ack.is_none()
+        self.state.is_established()
+            && self.replies.is_empty()
+            && self.cookie_ack.is_none()
+            && !self.tx.forward_due()
     }
 
     pub(super) fn transmit(&self, path: PathId, len: usize) -> Transmit {
@@ -124,7 +129,17 @@ impl Association {
         let reply = self.replies.front().map(Reply::to);
         self.cookie_ack
             .or(reply)
+            .or_else(|| self.forward_destination())
             .or_else(|| self.sack_due().then_some(self.sack_path))
+    }
+
+    /// Where a FORWARD TSN goes that is due: to a confirmed address (RFC 3758 §3.5 C3).
+    fn forward_destination(&self) -> Option<PathId> {
+        if !self.tx.forward_due() || !self.may_send_data() {
+            return None;
+        }
+        let path = self.paths.choose_for_new_data();
+        self.paths.get(path).is_verified().then_some(path)
     }
 
     fn may_send_data(&self) -> bool {
@@ -148,6 +163,10 @@ impl Association {
             echoed = self.push_cookie_echo(now, path, &mut packet);
             self.push_cookie_ack(now, path, &mut packet);
             self.push_replies(now, path, &mut packet);
+            if self.forward_destination() == Some(path) {
+                self.tx
+                    .push_forward_tsn(now, path, &mut packet, &mut self.paths);
+            }
         }
         self.push_sack(now, path, data, &mut packet);
         if !plain {

@@ -45,7 +45,7 @@ impl Endpoint {
         let Ok(Chunk::Init(init)) = Chunk::decode(first) else {
             return self.discards.count(Discard::ChunkFields);
         };
-        let offer = match Offer::read(&init, arrival.path.remote) {
+        let offer = match Offer::read(&init, arrival.path.remote, Extensions::of(&self.config)) {
             Ok(offer) => offer,
             Err(error) => {
                 self.discards.count(Discard::BadInit);
@@ -163,7 +163,7 @@ impl Endpoint {
             inbound_streams: own.inbound_streams.min(offer.outbound_streams),
             path: arrival.path,
             peer_addresses: offer.addresses.clone(),
-            extensions: offer.extensions.and(Extensions::of(&self.config.profile)),
+            extensions: offer.extensions.and(Extensions::of(&self.config)),
         };
         let sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
         let own = Own {

@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::address::is_unicast;
 use crate::cookie::MAX_PEER_ADDRESSES;
-use crate::extensions::Extensions;
+use crate::extensions::{Extensions, PARTIAL_RELIABILITY};
 
 /// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
 pub(crate) const MIN_A_RWND: u32 = 1_500;
@@ -71,8 +71,8 @@ impl OfferError {
 }
 
 impl Offer {
-    /// Reads an INIT, or the part of an INIT ACK that is one, that came from `source`.
-    pub(crate) fn read(init: &Init, source: IpAddr) -> Result<Self, OfferError> {
+    /// Reads an INIT, or the part of an INIT ACK that is one, that came from `source`, by who speaks `ours`.
+    pub(crate) fn read(init: &Init, source: IpAddr, ours: Extensions) -> Result<Self, OfferError> {
         if init.initiate_tag == 0 {
             return Err(OfferError::ZeroTag);
         }
@@ -94,7 +94,7 @@ impl Offer {
         let mut reported = 0;
         for parameter in &init.parameters {
             let parameter = parameter.map_err(|_| OfferError::Malformed)?;
-            if !offer.take(parameter, source, &mut reported)? {
+            if !offer.take(parameter, source, ours, &mut reported)? {
                 break;
             }
         }
@@ -106,28 +106,31 @@ impl Offer {
         &mut self,
         parameter: Parameter,
         source: IpAddr,
+        ours: Extensions,
         reported: &mut usize,
     ) -> Result<bool, OfferError> {
         match parameter {
             Parameter::Ipv4Address(address) => self.add_address(address.into(), source),
             Parameter::Ipv6Address(address) => self.add_address(address.into(), source),
             Parameter::StateCookie(cookie) => self.cookie = Some(cookie),
-            // An endpoint that does not offer them itself takes no notice, as one that does not know them.
-            Parameter::Rsctp => self.extensions.rsctp = true,
-            Parameter::EcnCapable => self.extensions.ecn = true,
             Parameter::CookiePreservative(increment) => self.cookie_preservative = Some(increment),
             Parameter::HostNameAddress(name) => {
                 return Err(OfferError::HostName(host_name_parameter(name)));
             }
             // Understood and without effect: this endpoint sends to whatever family the peer lists and it can reach,
-            // learns of unrecognised parameters from silence just as well, and lists no extensions of its own.
+            // and learns of unrecognised parameters from silence just as well.
             Parameter::SupportedAddressTypes(_)
             | Parameter::UnrecognizedParameter(_)
-            | Parameter::SupportedExtensions(_)
             | Parameter::HeartbeatInfo(_) => {}
-            Parameter::ForwardTsnSupported => {
-                // RFC 3758 is not spoken here, so its parameter is one that is not recognised (type 0xC000: report).
+            // Of an extension that is not spoken here: not recognised, and here the only one that asks to be reported.
+            Parameter::ForwardTsnSupported if !ours.has(&PARTIAL_RELIABILITY) => {
                 self.report(Bytes::from_static(&[0xC0, 0x00, 0x00, 0x04]), reported);
+            }
+            Parameter::Rsctp
+            | Parameter::EcnCapable
+            | Parameter::SupportedExtensions(_)
+            | Parameter::ForwardTsnSupported => {
+                self.extensions.note(&parameter);
             }
             Parameter::Unknown(tlv) => {
                 let action = anabranch_wire::UnknownAction::of_parameter(tlv.kind);
@@ -193,7 +196,10 @@ mod tests {
     fn fields_that_break_their_rules() {
         let mut zero_tag = init(Parameters::empty());
         zero_tag.initiate_tag = 0;
-        assert_eq!(Offer::read(&zero_tag, SOURCE), Err(OfferError::ZeroTag));
+        assert_eq!(
+            Offer::read(&zero_tag, SOURCE, Extensions::default()),
+            Err(OfferError::ZeroTag)
+        );
         for broken in [
             Init {
                 outbound_streams: 0,
@@ -208,7 +214,10 @@ mod tests {
                 ..init(Parameters::empty())
             },
         ] {
-            assert_eq!(Offer::read(&broken, SOURCE), Err(OfferError::Field));
+            assert_eq!(
+                Offer::read(&broken, SOURCE, Extensions::default()),
+                Err(OfferError::Field)
+            );
         }
         assert!(
             Offer::read(
@@ -216,7 +225,8 @@ mod tests {
                     a_rwnd: 1_500,
                     ..init(Parameters::empty())
                 },
-                SOURCE
+                SOURCE,
+                Extensions::default(),
             )
             .is_ok()
         );
@@ -234,6 +244,7 @@ mod tests {
             let offer = Offer::read(
                 &init(Parameters::of(&[unknown(kind, b"abcd"), address.clone()])),
                 SOURCE,
+                Extensions::default(),
             )
             .unwrap();
             assert_eq!(offer.unrecognized.len(), reported, "{kind:#x}");
@@ -244,7 +255,8 @@ mod tests {
     #[test]
     fn many_unknown_parameters_are_reported_within_bounds() {
         let many: Vec<_> = (0..5_000).map(|_| unknown(0xC123, &[0; 8])).collect();
-        let offer = Offer::read(&init(Parameters::of(&many)), SOURCE).unwrap();
+        let offer =
+            Offer::read(&init(Parameters::of(&many)), SOURCE, Extensions::default()).unwrap();
         assert!(!offer.unrecognized.is_empty());
         assert!(offer.unrecognized.iter().map(Bytes::len).sum::<usize>() <= MAX_REPORTED);
     }
@@ -263,7 +275,8 @@ mod tests {
         ] {
             list.insert(0, Parameter::Ipv4Address(bad.into()));
         }
-        let offer = Offer::read(&init(Parameters::of(&list)), SOURCE).unwrap();
+        let offer =
+            Offer::read(&init(Parameters::of(&list)), SOURCE, Extensions::default()).unwrap();
         assert_eq!(offer.addresses.len(), MAX_PEER_ADDRESSES);
         assert_eq!(offer.addresses[0], SOURCE);
         assert!(
@@ -281,6 +294,7 @@ mod tests {
             let offer = Offer::read(
                 &init(Parameters::from_bytes(good.as_bytes().slice(..cut))),
                 SOURCE,
+                Extensions::default(),
             );
             assert_eq!(offer, Err(OfferError::Malformed), "cut to {cut}");
         }
@@ -293,6 +307,7 @@ mod tests {
                 Bytes::from_static(b"a.b\0"),
             )])),
             SOURCE,
+            Extensions::default(),
         );
         let Err(OfferError::HostName(whole)) = offer else {
             panic!("{offer:?}")

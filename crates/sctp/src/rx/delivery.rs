@@ -289,13 +289,7 @@ impl Receiver {
 
     /// Messages of which a part was delivered, or can be read, and whose end has not come.
     pub(crate) fn opened(&self) -> impl Iterator<Item = Abandoned> + '_ {
-        self.reassembly.opened().map(|head| Abandoned {
-            stream: head.stream,
-            unordered: head.unordered,
-            ssn: head.ssn,
-            first_tsn: head.first,
-            ppid: head.ppid,
-        })
+        self.reassembly.opened().map(|head| Abandoned::of(&head))
     }
 
     /// Takes over what the user has not read of the peer's former life. It counts as before: a peer that restarts again and

@@ -180,6 +180,50 @@ impl Order {
         true
     }
 
+    /// The stream's messages up to number `ssn` that are missing will not come: gives those that wait to `deliver`, in order, and
+    /// what then is next (RFC 3758 §3.6). False if the number is behind, or one of them is being delivered in parts.
+    pub fn skip(&mut self, stream: u16, ssn: Ssn, mut deliver: impl FnMut(Whole)) -> bool {
+        let next = self.next(stream);
+        let open = self.open.get_mut(&stream);
+        if !ssn.ge(next) || open.as_ref().is_some_and(|open| !open.unordered) {
+            return false;
+        }
+        let (least, most) = (ByNumber::new(stream, next), ByNumber::new(stream, ssn));
+        let [first, last] = [Ssn(0), Ssn(u16::MAX)].map(|it| ByNumber::new(stream, it));
+        let waiting: Vec<_> = if next.0 <= ssn.0 {
+            self.numbers
+                .range(least..=most)
+                .map(|(at, _)| *at)
+                .collect()
+        } else {
+            let before = self.numbers.range(least..=last);
+            let after = self.numbers.range(first..=most);
+            before.chain(after).map(|(at, _)| *at).collect()
+        };
+        *self.next.entry(stream) = ssn.next();
+        let mut behind = open.map(|open| &mut open.behind);
+        for number in waiting {
+            let Some(last) = self.numbers.remove(&number) else {
+                continue;
+            };
+            match &mut behind {
+                // They follow the end of the unordered one that is being delivered.
+                Some(behind) => {
+                    behind.insert(ByTsn(last));
+                }
+                None => {
+                    if let Some(waiting) = self.waiting.remove(&ByTsn(last)) {
+                        deliver(waiting.whole(last));
+                    }
+                }
+            }
+        }
+        if behind.is_none() {
+            self.deliver_waiting(stream, deliver);
+        }
+        true
+    }
+
     /// The highest TSN of a message that waits.
     pub fn highest(&self) -> Option<Tsn> {
         self.waiting.last_key_value().map(|(last, _)| last.0)

@@ -7,7 +7,7 @@ use anabranch_wire::chunk::Data;
 use anabranch_wire::{Ssn, Tsn};
 
 use super::keys::ByTsn;
-use super::message::{ReceivedMessage, ReceivedPart};
+use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 use super::parts::Parts;
 use super::tsn_tracker::Neighbours;
 
@@ -148,12 +148,24 @@ pub(super) struct Dropped {
     pub head: Option<Head>,
 }
 
+/// A message that will not become whole.
+#[derive(Debug)]
+pub(super) struct GivenUp {
+    pub stream: u16,
+    /// Its beginning, if that has come.
+    pub head: Option<Head>,
+    /// What of it was held.
+    pub payload: MessageBytes,
+}
+
 /// Fragments that wait for the rest of their messages, as runs by their first TSNs.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
     runs: BTreeMap<ByTsn, Run>,
     /// How many of them are open.
     open: usize,
+    /// The peer may give messages up, and leave out their ends.
+    gives_up: bool,
 }
 
 impl Reassembly {
@@ -173,10 +185,12 @@ impl Reassembly {
             Some(Entry::Occupied(entry)) => {
                 let run = entry.get();
                 // The neighbours' flags say whether they are of the same message.
-                if data.ending != run.beginning || !(run.beginning || run.belongs(&data)) {
+                let unended = self.gives_up && run.beginning;
+                let fits = data.ending == run.beginning || unended;
+                if !fits || !(run.beginning || run.belongs(&data)) {
                     return Fragmented::Contradiction;
                 }
-                if data.ending {
+                if run.beginning {
                     None
                 } else {
                     Some(entry.remove())
@@ -184,10 +198,13 @@ impl Reassembly {
             }
             _ => None,
         };
+        let gives_up = self.gives_up;
         let Some((first, run)) = self.before(data.tsn, beside) else {
             return self.place(at, after, data);
         };
-        if data.beginning != run.ending || !(run.ending || run.belongs(&data)) {
+        let unended = gives_up && data.beginning;
+        let fits = data.beginning == run.ending || unended;
+        if !fits || !(run.ending || unended || run.belongs(&data)) {
             // What goes on with it stays as it was.
             if let Some(after) = after {
                 self.runs.insert(ByTsn(data.tsn.next()), after);
@@ -276,6 +293,9 @@ impl Reassembly {
     /// messages and does not end them is found out here.
     #[inline]
     pub fn contradicts(&self, cumulative: Tsn) -> bool {
+        if self.gives_up {
+            return false;
+        }
         self.runs.first_key_value().is_some_and(|(first, run)| {
             run.last.lt(cumulative) || (first.0.le(cumulative) && !run.beginning)
         })
@@ -290,6 +310,30 @@ impl Reassembly {
         run.open = true;
         self.open += 1;
         Some(run.take_part(true))
+    }
+
+    /// Whether the peer may give messages up: then one whose end is missing is no contradiction.
+    pub fn expect_abandoned(&mut self, expected: bool) {
+        self.gives_up = expected;
+    }
+
+    /// Drops the first message that cannot become whole since all its TSNs up to `to` are given up (RFC 3758 §3.6).
+    pub fn drop_given_up(&mut self, to: Tsn) -> Option<GivenUp> {
+        let lost =
+            |(first, run): &(&ByTsn, &Run)| first.0.le(to) && (run.last.le(to) || !run.beginning);
+        let first = *self
+            .runs
+            .iter()
+            .take_while(|(first, _)| first.0.le(to))
+            .find(lost)?
+            .0;
+        let mut run = self.runs.remove(&first)?;
+        self.open -= usize::from(run.open);
+        Some(GivenUp {
+            stream: run.stream,
+            head: run.head(first.0),
+            payload: run.parts.take(),
+        })
     }
 
     /// How many messages are being delivered in parts.

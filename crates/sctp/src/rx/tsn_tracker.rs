@@ -211,6 +211,42 @@ impl TsnTracker {
         }
     }
 
+    /// All up to `to`, which is no farther than can be reported, counts as arrived. `false` if that is no news, or too far.
+    pub fn forward(&mut self, to: Tsn) -> bool {
+        if self.classify_point(to) != Arrival::New {
+            return false;
+        }
+        while self.runs > 0 {
+            let run = self.run_after(self.cumulative);
+            if run.first.gt(to.next()) {
+                break;
+            }
+            self.clear(run.first, run.last);
+            self.runs -= 1;
+            self.cumulative = run.last;
+        }
+        if self.cumulative.lt(to) {
+            self.cumulative = to;
+        }
+        if self.highest.lt(self.cumulative) {
+            self.highest = self.cumulative;
+        }
+        self.lowest = Lowest::default();
+        self.refill();
+        true
+    }
+
+    /// What a cumulative point would be.
+    pub fn classify_point(&self, to: Tsn) -> Arrival {
+        if to.le(self.cumulative) {
+            return Arrival::Duplicate;
+        }
+        match to.distance_from(self.cumulative) {
+            offset if offset > REACH => Arrival::OutOfReach,
+            _ => Arrival::New,
+        }
+    }
+
     /// A TSN past the cumulative point that has arrived is dropped again, and will have to come once more.
     pub fn withdraw(&mut self, tsn: Tsn) {
         let beside = self.beside(tsn);

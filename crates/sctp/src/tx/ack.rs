@@ -42,7 +42,7 @@ pub(super) struct PathAck {
     /// Packets whose first chunk is among them.
     packets: u32,
     /// A chunk was acknowledged that (where the profile minds) no timeout had put in doubt, and that was on this path alone.
-    alive: bool,
+    pub alive: bool,
     /// The cumulative point passed a chunk, where that restarts T3-rtx.
     passed: bool,
     rtt: Option<Nanos>,
@@ -175,6 +175,7 @@ impl Sender {
         if report.is_some() {
             self.repeat_probe(now, paths);
         }
+        self.follow_acknowledgement(now, cumulative, paths);
         let probe = if advanced {
             Probe::CumulativeAck
         } else {
@@ -211,6 +212,10 @@ impl Sender {
         paths: &mut Paths,
     ) {
         while let Some((tsn, chunk)) = self.outstanding.pop_up_to(cumulative) {
+            if chunk.state == ChunkState::Abandoned {
+                self.passed_abandoned(newly);
+                continue;
+            }
             self.statistics.bytes_acknowledged += chunk.length as u64;
             self.acks[usize::from(chunk.path.0)].passed |= self.profile.cumulative_restarts_t3;
             if chunk.state != ChunkState::GapAcked {
@@ -271,7 +276,9 @@ impl Sender {
     }
 
     fn any_withdrawn(&self) -> bool {
-        self.outstanding.gap_acked() > gaps::covered(&self.gaps)
+        // What was given up may have arrived, and then is among those covered.
+        let reported = self.outstanding.gap_acked() + self.outstanding.abandoned();
+        self.outstanding.gap_acked() > 0 && reported > gaps::covered(&self.gaps)
     }
 
     /// The TSNs that a Gap Ack Block has reported and the last SACK does not.
@@ -418,9 +425,9 @@ impl Sender {
         }
         let earliest_acked = ack.passed
             || ack.earliest_before.is_some_and(|tsn| {
-                self.outstanding
-                    .get(tsn)
-                    .is_none_or(|chunk| chunk.state == ChunkState::GapAcked)
+                self.outstanding.get(tsn).is_none_or(|chunk| {
+                    matches!(chunk.state, ChunkState::GapAcked | ChunkState::Abandoned)
+                })
             });
         let all_acked = entry.flightsize + entry.marked_bytes == 0;
         if all_acked && self.withdrawn_on != Some(id) {
@@ -441,7 +448,7 @@ pub(super) struct Newly {
 }
 
 impl Newly {
-    fn count(&mut self, tsn: Tsn) {
+    pub(super) fn count(&mut self, tsn: Tsn) {
         self.chunks += 1;
         if self.highest.is_none_or(|highest| tsn.gt(highest)) {
             self.highest = Some(tsn);

@@ -104,6 +104,11 @@ impl Sender {
         let mut passed_over = 0;
         let mut next = self.outstanding.first_marked();
         while let Some(tsn) = next {
+            if self.forbids(now, tsn).is_some() {
+                // It is given up once it is the lowest.
+                next = self.outstanding.next_marked(tsn.next());
+                continue;
+            }
             if self.retransmission_path(tsn, paths) == Some(id) {
                 let Some(chunk) = self.outstanding.get(tsn) else {
                     break;
@@ -257,6 +262,9 @@ impl Sender {
         let most = paths.max_user_data();
         loop {
             let length = self.next_piece(most, packet.room(), count > 0);
+            if count > 0 && self.next_is_over(now) {
+                break;
+            }
             let fits_window = self.profile.rwnd_counts.bytes(length) <= self.peer_rwnd;
             let first = count == 0 && !shared; // allowed by may_send_new, if only as a probe
             if length == 0
@@ -348,6 +356,9 @@ impl Sender {
         let pushed = packet.push(&data);
         debug_assert!(pushed.is_ok(), "the room was asked for");
         self.outstanding.push(chunk);
+        if self.abandoning.is_some() {
+            self.note_terms(tsn);
+        }
         let (bytes, rwnd) = (
             self.profile.cwnd_counts.bytes(length),
             self.profile.rwnd_counts.bytes(length),

@@ -21,6 +21,8 @@ pub(super) enum ChunkState {
     Marked { timed_out: bool },
     /// Reported by a Gap Ack Block; the receiver may still withdraw it (RFC 9260 §6.2.1).
     GapAcked,
+    /// Given up: as good as acknowledged (RFC 3758 §3.5 A2).
+    Abandoned,
 }
 
 /// One DATA chunk in the ring.
@@ -101,6 +103,7 @@ pub(super) struct Outstanding {
     /// The lowest marked TSN, while any is marked.
     first_marked: Tsn,
     gap_acked: usize,
+    abandoned: usize,
 }
 
 impl Outstanding {
@@ -112,6 +115,7 @@ impl Outstanding {
             marked: 0,
             first_marked: initial_tsn,
             gap_acked: 0,
+            abandoned: 0,
         }
     }
 
@@ -138,6 +142,11 @@ impl Outstanding {
         self.gap_acked
     }
 
+    /// Chunks that were given up and are not cumulatively acknowledged.
+    pub fn abandoned(&self) -> usize {
+        self.abandoned
+    }
+
     #[inline]
     fn index(&self, tsn: Tsn) -> Option<usize> {
         step();
@@ -150,7 +159,7 @@ impl Outstanding {
     }
 
     /// Adds a chunk, which is in flight, with the TSN [`Outstanding::next_tsn`].
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, chunk: Outgoing) {
         let (tsn, path) = (self.next_tsn(), chunk.path);
         self.ring.push_back(chunk);
@@ -178,10 +187,10 @@ impl Outstanding {
         let (word, bit) = self.sets.word(tsn);
         word.reportable &= !bit;
         word.unacked &= !bit;
-        if chunk.state == ChunkState::GapAcked {
-            self.gap_acked -= 1;
-        } else {
-            self.sets.take_off(chunk.path, tsn);
+        match chunk.state {
+            ChunkState::GapAcked => self.gap_acked -= 1,
+            ChunkState::Abandoned => self.no_longer_abandoned(tsn),
+            _ => self.sets.take_off(chunk.path, tsn),
         }
         if let ChunkState::Marked { .. } = chunk.state {
             self.unmarked(tsn);
@@ -190,6 +199,31 @@ impl Outstanding {
             self.sets.release();
         }
         Some((tsn, chunk))
+    }
+
+    #[cold]
+    fn no_longer_abandoned(&mut self, tsn: Tsn) {
+        let (word, bit) = self.sets.word(tsn);
+        word.abandoned &= !bit;
+        self.abandoned -= 1;
+    }
+
+    /// Gives up a chunk, and tells how it stood before; `None` if it is not in the ring, or given up already. It stays that way
+    /// until the cumulative point passes it.
+    pub fn abandon(&mut self, tsn: Tsn) -> Option<Standing> {
+        let before = self.get(tsn)?.standing();
+        if before.state == ChunkState::Abandoned {
+            return None;
+        }
+        // No search for what is not acknowledged finds it from now on.
+        self.set_state(tsn, ChunkState::GapAcked);
+        self.gap_acked -= 1;
+        self.get_mut(tsn)?.state = ChunkState::Abandoned;
+        self.abandoned += 1;
+        let (word, bit) = self.sets.word(tsn);
+        word.reportable &= !bit;
+        word.abandoned |= bit;
+        Some(before)
     }
 
     /// Puts a chunk in another state and tells which it was in; `None` if the TSN is not in the ring.
@@ -313,7 +347,8 @@ impl Outstanding {
 
     /// The lowest TSN from `from` to before `end` that a Gap Ack Block has reported.
     pub fn next_gap_acked(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
-        self.sets.next(from, end, |word| !word.unacked)
+        self.sets
+            .next(from, end, |word| !word.unacked & !word.abandoned)
     }
 
     /// The lowest TSN from `from` to before `end` whose missing reports count for something.

@@ -193,6 +193,10 @@ impl Sender {
             }
             // It had been acknowledged, and that was withdrawn.
             ChunkState::GapAcked => entry.watch(tsn),
+            ChunkState::Abandoned => {
+                debug_assert!(false, "no search finds what was given up");
+                return;
+            }
         }
         entry.marked_bytes += bytes;
         self.rwnd_marked += rwnd;
@@ -325,7 +329,7 @@ impl Sender {
             .earliest
             .and_then(|bound| self.outstanding.earliest_on(id, bound));
         let Some(earliest) = entry.earliest else {
-            return T3Outcome::Nothing;
+            return self.repeat_forward_tsn(now, id, paths, trace);
         };
         let answered = self.probe.is_some_and(|probe| probe.answered);
         // The peer keeps its window closed: that is no loss, and moves no window (RFC 9260 §6.1 A).
@@ -353,6 +357,7 @@ impl Sender {
         trace.record(now, Probe::Timeout, id.0.into(), self.number(earliest));
         trace.record(now, Probe::Rto, id.0.into(), time::seconds(entry.rto.rto()));
         self.mark_path(id, earliest, paths);
+        self.forward_due |= self.forward_pending(); // RFC 3758 §3.5 A5
         if self.profile.fast_recovery == FastRecovery::ExitPoint {
             self.recovery_until = None; // slow start begins anew; all that was lost is marked
         }

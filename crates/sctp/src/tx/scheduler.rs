@@ -56,6 +56,31 @@ impl Scheduler {
         false
     }
 
+    /// Every queue that has messages, once.
+    pub fn queues(&self) -> Vec<Turn> {
+        let mut queues: Vec<Turn> = Vec::new();
+        for &turn in &self.turns {
+            // In turns there are as many as messages only where they are served first come first.
+            if self.kind == SchedulerKind::RoundRobin || !queues.contains(&turn) {
+                queues.push(turn);
+            }
+        }
+        queues
+    }
+
+    /// The message at `at` of the queue `turn` is there no more; `waiting` are left in it.
+    pub fn dropped(&mut self, turn: Turn, at: usize, waiting: usize) {
+        let mut places = self.turns.iter().enumerate();
+        let place = match self.kind {
+            SchedulerKind::Fcfs => places.filter(|(_, it)| **it == turn).nth(at),
+            SchedulerKind::RoundRobin if waiting == 0 => places.find(|(_, it)| **it == turn),
+            SchedulerKind::RoundRobin => None,
+        };
+        if let Some((place, _)) = place {
+            self.turns.remove(place);
+        }
+    }
+
     /// Nobody has a message any more.
     pub fn clear(&mut self) {
         self.turns.clear();

@@ -5,6 +5,7 @@ use bytes::Bytes;
 
 use super::scheduler::{Scheduler, Turn};
 use crate::config::SchedulerKind;
+use crate::partial::Terms;
 use crate::queue::Queue;
 use crate::stream_table::StreamTable;
 
@@ -38,6 +39,8 @@ pub(super) struct Fragment {
 struct Queued {
     message: Message,
     immediate: bool,
+    /// When it is given up.
+    terms: Option<Box<Terms>>,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +57,15 @@ struct Started {
     message: Message,
     immediate: bool,
     untouched: bool,
+    /// All of it, where it may be given up, and when that is.
+    terms: Option<Box<(Terms, Bytes)>>,
+}
+
+/// A message that is taken out of the queue and was not begun.
+#[derive(Debug)]
+pub(super) struct Unsent {
+    pub stream: Option<u16>,
+    pub message: Message,
 }
 
 /// The queues of all streams. A stream takes memory only once it was used.
@@ -69,6 +81,8 @@ pub(super) struct SendQueue {
     bytes: usize,
     /// Messages that are queued, the one that is under way included.
     messages: usize,
+    /// The terms of the message that was begun last, and all of it, for who asks.
+    begun: Option<Box<(Terms, Bytes)>>,
 }
 
 impl SendQueue {
@@ -81,6 +95,7 @@ impl SendQueue {
             next: 0,
             bytes: 0,
             messages: 0,
+            begun: None,
         }
     }
 
@@ -99,7 +114,13 @@ impl SendQueue {
     }
 
     /// Queues a message, for a stream or for any; `immediate`: the SACK of its end shall not be delayed.
-    pub fn push(&mut self, turn: Turn, message: Message, immediate: bool) {
+    pub fn push(
+        &mut self,
+        turn: Turn,
+        message: Message,
+        immediate: bool,
+        terms: Option<Box<Terms>>,
+    ) {
         debug_assert!(
             !message.payload.is_empty(),
             "an empty message has no place on the wire"
@@ -113,7 +134,11 @@ impl SendQueue {
             Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
             Turn::Spread => &mut self.spread,
         };
-        queue.push_back(Queued { message, immediate });
+        queue.push_back(Queued {
+            message,
+            immediate,
+            terms,
+        });
         self.scheduler.queued(turn, queue.len());
     }
 
@@ -182,6 +207,9 @@ impl SendQueue {
             .split_to(started.message.payload.len().min(most));
         self.bytes -= user_data.len();
         let ending = started.message.payload.is_empty();
+        if started.untouched && started.terms.is_some() {
+            self.begun.clone_from(&started.terms);
+        }
         let fragment = Fragment {
             stream: started.stream,
             ssn: started.ssn,
@@ -212,7 +240,14 @@ impl SendQueue {
             return None;
         }
         let entry = self.streams.entry(stream);
-        let Queued { message, immediate } = entry.messages.pop_front()?;
+        let Queued {
+            message,
+            immediate,
+            terms,
+        } = entry.messages.pop_front()?;
+        if let Some(terms) = terms {
+            self.begun = Some(Box::new((*terms, message.payload.clone())));
+        }
         let ssn = entry.next_ssn;
         if !message.unordered {
             entry.next_ssn = ssn.next();
@@ -238,6 +273,82 @@ impl SendQueue {
         })
     }
 
+    /// The terms of the message whose first chunk was taken last, and all of it; once.
+    pub fn take_begun(&mut self) -> Option<Box<(Terms, Bytes)>> {
+        self.begun.take()
+    }
+
+    /// The terms of the next message, if it was not begun.
+    pub fn next_terms(&self) -> Option<&Terms> {
+        if self.started.is_some() {
+            return None;
+        }
+        let next = match self.scheduler.pick()? {
+            Turn::Stream(stream) => self.streams.get(stream)?.messages.front(),
+            Turn::Spread => self.spread.front(),
+        };
+        next?.terms.as_deref()
+    }
+
+    /// The terms of the message that is under way.
+    pub fn started_terms(&self) -> Option<&Terms> {
+        Some(&self.started.as_ref()?.terms.as_ref()?.0)
+    }
+
+    /// Forgets the rest of the message that is under way.
+    pub fn drop_started(&mut self) {
+        if let Some(started) = self.started.take() {
+            self.bytes -= started.message.payload.len();
+            self.messages -= 1;
+            self.next = self.find_next();
+        }
+    }
+
+    /// Takes out the next message, which was not begun.
+    pub fn drop_next(&mut self) -> Option<Unsent> {
+        let turn = self.scheduler.pick()?;
+        self.drop_at(turn, 0)
+    }
+
+    /// Takes out the message of the lowest priority that was not begun, if that is lower than `priority`: of the largest number,
+    /// the oldest first.
+    pub fn drop_lower(&mut self, priority: u32) -> Option<Unsent> {
+        let mut worst: Option<(u32, Turn, usize)> = None;
+        for turn in self.scheduler.queues() {
+            let queue = match turn {
+                Turn::Stream(stream) => self.streams.get(stream).map(|it| &it.messages),
+                Turn::Spread => Some(&self.spread),
+            };
+            for (at, queued) in queue.into_iter().flat_map(|it| it.iter().enumerate()) {
+                let of_it = queued.terms.as_ref().and_then(|terms| terms.priority);
+                if let Some(number) = of_it.filter(|number| *number > priority)
+                    && worst.is_none_or(|(most, ..)| number > most)
+                {
+                    worst = Some((number, turn, at));
+                }
+            }
+        }
+        let (_, turn, at) = worst?;
+        self.drop_at(turn, at)
+    }
+
+    fn drop_at(&mut self, turn: Turn, at: usize) -> Option<Unsent> {
+        let (queue, stream) = match turn {
+            Turn::Stream(stream) => (&mut self.streams.entry(stream).messages, Some(stream)),
+            Turn::Spread => (&mut self.spread, None),
+        };
+        let dropped = queue.remove(at)?;
+        let waiting = queue.len();
+        self.scheduler.dropped(turn, at, waiting);
+        self.bytes -= dropped.message.payload.len();
+        self.messages -= 1;
+        self.next = self.find_next();
+        Some(Unsent {
+            stream,
+            message: dropped.message,
+        })
+    }
+
     /// Lets the scheduler pick a message, unless one is under way.
     fn start_next(&mut self, any: impl FnOnce() -> u16) {
         if self.started.is_some() {
@@ -250,9 +361,15 @@ impl SendQueue {
             Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
             Turn::Spread => &mut self.spread,
         };
-        let Some(Queued { message, immediate }) = queue.pop_front() else {
+        let Some(Queued {
+            message,
+            immediate,
+            terms,
+        }) = queue.pop_front()
+        else {
             return;
         };
+        let terms = terms.map(|terms| Box::new((*terms, message.payload.clone())));
         self.scheduler.served(turn, queue.len());
         let stream = match turn {
             Turn::Stream(stream) => stream,
@@ -269,6 +386,7 @@ impl SendQueue {
             message,
             immediate,
             untouched: true,
+            terms,
         });
     }
 }
@@ -297,7 +415,7 @@ mod tests {
     ) -> Vec<(u16, u16, usize, bool, bool)> {
         let mut queue = SendQueue::new(kind);
         for (stream, length) in sends {
-            queue.push(Turn::Stream(*stream), message(*length), false);
+            queue.push(Turn::Stream(*stream), message(*length), false, None);
         }
         let mut popped = Vec::new();
         while !queue.is_empty() {
@@ -363,7 +481,7 @@ mod tests {
         for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
             let mut queue = SendQueue::new(kind);
             for stream in [1, 7, 2, 7, 9, 1] {
-                queue.push(Turn::Stream(stream), message(10), false);
+                queue.push(Turn::Stream(stream), message(10), false, None);
             }
             assert_eq!(queue.forget_streams_from(7), 3);
             assert_eq!(queue.bytes(), 30);
@@ -384,7 +502,7 @@ mod tests {
                 Turn::Stream(4),
                 Turn::Stream(1),
             ] {
-                queue.push(turn, message(10), false);
+                queue.push(turn, message(10), false, None);
             }
             let begun = queue.pop(6, none).expect("queued");
             assert_eq!((begun.stream, begun.ending), (4, false));
@@ -393,7 +511,7 @@ mod tests {
             let rest = queue.pop(100, none).expect("begun");
             assert_eq!((rest.stream, rest.ending), (4, true));
             assert!(queue.pop(100, none).is_none() && queue.is_empty());
-            queue.push(Turn::Stream(1), message(10), false);
+            queue.push(Turn::Stream(1), message(10), false, None);
             let next = queue.pop(100, none).expect("queued anew");
             assert_eq!(
                 (next.stream, next.ssn.0),
@@ -414,6 +532,7 @@ mod tests {
                     ..message(1)
                 },
                 false,
+                None,
             );
             let chunk = queue.pop(10, none).expect("queued");
             let ordered_before = if turn > 3 { turn - 1 } else { turn };
@@ -426,9 +545,9 @@ mod tests {
     fn a_message_without_a_stream_gets_one_when_it_is_begun() {
         let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
         for length in [250, 40, 50] {
-            queue.push(Turn::Spread, message(length), false);
+            queue.push(Turn::Spread, message(length), false, None);
         }
-        queue.push(Turn::Stream(2), message(60), false);
+        queue.push(Turn::Stream(2), message(60), false, None);
         let mut turn = 0;
         let mut any = || {
             turn += 1;

@@ -7,7 +7,7 @@ use anabranch_wire::serial::Tsn;
 use crate::path::PathId;
 use crate::work;
 
-/// One bit for each of 64 TSNs in each of three sets.
+/// One bit for each of 64 TSNs in each of four sets.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Word {
     /// Not reported by any Gap Ack Block so far.
@@ -16,6 +16,8 @@ pub(super) struct Word {
     pub marked: u64,
     /// Missing reports still count for something.
     pub reportable: u64,
+    /// Given up.
+    pub abandoned: u64,
 }
 
 /// Sets of TSNs that lie within [`TsnSets::capacity`] of each other.
@@ -65,6 +67,7 @@ impl TsnSets {
             to.unacked |= from.unacked & bit;
             to.marked |= from.marked & bit;
             to.reportable |= from.reportable & bit;
+            to.abandoned |= from.abandoned & bit;
             for (to, from) in self.elsewhere.iter_mut().zip(&before.elsewhere) {
                 to[new] |= from[old] & bit;
             }

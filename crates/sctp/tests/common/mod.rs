@@ -447,6 +447,7 @@ fn kind_name(of: u8) -> String {
         kind::CWR => "CWR",
         kind::SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
         kind::PAD => "PAD",
+        kind::FORWARD_TSN => "FORWARD TSN",
         other => return format!("type {other}"),
     };
     name.into()

@@ -153,6 +153,7 @@ impl Work {
             let options = SendOptions {
                 ppid: PPID,
                 unordered: false,
+                ..SendOptions::default()
             };
             // Refused where the association has ended, which is told otherwise.
             let _ = self.association.send_immediate(0, text, options).await;
@@ -207,6 +208,7 @@ impl Work {
         let options = SendOptions {
             ppid: 0,
             unordered: job.unordered,
+            ..SendOptions::default()
         };
         let until = self.plan.time.map(|time| self.begin + time);
         let over = self.over();
@@ -270,6 +272,7 @@ impl Work {
         let options = SendOptions {
             ppid: PPID,
             unordered: false,
+            ..SendOptions::default()
         };
         let say = |text: Text| self.association.send_immediate(0, text.write(), options);
         // Refused where the association has ended, which is told otherwise.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use anabranch_sctp::{
-    Association, AssociationId, CloseReason, Endpoint, Event, Message as SctpMessage,
+    Association, AssociationId, CloseReason, Endpoint, Event, Message as SctpMessage, SendOptions,
 };
 use anabranch_sim::Agent;
 use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Transmit, Transport, time};
@@ -53,6 +53,8 @@ pub struct Source {
     given: usize,
     zeros: Bytes,
     shut: bool,
+    /// How messages are sent, as the settings say.
+    options: SendOptions,
     tally: SharedTally,
 }
 
@@ -62,6 +64,7 @@ impl Source {
         // Static bytes are cut without counting references.
         static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         let zeros = Bytes::from_static(&ZEROS);
+        let options = SendOptions::of(endpoint.config());
         Self {
             endpoint,
             config,
@@ -73,6 +76,7 @@ impl Source {
             given: 0,
             zeros,
             shut: false,
+            options,
             tally,
         }
     }
@@ -123,10 +127,7 @@ impl Source {
                 unordered: self.config.unordered,
                 payload,
             };
-            let taken = match stream {
-                Some(stream) => association.send(stream, sent),
-                None => association.send_spread(sent),
-            };
+            let taken = association.send_with(now, stream, sent, &self.options);
             if taken.is_err() {
                 break;
             }

@@ -1,0 +1,121 @@
+//! Partial reliability's part of an association: what its user gives up, and what the peer has (RFC 3758, [`crate::partial`]).
+
+use anabranch_transport::Nanos;
+use anabranch_wire::extension::ForwardTsn;
+
+use super::Association;
+use crate::discard::{Discard, Discards};
+use crate::event::Event;
+use crate::partial::{AbandonPolicy, AbandonedCount, SendOptions};
+use crate::path::PathId;
+use crate::rx::{Abandoned, Forwarded};
+use crate::state::{Known, State};
+use crate::tx::{Message, SendError};
+
+impl Association {
+    /// Whether messages may be given up: both ends speak partial reliability (RFC 3758 §3.3), which the setting
+    /// [`Config::partial_reliability`](crate::Config::partial_reliability) offers.
+    pub fn is_partially_reliable(&self) -> bool {
+        self.tx.is_partially_reliable()
+    }
+
+    /// As [`Association::send`], or without a stream as [`Association::send_spread`], with a message that may be given up as
+    /// `options` say; its lifetime begins `now`. [`Event::MessageAbandoned`] tells of it. What is to be done with messages of which
+    /// nothing is said is in the settings: [`SendOptions::of`].
+    ///
+    /// # Errors
+    /// As [`Association::send`].
+    pub fn send_with(
+        &mut self,
+        now: Nanos,
+        stream: Option<u16>,
+        message: Message,
+        options: &SendOptions,
+    ) -> Result<(), SendError> {
+        if !self.state.takes_messages() {
+            return Err(SendError::Closing);
+        }
+        let sent = self.tx.send_with(now, stream, message, options);
+        self.tell_given_up();
+        sent
+    }
+
+    /// Messages of this side given up by `policy` (SCTP_PR_ASSOC_STATUS, RFC 7496 §4.4).
+    pub fn abandoned(&self, policy: AbandonPolicy) -> AbandonedCount {
+        self.tx.abandoned(None, policy)
+    }
+
+    /// Messages of this side given up by `policy` on `stream` (SCTP_PR_STREAM_STATUS, RFC 7496 §4.3).
+    pub fn abandoned_on(&self, stream: u16, policy: AbandonPolicy) -> AbandonedCount {
+        self.tx.abandoned(Some(stream), policy)
+    }
+
+    /// Gives up what is not to be sent any more and would be next.
+    #[inline]
+    pub(super) fn give_up_due(&mut self, now: Nanos) {
+        if self.tx.is_partially_reliable() {
+            self.give_up(now);
+        }
+    }
+
+    #[cold]
+    fn give_up(&mut self, now: Nanos) {
+        if self.state.sends_data() {
+            self.tx.abandon_due(now, &mut self.paths);
+            self.tell_given_up();
+            self.advance_shutdown(now);
+        }
+    }
+
+    /// Tells the user of messages that were given up.
+    pub(super) fn tell_given_up(&mut self) {
+        while let Some(message) = self.tx.next_abandoned() {
+            self.events
+                .push_back(Event::MessageAbandoned(Box::new(message)));
+        }
+    }
+
+    /// FORWARD TSN (RFC 3758 §3.6).
+    pub(super) fn on_forward_tsn(
+        &mut self,
+        now: Nanos,
+        from: PathId,
+        forward: &ForwardTsn,
+        discards: &mut Discards,
+    ) {
+        if !self.state.receives_data() {
+            return discards.count(Discard::Unexpected);
+        }
+        let State::Known(Known { rx, .. }) = &mut self.state else {
+            return;
+        };
+        self.sack_path = from;
+        self.data_taken = true;
+        match rx.handle_forward_tsn(now, forward, from, &mut self.trace) {
+            Forwarded::Moved {
+                aborted,
+                streams_ignored,
+            } => {
+                (0..streams_ignored).for_each(|_| discards.count(Discard::BadForwardTsn));
+                let aborted = aborted.into_iter().map(Abandoned::told);
+                self.events.extend(aborted);
+            }
+            Forwarded::Behind | Forwarded::BeyondWindow => {
+                discards.count(Discard::BadForwardTsn);
+            }
+        }
+    }
+}
+
+impl Abandoned {
+    /// What the user is told of it.
+    pub(super) fn told(self) -> Event {
+        Event::PartialDeliveryAborted {
+            stream: self.stream,
+            unordered: self.unordered,
+            ssn: self.ssn,
+            first_tsn: self.first_tsn,
+            ppid: self.ppid,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! How a message is sent, and when it is given up.
+
+use anabranch_transport::Nanos;
+use bytes::Bytes;
+
+use crate::config::Config;
+
+/// How one message is sent. The policies of RFC 7496 and RFC 3758 §4.1 have an effect only where both ends speak partial
+/// reliability ([`Association::is_partially_reliable`](crate::Association::is_partially_reliable)); where several are given, the first
+/// that is met gives the message up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SendOptions {
+    /// It is given up when it is so old and not all of it was acknowledged (RFC 3758 §4.1).
+    pub lifetime: Option<Nanos>,
+    /// It is given up when a chunk of it would be sent again more often (RFC 7496 §3.1).
+    pub max_retransmits: Option<u32>,
+    /// Where the send buffer is full, messages of a larger number that were not begun are given up for it, and it for those
+    /// of a smaller one (RFC 7496 §3.2).
+    pub priority: Option<u32>,
+    /// The peer is asked to acknowledge its end at once (RFC 9260 §6.1).
+    pub immediate: bool,
+}
+
+impl SendOptions {
+    /// What the settings say of messages that are sent without more ado.
+    pub fn of(config: &Config) -> Self {
+        Self {
+            lifetime: config.lifetime,
+            max_retransmits: config.max_retransmits,
+            priority: config.priority,
+            immediate: false,
+        }
+    }
+
+    /// When a message that is given at `now` will be given up; `None` if never.
+    pub(crate) fn terms(&self, now: Nanos) -> Option<Terms> {
+        let terms = Terms {
+            deadline: self.lifetime.map(|span| now.saturating_add(span)),
+            max_retransmits: self.max_retransmits,
+            priority: self.priority,
+        };
+        (terms != Terms::default()).then_some(terms)
+    }
+}
+
+/// Why a message was given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AbandonPolicy {
+    /// Its lifetime was over.
+    Lifetime,
+    /// It had been sent again as often as it was to be.
+    Retransmissions,
+    /// A message of higher priority needed its place.
+    Priority,
+}
+
+impl AbandonPolicy {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Lifetime, Self::Retransmissions, Self::Priority];
+}
+
+/// A message of ours that will not be sent, or not again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbandonedMessage {
+    /// Its stream; `None` for one that was given without a stream and never begun.
+    pub stream: Option<u16>,
+    /// Its Payload Protocol Identifier.
+    pub ppid: u32,
+    /// It was unordered.
+    pub unordered: bool,
+    /// The user data, whole.
+    pub payload: Bytes,
+    /// The policy by which it was given up.
+    pub policy: AbandonPolicy,
+    /// Some of it was sent. If that was all of it, it may have reached the peer all the same: what was lost may have been
+    /// the acknowledgement. Else it certainly did not.
+    pub sent: bool,
+}
+
+/// When a message is given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) deadline: Option<Nanos>,
+    pub(crate) max_retransmits: Option<u32>,
+    pub(crate) priority: Option<u32>,
+}
+
+impl Terms {
+    /// Whether its time is over at `now`.
+    pub(crate) fn is_over(&self, now: Nanos) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Why a chunk that was sent so often is not sent again at `now`, if it is not.
+    pub(crate) fn forbids(&self, now: Nanos, transmissions: u32) -> Option<AbandonPolicy> {
+        if self.is_over(now) {
+            return Some(AbandonPolicy::Lifetime);
+        }
+        let spent = self
+            .max_retransmits
+            .is_some_and(|most| transmissions > most);
+        spent.then_some(AbandonPolicy::Retransmissions)
+    }
+}

@@ -1,0 +1,391 @@
+//! Giving messages up: which, when, and the FORWARD TSN that tells the peer (RFC 3758 §3.5, RFC 7496).
+//!
+//! A message is looked at when its turn comes: to be begun, to go on, or to be sent again. What is in flight and not found lost
+//! may still arrive, and is left alone.
+
+use anabranch_transport::{Nanos, Probe, Trace, time};
+use anabranch_wire::{PacketBuilder, Tsn};
+use bytes::Bytes;
+
+use super::ack::Newly;
+use super::outstanding::{ChunkState, Outgoing, Standing};
+use super::scheduler::Turn;
+use super::send_queue::{Fragment, Unsent};
+use super::{Message, SendError, Sender, T3Outcome};
+use crate::partial::{
+    AbandonPolicy, AbandonedCount, AbandonedMessage, Abandoning, Record, SendOptions, Terms,
+};
+use crate::path::{PathId, Paths};
+
+impl Sender {
+    /// Whether messages may be given up: both ends speak partial reliability.
+    pub(crate) fn set_partial_reliability(&mut self, spoken: bool) {
+        let cumulative = self.outstanding.cumulative_point();
+        self.queue.take_begun();
+        self.abandoning = spoken.then(|| Box::new(Abandoning::new(cumulative)));
+        self.forward_due = false;
+    }
+
+    /// Queues a message for `stream`, or for whichever has its turn, that may be given up as `options` say, from `now` on.
+    ///
+    /// # Errors
+    /// See [`SendError`]; nothing was queued then.
+    pub fn send_with(
+        &mut self,
+        now: Nanos,
+        stream: Option<u16>,
+        message: Message,
+        options: &SendOptions,
+    ) -> Result<(), SendError> {
+        if let Some(stream) = stream {
+            self.check_stream(stream)?;
+        }
+        let turn = stream.map_or(Turn::Spread, Turn::Stream);
+        // Before the handshake nobody knows whether the peer speaks it.
+        let may_matter = self.streams == 0 || self.abandoning.is_some();
+        let Some(terms) = options.terms(now).filter(|_| may_matter) else {
+            return self.queue_message(turn, message, options.immediate);
+        };
+        if message.payload.is_empty() {
+            return Err(SendError::Empty);
+        }
+        if !self.make_room(message.payload.len(), &terms) {
+            return Err(SendError::BufferFull);
+        }
+        let immediate = options.immediate && self.profile.sack_immediately;
+        self.queue
+            .push(turn, message, immediate, Some(Box::new(terms)));
+        self.burst.message_given = true;
+        Ok(())
+    }
+
+    /// Whether messages may be given up.
+    pub fn is_partially_reliable(&self) -> bool {
+        self.abandoning.is_some()
+    }
+
+    /// Messages given up by `policy`, of one stream or of all.
+    pub fn abandoned(&self, stream: Option<u16>, policy: AbandonPolicy) -> AbandonedCount {
+        let Some(abandoning) = &self.abandoning else {
+            return AbandonedCount::default();
+        };
+        match stream {
+            Some(stream) => abandoning.count_on(stream, policy),
+            None => abandoning.count(policy),
+        }
+    }
+
+    /// The next message that was given up and that the user was not told of.
+    pub(crate) fn next_abandoned(&mut self) -> Option<AbandonedMessage> {
+        self.abandoning.as_mut()?.next_news()
+    }
+
+    /// A FORWARD TSN must be sent.
+    #[inline]
+    pub(crate) fn forward_due(&self) -> bool {
+        self.forward_due
+    }
+
+    /// The chunk `tsn` goes out for the first time: notes the message, if it has terms.
+    #[cold]
+    pub(super) fn note_terms(&mut self, tsn: Tsn) {
+        let Some(abandoning) = &mut self.abandoning else {
+            return;
+        };
+        let Some(Outgoing { fragment, .. }) = self.outstanding.get(tsn) else {
+            return;
+        };
+        if !fragment.beginning {
+            return abandoning.go_on(tsn, fragment.ending);
+        }
+        if let Some(begun) = self.queue.take_begun() {
+            let (terms, payload) = *begun;
+            abandoning.begin(Record {
+                first: tsn,
+                last: tsn,
+                ended: fragment.ending,
+                abandoned: false,
+                stream: fragment.stream,
+                ssn: fragment.ssn,
+                unordered: fragment.unordered,
+                ppid: fragment.ppid,
+                payload,
+                terms,
+            });
+        }
+    }
+
+    /// Why the chunk `tsn`, which is marked, is not to be sent again, if it is not.
+    #[inline]
+    pub(super) fn forbids(&self, now: Nanos, tsn: Tsn) -> Option<AbandonPolicy> {
+        let abandoning = self.abandoning.as_ref()?;
+        let record = abandoning.find(tsn)?;
+        let chunk = self.outstanding.get(tsn)?;
+        record.terms.forbids(now, chunk.transmissions)
+    }
+
+    /// Whether the time of the next message is over, which was not begun.
+    pub(super) fn next_is_over(&self, now: Nanos) -> bool {
+        let next = || self.queue.next_terms();
+        self.abandoning.is_some() && next().is_some_and(|terms| terms.is_over(now))
+    }
+
+    /// Gives up what is not to be sent (again) and whose turn has come.
+    #[inline]
+    pub(crate) fn abandon_due(&mut self, now: Nanos, paths: &mut Paths) {
+        if self.abandoning.is_some() {
+            self.abandon_all_due(now, paths);
+        }
+    }
+
+    #[cold]
+    fn abandon_all_due(&mut self, now: Nanos, paths: &mut Paths) {
+        let mut any = false;
+        while let Some(tsn) = self.outstanding.first_marked()
+            && let Some(policy) = self.forbids(now, tsn)
+        {
+            self.abandon(tsn, policy, paths);
+            any = true;
+        }
+        if self.queue.started_terms().is_some_and(|it| it.is_over(now)) {
+            let last = self.outstanding.next_tsn().prev();
+            self.abandon(last, AbandonPolicy::Lifetime, paths);
+            any = true;
+        }
+        while self.next_is_over(now) {
+            let unsent = self.queue.drop_next();
+            self.note_unsent(unsent, AbandonPolicy::Lifetime);
+        }
+        if any {
+            self.advance_point();
+            self.forward_due |= self.forward_pending();
+        }
+    }
+
+    /// Makes room in the queue for `length` bytes of a message with `terms`, if others have a lower priority; whether there is
+    /// room now.
+    fn make_room(&mut self, length: usize, terms: &Terms) -> bool {
+        while self.queue.bytes() > 0 && self.queue.bytes() + length > self.send_buffer {
+            let priority = terms.priority.filter(|_| self.abandoning.is_some());
+            let unsent = priority.and_then(|priority| self.queue.drop_lower(priority));
+            if unsent.is_none() {
+                return false;
+            }
+            self.note_unsent(unsent, AbandonPolicy::Priority);
+        }
+        true
+    }
+
+    fn note_unsent(&mut self, unsent: Option<Unsent>, policy: AbandonPolicy) {
+        let (Some(Unsent { stream, message }), Some(abandoning)) = (unsent, &mut self.abandoning)
+        else {
+            return;
+        };
+        self.statistics.abandoned_unsent += 1;
+        abandoning.note(AbandonedMessage {
+            stream,
+            ppid: message.ppid,
+            unordered: message.unordered,
+            payload: message.payload,
+            policy,
+            sent: false,
+        });
+    }
+
+    /// Gives up the whole message that the chunk `tsn` belongs to (RFC 3758 §3.5 A2, A3).
+    fn abandon(&mut self, tsn: Tsn, policy: AbandonPolicy, paths: &mut Paths) {
+        let Some(abandoning) = &mut self.abandoning else {
+            return;
+        };
+        let Some(record) = abandoning.find_mut(tsn) else {
+            return;
+        };
+        record.abandoned = true;
+        let unended = !std::mem::replace(&mut record.ended, true);
+        let message = AbandonedMessage {
+            stream: Some(record.stream),
+            ppid: record.ppid,
+            unordered: record.unordered,
+            payload: record.payload.clone(),
+            policy,
+            sent: true,
+        };
+        let (mut next, last) = (record.first, record.last);
+        if unended {
+            // Takes the TSN of an end that is never sent, so that the receiver sees a hole and not a message within another.
+            record.last = self.outstanding.next_tsn();
+        }
+        let end = Fragment {
+            stream: record.stream,
+            ssn: record.ssn,
+            ppid: record.ppid,
+            unordered: record.unordered,
+            beginning: false,
+            ending: true,
+            immediate: false,
+            user_data: Bytes::new(),
+        };
+        self.statistics.abandoned_sent += 1;
+        abandoning.note(message);
+        while next.le(last) {
+            if let Some(standing) = self.outstanding.abandon(next) {
+                self.release(next, &standing, paths);
+            }
+            next = next.next();
+        }
+        if unended {
+            self.queue.drop_started();
+            self.skip_one(end);
+        }
+        self.peer_rwnd = self.a_rwnd.saturating_sub(self.in_flight_for_window());
+    }
+
+    /// A TSN that is never sent.
+    #[inline(never)]
+    fn skip_one(&mut self, fragment: Fragment) {
+        let tsn = self.outstanding.next_tsn();
+        self.outstanding.push(Outgoing {
+            fragment,
+            state: ChunkState::InFlight,
+            path: PathId(0),
+            moved: false,
+            sent_at: 0,
+            transmissions: 0,
+            begins_packet: false,
+            missing_reports: 0,
+            fast_retransmitted: false,
+        });
+        self.outstanding.abandon(tsn);
+    }
+
+    /// A chunk that stood so is no longer in flight, nor waits to be.
+    fn release(&mut self, tsn: Tsn, standing: &Standing, paths: &mut Paths) {
+        let (bytes, rwnd) = (
+            self.profile.cwnd_counts.bytes(standing.length),
+            self.profile.rwnd_counts.bytes(standing.length),
+        );
+        let entry = paths.get_mut(standing.path);
+        match standing.state {
+            ChunkState::InFlight => {
+                entry.flightsize -= bytes;
+                self.rwnd_in_flight -= rwnd;
+            }
+            ChunkState::Marked { .. } => {
+                entry.marked_bytes -= bytes;
+                self.rwnd_marked -= rwnd;
+            }
+            ChunkState::GapAcked | ChunkState::Abandoned => {}
+        }
+        entry.timed = entry.timed.filter(|timed| *timed != tsn);
+        self.probe = self.probe.filter(|probe| probe.tsn != tsn);
+    }
+
+    /// Moves Advanced.Peer.Ack.Point over what was given up (RFC 3758 §3.5 C2).
+    fn advance_point(&mut self) {
+        let Some(abandoning) = &mut self.abandoning else {
+            return;
+        };
+        let given_up = |tsn| {
+            let chunk = self.outstanding.get(tsn);
+            chunk.is_some_and(|chunk| chunk.state == ChunkState::Abandoned)
+        };
+        while given_up(abandoning.point().next()) {
+            abandoning.advance();
+        }
+    }
+
+    /// Whether the peer is to be moved past what it has acknowledged.
+    pub(super) fn forward_pending(&self) -> bool {
+        let cumulative = self.outstanding.cumulative_point();
+        let pending = |it: &Abandoning| it.point().gt(cumulative);
+        self.abandoning.as_deref().is_some_and(pending)
+    }
+
+    /// The peer's cumulative point has passed a chunk that was given up: it lives, and heard the FORWARD TSN.
+    #[cold]
+    pub(super) fn passed_abandoned(&mut self, newly: &mut Newly) {
+        newly.chunks += 1;
+        let before = self.outstanding.cumulative_point().prev();
+        let path = self.abandoning.as_ref().and_then(|it| it.told_over(before));
+        if let Some(ack) = path.and_then(|path| self.acks.get_mut(usize::from(path.0))) {
+            ack.alive = true;
+        }
+    }
+
+    /// An acknowledgement was taken (RFC 3758 §3.5 C1 to C3).
+    #[inline]
+    pub(super) fn follow_acknowledgement(
+        &mut self,
+        now: Nanos,
+        cumulative: Tsn,
+        paths: &mut Paths,
+    ) {
+        if self.abandoning.is_some() {
+            self.follow(now, cumulative, paths);
+        }
+    }
+
+    #[cold]
+    fn follow(&mut self, now: Nanos, cumulative: Tsn, paths: &mut Paths) {
+        if let Some(abandoning) = &mut self.abandoning {
+            abandoning.acknowledged(cumulative);
+        }
+        self.advance_point();
+        let pending = self.forward_pending();
+        let path = paths.choose_for_new_data();
+        let rto = &paths.get(path).rto;
+        let round_trip = rto.srtt().unwrap_or(rto.rto());
+        let worth = |it: &Abandoning| it.is_worth_telling(now, round_trip);
+        self.forward_due = pending && self.abandoning.as_deref().is_some_and(worth);
+        if pending && paths.next_t3().is_none() {
+            paths.get_mut(path).start_t3(now); // C5
+        }
+    }
+
+    /// Adds the FORWARD TSN that is due to a packet for path `id`, if it has room there.
+    pub(crate) fn push_forward_tsn(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        packet: &mut PacketBuilder<'_>,
+        paths: &mut Paths,
+    ) {
+        let cumulative = self.outstanding.cumulative_point();
+        let Some(abandoning) = self.abandoning.as_mut().filter(|_| self.forward_due) else {
+            return;
+        };
+        match abandoning.forward(cumulative, packet.room()) {
+            None if !packet.is_empty() => return,
+            None => {}
+            Some(forward) if packet.push(&forward).is_ok() => {
+                abandoning.tell(now, forward.new_cumulative_tsn, id);
+                self.statistics.forward_tsns += 1;
+            }
+            Some(_) => return,
+        }
+        self.forward_due = false;
+        // RFC 3758 §3.5 C5: some T3-rtx runs.
+        if paths.next_t3().is_none() {
+            paths.get_mut(id).start_t3(now);
+        }
+    }
+
+    /// T3-rtx of path `id` expired, and nothing is in flight there: what it watches may be a FORWARD TSN (RFC 3758 §3.5 A5).
+    pub(super) fn repeat_forward_tsn(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> T3Outcome {
+        if !self.forward_pending() || paths.next_t3().is_some() {
+            return T3Outcome::Nothing;
+        }
+        let rto = &mut paths.get_mut(id).rto;
+        rto.back_off();
+        trace.record(now, Probe::Rto, id.0.into(), time::seconds(rto.rto()));
+        self.statistics.timeouts += 1;
+        self.forward_due = true;
+        T3Outcome::Marked { count_error: true }
+    }
+}

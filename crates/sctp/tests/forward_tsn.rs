@@ -1,0 +1,397 @@
+//! FORWARD TSNs as any peer may send them: what a receiver does, and what it survives (RFC 3758 §3.6).
+
+mod common;
+
+use anabranch_sctp::{AssociationId, Config, Discard, Event, Message, StateName};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_wire::chunk::{Chunk, Data};
+use anabranch_wire::extension::{ForwardTsn, Skipped};
+use anabranch_wire::{Encode, Ssn, Tsn};
+use bytes::{Bytes, BytesMut};
+use common::*;
+
+/// A receiver and the hands of its peer.
+struct Rig {
+    world: World,
+    z: AssociationId,
+    tag: u32,
+    first: Tsn,
+}
+
+impl Rig {
+    fn new(change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config {
+            partial_reliability: true,
+            ..Config::default()
+        };
+        change(&mut config);
+        let mut world = World::new(config);
+        world.connect();
+        world.run_for(SECOND);
+        let first = match chunks_of(&world.shot(A, "INIT")).remove(0) {
+            Chunk::Init(init) => init.initial_tsn,
+            other => panic!("{other:?}"),
+        };
+        let z = world.only_association(Z);
+        let tag = world.tag_sent_by(A);
+        world.forget();
+        // What Z sends in answer stays on the way.
+        world.fate = Box::new(|_| Fate::Drop);
+        Self {
+            world,
+            z,
+            tag,
+            first,
+        }
+    }
+
+    fn data(&mut self, offset: u32, stream: u16, ssn: u16, flags: &str) {
+        let data = Chunk::Data(Data {
+            tsn: self.first.add(offset),
+            stream_id: stream,
+            ssn: Ssn(ssn),
+            ppid: 0,
+            unordered: flags.contains('U'),
+            beginning: flags.contains('B'),
+            ending: flags.contains('E'),
+            immediate: false,
+            user_data: Bytes::from(format!("{offset};")),
+        });
+        let packet = packet(A, self.tag, &[&data]);
+        self.world.inject(Z, packet);
+    }
+
+    /// All up to the TSN at `to` are given up.
+    fn forward(&mut self, to: u32, skipped: &[(u16, u16)]) {
+        let skipped: Vec<_> = skipped
+            .iter()
+            .map(|&(stream_id, ssn)| Skipped {
+                stream_id,
+                ssn: Ssn(ssn),
+            })
+            .collect();
+        let mut bytes = BytesMut::new();
+        ForwardTsn::new(self.first.add(to), &skipped).encode(&mut bytes);
+        self.raw(&bytes);
+    }
+
+    fn raw(&mut self, chunks: &[u8]) {
+        let packet = raw_packet(A, self.tag, chunks);
+        self.world.inject(Z, packet);
+    }
+
+    fn read(&mut self) -> Vec<String> {
+        let messages = self.world.receive_all(Z, self.z).into_iter();
+        let text = |payload: Bytes| String::from_utf8_lossy(&payload).into_owned();
+        messages.map(|it| text(it.payload.into_bytes())).collect()
+    }
+
+    /// Cumulative TSN and gap blocks of the last SACK.
+    fn sack(&mut self) -> (u32, Vec<(u16, u16)>) {
+        self.world.run_for(SECOND);
+        let mut chunks = self
+            .world
+            .shots
+            .iter()
+            .rev()
+            .flat_map(|it| chunks_of(&it.bytes));
+        let sack = chunks.find_map(|chunk| match chunk {
+            Chunk::Sack(sack) => Some(sack),
+            _ => None,
+        });
+        let sack = sack.expect("a SACK");
+        let blocks = sack.gap_blocks().map(|it| (it.start, it.end)).collect();
+        (sack.cumulative_tsn_ack.distance_from(self.first), blocks)
+    }
+
+    fn sacks(&self) -> usize {
+        let is_sack = |shot: &&Shot| shot.chunks.contains("SACK");
+        self.world.shots.iter().filter(is_sack).count()
+    }
+
+    fn refused(&self) -> u64 {
+        self.world.endpoints[Z]
+            .discards()
+            .of(Discard::BadForwardTsn)
+    }
+
+    fn is_up(&self) -> bool {
+        self.world.state(Z, self.z) == StateName::Established
+    }
+}
+
+/// The example of RFC 3758 §3.6: the point goes to what is given, and on over what has arrived.
+#[test]
+fn the_point_goes_on_over_what_has_arrived() {
+    let mut rig = Rig::new(|_| {});
+    for (number, offset) in [0, 2, 3, 5].into_iter().enumerate() {
+        rig.data(offset, number as u16, 0, "BE");
+    }
+    assert_eq!(rig.sack(), (0, vec![(2, 3), (5, 5)]));
+    rig.forward(1, &[]);
+    assert_eq!(rig.sack(), (3, vec![(2, 2)]), "no more report of 1");
+    rig.forward(6, &[]);
+    assert_eq!(rig.sack(), (6, vec![]));
+    rig.data(7, 0, 1, "BE");
+    assert_eq!(rig.sack(), (7, vec![]));
+    assert_eq!(rig.read(), ["0;", "2;", "3;", "5;", "7;"]);
+    assert!(rig.is_up());
+}
+
+/// RFC 3758 §3.6: what waits for numbers that are given up is delivered at once, in order; other streams still wait.
+#[test]
+fn stranded_messages_are_delivered() {
+    let mut rig = Rig::new(|_| {});
+    rig.data(1, 4, 1, "BE");
+    rig.data(2, 4, 2, "BE");
+    rig.data(4, 4, 4, "BE");
+    rig.data(6, 9, 1, "BE");
+    assert_eq!(rig.read(), [""; 0]);
+    rig.forward(0, &[(4, 0)]);
+    assert_eq!(
+        rig.read(),
+        ["1;", "2;"],
+        "and no further than the next hole"
+    );
+    rig.forward(3, &[(4, 3)]);
+    assert_eq!(rig.read(), ["4;"]);
+    rig.forward(5, &[(9, 0)]);
+    assert_eq!(rig.read(), ["6;"]);
+    rig.data(7, 4, 5, "BE");
+    rig.data(8, 9, 2, "BE");
+    assert_eq!(rig.read(), ["7;", "8;"]);
+}
+
+/// Skipping across the wrap of stream sequence numbers takes what waits on both sides of it.
+#[test]
+fn numbers_are_skipped_across_their_wrap() {
+    let mut rig = Rig::new(|_| {});
+    rig.forward(0, &[(0, 32_766)]);
+    rig.forward(1, &[(0, 65_532)]);
+    rig.data(3, 0, 65_534, "BE");
+    rig.data(4, 0, 65_535, "BE");
+    rig.data(5, 0, 1, "BE");
+    rig.data(6, 0, 2, "BE");
+    assert_eq!(rig.read(), [""; 0]);
+    rig.forward(2, &[(0, 1)]);
+    assert_eq!(rig.read(), ["3;", "4;", "5;", "6;"]);
+}
+
+/// RFC 3758 §3.6: a message that lacks TSNs up to the new point is dropped, whatever of it has come; one that lacks none is kept.
+#[test]
+fn incomplete_messages_are_dropped() {
+    let mut rig = Rig::new(|_| {});
+    rig.data(0, 0, 0, "B");
+    rig.data(2, 0, 0, "");
+    rig.data(3, 0, 0, "E");
+    rig.data(5, 1, 0, "E");
+    rig.data(6, 2, 0, "B");
+    rig.forward(4, &[(0, 0)]);
+    assert_eq!(rig.sack().0, 6);
+    rig.data(7, 2, 0, "E");
+    rig.data(8, 0, 1, "BE");
+    assert_eq!(rig.read(), ["6;7;", "8;"]);
+    let association = rig.world.endpoints[Z].association(rig.z).expect("known");
+    assert_eq!(association.state(), StateName::Established);
+    // The end whose beginning is given up (5) goes with the next.
+    rig.data(10, 0, 2, "BE");
+    rig.forward(9, &[]);
+    assert_eq!(rig.read(), ["10;"]);
+    assert_eq!(rig.sack(), (10, vec![]));
+}
+
+/// A peer that leaves out the end of a message that it gives up, and begins another before its FORWARD TSN, is understood.
+#[test]
+fn a_message_may_begin_where_another_was_to_end() {
+    let mut rig = Rig::new(|_| {});
+    rig.data(0, 0, 0, "B");
+    rig.data(1, 0, 0, "");
+    rig.data(2, 0, 1, "BE");
+    assert!(rig.is_up());
+    rig.forward(1, &[]);
+    assert_eq!(rig.refused(), 1, "the point is behind: it was all received");
+    rig.data(4, 0, 2, "BE");
+    rig.forward(3, &[(0, 0)]);
+    assert_eq!(rig.read(), ["2;", "4;"]);
+    assert!(rig.is_up());
+}
+
+/// RFC 3758 §3.6: the user is told of a message that was partly delivered and will not be completed.
+#[test]
+fn a_message_that_is_being_delivered_is_aborted() {
+    let mut rig = Rig::new(|config| config.partial_delivery_point = Some(1));
+    rig.data(0, 3, 0, "B");
+    rig.data(1, 3, 0, "");
+    rig.data(3, 3, 1, "BE");
+    rig.forward(2, &[(3, 0)]);
+    let aborted = rig.world.told(Z).into_iter().any(|it| {
+        matches!(
+            it,
+            Event::PartialDeliveryAborted {
+                stream: 3,
+                ssn: Ssn(0),
+                ..
+            }
+        )
+    });
+    assert!(aborted, "{:?}", rig.world.told(Z));
+    assert_eq!(rig.read(), ["3;"]);
+    rig.data(4, 3, 2, "BE");
+    assert_eq!(rig.read(), ["4;"]);
+}
+
+/// RFC 3758 §3.6: one that is out of date draws a SACK, since the last may have been lost, and moves nothing.
+#[test]
+fn one_that_is_out_of_date_is_answered_by_a_sack() {
+    let mut rig = Rig::new(|_| {});
+    rig.data(0, 0, 0, "BE");
+    rig.data(1, 0, 1, "BE");
+    rig.world.run_for(SECOND);
+    let before = rig.sacks();
+    let behind = rig.first.0.wrapping_sub(1);
+    rig.forward(1, &[(0, 500)]);
+    assert_eq!((rig.sacks(), rig.refused()), (before + 1, 1));
+    rig.forward(0, &[(0, 500)]);
+    rig.forward(behind.wrapping_sub(rig.first.0), &[]);
+    assert_eq!((rig.sacks(), rig.refused()), (before + 3, 3));
+    assert_eq!(rig.sack(), (1, vec![]));
+    rig.data(2, 0, 2, "BE");
+    assert_eq!(rig.read(), ["0;", "1;", "2;"], "nor are numbers skipped");
+}
+
+/// RFC 3758 §3.6: for the SACK it counts as DATA: the second packet, or the delay.
+#[test]
+fn it_is_acknowledged_as_data_is() {
+    let mut rig = Rig::new(|_| {});
+    rig.data(0, 0, 0, "BE");
+    rig.world.run_for(SECOND);
+    let before = rig.sacks();
+    rig.forward(1, &[]);
+    assert_eq!(rig.sacks(), before, "delayed");
+    rig.world.run_for(150 * MILLISECOND);
+    assert_eq!(rig.sacks(), before);
+    rig.world.run_for(60 * MILLISECOND);
+    assert_eq!(rig.sacks(), before + 1);
+    rig.forward(2, &[]);
+    rig.forward(3, &[]);
+    assert_eq!(rig.sacks(), before + 2, "two packets");
+}
+
+/// A TSN that was skipped and arrives after all is a duplicate (RFC 3758 §3.6).
+#[test]
+fn what_was_skipped_and_comes_is_a_duplicate() {
+    let mut rig = Rig::new(|_| {});
+    rig.forward(2, &[(0, 2)]);
+    for number in 0..3 {
+        rig.data(number, 0, number as u16, "BE");
+    }
+    assert_eq!(rig.read(), [""; 0]);
+    assert_eq!(rig.world.endpoints[Z].discards().of(Discard::Data), 3);
+    assert_eq!(rig.sack(), (2, vec![]));
+}
+
+/// CVE-2009-0065: streams that do not exist, by the hundred and beside one that does.
+#[test]
+fn cve_2009_0065_streams_beyond_those_agreed_on() {
+    let mut rig = Rig::new(|_| {});
+    rig.data(1, 0, 1, "BE");
+    let mut streams: Vec<(u16, u16)> = (10..310).map(|it| (it, 0)).collect();
+    streams.extend([(u16::MAX, u16::MAX), (0, 0), (0x8000, 7)]);
+    rig.forward(0, &streams);
+    assert_eq!(rig.read(), ["1;"]);
+    assert_eq!(rig.refused(), 302);
+    assert!(rig.is_up());
+}
+
+/// CVE-2021-3655: too short for its TSN, or ending within an entry; a length of 0 ends the packet.
+#[test]
+fn cve_2021_3655_lengths_that_do_not_fit() {
+    let mut rig = Rig::new(|_| {});
+    let tsn = rig.first.add(5).0.to_be_bytes();
+    let of = |length: u8, value: &[u8]| [&[0xC0, 0, 0, length], value].concat();
+    rig.raw(&of(4, &[]));
+    rig.raw(&of(7, &[tsn[0], tsn[1], tsn[2], 0]));
+    rig.raw(&of(10, &[&tsn[..], &[0, 0, 0, 0]].concat()));
+    assert_eq!(
+        rig.world.endpoints[Z].discards().of(Discard::ChunkFields),
+        3
+    );
+    rig.raw(&of(0, &tsn));
+    rig.raw(&of(200, &tsn));
+    assert_eq!(
+        rig.world.endpoints[Z].discards().of(Discard::ChunkLength)
+            + rig.world.endpoints[Z].discards().of(Discard::Malformed),
+        2
+    );
+    rig.data(0, 0, 0, "BE");
+    assert_eq!(rig.sack(), (0, vec![]), "none of them moved the point");
+    assert!(rig.is_up());
+}
+
+/// A point that no SACK could name is not taken, nor are stream numbers that lie behind.
+#[test]
+fn points_and_numbers_out_of_reach_are_refused() {
+    let mut rig = Rig::new(|_| {});
+    rig.data(0, 0, 0, "BE");
+    for far in [65_536, 1 << 20, 1 << 31, (1 << 31) + 5] {
+        rig.forward(far, &[(0, 9)]);
+    }
+    assert_eq!(rig.refused(), 4);
+    assert_eq!(rig.sack(), (0, vec![]));
+    rig.forward(65_535, &[(0, 40_000)]);
+    assert_eq!(rig.refused(), 5, "a number behind the next");
+    assert_eq!(rig.sack(), (65_535, vec![]));
+    rig.data(65_536, 0, 1, "BE");
+    assert_eq!(rig.read(), ["0;", "65536;"]);
+}
+
+/// A message of which a part was delivered is not skipped by its number alone, and nothing else of its stream comes within it.
+#[test]
+fn numbers_do_not_skip_what_is_being_delivered() {
+    let mut rig = Rig::new(|config| config.partial_delivery_point = Some(1));
+    rig.data(0, 0, 0, "B");
+    rig.data(2, 0, 1, "BE");
+    // An unordered one on another stream, with ordered ones waiting there.
+    rig.data(4, 1, 0, "BU");
+    rig.data(6, 1, 2, "BE");
+    rig.forward(3, &[(1, 1), (0, 0)]);
+    rig.data(5, 1, 0, "EU");
+    rig.data(7, 1, 3, "BE");
+    assert_eq!(rig.read(), ["2;", "4;5;", "6;", "7;"]);
+    assert!(rig.is_up());
+}
+
+/// In states that take no DATA a FORWARD TSN means nothing, and before the handshake nothing is agreed.
+#[test]
+fn states_that_take_no_data_take_none() {
+    let mut rig = Rig::new(|_| {});
+    rig.world.shutdown(Z, rig.z);
+    assert_eq!(rig.world.state(Z, rig.z), StateName::ShutdownSent);
+    rig.forward(3, &[]);
+    let told = rig.world.shots.iter().flat_map(|it| chunks_of(&it.bytes));
+    let told = told.filter_map(|chunk| match chunk {
+        Chunk::Shutdown(shutdown) => Some(shutdown.cumulative_tsn_ack),
+        _ => None,
+    });
+    assert_eq!(told.last(), Some(rig.first.add(3)), "as DATA would move it");
+    let mut rig = Rig::new(|_| {});
+    let shutdown = [7, 0, 0, 8, 0, 0, 0, 0];
+    let message = Message {
+        ppid: 0,
+        unordered: false,
+        payload: Bytes::from_static(b"unanswered"),
+    };
+    let association = rig.world.endpoints[Z]
+        .association_mut(rig.z)
+        .expect("known");
+    association.send(0, message).expect("room");
+    rig.world.drain(Z);
+    rig.raw(&shutdown);
+    assert_eq!(rig.world.state(Z, rig.z), StateName::ShutdownReceived);
+    let before = rig.world.endpoints[Z].discards().of(Discard::Unexpected);
+    rig.forward(3, &[]);
+    assert_eq!(
+        rig.world.endpoints[Z].discards().of(Discard::Unexpected),
+        before + 1
+    );
+}
