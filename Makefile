@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out/alamgir2002
 
-.PHONY: demo test cluster quick setup lint deny bench fuzz geo-real clean
+.PHONY: demo check test cluster quick setup lint deny bench fuzz geo-real clean
 
 demo: ## reproduce alamgir2002 from the embedded data file; prints where the report lies
 	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --out $(OUT)
@@ -11,13 +11,16 @@ demo: ## reproduce alamgir2002 from the embedded data file; prints where the rep
 quick: ## the same in about ten seconds, with fewer replications
 	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --quick --out $(OUT)-quick
 
+check: lint ## the fast tier: format, lints, unit tests; no root, no packages
+	$(CARGO) test --locked --workspace --exclude anabranch-dcsctp-silent --lib --bins
+
 test: setup lint deny ## install what the tests need, then pass them
 	$(CARGO) test --locked --workspace
 	scripts/check-command test
 	scripts/check-python
 	scripts/check-explore
 	scripts/check-wasm
-	scripts/check-browser
+	scripts/check-packages
 
 cluster: ## a job array on a Slurm of one node; wants root, Debian's slurm-wlm and munge, and what the tests build
 	scripts/check-slurm

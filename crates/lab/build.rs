@@ -1,7 +1,8 @@
 //! Tells the program which code it is: a fingerprint of all that a run depends on, and the commit if known.
 //!
 //! That is the engine, every crate of this workspace below it, the form of the series files, and the versions of all other
-//! crates (`Cargo.lock`). Tables, figures and pages may change without running anew.
+//! crates (`Cargo.lock`). Tables, figures and pages may change without running anew. Built from a package, where the sources of the
+//! others are not at hand, it is made of the version instead.
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
@@ -18,9 +19,41 @@ const OWN: &[&str] = &["src/series.rs"];
 fn main() {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let root = here.join("../..");
-    let crates = below(&root, RUNS);
     // `DefaultHasher::new` has fixed keys: the same sources have the same fingerprint on every machine.
     let mut hasher = DefaultHasher::new();
+    let packed = !root.join("crates/engine").is_dir();
+    let crates = if packed {
+        env::var_os("CARGO_PKG_VERSION").hash(&mut hasher);
+        BTreeSet::from([(RUNS.to_owned(), PathBuf::new())])
+    } else {
+        hash_sources(&here, &root, &mut hasher)
+    };
+    let names: Vec<&str> = crates.iter().map(|(name, _)| name.as_str()).collect();
+    println!("cargo:rustc-env=ANABRANCH_CODE={:016x}", hasher.finish());
+    println!("cargo:rustc-env=ANABRANCH_CODE_OF={}", names.join(" "));
+    // `include_dir` sees a new file only when this crate is compiled again.
+    for carried in ["papers", "examples"] {
+        println!(
+            "cargo:rerun-if-changed={}",
+            here.join("carried").join(carried).display()
+        );
+    }
+    println!("cargo:rerun-if-env-changed=ANABRANCH_COMMIT");
+    if let Some(commit) = env::var("ANABRANCH_COMMIT")
+        .ok()
+        .or_else(|| git_commit(&here).filter(|_| !packed))
+    {
+        println!("cargo:rustc-env=ANABRANCH_BUILT_FROM={commit}");
+    }
+}
+
+/// Hashes all that a run depends on, and gives the crates of it.
+fn hash_sources(
+    here: &Path,
+    root: &Path,
+    hasher: &mut DefaultHasher,
+) -> BTreeSet<(String, PathBuf)> {
+    let crates = below(root, RUNS);
     let lock = root.join("Cargo.lock");
     let sources = crates
         .iter()
@@ -28,22 +61,9 @@ fn main() {
     let own = OWN.iter().map(|own| here.join(own));
     for path in sources.chain(own).chain([lock]) {
         println!("cargo:rerun-if-changed={}", path.display());
-        hash_tree(&path, &mut hasher);
+        hash_tree(&path, hasher);
     }
-    let names: Vec<&str> = crates.iter().map(|(name, _)| name.as_str()).collect();
-    println!("cargo:rustc-env=ANABRANCH_CODE={:016x}", hasher.finish());
-    println!("cargo:rustc-env=ANABRANCH_CODE_OF={}", names.join(" "));
-    // `include_dir` sees a new file only when this crate is compiled again.
-    for carried in ["papers", "examples"] {
-        println!("cargo:rerun-if-changed={}", root.join(carried).display());
-    }
-    println!("cargo:rerun-if-env-changed=ANABRANCH_COMMIT");
-    if let Some(commit) = env::var("ANABRANCH_COMMIT")
-        .ok()
-        .or_else(|| git_commit(&here))
-    {
-        println!("cargo:rustc-env=ANABRANCH_BUILT_FROM={commit}");
-    }
+    crates
 }
 
 /// A crate of the workspace and all those of it that it is built with, by name, each with its folder.

@@ -22,8 +22,8 @@ use include_dir::{Dir, include_dir};
 use crate::folder::Folder;
 use crate::reference::{LoadError, Loaded};
 
-static CARRIED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
-static EXAMPLES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/../../examples");
+static CARRIED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/carried/papers");
+static EXAMPLES: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/carried/examples");
 
 /// The spec of a paper's folder.
 pub const SPEC: &str = "paper.toml";

@@ -2,7 +2,6 @@
 
 pub mod arguments;
 mod cat;
-mod data_channels;
 mod emulate;
 pub mod live;
 mod pace;
@@ -28,7 +27,7 @@ use anabranch_scenario::quantity::{Rate, Size, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
-use arguments::{CarrierKind, OtherService, Pmtu, Wire, WireCommand};
+use arguments::{CarrierKind, Pmtu, Wire, WireCommand};
 use watch::{Watch, Watched};
 
 /// The largest message that these commands send, and put together to send back or print.
@@ -47,11 +46,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Runs a command.
 pub fn run(command: WireCommand) -> Result<(), Failure> {
     match command {
-        WireCommand::Serve(arguments) => match (arguments.other.clone(), arguments.service) {
-            (Some(OtherService::DataChannels(it)), _) => in_runtime(data_channels::serve(it)),
-            (None, Some(service)) => in_runtime(serve::serve(service, *arguments)),
-            (None, None) => Err(Failure::Wire("serve what? See --help".to_owned())),
-        },
+        WireCommand::Serve(arguments) => in_runtime(serve::serve(*arguments)),
         WireCommand::Perf(arguments) => in_runtime(perf::perf(*arguments)),
         WireCommand::Cat(arguments) => in_runtime(cat::cat(*arguments)),
         WireCommand::Emulate(arguments) => in_runtime(emulate::emulate(*arguments)),

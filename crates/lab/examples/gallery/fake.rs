@@ -10,7 +10,7 @@ use anabranch_scenario::records::{Manifest, Measure, Results, RunRecord, Series,
 use anabranch_scenario::value::{Point, Value};
 
 /// The data file whose outputs are made.
-pub const PAPER: &str = include_str!("../../../../papers/alamgir2002/paper.toml");
+pub const PAPER: &str = include_str!("../../carried/papers/alamgir2002/paper.toml");
 
 /// What it is compared with.
 pub fn reference() -> Reference {
