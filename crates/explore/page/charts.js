@@ -5,7 +5,7 @@ import { digits, member, readable, scale } from "./words.js";
 const CHARTS = [
   { id: "cwnd", title: "Congestion window", lines: "cwnd", marks: ["fast_retransmit", "timeout"], shape: "hv" },
   { id: "queue", title: "Queue", lines: "queue", marks: ["drop"], shape: "hv" },
-  { id: "sequence", title: "Sequence, as acknowledged", lines: "cumulative_ack", marks: ["retransmitted"], shape: "hv", own: true },
+  { id: "sequence", title: "Sequence", lines: "cumulative_ack", marks: ["retransmitted"], shape: "hv", own: true },
   { id: "goodput", title: "Goodput", lines: "goodput", marks: [], shape: "hv" },
 ];
 // Marks: what they are called, how they are drawn, and the sign for that in a caption.
@@ -180,7 +180,7 @@ export class Charts {
       shown.showlegend = named > 1;
       shown.margin.t = named > 1 ? 24 + 18 * Math.floor((named - 1) / 4) : 6;
       Plotly.react(picture, made, shown, CONFIG);
-      const signs = chart.marks.filter((probe) => data.of(probe).length).map((probe) => `${MARKS[probe][2]} ${MARKS[probe][0]}`);
+      const signs = chart.marks.filter((probe) => data.of(probe).length).map((probe) => `${MARKS[probe][2]}\u00a0${MARKS[probe][0].replaceAll(" ", "\u00a0")}`);
       figure.unit.textContent = [unit ? `(${unit})` : "", ...signs].join(" \u2002");
       picture.setAttribute("aria-label", this.words(chart, data, unit, size));
       if (!figure.drawn) this.listen(figure);

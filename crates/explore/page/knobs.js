@@ -7,8 +7,8 @@ const element = (tag, properties = {}, ...children) => {
 };
 
 // Makes the controls of `knobs` in `place`. `set` holds the values that are moved; `changed(key, value)` is told of each move, with
-// `undefined` for back to the spec's.
-export function build(place, knobs, set, prefix, changed) {
+// `undefined` for back to the spec's. `recentre(knob, value)` gives a slider stops around a value that was typed.
+export function build(place, knobs, set, prefix, changed, recentre) {
   const open = new Set([...place.querySelectorAll("details[open]")].map((it) => it.dataset.group));
   const groups = new Map();
   for (const knob of knobs) groups.set(knob.group, [...(groups.get(knob.group) ?? []), knob]);
@@ -18,13 +18,13 @@ export function build(place, knobs, set, prefix, changed) {
     const details = element("details", { open: open.has(group) || moved || group === first });
     details.dataset.group = group;
     details.append(element("summary", { textContent: group }));
-    members.forEach((knob, number) => details.append(row(knob, set, `${prefix}-${at}-${number}`, changed)));
+    members.forEach((knob, number) => details.append(row(knob, set, `${prefix}-${at}-${number}`, changed, recentre)));
     return details;
   });
   place.replaceChildren(...made);
 }
 
-function row(knob, set, id, changed) {
+function row(knob, set, id, changed, recentre) {
   const line = element("div", { className: "knob" });
   const label = element("label", { htmlFor: id, textContent: knob.label, title: knob.key });
   const back = element("button", { type: "button", textContent: "↺", title: `Back to ${knob.value}` });
@@ -45,7 +45,10 @@ function row(knob, set, id, changed) {
     const text = element("input", { type: "text", id: knob.kind === "text" ? id : `${id}-text`, spellcheck: false, autocomplete: "off" });
     text.dataset.key = knob.key;
     if (knob.kind !== "text") text.setAttribute("aria-label", `${knob.label}, as text`);
-    text.addEventListener("change", () => move(text.value.trim() === "" ? knob.value : text.value.trim()));
+    text.addEventListener("change", () => {
+      move(text.value.trim() || knob.value);
+      recentre(knob, value()).then(show);
+    });
     line.append(label, text, back);
     let slide = () => {};
     if (knob.kind === "slider") {
@@ -53,6 +56,7 @@ function row(knob, set, id, changed) {
       range.dataset.key = knob.key;
       range.addEventListener("input", () => move(knob.stops[range.valueAsNumber]));
       slide = () => {
+        range.max = knob.stops.length - 1;
         const at = knob.stops.indexOf(value());
         if (at >= 0) range.value = at;
         range.setAttribute("aria-valuetext", value());

@@ -14,6 +14,8 @@ const DRAWN_EVERY = 120;
 const TOLD_AFTER = 700;
 // A ladder begins with so much of the time shown, seconds.
 const LADDER = 2;
+// When a run that goes on can be stopped, ms.
+const STOPPABLE_AFTER = 400;
 
 const find = (id) => document.getElementById(id);
 const state = read(location.hash);
@@ -99,6 +101,11 @@ class Pane {
       this.fill();
       this.run(performance.now());
     });
+    on(".stop", "click", () => {
+      this.running?.abort.abort();
+      this.ended();
+      this.tell("Stopped. The charts show how far it came.");
+    });
     on(".save-spec", "click", () => save(`${spec.name}-${NAMES[this.number]}.toml`, new Blob([this.toml ?? ""])));
     on(".save-samples", "click", () => this.saveSamples());
     on(".save-measures", "click", () => save(`${spec.name}-${NAMES[this.number]}-measures.csv`, new Blob([measuresCsv(this.measures)])));
@@ -157,12 +164,25 @@ class Pane {
     const named = experiments.map(({ id, title }) => (title ? `${id}: ${title}` : id));
     options(".experiment select", named, this.state.experiment);
     options(".point select", points, this.state.point);
-    this.knobs = await (await ask("knobs", { ...choice(this.state), set: [] })).json();
+    this.knobs = await this.asked([]);
+    for (const knob of this.knobs) if (knob.key in this.state.set) await this.recentre(knob, this.state.set[knob.key]);
+  }
+
+  async asked(set) {
+    return (await ask("knobs", { ...choice(this.state), set })).json();
+  }
+
+  // Gives a slider stops around a value that it does not have.
+  async recentre(knob, value) {
+    if (knob.kind !== "slider" || knob.stops.includes(value)) return;
+    const moved = await this.asked([[knob.key, value]]).catch(() => []);
+    const found = moved.find(({ key, kind }) => key === knob.key && kind === "slider");
+    if (found) knob.stops = found.stops;
   }
 
   fill() {
     this.part(".seed input").value = this.state.seed;
-    knobs.build(this.part(".knobs"), this.knobs, this.state.set, NAMES[this.number], (key, value) => this.moved(key, value));
+    knobs.build(this.part(".knobs"), this.knobs, this.state.set, NAMES[this.number], (key, value) => this.moved(key, value), (knob, value) => this.recentre(knob, value));
     this.list();
   }
 
@@ -215,6 +235,7 @@ class Pane {
     const run = { abort: new AbortController(), begun: performance.now(), since: this.since ?? performance.now(), data: null, drawn: 0 };
     this.running = run;
     this.part(".charts").setAttribute("aria-busy", "true");
+    setTimeout(() => { if (this.running === run) this.part(".stop").hidden = false; }, STOPPABLE_AFTER);
     this.since = undefined;
     this.again = false;
     try {
@@ -228,11 +249,16 @@ class Pane {
       this.refuse(`The server does not answer: ${error.message}`);
     }
     if (this.running === run) {
-      this.running = null;
-      this.part(".charts").removeAttribute("aria-busy");
-      this.progress(0);
+      this.ended();
       if (this.again) this.start();
     }
+  }
+
+  ended() {
+    this.running = null;
+    this.part(".charts").removeAttribute("aria-busy");
+    this.part(".stop").hidden = true;
+    this.progress(0);
   }
 
   take(run, line) {
@@ -246,7 +272,7 @@ class Pane {
       run.data.add(line.lines);
       const now = performance.now();
       // What comes whole is drawn once, when it is whole.
-      if (line.at < run.duration * 0.97 && now - Math.max(run.drawn, run.begun) > DRAWN_EVERY) {
+      if (run.data.series.size && line.at < run.duration * 0.97 && now - Math.max(run.drawn, run.begun) > DRAWN_EVERY) {
         this.progress(line.at / run.duration);
         this.show(run);
         run.drawn = performance.now();
@@ -331,9 +357,10 @@ class Pane {
     try {
       const answer = await ask("ladder", { pane: this.number, choice: choice(this.state), flow, member, window }, this.climbing.signal);
       for await (const told of lines(answer)) {
-        const place = this.part(".told");
-        if (told.is === "ladder") place.textContent = drawLadder(this.part(".picture"), told, names[at], (dragged) => moveLadder({ window: dragged }));
-        else if (told.text) place.textContent = told.text;
+        const drawn = told.is === "ladder";
+        const words = drawn ? drawLadder(this.part(".picture"), told, names[at], (dragged) => moveLadder({ window: dragged })) : told.text;
+        clearTimeout(this.tellingLadder);
+        this.tellingLadder = setTimeout(() => { this.part(".told").textContent = words ?? ""; }, TOLD_AFTER);
       }
     } catch (error) {
       if (error.name !== "AbortError") this.part(".told").textContent = error.message;

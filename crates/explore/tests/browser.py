@@ -200,6 +200,61 @@ def mistakes(browser):
     expect(problem).to_be_hidden()
 
 
+def typed(browser):
+    """A slider has stops around a value that was typed, and goes on from there."""
+    page = browser.page
+    field = page.locator("input[type=text][data-key='rate']")
+    field.fill("900 Mbit/s")
+    field.press("Enter")
+    rate = slider(page, "rate")
+    expect(rate).to_have_attribute("aria-valuetext", "900 Mbit/s")
+    page.wait_for_function("it => Number(it.value) > 0 && it.value !== it.max", arg=rate.element_handle())
+    rate.press("ArrowRight")
+    expect(rate).to_have_attribute("aria-valuetext", "1 Gbit/s")
+    field.fill("5 Mbit/s")
+    field.press("Enter")
+    page.wait_for_function("!document.querySelector('[aria-busy]')")
+
+
+def long(browser):
+    """A run that takes for ever is drawn while it is computed, can be stopped, and is ended by the next move."""
+    page = browser.page
+    other = page.get_by_label("Any other value").first
+    drawn = "document.querySelector('.chart').data[0]?.x.at(-1) > 1000"
+    for ended in ["stopped", "moved"]:
+        other.fill("world.duration=1000000 s")
+        other.press("Enter")
+        page.wait_for_function(drawn)
+        if ended == "stopped":
+            page.get_by_role("button", name="Stop this run").click()
+            expect(page.locator(".summary").first).to_contain_text("Stopped")
+        page.evaluate("document.querySelectorAll('.knobs details').forEach(it => { it.open = true; })")
+        back = page.get_by_role("button", name="duration: back to 60 s")
+        back.click()
+        page.wait_for_function(f"!({drawn})")
+        page.wait_for_function("!document.querySelector('[aria-busy]')")
+
+
+def contrast(browser):
+    """Text and what is drawn stand out from what is behind them: WCAG 2.2, 1.4.3 and 1.4.11."""
+    ratio = """([one, two]) => {
+        const light = name => {
+            const value = getComputedStyle(document.documentElement).getPropertyValue(name).trim().slice(1);
+            const [r, g, b] = [0, 2, 4].map(at => parseInt(value.slice(at, at + 2), 16) / 255)
+                .map(it => it <= 0.04045 ? it / 12.92 : ((it + 0.055) / 1.055) ** 2.4);
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+        };
+        const [a, b] = [light(one), light(two)];
+        return Math.max(a, b) / Math.min(a, b);
+    }"""
+    text = [(ink, paper) for ink in ["--ink", "--faint"] for paper in ["--paper", "--panel", "--moved", "--bad-paper"]]
+    drawn = [(f"--c{at}", "--paper") for at in range(8)] + [("--edge", "--paper"), ("--edge", "--moved"), ("--link", "--panel"), ("--bad", "--paper")]
+    for pairs, least in [(text, 4.5), (drawn, 3)]:
+        for pair in pairs:
+            found = browser.page.evaluate(ratio, list(pair))
+            assert found >= least, (pair, found)
+
+
 def beside(browser):
     """Two settings stand side by side, each with its own values; the axes are the same."""
     page = browser.page
@@ -224,10 +279,11 @@ def ladder(browser):
     first.locator("summary").click()
     told = first.locator(".told")
     expect(told).to_contain_text("transmissions")
-    before = told.inner_text()
+    expect(told).to_contain_text("0 to 2 s")
     first.get_by_role("button", name="Zoom in").click()
-    expect(told).not_to_have_text(before)
+    expect(told).to_contain_text("0.5 to 1.5 s")
     first.get_by_role("button", name="Later").click()
+    expect(told).to_contain_text("1 to 2 s")
     expect(first.locator(".picture")).to_have_attribute("aria-label", told.inner_text())
 
 
@@ -340,12 +396,22 @@ def main():
             other_page(chromium, served.url)
             browser = Browser(chromium, served.url, accept_downloads=True)
             browser.done()
+            first = browser.page.evaluate("performance.getEntriesByName('redraw').map(it => it.startTime + it.duration)")[0]
+            weight = browser.page.evaluate("performance.getEntriesByType('resource').reduce((sum, it) => sum + it.decodedBodySize, 0)")
+            print(f"check-explore: {weight / 1e6:.1f} MB, first picture after {first:.0f} ms")
             picture(browser, "first")
             named(browser)
             moves(browser)
             timed(browser)
+            for key, presses in [("loss", 4), ("delay", -3)]:
+                for _ in range(abs(presses)):
+                    slider(browser.page, key).press("ArrowRight" if presses > 0 else "ArrowLeft")
+            browser.page.wait_for_function("!document.querySelector('[aria-busy]')")
+            browser.page.wait_for_timeout(900)
             picture(browser, "moved")
             mistakes(browser)
+            typed(browser)
+            long(browser)
             saved(browser, folder)
             beside(browser)
             picture(browser, "two")
@@ -361,6 +427,7 @@ def main():
                     expect(browser.page.locator(".pane").nth(1).locator("input[type=text][data-key='buffer']")).to_have_value("5 packets")
                     expect(browser.page.locator(".told").nth(1)).to_contain_text("transmissions")
                     narrow(browser)
+                    contrast(browser)
                     picture(browser, f"{scheme}-{width}")
                     picture(browser, f"{scheme}-{width}-all", full_page=True)
                     browser.close()
