@@ -105,7 +105,12 @@ fn a_wrong_spec_is_status_2_and_runs_nothing() {
 #[test]
 fn what_is_not_there_is_status_2() {
     let directory = with_spec();
-    let cases: [&[&str]; 5] = [
+    let cases: [&[&str]; 10] = [
+        &["explore"],
+        &["explore", "pear.toml"],
+        &["explore", "--paper", "alamgir2020"],
+        &["explore", "pair.toml", "--paper", "alamgir2002"],
+        &["explore", "pair.toml", "--port", "65536"],
         &["run", "pear.toml"],
         &["reproduce", "alamgir2020"],
         &["show", "nowhere"],
