@@ -1,10 +1,9 @@
 //! What data channels ask of an association: the seam between the two.
 //!
-//! The association of [`anabranch_sctp`] has neither RE-CONFIG (RFC 6525) nor PR-SCTP (RFC 3758) yet. Here is where they plug
-//! in: `impl Carrier for Association` below is all that has to change, and
+//! The association of [`anabranch_sctp`] has no RE-CONFIG (RFC 6525) yet. Here is where it plugs in: `impl Carrier for Association` below is all that has to change, and
 //! [`Channels::handle_reset`](crate::channels::Channels::handle_reset) is to be called with what the peer reset.
 
-use anabranch_sctp::{Association, Message};
+use anabranch_sctp::{Association, Message, SendOptions};
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 
@@ -61,14 +60,13 @@ impl Carrier for Association {
         Association::buffered(self)
     }
 
-    fn send(&mut self, _now: Nanos, message: Outgoing) -> Result<(), Refused> {
+    fn send(&mut self, now: Nanos, message: Outgoing) -> Result<(), Refused> {
         let Outgoing {
             stream,
             ppid,
             unordered,
-            // Without PR-SCTP a message that was given is tried until it arrives.
-            deadline: _,
-            max_retransmits: _,
+            deadline,
+            max_retransmits,
             payload,
         } = message;
         let message = Message {
@@ -76,9 +74,17 @@ impl Carrier for Association {
             unordered,
             payload,
         };
-        Association::send(self, stream, message).map_err(|error| match error {
-            anabranch_sctp::SendError::BufferFull => Refused::Full,
-            _ => Refused::Closing,
+        // Without effect where the peer does not speak PR-SCTP: then what was given is tried until it arrives.
+        let options = SendOptions {
+            lifetime: deadline.map(|deadline| deadline.saturating_sub(now)),
+            max_retransmits,
+            ..SendOptions::default()
+        };
+        Association::send_with(self, now, Some(stream), message, &options).map_err(|error| {
+            match error {
+                anabranch_sctp::SendError::BufferFull => Refused::Full,
+                _ => Refused::Closing,
+            }
         })
     }
 

@@ -282,6 +282,7 @@ fn sctp_endpoint(
 ) -> Result<Endpoint, anabranch_sctp::ConfigError> {
     let sctp = anabranch_sctp::Config {
         mtu: MAX_DATAGRAM - OVERHEAD + IP_HEADER,
+        partial_reliability: true,
         outbound_streams: u16::MAX,
         inbound_streams: u16::MAX,
         // The channels are served by their priorities before; `bufferedAmount` counts on the order.

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anabranch_datachannel::channels::{ChannelEvent, OpenError};
 use anabranch_datachannel::{
     AcceptError, ChannelId, ChannelOptions, Closed, Config, Connection, Discard, Event, Identity,
-    Payload, Secret,
+    Payload, Reliability, Secret,
 };
 use bytes::Bytes;
 use stun_types::attribute::{AttributeType, RawAttribute, Username};
@@ -336,6 +336,36 @@ fn nothing_travels_in_the_clear() {
             .any(|it| it == secret.as_bytes());
         assert!(!clear);
     }
+}
+
+/// A channel without retransmissions loses what the link loses, and its association is done with it; one beside it loses
+/// nothing.
+#[test]
+fn a_channel_that_gives_up() {
+    let mut world = World::new(3, 0).connect();
+    let mut options = ChannelOptions::new("partial");
+    options.reliability = Reliability::MaxRetransmits(0);
+    let partial = world.ends[0].open(world.now, options).unwrap();
+    let reliable = world.ends[0]
+        .open(world.now, ChannelOptions::new("reliable"))
+        .unwrap();
+    world.run(SECOND);
+    world.flaws = 10;
+    let count = 500;
+    for number in 0..count {
+        let now = world.now;
+        for id in [partial, reliable] {
+            world.ends[0].send(now, id, pattern(number, 100)).unwrap();
+        }
+        world.run(20 * MS);
+    }
+    world.run(60 * SECOND);
+    assert_eq!(world.messages(1, reliable).len(), count);
+    let arrived = world.messages(1, partial).len();
+    let counted = world.ends[0].statistics().expect("connected").sender;
+    let given_up = (counted.abandoned_sent + counted.abandoned_unsent) as usize;
+    assert!((count / 2..count).contains(&arrived), "{arrived}");
+    assert!(counted.forward_tsns > 0 && arrived + given_up >= count);
 }
 
 /// Over a link with flaws: messages of all sizes, both ways, on ten channels, each in order and once.
