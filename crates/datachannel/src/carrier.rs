@@ -1,7 +1,7 @@
 //! What data channels ask of an association: the seam between the two.
 //!
-//! The association of [`anabranch_sctp`] has no RE-CONFIG (RFC 6525) yet. Here is where it plugs in: `impl Carrier for Association` below is all that has to change, and
-//! [`Channels::handle_reset`](crate::channels::Channels::handle_reset) is to be called with what the peer reset.
+//! The association of [`anabranch_sctp`] has no RE-CONFIG (RFC 6525) yet. Here is where it plugs in: [`Carrier::reset`] of the `impl`
+//! below is all that has to change, and [`Channels::handle_reset`](crate::channels::Channels::handle_reset) is to be called with what the peer reset.
 
 use anabranch_sctp::{Association, Message, SendOptions};
 use anabranch_transport::Nanos;

@@ -261,7 +261,8 @@ impl Channels {
         self.get(id).map_or(0, |channel| channel.buffered())
     }
 
-    /// Messages of the channel that were given up, for they could not be sent in time. 0 once it is closed.
+    /// Messages of the channel that were given up by its [`Reliability`]. One of which all was sent may have arrived all the same. 0 once
+    /// the channel is closed.
     pub fn abandoned(&self, id: ChannelId) -> u64 {
         self.get(id).map_or(0, |channel| channel.abandoned)
     }
@@ -363,6 +364,13 @@ impl Channels {
                 self.events.push_back(ChannelEvent::Opened(id));
             }
             _ => self.discards.count(Discard::AckUnexpected),
+        }
+    }
+
+    /// The carrier gave up a message of the stream.
+    pub fn handle_abandoned(&mut self, stream: u16) {
+        if let Some(channel) = self.table.get_mut(&stream) {
+            channel.abandoned += 1;
         }
     }
 

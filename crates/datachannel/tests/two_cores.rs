@@ -366,6 +366,8 @@ fn a_channel_that_gives_up() {
     let given_up = (counted.abandoned_sent + counted.abandoned_unsent) as usize;
     assert!((count / 2..count).contains(&arrived), "{arrived}");
     assert!(counted.forward_tsns > 0 && arrived + given_up >= count);
+    let told = [partial, reliable].map(|id| world.ends[0].channels().abandoned(id));
+    assert_eq!(told, [given_up as u64, 0]);
 }
 
 /// Over a link with flaws: messages of all sizes, both ways, on ten channels, each in order and once.

@@ -71,6 +71,11 @@ impl Connection {
                     self.channels.handle_up(outbound_streams, inbound_streams);
                     self.events.push_back(Event::Connected);
                 }
+                anabranch_sctp::Event::MessageAbandoned(message) => {
+                    if let Some(stream) = message.stream {
+                        self.channels.handle_abandoned(stream);
+                    }
+                }
                 // The peer's channels are all gone: a connection is one association long (RFC 8831 §6.2).
                 anabranch_sctp::Event::Restarted { .. } => {
                     return self.end(Closed::Association(
