@@ -1,7 +1,8 @@
 """One spec on many processes or machines: batches of runs travel, and what they give is put together as one process would.
 
 ``executor`` is anything with ``submit(function, *arguments)`` that gives futures. Tested are the process pools of
-:mod:`concurrent.futures` and a Dask ``Client``. Workers need the same version of this package; they need no shared file system.
+:mod:`concurrent.futures`, a Dask ``Client``, executors of ``submitit``, and Ray through :class:`Ray`. Workers need the same version of
+this package; they need no shared file system.
 """
 
 from __future__ import annotations
@@ -45,6 +46,23 @@ def _take(planned: Job, places: Sequence[int], packed: bytes, out: Path) -> None
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
             archive.extractall(directory)
         planned.take(set(places), directory, out)
+
+
+class Ray:
+    """Makes an executor of Ray, which gives references instead of futures: ``cluster.run(spec, cluster.Ray(ray))``.
+
+    ray: the module, after ``ray.init``.
+    options: those of ``ray.remote``, such as ``num_cpus``. A batch whose worker died is begun again by :func:`run`, not by Ray.
+    """
+
+    def __init__(self, ray: Any, **options: Any) -> None:
+        self._ray = ray
+        self._options = {"num_cpus": 1, **options, "max_retries": 0}
+        self.max_workers = int(ray.cluster_resources().get("CPU", 1))
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Gives a future of :mod:`concurrent.futures`."""
+        return self._ray.remote(**self._options)(function).remote(*arguments).future()
 
 
 def batches(
@@ -101,7 +119,7 @@ def run(
 ) -> Results:
     """Runs a spec on the workers of an executor. Results are those of :func:`anabranch.run`, byte by byte.
 
-    executor: has ``submit``; or a function that makes one, which is called again where the executor breaks with a worker
+    executor: has ``submit``, whose futures have ``done``, ``result`` and ``cancel``; or a function that makes one, which is called again where the executor breaks with a worker
         (``concurrent.futures`` does; Dask finds another worker by itself).
     out: a directory of this process, as with :func:`anabranch.run`; what is finished there is not made again.
     batch: runs that travel together; about eight batches for each worker if left out.
