@@ -240,6 +240,36 @@ fn a_message_that_is_being_delivered_is_aborted() {
     assert_eq!(rig.read(), ["4;"]);
 }
 
+/// What is aborted takes nothing with it of a message of its stream whose beginning was read already and whose end was not.
+#[test]
+fn an_aborted_message_leaves_the_one_before_it_whole() {
+    let mut rig = Rig::new(|config| config.partial_delivery_point = Some(1));
+    rig.data(0, 3, 0, "UB");
+    assert_eq!(rig.read(), [""; 0], "gathered until its end");
+    rig.data(1, 3, 0, "UE");
+    rig.data(2, 3, 0, "B");
+    rig.forward(3, &[(3, 0)]);
+    assert_eq!(rig.read(), ["0;1;"]);
+    rig.data(4, 3, 1, "B");
+    rig.data(5, 3, 1, "E");
+    assert_eq!(rig.read(), ["4;5;"]);
+}
+
+/// Nor does it begin to be delivered, only to be aborted, what the same FORWARD TSN gives up.
+#[test]
+fn what_is_given_up_together_is_not_begun() {
+    let mut rig = Rig::new(|config| config.partial_delivery_point = Some(1));
+    rig.data(0, 3, 0, "B");
+    rig.data(2, 3, 1, "B");
+    rig.forward(3, &[(3, 1)]);
+    let told = rig.world.told(Z).into_iter();
+    let aborted = told.filter(|it| matches!(it, Event::PartialDeliveryAborted { .. }));
+    assert_eq!(aborted.count(), 1);
+    assert_eq!(rig.read(), [""; 0]);
+    let association = rig.world.endpoints[Z].association(rig.z).expect("known");
+    assert_eq!(association.stats().receiver.partial_messages, 1);
+}
+
 /// RFC 3758 §3.6: one that is out of date draws a SACK, since the last may have been lost, and moves nothing.
 #[test]
 fn one_that_is_out_of_date_is_answered_by_a_sack() {

@@ -1,6 +1,7 @@
 //! FORWARD TSN: the peer has given messages up (RFC 3758 §3.6).
 
 use anabranch_transport::{Nanos, Trace};
+use anabranch_wire::Tsn;
 use anabranch_wire::extension::ForwardTsn;
 
 use super::tsn_tracker::Arrival;
@@ -58,21 +59,7 @@ impl Receiver {
             self.sack.saw_data();
         }
         self.refused = None;
-        let mut aborted = Vec::new();
-        while let Some(given_up) = self.reassembly.drop_given_up(to) {
-            for part in given_up.payload.parts() {
-                self.let_go(given_up.stream, part.len());
-            }
-            let Some(head) = given_up.head else { continue };
-            self.long.forget(&head);
-            if head.open {
-                aborted.push(Abandoned::of(&head));
-                self.assembly.forget(head.stream);
-                let (mut delivery, order, _) = self.delivery(now, trace);
-                order.close(head.stream, |whole| delivery.whole(whole));
-                self.went_on(now, head.stream, trace);
-            }
-        }
+        let aborted = self.drop_given_up(now, to, trace);
         let mut streams_ignored = 0;
         for skipped in forward.skipped() {
             let stream = skipped.stream_id;
@@ -89,6 +76,56 @@ impl Receiver {
         Forwarded::Moved {
             aborted,
             streams_ignored,
+        }
+    }
+    /// Drops what is held of messages that will not become whole. Gives those of which a part was delivered.
+    fn drop_given_up(&mut self, now: Nanos, to: Tsn, trace: &mut Trace) -> Vec<Abandoned> {
+        let mut aborted = Vec::new();
+        while let Some(given_up) = self.reassembly.drop_given_up(to) {
+            for part in given_up.payload.parts() {
+                self.let_go(given_up.stream, part.len());
+            }
+            if let Some(head) = given_up.head {
+                self.long.forget(&head);
+                aborted.extend(head.open.then(|| Abandoned::of(&head)));
+            }
+        }
+        if !aborted.is_empty() {
+            self.forget_endless(aborted.iter().map(|it| it.stream).collect());
+        }
+        // Only now: none of those begins to be delivered that have no end.
+        for Abandoned { stream, .. } in &aborted {
+            let (mut delivery, order, _) = self.delivery(now, trace);
+            order.close(*stream, |whole| delivery.whole(whole));
+            self.went_on(now, *stream, trace);
+        }
+        aborted
+    }
+
+    /// The messages that are being delivered on these streams have no end: forgets what of them was not read. What the user has
+    /// not read may hold the end of an earlier message of the stream, and its beginning stays.
+    fn forget_endless(&mut self, mut streams: Vec<u16>) {
+        let ready: Vec<_> = self.ready.drain(..).collect();
+        for readable in ready.into_iter().rev() {
+            let Some(at) = streams.iter().position(|it| *it == readable.part.stream) else {
+                self.ready.push_front(readable);
+                continue;
+            };
+            if readable.part.begins || readable.part.ends {
+                streams.swap_remove(at);
+            }
+            if readable.part.ends {
+                self.ready.push_front(readable);
+                continue;
+            }
+            let payload = &readable.part.payload;
+            let (length, chunks) = (payload.len(), payload.chunks());
+            self.window.uncount(readable.bytes);
+            self.window.forget(length, chunks);
+            self.held.free(readable.part.stream, readable.bytes);
+        }
+        for stream in streams {
+            self.assembly.forget(stream);
         }
     }
 }
