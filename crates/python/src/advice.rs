@@ -193,18 +193,20 @@ fn answer(
     jobs: Option<usize>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Advice> {
+    let tried: Vec<&String> = question.congestion.iter().collect();
+    let called = kinds::called(&tried);
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let jobs = match jobs {
         Some(jobs) => jobs,
         // Threads of such kinds would only wait for each other.
-        None if kinds::written_in_python(question.congestion.iter()) => 1,
+        None if !kinds::written_in_python(&tried).is_empty() => 1,
         None => cores(),
     };
     // Asked before anything is made, so that what makes no sense leaves nothing behind.
     let question = question.checked().map_err(failed)?;
     let (directory, mut guard) = place(out)?;
     let outcome = background::wait(py, progress.as_ref(), move |state| {
-        let runner = Stoppable::new(state);
+        let runner = Stoppable::new(state, called);
         let work = Work {
             jobs,
             runner: &runner,

@@ -12,7 +12,7 @@ use anabranch_transport::Nanos;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::kinds;
+use crate::kinds::{self, Language};
 
 /// Nanoseconds in a second.
 const SECOND: f64 = 1e9;
@@ -334,7 +334,7 @@ impl CongestionControl for Written {
 #[pyfunction]
 pub fn add_congestion(name: String, about: String, class: Py<PyAny>, code: String) -> PyResult<()> {
     kinds::check_name(&name)?;
-    kinds::add(&name, &code, |kinds| kinds);
+    kinds::depends(&name, &code, Language::Python);
     // Declarations live as long as the program.
     let name: &'static str = Box::leak(name.into_boxed_str());
     let make = move |base: Own, _: &dyn anabranch_congestion::Numbers| {

@@ -35,13 +35,18 @@ fn create(directory: &Path) -> PyResult<Store> {
     Store::create(directory).map_err(error::failed)
 }
 
+/// Where a plan names its kinds.
+fn texts(plan: &Plan) -> Vec<&String> {
+    let request = &plan.request;
+    request.overrides.iter().chain([&request.text]).collect()
+}
+
 /// As many threads as asked for; or one for each core, and a single one for kinds written in Python, where threads would only wait for
 /// each other.
 fn threads(jobs: Option<usize>, plan: &Plan) -> usize {
-    let texts = plan.request.overrides.iter().chain([&plan.request.text]);
     match jobs {
         Some(jobs) => jobs,
-        None if kinds::written_in_python(texts) => 1,
+        None if !kinds::written_in_python(&texts(plan)).is_empty() => 1,
         None => thread::available_parallelism().map_or(1, usize::from),
     }
 }
@@ -102,6 +107,12 @@ impl Job {
         units.iter().map(seconds).collect()
     }
 
+    /// The names of the kinds written in Python that its runs may depend on.
+    #[getter]
+    fn written_in_python(&self) -> Vec<String> {
+        kinds::written_in_python(&texts(&self.plan))
+    }
+
     /// run(out=None, jobs=None, progress=None): makes what is not finished in `out`, and puts all together. Without `out` the
     /// results stand in a directory that goes with them.
     #[pyo3(signature = (out=None, jobs=None, progress=None))]
@@ -118,7 +129,7 @@ impl Job {
         let plan = Arc::clone(&self.plan);
         let jobs = threads(jobs, &plan);
         let made = background::wait(py, progress.as_ref(), move |state| {
-            let runner = Stoppable::new(state);
+            let runner = Stoppable::new(state, kinds::called(&texts(&plan)));
             let made = run::run(&plan, &store, &runner, jobs, state.as_ref());
             made.map_err(|error| runner.instead(error::failed(error)))
         })?;
@@ -134,7 +145,7 @@ impl Job {
     fn missing(&self, out: PathBuf) -> PyResult<Vec<usize>> {
         let store = create(&out)?;
         let state = Arc::default();
-        let runner = Stoppable::new(&state);
+        let runner = Stoppable::new(&state, kinds::called(&texts(&self.plan)));
         let units = Unit::all(&self.plan).into_iter().enumerate();
         let missing = units.filter(|(_, unit)| store.finished(unit, &runner).is_none());
         Ok(missing.map(|(place, _)| place).collect())
@@ -154,7 +165,7 @@ impl Job {
         let plan = Arc::clone(&self.plan);
         let jobs = threads(jobs, &plan);
         background::wait(py, None, move |state| {
-            let runner = Stoppable::new(state);
+            let runner = Stoppable::new(state, kinds::called(&texts(&plan)));
             let wanted = |place| places.contains(&place);
             let made = run::run_some(&plan, wanted, &store, &runner, jobs, state.as_ref());
             made.map_err(|error| runner.instead(error::failed(error)))
@@ -166,7 +177,7 @@ impl Job {
         self.check(&places)?;
         let (from, to) = (create(&source)?, create(&out)?);
         let state = Arc::default();
-        let runner = Stoppable::new(&state);
+        let runner = Stoppable::new(&state, kinds::called(&texts(&self.plan)));
         let units = Unit::all(&self.plan);
         for place in places {
             let taken = to.take(&from, &units[place], &runner);

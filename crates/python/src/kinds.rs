@@ -1,8 +1,10 @@
 //! The kinds that specs may name here: the project's, and those that are written in Python.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use anabranch_congestion::registry;
 use anabranch_engine::kinds::Standard;
 use anabranch_engine::plan::{Plan, Request, Unit};
 use anabranch_engine::runner::Runner;
@@ -18,14 +20,30 @@ use crate::error;
 /// Runs of the project's own kinds, which any other program of it makes alike.
 const SIMULATED: &str = "simulated";
 
-/// Kinds written in Python.
+/// What a kind is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Language {
+    /// By a class; only one thread at a time is in Python.
+    Python,
+    /// By a module that carries this package.
+    Rust,
+}
+
+/// Kinds that are not the project's.
 #[derive(Default)]
 struct Added {
     kinds: Standard,
-    /// The name and the code of each.
-    codes: Vec<(String, String)>,
-    /// What runs are called that may depend on them.
-    called: Option<&'static str>,
+    codes: Vec<Code>,
+    /// What runs were called that may depend on some of them.
+    called: BTreeSet<&'static str>,
+}
+
+/// What runs with a kind depend on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Code {
+    name: String,
+    text: String,
+    language: Language,
 }
 
 static ADDED: RwLock<Option<Added>> = RwLock::new(None);
@@ -47,36 +65,61 @@ pub fn plan(request: Request) -> PyResult<Plan> {
     Plan::with(request, &kinds()).map_err(|error| error::spec(&error))
 }
 
-/// What keeps runs that may depend on Python code apart from others, and from those of other code.
-pub fn called() -> &'static str {
-    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-    added
-        .as_ref()
-        .and_then(|added| added.called)
-        .unwrap_or(SIMULATED)
+/// Those of the kinds added that runs of these texts may depend on: what the texts may name, and what took the place of a standing kind.
+fn named<'a>(added: &'a Added, texts: &[&String]) -> Vec<&'a Code> {
+    let standing = |name: &str| registry::KINDS.iter().any(|known| known.name == name);
+    let may =
+        |code: &&Code| standing(&code.name) || texts.iter().any(|text| text.contains(&code.name));
+    added.codes.iter().filter(may).collect()
 }
 
-/// Whether one of these texts names a kind written in Python.
-pub fn written_in_python<'t>(mut texts: impl Iterator<Item = &'t String>) -> bool {
-    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
-    let named = |text: &String| {
-        let codes = added.iter().flat_map(|added| &added.codes);
-        codes.into_iter().any(|(name, _)| text.contains(name))
+/// What keeps runs of these texts apart from others, where they may depend on code beyond the project's, and from those of other code.
+pub fn called(texts: &[&String]) -> &'static str {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    let Some(added) = added.as_mut() else {
+        return SIMULATED;
     };
-    texts.any(named)
+    let named = named(added, texts);
+    if named.is_empty() {
+        return SIMULATED;
+    }
+    let called = format!("{SIMULATED} with {named:?}");
+    if let Some(known) = added.called.get(called.as_str()) {
+        return known;
+    }
+    // It lives as long as the program; there are as many as codes of kinds together.
+    let called: &'static str = Box::leak(called.into_boxed_str());
+    added.called.insert(called);
+    called
 }
 
-/// Adds a kind by what it does to the others; `code` is what a run depends on. One of the same name is replaced.
-pub fn add(name: &str, code: &str, change: impl FnOnce(Standard) -> Standard) {
+/// The kinds written in Python that these texts may name.
+pub fn written_in_python(texts: &[&String]) -> Vec<String> {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let named = added.iter().flat_map(|added| named(added, texts));
+    let written = named.filter(|code| code.language == Language::Python);
+    written.map(|code| code.name.clone()).collect()
+}
+
+/// Adds kinds by what they do to the others.
+pub fn add(change: impl FnOnce(Standard) -> Standard) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     let added = added.get_or_insert_default();
     added.kinds = change(std::mem::take(&mut added.kinds));
-    added.codes.retain(|(known, _)| known != name);
-    added.codes.push((name.to_owned(), code.to_owned()));
+}
+
+/// Has runs depend on the code of a kind that was added: those that were kept are made again after it changed. One of the same name is
+/// replaced.
+pub fn depends(name: &str, code: &str, language: Language) {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    let added = added.get_or_insert_default();
+    added.codes.retain(|known| known.name != name);
+    added.codes.push(Code {
+        name: name.to_owned(),
+        text: code.to_owned(),
+        language,
+    });
     added.codes.sort();
-    // A name lives as long as the program; there are as many as kinds were added.
-    let called = format!("{SIMULATED} with {:?}", added.codes);
-    added.called = Some(Box::leak(called.into_boxed_str()));
 }
 
 thread_local! {
@@ -95,16 +138,18 @@ pub fn raised(error: PyErr) {
 pub struct Stoppable {
     state: Arc<State>,
     simulator: Simulator,
+    called: &'static str,
     /// What Python code raised first.
     pub raised: Mutex<Option<PyErr>>,
 }
 
 impl Stoppable {
-    /// A runner for work whose state is this.
-    pub fn new(state: &Arc<State>) -> Self {
+    /// A runner for work whose state is this, of runs that are called so: see [`called`].
+    pub fn new(state: &Arc<State>, called: &'static str) -> Self {
         Self {
             state: Arc::clone(state),
             simulator: Simulator::default(),
+            called,
             raised: Mutex::default(),
         }
     }
@@ -140,7 +185,7 @@ impl Runner for Stoppable {
     }
 
     fn kind(&self, _: &Unit<'_>) -> &'static str {
-        called()
+        self.called
     }
 }
 

@@ -9,7 +9,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-use crate::kinds;
+use crate::kinds::{self, Language};
 
 /// The classes by the names of their kinds: one function makes them all.
 static CLASSES: RwLock<BTreeMap<&'static str, Py<PyAny>>> = RwLock::new(BTreeMap::new());
@@ -249,6 +249,7 @@ pub fn add_workload(
     let mut classes = CLASSES.write().unwrap_or_else(PoisonError::into_inner);
     classes.insert(kind, class);
     drop(classes);
-    kinds::add(&name, &code, |kinds| kinds.with_workload(entry));
+    kinds::depends(&name, &code, Language::Python);
+    kinds::add(|kinds| kinds.with_workload(entry));
     Ok(())
 }

@@ -40,6 +40,21 @@ def test_processes_give_what_one_gives(pair, tmp_path):
     assert contents(spread) == contents(alone)
 
 
+def test_only_kinds_that_a_spec_names_must_be_found_by_workers(pair, tmp_path):
+    class Here(anabranch.CongestionControl):
+        pass
+
+    Here.__module__ = "__main__"
+    anabranch.congestion("declared-here")(Here)
+    anabranch.run(pair, out=tmp_path / "alone")
+    with concurrent.futures.ProcessPoolExecutor(1, SPAWN) as executor:
+        cluster.run(pair, executor, out=tmp_path / "spread")
+        assert contents(tmp_path / "spread") == contents(tmp_path / "alone")
+        pair["flow.upload.transport.congestion"] = "declared-here"
+        with pytest.raises(anabranch.RunError, match="declared-here.*__main__"):
+            cluster.run(pair, executor)
+
+
 def test_finished_runs_do_not_travel(pair, tmp_path):
     anabranch.run(pair, out=tmp_path)
 

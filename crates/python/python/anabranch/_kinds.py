@@ -14,8 +14,8 @@ from ._native import Ack, Base
 
 Class = TypeVar("Class", bound=type)
 
-#: The modules in which kinds were declared: a worker process imports them.
-modules: set[str] = set()
+#: The module in which each kind was declared, by its name: a worker process imports it.
+modules: dict[str, str] = {}
 
 
 def _code(cls: type) -> str:
@@ -112,7 +112,7 @@ def congestion(name: str) -> Callable[[Class], Class]:
 
     def declare(cls: Class) -> Class:
         _native.add_congestion(name, _about(cls), cls, _code(cls))
-        modules.add(cls.__module__)
+        modules[name] = cls.__module__
         return cls
 
     return declare
@@ -137,7 +137,7 @@ def workload(name: str, **parameters: Any) -> Callable[[Class], Class]:
 
     def declare(cls: Class) -> Class:
         _native.add_workload(name, _about(cls), cls, parameters, _code(cls))
-        modules.add(cls.__module__)
+        modules[name] = cls.__module__
         return cls
 
     return declare

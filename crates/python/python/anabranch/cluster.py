@@ -136,11 +136,13 @@ def run(
     out = Path(out)
     again: Optional[Callable[[], Any]] = None if hasattr(executor, "submit") else executor
     made: Any = executor if again is None else again()
-    modules = sorted(_kinds.modules)
-    if "__main__" in modules:
+    declared = {name: _kinds.modules[name] for name in planned.written_in_python}
+    here = sorted(name for name, module in declared.items() if module == "__main__")
+    if here:
         raise RunError(
-            "a kind was declared in __main__, which workers cannot import; put it into a module"
+            f"{' and '.join(here)}: declared in __main__, which workers cannot import; put it into a module"
         )
+    modules = sorted(set(declared.values()))
     saved = planned.saved()
     missing = planned.missing(out)
     lengths = planned.seconds
