@@ -13,6 +13,10 @@ Every value of a spec is written as in a TOML file: quantities are text with the
 everything else is a number, a truth value, a list or a dict. Results are Arrow tables.
 """
 
+from . import _carrier
+
+_carrier.take()
+
 from ._native import (
     Ack,
     Advice,

@@ -1,0 +1,81 @@
+//! The control of the notebook `own-congestion-control.ipynb`, in Rust: a loss that comes while the round-trip time is near its
+//! least is left alone, since a queue would have made the time longer.
+
+use anabranch_congestion::{AckSample, Algorithm, Base, CongestionControl, LossCause, registry};
+use anabranch_python::kinds::{self, Language};
+use anabranch_transport::Nanos;
+use pyo3::prelude::*;
+
+/// How specs name it, and how it is made from the protocol's own controller.
+static SHORT_QUEUE: Algorithm = Algorithm {
+    name: "short-queue",
+    about: "halves only where the round-trip time tells of a queue",
+    only: None,
+    make: &|base, _| Box::new(ShortQueue { base, seen: None }),
+};
+
+#[derive(Debug)]
+struct ShortQueue {
+    base: Base,
+    /// The least round-trip time, and the last.
+    seen: Option<(Nanos, Nanos)>,
+}
+
+impl CongestionControl for ShortQueue {
+    fn on_ack(&mut self, ack: &AckSample) {
+        if let Some(rtt) = ack.rtt {
+            let least = self.seen.map_or(rtt, |(least, _)| least.min(rtt));
+            self.seen = Some((least, rtt));
+        }
+        self.base.on_ack(ack);
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        let short = |(least, last)| (last as f64) < 1.1 * least as f64;
+        if cause == LossCause::FastRetransmit && self.seen.is_some_and(short) {
+            return;
+        }
+        self.base.on_loss(now, cause, flightsize);
+    }
+
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        self.base.on_ecn(now, flightsize);
+    }
+
+    fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {
+        self.base.on_idle(now, idle_for, rto);
+    }
+
+    fn on_app_limited(&mut self, now: Nanos) {
+        self.base.on_app_limited(now);
+    }
+
+    fn on_mtu(&mut self, segment: u64) {
+        self.base.on_mtu(segment);
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.base.cwnd()
+    }
+
+    fn cwnd_exact(&self) -> f64 {
+        self.base.cwnd_exact()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.base.ssthresh()
+    }
+
+    fn name(&self) -> &'static str {
+        SHORT_QUEUE.name
+    }
+}
+
+/// The package's module, with one control more.
+#[pymodule]
+fn short_queue(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    registry::add(&SHORT_QUEUE);
+    // Runs that were kept are made again after a change of this text.
+    kinds::depends(SHORT_QUEUE.name, include_str!("lib.rs"), Language::Rust);
+    anabranch_python::register(module)
+}
