@@ -235,6 +235,39 @@ def long(browser):
         page.wait_for_function("() => !document.querySelector('[aria-busy]')")
 
 
+def dragged(browser):
+    """A slider that is dragged to and fro faster than runs are made ends at the picture of where it was let go."""
+    page = browser.page
+    delay = slider(page, "delay")
+    field = page.locator("input[type=text][data-key='delay']")
+
+    def rest():
+        page.wait_for_function("() => !document.querySelector('[aria-busy]')")
+        page.wait_for_timeout(100)
+        page.wait_for_function("() => !document.querySelector('[aria-busy]')")
+        return browser.drawn()
+
+    was = field.input_value()
+    delay.scroll_into_view_if_needed()
+    box = delay.bounding_box()
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] / 2, y)
+    page.mouse.down()
+    for step in range(120):
+        page.mouse.move(box["x"] + box["width"] * (0.1 + 0.8 * abs((step % 60) - 30) / 30), y)
+    page.mouse.up()
+    quick, stands = rest(), field.input_value()
+    # The same value alone.
+    for value in ["111 ms", stands]:
+        field.fill(value)
+        field.press("Enter")
+        slow = rest()
+        assert (slow == quick) == (value == stands), (value, stands)
+    field.fill(was)
+    field.press("Enter")
+    rest()
+
+
 def contrast(browser):
     """Text and what is drawn stand out from what is behind them: WCAG 2.2, 1.4.3 and 1.4.11."""
     ratio = """([one, two]) => {
@@ -326,6 +359,28 @@ def named(browser):
     assert {"INPUT range", "INPUT text", "INPUT checkbox", "BUTTON button", "SUMMARY "} <= reached, reached
 
 
+def by_keys(browser):
+    """By the keyboard alone: to a slider, a move, and the same back; the picture is as before."""
+    page = browser.page
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.dataset.key === 'rate' && document.activeElement.type === 'range'"):
+            break
+    else:
+        raise AssertionError("the tab key does not reach the slider")
+    outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert outline != "none", "the focus is not seen"
+    pictures = [browser.drawn()]
+    for key in ["ArrowRight", "ArrowLeft"]:
+        runs = browser.runs()
+        page.keyboard.press(key)
+        browser.done(runs + 1)
+        page.wait_for_function("() => !document.querySelector('[aria-busy]')")
+        pictures.append(browser.drawn())
+    assert pictures[0] == pictures[2] != pictures[1]
+
+
 def narrow(browser):
     """Nothing reaches beyond a narrow page."""
     width = browser.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
@@ -363,19 +418,28 @@ def other_page(chromium, url):
 
 
 def papers(chromium, pictures):
-    """A paper's spec is explored by its name."""
-    with Served("--paper", "alamgir2002") as served:
-        browser = Browser(chromium, served.url)
-        browser.done()
-        page = browser.page
-        assert page.get_by_label("Experiment").locator("option").count() > 3
-        runs = browser.runs()
-        page.get_by_label("Point").select_option(index=1)
-        browser.done(runs + 1)
-        expect(page.locator("#title")).to_contain_text("GEO satellite")
-        if pictures:
-            page.screenshot(path=pictures / "paper.png", full_page=True)
-        browser.close()
+    """Each paper's spec is explored by its name, and another point of it gives another picture."""
+    listed = subprocess.run([PROGRAM, "papers"], capture_output=True, text=True, check=True).stdout
+    names = [line.split()[0] for line in listed.splitlines() if line[:1].isalpha() and any(it.isdigit() for it in line.split()[0])]
+    assert len(names) >= 5, listed
+    for name in names:
+        with Served("--paper", name) as served:
+            browser = Browser(chromium, served.url)
+            browser.done()
+            page = browser.page
+            page.wait_for_function("() => !document.querySelector('[aria-busy]')")
+            before = browser.drawn()
+            assert page.get_by_label("Experiment").locator("option").count() > 1, name
+            point = page.get_by_label("Point")
+            assert point.locator("option").count() > 1, name
+            runs = browser.runs()
+            point.select_option(index=point.locator("option").count() - 1)
+            browser.done(runs + 1)
+            assert browser.drawn() != before, name
+            expect(page.locator("#title")).not_to_be_empty()
+            if pictures:
+                page.screenshot(path=pictures / f"{name}.png", full_page=True)
+            browser.close()
 
 
 def main():
@@ -411,6 +475,8 @@ def main():
             picture(browser, "moved")
             mistakes(browser)
             typed(browser)
+            dragged(browser)
+            by_keys(browser)
             long(browser)
             saved(browser, folder)
             beside(browser)
