@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 use anabranch_sctp::config::SchedulerKind;
-use anabranch_sctp::{AssociationId, Endpoint};
+use anabranch_sctp::{AssociationId, Endpoint, ZeroChecksum};
 use anabranch_transport::{Ecn, Nanos, Path};
 use bytes::{Bytes, BytesMut};
 use thiserror::Error;
@@ -268,6 +268,12 @@ impl Connection {
         &self.discards
     }
 
+    /// Whether SCTP packets go without a checksum, since the peer lets DTLS find damaged ones (RFC 9653 §6).
+    pub fn sends_zero_checksums(&self) -> bool {
+        let association = self.association.and_then(|id| self.sctp.association(id));
+        association.is_some_and(anabranch_sctp::Association::sends_zero_checksums)
+    }
+
     /// What SCTP counts of this connection, once it is connected.
     pub fn statistics(&self) -> Option<anabranch_sctp::stats::AssociationStatistics> {
         let association = self.sctp.association(self.association?)?;
@@ -283,6 +289,7 @@ fn sctp_endpoint(
     let sctp = anabranch_sctp::Config {
         mtu: MAX_DATAGRAM - OVERHEAD + IP_HEADER,
         partial_reliability: true,
+        zero_checksum: ZeroChecksum::Dtls,
         outbound_streams: u16::MAX,
         inbound_streams: u16::MAX,
         // The channels are served by their priorities before; `bufferedAmount` counts on the order.

@@ -272,6 +272,13 @@ fn pattern(number: usize, length: usize) -> Payload {
     Payload::Binary(bytes.collect::<Bytes>())
 }
 
+/// RFC 9653 §6: DTLS finds what is damaged.
+#[test]
+fn both_ends_leave_the_checksum_to_dtls() {
+    let world = World::new(1, 0).connect();
+    assert!(world.ends.iter().all(Connection::sends_zero_checksums));
+}
+
 #[test]
 fn channels_from_either_side() {
     let mut world = World::new(1, 0).connect();

@@ -126,6 +126,12 @@ fn transports(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) -> Option<Vec<
                 "found both `paths` and `multihomed`; `paths` says which interfaces are used",
             );
         }
+        if built.needs_sound_links() && network::corrupts(spec) {
+            c.problem(
+                &at,
+                "found packets without a checksum and links that corrupt; allowed: one of them, since nobody finds what is damaged",
+            );
+        }
         workload::check(c, kinds, spec, flow, &*built, &path);
         all.push(built);
     }

@@ -97,6 +97,11 @@ pub trait Transport: Debug + Send + Sync {
         false
     }
 
+    /// Whether it needs links that damage no packet: it finds none that is.
+    fn needs_sound_links(&self) -> bool {
+        false
+    }
+
     /// Makes the two ends of a member: the source's agent, and the sink's.
     fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2];
 

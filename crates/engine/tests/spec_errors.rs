@@ -94,6 +94,10 @@ wrong! {
     too_many_nodes: [("name = \"sink\"", "name = \"sink\"\ncount = 4000000000")];
     name_too_long: [("id = \"rates\"", "id = \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"")];
     wrong_kind_of_unit: [("\"5 ms\"", "\"5 Mbit/s\"")];
+    damage_that_nobody_finds: [
+        ("loss = { forward = { model = \"bernoulli\", probability = 0.01 } }", "impairment = { forward = { corrupt = 0.01 } }"),
+        ("profile = \"rfc9260\",", "profile = \"rfc9260\", zero_checksum = \"dtls\","),
+    ];
     unit_missing: [("\"5 ms\"", "\"5\"")];
     number_without_unit: [("\"5 ms\"", "5")];
     negative_rate: [("rate = \"2 Mbit/s\"\npairs", "rate = \"-2 Mbit/s\"\npairs"), ("sweep = [{ parameter = \"rate\", values = [\"1 Mbit/s\", \"2 Mbit/s\"] }]", "")];

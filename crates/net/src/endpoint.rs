@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch_sctp::{AssociationId, CloseReason, Config as SctpConfig};
+use anabranch_sctp::{AssociationId, CloseReason, Config as SctpConfig, ZeroChecksum};
 use bytes::Bytes;
 
 use crate::association::Association;
@@ -347,6 +347,10 @@ fn protocol(
     port: u16,
     secret: [u8; 32],
 ) -> Result<anabranch_sctp::Endpoint, BindError> {
+    if config.sctp.zero_checksum != ZeroChecksum::Off {
+        let message = "zero_checksum: found \"dtls\"; allowed: \"off\": nothing below SCTP finds damaged packets here";
+        return Err(BindError::Config(message.into()));
+    }
     let specific = |address: &IpAddr| !address.is_unspecified();
     // Applications read when they are scheduled, not when packets come.
     let window_update = config.sctp.window_update;

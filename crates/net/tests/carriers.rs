@@ -195,3 +195,12 @@ fn right_above_ip_or_a_word_about_what_to_do() {
         }
     });
 }
+
+/// Below these carriers nothing finds damaged packets (RFC 9653 §3).
+#[tokio::test]
+async fn without_dtls_every_packet_has_its_checksum() {
+    let mut config = Config::default();
+    config.sctp.zero_checksum = anabranch_sctp::ZeroChecksum::Dtls;
+    let refused = Endpoint::bind(config).expect_err("nothing finds damage");
+    assert!(matches!(&refused, BindError::Config(it) if it.contains("zero_checksum")));
+}

@@ -45,6 +45,7 @@ use crate::rx::{ReceivedMessage, ReceivedPart, Receiver, TooLong};
 use crate::state::{State, StateName};
 use crate::stats::{AssociationStatistics, ControlStatistics};
 use crate::tx::{Message, SendError, Sender};
+use crate::zero_checksum::Sums;
 
 /// Answers that wait to be sent; a peer that asks for more than this at a time is not answered.
 const MAX_REPLIES: usize = 32;
@@ -101,6 +102,7 @@ pub struct Association {
     marks_received: u64,
     /// Present while both ends use ECN.
     marks: Option<Marks>,
+    sums: Sums,
     readable_told: bool,
     events: VecDeque<Event>,
     random: Random,
@@ -225,6 +227,17 @@ impl Association {
     /// DATA chunks sent and not yet cumulatively acknowledged.
     pub fn outstanding_chunks(&self) -> usize {
         self.tx.outstanding_chunks()
+    }
+
+    /// Whether packets go to the peer without a checksum (RFC 9653), which the setting
+    /// [`Config::zero_checksum`](crate::Config::zero_checksum) offers.
+    pub fn sends_zero_checksums(&self) -> bool {
+        self.sums.sends_zero()
+    }
+
+    /// Whether packets without a checksum are taken.
+    pub(crate) fn accepts_zero_checksums(&self) -> bool {
+        self.sums.accepts_zero()
     }
 
     /// Whether a SACK must go now. Reading messages may bring this about: the window had been closed and is open again.

@@ -20,6 +20,7 @@ use crate::address::common_prefix;
 use crate::allocation::AllocationKind;
 use crate::mtu::{self, LEAST_MTU, MOST_MTU};
 use crate::profile::Profile;
+use crate::zero_checksum::ZeroChecksum;
 
 /// Which stream's message goes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,6 +143,9 @@ settings! {
         /// send buffer is full, messages of a larger number that were not begun are given up for one of a smaller.
         priority: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.2";
+        /// Packets go without a checksum where the peer agrees, and are taken so: the lower layer finds damaged ones, by the method
+        /// named. In the simulator that is true of links that do not corrupt.
+        zero_checksum: ZeroChecksum = ZeroChecksum::Off, ZeroChecksum::KIND, "RFC 9653 §5";
     }
     beside {
         /// Which text is followed, and the switches turned from it.

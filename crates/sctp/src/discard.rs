@@ -24,6 +24,9 @@ discards! {
     Malformed = "malformed",
     /// The checksum is wrong (RFC 9260 §6.8).
     Checksum = "checksum",
+    /// No checksum at all, in a packet that must have one: with an INIT or COOKIE ECHO, or of no association whose peer was told that
+    /// it may go without (RFC 9653 §5.2, §5.3).
+    ZeroChecksum = "zero_checksum",
     /// Source or destination port 0 (RFC 9260 §3.1), or another endpoint's port.
     Port = "port",
     /// Source or destination is no unicast address (RFC 9260 §8.4, rule 1).

@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use anabranch_transport::{Ecn, Nanos, Path, Transmit, Transport};
+use anabranch_wire::checksum;
 use anabranch_wire::chunk::kind;
 use anabranch_wire::encode::Encode;
 use anabranch_wire::packet::{
@@ -31,6 +32,7 @@ use crate::error::ConnectError;
 use crate::event::Event;
 use crate::random::Random;
 use crate::timer::Timers;
+use crate::zero_checksum::ZeroChecksum;
 use retired::RetiredTags;
 use table::Table;
 
@@ -50,6 +52,8 @@ struct Arrival {
     /// The peer's UDP port; 0 if it came without UDP.
     udp_port: u16,
     ecn: Ecn,
+    /// Its checksum is zero, and was not looked at.
+    without: bool,
     header: CommonHeader,
 }
 
@@ -342,7 +346,12 @@ impl Endpoint {
         packet: &Packet<'_>,
     ) {
         let slot = self.addressee(&arrival, first);
-        let Some((slot, association)) = slot.and_then(|it| Some((it, self.table.get(it)?))) else {
+        let found = slot.and_then(|it| Some((it, self.table.get(it)?)));
+        let accepts = |it: &Association| it.accepts_zero_checksums();
+        if arrival.without && !found.is_some_and(|(_, it)| accepts(it)) && !packet.is_intact() {
+            return self.discards.count(Discard::ZeroChecksum);
+        }
+        let Some((slot, association)) = found else {
             return self.out_of_the_blue(arrival, packet);
         };
         if association.is_closed() {
@@ -436,7 +445,11 @@ impl Endpoint {
 
     fn handle_packet(&mut self, now: Nanos, path: Path, udp_port: u16, ecn: Ecn, datagram: Bytes) {
         let now = self.at(now);
-        let checksum = if self.config.checksum {
+        // Whose packet it is tells whether it may go without (RFC 9653 §5.3).
+        let without = self.config.checksum
+            && self.config.zero_checksum != ZeroChecksum::Off
+            && checksum::is_zero(&datagram);
+        let checksum = if self.config.checksum && !without {
             Checksum::Verify
         } else {
             Checksum::Ignore
@@ -466,8 +479,13 @@ impl Endpoint {
             path,
             udp_port,
             ecn,
+            without,
             header: packet.header,
         };
+        let vital = elsewhere || matches!(first.kind, kind::INIT | kind::COOKIE_ECHO);
+        if without && vital && !packet.is_intact() {
+            return self.discards.count(Discard::ZeroChecksum);
+        }
         match first.kind {
             _ if elsewhere => self.for_another_port(arrival, first.to_raw(), &packet),
             kind::INIT => self.on_init(arrival, first.to_raw(), chunks),

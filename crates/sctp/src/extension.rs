@@ -10,7 +10,7 @@ pub(crate) struct Extension {
     /// Whether an endpoint with these settings offers it.
     pub(crate) wanted: fn(&Config) -> bool,
     /// Its own parameter of INIT and INIT ACK, if it has one.
-    pub(crate) parameter: Option<Parameter>,
+    pub(crate) parameter: fn() -> Option<Parameter>,
     /// The types of its chunks: the parameter Supported Extensions lists them (RFC 5061 §4.2.7).
     pub(crate) chunks: &'static [u8],
 }

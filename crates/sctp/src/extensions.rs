@@ -9,14 +9,15 @@ use bytes::Bytes;
 
 use crate::config::Config;
 use crate::extension::Extension;
-use crate::{partial, rsctp};
+use crate::{partial, rsctp, zero_checksum};
 
 pub(crate) use ecn::ECN;
 pub(crate) use partial::PARTIAL_RELIABILITY;
 pub(crate) use rsctp::RSCTP;
+pub(crate) use zero_checksum::ZERO_CHECKSUM;
 
 /// All extensions, each by its bit in [`Extensions`]. Cookies outlive no endpoint, so that places may change.
-static REGISTRY: [&Extension; 3] = [&RSCTP, &ECN, &PARTIAL_RELIABILITY];
+static REGISTRY: [&Extension; 4] = [&RSCTP, &ECN, &PARTIAL_RELIABILITY, &ZERO_CHECKSUM];
 
 /// Those that an end offers, or that both agreed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,7 +65,7 @@ impl Extensions {
             Parameter::SupportedExtensions(list) => Self::those(|it| {
                 !it.chunks.is_empty() && it.chunks.iter().all(|kind| list.contains(kind))
             }),
-            own => Self::those(|it| it.parameter.as_ref() == Some(own)),
+            own => Self::those(|it| (it.parameter)().as_ref() == Some(own)),
         };
         self.0 |= offered.0;
         offered.0 != 0 || matches!(parameter, Parameter::SupportedExtensions(_))
@@ -74,8 +75,8 @@ impl Extensions {
     pub(crate) fn push(self, parameters: &mut TlvWriter) {
         let mut chunks = Vec::new();
         for extension in self.iter() {
-            if let Some(parameter) = &extension.parameter {
-                let _ = parameters.push(parameter);
+            if let Some(parameter) = (extension.parameter)() {
+                let _ = parameters.push(&parameter);
             }
             chunks.extend_from_slice(extension.chunks);
         }
@@ -105,7 +106,7 @@ mod tests {
     fn each_extension_has_a_parameter_or_chunks_of_its_own() {
         let mut chunks: Vec<u8> = Vec::new();
         for extension in REGISTRY {
-            assert!(extension.parameter.is_some() || !extension.chunks.is_empty());
+            assert!((extension.parameter)().is_some() || !extension.chunks.is_empty());
             for kind in extension.chunks {
                 assert!(!chunks.contains(kind), "{kind}");
                 chunks.push(*kind);

@@ -36,6 +36,7 @@ mod timer;
 pub mod tx;
 #[doc(hidden)]
 pub mod work;
+mod zero_checksum;
 
 pub use association::Association;
 pub use config::{Config, ConfigError};
@@ -50,3 +51,4 @@ pub use profile::Profile;
 pub use rx::{ReceivedMessage, ReceivedPart};
 pub use state::StateName;
 pub use tx::{Message, SendError};
+pub use zero_checksum::ZeroChecksum;

@@ -21,6 +21,6 @@ use crate::extension::Extension;
 /// Off unless the setting `partial_reliability` is on.
 pub(crate) static PARTIAL_RELIABILITY: Extension = Extension {
     wanted: |config| config.partial_reliability,
-    parameter: Some(Parameter::ForwardTsnSupported),
+    parameter: || Some(Parameter::ForwardTsnSupported),
     chunks: &[kind::FORWARD_TSN],
 };

@@ -23,7 +23,7 @@ use crate::path::Role;
 /// Spoken where the switch `rsctp` is on.
 pub(crate) static RSCTP: Extension = Extension {
     wanted: |config| config.profile.rsctp,
-    parameter: Some(Parameter::Rsctp),
+    parameter: || Some(Parameter::Rsctp),
     chunks: &[],
 };
 

@@ -42,6 +42,13 @@ pub fn verify(packet: &[u8]) -> bool {
     packet.len() >= HEADER && packet[FIELD..HEADER] == crc32c_packet(packet).to_le_bytes()
 }
 
+/// Whether the packet's checksum field holds nothing (RFC 9653), which is a right CRC32c once in 2^32 packets. False for anything
+/// shorter than the common header.
+#[inline]
+pub fn is_zero(packet: &[u8]) -> bool {
+    packet.len() >= HEADER && packet[FIELD..HEADER] == [0; 4]
+}
+
 /// Writes the CRC32c into the packet's checksum field. Does nothing to a slice shorter than the common header.
 #[inline]
 pub fn fill(packet: &mut [u8]) {

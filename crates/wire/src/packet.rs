@@ -87,6 +87,11 @@ impl<'a> Packet<'a> {
         Ok(Self { header, datagram })
     }
 
+    /// Whether its checksum is right, where that was not asked when it was read.
+    pub fn is_intact(&self) -> bool {
+        checksum::verify(self.datagram)
+    }
+
     /// The chunks in order. An error says that the rest of the packet cannot be read; no item follows it.
     #[inline]
     pub fn chunks(&self) -> Chunks<'a> {

@@ -9,7 +9,7 @@ use anabranch_scenario::Transport as Written;
 use anabranch_scenario::addresses::IpVersion;
 use anabranch_scenario::transport::TransportKind;
 use anabranch_sctp::allocation::AllocationKind;
-use anabranch_sctp::{Config, Endpoint, Profile};
+use anabranch_sctp::{Config, Endpoint, Profile, ZeroChecksum};
 use anabranch_settings::{Kind, settings};
 use anabranch_sim::{Agent, Rng};
 use anabranch_wire::chunk::kind as chunk;
@@ -142,6 +142,10 @@ impl Transport for Sctp {
 
     fn is_multihomed(&self) -> bool {
         self.application.multihomed
+    }
+
+    fn needs_sound_links(&self) -> bool {
+        self.config.zero_checksum != ZeroChecksum::Off
     }
 
     fn ends(&self, member: Member<'_>) -> [Box<dyn Agent>; 2] {

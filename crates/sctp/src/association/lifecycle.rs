@@ -15,13 +15,14 @@ use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event};
-use crate::extensions::{ECN, Extensions, PARTIAL_RELIABILITY, RSCTP};
+use crate::extensions::{ECN, Extensions, PARTIAL_RELIABILITY, RSCTP, ZERO_CHECKSUM};
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;
 use crate::rx::{Abandoned, Receiver};
 use crate::state::{Closed, CookieWait, Known, Peer, Retry, Stage, State};
 use crate::stats::ControlStatistics;
 use crate::tx::Sender;
+use crate::zero_checksum::Sums;
 
 /// What the handshake settled about the peer.
 #[derive(Clone, Debug)]
@@ -143,7 +144,9 @@ impl Association {
         mut random: Random,
     ) -> Self {
         let local_initial_tsn = initial_tsn.unwrap_or_else(|| Tsn(random.next_u32()));
+        let begins = matches!(state, State::CookieWait(_));
         Self {
+            sums: Sums::new(&config, begins),
             local_port: ports.local,
             remote_port: ports.remote,
             local_tag,
@@ -209,6 +212,7 @@ impl Association {
         }
         self.addresses_changed = true;
         self.marks = terms.extensions.has(&ECN).then(Marks::default);
+        self.sums.settle(terms.extensions.has(&ZERO_CHECKSUM));
         self.settle_rsctp(terms.extensions.has(&RSCTP));
         known
     }
@@ -288,6 +292,7 @@ impl Association {
         self.data_path = PathId(0);
         self.known_primary = PathId(0);
         self.tx = Sender::new(&self.config, cookie.local_initial_tsn);
+        self.sums = Sums::new(&self.config, false);
         self.adopt_and_know(local, &terms);
         self.sack_path = PathId(0);
         self.replies.clear();

@@ -96,7 +96,7 @@ impl Association {
         // The smallest probe is larger than the two.
         let _ = packet.push(&Heartbeat { info });
         let _ = packet.push(&Pad::of_size(packet.room()));
-        let len = packet.finish(self.config.checksum);
+        let len = packet.finish(self.sums.wanted(false));
         debug_assert_eq!(len, limit, "the probe has its size");
         self.control.pmtu_probes += 1;
         self.transmit(path, len)

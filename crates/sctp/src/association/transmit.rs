@@ -194,7 +194,7 @@ impl Association {
         if packet.is_empty() {
             0
         } else {
-            packet.finish(self.config.checksum)
+            packet.finish(self.sums.wanted(echoed))
         }
     }
 
@@ -360,7 +360,7 @@ impl Association {
         let mut packet = PacketBuilder::new(out, self.header(0), limit);
         // Its parameters are bounded far below any MTU.
         let _ = packet.push(&init);
-        let len = packet.finish(self.config.checksum);
+        let len = packet.finish(self.sums.wanted(true));
         self.transmit(path, len)
     }
 
@@ -370,7 +370,7 @@ impl Association {
         let mut packet =
             PacketBuilder::new(out, self.header_to_peer(), self.paths.get(path).max_packet);
         let _ = packet.push(&Heartbeat { info });
-        let len = packet.finish(self.config.checksum);
+        let len = packet.finish(self.sums.wanted(false));
         let headers = self.headers(path) - mtu::COMMON_HEADER;
         self.count_heartbeat(now, path, headers + len);
         self.transmit(path, len)
@@ -403,7 +403,7 @@ impl Association {
             }),
         };
         debug_assert!(pushed.is_ok(), "a bare chunk fits any packet");
-        let len = packet.finish(self.config.checksum);
+        let len = packet.finish(self.sums.wanted(false));
         self.transmit(path, len)
     }
 }

@@ -7,6 +7,6 @@ use crate::extension::Extension;
 /// Its chunks, ECNE and CWR, are known to everybody and in no list.
 pub(crate) static ECN: Extension = Extension {
     wanted: |config| config.profile.ecn,
-    parameter: Some(Parameter::EcnCapable),
+    parameter: || Some(Parameter::EcnCapable),
     chunks: &[],
 };

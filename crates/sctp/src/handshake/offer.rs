@@ -133,6 +133,9 @@ impl Offer {
                 self.extensions.note(&parameter);
             }
             Parameter::Unknown(tlv) => {
+                if self.extensions.note(&Parameter::Unknown(tlv.clone())) {
+                    return Ok(true);
+                }
                 let action = anabranch_wire::UnknownAction::of_parameter(tlv.kind);
                 if action.report {
                     self.report(tlv.whole().clone(), reported);
