@@ -1,9 +1,13 @@
 //! The manual's page of settings, and help, made from the tables.
 
+use std::fmt::Write;
+
 use anabranch_scenario::chosen::Family;
-use anabranch_scenario::families::{LossModel, PropagationModel, QueueDiscipline};
+use anabranch_scenario::families::{LossModel, PropagationModel, QueueDiscipline, Workloads};
+use anabranch_scenario::measure::{LINK_PROBES, Metrics};
 use anabranch_scenario::transport::TransportKind;
 use anabranch_settings::{Kind, Section, Setting, Variant};
+use anabranch_transport::Probe;
 
 use crate::kinds::Standard;
 use crate::transport::Transports;
@@ -44,21 +48,67 @@ pub fn page() -> String {
         page.push('\n');
         page.push_str(&of(kind));
     }
-    let losses = kinds.losses.variants();
-    page.push_str(&family::<LossModel>("loss", &losses));
-    page.push_str(&family::<QueueDiscipline>(
-        "queue",
-        &kinds.queues.variants(),
-    ));
-    let propagations = kinds.propagations.variants();
-    page.push_str(&family::<PropagationModel>("delay", &propagations));
-    page
+    let families = [
+        family::<LossModel>("Link: `loss", &kinds.losses.variants()),
+        family::<QueueDiscipline>("Link: `queue", &kinds.queues.variants()),
+        family::<PropagationModel>("Link: `delay", &kinds.propagations.variants()),
+        family::<Workloads>("Flow: `workload", &kinds.workloads.variants()),
+    ];
+    page + &families.concat()
 }
 
-/// The part of the page about the kinds that a key of a link may be.
-fn family<F: Family>(key: &str, variants: &[Variant]) -> String {
+/// What stands above the metrics and probes.
+const ABOUT_METRICS: &str = "# Metrics and probes
+
+This page is generated from the code (`REFERENCE=write cargo test -p anabranch-engine --test reference`). Do not edit it.
+
+A **metric** is one number for each run. A spec asks for it in `[[measure]]`, or in the `measure` of one experiment; tables and sweep
+figures show it. A **probe** is a series of samples over time. A spec asks for it in `[[experiment.record]]`; time figures show it, and
+the metrics `probe` and `percentiles` reduce it to numbers.
+
+```toml
+[[measure]]
+metric = \"goodput\"
+flow = \"upload\"
+window = [\"10 s\", \"60 s\"]
+
+[[experiment]]
+id = \"window\"
+record = [{ flow = \"upload\", probes = [\"cwnd\", \"srtt\"] }, { link = \"satellite\", probes = [\"queue\"] }]
+```
+
+A file of samples (`series/*.parquet`) has the same names.
+";
+
+/// The page of what can be measured: every probe, and every metric with its parameters.
+pub fn metrics() -> String {
+    let kinds = Standard::default();
+    let mut page = ABOUT_METRICS.to_owned();
+    let row = |page: &mut String, name: &str, about: &str| {
+        let words: Vec<&str> = about.split_whitespace().collect();
+        let _ = writeln!(page, "| `{name}` | {} |", words.join(" "));
+    };
+    page.push_str("\n## Probes of a flow\n\n| probe | what is recorded |\n|---|---|\n");
+    for probe in Probe::ALL {
+        row(&mut page, probe.name(), probe.about());
+    }
+    for probe in &kinds.probes {
+        row(&mut page, probe.name, probe.about);
+    }
+    page.push_str("\n## Probes of a link\n\n| probe | what is recorded |\n|---|---|\n");
+    for (name, about) in LINK_PROBES {
+        row(&mut page, name, about);
+    }
+    page + &family::<Metrics>("Metric: `", &kinds.metrics.variants())
+}
+
+/// The part of a page about the kinds that a key of a spec may be; `title` is the begin of their titles.
+fn family<F: Family>(title: &str, variants: &[Variant]) -> String {
     let part = |variant: &Variant| {
-        let title = format!("Link: `{key} = {{ {} = \"{}\" }}`", F::TAG, variant.name);
+        let title = match title.ends_with('`') {
+            true => format!("{title}{}`", variant.name),
+            false => format!("{title} = {{ {} = \"{}\" }}`", F::TAG, variant.name),
+        };
         let about = variant.text();
         let settings = [variant.parameters, F::SHARED].concat();
         let section = Section {

@@ -5,21 +5,62 @@ use anabranch_engine::manual;
 use anabranch_scenario::schema::json_schema;
 use serde_json::Value;
 
-#[test]
-fn the_page_of_settings_is_up_to_date() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/reference/settings.md"
-    );
-    let page = std::fs::read_to_string(path).expect("docs/reference/settings.md");
-    let wanted = manual::page();
+/// Holds a page of docs/reference against what the code says; `REFERENCE=write` in the environment writes it anew.
+fn generated(name: &str, wanted: &str) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
+    let path = format!("{folder}/{name}.md");
+    if std::env::var("REFERENCE").is_ok_and(|how| how == "write") {
+        std::fs::write(&path, wanted).expect("the page");
+    }
+    let page = std::fs::read_to_string(path).unwrap_or_default();
     let mut lines = page.lines().zip(wanted.lines()).enumerate();
     let first = lines.find(|(_, (is, should))| is != should);
     assert!(
         page == wanted,
-        "docs/reference/settings.md is not what the tables say ({first:?}); make it anew: \
-         anabranch settings > docs/reference/settings.md"
+        "docs/reference/{name}.md is not what the code says ({first:?}); \
+         `REFERENCE=write cargo test -p anabranch-engine --test reference` writes it"
     );
+}
+
+#[test]
+fn the_page_of_settings_is_up_to_date() {
+    generated("settings", &manual::page());
+}
+
+#[test]
+fn the_page_of_metrics_is_up_to_date() {
+    generated("metrics", &manual::metrics());
+}
+
+/// The messages that other tests hold as snapshots, by the file of tests and the name of each mistake.
+#[test]
+fn the_page_of_errors_is_up_to_date() {
+    let mut page = include_str!("reference/errors.md").to_owned();
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    for (title, folder, prefix) in [
+        ("Mistakes in a spec", "engine", "spec_errors__"),
+        ("Mistakes in expressions", "engine", "expressions__"),
+        ("Mistakes in a Wi-Fi cell", "lab", "wifi__"),
+    ] {
+        page += &format!("\n## {title}\n");
+        let folder = format!("{tests}/{folder}/tests/snapshots");
+        let mut names: Vec<String> = std::fs::read_dir(&folder)
+            .expect("snapshots")
+            .map(|entry| entry.expect("an entry").file_name())
+            .map(|name| name.to_string_lossy().into_owned())
+            .filter(|name| name.starts_with(prefix) && name.ends_with(".snap"))
+            .collect();
+        names.sort_unstable();
+        for name in names {
+            let text = std::fs::read_to_string(format!("{folder}/{name}")).expect("a snapshot");
+            let message = text.splitn(3, "---\n").nth(2).expect("a header and a body");
+            let mistake = name[prefix.len()..].trim_end_matches(".snap");
+            let mut mistake = mistake.replace('_', " ");
+            mistake[..1].make_ascii_uppercase();
+            page += &format!("\n### {mistake}\n\n```text\n{}\n```\n", message.trim());
+        }
+    }
+    generated("errors", &page);
 }
 
 /// A row that says nothing helps nobody, and a default that cannot be written cannot be changed back.

@@ -2,8 +2,21 @@
 
 use crate::chosen::{Chosen, Family};
 
-/// Probes of a link, beside those of a flow ([`anabranch_transport::Probe`]).
-pub const LINK_PROBES: &[&str] = &["throughput", "queue", "drop"];
+/// Probes of a link and what each records, beside those of a flow ([`anabranch_transport::Probe`]).
+pub const LINK_PROBES: &[(&str, &str)] = &[
+    (
+        "throughput",
+        "Bits per second that arrived at the far end, IP headers included, in each bin; a sample's time is the beginning of its bin.",
+    ),
+    (
+        "queue",
+        "Packets in the queue, including the one in transmission; recorded when it changes.",
+    ),
+    (
+        "drop",
+        "A packet was dropped: the number of drops for this reason so far.",
+    ),
+];
 
 /// Metrics: what is made of a run, and of what.
 ///

@@ -258,7 +258,7 @@ fn check_experiment(
             }
             (None, Some(link)) => {
                 check_link_name(c, spec, link, &format!("{path}.link"));
-                LINK_PROBES.to_vec()
+                LINK_PROBES.iter().map(|(name, _)| *name).collect()
             }
             _ => {
                 c.problem(&path, "a record is of a `flow` or of a `link`: one of them");

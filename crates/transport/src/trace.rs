@@ -6,11 +6,11 @@
 use crate::time::Nanos;
 
 macro_rules! probes {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal),* $(,)?) => {
+    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal),* $(,)?) => {
         /// A quantity that can be recorded. The value's unit is in each member's text.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
-        pub enum Probe { $($(#[$doc])* $variant),* }
+        pub enum Probe { $($(#[doc = $doc])* $variant),* }
 
         impl Probe {
             /// Every probe, in the order of their numbers.
@@ -19,6 +19,11 @@ macro_rules! probes {
             /// The name used in specs, series files and figures.
             pub const fn name(self) -> &'static str {
                 match self { $(Probe::$variant => $name),* }
+            }
+
+            /// What it is, with its unit; a line begins with a blank.
+            pub const fn about(self) -> &'static str {
+                match self { $(Probe::$variant => concat!($($doc),*)),* }
             }
 
             /// The probe of that name.

@@ -180,7 +180,8 @@ impl Recording {
                 continue;
             }
             for wanted in &record.probes {
-                let Some(&probe) = LINK_PROBES.iter().find(|known| *known == wanted) else {
+                let Some(&(probe, _)) = LINK_PROBES.iter().find(|(known, _)| known == wanted)
+                else {
                     continue;
                 };
                 let kind = match probe {
