@@ -1,0 +1,342 @@
+//! The book does what it says: the commands of its pages are executed word for word, and the page of commands is what `help` says.
+//!
+//! On a page of `docs/`, a block marked
+//! - `console` holds commands, each after `$ `, and what they print. They run in the order of the page, in one shell, in a directory that
+//!   is empty at first. A command that shows no output may print anything. A line `...` stands for any number of lines, `[..]` for
+//!   any text within one. `console status=2` expects that exit status.
+//! - `console skip` is not run: what installs something, or needs another machine.
+//! - `LANGUAGE file=NAME` is written to that file, `LANGUAGE add=NAME` is added to it.
+//!
+//! `<!-- made: FILE -->` before an image says which file of that directory it is. `BOOK=write` in the environment copies it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+fn writes() -> bool {
+    std::env::var("BOOK").is_ok_and(|how| how == "write")
+}
+
+/// What a page asks for, in its order.
+enum Step {
+    /// A file with this text; true: at the end of what it holds.
+    File(String, String, bool),
+    /// A command, the line it stands in, the status it ends with, and what it prints.
+    Run(String, usize, i32, Vec<String>),
+    /// This image is that file.
+    Image(String, String),
+}
+
+/// The steps of a page.
+fn steps(page: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut made = None;
+    let mut lines = page.lines().enumerate();
+    while let Some((_, line)) = lines.next() {
+        if let Some(file) = line.strip_prefix("<!-- made: ") {
+            made = file.strip_suffix(" -->").map(str::to_owned);
+        } else if let (Some(file), true) = (&made, line.starts_with("![")) {
+            let image = line.rsplit_once("](").expect("an image").1;
+            steps.push(Step::Image(
+                image.trim_end_matches(')').to_owned(),
+                file.clone(),
+            ));
+            made = None;
+        } else if let Some(marks) = line.strip_prefix("```") {
+            let within: Vec<(usize, &str)> = lines
+                .by_ref()
+                .take_while(|(_, line)| *line != "```")
+                .collect();
+            block(marks, &within, &mut steps);
+        }
+    }
+    steps
+}
+
+/// The steps of a fenced block.
+fn block(marks: &str, lines: &[(usize, &str)], steps: &mut Vec<Step>) {
+    let marks: Vec<&str> = marks.split_whitespace().collect();
+    let value = |key: &str| marks.iter().find_map(|mark| mark.strip_prefix(key));
+    for (key, adds) in [("file=", false), ("add=", true)] {
+        if let Some(name) = value(key) {
+            let text = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
+            steps.push(Step::File(name.to_owned(), text, adds));
+        }
+    }
+    if marks.first() != Some(&"console") || marks.contains(&"skip") {
+        return;
+    }
+    let status = value("status=").map_or(0, |status| status.parse().expect("a status"));
+    for (number, line) in lines {
+        match (line.strip_prefix("$ "), steps.last_mut()) {
+            (Some(command), _) => {
+                steps.push(Step::Run(command.to_owned(), number + 1, status, vec![]));
+            }
+            (None, Some(Step::Run(command, .., printed))) => {
+                if printed.is_empty() && command.ends_with('\\') {
+                    *command += &format!("\n{line}");
+                } else {
+                    printed.push((*line).to_owned());
+                }
+            }
+            _ => panic!("line {}: output without a command", number + 1),
+        }
+    }
+}
+
+/// Whether text is what a line of a page shows.
+fn fits(shown: &str, text: &str) -> bool {
+    let mut rest = text;
+    let mut parts = shown.trim_end().split("[..]").enumerate().peekable();
+    while let Some((index, part)) = parts.next() {
+        let last = parts.peek().is_none();
+        let found = match (index, last) {
+            (0, true) => (rest.trim_end() == part).then_some(0),
+            (0, false) => rest.starts_with(part).then_some(0),
+            (_, true) => rest
+                .trim_end()
+                .ends_with(part)
+                .then(|| rest.trim_end().len() - part.len()),
+            (_, false) => rest.find(part),
+        };
+        match found {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+/// Whether lines are what a page shows.
+fn all_fit(shown: &[String], lines: &[&str]) -> bool {
+    match shown.split_first() {
+        None => lines.is_empty(),
+        Some((first, others)) if first.trim() == "..." => {
+            (0..=lines.len()).any(|skipped| all_fit(others, &lines[skipped..]))
+        }
+        Some((first, others)) => {
+            let Some((line, rest)) = lines.split_first() else {
+                return false;
+            };
+            fits(first, line) && all_fit(others, rest)
+        }
+    }
+}
+
+/// Runs the steps of a page in an empty directory, in one shell; `logs` takes what each command prints.
+fn script(steps: &[Step], here: &Path, logs: &Path) -> String {
+    let mut script = format!("cd {}\n", here.display());
+    for (index, step) in steps.iter().enumerate() {
+        match step {
+            Step::File(name, text, adds) => {
+                let from = logs.join(format!("{index}.file"));
+                fs::write(&from, text).expect("a file");
+                let into = if *adds { ">>" } else { ">" };
+                script += &format!("cat {} {into} {name}\n", from.display());
+            }
+            Step::Run(command, _, status, _) => {
+                let log = logs.join(index.to_string());
+                script += &format!(
+                    "{{ {command}\n}} > {log} 2>&1\nended=$?\necho $ended > {log}.status\n[ $ended = {status} ] || exit 1\n",
+                    log = log.display()
+                );
+            }
+            Step::Image(..) => {}
+        }
+    }
+    script
+}
+
+/// Seconds after which a page is taken to hang.
+const PATIENCE: &str = "600";
+
+/// A shell with the network of its own that the user may have, so that ports are free.
+fn shell() -> Command {
+    let own = ["--map-root-user", "--net"];
+    let may = Command::new("unshare")
+        .args(own)
+        .args(["sh", "-c", "ip link set lo up"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !may {
+        let mut shell = Command::new("timeout");
+        shell.args([PATIENCE, "bash"]);
+        return shell;
+    }
+    let mut shell = Command::new("timeout");
+    shell.args([PATIENCE, "unshare"]);
+    shell
+        .args(own)
+        .args(["sh", "-c", "ip link set lo up && exec bash"]);
+    shell
+}
+
+fn execute(name: &str, page: &str) {
+    let steps = steps(page);
+    let here = tempfile::tempdir().expect("a directory");
+    let logs = tempfile::tempdir().expect("a directory");
+    let program = Path::new(env!("CARGO_BIN_EXE_anabranch"));
+    let path = format!(
+        "{}:{}",
+        program.parent().expect("a directory").display(),
+        std::env::var("PATH").expect("a path")
+    );
+    let file = logs.path().join("script");
+    fs::write(&file, script(&steps, here.path(), logs.path())).expect("a file");
+    let ran = shell()
+        .stdin(fs::File::open(&file).expect("the script"))
+        .env("PATH", path)
+        .env("NO_COLOR", "1")
+        .env_remove("COLUMNS")
+        .output()
+        .expect("a shell");
+    for (index, step) in steps.iter().enumerate() {
+        match step {
+            Step::File(..) => {}
+            Step::Run(command, line, wanted, shown) => {
+                let read = |file: PathBuf| fs::read_to_string(file).unwrap_or_default();
+                let said = read(logs.path().join(index.to_string()));
+                let status = read(logs.path().join(format!("{index}.status")));
+                let place = format!("docs/{name}, line {line}: $ {command}");
+                assert!(
+                    status.trim() == wanted.to_string(),
+                    "{place}\nended with status {status}{said}{}",
+                    String::from_utf8_lossy(&ran.stderr)
+                );
+                let lines: Vec<&str> = said.lines().collect();
+                assert!(
+                    shown.is_empty() || all_fit(shown, &lines),
+                    "{place}\nprints\n{said}\nand not\n{}",
+                    shown.join("\n")
+                );
+            }
+            Step::Image(image, made) => {
+                let page = docs().join(name);
+                let image = page.parent().expect("a folder").join(image);
+                let made = fs::read(here.path().join(made)).expect(made);
+                if writes() {
+                    fs::write(&image, &made).expect("the image");
+                }
+                assert!(
+                    fs::read(&image).expect("the image") == made,
+                    "docs/{name}: {} is not what its commands make; BOOK=write makes it anew",
+                    image.display()
+                );
+            }
+        }
+    }
+}
+
+/// Every page below a folder, by its path from `docs/`.
+fn pages(folder: &Path, found: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            pages(&path, found);
+        } else if path.extension().is_some_and(|kind| kind == "md") {
+            let name = path.strip_prefix(docs()).expect("a page of the book");
+            found.push(name.to_string_lossy().into_owned());
+        }
+    }
+}
+
+#[test]
+fn the_commands_of_every_page_do_what_it_says() {
+    let mut names = Vec::new();
+    pages(&docs(), &mut names);
+    names.sort_unstable();
+    let mut commands = 0;
+    for name in &names {
+        let page = fs::read_to_string(docs().join(name)).expect("a page");
+        let run = |step: &&Step| matches!(step, Step::Run(..));
+        let count = steps(&page).iter().filter(run).count();
+        if count > 0 {
+            execute(name, &page);
+            commands += count;
+        }
+    }
+    assert!(commands >= 20, "{commands} commands in the book");
+}
+
+#[test]
+#[should_panic(expected = "and not")]
+fn other_output_is_found() {
+    execute(
+        "invented.md",
+        "```console\n$ echo one; echo two\none\n```\n",
+    );
+}
+
+#[test]
+#[should_panic(expected = "ended with status 1")]
+fn a_command_that_fails_is_found() {
+    execute("invented.md", "```console\n$ false\n$ true\n```\n");
+}
+
+#[test]
+fn lines_and_parts_of_lines_may_be_left_out() {
+    let shown = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    assert!(all_fit(&shown("a\n...\nd"), &["a", "b", "c", "d"]));
+    assert!(all_fit(&shown("a [..] c"), &["a 17 b c"]));
+    assert!(!all_fit(&shown("a\n...\ne"), &["a", "b", "c", "d"]));
+    assert!(!all_fit(&shown("a"), &["a", "b"]));
+    assert!(!fits("a [..] c", "a 17 b d"));
+}
+
+/// What stands above the commands.
+const ABOUT: &str = "# Commands
+
+This page is generated from the command line (`BOOK=write cargo test -p anabranch --test book`). Do not edit it. The same text comes from
+`anabranch help COMMAND` and, as man pages, from `anabranch man`.
+";
+
+fn help(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .arg("help")
+        .args(arguments)
+        .env("NO_COLOR", "1")
+        .env_remove("COLUMNS")
+        .output()
+        .expect("the command");
+    assert!(output.status.success(), "help {arguments:?}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    text.lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
+}
+
+#[test]
+fn the_page_of_commands_is_up_to_date() {
+    let all = help(&[]);
+    let list = all.split("Commands:\n").nth(1).expect("commands");
+    let names = list
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  "))
+        .filter(|line| !line.starts_with(' '))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help");
+    let mut page = format!("{ABOUT}\n```text\n{}\n```\n", all.trim_end());
+    for name in names {
+        let text = help(&[name]);
+        page += &format!(
+            "\n## anabranch {name}\n\n```text\n{}\n```\n",
+            text.trim_end()
+        );
+    }
+    let path = docs().join("reference/commands.md");
+    if writes() {
+        fs::write(&path, &page).expect("the page");
+    }
+    let found = fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        found == page,
+        "docs/reference/commands.md is not what `anabranch help` says; \
+         `BOOK=write cargo test -p anabranch --test book` writes it"
+    );
+}
