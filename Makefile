@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out/alamgir2002
 
-.PHONY: demo check test cluster quick setup lint deny bench fuzz geo-real clean
+.PHONY: demo check test book cluster quick setup lint deny bench fuzz geo-real clean
 
 demo: ## reproduce alamgir2002 from the embedded data file; prints where the report lies
 	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --out $(OUT)
@@ -20,7 +20,11 @@ test: setup lint deny ## install what the tests need, then pass them
 	scripts/check-python
 	scripts/check-explore
 	scripts/check-wasm
+	scripts/check-book
 	scripts/check-packages
+
+book: ## the book of docs/, into book/; checks its links
+	scripts/check-book
 
 cluster: ## a job array on a Slurm of one node; wants root, Debian's slurm-wlm and munge, and what the tests build
 	scripts/check-slurm
@@ -53,4 +57,4 @@ fuzz: ## ten minutes a target, from the corpus in fuzz/corpus
 	scripts/fuzz
 
 clean:
-	rm -rf target out
+	rm -rf target out book

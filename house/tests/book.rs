@@ -1,0 +1,182 @@
+//! Every relative link, anchor and image of the book and of the other Markdown pages leads somewhere, and the book has every page.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Pages outside of `docs/` that are read on their own.
+const BESIDE: &[&str] = &[
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "bench/README.md",
+];
+
+/// What a page has: anchors, and its links to other places with the line of each.
+#[derive(Default)]
+struct Page {
+    anchors: BTreeSet<String>,
+    links: Vec<(usize, String)>,
+}
+
+/// The anchor of a heading, as mdBook and code forges make it.
+fn anchor(heading: &str) -> String {
+    let keep = |letter: char| match letter {
+        '-' | '_' => Some(letter),
+        letter if letter.is_alphanumeric() => Some(letter.to_ascii_lowercase()),
+        letter if letter.is_whitespace() => Some('-'),
+        _ => None,
+    };
+    heading.chars().filter_map(keep).collect()
+}
+
+fn read(text: &str) -> Page {
+    let mut page = Page::default();
+    let mut heading = None;
+    for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::End(TagEnd::Heading(_)) => {
+                let name = anchor(&heading.take().unwrap_or_default());
+                let mut free = name.clone();
+                for number in 1.. {
+                    if page.anchors.insert(free) {
+                        break;
+                    }
+                    free = format!("{name}-{number}");
+                }
+            }
+            Event::Text(text) | Event::Code(text) => {
+                if let Some(heading) = &mut heading {
+                    *heading += &text;
+                }
+            }
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                let line = text[..range.start].lines().count().max(1);
+                page.links.push((line, dest_url.into_string()));
+            }
+            _ => {}
+        }
+    }
+    page
+}
+
+/// A path without `.` and `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Markdown files below a folder, by their paths from the root.
+fn below(folder: &str, found: &mut BTreeMap<PathBuf, Page>) {
+    for entry in fs::read_dir(root().join(folder)).expect(folder) {
+        let entry = entry.expect("an entry");
+        let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            below(&name, found);
+        } else if name.ends_with(".md") && name != "docs/findings/text.md" {
+            let text = fs::read_to_string(entry.path()).expect("a page");
+            found.insert(name.into(), read(&text));
+        }
+    }
+}
+
+/// What is wrong with a link of the page at `from`.
+fn wrong(pages: &BTreeMap<PathBuf, Page>, from: &Path, link: &str) -> Option<String> {
+    if link.contains("://") || link.starts_with("mailto:") {
+        return None;
+    }
+    let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
+    let to = match path {
+        "" => from.to_owned(),
+        _ => plain(&from.parent().expect("a folder").join(path)),
+    };
+    if !root().join(&to).exists() {
+        return Some(format!("there is no {}", to.display()));
+    }
+    let is_page = to.extension().is_some_and(|kind| kind == "md");
+    if is_page && from.starts_with("docs") && (!to.starts_with("docs") || !pages.contains_key(&to))
+    {
+        return Some("the book has no such page; link the folder, or name the file".to_owned());
+    }
+    let page = pages.get(&to);
+    match page {
+        Some(page) if !fragment.is_empty() && !page.anchors.contains(fragment) => {
+            Some(format!("{} has no heading #{fragment}", to.display()))
+        }
+        None if !fragment.is_empty() => Some("only pages have headings".to_owned()),
+        _ => None,
+    }
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut pages = BTreeMap::new();
+    below("docs", &mut pages);
+    for name in BESIDE {
+        let text = fs::read_to_string(root().join(name)).expect(name);
+        pages.insert(name.into(), read(&text));
+    }
+    let mut count = 0;
+    let mut found = Vec::new();
+    for (from, page) in &pages {
+        for (line, link) in &page.links {
+            count += 1;
+            if let Some(wrong) = wrong(&pages, from, link) {
+                found.push(format!("{}:{line}: {link}: {wrong}", from.display()));
+            }
+        }
+    }
+    assert!(count > 200, "only {count} links were seen");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn the_book_has_every_page_once() {
+    let mut pages = BTreeMap::new();
+    below("docs", &mut pages);
+    let summary = pages
+        .remove(Path::new("docs/SUMMARY.md"))
+        .expect("the summary");
+    let mut listed: Vec<PathBuf> = summary
+        .links
+        .iter()
+        .map(|(_, link)| Path::new("docs").join(link))
+        .collect();
+    listed.sort();
+    let all: Vec<PathBuf> = pages.into_keys().collect();
+    assert_eq!(
+        listed, all,
+        "docs/SUMMARY.md lists other pages than docs/ has"
+    );
+}
+
+#[test]
+fn a_link_to_nowhere_is_found() {
+    let mut pages = BTreeMap::new();
+    let text = "# The `a-b` of C, D\n\n[a](#the-a-b-of-c-d) [b](#e) [c](none.md) [d](../README.md) [e](../crates#x)\n\n`[f](none)`\n";
+    pages.insert("docs/GLOSSARY.md".into(), read(text));
+    let page = &pages[Path::new("docs/GLOSSARY.md")];
+    let wrong: Vec<bool> = page
+        .links
+        .iter()
+        .map(|(_, link)| wrong(&pages, Path::new("docs/GLOSSARY.md"), link).is_some())
+        .collect();
+    assert_eq!(wrong, [false, true, true, true, true]);
+}
