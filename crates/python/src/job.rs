@@ -141,14 +141,10 @@ impl Job {
         ))
     }
 
-    /// missing(out): the places of the runs that are not finished in a results directory.
-    fn missing(&self, out: PathBuf) -> PyResult<Vec<usize>> {
+    /// kept(out): a results directory, open: which runs are finished there, and room for those of others.
+    fn kept(slf: Py<Self>, out: PathBuf) -> PyResult<Kept> {
         let store = create(&out)?;
-        let state = Arc::default();
-        let runner = Stoppable::new(&state, kinds::called(&texts(&self.plan)));
-        let units = Unit::all(&self.plan).into_iter().enumerate();
-        let missing = units.filter(|(_, unit)| store.finished(unit, &runner).is_none());
-        Ok(missing.map(|(place, _)| place).collect())
+        Ok(Kept { job: slf, store })
     }
 
     /// run_some(places, out, jobs=None): makes the runs of these places, and keeps them in a directory.
@@ -172,23 +168,9 @@ impl Job {
         })?
     }
 
-    /// take(places, source, out): takes runs that `run_some` kept in `source` into a results directory.
-    fn take(&self, places: BTreeSet<usize>, source: PathBuf, out: PathBuf) -> PyResult<()> {
-        self.check(&places)?;
-        let (from, to) = (create(&source)?, create(&out)?);
-        let state = Arc::default();
-        let runner = Stoppable::new(&state, kinds::called(&texts(&self.plan)));
-        let units = Unit::all(&self.plan);
-        for place in places {
-            let taken = to.take(&from, &units[place], &runner);
-            taken.map_err(error::failed)?;
-        }
-        Ok(())
-    }
-
     /// together(out): puts together what is finished in a results directory: measures, samples, manifest.
     fn together(&self, py: Python<'_>, out: PathBuf) -> PyResult<Results> {
-        let missing = self.missing(out.clone())?;
+        let missing = self.missing(&create(&out)?);
         if !missing.is_empty() {
             let all = self.plan.runs();
             return Err(error::failed(format!(
@@ -240,6 +222,15 @@ impl Job {
 }
 
 impl Job {
+    /// The places of the runs that are not finished there.
+    fn missing(&self, store: &Store) -> Vec<usize> {
+        let state = Arc::default();
+        let runner = Stoppable::new(&state, kinds::called(&texts(&self.plan)));
+        let units = Unit::all(&self.plan).into_iter().enumerate();
+        let missing = units.filter(|(_, unit)| store.finished(unit, &runner).is_none());
+        missing.map(|(place, _)| place).collect()
+    }
+
     fn check(&self, places: &BTreeSet<usize>) -> PyResult<()> {
         let runs = self.plan.runs();
         match places.last() {
@@ -249,6 +240,37 @@ impl Job {
             ))),
             _ => Ok(()),
         }
+    }
+}
+
+/// A results directory of a job, open: what is finished there was read once.
+#[pyclass(module = "anabranch", frozen)]
+#[derive(Debug)]
+pub struct Kept {
+    job: Py<Job>,
+    store: Store,
+}
+
+#[pymethods]
+impl Kept {
+    /// missing(): the places of the runs that are not finished.
+    fn missing(&self) -> Vec<usize> {
+        self.job.get().missing(&self.store)
+    }
+
+    /// take(places, source): takes runs that `run_some` kept in another directory.
+    fn take(&self, places: BTreeSet<usize>, source: PathBuf) -> PyResult<()> {
+        let job = self.job.get();
+        job.check(&places)?;
+        let from = create(&source)?;
+        let state = Arc::default();
+        let runner = Stoppable::new(&state, kinds::called(&texts(&job.plan)));
+        let units = Unit::all(&job.plan);
+        for place in places {
+            let taken = self.store.take(&from, &units[place], &runner);
+            taken.map_err(error::failed)?;
+        }
+        Ok(())
     }
 }
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 from . import _kinds, _progress
-from ._native import Job, Results, RunError
+from ._native import Job, Kept, Results, RunError
 from ._run import Progress, SpecLike, job
 
 #: How often the runs of a worker that died are begun again.
@@ -41,11 +41,11 @@ def work(saved: bytes, places: Sequence[int], modules: Sequence[str], attempt: i
         return packed.getvalue()
 
 
-def _take(planned: Job, places: Sequence[int], packed: bytes, out: Path) -> None:
+def _take(kept: Kept, places: Sequence[int], packed: bytes) -> None:
     with tempfile.TemporaryDirectory(prefix="anabranch-") as directory:
         with zipfile.ZipFile(io.BytesIO(packed)) as archive:
             archive.extractall(directory)
-        planned.take(set(places), directory, out)
+        kept.take(set(places), directory)
 
 
 class Ray:
@@ -144,7 +144,8 @@ def run(
         )
     modules = sorted(set(declared.values()))
     saved = planned.saved()
-    missing = planned.missing(out)
+    kept = planned.kept(out)
+    missing = kept.missing()
     lengths = planned.seconds
     seconds = {place: lengths[place] for place in missing}
     total = sum(seconds.values())
@@ -180,7 +181,7 @@ def run(
                             break
                         submit(places, attempt + 1)
                         continue
-                    _take(planned, places, packed, out)
+                    _take(kept, places, packed)
                     finished += len(places)
                     done += sum(seconds[place] for place in places)
                     if heard is not None:
