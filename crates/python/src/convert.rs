@@ -93,12 +93,30 @@ pub fn to_python<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyAny
 
 /// What stands at a path, as `--set` names it: `link.wire.rate`, where members of a list go by their `name`, `id` or place.
 pub fn find<'n>(root: &'n Node, path: &str) -> Option<&'n Node> {
-    path.split('.')
-        .try_fold(root, |node, segment| match &node.value {
-            NodeValue::Array(items) => items
-                .iter()
-                .find(|item| item.own_name() == Some(segment))
-                .or_else(|| items.get(segment.parse::<usize>().ok()?)),
-            _ => node.get(segment),
-        })
+    path.split('.').try_fold(root, step)
+}
+
+/// The names that could stand where a path goes astray; none where it does not.
+pub fn known<'n>(root: &'n Node, path: &str) -> Vec<&'n str> {
+    let mut node = root;
+    for segment in path.split('.') {
+        let Some(next) = step(node, segment) else {
+            let keys = node.entries().iter().map(|entry| entry.key.as_str());
+            return keys
+                .chain(node.items().iter().filter_map(Node::own_name))
+                .collect();
+        };
+        node = next;
+    }
+    Vec::new()
+}
+
+fn step<'n>(node: &'n Node, segment: &str) -> Option<&'n Node> {
+    match &node.value {
+        NodeValue::Array(items) => {
+            let named = items.iter().find(|item| item.own_name() == Some(segment));
+            named.or_else(|| items.get(segment.parse::<usize>().ok()?))
+        }
+        _ => node.get(segment),
+    }
 }

@@ -10,7 +10,7 @@ use anabranch_lab::store::Store;
 use anabranch_report::page;
 use anabranch_report::{Outputs, Words};
 use anabranch_scenario::records::Results as Records;
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyDict};
 use tempfile::TempDir;
@@ -98,11 +98,12 @@ impl Results {
         match (experiment, known.as_slice()) {
             (Some(id), known) if known.contains(&id) => Ok(id),
             (None, [only]) => Ok(only.clone()),
-            (found, known) => Err(PyKeyError::new_err(format!(
-                "{}; there are: {}",
-                found.map_or("which experiment?".to_owned(), |id| format!(
-                    "no experiment {id:?}"
-                )),
+            (Some(id), known) => Err(PyKeyError::new_err(format!(
+                "no experiment {id:?}; there are: {}",
+                known.join(", ")
+            ))),
+            (None, known) => Err(PyValueError::new_err(format!(
+                "there are several experiments, each with columns of its own; name one: {}",
                 known.join(", ")
             ))),
         }

@@ -1,6 +1,7 @@
 //! Specs: read, built, changed, written.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anabranch_engine::plan::Request;
@@ -10,11 +11,11 @@ use anabranch_lab::papers::{Paper, PaperError, SPEC, Shelves, example, examples 
 use anabranch_scenario::document::Document;
 use anabranch_scenario::problem::SpecError;
 use anabranch_scenario::tree::Node;
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyKeyError, PyOSError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::convert::{find, to_node, to_python};
+use crate::convert::{find, known, to_node, to_python};
 use crate::error;
 use crate::kinds;
 
@@ -101,7 +102,7 @@ impl Spec {
     /// read(path): the spec in a file. Files that it names are looked for beside it.
     #[staticmethod]
     fn read(path: PathBuf) -> PyResult<Self> {
-        let text = fs::read_to_string(&path)?;
+        let text = fs::read_to_string(&path).map_err(|error| at(&path, error))?;
         Self::of(path.display().to_string(), text, Folder::of(&path))
     }
 
@@ -150,7 +151,10 @@ impl Spec {
     /// The value at a path.
     fn __getitem__<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
         let found = find(self.document.root(), path);
-        let found = found.ok_or_else(|| PyKeyError::new_err(path.to_owned()))?;
+        let found = found.ok_or_else(|| {
+            let known = known(self.document.root(), path).join(", ");
+            PyKeyError::new_err(format!("{path}: there are: {known}"))
+        })?;
         to_python(py, found)
     }
 
@@ -212,7 +216,7 @@ impl Spec {
 
     /// write(path): writes the spec into a file.
     fn write(&self, path: PathBuf) -> PyResult<()> {
-        Ok(fs::write(Path::new(&path), self.toml())?)
+        fs::write(&path, self.toml()).map_err(|error| at(&path, error))
     }
 
     /// A copy, to be changed.
@@ -235,6 +239,16 @@ impl Spec {
 
     fn __repr__(&self) -> String {
         format!("Spec({:?})", self.text_at("name"))
+    }
+}
+
+/// The exception that Python has for what a file system said (FileNotFoundError and others), with the file.
+fn at(path: &Path, error: io::Error) -> PyErr {
+    let code = error.raw_os_error();
+    let words = error.to_string();
+    match code {
+        Some(code) => PyOSError::new_err((code, words, path.to_owned())),
+        None => PyValueError::new_err(format!("{}: {words}", path.display())),
     }
 }
 

@@ -1,5 +1,7 @@
 import os
+import pathlib
 import signal
+import textwrap
 import threading
 import time
 
@@ -7,6 +9,8 @@ import pyarrow
 import pytest
 
 import anabranch
+
+README = pathlib.Path(__file__).parents[1] / "README.md"
 
 
 def rows(table):
@@ -113,3 +117,13 @@ def test_a_paper_is_judged():
     results = anabranch.reproduce("alamgir2002", quick=True, only=["fig-8"])
     assert "reproduced" in " ".join(results.tallies)
     assert results.figures["fig-8"].svg.startswith("<svg")
+
+
+def test_the_first_words_of_the_package_are_true():
+    code = textwrap.dedent(anabranch.__doc__.split("::", 1)[1].split("Every value")[0]).strip()
+    assert code in README.read_text().replace(", progress=True", "")
+    heard = {}
+    exec(code.replace(".to_pandas()", ".to_pyarrow()"), heard)
+    assert heard["results"].runs == 50
+    with pytest.raises(ValueError, match="delay, watch"):
+        heard["results"].measures()

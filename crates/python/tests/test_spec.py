@@ -4,6 +4,7 @@ import datetime
 import pytest
 
 import anabranch
+from anabranch import cluster
 
 
 def test_a_spec_is_built_read_changed_and_written(pair, tmp_path):
@@ -20,8 +21,10 @@ def test_a_spec_is_built_read_changed_and_written(pair, tmp_path):
     assert other != pair
     assert "link.wire.rate" in pair and "link.air" not in pair
     assert pair.get("link.air", "none") == "none"
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="link.air.rate: there are: wire"):
         pair["link.air.rate"]
+    with pytest.raises(FileNotFoundError, match="none.toml"):
+        anabranch.Spec.read(tmp_path / "none.toml")
     with pytest.raises(KeyError, match="wire"):
         pair["link.air.rate"] = "1 Mbit/s"
 
@@ -55,6 +58,16 @@ def test_errors_carry_the_place():
     line = text.splitlines().index("duratoin = 3") + 1
     assert (fault["line"], fault["nearest"]) == (line, "duration")
     assert "duratoin" in str(raised.value) and "nothing was run" in str(raised.value)
+
+
+def test_arguments_that_make_no_sense_are_refused(pair):
+    for arguments in [{"seed": -1}, {"jobs": 0}]:
+        with pytest.raises(ValueError, match="found"):
+            anabranch.run(pair, **arguments)
+    with pytest.raises(anabranch.SpecError, match='found "none"'):
+        anabranch.run(pair, only="none")
+    with pytest.raises(TypeError, match="executor"):
+        cluster.run(pair, 3)
 
 
 def test_what_does_not_exist_is_named():

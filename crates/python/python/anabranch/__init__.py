@@ -7,7 +7,7 @@ A first comparison::
     spec = anabranch.Spec.example("own")
     spec["parameters.rate"] = "2 Mbit/s"
     results = anabranch.run(spec, replications=10)
-    results.measures().to_pandas()
+    results.measures("delay").to_pandas()
 
 Every value of a spec is written as in a TOML file: quantities are text with their unit ("40 ms", "2 Mbit/s", "64 KiB"), and
 everything else is a number, a truth value, a list or a dict. Results are Arrow tables.

@@ -27,23 +27,30 @@ def settings(values: Optional[Mapping[str, Any]]) -> list[str]:
     return [f"{key}={text(value)}" for key, value in (values or {}).items()]
 
 
+def at_least(name: str, value: Optional[int], least: int) -> None:
+    """Refuses a number that is too small."""
+    if value is not None and value < least:
+        raise ValueError(f"{name}: found {value}; allowed: {least} and more")
+
+
 def job(
     spec: SpecLike,
     *,
     seed: int = 1,
     replications: Optional[int] = None,
     quick: bool = False,
-    only: Iterable[str] = (),
+    only: Union[str, Iterable[str]] = (),
     set: Optional[Mapping[str, Any]] = None,
     record_all: bool = False,
 ) -> Job:
     """Checks a spec and plans its runs, without making any. The arguments are those of :func:`run`."""
+    at_least("seed", seed, 0)
     return Job(
         as_spec(spec),
         seed=seed,
         replications=replications,
         quick=quick,
-        only=list(only),
+        only=[only] if isinstance(only, str) else list(only),
         set=settings(set),
         record_all=record_all,
     )
@@ -55,7 +62,7 @@ def run(
     seed: int = 1,
     replications: Optional[int] = None,
     quick: bool = False,
-    only: Iterable[str] = (),
+    only: Union[str, Iterable[str]] = (),
     set: Optional[Mapping[str, Any]] = None,
     record_all: bool = False,
     out: Union[None, str, "os.PathLike[str]"] = None,
@@ -80,6 +87,7 @@ def run(
     Raises SpecError for a spec that is wrong (nothing is run), RunError for a run that fails, and whatever Python code of a
     congestion control or workload raises.
     """
+    at_least("jobs", jobs, 1)
     planned = job(
         spec,
         seed=seed,

@@ -119,8 +119,8 @@ def run(
 ) -> Results:
     """Runs a spec on the workers of an executor. Results are those of :func:`anabranch.run`, byte by byte.
 
-    executor: has ``submit``, whose futures have ``done``, ``result`` and ``cancel``; or a function that makes one, which is called again where the executor breaks with a worker
-        (``concurrent.futures`` does; Dask finds another worker by itself).
+    executor: has ``submit``, whose futures have ``done``, ``result`` and ``cancel``; or a function that makes one, which is called
+        again where the executor breaks with a worker (``concurrent.futures`` does; Dask finds another worker by itself).
     out: a directory of this process, as with :func:`anabranch.run`; what is finished there is not made again.
     batch: runs that travel together; about eight batches for each worker if left out.
     arguments: those of :func:`anabranch.run` that say what is wanted: seed, replications, quick, only, set, record_all.
@@ -128,6 +128,10 @@ def run(
     A batch whose worker died is begun again, three times at most; a run that fails is not. Kinds written in Python must stand in a
     module that workers can import.
     """
+    if not hasattr(executor, "submit") and not callable(executor):
+        raise TypeError(
+            f"executor: found {executor!r}; it has `submit`, or it is a function that makes one"
+        )
     planned = job(spec, **arguments)
     temporary = None
     if out is None:
