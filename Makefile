@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out/alamgir2002
 
-.PHONY: demo check test book cluster quick setup lint deny bench fuzz geo-real clean
+.PHONY: demo check test book cluster spread quick setup lint deny bench fuzz geo-real clean
 
 demo: ## reproduce alamgir2002 from the embedded data file; prints where the report lies
 	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --out $(OUT)
@@ -28,6 +28,9 @@ book: ## the book of docs/, into book/; checks its links
 
 cluster: ## a job array on a Slurm of one node; wants root, Debian's slurm-wlm and munge, and what the tests build
 	scripts/check-slurm
+
+spread: ## one sweep by every way there is, and what each costs: wall and processor time; wants what `make cluster` wants and check-python builds
+	scripts/spread
 
 setup: ## Debian packages the tests call: tshark, ns2, chromium, the peers of interop/
 	scripts/setup
