@@ -105,6 +105,17 @@ impl Rank {
     }
 }
 
+/// The value below which the share `part` (0 to 1) of the sorted `values` lies, interpolated between two of them: definition 7 of Hyndman and Fan,
+/// *Sample quantiles in statistical packages*, 1996. The median of an even number of values is the mean of the middle two. `None` without values.
+pub fn quantile(values: &[f64], part: f64) -> Option<f64> {
+    let place = part * values.len().checked_sub(1)? as f64;
+    let (below, above) = (
+        values[place.floor() as usize],
+        values[place.ceil() as usize],
+    );
+    Some(below + (above - below) * place.fract())
+}
+
 /// The narrowest pair of runs between which one more run lies with 95 % probability at least, whatever the distribution, or the
 /// least and the greatest where there are too few; and that probability. `None` for fewer than two runs.
 pub fn quantile_band(runs: &[f64]) -> Option<(Interval, f64)> {

@@ -7,6 +7,7 @@ use anabranch_scenario::value::Point;
 use super::Maker;
 use super::curves::Drawn;
 use super::plot::{Axis, Layer, Mark, Plot, PlotPoint};
+use crate::statistics::quantile;
 use crate::unit;
 
 /// Instants at which several runs are looked at, where they were not sampled at the same ones.
@@ -204,14 +205,13 @@ impl Maker<'_> {
             };
             let mut values: Vec<f64> = all.iter().filter_map(value).collect();
             values.sort_by(f64::total_cmp);
-            let quantile = |part: f64| {
-                let place = (part * values.len().saturating_sub(1) as f64).round();
-                values.get(place as usize).copied()
-            };
             // Where more have not begun than the band leaves out on one side, the middle would move as they begin.
             let enough = (all.len() - values.len()) as f64 <= OUTSIDE * all.len() as f64;
-            let span = (quantile(OUTSIDE)?, quantile(1.0 - OUTSIDE)?);
-            let y = quantile(0.5)?;
+            let span = (
+                quantile(&values, OUTSIDE)?,
+                quantile(&values, 1.0 - OUTSIDE)?,
+            );
+            let y = quantile(&values, 0.5)?;
             enough.then_some(PlotPoint {
                 x,
                 y,

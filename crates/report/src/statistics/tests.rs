@@ -153,6 +153,16 @@ fn ranks_stand_in_the_middle_of_their_equals() {
 }
 
 #[test]
+fn a_quantile_lies_between_two_values() {
+    let values = [1.0, 2.0, 4.0, 8.0];
+    for (part, expected) in [(0.0, 1.0), (0.5, 3.0), (0.9, 6.8), (1.0, 8.0)] {
+        close(quantile(&values, part).unwrap(), expected, 1e-12);
+    }
+    assert_eq!(quantile(&[5.0], 0.1), Some(5.0));
+    assert_eq!(quantile(&[], 0.5), None);
+}
+
+#[test]
 fn quantiles_hold_one_more_run_as_often_as_they_say() {
     let runs: Vec<f64> = (1..=20).map(f64::from).collect();
     let (band, likely) = quantile_band(&runs).unwrap();
