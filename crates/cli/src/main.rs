@@ -9,6 +9,7 @@ mod arguments;
 mod explore;
 mod failure;
 mod help;
+mod logging;
 mod progress;
 mod slurm;
 mod wire;
@@ -23,7 +24,25 @@ use arguments::{Arguments, Command};
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let command = Arguments::parse().command;
+    let result = logging::begin().and_then(|()| run(command));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads our output has seen enough.
+        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            // Nobody may be reading.
+            let _ = writeln!(std::io::stderr(), "{failure}");
+            ExitCode::from(failure.status())
+        }
+    }
+}
+
+/// Does what the command line asks for.
+fn run(command: Command) -> Result<(), Failure> {
+    match command {
         Command::Papers => work::papers(),
         Command::Reproduce(arguments) => work::reproduce(&arguments),
         Command::Run(arguments) => work::run(&arguments),
@@ -37,17 +56,5 @@ fn main() -> ExitCode {
         Command::Completions { shell } => help::completions(shell),
         Command::Man(arguments) => help::man(&arguments),
         Command::Settings { transport } => work::settings(transport.as_deref()),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads our output has seen enough.
-        Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
-            ExitCode::SUCCESS
-        }
-        Err(failure) => {
-            // Nobody may be reading.
-            let _ = writeln!(std::io::stderr(), "{failure}");
-            ExitCode::from(failure.status())
-        }
     }
 }

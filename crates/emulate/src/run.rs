@@ -162,10 +162,14 @@ impl Driver {
         } = arrived;
         self.report.received[side] += 1;
         if side == NEAR {
+            if self.peers[NEAR] != Some(from) {
+                tracing::debug!(client = %from, "replies go to this client from now on");
+            }
             self.peers[NEAR] = Some(from);
         } else if self.peers[FAR]
             .is_none_or(|far| (far.ip(), far.port()) != (from.ip(), from.port()))
         {
+            tracing::debug!(%from, "dropped: not from the far side");
             return;
         }
         self.advance(at);
@@ -192,7 +196,10 @@ impl Driver {
                     Ok(_) => self.report.sent[side] += 1,
                     // The word of a packet before, which nobody took (ICMP); this one may be.
                     Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
-                    Err(_) => self.report.overrun += 1,
+                    Err(error) => {
+                        tracing::debug!(%to, %error, "not sent");
+                        self.report.overrun += 1;
+                    }
                 }
                 self.report.timing.add(self.clock.now().saturating_sub(at));
             }

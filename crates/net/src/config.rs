@@ -97,6 +97,11 @@ pub struct Config {
     /// Local addresses, a socket each; several make the endpoint multihomed, and peers are told all of them. Empty: all
     /// that the host has, of both families, as one home.
     pub addresses: Vec<IpAddr>,
+    /// The interface (its index) of the link-local addresses among ours and the peers': their zone (RFC 4007). `None`: there are none, or
+    /// the system finds the interface.
+    pub zone: Option<u32>,
+    /// The differentiated services code point of every packet sent, 0 to 63 (RFC 2474 §3); 0: best effort. On Linux; elsewhere it must be 0.
+    pub dscp: u8,
     /// Whether peers may begin associations.
     pub accept: bool,
     /// Associations that wait to be accepted; peers that come beyond it are refused. At least 1.
@@ -132,6 +137,8 @@ impl Default for Config {
             port: 0,
             carrier: Carrier::client(),
             addresses: Vec::new(),
+            zone: None,
+            dscp: 0,
             accept: false,
             backlog: 128,
             max_associations: 65_536,
@@ -176,6 +183,12 @@ impl Config {
         let complain = |what: String| Err(BindError::Config(what));
         if let Carrier::Udp { peer_port: 0, .. } = self.carrier {
             return complain("found peer_port 0; plain UDP needs the peer's fixed port".to_owned());
+        }
+        if self.dscp > 63 {
+            return complain(format!("found dscp {}; it is 0 to 63", self.dscp));
+        }
+        if self.dscp != 0 && !cfg!(target_os = "linux") {
+            return complain("found a dscp; only Linux sends one".to_owned());
         }
         for (index, address) in self.addresses.iter().enumerate() {
             if address.is_multicast() || self.addresses[..index].contains(address) {

@@ -111,7 +111,10 @@ impl Endpoint {
             max_message_size,
         ));
         match ground.join(Port::new(Arc::clone(&shared), port)) {
-            true => Ok(Self { shared, port }),
+            true => {
+                tracing::info!(port, local = ?shared.local, "endpoint bound");
+                Ok(Self { shared, port })
+            }
             false => Err(BindError::Stopped),
         }
     }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::Waker;
 
-use anabranch_sctp::{Association, AssociationId, CloseReason, Event, Icmp, PathState};
+use anabranch_sctp::{Association, AssociationId, CloseReason, Discards, Event, Icmp, PathState};
 use anabranch_transport::{Nanos, Path, Transport};
 
 use crate::config::Carrier;
@@ -39,6 +39,8 @@ pub(crate) struct Port {
     /// Closed associations that nobody holds, to be forgotten once their last packet is out.
     leaving: Vec<AssociationId>,
     foreign: u64,
+    /// Discards that the log has been told of.
+    told: Discards,
 }
 
 /// What a run came to.
@@ -63,6 +65,7 @@ impl Port {
             flushed: true,
             leaving: Vec::new(),
             foreign: 0,
+            told: Discards::default(),
         }
     }
 
@@ -188,6 +191,9 @@ impl Port {
             if !state.entries.contains_key(&id) {
                 self.welcome(state, id, now);
             }
+            if let Event::Closed(reason) = &event {
+                tracing::info!(port = self.number, association = ?id, ?reason, "association ended");
+            }
             if let Event::Closed(reason) = event {
                 self.ended.push((id, reason));
                 continue;
@@ -197,6 +203,7 @@ impl Port {
             };
             match event {
                 Event::Established { .. } => {
+                    tracing::info!(port = self.number, association = ?id, "association up");
                     entry.phase = Phase::Up;
                     entry.signals.phase.notify_waiters();
                 }
@@ -209,6 +216,7 @@ impl Port {
                 }
                 other => {
                     if let Some(told) = translate(other) {
+                        log(self.number, id, &told);
                         entry.tell(told);
                     }
                 }
@@ -218,6 +226,7 @@ impl Port {
 
     /// An association that a peer began.
     fn welcome(&self, state: &mut State, id: AssociationId, now: Nanos) {
+        tracing::debug!(port = self.number, association = ?id, "a peer began an association");
         state.entries.insert(id, Entry::new(Phase::Up, 0));
         state.watch(id);
         if !state.accepts {
@@ -274,6 +283,28 @@ impl Port {
         statistics.receive_calls = io.receive_calls;
         statistics.packets_dropped = io.dropped;
         statistics.foreign = self.foreign + io.broken;
+        if tracing::enabled!(tracing::Level::DEBUG) {
+            self.tell_discards(state);
+        }
+    }
+
+    /// Logs what the protocol threw away since the last time.
+    fn tell_discards(&mut self, state: &State) {
+        let discards = state.endpoint.discards();
+        for (reason, count) in discards.iter() {
+            let more = count - self.told.of(reason);
+            if more > 0 {
+                tracing::debug!(
+                    port = self.number,
+                    reason = reason.name(),
+                    more,
+                    "discarded"
+                );
+            }
+        }
+        if *discards != self.told {
+            self.told = discards.clone();
+        }
     }
 }
 
@@ -306,7 +337,9 @@ fn drain_transmits(state: &mut State, now: Nanos, io: &mut Io) -> bool {
     state.endpoint.poll_all(now, bytes, |outgoing, bytes| {
         let transmit = outgoing.transmit;
         let (path, len) = (transmit.path, transmit.len);
-        let to = SocketAddr::new(path.remote, outgoing.udp_port);
+        let to = io
+            .sockets
+            .destination(SocketAddr::new(path.remote, outgoing.udp_port));
         if let Some(observer) = observer {
             let start = bytes.len() - len;
             observer.packet(&Seen {
@@ -373,6 +406,16 @@ fn tell_writers(state: &mut State) {
         }
         waits
     });
+}
+
+/// Logs an event, without the user data that it may hold.
+fn log(port: u16, id: AssociationId, event: &AssociationEvent) {
+    match event {
+        AssociationEvent::MessageAbandoned { stream, policy, .. } => {
+            tracing::debug!(port, association = ?id, ?stream, ?policy, "message given up");
+        }
+        event => tracing::debug!(port, association = ?id, ?event, "association event"),
+    }
 }
 
 /// The event as users see it; `None` for what they learn in another way.

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+use super::address::Zoned;
 use anabranch_engine::manual;
 use anabranch_scenario::quantity::{Rate, Size, Span};
 use clap::{Args, Subcommand, ValueEnum};
@@ -43,7 +44,10 @@ pub struct Wire {
     pub peer_udp_port: u16,
     /// Local address (repeatable: a multihomed endpoint) [default: all, as one].
     #[arg(long, value_name = "ADDRESS")]
-    pub local: Vec<IpAddr>,
+    pub local: Vec<Zoned>,
+    /// Differentiated services code point of sent packets: 0 to 63, or a name (ef, af41, cs1, le).
+    #[arg(long, value_name = "DSCP", default_value = "0", value_parser = super::address::dscp)]
+    pub dscp: u8,
     /// Profile: rfc9260, rfc4960, rfc2960, ns2.
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
@@ -105,9 +109,12 @@ pub struct Serve {
     /// Exit after the first association.
     #[arg(short = '1', long)]
     pub once: bool,
-    /// Print one JSON object per line: event "listening", "up" or "end".
+    /// Print one JSON object per line: event "listening", "metrics", "up" or "end".
     #[arg(short = 'J', long)]
     pub json: bool,
+    /// Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; port 0: any.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics: Option<SocketAddr>,
     /// source: message size.
     #[arg(long, value_name = "SIZE", default_value = "1 KiB", value_parser = super::message_size)]
     pub message: Size,
@@ -136,7 +143,7 @@ pub struct Perf {
     pub port: u16,
     /// Further address of the server (repeatable).
     #[arg(long, value_name = "ADDRESS")]
-    pub path: Vec<IpAddr>,
+    pub path: Vec<Zoned>,
     /// Number of parallel associations, from one UDP port.
     #[arg(short = 'P', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub parallel: u16,
@@ -201,7 +208,7 @@ pub struct Cat {
     pub port: u16,
     /// Further address of the peer (repeatable).
     #[arg(long, value_name = "ADDRESS")]
-    pub path: Vec<IpAddr>,
+    pub path: Vec<Zoned>,
     /// Print local and peer addresses on standard error.
     #[arg(short, long)]
     pub verbose: bool,

@@ -29,18 +29,23 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
     // Whoever closed standard error goes without.
     let say = |line: String| drop(log.line(line));
     let listens = arguments.listen.map(|port| [port]);
-    let bound = arguments.wire.bind(
-        listens
-            .as_ref()
-            .map_or(Ports::Any(1), |port| Ports::Served(port)),
-    )?;
+    let named = match &arguments.host {
+        Some(host) => Some(peer(host, arguments.port, &arguments.path).await?),
+        None => None,
+    };
+    let ports = match &listens {
+        Some(port) => Ports::Served(port),
+        None => Ports::Any(1),
+    };
+    let bound = arguments
+        .wire
+        .bind(ports, named.as_ref().and_then(|(_, zone)| *zone))?;
     let endpoint = &bound.endpoints[0];
-    let association = match &arguments.host {
-        Some(host) => {
-            let peer = peer(host, arguments.port, &arguments.path).await?;
-            connect(endpoint, host, &peer, limit(arguments.connect_timeout)).await?
+    let association = match (&arguments.host, &named) {
+        (Some(host), Some((peer, _))) => {
+            connect(endpoint, host, peer, limit(arguments.connect_timeout)).await?
         }
-        None => {
+        _ => {
             if arguments.verbose {
                 say(format!("listening: {}", bound.place()));
             }

@@ -1,9 +1,11 @@
 //! Commands on real sockets: `serve`, `perf`, `cat`, `emulate`.
 
+mod address;
 pub mod arguments;
 mod cat;
 mod emulate;
 pub mod live;
+mod metrics;
 mod pace;
 mod perf;
 mod print;
@@ -27,6 +29,7 @@ use anabranch_scenario::quantity::{Rate, Size, Span};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
+use address::{Zoned, one_zone};
 use arguments::{CarrierKind, Pmtu, Wire, WireCommand};
 use watch::{Watch, Watched};
 
@@ -231,7 +234,8 @@ impl Wire {
     }
 
     /// Binds endpoints on sockets of their own, which they share: one UDP port serves all SCTP ports (RFC 6951 §5.1).
-    fn bind(&self, ports: Ports<'_>) -> Result<Bound, Failure> {
+    fn bind(&self, ports: Ports<'_>, peer: Option<Zoned>) -> Result<Bound, Failure> {
+        let zone = one_zone(self.local.iter().copied().chain(peer)).map_err(Failure::Asked)?;
         let mut sctp = self.sctp()?;
         let (numbers, accept) = match ports {
             Ports::Any(count) => (vec![0; count], false),
@@ -251,7 +255,9 @@ impl Wire {
         let config = Config {
             sctp: sctp.config.clone(),
             carrier,
-            addresses: self.local.clone(),
+            addresses: self.local.iter().map(|local| local.address).collect(),
+            zone,
+            dscp: self.dscp,
             accept,
             max_message_size: MOST_MESSAGE as usize,
             ..Config::default()
@@ -289,13 +295,15 @@ impl Wire {
     }
 }
 
-/// Finds the peer that `host` and further addresses name; at the port `usual`, unless `host` says another.
-async fn peer(host: &str, usual: u16, further: &[IpAddr]) -> Result<Peer, Failure> {
+/// Finds the peer that `host` and further addresses name, at the port `usual` unless `host` says another; and one of its addresses with a
+/// zone, if there is one.
+async fn peer(host: &str, usual: u16, further: &[Zoned]) -> Result<(Peer, Option<Zoned>), Failure> {
+    let bare = |text: &str| text.split('%').next().unwrap_or_default().to_owned();
     let named = |text: &str| {
         // An IPv6 address alone has colons too.
         let port = text
             .rsplit_once(':')
-            .filter(|_| text.parse::<IpAddr>().is_err());
+            .filter(|_| bare(text).parse::<IpAddr>().is_err());
         match port {
             Some((name, port)) => (
                 name.trim_matches(['[', ']']).to_owned(),
@@ -316,14 +324,30 @@ async fn peer(host: &str, usual: u16, further: &[IpAddr]) -> Result<Peer, Failur
             }
         },
     };
-    let found = tokio::net::lookup_host((name.as_str(), port)).await;
-    let first = found.map(|mut all| all.next().map(|address| address.ip()));
-    let Ok(Some(first)) = first else {
-        return Err(Failure::Asked(format!("no host is called {name:?}")));
+    let first = if name.contains('%') {
+        name.parse().map_err(Failure::Asked)?
+    } else {
+        let found = tokio::net::lookup_host((name.as_str(), port)).await;
+        let first = found.map(|mut all| all.next().map(|address| address.ip()));
+        let Ok(Some(address)) = first else {
+            return Err(Failure::Asked(format!("no host is called {name:?}")));
+        };
+        Zoned {
+            address,
+            zone: None,
+        }
     };
-    let mut addresses = vec![first];
-    addresses.extend(further.iter().copied().filter(|it| *it != first));
-    Ok(Peer::new(addresses, port))
+    let all = || std::iter::once(first).chain(further.iter().copied());
+    let zone = one_zone(all()).map_err(Failure::Asked)?;
+    let mut addresses = vec![first.address];
+    addresses.extend(
+        further
+            .iter()
+            .map(|it| it.address)
+            .filter(|it| *it != first.address),
+    );
+    let zoned = all().find(|it| it.zone == zone && zone.is_some());
+    Ok((Peer::new(addresses, port), zoned))
 }
 
 /// The duration of a limit, where 0 stands for none.

@@ -60,10 +60,10 @@ pub async fn perf(arguments: Perf) -> Result<(), Failure> {
 
 /// Binds, and begins the associations.
 async fn open(arguments: &Perf) -> Result<(Bound, Vec<Association>), Failure> {
-    let peer = peer(&arguments.host, arguments.port, &arguments.path).await?;
+    let (peer, zone) = peer(&arguments.host, arguments.port, &arguments.path).await?;
     let directions = if arguments.bidir { 2 } else { 1 };
     let ports = Ports::Any(usize::from(arguments.parallel) * directions);
-    let bound = arguments.wire.bind(ports)?;
+    let bound = arguments.wire.bind(ports, zone)?;
     let timeout = limit(arguments.connect_timeout);
     let mut associations = Vec::new();
     for endpoint in &bound.endpoints {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::arguments::{Serve, Service};
+use super::metrics::Metrics;
 use super::pace::Pace;
 use super::print::Printer;
 use super::talk::{Job, PPID, Received, Sent, Text};
@@ -34,7 +35,7 @@ pub async fn serve(arguments: Serve) -> Result<(), Failure> {
         Service::Echo => Ports::Echoed(&arguments.port),
         Service::Sink | Service::Source => Ports::Served(&arguments.port),
     };
-    let bound = arguments.wire.bind(ports)?;
+    let bound = arguments.wire.bind(ports, None)?;
     let (printer, written) = Printer::stdout();
     // Whoever started it may begin.
     printer.line(if arguments.json {
@@ -42,6 +43,16 @@ pub async fn serve(arguments: Serve) -> Result<(), Failure> {
     } else {
         format!("listening: {}", bound.place())
     })?;
+    let metrics = Metrics::default();
+    if let Some(at) = arguments.metrics {
+        let at = metrics.serve(at, bound.endpoints.clone()).await?;
+        let url = format!("http://{at}/metrics");
+        printer.line(if arguments.json {
+            json!({ "event": "metrics", "url": url }).to_string()
+        } else {
+            format!("metrics: {url}")
+        })?;
+    }
     let job = Job {
         message: arguments.message.0,
         bytes: arguments.bytes.map(|bytes| bytes.0),
@@ -79,7 +90,15 @@ pub async fn serve(arguments: Serve) -> Result<(), Failure> {
             json: arguments.json,
             printer: printer.clone(),
         };
-        let serving = tokio::spawn(attend(log, association, service, job, at_once));
+        let metrics = arguments.metrics.is_some().then(|| metrics.clone());
+        let serving = tokio::spawn(async move {
+            let number = metrics.as_ref().map(|it| it.begin(&association));
+            let lost = attend(log, association, service, job, at_once).await;
+            if let (Some(metrics), Some(number)) = (metrics, number) {
+                metrics.end(number, lost.is_some());
+            }
+            lost
+        });
         if arguments.once {
             tokio::select! {
                 result = serving => failed = result.ok().flatten(),

@@ -1,6 +1,7 @@
 //! `serve`: what it does where nobody reads, and the streams of its echo.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, UdpSocket};
 use std::process::Stdio;
 
 use anabranch_net::{Carrier, Config, Endpoint, Peer, SendOptions};
@@ -62,4 +63,100 @@ fn an_echo_comes_back_on_its_stream() {
         }
         association.shutdown().await.expect("graceful");
     });
+}
+
+/// What a scraper reads: totals over open and ended associations, and what was thrown away.
+#[test]
+fn metrics_count_open_and_ended_associations() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let arguments = ["--udp-port", "0", "--metrics", "127.0.0.1:0"];
+    let mut sink = Beside::start(here, &[&["serve", "sink"], &arguments[..]].concat());
+    let port = sink.port("UDP port");
+    let line = sink.line();
+    let at = number_after(&line, "http://127.0.0.1:");
+    let scrape = || {
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{at}")).expect("it listens");
+        let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).expect("room");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("text");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        answer
+    };
+    let value = |page: &str, name: &str| {
+        let line = page
+            .lines()
+            .find(|line| line.split(' ').next() == Some(name));
+        let text = line.and_then(|line| line.split(' ').nth(1));
+        text.unwrap_or_else(|| panic!("no {name} in {page}"))
+            .parse::<f64>()
+    };
+    let before = scrape();
+    assert_eq!(value(&before, "sctp_associations_begun_total"), Ok(0.0));
+    for _ in 0..2 {
+        let perf = [
+            "perf",
+            "127.0.0.1",
+            "--peer-udp-port",
+            &port,
+            "-n",
+            "1M",
+            "-i",
+            "0",
+        ];
+        let output = run(here, &perf);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+    // The line of the second end comes when it is counted, or before by a moment.
+    let bytes = |page: &str| value(page, "sctp_data_bytes_received_total").expect("a number");
+    let ended =
+        |page: &str| value(page, "sctp_associations") == Ok(0.0) && bytes(page) >= 2_097_152.0;
+    let mut page = scrape();
+    while !ended(&page) {
+        page = scrape();
+    }
+    assert_eq!(value(&page, "sctp_associations_begun_total"), Ok(2.0));
+    assert_eq!(value(&page, "sctp_associations_failed_total"), Ok(0.0));
+    // A datagram that is no SCTP packet.
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let to = format!("127.0.0.1:{port}");
+    socket.send_to(b"hello", to).expect("loopback");
+    let discards = r#"sctp_discards_total{reason="malformed"}"#;
+    while !page.contains(discards) {
+        page = scrape();
+    }
+    assert_eq!(value(&page, discards), Ok(1.0));
+}
+
+/// The log is on standard error, where it is asked for; a filter that cannot be read is an error.
+#[test]
+fn rust_log_says_what_associations_do() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let sink = Beside::start(here, &["serve", "sink", "--udp-port", "0"]);
+    let port = sink.port("UDP port");
+    let perf = [
+        "perf",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "-n",
+        "1K",
+        "-i",
+        "0",
+    ];
+    let logged = |filter: &str| {
+        let mut command = anabranch(here, &perf);
+        let output = command.env("RUST_LOG", filter).output().expect("it starts");
+        (output.status.code(), text(&output.stderr))
+    };
+    let (status, log) = logged("anabranch_net=info");
+    assert_eq!(status, Some(0), "{log}");
+    for said in ["endpoint bound", "association up", "association ended"] {
+        assert!(log.contains(said), "{said} is not in {log}");
+    }
+    assert_eq!(logged("off"), (Some(0), String::new()));
+    let (status, error) = logged("anabranch_net=loud");
+    assert!(status == Some(2) && error.contains("RUST_LOG"), "{error}");
 }

@@ -2,11 +2,15 @@
 
 mod icmp;
 mod ip;
+#[cfg(target_os = "linux")]
+mod marked;
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::task::{Context, Poll, ready};
 
+#[cfg(target_os = "linux")]
+use nix::libc::{EINVAL, EIO};
 use quinn_udp::{RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 use tokio::io::Interest;
@@ -33,6 +37,8 @@ pub(crate) struct Socket {
     port: u16,
     raw: bool,
     offload: bool,
+    /// Above the ECN field of what is sent.
+    dscp: u8,
 }
 
 impl Socket {
@@ -68,7 +74,7 @@ impl Socket {
         let _ = socket.set_recv_buffer_size(config.socket_buffer);
         let _ = socket.set_send_buffer_size(config.socket_buffer);
         socket
-            .bind(&SocketAddr::new(address, port).into())
+            .bind(&in_zone(SocketAddr::new(address, port), config.zone).into())
             .map_err(failed)?;
         let state = UdpSocketState::new(UdpSockRef::from(&socket)).map_err(failed)?;
         without_timestamps(&socket);
@@ -86,6 +92,7 @@ impl Socket {
             port,
             raw,
             offload: config.offload && !raw,
+            dscp: config.dscp,
         })
     }
 
@@ -115,13 +122,27 @@ impl Socket {
     pub fn poll_send(&self, cx: &mut Context<'_>, transmit: &Transmit<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.io.poll_send_ready(cx))?;
-            let sent = self.io.try_io(Interest::WRITABLE, || {
-                self.state.try_send(UdpSockRef::from(&self.io), transmit)
-            });
+            let sent = self
+                .io
+                .try_io(Interest::WRITABLE, || self.try_send(transmit));
             if !would_block(&sent) {
                 return Poll::Ready(sent);
             }
         }
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        if self.dscp != 0 {
+            match marked::send(&self.io, transmit, self.dscp) {
+                // What an interface without GSO answers: `quinn_udp` learns so that there is none, and packets go one by one.
+                Err(error)
+                    if transmit.segment_size.is_some()
+                        && matches!(error.raw_os_error(), Some(EIO | EINVAL)) => {}
+                result => return result,
+            }
+        }
+        self.state.try_send(UdpSockRef::from(&self.io), transmit)
     }
 
     /// Lets IP fragment what is sent from now on, or forbids it: so that a path which carries less does not bring it
@@ -188,6 +209,16 @@ impl Socket {
     }
 }
 
+/// The address with the zone that a link-local one needs (RFC 4007 §6).
+fn in_zone(address: SocketAddr, zone: Option<u32>) -> SocketAddr {
+    match (address, zone) {
+        (SocketAddr::V6(v6), Some(zone)) if v6.ip().is_unicast_link_local() => {
+            SocketAddrV6::new(*v6.ip(), v6.port(), v6.flowinfo(), zone).into()
+        }
+        _ => address,
+    }
+}
+
 fn would_block<T>(result: &io::Result<T>) -> bool {
     matches!(result, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
@@ -198,6 +229,8 @@ pub(crate) struct Sockets {
     all: Vec<Socket>,
     /// One for each family that raw IP uses.
     icmp: Vec<IcmpSocket>,
+    /// The interface of link-local addresses.
+    zone: Option<u32>,
 }
 
 impl Sockets {
@@ -248,7 +281,11 @@ impl Sockets {
                 icmp.extend(IcmpSocket::open(v6).ok());
             }
         }
-        Ok(Self { all, icmp })
+        Ok(Self {
+            all,
+            icmp,
+            zone: config.zone,
+        })
     }
 
     /// Where the network tells of packets of ours.
@@ -264,6 +301,11 @@ impl Sockets {
     /// The socket of that number.
     pub fn get(&self, index: usize) -> &Socket {
         &self.all[index]
+    }
+
+    /// Where the system is asked to send what is for `remote`.
+    pub fn destination(&self, remote: SocketAddr) -> SocketAddr {
+        in_zone(remote, self.zone)
     }
 
     /// The socket that sends from `local` to `remote`, and the source address to ask for.
@@ -288,6 +330,14 @@ mod tests {
     use rustix::net::sockopt::{Ipv4PathMtuDiscovery, ip_mtu_discover};
 
     use super::*;
+
+    #[test]
+    fn only_link_local_addresses_have_a_zone() {
+        let zoned = |text: &str| in_zone(text.parse().expect("an address"), Some(7)).to_string();
+        assert_eq!(zoned("[fe80::1]:9899"), "[fe80::1%7]:9899");
+        assert_eq!(zoned("[2001:db8::1]:9899"), "[2001:db8::1]:9899");
+        assert_eq!(zoned("192.0.2.1:9899"), "192.0.2.1:9899");
+    }
 
     #[tokio::test]
     async fn ip_fragments_only_where_it_is_let() {

@@ -1,0 +1,143 @@
+//! Addresses and code points on the command line.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// An IP address, and the zone of a link-local one (RFC 4007 §11): `fe80::1%eth0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zoned {
+    pub address: IpAddr,
+    /// The interface's index.
+    pub zone: Option<u32>,
+}
+
+impl FromStr for Zoned {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (address, zone) = match text.split_once('%') {
+            Some((address, zone)) => (address, Some(zone)),
+            None => (text, None),
+        };
+        let Ok(address) = address.parse::<IpAddr>() else {
+            return Err(format!(
+                "found {text:?}; write an IP address: 192.0.2.1, 2001:db8::1 or fe80::1%eth0"
+            ));
+        };
+        let link_local = matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+        let Some(name) = zone else {
+            return Ok(Self {
+                address,
+                zone: None,
+            });
+        };
+        if !link_local {
+            return Err(format!(
+                "found zone {name:?} at {address}; only a link-local address (fe80::/10) has one"
+            ));
+        }
+        let index = name.parse().ok().filter(|&index| index > 0);
+        let index = index.or_else(|| nix::net::if_::if_nametoindex(name).ok());
+        match index {
+            Some(index) => Ok(Self {
+                address,
+                zone: Some(index),
+            }),
+            None => Err(format!(
+                "found zone {name:?}; no interface has that name (`ip link` lists them)"
+            )),
+        }
+    }
+}
+
+/// The one zone of these addresses.
+///
+/// # Errors
+/// There are two.
+pub fn one_zone(all: impl IntoIterator<Item = Zoned>) -> Result<Option<u32>, String> {
+    let mut found = None;
+    for zone in all.into_iter().filter_map(|it| it.zone) {
+        if found.is_some_and(|before| before != zone) {
+            return Err("found link-local addresses of two interfaces; all are of one".to_owned());
+        }
+        found = Some(zone);
+    }
+    Ok(found)
+}
+
+/// Code points with a name: RFC 2474 §4.2.2, RFC 2597 §6, RFC 3246, RFC 5865, RFC 8622.
+const NAMED: &[(&str, u8)] = &[
+    ("cs0", 0),
+    ("cs1", 8),
+    ("cs2", 16),
+    ("cs3", 24),
+    ("cs4", 32),
+    ("cs5", 40),
+    ("cs6", 48),
+    ("cs7", 56),
+    ("af11", 10),
+    ("af12", 12),
+    ("af13", 14),
+    ("af21", 18),
+    ("af22", 20),
+    ("af23", 22),
+    ("af31", 26),
+    ("af32", 28),
+    ("af33", 30),
+    ("af41", 34),
+    ("af42", 36),
+    ("af43", 38),
+    ("ef", 46),
+    ("va", 44),
+    ("le", 1),
+];
+
+/// Reads a differentiated services code point.
+pub fn dscp(text: &str) -> Result<u8, String> {
+    let named = NAMED
+        .iter()
+        .find(|(name, _)| text.eq_ignore_ascii_case(name));
+    let number = || text.parse().ok().filter(|&number: &u8| number < 64);
+    named
+        .map(|&(_, point)| point)
+        .or_else(number)
+        .ok_or_else(|| {
+            format!(
+                "found {text:?}; write 0 to 63, or a name: ef, af11 to af43, cs0 to cs7, va, le"
+            )
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_points_are_numbers_or_names() {
+        assert_eq!(dscp("46"), Ok(46));
+        assert_eq!(dscp("EF"), Ok(46));
+        assert_eq!(dscp("af41"), Ok(34));
+        assert!(dscp("64").is_err() && dscp("af44").is_err() && dscp("").is_err());
+    }
+
+    #[test]
+    fn a_zone_belongs_to_a_link_local_address() {
+        let plain: Zoned = "192.0.2.1".parse().expect("an address");
+        assert_eq!((plain.address, plain.zone), ([192, 0, 2, 1].into(), None));
+        let zoned: Zoned = "fe80::1%3".parse().expect("an address");
+        assert_eq!(zoned.zone, Some(3));
+        for text in [
+            "fe80::1%",
+            "fe80::1%0",
+            "fe80::1%no-such-link",
+            "192.0.2.1%3",
+            "%3",
+            "here",
+        ] {
+            assert!(text.parse::<Zoned>().is_err(), "{text}");
+        }
+        let other = "fe80::2%4".parse().expect("an address");
+        assert_eq!(one_zone([plain, zoned]), Ok(Some(3)));
+        assert!(one_zone([zoned, other]).is_err());
+    }
+}

@@ -1,0 +1,296 @@
+//! `serve --metrics`: what a server does, for Prometheus.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anabranch_net::sctp::PathState;
+use anabranch_net::sctp::stats::AssociationStatistics;
+use anabranch_net::{Association, Endpoint, Status};
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
+use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+use tokio::net::TcpListener;
+
+use crate::failure::Failure;
+
+/// A counter of associations: its name, what it counts, and where it stands.
+type Counted = (
+    &'static str,
+    &'static str,
+    fn(&AssociationStatistics) -> u64,
+);
+
+/// Summed over associations, ended ones too.
+const COUNTED: &[Counted] = &[
+    (
+        "sctp_data_chunks_sent_total",
+        "DATA chunks sent for the first time",
+        |it| it.sender.chunks_sent,
+    ),
+    (
+        "sctp_data_bytes_sent_total",
+        "User data sent for the first time, bytes",
+        |it| it.sender.bytes_sent,
+    ),
+    (
+        "sctp_data_bytes_acknowledged_total",
+        "User data acknowledged by peers, bytes",
+        |it| it.sender.bytes_acknowledged,
+    ),
+    (
+        "sctp_data_chunks_retransmitted_total",
+        "DATA chunks sent again",
+        |it| it.sender.chunks_retransmitted,
+    ),
+    (
+        "sctp_data_bytes_retransmitted_total",
+        "User data sent again, bytes",
+        |it| it.sender.bytes_retransmitted,
+    ),
+    (
+        "sctp_fast_retransmits_total",
+        "Chunks found lost by missing reports",
+        |it| it.sender.fast_retransmits,
+    ),
+    ("sctp_t3_timeouts_total", "Expiries of T3-rtx", |it| {
+        it.sender.timeouts
+    }),
+    (
+        "sctp_messages_abandoned_total",
+        "Messages given up by their policy (RFC 7496)",
+        |it| it.sender.abandoned_unsent + it.sender.abandoned_sent,
+    ),
+    (
+        "sctp_data_chunks_received_total",
+        "DATA chunks received for the first time",
+        |it| it.receiver.chunks,
+    ),
+    (
+        "sctp_data_bytes_received_total",
+        "User data received for the first time, bytes",
+        |it| it.receiver.bytes,
+    ),
+    (
+        "sctp_data_chunks_duplicate_total",
+        "DATA chunks received again",
+        |it| it.receiver.duplicates,
+    ),
+    (
+        "sctp_data_chunks_dropped_total",
+        "DATA chunks dropped for want of room",
+        |it| it.receiver.dropped_full,
+    ),
+    ("sctp_messages_received_total", "Messages delivered", |it| {
+        it.receiver.messages
+    }),
+    ("sctp_heartbeats_sent_total", "HEARTBEATs sent", |it| {
+        it.control.heartbeats
+    }),
+    (
+        "sctp_primary_changes_total",
+        "Changes of a primary path that no user made",
+        |it| it.control.primary_changes,
+    ),
+];
+
+/// Values of now: their name, what they are, and their unit.
+const NOW: &[(&str, &str, Unit)] = &[
+    (
+        "sctp_associations",
+        "Associations that are open",
+        Unit::Count,
+    ),
+    (
+        "sctp_paths",
+        "Paths of open associations, by state",
+        Unit::Count,
+    ),
+    (
+        "sctp_send_buffer_bytes",
+        "User data queued and not yet sent",
+        Unit::Bytes,
+    ),
+    (
+        "sctp_flight_bytes",
+        "User data in flight, all paths",
+        Unit::Bytes,
+    ),
+    (
+        "sctp_cwnd_bytes",
+        "Congestion windows, all paths",
+        Unit::Bytes,
+    ),
+    ("sctp_peer_rwnd_bytes", "What peers still take", Unit::Bytes),
+    (
+        "sctp_unacknowledged_chunks",
+        "DATA chunks that are not acknowledged",
+        Unit::Count,
+    ),
+    (
+        "sctp_srtt_seconds_max",
+        "The largest smoothed round-trip time of a path in use",
+        Unit::Seconds,
+    ),
+];
+
+/// What the metrics are made of. Clones are handles of the same.
+#[derive(Clone, Default)]
+pub struct Metrics(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    next: u64,
+    open: BTreeMap<u64, Association>,
+    /// Of associations that ended, in the order of `COUNTED`.
+    ended: [u64; COUNTED.len()],
+    begun: u64,
+    failed: u64,
+}
+
+impl Metrics {
+    /// Opens the listener, and answers on it from now on. Gives its address.
+    pub async fn serve(
+        &self,
+        at: SocketAddr,
+        endpoints: Vec<Endpoint>,
+    ) -> Result<SocketAddr, Failure> {
+        let cannot = |error| Failure::Wire(format!("cannot serve metrics at {at}: {error}"));
+        let listener = TcpListener::bind(at).await.map_err(cannot)?;
+        let address = listener.local_addr().map_err(cannot)?;
+        let kept = self.clone();
+        let text = "text/plain; version=0.0.4; charset=utf-8";
+        let page = move || async move { ([(CONTENT_TYPE, text)], kept.text(&endpoints)) };
+        let router = Router::new().route("/metrics", get(page));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Ok(address)
+    }
+
+    /// An association began; the number names it.
+    pub fn begin(&self, association: &Association) -> u64 {
+        let mut kept = self.lock();
+        kept.begun += 1;
+        kept.next += 1;
+        let number = kept.next;
+        kept.open.insert(number, association.clone());
+        number
+    }
+
+    /// It ended, otherwise than gracefully if `failed`.
+    pub fn end(&self, number: u64, failed: bool) {
+        let mut kept = self.lock();
+        let status = kept.open.remove(&number).and_then(|it| it.status());
+        kept.failed += u64::from(failed);
+        if let Some(status) = status {
+            for (sum, (_, _, of)) in kept.ended.iter_mut().zip(COUNTED) {
+                *sum += of(&status.counters);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All of it in the text format.
+    fn text(&self, endpoints: &[Endpoint]) -> String {
+        let recorder: PrometheusRecorder = PrometheusBuilder::new().build_recorder();
+        let kept = self.lock();
+        let open: Vec<Status> = kept.open.values().filter_map(Association::status).collect();
+        metrics::with_local_recorder(&recorder, || {
+            associations(&kept, &open);
+            paths(&open);
+            sockets(endpoints);
+        });
+        recorder.handle().render()
+    }
+}
+
+fn associations(kept: &Kept, open: &[Status]) {
+    for &(name, help, unit) in NOW {
+        describe_gauge!(name, unit, help);
+    }
+    for ((name, help, of), ended) in COUNTED.iter().zip(kept.ended) {
+        describe_counter!(*name, *help);
+        let sum: u64 = open.iter().map(|status| of(&status.counters)).sum();
+        counter!(*name).absolute(ended + sum);
+    }
+    describe_counter!(
+        "sctp_associations_begun_total",
+        "Associations that peers began"
+    );
+    counter!("sctp_associations_begun_total").absolute(kept.begun);
+    describe_counter!(
+        "sctp_associations_failed_total",
+        "Associations that ended otherwise than gracefully"
+    );
+    counter!("sctp_associations_failed_total").absolute(kept.failed);
+    gauge!("sctp_associations").set(open.len() as f64);
+    let sum = |of: fn(&Status) -> u64| open.iter().map(of).sum::<u64>() as f64;
+    gauge!("sctp_send_buffer_bytes").set(sum(|it| it.penddata as u64));
+    gauge!("sctp_peer_rwnd_bytes").set(sum(|it| it.rwnd));
+    gauge!("sctp_unacknowledged_chunks").set(sum(|it| it.unackdata as u64));
+    let srtt = open.iter().filter_map(|it| it.in_use.srtt).max();
+    gauge!("sctp_srtt_seconds_max").set(srtt.unwrap_or(0) as f64 / 1e9);
+}
+
+fn paths(open: &[Status]) {
+    let all = || open.iter().flat_map(|status| &status.paths);
+    for (state, name) in [
+        (PathState::Active, "active"),
+        (PathState::PotentiallyFailed, "potentially_failed"),
+        (PathState::Inactive, "inactive"),
+        (PathState::Unconfirmed, "unconfirmed"),
+    ] {
+        let count = all().filter(|path| path.state == state).count();
+        gauge!("sctp_paths", "state" => name).set(count as f64);
+    }
+    gauge!("sctp_flight_bytes").set(all().map(|path| path.flightsize).sum::<u64>() as f64);
+    gauge!("sctp_cwnd_bytes").set(all().map(|path| path.cwnd).sum::<u64>() as f64);
+}
+
+/// Packets of the sockets, which all endpoints share, and what each endpoint threw away.
+fn sockets(endpoints: &[Endpoint]) {
+    let all: Vec<_> = endpoints.iter().map(Endpoint::statistics).collect();
+    let Some(first) = all.first() else { return };
+    let received: u64 = all.iter().map(|it| it.packets_received).sum();
+    for (name, help, count) in [
+        (
+            "sctp_packets_sent_total",
+            "Packets handed to the sockets",
+            first.packets_sent,
+        ),
+        (
+            "sctp_send_errors_total",
+            "Packets that the system refused to send",
+            first.send_errors,
+        ),
+        ("sctp_packets_received_total", "Packets received", received),
+        (
+            "sctp_packets_dropped_total",
+            "Packets dropped since too many waited",
+            first.packets_dropped,
+        ),
+        (
+            "sctp_datagrams_foreign_total",
+            "Datagrams that held no packet for here",
+            first.foreign,
+        ),
+    ] {
+        describe_counter!(name, help);
+        counter!(name).absolute(count);
+    }
+    describe_counter!(
+        "sctp_discards_total",
+        "Packets and chunks thrown away, by reason"
+    );
+    let mut by_reason: BTreeMap<&str, u64> = BTreeMap::new();
+    for (reason, count) in all.iter().flat_map(|it| it.discards.iter()) {
+        *by_reason.entry(reason.name()).or_default() += count;
+    }
+    for (reason, count) in by_reason {
+        counter!("sctp_discards_total", "reason" => reason).absolute(count);
+    }
+}
