@@ -303,6 +303,13 @@ impl Association {
         self.tx.send_immediate(stream, message)
     }
 
+    /// Sets the value of a stream: its priority, the smaller the sooner, under the scheduler `priority`; its weight under
+    /// `weighted_fair` (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 §4.3.3). It counts from the next message or piece on, and lasts. The
+    /// others have no use for it.
+    pub fn set_stream_value(&mut self, stream: u16, value: u16) {
+        self.tx.set_stream_value(stream, value);
+    }
+
     /// Streams that [`Association::send_spread`] uses now: 1 to those negotiated.
     pub fn streams_in_use(&self) -> u16 {
         self.tx.streams_in_use()

@@ -8,10 +8,11 @@ use anabranch_congestion::sctp_newreno;
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::westwood_rate::RateParameters;
 use anabranch_congestion::{Algorithm, registry};
-use anabranch_settings::{Kind, OFF, Value, profiled, settings, spelled};
+use anabranch_settings::{Kind, OFF, Value, profiled, settings};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
+pub use crate::scheduling::{SchedulerKind, StreamValues};
 pub use check::ConfigError;
 use check::{LEAST_RECEIVE_BUFFER, MOST_BYTES, MOST_ERRORS};
 pub(crate) use check::{LEAST_RTO, MOST_SACK_DELAY, MOST_SPAN};
@@ -21,18 +22,6 @@ use crate::allocation::AllocationKind;
 use crate::mtu::{self, LEAST_MTU, MOST_MTU};
 use crate::profile::Profile;
 use crate::zero_checksum::ZeroChecksum;
-
-/// Which stream's message goes next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SchedulerKind {
-    /// One message of each stream in turn.
-    #[default]
-    RoundRobin,
-    /// Messages in the order in which they were given.
-    Fcfs,
-}
-
-spelled!(SchedulerKind: SchedulerKind::RoundRobin = "round_robin", SchedulerKind::Fcfs = "fcfs");
 
 settings! {
     /// Settings of an endpoint; ports are the endpoint's own business. The defaults are those of RFC 9260 §16. Every switch
@@ -60,6 +49,9 @@ settings! {
         allocation: AllocationKind = AllocationKind::Negotiated, AllocationKind::KIND, "tsunoda2007 §II-B";
         /// Which stream's message goes next.
         scheduler: SchedulerKind = SchedulerKind::RoundRobin, SchedulerKind::KIND, "RFC 8260 §3";
+        /// Values of the streams from 0 on, for schedulers that go by them: priorities, the smaller the sooner, under `priority`, where
+        /// those that are not listed have 0; weights under `weighted_fair`, where they have 1. Off: none is listed.
+        stream_values: Option<StreamValues> = None, <Option<StreamValues>>::KIND, "RFC 8260 §4.3.3";
         /// The rate estimate that each path keeps. An `allocation` that needs one has `westwood_re` where this is off.
         rate_estimate: Option<RateParameters> = None, <Option<RateParameters>>::KIND, "tsunoda2007 §II-B";
         /// Receive buffer: the first a_rwnd, bytes as the profile counts them.

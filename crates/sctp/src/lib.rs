@@ -29,6 +29,7 @@ mod queue;
 mod random;
 mod rsctp;
 pub mod rx;
+mod scheduling;
 mod state;
 pub mod stats;
 mod stream_table;

@@ -10,7 +10,6 @@ mod fill;
 mod gaps;
 mod outstanding;
 mod recovery;
-mod scheduler;
 mod send_queue;
 mod tsn_set;
 
@@ -29,11 +28,11 @@ use crate::config::Config;
 use crate::partial::Abandoning;
 use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::profile::{MaxBurst, Profile};
+use crate::scheduling::Turn;
 use crate::stats::SenderStatistics;
 use ack::PathAck;
 use gaps::Run;
 use outstanding::Outstanding;
-use scheduler::Turn;
 use send_queue::SendQueue;
 
 /// Chunks sent and not cumulatively acknowledged. The messages of a stream are told apart within half the range of their
@@ -169,6 +168,11 @@ impl Burst {
 impl Sender {
     /// A sender whose first chunk will have `initial_tsn`. It sends nothing before [`Sender::set_peer`].
     pub fn new(config: &Config, initial_tsn: Tsn) -> Self {
+        let mut queue = SendQueue::new(config.scheduler);
+        let values = config.stream_values.iter().flat_map(|it| &it.0);
+        for (stream, value) in (0..=u16::MAX).zip(values) {
+            queue.set_value(stream, *value);
+        }
         Self {
             profile: config.profile.clone(),
             bundling: config.bundling,
@@ -176,7 +180,7 @@ impl Sender {
             send_buffer: config.send_buffer,
             initial_tsn,
             streams: 0,
-            queue: SendQueue::new(config.scheduler),
+            queue,
             in_use: StreamsInUse::new(&config.allocation),
             outstanding: Outstanding::new(initial_tsn),
             gaps: Vec::new(),
@@ -249,6 +253,11 @@ impl Sender {
             None => Turn::Spread,
         };
         self.queue_message(turn, message, true)
+    }
+
+    /// Sets the value of a stream, which the scheduler goes by.
+    pub(crate) fn set_stream_value(&mut self, stream: u16, value: u16) {
+        self.queue.set_value(stream, value);
     }
 
     /// Queues a message for whichever stream in use has its turn when the message is begun; see [`crate::allocation`].

@@ -274,11 +274,7 @@ fn run(profile: Profile, seed: u64, reading: Reading) {
         delayed_sack: random.chance(50),
         bundling: random.chance(80),
         fill_packets: random.chance(50),
-        scheduler: if random.chance(50) {
-            SchedulerKind::RoundRobin
-        } else {
-            SchedulerKind::Fcfs
-        },
+        scheduler: SchedulerKind::ALL[random.below(SchedulerKind::ALL.len() as u64) as usize],
         send_buffer: 1 << 30,
         partial_delivery_point: match reading {
             Reading::Messages => None,

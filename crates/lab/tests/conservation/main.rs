@@ -194,11 +194,7 @@ impl Case {
             fill_packets: rng.below(2) == 0,
             data_with_cookie_echo: rng.below(2) == 0,
             outbound_streams: streams,
-            scheduler: if rng.below(2) == 0 {
-                config::SchedulerKind::RoundRobin
-            } else {
-                config::SchedulerKind::Fcfs
-            },
+            scheduler: config::SchedulerKind::ALL[rng.below(6) as usize],
             association_max_retrans: 20,
             path_max_retrans: 10,
             max_init_retransmits: 20,

@@ -9,13 +9,13 @@ use bytes::Bytes;
 
 use super::ack::Newly;
 use super::outstanding::{ChunkState, Outgoing, Standing};
-use super::scheduler::Turn;
 use super::send_queue::{Fragment, Unsent};
 use super::{Message, SendError, Sender, T3Outcome};
 use crate::partial::{
     AbandonPolicy, AbandonedCount, AbandonedMessage, Abandoning, Record, SendOptions, Terms,
 };
 use crate::path::{PathId, Paths};
+use crate::scheduling::Turn;
 
 impl Sender {
     /// Whether messages may be given up: both ends speak partial reliability.

@@ -46,6 +46,9 @@ impl Sender {
         } else {
             0
         };
+        if new > 0 {
+            self.queue.packet_ended();
+        }
         if again + new > 0 {
             if self.profile.sack_immediately && self.wants_sack_at_once(now, was_quiet, paths) {
                 packet.set_flags(self.last_data_at, Data::IMMEDIATE);

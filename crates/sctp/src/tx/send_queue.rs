@@ -3,10 +3,9 @@
 use anabranch_wire::serial::Ssn;
 use bytes::Bytes;
 
-use super::scheduler::{Scheduler, Turn};
-use crate::config::SchedulerKind;
 use crate::partial::Terms;
 use crate::queue::Queue;
+use crate::scheduling::{Discipline, Scheduler, SchedulerKind, Served, Turn};
 use crate::stream_table::StreamTable;
 
 /// A message to be sent.
@@ -201,6 +200,7 @@ impl SendQueue {
         }
         self.start_next(any);
         let started = self.started.as_mut()?;
+        self.scheduler.went_on(Turn::Stream(started.stream));
         let user_data = started
             .message
             .payload
@@ -254,7 +254,12 @@ impl SendQueue {
         }
         let after = entry.messages.front();
         let after = after.map(|queued| queued.message.payload.len());
-        let again = self.scheduler.served(turn, entry.messages.len());
+        let again = self.scheduler.served(Served {
+            turn,
+            bytes: length,
+            ended: true,
+            waiting: entry.messages.len(),
+        });
         self.bytes -= length;
         self.messages -= 1;
         self.next = match after {
@@ -271,6 +276,20 @@ impl SendQueue {
             immediate,
             user_data: message.payload,
         })
+    }
+
+    /// Nothing more goes into the packet.
+    #[inline]
+    pub fn packet_ended(&mut self) {
+        if self.scheduler.packet_ended() {
+            self.next = self.find_next();
+        }
+    }
+
+    /// Sets the value of a stream, which the scheduler goes by.
+    pub fn set_value(&mut self, stream: u16, value: u16) {
+        self.scheduler.set_value(stream, value);
+        self.next = self.find_next();
     }
 
     /// The terms of the message whose first chunk was taken last, and all of it; once.
@@ -370,7 +389,12 @@ impl SendQueue {
             return;
         };
         let terms = terms.map(|terms| Box::new((*terms, message.payload.clone())));
-        self.scheduler.served(turn, queue.len());
+        self.scheduler.served(Served {
+            turn,
+            bytes: message.payload.len(),
+            ended: true,
+            waiting: queue.len(),
+        });
         let stream = match turn {
             Turn::Stream(stream) => stream,
             Turn::Spread => any(),

@@ -1,0 +1,47 @@
+//! Round robin (RFC 8260 §3.2).
+
+use super::ring::Ring;
+use super::{Discipline, Served, Turn};
+
+/// One message of each stream in turn, or one piece where messages are interleaved.
+#[derive(Debug, Default)]
+pub(crate) struct RoundRobin(Ring);
+
+impl Discipline for RoundRobin {
+    #[inline]
+    fn queued(&mut self, turn: Turn, waiting: usize) {
+        if waiting == 1 {
+            self.0.join(turn);
+        }
+    }
+
+    #[inline]
+    fn pick(&self) -> Option<Turn> {
+        self.0.front()
+    }
+
+    #[inline]
+    fn served(&mut self, served: Served) -> bool {
+        self.0.rotate(served.turn, served.waiting)
+    }
+
+    fn queues(&self) -> Vec<Turn> {
+        self.0.iter().collect()
+    }
+
+    fn dropped(&mut self, turn: Turn, _at: usize, waiting: usize) {
+        if waiting == 0 {
+            self.0.remove(turn);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn forget_from(&mut self, streams: u16) -> Vec<u16> {
+        let mut forgotten = Vec::new();
+        self.0.forget_from(streams, &mut forgotten);
+        forgotten
+    }
+}

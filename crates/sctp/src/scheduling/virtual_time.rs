@@ -1,0 +1,145 @@
+//! Start-time fair queueing (Goyal, Vin and Cheng 1996): who has had least, by its weight, is next.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use super::{Discipline, Served, Turn};
+use crate::stream_table::StreamTable;
+
+/// A byte of a stream of weight 1.
+const UNIT: u64 = 1 << 16;
+
+/// What streams weigh.
+pub(crate) trait Weights: Debug + Default {
+    /// The weight of a stream with that value.
+    fn weight(value: u16) -> u16;
+}
+
+/// All the same.
+#[derive(Debug, Default)]
+pub(crate) struct Equal;
+
+impl Weights for Equal {
+    fn weight(_value: u16) -> u16 {
+        1
+    }
+}
+
+/// What their values say; one that was never set, or is 0, is taken as 1.
+#[derive(Debug, Default)]
+pub(crate) struct ByValue;
+
+impl Weights for ByValue {
+    fn weight(value: u16) -> u16 {
+        value.max(1)
+    }
+}
+
+/// What is kept of a queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    /// When it had what it has had, in its own time.
+    time: u64,
+    /// It has messages, and waits under this number with that time.
+    place: Option<u64>,
+    value: u16,
+}
+
+/// Queues by their own times, which go on as they are served, the faster the lighter they are. One that comes late begins at the
+/// time of the one that was served last: idleness saves up nothing.
+#[derive(Debug, Default)]
+pub(crate) struct VirtualTime<W> {
+    streams: StreamTable<Account>,
+    spread: Account,
+    /// Those that have messages, by time, and then by who came first.
+    waiting: BTreeMap<(u64, u64), Turn>,
+    clock: u64,
+    arrivals: u64,
+    weights: PhantomData<W>,
+}
+
+impl<W: Weights> VirtualTime<W> {
+    fn account(&mut self, turn: Turn) -> &mut Account {
+        match turn {
+            Turn::Stream(stream) => self.streams.entry(stream),
+            Turn::Spread => &mut self.spread,
+        }
+    }
+
+    fn join(&mut self, turn: Turn) {
+        let (clock, place) = (self.clock, self.arrivals);
+        self.arrivals += 1;
+        let account = self.account(turn);
+        account.time = account.time.max(clock);
+        account.place = Some(place);
+        let at = (account.time, place);
+        self.waiting.insert(at, turn);
+    }
+
+    fn leave(&mut self, turn: Turn) -> bool {
+        let account = self.account(turn);
+        let Some(place) = account.place.take() else {
+            return false;
+        };
+        let at = (account.time, place);
+        self.waiting.remove(&at).is_some()
+    }
+}
+
+impl<W: Weights> Discipline for VirtualTime<W> {
+    fn queued(&mut self, turn: Turn, waiting: usize) {
+        if waiting == 1 {
+            self.join(turn);
+        }
+    }
+
+    fn pick(&self) -> Option<Turn> {
+        self.waiting.first_key_value().map(|(_, turn)| *turn)
+    }
+
+    fn served(&mut self, served: Served) -> bool {
+        self.leave(served.turn);
+        let account = self.account(served.turn);
+        let began = account.time;
+        let weight = u64::from(W::weight(account.value));
+        account.time += served.bytes as u64 * UNIT / weight;
+        self.clock = self.clock.max(began);
+        if served.waiting > 0 {
+            self.join(served.turn);
+        }
+        false
+    }
+
+    fn queues(&self) -> Vec<Turn> {
+        self.waiting.values().copied().collect()
+    }
+
+    fn dropped(&mut self, turn: Turn, _at: usize, waiting: usize) {
+        if waiting == 0 {
+            self.leave(turn);
+        }
+    }
+
+    fn clear(&mut self) {
+        for turn in self.queues() {
+            self.leave(turn);
+        }
+    }
+
+    fn forget_from(&mut self, streams: u16) -> Vec<u16> {
+        let gone = |turn| match turn {
+            Turn::Stream(stream) => Some(stream).filter(|it| *it >= streams),
+            Turn::Spread => None,
+        };
+        let forgotten: Vec<u16> = self.queues().into_iter().filter_map(gone).collect();
+        for &stream in &forgotten {
+            self.leave(Turn::Stream(stream));
+        }
+        forgotten
+    }
+
+    fn set_value(&mut self, stream: u16, value: u16) {
+        self.streams.entry(stream).value = value;
+    }
+}
