@@ -1,5 +1,7 @@
 //! An association as its user holds it.
 
+mod reconfig;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;

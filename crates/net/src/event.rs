@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_sctp::AbandonPolicy;
+use anabranch_sctp::{AbandonPolicy, ReconfigOutcome, StreamDirection};
 use bytes::Bytes;
 
 /// A notification (RFC 9260 §11.2; RFC 6458 §6 has the same under other names).
@@ -56,6 +56,34 @@ pub enum AssociationEvent {
         policy: AbandonPolicy,
         /// Some of it was sent. If that was all of it, it may have reached the peer all the same.
         sent: bool,
+    },
+    /// Streams begin anew with number 0, or do not although that was wished (SCTP_STREAM_RESET_EVENT). When a stream that comes from the
+    /// peer begins anew, all messages before it can be read.
+    StreamsReset {
+        /// Which way they go.
+        direction: StreamDirection,
+        /// Which streams; none: all.
+        streams: Vec<u16>,
+        /// What became of it.
+        outcome: ReconfigOutcome,
+    },
+    /// All numbers begin anew, or do not although that was wished (SCTP_ASSOC_RESET_EVENT).
+    AssociationReset {
+        /// The TSN of the next chunk of this side.
+        local_tsn: u32,
+        /// The TSN of the peer's next chunk.
+        remote_tsn: u32,
+        /// What became of it.
+        outcome: ReconfigOutcome,
+    },
+    /// Streams were added, or were not although that was wished (SCTP_STREAM_CHANGE_EVENT).
+    StreamsAdded {
+        /// Streams this side may send on now.
+        outbound_streams: u16,
+        /// Streams the peer may send on now.
+        inbound_streams: u16,
+        /// What became of it.
+        outcome: ReconfigOutcome,
     },
     /// Messages given before the association was up were on streams that the peer did not grant; they are lost.
     SendFailed {

@@ -67,7 +67,10 @@ mod socket;
 mod status;
 mod turns;
 
-pub use anabranch_sctp::{self as sctp, AbandonPolicy, CloseReason, PathState};
+pub use anabranch_sctp::{
+    self as sctp, AbandonPolicy, CloseReason, PathState, ReconfigError, ReconfigOutcome,
+    StreamDirection,
+};
 pub use association::Association;
 pub use config::{Carrier, Config, ENCAPSULATION_PORT, Peer};
 pub use endpoint::Endpoint;

@@ -450,6 +450,33 @@ fn translate(event: Event) -> Option<AssociationEvent> {
             policy: message.policy,
             sent: message.sent,
         },
+        Event::StreamsReset {
+            direction,
+            streams,
+            outcome,
+        } => AssociationEvent::StreamsReset {
+            direction,
+            streams,
+            outcome,
+        },
+        Event::AssociationReset {
+            local_tsn,
+            remote_tsn,
+            outcome,
+        } => AssociationEvent::AssociationReset {
+            local_tsn: local_tsn.0,
+            remote_tsn: remote_tsn.0,
+            outcome,
+        },
+        Event::StreamsAdded {
+            outbound_streams,
+            inbound_streams,
+            outcome,
+        } => AssociationEvent::StreamsAdded {
+            outbound_streams,
+            inbound_streams,
+            outcome,
+        },
         Event::PeerError { cause } => AssociationEvent::PeerError { cause },
         Event::SendFailed { messages } => AssociationEvent::SendFailed { messages },
         Event::StreamLimitMet { outbound_streams } => {

@@ -160,6 +160,13 @@ impl StreamsInUse {
         self.changes = 0;
     }
 
+    /// Streams were added, so that there are so many.
+    pub fn added(&mut self, streams: u16) {
+        let changes = self.changes;
+        self.negotiated(streams);
+        self.changes = changes;
+    }
+
     pub fn in_use(&self) -> u16 {
         self.in_use
     }

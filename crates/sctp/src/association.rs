@@ -12,6 +12,7 @@ mod lifecycle;
 mod partial;
 mod pmtu;
 mod receive;
+mod reconfig;
 mod rsctp;
 mod seen_by_endpoint;
 mod shutdown;
@@ -26,8 +27,10 @@ use anabranch_transport::{Nanos, ProbeSet, Sample, Trace};
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::Heartbeat;
 use anabranch_wire::encode::padded;
+use anabranch_wire::extension::ReConfigParameter;
 use anabranch_wire::packet::CHUNK_HEADER;
 use anabranch_wire::serial::Tsn;
+use anabranch_wire::tlv::TlvList;
 use bytes::Bytes;
 
 use ecn::Marks;
@@ -103,6 +106,8 @@ pub struct Association {
     /// Present while both ends use ECN.
     marks: Option<Marks>,
     sums: Sums,
+    /// A RE-CONFIG with requests must be sent.
+    request_due: bool,
     readable_told: bool,
     events: VecDeque<Event>,
     random: Random,
@@ -112,15 +117,27 @@ pub struct Association {
 /// An answer that can wait and share a packet.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    HeartbeatAck { to: PathId, info: Bytes },
-    Error { to: PathId, causes: Causes },
+    HeartbeatAck {
+        to: PathId,
+        info: Bytes,
+    },
+    Error {
+        to: PathId,
+        causes: Causes,
+    },
+    ReConfig {
+        to: PathId,
+        parameters: TlvList<ReConfigParameter>,
+    },
 }
 
 impl Reply {
     /// Where it goes.
     pub(crate) fn to(&self) -> PathId {
         match *self {
-            Reply::HeartbeatAck { to, .. } | Reply::Error { to, .. } => to,
+            Reply::HeartbeatAck { to, .. }
+            | Reply::Error { to, .. }
+            | Reply::ReConfig { to, .. } => to,
         }
     }
 
@@ -129,6 +146,9 @@ impl Reply {
         match self {
             Reply::HeartbeatAck { info, .. } => padded(Heartbeat::HEADER + info.len()),
             Reply::Error { causes, .. } => padded(CHUNK_HEADER + causes.as_bytes().len()),
+            Reply::ReConfig { parameters, .. } => {
+                padded(CHUNK_HEADER + parameters.as_bytes().len())
+            }
         }
     }
 }
@@ -317,7 +337,9 @@ impl Association {
 
     /// Takes back the messages of which nothing was sent yet; returns how many. One that was begun is finished.
     pub fn withdraw_unsent(&mut self) -> usize {
-        self.tx.withdraw_unsent()
+        let withdrawn = self.tx.withdraw_unsent();
+        self.advance_reconfiguration();
+        withdrawn
     }
 
     /// Bytes of user data accepted and not yet sent.

@@ -138,6 +138,15 @@ settings! {
         /// Packets go without a checksum where the peer agrees, and are taken so: the lower layer finds damaged ones, by the method
         /// named. In the simulator that is true of links that do not corrupt.
         zero_checksum: ZeroChecksum = ZeroChecksum::Off, ZeroChecksum::KIND, "RFC 9653 §5";
+        /// Speak RE-CONFIG with peers that do: streams can be reset and added. Off: streams are what the handshake settled.
+        reconfiguration: bool = false, Kind::Flag, "RFC 6525 §5.1.1";
+        /// With `reconfiguration`, the peer may reset streams, and have streams of this side reset. Off: it is told that this is
+        /// denied.
+        accept_stream_resets: bool = true, Kind::Flag, "RFC 6525 §6.3.1";
+        /// With `reconfiguration`, the peer may let all numbers of both sides begin anew.
+        accept_association_reset: bool = true, Kind::Flag, "RFC 6525 §6.3.1";
+        /// With `reconfiguration`, the peer may add streams: its own up to `inbound_streams`, and this side's.
+        accept_added_streams: bool = true, Kind::Flag, "RFC 6525 §6.3.1";
     }
     beside {
         /// Which text is followed, and the switches turned from it.

@@ -71,6 +71,9 @@ discards! {
     BadEcne = "bad_ecne",
     /// A FORWARD TSN out of date or too far on; or a stream in it that does not exist, or has come further (RFC 3758 §3.6).
     BadForwardTsn = "bad_forward_tsn",
+    /// A RE-CONFIG whose parameters do not go together or cannot be read, a request under a number that was not next, or an answer
+    /// to nothing that was asked (RFC 6525 §5.2).
+    BadReConfig = "bad_re_config",
     /// A second SACK of one packet: a receiver sends one for a packet at most (RFC 9260 §6.2).
     SecondSack = "second_sack",
     /// DATA that was received before, found no room, or names a stream that does not exist.

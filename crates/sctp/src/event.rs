@@ -6,6 +6,7 @@ use anabranch_wire::serial::{Ssn, Tsn};
 
 use crate::partial::AbandonedMessage;
 use crate::path::{PathId, PathState};
+use crate::reconfig::{ReconfigOutcome, StreamDirection};
 
 /// A notification to the user of an association.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +76,36 @@ pub enum Event {
     },
     /// A message was given up by the policy it was sent with (RFC 3758 §3.4, RFC 7496; SCTP_SEND_FAILED_EVENT, RFC 6458 §6.1.11).
     MessageAbandoned(Box<AbandonedMessage>),
+    /// Streams begin anew with number 0, or do not although that was wished (SCTP_STREAM_RESET_EVENT, RFC 6525 §6.1.1), by
+    /// [`Association::reset_streams`](crate::Association::reset_streams),
+    /// [`Association::reset_incoming`](crate::Association::reset_incoming), or since the peer wished it. When a stream that comes from the
+    /// peer begins anew, all messages before it can be read.
+    StreamsReset {
+        /// Which way they go.
+        direction: StreamDirection,
+        /// Which streams; none: all.
+        streams: Vec<u16>,
+        /// What became of it.
+        outcome: ReconfigOutcome,
+    },
+    /// All numbers begin anew, or do not although that was wished (SCTP_ASSOC_RESET_EVENT, RFC 6525 §6.1.2).
+    AssociationReset {
+        /// The TSN of the next chunk of this side.
+        local_tsn: Tsn,
+        /// The TSN of the peer's next chunk.
+        remote_tsn: Tsn,
+        /// What became of it.
+        outcome: ReconfigOutcome,
+    },
+    /// Streams were added, or were not although that was wished (SCTP_STREAM_CHANGE_EVENT, RFC 6525 §6.1.3).
+    StreamsAdded {
+        /// Streams this side may send on now.
+        outbound_streams: u16,
+        /// Streams the peer may send on now.
+        inbound_streams: u16,
+        /// What became of it.
+        outcome: ReconfigOutcome,
+    },
     /// The stream allocation wants more streams than the handshake settled and stays at these. Comes again only after
     /// fewer were in use.
     StreamLimitMet {

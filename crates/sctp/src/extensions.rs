@@ -9,15 +9,22 @@ use bytes::Bytes;
 
 use crate::config::Config;
 use crate::extension::Extension;
-use crate::{partial, rsctp, zero_checksum};
+use crate::{partial, reconfig, rsctp, zero_checksum};
 
 pub(crate) use ecn::ECN;
 pub(crate) use partial::PARTIAL_RELIABILITY;
+pub(crate) use reconfig::RE_CONFIG;
 pub(crate) use rsctp::RSCTP;
 pub(crate) use zero_checksum::ZERO_CHECKSUM;
 
 /// All extensions, each by its bit in [`Extensions`]. Cookies outlive no endpoint, so that places may change.
-static REGISTRY: [&Extension; 4] = [&RSCTP, &ECN, &PARTIAL_RELIABILITY, &ZERO_CHECKSUM];
+static REGISTRY: [&Extension; 5] = [
+    &RSCTP,
+    &ECN,
+    &PARTIAL_RELIABILITY,
+    &ZERO_CHECKSUM,
+    &RE_CONFIG,
+];
 
 /// Those that an end offers, or that both agreed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

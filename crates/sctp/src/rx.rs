@@ -14,6 +14,7 @@ mod message;
 mod order;
 mod parts;
 mod reassembly;
+mod reset;
 mod room;
 mod sack_policy;
 mod steps;

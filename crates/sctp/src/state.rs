@@ -7,6 +7,7 @@ use bytes::Bytes;
 use crate::event::CloseReason;
 use crate::extensions::Extensions;
 use crate::path::PathId;
+use crate::reconfig::Reconfiguration;
 use crate::rx::Receiver;
 use crate::stats::SenderStatistics;
 
@@ -83,6 +84,8 @@ pub(crate) struct Known {
     pub(crate) rx: Receiver,
     /// What is spoken with it beyond RFC 9260.
     pub(crate) extensions: Extensions,
+    /// Present while both ends speak RE-CONFIG.
+    pub(crate) reconfig: Option<Box<Reconfiguration>>,
     pub(crate) stage: Stage,
 }
 

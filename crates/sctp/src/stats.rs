@@ -14,6 +14,8 @@ pub struct AssociationStatistics {
 /// HEARTBEATs and what they led to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControlStatistics {
+    /// RE-CONFIGs with requests sent (RFC 6525 §5.1).
+    pub re_configs: u64,
     /// HEARTBEATs sent.
     pub heartbeats: u64,
     /// HEARTBEAT ACKs sent.

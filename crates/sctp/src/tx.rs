@@ -10,6 +10,7 @@ mod fill;
 mod gaps;
 mod outstanding;
 mod recovery;
+mod reset;
 mod send_queue;
 mod tsn_set;
 
@@ -107,6 +108,8 @@ pub struct Sender {
     abandoning: Option<Box<Abandoning>>,
     /// A FORWARD TSN must be sent.
     forward_due: bool,
+    /// All numbers have begun anew: a SACK from before may still be on its way.
+    begun_anew: bool,
     statistics: SenderStatistics,
     burst: Burst,
     /// Scratch of `handle_sack`, kept for its memory.
@@ -200,6 +203,7 @@ impl Sender {
             echoed: false,
             abandoning: None,
             forward_due: false,
+            begun_anew: false,
             statistics: SenderStatistics::default(),
             burst: Burst::default(),
             blocks: Vec::new(),
@@ -305,7 +309,7 @@ impl Sender {
 
     /// Whether messages, or parts of one, wait to be sent for the first time.
     pub fn has_pending(&self) -> bool {
-        !self.queue.is_empty()
+        self.queue.bytes() > 0
     }
 
     /// Whether chunks were sent that are not cumulatively acknowledged.

@@ -15,9 +15,10 @@ use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event};
-use crate::extensions::{ECN, Extensions, PARTIAL_RELIABILITY, RSCTP, ZERO_CHECKSUM};
+use crate::extensions::{ECN, Extensions, PARTIAL_RELIABILITY, RE_CONFIG, RSCTP, ZERO_CHECKSUM};
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;
+use crate::reconfig::Reconfiguration;
 use crate::rx::{Abandoned, Receiver};
 use crate::state::{Closed, CookieWait, Known, Peer, Retry, Stage, State};
 use crate::stats::ControlStatistics;
@@ -62,6 +63,7 @@ impl Known {
             peer: terms.peer,
             rx,
             extensions: terms.extensions,
+            reconfig: None,
             stage: Stage::Established,
         }
     }
@@ -177,6 +179,7 @@ impl Association {
             addresses_changed: true,
             marks_received: 0,
             marks: None,
+            request_due: false,
             readable_told: false,
             events: VecDeque::new(),
             random,
@@ -203,6 +206,13 @@ impl Association {
         if let Some(former) = self.state.rx_mut() {
             known.rx.inherit(former);
         }
+        known.reconfig = terms.extensions.has(&RE_CONFIG).then(|| {
+            let [ours, peers] = [self.local_initial_tsn, terms.peer.initial_tsn].map(|it| it.0);
+            let most_inbound = self.config.inbound_streams;
+            let held = self.config.receive_buffer as usize;
+            Box::new(Reconfiguration::new(ours, peers, most_inbound, held))
+        });
+        self.request_due = false;
         let config = Arc::clone(&self.config);
         for &remote in &terms.addresses {
             if let Some(local) = config.local_address_for(remote, Some(local)) {
@@ -316,6 +326,7 @@ impl Association {
         self.events.push_back(Event::Closed(reason.clone()));
         self.replies.clear();
         self.cookie_ack = None;
+        self.request_due = false;
         let closed = State::Closed(Box::new(Closed {
             reason,
             peers_reason: None,

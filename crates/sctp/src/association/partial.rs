@@ -63,6 +63,7 @@ impl Association {
         if self.state.sends_data() {
             self.tx.abandon_due(now, &mut self.paths);
             self.tell_given_up();
+            self.advance_reconfiguration();
             self.advance_shutdown(now);
         }
     }

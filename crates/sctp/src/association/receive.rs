@@ -115,6 +115,7 @@ impl Association {
             }
             self.repeat_shutdown();
         }
+        self.follow_reconfiguration(now, path, discards);
         self.note_data_path(now);
         self.tell_readable();
         self.advance_shutdown(now);
@@ -198,7 +199,7 @@ impl Association {
 
     /// DATA (RFC 9260 §6.2).
     #[inline(always)]
-    fn on_data(
+    pub(super) fn on_data(
         &mut self,
         now: Nanos,
         path: Path,
@@ -206,6 +207,9 @@ impl Association {
         data: Data,
         discards: &mut Discards,
     ) {
+        if self.holds_data(&data) {
+            return discards.count(Discard::Data);
+        }
         self.sack_path = from;
         self.meter_data(path, Counts::PaddedChunk.bytes(data.user_data.len()));
         let State::Known(Known { peer, rx, .. }) = &mut self.state else {
@@ -240,7 +244,7 @@ impl Association {
     }
 
     /// The peer did `what` (RFC 9260 §3.3.10.13).
-    fn refuse_protocol(&mut self, what: &'static str) {
+    pub(super) fn refuse_protocol(&mut self, what: &'static str) {
         let information = what.as_bytes().into();
         let cause = Cause::ProtocolViolation { information };
         self.refuse(cause, Violation::Protocol(what));
@@ -322,6 +326,7 @@ impl Association {
                 let from = self.paths.verified(from);
                 self.on_forward_tsn(now, from, &forward, discards);
             }
+            Ok(Extension::ReConfig(chunk)) => self.on_re_config(now, path, &chunk, discards),
             Ok(_) => discards.count(Discard::Unexpected),
             Err(_) => discards.count(Discard::ChunkFields),
         }

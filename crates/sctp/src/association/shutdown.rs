@@ -52,6 +52,7 @@ impl Association {
 
     /// From now on what was accepted is delivered, and nothing more accepted.
     pub(crate) fn finish_data(&mut self, now: Nanos, stage: Stage) {
+        self.drop_wishes();
         self.set_stage(stage);
         self.drained_at = now;
     }

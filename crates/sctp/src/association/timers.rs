@@ -22,6 +22,7 @@ impl Association {
             before(self.state.deadline());
         }
         before(self.closing_deadline());
+        before(self.request_deadline());
         if self.state.sends_data() {
             before(self.tx.next_deadline(&self.paths));
             before(self.tx.streams_deadline());
@@ -80,6 +81,15 @@ impl Association {
         {
             self.tx.judge_streams(now, &mut self.trace);
             self.tell_stream_limit();
+        }
+        if self
+            .request_deadline()
+            .is_some_and(|deadline| deadline <= now)
+        {
+            self.handle_request_timeout(now);
+            if self.is_closed() {
+                return;
+            }
         }
         if let Some(rx) = self.state.live_rx_mut()
             && rx.sack_deadline().is_some_and(|deadline| deadline <= now)

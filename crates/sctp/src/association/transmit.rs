@@ -7,6 +7,7 @@ use anabranch_wire::chunk::{
     Abort, CookieAck, CookieEcho, ErrorChunk, Heartbeat, HeartbeatAck, Shutdown, ShutdownAck,
     ShutdownComplete,
 };
+use anabranch_wire::extension::ReConfig;
 use anabranch_wire::packet::{CommonHeader, PacketBuilder};
 use anabranch_wire::parameter::Parameters;
 use bytes::{Bytes, BytesMut};
@@ -80,6 +81,7 @@ impl Association {
             && self.replies.is_empty()
             && self.cookie_ack.is_none()
             && !self.tx.forward_due()
+            && !self.request_due
     }
 
     pub(super) fn transmit(&self, path: PathId, len: usize) -> Transmit {
@@ -129,6 +131,7 @@ impl Association {
         let reply = self.replies.front().map(Reply::to);
         self.cookie_ack
             .or(reply)
+            .or_else(|| self.request_destination())
             .or_else(|| self.forward_destination())
             .or_else(|| self.sack_due().then_some(self.sack_path))
     }
@@ -163,6 +166,7 @@ impl Association {
             echoed = self.push_cookie_echo(now, path, &mut packet);
             self.push_cookie_ack(now, path, &mut packet);
             self.push_replies(now, path, &mut packet);
+            self.push_request(now, path, &mut packet);
             if self.forward_destination() == Some(path) {
                 self.tx
                     .push_forward_tsn(now, path, &mut packet, &mut self.paths);
@@ -274,6 +278,9 @@ impl Association {
                 }
                 Reply::Error { to, causes } if *to == path => packet.push(&ErrorChunk {
                     causes: causes.clone(),
+                }),
+                Reply::ReConfig { to, parameters } if *to == path => packet.push(&ReConfig {
+                    parameters: parameters.clone(),
                 }),
                 _ => return,
             };

@@ -58,6 +58,13 @@ impl Abandoning {
         }
     }
 
+    /// Nothing is in flight, and TSNs begin anew after `cumulative`.
+    pub(crate) fn begin_anew(&mut self, cumulative: Tsn) {
+        self.records.clear();
+        self.point = cumulative;
+        self.told = None;
+    }
+
     /// The first chunk of a message with terms goes out.
     pub(crate) fn begin(&mut self, record: Record) {
         self.records.push_back(record);

@@ -79,7 +79,12 @@ impl Receiver {
         }
     }
     /// Drops what is held of messages that will not become whole. Gives those of which a part was delivered.
-    fn drop_given_up(&mut self, now: Nanos, to: Tsn, trace: &mut Trace) -> Vec<Abandoned> {
+    pub(super) fn drop_given_up(
+        &mut self,
+        now: Nanos,
+        to: Tsn,
+        trace: &mut Trace,
+    ) -> Vec<Abandoned> {
         let mut aborted = Vec::new();
         while let Some(given_up) = self.reassembly.drop_given_up(to) {
             for part in given_up.payload.parts() {

@@ -33,6 +33,11 @@ impl ByNumber {
     pub fn new(stream: u16, ssn: Ssn) -> Self {
         Self(u32::from(stream) << 16 | u32::from(ssn.0))
     }
+
+    /// The stream.
+    pub fn stream(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
 }
 
 impl Ord for ByNumber {

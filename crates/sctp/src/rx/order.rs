@@ -224,6 +224,38 @@ impl Order {
         true
     }
 
+    /// The stream begins anew with number 0. What waits for messages that the peer has left out goes to `deliver`, in order.
+    pub fn reset(&mut self, stream: u16, mut deliver: impl FnMut(Whole)) {
+        let next = self.next(stream);
+        if !self.numbers.is_empty() {
+            let [first, last] = [Ssn(0), Ssn(u16::MAX)].map(|it| ByNumber::new(stream, it));
+            let here = ByNumber::new(stream, next);
+            let (before, after) = (
+                self.numbers.range(first..here),
+                self.numbers.range(here..=last),
+            );
+            let waiting: Vec<_> = after.chain(before).map(|(at, _)| *at).collect();
+            for number in waiting {
+                if let Some(last) = self.numbers.remove(&number)
+                    && let Some(waiting) = self.waiting.remove(&ByTsn(last))
+                {
+                    deliver(waiting.whole(last));
+                }
+            }
+        }
+        if next != Ssn::default() {
+            *self.next.entry(stream) = Ssn::default();
+        }
+    }
+
+    /// As [`Order::reset`], all streams.
+    pub fn reset_all(&mut self, mut deliver: impl FnMut(Whole)) {
+        while let Some((number, _)) = self.numbers.first_key_value() {
+            self.reset(number.stream(), &mut deliver);
+        }
+        self.next = StreamTable::default();
+    }
+
     /// The highest TSN of a message that waits.
     pub fn highest(&self) -> Option<Tsn> {
         self.waiting.last_key_value().map(|(last, _)| last.0)

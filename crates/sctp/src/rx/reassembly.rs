@@ -336,6 +336,15 @@ impl Reassembly {
         })
     }
 
+    /// The streams of messages that are not whole and begin no later than `to`.
+    pub fn unfinished(&self, to: Tsn) -> impl Iterator<Item = u16> + '_ {
+        let begun = self
+            .runs
+            .iter()
+            .take_while(move |(first, _)| first.0.le(to));
+        begun.map(|(_, run)| run.stream)
+    }
+
     /// How many messages are being delivered in parts.
     pub fn opened_count(&self) -> usize {
         self.open

@@ -116,7 +116,8 @@ impl Sender {
         if highest_reported.distance_from(point) > highest_sent.distance_from(point) {
             self.statistics.impossible_sacks += 1;
             return SackOutcome {
-                protocol_violation: true,
+                stale: self.begun_anew,
+                protocol_violation: !self.begun_anew,
                 ..SackOutcome::default()
             };
         }

@@ -1,5 +1,7 @@
 //! Messages given by the user and not yet cut into chunks: one queue per stream, a scheduler over them.
 
+mod holding;
+
 use anabranch_wire::serial::Ssn;
 use bytes::Bytes;
 
@@ -7,6 +9,7 @@ use crate::partial::Terms;
 use crate::queue::Queue;
 use crate::scheduling::{Discipline, Scheduler, SchedulerKind, Served, Turn};
 use crate::stream_table::StreamTable;
+use holding::Holding;
 
 /// A message to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +81,12 @@ pub(super) struct SendQueue {
     /// Bytes of the next message that are not sent; 0: there is none.
     next: usize,
     bytes: usize,
-    /// Messages that are queued, the one that is under way included.
+    /// Messages that are queued, the one that is under way and those that wait behind a reset included.
     messages: usize,
+    /// While streams are being reset.
+    holding: Option<Box<Holding>>,
+    /// Bytes of messages that wait behind a reset.
+    behind: usize,
     /// The terms of the message that was begun last, and all of it, for who asks.
     begun: Option<Box<(Terms, Bytes)>>,
 }
@@ -94,20 +101,23 @@ impl SendQueue {
             next: 0,
             bytes: 0,
             messages: 0,
+            holding: None,
+            behind: 0,
             begun: None,
         }
     }
 
-    /// Bytes of user data queued.
+    /// Bytes of user data queued, with those that wait behind a reset.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes + self.behind
     }
 
-    /// Messages queued, the one that is under way included.
+    /// Messages queued, the one that is under way and those that wait behind a reset included.
     pub fn messages(&self) -> usize {
         self.messages
     }
 
+    /// Whether nothing may be sent.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -124,20 +134,33 @@ impl SendQueue {
             !message.payload.is_empty(),
             "an empty message has no place on the wire"
         );
-        if self.bytes == 0 {
-            self.next = message.payload.len();
+        let mut queued = Queued {
+            message,
+            immediate,
+            terms,
+        };
+        if self.holding.is_some() {
+            match self.hold_back(turn, queued) {
+                Some(back) => queued = back,
+                None => return,
+            }
         }
-        self.bytes += message.payload.len();
+        self.enqueue(turn, queued);
+    }
+
+    #[inline]
+    fn enqueue(&mut self, turn: Turn, queued: Queued) {
+        let length = queued.message.payload.len();
+        if self.bytes == 0 {
+            self.next = length;
+        }
+        self.bytes += length;
         self.messages += 1;
         let queue = match turn {
             Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
             Turn::Spread => &mut self.spread,
         };
-        queue.push_back(Queued {
-            message,
-            immediate,
-            terms,
-        });
+        queue.push_back(queued);
         self.scheduler.queued(turn, queue.len());
     }
 
@@ -157,7 +180,7 @@ impl SendQueue {
 
     /// Takes back the messages that were not begun; returns how many.
     pub fn withdraw(&mut self) -> usize {
-        let mut withdrawn = self.forget_streams_from(0);
+        let mut withdrawn = self.forget_streams_from(0) + self.withdraw_held();
         for message in self.spread.drain(..) {
             self.bytes -= message.message.payload.len();
             self.messages -= 1;
@@ -416,184 +439,4 @@ impl SendQueue {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// No message is given without a stream.
-    fn none() -> u16 {
-        unreachable!("every message has its stream")
-    }
-
-    fn message(length: usize) -> Message {
-        Message {
-            ppid: 7,
-            unordered: false,
-            payload: Bytes::from(vec![0; length]),
-        }
-    }
-
-    fn order(
-        kind: SchedulerKind,
-        sends: &[(u16, usize)],
-        most: usize,
-    ) -> Vec<(u16, u16, usize, bool, bool)> {
-        let mut queue = SendQueue::new(kind);
-        for (stream, length) in sends {
-            queue.push(Turn::Stream(*stream), message(*length), false, None);
-        }
-        let mut popped = Vec::new();
-        while !queue.is_empty() {
-            let expected = queue.next_len(most);
-            let chunk = queue.pop(most, none).expect("something is queued");
-            assert_eq!(chunk.user_data.len(), expected);
-            popped.push((
-                chunk.stream,
-                chunk.ssn.0,
-                expected,
-                chunk.beginning,
-                chunk.ending,
-            ));
-        }
-        assert!(queue.pop(most, none).is_none());
-        popped
-    }
-
-    #[test]
-    fn round_robin_takes_one_message_of_each_stream_in_turn() {
-        let sends = [(3, 10), (3, 11), (3, 12), (1, 20), (9, 30), (1, 21)];
-        assert_eq!(
-            order(SchedulerKind::RoundRobin, &sends, 100)
-                .iter()
-                .map(|c| (c.0, c.1))
-                .collect::<Vec<_>>(),
-            [(3, 0), (1, 0), (9, 0), (3, 1), (1, 1), (3, 2)]
-        );
-    }
-
-    #[test]
-    fn first_come_first_served_keeps_the_order_given() {
-        let sends = [(3, 10), (1, 20), (3, 11), (9, 30)];
-        assert_eq!(
-            order(SchedulerKind::Fcfs, &sends, 100)
-                .iter()
-                .map(|c| (c.0, c.1))
-                .collect::<Vec<_>>(),
-            [(3, 0), (1, 0), (3, 1), (9, 0)]
-        );
-    }
-
-    #[test]
-    fn a_started_message_is_finished_before_another_begins() {
-        assert_eq!(
-            order(
-                SchedulerKind::RoundRobin,
-                &[(0, 250), (1, 100), (0, 1)],
-                100
-            ),
-            [
-                (0, 0, 100, true, false),
-                (0, 0, 100, false, false),
-                (0, 0, 50, false, true),
-                (1, 0, 100, true, true),
-                (0, 1, 1, true, true)
-            ]
-        );
-    }
-
-    #[test]
-    fn streams_not_agreed_on_are_forgotten() {
-        for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
-            let mut queue = SendQueue::new(kind);
-            for stream in [1, 7, 2, 7, 9, 1] {
-                queue.push(Turn::Stream(stream), message(10), false, None);
-            }
-            assert_eq!(queue.forget_streams_from(7), 3);
-            assert_eq!(queue.bytes(), 30);
-            let left: Vec<u16> = std::iter::from_fn(|| queue.pop(100, none))
-                .map(|chunk| chunk.stream)
-                .collect();
-            assert_eq!(left, [1, 2, 1]);
-        }
-    }
-
-    #[test]
-    fn what_was_not_begun_is_withdrawn_and_what_was_is_finished() {
-        for kind in [SchedulerKind::RoundRobin, SchedulerKind::Fcfs] {
-            let mut queue = SendQueue::new(kind);
-            for turn in [
-                Turn::Stream(4),
-                Turn::Spread,
-                Turn::Stream(4),
-                Turn::Stream(1),
-            ] {
-                queue.push(turn, message(10), false, None);
-            }
-            let begun = queue.pop(6, none).expect("queued");
-            assert_eq!((begun.stream, begun.ending), (4, false));
-            assert_eq!(queue.withdraw(), 3);
-            assert_eq!(queue.bytes(), 4);
-            let rest = queue.pop(100, none).expect("begun");
-            assert_eq!((rest.stream, rest.ending), (4, true));
-            assert!(queue.pop(100, none).is_none() && queue.is_empty());
-            queue.push(Turn::Stream(1), message(10), false, None);
-            let next = queue.pop(100, none).expect("queued anew");
-            assert_eq!(
-                (next.stream, next.ssn.0),
-                (1, 0),
-                "numbers were not used up"
-            );
-        }
-    }
-
-    #[test]
-    fn unordered_messages_use_no_sequence_number_and_numbers_wrap() {
-        let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
-        for turn in 0..65_538u32 {
-            queue.push(
-                Turn::Stream(5),
-                Message {
-                    unordered: turn == 3,
-                    ..message(1)
-                },
-                false,
-                None,
-            );
-            let chunk = queue.pop(10, none).expect("queued");
-            let ordered_before = if turn > 3 { turn - 1 } else { turn };
-            assert_eq!(u32::from(chunk.ssn.0), ordered_before % 65_536);
-        }
-    }
-
-    /// Messages without a stream get theirs when they are begun, and take turns with those that have one.
-    #[test]
-    fn a_message_without_a_stream_gets_one_when_it_is_begun() {
-        let mut queue = SendQueue::new(SchedulerKind::RoundRobin);
-        for length in [250, 40, 50] {
-            queue.push(Turn::Spread, message(length), false, None);
-        }
-        queue.push(Turn::Stream(2), message(60), false, None);
-        let mut turn = 0;
-        let mut any = || {
-            turn += 1;
-            turn
-        };
-        let mut popped = Vec::new();
-        while !queue.is_empty() {
-            assert!(queue.next_len(100) > 0);
-            let chunk = queue.pop(100, &mut any).expect("queued");
-            popped.push((chunk.stream, chunk.ssn.0, chunk.user_data.len()));
-        }
-        assert_eq!(
-            popped,
-            [
-                (1, 0, 100),
-                (1, 0, 100),
-                (1, 0, 50),
-                (2, 0, 60),
-                (2, 1, 40),
-                (3, 0, 50)
-            ]
-        );
-        assert_eq!(turn, 3);
-    }
-}
+mod tests;

@@ -448,6 +448,7 @@ fn kind_name(of: u8) -> String {
         kind::SHUTDOWN_COMPLETE => "SHUTDOWN COMPLETE",
         kind::PAD => "PAD",
         kind::FORWARD_TSN => "FORWARD TSN",
+        kind::RE_CONFIG => "RE-CONFIG",
         other => return format!("type {other}"),
     };
     name.into()

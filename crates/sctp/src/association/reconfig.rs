@@ -1,0 +1,355 @@
+//! Reconfiguration's part of an association: what its user wishes, and the request that is under way (RFC 6525 §5.1,
+//! [`crate::reconfig`]).
+
+mod answer;
+mod settle;
+
+use anabranch_transport::Nanos;
+use anabranch_transport::time::SECOND;
+use anabranch_wire::Encode;
+use anabranch_wire::extension::ReConfig;
+use anabranch_wire::packet::{CHUNK_HEADER, COMMON_HEADER, PacketBuilder};
+use anabranch_wire::tlv::TlvList;
+
+use super::Association;
+use crate::event::Event;
+use crate::path::PathId;
+use crate::reconfig::{
+    Asked, Batch, Flight, ReconfigError, ReconfigOutcome, Reconfiguration, Request,
+    StreamDirection, Streams,
+};
+use crate::state::{Known, State};
+
+/// Between two resets of all numbers at the wish of one side (RFC 6525 §5.1.4).
+const BETWEEN_RESETS: Nanos = 30 * SECOND;
+/// Bytes of an Outgoing SSN Reset Request without streams, the longest of all requests.
+const OUTGOING_HEADER: usize = 16;
+/// Bytes of an Incoming SSN Reset Request without streams.
+const INCOMING_HEADER: usize = 8;
+
+impl Association {
+    /// Whether streams can be reset and added: both ends speak RE-CONFIG (RFC 6525), which the setting
+    /// [`Config::reconfiguration`](crate::Config::reconfiguration) offers.
+    pub fn is_reconfigurable(&self) -> bool {
+        self.reconfiguration().is_some()
+    }
+
+    /// Resets `streams` outwards; none: all (SCTP_RESET_STREAMS with SCTP_STREAM_RESET_OUTGOING, RFC 6525 §6.3.2). What was given
+    /// for them before is sent and acknowledged first; what is given from now on, or without a stream, waits until it is settled.
+    /// Then they begin with number 0. [`Event::StreamsReset`] tells, once for each stream or for several together.
+    ///
+    /// # Errors
+    /// See [`ReconfigError`]; nothing changes then.
+    pub fn reset_streams(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
+        let there_are = self.outbound_streams;
+        let streams = self.wished(streams, there_are)?;
+        if self.reconfiguring()?.resets_any(&streams) {
+            return Err(ReconfigError::AlreadyInProgress);
+        }
+        let most = self.most_listed(OUTGOING_HEADER);
+        for streams in streams.split(most) {
+            self.hold_for(streams, None);
+        }
+        self.advance_reconfiguration();
+        Ok(())
+    }
+
+    /// Asks the peer to reset `streams` that come from it; none: all (SCTP_RESET_STREAMS with SCTP_STREAM_RESET_INCOMING, RFC 6525
+    /// §6.3.2). [`Event::StreamsReset`] tells when it has, or that it will not.
+    ///
+    /// # Errors
+    /// See [`ReconfigError`]; nothing changes then.
+    pub fn reset_incoming(&mut self, streams: &[u16]) -> Result<(), ReconfigError> {
+        let streams = self.wished(streams, self.inbound_streams)?;
+        let most = self.most_listed(INCOMING_HEADER);
+        let reconfig = self.reconfiguring()?;
+        if reconfig.resets_all() || reconfig.asks_any(&streams) {
+            return Err(ReconfigError::AlreadyInProgress);
+        }
+        reconfig.wishes.incoming.extend(streams.split(most));
+        self.advance_reconfiguration();
+        Ok(())
+    }
+
+    /// Lets all numbers of both sides begin anew, of streams and TSNs (SCTP_RESET_ASSOC, RFC 6525 §6.3.3). What was given before is
+    /// sent and acknowledged first; what is given from now on waits. [`Event::AssociationReset`] tells.
+    ///
+    /// # Errors
+    /// See [`ReconfigError`]; nothing changes then.
+    pub fn reset_association(&mut self, now: Nanos) -> Result<(), ReconfigError> {
+        let reconfig = self.reconfiguring()?;
+        if reconfig.resets_any(&Streams::all()) {
+            return Err(ReconfigError::AlreadyInProgress);
+        }
+        let at = reconfig.reset_at;
+        if at.is_some_and(|at| now < at.saturating_add(BETWEEN_RESETS)) {
+            return Err(ReconfigError::TooSoon);
+        }
+        reconfig.wishes.association = true;
+        self.tx.hold(None);
+        self.advance_reconfiguration();
+        Ok(())
+    }
+
+    /// Adds streams: `outbound` that this side sends on, `inbound` that the peer does (SCTP_ADD_STREAMS, RFC 6525 §6.3.4).
+    /// [`Event::StreamsAdded`] tells, of each direction.
+    ///
+    /// # Errors
+    /// See [`ReconfigError`]; nothing changes then.
+    pub fn add_streams(&mut self, outbound: u16, inbound: u16) -> Result<(), ReconfigError> {
+        let there_are = [self.outbound_streams, self.inbound_streams];
+        let reconfig = self.reconfiguring()?;
+        let (flying_out, flying_in) = reconfig.adding();
+        let wishes = &mut reconfig.wishes;
+        let sum = |there_are: u16, wished: u16, flying: u16, asked: u16| {
+            let streams = there_are.saturating_add(wished).saturating_add(flying);
+            let sum = streams.checked_add(asked).map(|_| wished + asked);
+            sum.ok_or(ReconfigError::TooManyStreams { asked, streams })
+        };
+        let outgoing = sum(there_are[0], wishes.add_outgoing, flying_out, outbound)?;
+        let incoming = sum(there_are[1], wishes.add_incoming, flying_in, inbound)?;
+        (wishes.add_outgoing, wishes.add_incoming) = (outgoing, incoming);
+        // Who asks for them takes them.
+        let wanted = there_are[1]
+            .saturating_add(incoming)
+            .saturating_add(flying_in);
+        reconfig.most_inbound = reconfig.most_inbound.max(wanted);
+        self.advance_reconfiguration();
+        Ok(())
+    }
+
+    /// The streams of a wish, where `there_are` so many.
+    fn wished(&self, streams: &[u16], there_are: u16) -> Result<Streams, ReconfigError> {
+        let wished = Streams::of(streams.iter().copied());
+        if let Some(stream) = wished.highest().filter(|&it| it >= there_are) {
+            let streams = there_are;
+            return Err(ReconfigError::NoSuchStream { stream, streams });
+        }
+        // All of them are asked for without a list (RFC 6525 §5.1.2 A4).
+        let all = wished.listed() == usize::from(there_are);
+        Ok(if all { Streams::all() } else { wished })
+    }
+
+    /// What is kept of it, while wishes can be taken.
+    fn reconfiguring(&mut self) -> Result<&mut Reconfiguration, ReconfigError> {
+        if !self.is_established() {
+            return Err(ReconfigError::NotEstablished);
+        }
+        let reconfig = self.reconfiguration_mut();
+        reconfig.ok_or(ReconfigError::NotNegotiated)
+    }
+
+    #[inline]
+    pub(super) fn reconfiguration(&self) -> Option<&Reconfiguration> {
+        match &self.state {
+            State::Known(Known { reconfig, .. }) => reconfig.as_deref(),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn reconfiguration_mut(&mut self) -> Option<&mut Reconfiguration> {
+        match &mut self.state {
+            State::Known(Known { reconfig, .. }) => reconfig.as_deref_mut(),
+            _ => None,
+        }
+    }
+
+    /// Streams that a request with a header of `header` bytes can list in a packet of any path.
+    fn most_listed(&self, header: usize) -> usize {
+        let packets = self.paths.iter().map(|(_, entry)| entry.max_packet);
+        let packet = packets.min().unwrap_or_default();
+        packet.saturating_sub(COMMON_HEADER + CHUNK_HEADER + header) / 4 * 2
+    }
+
+    /// From now on what is given for `streams` waits for their reset.
+    fn hold_for(&mut self, streams: Streams, answers: Option<u32>) {
+        self.tx.hold(streams.some());
+        if let Some(reconfig) = self.reconfiguration_mut() {
+            reconfig.wishes.outgoing.push_back(Batch {
+                streams,
+                answers,
+                barrier: None,
+            });
+        }
+    }
+
+    /// Asks the peer for what is wished next, if nothing is under way and the data before it has come.
+    pub(super) fn advance_reconfiguration(&mut self) {
+        if !self.is_established() {
+            return;
+        }
+        let (outgoing, incoming) = (
+            self.most_listed(OUTGOING_HEADER),
+            self.most_listed(INCOMING_HEADER),
+        );
+        let State::Known(known) = &mut self.state else {
+            return;
+        };
+        let Some(reconfig) = known.reconfig.as_deref_mut() else {
+            return;
+        };
+        if reconfig.flight.is_some() || reconfig.wishes.are_none() {
+            return;
+        }
+        let tx = &self.tx;
+        let is_ready = |batch: &mut Batch| {
+            if batch.barrier.is_none() {
+                batch.barrier = tx.through(batch.streams.some());
+            }
+            batch.barrier.is_some_and(|last| tx.has_acknowledged(last))
+        };
+        let asked = reconfig.next_asked([outgoing, incoming], tx.is_quiet(), is_ready);
+        if asked.is_empty() {
+            return;
+        }
+        if matches!(asked[..], [Asked::Association]) {
+            self.tx.expect_strange_sacks();
+        }
+        let requests = asked
+            .into_iter()
+            .map(|asked| Request::new(reconfig.number(), asked));
+        let requests = requests.collect();
+        reconfig.flight = Some(Flight::new(requests, self.paths.choose_for_new_data()));
+        self.request_due = true;
+    }
+
+    /// Where a RE-CONFIG with requests goes that is due.
+    pub(super) fn request_destination(&self) -> Option<PathId> {
+        if !self.request_due || !self.state.sends_data() {
+            return None;
+        }
+        let flight = self.reconfiguration()?.flight.as_ref()?;
+        Some(self.paths.verified(flight.path))
+    }
+
+    /// Adds the RE-CONFIG that is due to a packet for `path`, before any DATA.
+    pub(super) fn push_request(
+        &mut self,
+        now: Nanos,
+        path: PathId,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        if self.request_destination() != Some(path) {
+            return;
+        }
+        let rto = self.paths.get(path).rto.rto();
+        let State::Known(known) = &mut self.state else {
+            return;
+        };
+        let Some(reconfig) = known.reconfig.as_deref_mut() else {
+            return;
+        };
+        let expected = reconfig.answers.expected();
+        let Some(flight) = &mut reconfig.flight else {
+            return;
+        };
+        let last = flight.last_tsn(self.tx.next_tsn().prev());
+        let chunk = ReConfig {
+            parameters: TlvList::of(&flight.parameters(expected)),
+        };
+        if packet.is_empty() && chunk.encoded_len() > packet.room() {
+            packet.make_room(chunk.encoded_len()); // for IP to fragment: the path's MTU has fallen
+        }
+        if packet.push(&chunk).is_ok() {
+            flight.sent(now, rto);
+            if flight.is_of_association() {
+                reconfig.reset_at = Some(now);
+            }
+            flight.all_was_there = last.is_some_and(|last| self.tx.has_acknowledged(last));
+            self.control.re_configs += 1;
+            self.request_due = false;
+        }
+    }
+
+    /// When the Re-configuration Timer expires (RFC 6525 §5.1.1).
+    #[inline]
+    pub(super) fn request_deadline(&self) -> Option<Nanos> {
+        let flight = self.reconfiguration()?.flight.as_ref()?;
+        flight
+            .deadline
+            .filter(|_| !flight.due && self.state.sends_data())
+    }
+
+    /// It expired: the requests go again, and count as errors unless the peer has said that it is at it (RFC 6525 §5.1.1, §5.2.7).
+    pub(super) fn handle_request_timeout(&mut self, now: Nanos) {
+        let Some(flight) = self.reconfiguration().and_then(|it| it.flight.as_ref()) else {
+            return;
+        };
+        let (path, in_progress) = (flight.path, flight.in_progress);
+        if !in_progress {
+            self.count_path_error(now, path);
+            self.count_association_error();
+            if self.is_closed() {
+                return;
+            }
+            self.back_off(now, path);
+        }
+        let next = if in_progress {
+            path
+        } else {
+            self.paths.alternate_to(path)
+        };
+        let Some(reconfig) = self.reconfiguration_mut() else {
+            return;
+        };
+        reconfig.ask_again(next);
+        self.request_due = true;
+    }
+
+    /// The association closes: what the peer was not asked yet will not be.
+    pub(super) fn drop_wishes(&mut self) {
+        let Some(reconfig) = self.reconfiguration_mut() else {
+            return;
+        };
+        let wishes = std::mem::take(&mut reconfig.wishes);
+        self.no_longer_quiet();
+        let outcome = ReconfigOutcome::Failed;
+        if wishes.association {
+            self.tx.resume(None, false);
+            self.tell_association_reset(outcome);
+        }
+        for batch in wishes.outgoing {
+            self.tx.resume(batch.streams.some(), false);
+            self.tell_streams_reset(StreamDirection::Outgoing, &batch.streams, outcome);
+        }
+        for streams in wishes.incoming {
+            self.tell_streams_reset(StreamDirection::Incoming, &streams, outcome);
+        }
+        if wishes.add_outgoing > 0 || wishes.add_incoming > 0 {
+            self.tell_streams_added(outcome);
+        }
+    }
+
+    fn tell_streams_reset(
+        &mut self,
+        direction: StreamDirection,
+        streams: &Streams,
+        outcome: ReconfigOutcome,
+    ) {
+        let streams = streams.told();
+        self.events.push_back(Event::StreamsReset {
+            direction,
+            streams,
+            outcome,
+        });
+    }
+
+    fn tell_association_reset(&mut self, outcome: ReconfigOutcome) {
+        let rx = self.state.live_rx();
+        let remote_tsn = rx.map_or_else(Default::default, |rx| rx.cumulative_tsn().next());
+        self.events.push_back(Event::AssociationReset {
+            local_tsn: self.tx.next_tsn(),
+            remote_tsn,
+            outcome,
+        });
+    }
+
+    fn tell_streams_added(&mut self, outcome: ReconfigOutcome) {
+        self.events.push_back(Event::StreamsAdded {
+            outbound_streams: self.outbound_streams,
+            inbound_streams: self.inbound_streams,
+            outcome,
+        });
+    }
+}

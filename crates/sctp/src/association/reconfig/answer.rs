@@ -1,0 +1,428 @@
+//! What the peer asks (RFC 6525 §5.2.1 to §5.2.6).
+
+use anabranch_transport::{Nanos, Path};
+use anabranch_wire::Tsn;
+use anabranch_wire::chunk::Data;
+use anabranch_wire::extension::{ReConfig, ReConfigParameter, ReConfigResult};
+use anabranch_wire::tlv::TlvList;
+
+use super::super::{Association, Reply};
+use super::OUTGOING_HEADER;
+use crate::discard::{Discard, Discards};
+use crate::reconfig::{Answered, Deferred, Judged, ReconfigOutcome, StreamDirection, Streams};
+use crate::state::{Known, Stage, State};
+
+/// The receiver of an SSN/TSN reset names a TSN so far on (RFC 6525 §5.2.4 G1).
+const FAR: u32 = 1 << 31;
+
+impl Association {
+    /// RE-CONFIG.
+    pub(in super::super) fn on_re_config(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        chunk: &ReConfig,
+        discards: &mut Discards,
+    ) {
+        if matches!(self.state.stage(), None | Some(Stage::CookieEchoed(_))) {
+            return discards.count(Discard::Unexpected);
+        }
+        let Ok((first, second)) = chunk.combination() else {
+            return discards.count(Discard::BadReConfig);
+        };
+        let mut responses = Vec::new();
+        for parameter in [Some(first), second].into_iter().flatten() {
+            if let ReConfigParameter::Response {
+                response,
+                result,
+                next_tsns,
+            } = parameter
+            {
+                let answered = Answered {
+                    number: response,
+                    result,
+                    next_tsns,
+                };
+                self.on_response(now, path, answered, discards);
+            } else if matches!(parameter, ReConfigParameter::Unknown(_)) {
+                discards.count(Discard::BadReConfig);
+            } else if let Some(answered) = self.on_request(now, path, parameter, discards) {
+                responses.push(answered.parameter());
+            }
+            if self.is_closed() {
+                return;
+            }
+        }
+        self.respond(path, &responses, discards);
+        self.release_held(now, path, discards);
+    }
+
+    fn respond(&mut self, path: Path, responses: &[ReConfigParameter], discards: &mut Discards) {
+        if !responses.is_empty() {
+            let to = self.path_to(path.remote);
+            let parameters = TlvList::of(responses);
+            self.reply(Reply::ReConfig { to, parameters }, discards);
+        }
+    }
+
+    /// A request; gives what is to be answered now.
+    fn on_request(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        parameter: ReConfigParameter,
+        discards: &mut Discards,
+    ) -> Option<Answered> {
+        let number = match &parameter {
+            ReConfigParameter::OutgoingSsnReset { request, .. }
+            | ReConfigParameter::IncomingSsnReset { request, .. }
+            | ReConfigParameter::SsnTsnReset { request }
+            | ReConfigParameter::AddOutgoingStreams { request, .. }
+            | ReConfigParameter::AddIncomingStreams { request, .. } => *request,
+            _ => return None,
+        };
+        let mut answered = Answered {
+            number,
+            result: ReConfigResult::BadSequenceNumber,
+            next_tsns: None,
+        };
+        let is_new = match self.reconfiguration()?.answers.judge(number) {
+            Judged::BadNumber => {
+                discards.count(Discard::BadReConfig);
+                return Some(answered);
+            }
+            Judged::Again(before) if before.result != ReConfigResult::InProgress => {
+                return Some(before);
+            }
+            Judged::Again(_) => false,
+            Judged::New => true,
+        };
+        if is_new && !matches!(parameter, ReConfigParameter::SsnTsnReset { .. }) {
+            self.no_longer_quiet();
+        }
+        answered.result = match parameter {
+            ReConfigParameter::OutgoingSsnReset {
+                response,
+                last_tsn,
+                streams,
+                ..
+            } => {
+                self.on_implicit_response(now, response);
+                let streams = Streams::of(streams.iter());
+                self.on_outgoing_reset(now, number, last_tsn, streams, is_new)
+            }
+            ReConfigParameter::IncomingSsnReset { streams, .. } => {
+                let result = self.on_incoming_reset(number, Streams::of(streams.iter()));
+                self.note_answer(answered, result.unwrap_or(ReConfigResult::Performed));
+                result?
+            }
+            ReConfigParameter::SsnTsnReset { .. } => {
+                let (result, next_tsns) = self.on_ssn_tsn_reset(now, path, number, discards);
+                answered.next_tsns = next_tsns;
+                result
+            }
+            ReConfigParameter::AddOutgoingStreams { count, .. } => self.on_add_outgoing(count),
+            ReConfigParameter::AddIncomingStreams { count, .. } => {
+                let result = self.on_add_incoming(count);
+                self.note_answer(answered, result);
+                self.advance_reconfiguration();
+                result
+            }
+            _ => return None,
+        };
+        self.note_answer(answered, answered.result);
+        Some(answered)
+    }
+
+    fn note_answer(&mut self, answered: Answered, result: ReConfigResult) {
+        if let Some(reconfig) = self.reconfiguration_mut() {
+            reconfig.answers.note(Answered { result, ..answered });
+        }
+    }
+
+    /// Outgoing SSN Reset (RFC 6525 §5.2.2).
+    fn on_outgoing_reset(
+        &mut self,
+        now: Nanos,
+        number: u32,
+        last_tsn: Tsn,
+        streams: Streams,
+        is_new: bool,
+    ) -> ReConfigResult {
+        if !self.config.accept_stream_resets {
+            return ReConfigResult::Denied;
+        }
+        let State::Known(Known { rx, reconfig, .. }) = &mut self.state else {
+            return ReConfigResult::Denied;
+        };
+        if streams.highest().is_some_and(|it| it >= rx.streams()) {
+            return ReConfigResult::WrongSsn;
+        }
+        let Some(reconfig) = reconfig.as_deref_mut() else {
+            return ReConfigResult::Denied;
+        };
+        if let Some(deferred) = &reconfig.answers.deferred {
+            let another = deferred.streams != streams;
+            if is_new && another {
+                return ReConfigResult::AlreadyInProgress;
+            }
+        }
+        let deferred = Deferred {
+            number,
+            last_tsn,
+            streams,
+        };
+        if !last_tsn.le(rx.cumulative_tsn()) {
+            reconfig.answers.deferred = Some(deferred);
+            return ReConfigResult::InProgress;
+        }
+        reconfig.answers.deferred = None;
+        self.perform_incoming(now, &deferred)
+    }
+
+    /// All that the peer sent before the reset has come.
+    fn perform_incoming(&mut self, now: Nanos, reset: &Deferred) -> ReConfigResult {
+        let State::Known(Known { rx, .. }) = &mut self.state else {
+            return ReConfigResult::Denied;
+        };
+        let Deferred {
+            last_tsn, streams, ..
+        } = reset;
+        // A message that goes on behind the reset would be of two lives.
+        if rx.has_unfinished(*last_tsn, |stream| streams.contains(stream)) {
+            return ReConfigResult::Denied;
+        }
+        rx.reset_streams(now, streams.some(), &mut self.trace);
+        self.tell_streams_reset(
+            StreamDirection::Incoming,
+            streams,
+            ReconfigOutcome::Performed,
+        );
+        ReConfigResult::Performed
+    }
+
+    /// Incoming SSN Reset (RFC 6525 §5.2.3). `None`: the request that resets them is the answer. That goes only where it can at once: two
+    /// sides that ask each other at the same time would else wait for each other.
+    fn on_incoming_reset(&mut self, number: u32, streams: Streams) -> Option<ReConfigResult> {
+        let most = self.most_listed(OUTGOING_HEADER);
+        if !self.config.accept_stream_resets || !self.is_established() || streams.listed() > most {
+            return Some(ReConfigResult::Denied);
+        }
+        if streams
+            .highest()
+            .is_some_and(|it| it >= self.outbound_streams)
+        {
+            return Some(ReConfigResult::WrongSsn);
+        }
+        let reconfig = self.reconfiguration()?;
+        if reconfig.resets_each(&streams) {
+            return Some(ReConfigResult::NothingToDo);
+        }
+        if reconfig.resets_any(&streams) {
+            let Some(others) = reconfig.others(&streams, self.outbound_streams) else {
+                return Some(ReConfigResult::NothingToDo);
+            };
+            for streams in others.split(most) {
+                self.hold_for(streams, None);
+            }
+            self.advance_reconfiguration();
+            return Some(ReConfigResult::Performed);
+        }
+        self.hold_for(streams, Some(number));
+        self.advance_reconfiguration();
+        let reconfig = self.reconfiguration_mut()?;
+        if reconfig
+            .flight
+            .as_ref()
+            .is_some_and(|it| it.is_answering(number))
+        {
+            return None;
+        }
+        reconfig.wishes.answer_no_more(number);
+        Some(ReConfigResult::Performed)
+    }
+
+    /// SSN/TSN Reset (RFC 6525 §5.2.4). Nothing that was sent is lost by it: it waits until all is acknowledged.
+    fn on_ssn_tsn_reset(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        number: u32,
+        discards: &mut Discards,
+    ) -> (ReConfigResult, Option<(Tsn, Tsn)>) {
+        if !self.config.accept_association_reset || !self.is_established() {
+            return (ReConfigResult::Denied, None);
+        }
+        let Some(reconfig) = self.reconfiguration_mut() else {
+            return (ReConfigResult::Denied, None);
+        };
+        let flight = reconfig.flight.as_ref();
+        let asking = flight.is_some_and(|it| !it.is_of_association() || it.is_unanswered());
+        if asking || !reconfig.wishes.outgoing.is_empty() {
+            self.no_longer_quiet();
+            return (ReConfigResult::AlreadyInProgress, None);
+        }
+        if reconfig.answers.quieting.replace(number).is_none() {
+            self.tx.hold(None);
+        }
+        if !self.tx.is_quiet() {
+            return (ReConfigResult::InProgress, None);
+        }
+        // What this side wished is done by it, too.
+        let Some(reconfig) = self.reconfiguration_mut() else {
+            return (ReConfigResult::Denied, None);
+        };
+        reconfig.answers.quieting = None;
+        reconfig.answers.deferred = None;
+        let ours = reconfig.resets_all();
+        if ours {
+            reconfig.wishes.association = false;
+            reconfig.flight = None;
+            self.request_due = false;
+        }
+        self.release_held(now, path, discards);
+        let Some(rx) = self.state.live_rx() else {
+            return (ReConfigResult::Denied, None);
+        };
+        let peers = rx.cumulative_tsn().next().add(FAR);
+        let next = self.tx.next_tsn();
+        self.restart_numbers(now, peers, next);
+        if ours {
+            self.tx.resume(None, false);
+        }
+        (ReConfigResult::Performed, Some((next, peers)))
+    }
+
+    /// Nothing is held any more for the sake of a reset of all numbers that the peer asked for.
+    pub(super) fn no_longer_quiet(&mut self) {
+        if let Some(reconfig) = self.reconfiguration_mut()
+            && reconfig.answers.quieting.take().is_some()
+        {
+            self.tx.resume(None, false);
+        }
+    }
+
+    /// Add Outgoing Streams (RFC 6525 §5.2.5): the peer sends on more.
+    fn on_add_outgoing(&mut self, count: u16) -> ReConfigResult {
+        let State::Known(Known { rx, reconfig, .. }) = &mut self.state else {
+            return ReConfigResult::Denied;
+        };
+        let most = reconfig.as_deref().map_or(0, |it| it.most_inbound);
+        let streams = rx.streams().checked_add(count);
+        match streams.filter(|&it| self.config.accept_added_streams && it <= most) {
+            None => ReConfigResult::Denied,
+            Some(_) if count == 0 => ReConfigResult::NothingToDo,
+            Some(streams) => {
+                rx.set_streams(streams);
+                self.inbound_streams = streams;
+                self.tell_streams_added(ReconfigOutcome::Performed);
+                ReConfigResult::Performed
+            }
+        }
+    }
+
+    /// Add Incoming Streams (RFC 6525 §5.2.6): this side is to send on more, and asks for them.
+    fn on_add_incoming(&mut self, count: u16) -> ReConfigResult {
+        let there_are = self.outbound_streams;
+        let accepted = self.config.accept_added_streams && self.is_established();
+        let Some(reconfig) = self.reconfiguration_mut().filter(|_| accepted) else {
+            return ReConfigResult::Denied;
+        };
+        let (flying, _) = reconfig.adding();
+        let wished = reconfig.wishes.add_outgoing;
+        let sum = [wished, flying, count];
+        let sum = sum
+            .iter()
+            .try_fold(there_are, |sum, it| sum.checked_add(*it));
+        match sum {
+            None => ReConfigResult::Denied,
+            Some(_) if count == 0 => ReConfigResult::NothingToDo,
+            Some(_) => {
+                reconfig.wishes.add_outgoing = wished + count;
+                ReConfigResult::Performed
+            }
+        }
+    }
+
+    /// The end of a packet: a reset that waited for data may be due, and a wish that waited for acknowledgements.
+    #[inline]
+    pub(in super::super) fn follow_reconfiguration(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        discards: &mut Discards,
+    ) {
+        if self.reconfiguration().is_some() {
+            self.follow(now, path, discards);
+        }
+    }
+
+    fn follow(&mut self, now: Nanos, path: Path, discards: &mut Discards) {
+        let State::Known(Known { rx, reconfig, .. }) = &mut self.state else {
+            return;
+        };
+        let Some(reconfig) = reconfig.as_deref_mut() else {
+            return;
+        };
+        let cumulative = rx.cumulative_tsn();
+        let deferred = &mut reconfig.answers.deferred;
+        if let Some(reset) = deferred.take_if(|it| it.last_tsn.le(cumulative)) {
+            let answered = Answered {
+                number: reset.number,
+                result: self.perform_incoming(now, &reset),
+                next_tsns: None,
+            };
+            self.note_answer(answered, answered.result);
+            self.respond(path, &[answered.parameter()], discards);
+            self.release_held(now, path, discards);
+        }
+        self.advance_reconfiguration();
+    }
+
+    /// Keeps DATA back that cannot be judged before a reset is settled: of streams whose reset waits for data before it, and any while it
+    /// is not known whether the peer has let all numbers begin anew.
+    #[inline]
+    pub(in super::super) fn holds_data(&mut self, data: &Data) -> bool {
+        match self.reconfiguration_mut() {
+            None => false,
+            Some(reconfig) => {
+                let deferred = reconfig.answers.deferred.as_ref();
+                let late =
+                    |it: &Deferred| data.tsn.gt(it.last_tsn) && it.streams.contains(data.stream_id);
+                let holds = reconfig.is_unsure() || deferred.is_some_and(late);
+                if holds {
+                    reconfig.held.keep(data);
+                }
+                holds
+            }
+        }
+    }
+
+    /// Takes what was held, once nothing is.
+    pub(super) fn release_held(&mut self, now: Nanos, path: Path, discards: &mut Discards) {
+        if let Some(reconfig) = self.reconfiguration_mut()
+            && !reconfig.is_unsure()
+            && reconfig.answers.deferred.is_none()
+        {
+            let held = reconfig.held.take();
+            self.take_data_again(now, path, held, discards);
+        }
+    }
+
+    pub(super) fn take_data_again(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        chunks: Vec<Data>,
+        discards: &mut Discards,
+    ) {
+        let from = self.path_to(path.remote);
+        for data in chunks {
+            if self.is_closed() || !self.state.receives_data() {
+                return;
+            }
+            self.data_taken = true;
+            self.on_data(now, path, from, data, discards);
+        }
+    }
+}

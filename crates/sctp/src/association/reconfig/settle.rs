@@ -1,0 +1,227 @@
+//! The answers to what this side asked (RFC 6525 §5.2.7).
+
+use anabranch_transport::{Nanos, Path};
+use anabranch_wire::Tsn;
+use anabranch_wire::extension::ReConfigResult;
+
+use super::super::Association;
+use crate::discard::{Discard, Discards};
+use crate::event::Event;
+use crate::path::PathId;
+use crate::reconfig::{Answered, Asked, ReconfigOutcome, Request, StreamDirection};
+use crate::state::{Known, State};
+
+/// What became of a request by the answer to it; `None`: nothing yet.
+fn outcome_of(result: ReConfigResult) -> Option<ReconfigOutcome> {
+    match result {
+        ReConfigResult::Performed | ReConfigResult::NothingToDo => Some(ReconfigOutcome::Performed),
+        ReConfigResult::Denied => Some(ReconfigOutcome::Denied),
+        ReConfigResult::InProgress | ReConfigResult::AlreadyInProgress => None,
+        ReConfigResult::WrongSsn
+        | ReConfigResult::BadSequenceNumber
+        | ReConfigResult::Unknown(_) => Some(ReconfigOutcome::Failed),
+    }
+}
+
+impl Association {
+    /// A Re-configuration Response.
+    pub(super) fn on_response(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        answered: Answered,
+        discards: &mut Discards,
+    ) {
+        let most = self.config.association_max_retrans;
+        let Some(flight) = self.reconfiguration_mut().and_then(|it| it.flight.as_mut()) else {
+            return discards.count(Discard::BadReConfig);
+        };
+        // Of a request that was never sent there is no answer.
+        let sent = flight.deadline.is_some();
+        let mut open = flight.requests.iter_mut().filter(|it| sent && !it.settled);
+        let Some(request) = open.find(|it| it.number == answered.number) else {
+            return discards.count(Discard::BadReConfig);
+        };
+        let sent_over = flight.path;
+        let mut outcome = outcome_of(answered.result);
+        if answered.result == ReConfigResult::AlreadyInProgress && flight.renumbered >= most {
+            outcome = Some(ReconfigOutcome::Failed);
+        }
+        request.settled = outcome.is_some();
+        let request = request.clone();
+        self.heard_answer(now, sent_over);
+        match outcome {
+            None => self.wait_longer(now, answered.result),
+            Some(outcome) => self.settle(now, path, request, outcome, answered, discards),
+        }
+        if self.is_closed() {
+            return;
+        }
+        self.release_held(now, path, discards);
+        self.end_flight();
+    }
+
+    /// The peer lives.
+    fn heard_answer(&mut self, now: Nanos, path: PathId) {
+        self.error_count = 0;
+        self.paths.record_answer(now, path, &mut self.trace);
+    }
+
+    /// Nothing is left to be answered: the next wish has its turn.
+    fn end_flight(&mut self) {
+        if let Some(reconfig) = self.reconfiguration_mut()
+            && let Some(flight) = &reconfig.flight
+            && flight.requests.iter().all(|it| it.settled)
+        {
+            reconfig.flight = None;
+            self.request_due = false;
+        }
+        self.advance_reconfiguration();
+    }
+
+    /// The peer is at it, or has something else to do first: it is asked again later.
+    fn wait_longer(&mut self, now: Nanos, result: ReConfigResult) {
+        let ours_is_later = self.state.peer_tag() > Some(self.local_tag);
+        let Some(path) = self
+            .reconfiguration()
+            .and_then(|it| it.flight.as_ref())
+            .map(|it| it.path)
+        else {
+            return;
+        };
+        let rto = self.paths.get(path).rto.rto();
+        let Some(flight) = self.reconfiguration_mut().and_then(|it| it.flight.as_mut()) else {
+            return;
+        };
+        flight.in_progress = true;
+        flight.due = false;
+        let mut wait = rto;
+        if result == ReConfigResult::AlreadyInProgress {
+            flight.renumber = true;
+            // Both may have asked at once, and would again.
+            wait = if ours_is_later { 3 * rto } else { rto };
+        } else if flight.all_was_there {
+            // Some never look again at a request of the same number.
+            flight.senseless += 1;
+            flight.renumber |= flight.senseless > 1;
+        }
+        flight.deadline = Some(now.saturating_add(wait));
+        self.request_due = false;
+    }
+
+    /// The request has its outcome.
+    fn settle(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        request: Request,
+        outcome: ReconfigOutcome,
+        answered: Answered,
+        discards: &mut Discards,
+    ) {
+        let performed = outcome == ReconfigOutcome::Performed;
+        match request.asked {
+            Asked::Outgoing {
+                streams, answers, ..
+            } => {
+                self.tx.resume(streams.some(), performed);
+                self.tell_streams_reset(StreamDirection::Outgoing, &streams, outcome);
+                if let Some(number) = answers
+                    && let Some(reconfig) = self.reconfiguration_mut()
+                {
+                    let result = answered.result;
+                    reconfig.answers.note(Answered {
+                        number,
+                        result,
+                        next_tsns: None,
+                    });
+                }
+            }
+            // Done when the peer's own request for it comes.
+            Asked::Incoming(_) | Asked::AddIncoming(_) if performed => {}
+            Asked::Incoming(streams) => {
+                self.tell_streams_reset(StreamDirection::Incoming, &streams, outcome);
+            }
+            Asked::AddIncoming(_) => self.tell_streams_added(outcome),
+            Asked::AddOutgoing(count) => {
+                if answered.result == ReConfigResult::Performed {
+                    self.outbound_streams = self.outbound_streams.saturating_add(count);
+                    self.tx.set_streams(self.outbound_streams);
+                }
+                self.tell_streams_added(outcome);
+            }
+            Asked::Association => match (answered.result, answered.next_tsns) {
+                (ReConfigResult::Performed, Some((peers, ours))) => {
+                    self.begin_all_anew(now, path, peers, ours, discards);
+                }
+                (ReConfigResult::Performed, None) => {
+                    self.refuse_protocol("an SSN/TSN reset without TSNs");
+                }
+                _ => {
+                    self.tx.resume(None, false);
+                    let denied = if performed {
+                        ReconfigOutcome::Denied
+                    } else {
+                        outcome
+                    };
+                    self.tell_association_reset(denied);
+                }
+            },
+        }
+    }
+
+    /// All numbers begin anew: the peer's next TSN is `peers`, and ours `ours` (RFC 6525 §5.2.7). What came meanwhile and is from
+    /// before belongs to the old numbers.
+    fn begin_all_anew(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        peers: Tsn,
+        ours: Tsn,
+        discards: &mut Discards,
+    ) {
+        let Some(reconfig) = self.reconfiguration_mut() else {
+            return;
+        };
+        let before = reconfig.held.take_before(peers);
+        self.take_data_again(now, path, before, discards);
+        self.restart_numbers(now, peers, ours);
+    }
+
+    /// The next TSN of the peer's is `peers`, of this side's `ours`, and all streams begin with 0.
+    pub(super) fn restart_numbers(&mut self, now: Nanos, peers: Tsn, ours: Tsn) {
+        let State::Known(Known { rx, .. }) = &mut self.state else {
+            return;
+        };
+        let aborted = rx.restart_tsns(now, peers, &mut self.trace);
+        self.events.extend(aborted.into_iter().map(|it| it.told()));
+        self.tx.restart_tsns(ours, &mut self.paths);
+        self.tx.resume(None, true);
+        if let Some(marks) = &mut self.marks {
+            *marks = Default::default();
+        }
+        let remote_tsn = peers;
+        self.events.push_back(Event::AssociationReset {
+            local_tsn: ours,
+            remote_tsn,
+            outcome: ReconfigOutcome::Performed,
+        });
+    }
+
+    /// The peer's request to reset its streams answers request `number` of this side (RFC 6525 §5.2.2 E1).
+    pub(super) fn on_implicit_response(&mut self, now: Nanos, number: u32) {
+        let Some(flight) = self.reconfiguration_mut().and_then(|it| it.flight.as_mut()) else {
+            return;
+        };
+        let sent = flight.deadline.is_some();
+        let sent_over = flight.path;
+        let asked =
+            |it: &&mut Request| it.number == number && matches!(it.asked, Asked::Incoming(_));
+        let mut open = flight.requests.iter_mut().filter(|it| sent && !it.settled);
+        if let Some(request) = open.find(asked) {
+            request.settled = true;
+            self.heard_answer(now, sent_over);
+            self.end_flight();
+        }
+    }
+}

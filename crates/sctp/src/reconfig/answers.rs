@@ -1,0 +1,135 @@
+//! What the peer asked, and was told (RFC 6525 §5.2.1).
+
+use std::collections::VecDeque;
+
+use anabranch_wire::Tsn;
+use anabranch_wire::extension::{ReConfigParameter, ReConfigResult};
+
+use super::streams::Streams;
+
+/// Answers that are kept: as many as one chunk has requests.
+const KEPT: usize = 2;
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answered {
+    pub(crate) number: u32,
+    pub(crate) result: ReConfigResult,
+    pub(crate) next_tsns: Option<(Tsn, Tsn)>,
+}
+
+impl Answered {
+    pub(crate) fn parameter(self) -> ReConfigParameter {
+        ReConfigParameter::Response {
+            response: self.number,
+            result: self.result,
+            next_tsns: self.next_tsns,
+        }
+    }
+}
+
+/// A reset of the peer's streams that waits for data before it (RFC 6525 §5.2.2 E2).
+#[derive(Clone, Debug)]
+pub(crate) struct Deferred {
+    pub(crate) number: u32,
+    pub(crate) last_tsn: Tsn,
+    pub(crate) streams: Streams,
+}
+
+/// What a request is by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judged {
+    /// The next.
+    New,
+    /// One that was answered so.
+    Again(Answered),
+    /// None that could come now.
+    BadNumber,
+}
+
+/// The requests of the peer.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    expected: u32,
+    kept: VecDeque<Answered>,
+    pub(crate) deferred: Option<Deferred>,
+    /// The request for which nothing is sent until all is acknowledged: all numbers are to begin anew.
+    pub(crate) quieting: Option<u32>,
+}
+
+impl Answers {
+    /// `first`: the number of the peer's first request.
+    pub(crate) fn new(first: u32) -> Self {
+        Self {
+            expected: first,
+            kept: VecDeque::new(),
+            deferred: None,
+            quieting: None,
+        }
+    }
+
+    /// The number of the next request.
+    pub(crate) fn expected(&self) -> u32 {
+        self.expected
+    }
+
+    pub(crate) fn judge(&self, number: u32) -> Judged {
+        if number == self.expected {
+            return Judged::New;
+        }
+        let kept = self.kept.iter().find(|it| it.number == number);
+        kept.map_or(Judged::BadNumber, |&it| Judged::Again(it))
+    }
+
+    /// The request was answered so: noted, if it is the next, or one that was in progress.
+    pub(crate) fn note(&mut self, answered: Answered) {
+        if answered.number == self.expected {
+            self.expected = self.expected.wrapping_add(1);
+            if self.kept.len() == KEPT {
+                self.kept.pop_front();
+            }
+            self.kept.push_back(answered);
+        } else if let Some(kept) = self.kept.iter_mut().find(|it| it.number == answered.number) {
+            *kept = answered;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(number: u32, result: ReConfigResult) -> Answered {
+        Answered {
+            number,
+            result,
+            next_tsns: None,
+        }
+    }
+
+    #[test]
+    fn two_answers_are_kept_and_numbers_wrap() {
+        let mut answers = Answers::new(u32::MAX - 1);
+        for number in [u32::MAX - 1, u32::MAX, 0] {
+            assert_eq!(answers.judge(number), Judged::New);
+            answers.note(answered(number, ReConfigResult::Performed));
+        }
+        assert_eq!(answers.expected(), 1);
+        assert_eq!(answers.judge(u32::MAX - 1), Judged::BadNumber, "too old");
+        assert_eq!(answers.judge(2), Judged::BadNumber, "too new");
+        for number in [u32::MAX, 0] {
+            let kept = answered(number, ReConfigResult::Performed);
+            assert_eq!(answers.judge(number), Judged::Again(kept));
+        }
+        answers.note(answered(0, ReConfigResult::Denied));
+        assert_eq!(
+            answers.expected(),
+            1,
+            "an answer that is known moves nothing"
+        );
+        let kept = answered(0, ReConfigResult::Denied);
+        assert_eq!(answers.judge(0), Judged::Again(kept));
+        answers.note(answered(77, ReConfigResult::Denied));
+        assert_eq!(answers.judge(77), Judged::BadNumber);
+    }
+}

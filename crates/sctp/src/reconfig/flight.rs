@@ -1,0 +1,163 @@
+//! The one RE-CONFIG with requests that is under way (RFC 6525 §5.1.1).
+
+use anabranch_transport::Nanos;
+use anabranch_wire::Tsn;
+use anabranch_wire::extension::ReConfigParameter;
+
+use super::streams::Streams;
+use crate::path::PathId;
+
+/// What the peer is asked.
+#[derive(Clone, Debug)]
+pub(crate) enum Asked {
+    /// Streams outwards begin anew.
+    Outgoing {
+        streams: Streams,
+        /// The request of the peer's that this answers.
+        answers: Option<u32>,
+        /// Assigned last when it was first sent.
+        last_tsn: Option<Tsn>,
+    },
+    /// The peer is to reset its streams.
+    Incoming(Streams),
+    /// All numbers begin anew.
+    Association,
+    /// So many streams are added outwards.
+    AddOutgoing(u16),
+    /// The peer is to add so many.
+    AddIncoming(u16),
+}
+
+/// A request of which the answer has not come.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) number: u32,
+    pub(crate) asked: Asked,
+    /// It has been answered for good.
+    pub(crate) settled: bool,
+}
+
+impl Request {
+    pub(crate) fn new(number: u32, asked: Asked) -> Self {
+        Self {
+            number,
+            asked,
+            settled: false,
+        }
+    }
+}
+
+/// One request, or two that may stand in one chunk.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    pub(crate) requests: Vec<Request>,
+    pub(crate) path: PathId,
+    /// It must be sent now.
+    pub(crate) due: bool,
+    /// The Re-configuration Timer; not running before it was sent.
+    pub(crate) deadline: Option<Nanos>,
+    /// The peer has answered what was sent last: it is at it, or has something else to do.
+    pub(crate) in_progress: bool,
+    /// New numbers are to be taken the next time.
+    pub(crate) renumber: bool,
+    /// How often new numbers were taken.
+    pub(crate) renumbered: u32,
+    /// When it was last sent the peer had all data before the reset, so that "In progress" makes no sense.
+    pub(crate) all_was_there: bool,
+    /// How often it was told so nevertheless.
+    pub(crate) senseless: u32,
+}
+
+impl Flight {
+    pub(crate) fn new(requests: Vec<Request>, path: PathId) -> Self {
+        Self {
+            requests,
+            path,
+            due: true,
+            deadline: None,
+            in_progress: false,
+            renumber: false,
+            renumbered: 0,
+            all_was_there: false,
+            senseless: 0,
+        }
+    }
+
+    /// The streams that are reset outwards.
+    pub(crate) fn outgoing(&self) -> impl Iterator<Item = &Streams> {
+        self.requests.iter().filter_map(|it| match &it.asked {
+            Asked::Outgoing { streams, .. } if !it.settled => Some(streams),
+            _ => None,
+        })
+    }
+
+    /// The streams that the peer is asked to reset.
+    pub(crate) fn incoming(&self) -> impl Iterator<Item = &Streams> {
+        self.requests.iter().filter_map(|it| match &it.asked {
+            Asked::Incoming(streams) if !it.settled => Some(streams),
+            _ => None,
+        })
+    }
+
+    /// Whether it asks that all numbers begin anew.
+    pub(crate) fn is_of_association(&self) -> bool {
+        matches!(self.requests[0].asked, Asked::Association)
+    }
+
+    /// Whether it was sent and the peer has not answered since.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        !self.in_progress && self.deadline.is_some()
+    }
+
+    /// Whether it answers the peer's request `number`.
+    pub(crate) fn is_answering(&self, number: u32) -> bool {
+        let answering = |it: &Request| matches!(it.asked, Asked::Outgoing { answers: Some(answers), .. } if answers == number);
+        self.requests.iter().any(answering)
+    }
+
+    /// The last TSN before the reset, which is `last` if it was not sent yet.
+    pub(crate) fn last_tsn(&mut self, last: Tsn) -> Option<Tsn> {
+        self.requests.iter_mut().find_map(|it| match &mut it.asked {
+            Asked::Outgoing { last_tsn, .. } => Some(*last_tsn.get_or_insert(last)),
+            _ => None,
+        })
+    }
+
+    /// The requests as they are sent, where `expected` is the number of the peer's next request.
+    pub(crate) fn parameters(&self, expected: u32) -> Vec<ReConfigParameter> {
+        let parameter = |it: &Request| {
+            let request = it.number;
+            match &it.asked {
+                Asked::Outgoing {
+                    streams,
+                    answers,
+                    last_tsn,
+                } => ReConfigParameter::OutgoingSsnReset {
+                    request,
+                    response: answers.unwrap_or(expected.wrapping_sub(1)),
+                    last_tsn: last_tsn.unwrap_or_default(),
+                    streams: streams.list(),
+                },
+                Asked::Incoming(streams) => ReConfigParameter::IncomingSsnReset {
+                    request,
+                    streams: streams.list(),
+                },
+                Asked::Association => ReConfigParameter::SsnTsnReset { request },
+                &Asked::AddOutgoing(count) => {
+                    ReConfigParameter::AddOutgoingStreams { request, count }
+                }
+                &Asked::AddIncoming(count) => {
+                    ReConfigParameter::AddIncomingStreams { request, count }
+                }
+            }
+        };
+        self.requests.iter().map(parameter).collect()
+    }
+
+    /// It was put into a packet, and its timer runs.
+    pub(crate) fn sent(&mut self, now: Nanos, rto: Nanos) {
+        self.due = false;
+        self.in_progress = false;
+        self.deadline = Some(now.saturating_add(rto));
+    }
+}

@@ -1,0 +1,58 @@
+//! What reconfiguration does to the receiver: streams that begin anew, streams that are added, TSNs that begin anew (RFC 6525).
+
+use anabranch_transport::{Nanos, Trace};
+use anabranch_wire::Tsn;
+
+use super::tsn_tracker::TsnTracker;
+use super::{Abandoned, Receiver};
+
+impl Receiver {
+    /// Streams that the peer may send on.
+    pub(crate) fn streams(&self) -> u16 {
+        self.streams
+    }
+
+    /// Streams were added, so that there are so many.
+    pub(crate) fn set_streams(&mut self, streams: u16) {
+        self.streams = streams;
+    }
+
+    /// Whether a message that began no later than `to` is not whole, of a stream that `is_meant`.
+    pub(crate) fn has_unfinished(&self, to: Tsn, is_meant: impl Fn(u16) -> bool) -> bool {
+        self.reassembly.unfinished(to).any(is_meant)
+    }
+
+    /// These streams begin anew with number 0; `None`: all. None of their messages is unfinished.
+    pub(crate) fn reset_streams(&mut self, now: Nanos, streams: Option<&[u16]>, trace: &mut Trace) {
+        self.held.follow(trace);
+        let (mut delivery, order, _) = self.delivery(now, trace);
+        match streams {
+            Some(streams) => {
+                for &stream in streams {
+                    order.reset(stream, |whole| delivery.whole(whole));
+                }
+            }
+            None => order.reset_all(|whole| delivery.whole(whole)),
+        }
+    }
+
+    /// The next chunk has the TSN `next`, and all streams begin anew. Gives the messages that were delivered in part and have no
+    /// end now.
+    pub(crate) fn restart_tsns(
+        &mut self,
+        now: Nanos,
+        next: Tsn,
+        trace: &mut Trace,
+    ) -> Vec<Abandoned> {
+        self.held.follow(trace);
+        let highest = self.tracker.highest();
+        let aborted = self.drop_given_up(now, highest, trace);
+        self.reset_streams(now, None, trace);
+        let received = self.tracker.cumulative().next();
+        let number = received.distance_from(self.initial_tsn);
+        self.initial_tsn = next.add(number.wrapping_neg());
+        self.tracker = TsnTracker::new(next);
+        self.refused = None;
+        aborted
+    }
+}

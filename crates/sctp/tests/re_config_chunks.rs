@@ -1,0 +1,508 @@
+//! RE-CONFIGs as any peer may send them: what is answered, and what is survived (RFC 6525 §5.2).
+
+mod common;
+
+use anabranch_sctp::{
+    AssociationId, Config, Discard, Event, ReconfigOutcome, StateName, StreamDirection,
+};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_wire::chunk::{Chunk, Data, kind};
+use anabranch_wire::extension::{Extension, ReConfig, ReConfigParameter, ReConfigResult};
+use anabranch_wire::packet::{Checksum, Packet};
+use anabranch_wire::tlv::{TlvList, U16List};
+use anabranch_wire::{Encode, Ssn, Tsn};
+use bytes::{Bytes, BytesMut};
+use common::*;
+
+use ReConfigResult::{
+    AlreadyInProgress, BadSequenceNumber, Denied, InProgress, NothingToDo, Performed, WrongSsn,
+};
+
+/// Z, and the hands of its peer, whose first request has the number of its first TSN.
+struct Rig {
+    world: World,
+    z: AssociationId,
+    tag: u32,
+    first: Tsn,
+    /// Requests that were looked at.
+    shots: usize,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config {
+            reconfiguration: true,
+            ..Config::default()
+        };
+        change(&mut config);
+        let mut world = World::new(config);
+        world.connect();
+        world.run_for(SECOND);
+        let first = match chunks_of(&world.shot(A, "INIT")).remove(0) {
+            Chunk::Init(init) => init.initial_tsn,
+            other => panic!("{other:?}"),
+        };
+        let z = world.only_association(Z);
+        let tag = world.tag_sent_by(A);
+        world.forget();
+        // What Z sends stays on the way.
+        world.fate = Box::new(|_| Fate::Drop);
+        Self {
+            world,
+            z,
+            tag,
+            first,
+            shots: 0,
+        }
+    }
+
+    fn number(&self, offset: u32) -> u32 {
+        self.first.0.wrapping_add(offset)
+    }
+
+    fn outgoing(&self, offset: u32, last: u32, streams: &[u16]) -> ReConfigParameter {
+        ReConfigParameter::OutgoingSsnReset {
+            request: self.number(offset),
+            response: 0,
+            last_tsn: self.first.add(last).prev(),
+            streams: U16List::of(streams),
+        }
+    }
+
+    fn incoming(&self, offset: u32, streams: &[u16]) -> ReConfigParameter {
+        ReConfigParameter::IncomingSsnReset {
+            request: self.number(offset),
+            streams: U16List::of(streams),
+        }
+    }
+
+    fn all(&self, offset: u32) -> ReConfigParameter {
+        let request = self.number(offset);
+        ReConfigParameter::SsnTsnReset { request }
+    }
+
+    fn add(&self, offset: u32, count: u16) -> ReConfigParameter {
+        let request = self.number(offset);
+        ReConfigParameter::AddOutgoingStreams { request, count }
+    }
+
+    fn add_incoming(&self, offset: u32, count: u16) -> ReConfigParameter {
+        let request = self.number(offset);
+        ReConfigParameter::AddIncomingStreams { request, count }
+    }
+
+    fn chunk(parameters: &[ReConfigParameter]) -> Bytes {
+        let mut bytes = BytesMut::new();
+        let parameters = TlvList::of(parameters);
+        ReConfig { parameters }.encode(&mut bytes);
+        bytes.freeze()
+    }
+
+    fn raw(&mut self, chunks: &[u8]) {
+        let packet = raw_packet(A, self.tag, chunks);
+        self.world.inject(Z, packet);
+    }
+
+    /// The parameters of all RE-CONFIGs that Z has sent since this was last asked.
+    fn said(&mut self) -> Vec<ReConfigParameter> {
+        let mut said = Vec::new();
+        for shot in &self.world.shots[self.shots..] {
+            let packet = Packet::parse(&shot.bytes, Checksum::Ignore).expect("a packet");
+            for raw in packet.chunks().map(|raw| raw.expect("framed")) {
+                if let Ok(Extension::ReConfig(chunk)) = Extension::decode(raw) {
+                    said.extend(chunk.parameters.iter().map(|it| it.expect("sound")));
+                }
+            }
+        }
+        self.shots = self.world.shots.len();
+        said
+    }
+
+    /// Sends a RE-CONFIG; gives the results of the answer.
+    fn ask(&mut self, parameters: &[ReConfigParameter]) -> Vec<ReConfigResult> {
+        self.raw(&Self::chunk(parameters));
+        let said = self.said().into_iter();
+        let result = |it| match it {
+            ReConfigParameter::Response { result, .. } => Some(result),
+            _ => None,
+        };
+        said.filter_map(result).collect()
+    }
+
+    fn data(&mut self, offset: u32, stream: u16, ssn: u16, flags: &str) {
+        let data = Chunk::Data(Data {
+            tsn: self.first.add(offset),
+            stream_id: stream,
+            ssn: Ssn(ssn),
+            ppid: 0,
+            unordered: flags.contains('U'),
+            beginning: flags.contains('B'),
+            ending: flags.contains('E'),
+            immediate: false,
+            user_data: Bytes::from(format!("{offset};")),
+        });
+        let packet = packet(A, self.tag, &[&data]);
+        self.world.inject(Z, packet);
+    }
+
+    fn read(&mut self) -> String {
+        let messages = self.world.receive_all(Z, self.z).into_iter();
+        let text = |payload: Bytes| String::from_utf8_lossy(&payload).into_owned();
+        messages.map(|it| text(it.payload.into_bytes())).collect()
+    }
+
+    fn resets(&self) -> Vec<Vec<u16>> {
+        let told = self.world.told(Z).into_iter();
+        let incoming = |it| match it {
+            Event::StreamsReset {
+                direction: StreamDirection::Incoming,
+                streams,
+                outcome: ReconfigOutcome::Performed,
+            } => Some(streams),
+            _ => None,
+        };
+        told.filter_map(incoming).collect()
+    }
+
+    fn bad(&self) -> u64 {
+        let discards = self.world.endpoints[Z].discards();
+        discards.of(Discard::BadReConfig)
+    }
+
+    fn is_up(&self) -> bool {
+        self.world.state(Z, self.z) == StateName::Established
+    }
+}
+
+#[test]
+fn a_repeated_request_has_the_same_answer_and_is_done_once() {
+    let mut rig = Rig::new();
+    rig.data(0, 1, 0, "BE");
+    let request = rig.outgoing(0, 1, &[1]);
+    for _ in 0..5 {
+        assert_eq!(rig.ask(std::slice::from_ref(&request)), [Performed]);
+    }
+    assert_eq!(rig.resets(), [[1]]);
+    rig.data(1, 1, 0, "BE");
+    assert_eq!(rig.ask(&[request]), [Performed]);
+    rig.data(2, 1, 1, "BE");
+    assert_eq!(rig.read(), "0;1;2;");
+}
+
+#[test]
+fn numbers_that_are_not_next_are_refused() {
+    let mut rig = Rig::new();
+    for offset in [1, 2, u32::MAX, 1 << 31] {
+        let request = rig.outgoing(offset, 0, &[1]);
+        assert_eq!(rig.ask(&[request]), [BadSequenceNumber], "{offset}");
+    }
+    assert_eq!(rig.bad(), 4);
+    for offset in 0..4 {
+        let request = rig.outgoing(offset, 0, &[1]);
+        assert_eq!(rig.ask(&[request]), [Performed]);
+    }
+    // Two are kept.
+    let [old, kept] = [1, 2].map(|offset| rig.outgoing(offset, 0, &[1]));
+    assert_eq!(rig.ask(&[old]), [BadSequenceNumber]);
+    assert_eq!(rig.ask(&[kept]), [Performed]);
+    assert_eq!(rig.resets().len(), 4);
+}
+
+/// CVE-2009-0065 was such a stream number, in a FORWARD TSN.
+#[test]
+fn streams_that_do_not_exist_are_an_error_and_nothing_is_reset() {
+    let mut rig = Rig::new();
+    rig.data(0, 1, 0, "BE");
+    let [outgoing, incoming] = [rig.outgoing(0, 1, &[1, 10]), rig.incoming(1, &[65_535, 1])];
+    assert_eq!(rig.ask(&[outgoing]), [WrongSsn]);
+    assert_eq!(rig.ask(&[incoming]), [WrongSsn]);
+    assert_eq!(rig.resets(), [[0; 0]; 0]);
+    rig.data(1, 1, 1, "BE");
+    assert_eq!(rig.read(), "0;1;");
+}
+
+#[test]
+fn huge_lists_with_duplicates_are_survived() {
+    let mut rig = Rig::new();
+    let most = vec![7; 32_000];
+    let request = rig.outgoing(0, 0, &most);
+    assert_eq!(rig.ask(&[request]), [Performed]);
+    assert_eq!(rig.resets(), [[7]]);
+    let every: Vec<u16> = (0..30_000).collect();
+    let request = rig.outgoing(1, 0, &every);
+    assert_eq!(rig.ask(&[request]), [WrongSsn]);
+    let request = rig.incoming(2, &every);
+    assert_eq!(
+        rig.ask(&[request]),
+        [Denied],
+        "no packet here holds the answer"
+    );
+    let request = rig.incoming(3, &most);
+    assert_eq!(rig.ask(&[request]), []);
+    assert!(rig.is_up());
+}
+
+#[test]
+fn a_reset_waits_for_all_that_was_sent_before_it() {
+    let mut rig = Rig::new();
+    rig.data(0, 1, 0, "BE");
+    rig.data(2, 2, 0, "BE");
+    let request = rig.outgoing(0, 3, &[1]);
+    assert_eq!(rig.ask(std::slice::from_ref(&request)), [InProgress]);
+    assert_eq!(rig.ask(std::slice::from_ref(&request)), [InProgress]);
+    assert_eq!(rig.resets(), [[0; 0]; 0]);
+    // What comes on the stream behind the reset waits; others do not.
+    rig.data(3, 1, 0, "BE");
+    rig.data(4, 2, 1, "BE");
+    assert_eq!(rig.read(), "0;2;4;");
+    rig.data(1, 1, 1, "BE");
+    // It is told without being asked again.
+    let performed = ReConfigParameter::Response {
+        response: rig.number(0),
+        result: Performed,
+        next_tsns: None,
+    };
+    assert_eq!(rig.said(), [performed]);
+    assert_eq!(rig.resets(), [[1]]);
+    assert_eq!(rig.read(), "1;3;");
+    assert_eq!(rig.ask(&[request]), [Performed]);
+    assert_eq!(rig.resets(), [[1]]);
+}
+
+#[test]
+fn a_reset_that_waits_for_ever_holds_no_more_than_its_share() {
+    let mut rig = Rig::new();
+    let request = rig.outgoing(0, 1, &[1]);
+    assert_eq!(rig.ask(&[request]), [InProgress]);
+    for offset in 1..2_000 {
+        rig.data(offset, 1, offset as u16, "BE");
+    }
+    let another = rig.outgoing(1, 1, &[2]);
+    assert_eq!(rig.ask(&[another]), [AlreadyInProgress]);
+    // The same under a new number takes its place.
+    let again = rig.outgoing(2, 1, &[1]);
+    assert_eq!(rig.ask(&[again]), [InProgress]);
+    rig.data(0, 3, 0, "BE");
+    assert_eq!(rig.resets(), [[1]]);
+    assert!(rig.is_up());
+    assert_eq!(rig.read(), "0;");
+}
+
+#[test]
+fn a_message_that_goes_on_behind_its_reset_is_refused() {
+    let mut rig = Rig::new();
+    rig.data(0, 1, 0, "B");
+    for (offset, streams) in [(0, &[1][..]), (1, &[])] {
+        let request = rig.outgoing(offset, 1, streams);
+        assert_eq!(rig.ask(&[request]), [Denied]);
+    }
+    let request = rig.outgoing(2, 1, &[2]);
+    assert_eq!(rig.ask(&[request]), [Performed]);
+    rig.data(1, 1, 0, "E");
+    assert_eq!(rig.read(), "0;1;");
+}
+
+/// Numbers that the peer left out never come after a reset: what waited for them is delivered.
+#[test]
+fn what_waits_in_vain_is_delivered_by_the_reset() {
+    let mut rig = Rig::new();
+    rig.data(0, 1, 2, "BE");
+    rig.data(1, 1, 1, "BE");
+    rig.data(2, 2, 9, "BE");
+    assert_eq!(rig.read(), "");
+    let request = rig.outgoing(0, 3, &[1]);
+    assert_eq!(rig.ask(&[request]), [Performed]);
+    assert_eq!(rig.read(), "1;0;");
+    let request = rig.outgoing(1, 3, &[]);
+    assert_eq!(rig.ask(&[request]), [Performed]);
+    assert_eq!(rig.read(), "2;");
+    rig.data(3, 2, 0, "BE");
+    rig.data(4, 1, 0, "BE");
+    assert_eq!(rig.read(), "3;4;");
+}
+
+#[test]
+fn two_requests_in_one_chunk_have_two_answers() {
+    let mut rig = Rig::with(|config| config.inbound_streams = 15);
+    let two = [rig.add(0, 2), rig.add_incoming(1, 3)];
+    assert_eq!(rig.ask(&two), [Performed, Performed]);
+    assert_eq!(rig.ask(&two), [Performed, Performed]);
+    let two = [rig.outgoing(2, 0, &[11]), rig.incoming(3, &[1])];
+    assert_eq!(
+        rig.ask(&two),
+        [Performed, Performed],
+        "it asks for streams itself"
+    );
+    let too_many = rig.add(4, 4);
+    assert_eq!(rig.ask(&[too_many]), [Denied]);
+    let none = rig.add(5, 0);
+    assert_eq!(rig.ask(&[none]), [NothingToDo]);
+    let beyond = rig.add_incoming(6, u16::MAX);
+    assert_eq!(rig.ask(&[beyond]), [Denied]);
+    let association = rig.world.endpoints[Z].association(rig.z).expect("known");
+    assert_eq!(association.inbound_streams(), 12);
+    assert_eq!(association.outbound_streams(), 10, "not granted yet");
+}
+
+#[test]
+fn what_does_not_go_together_or_cannot_be_read_is_counted() {
+    let mut rig = Rig::new();
+    let (outgoing, incoming, all) = (rig.outgoing(0, 0, &[1]), rig.incoming(1, &[1]), rig.all(1));
+    assert_eq!(rig.ask(&[]), []);
+    assert_eq!(rig.ask(&[outgoing.clone(), all]), []);
+    assert_eq!(rig.ask(&[outgoing.clone(), incoming, outgoing.clone()]), []);
+    // CVE-2021-3655: chunks and parameters shorter than they must be.
+    let whole = Rig::chunk(&[outgoing]);
+    for cut in 4..whole.len() {
+        let mut short = whole[..cut].to_vec();
+        short[2..4].copy_from_slice(&(cut as u16).to_be_bytes());
+        short.resize(cut.next_multiple_of(4), 0);
+        rig.raw(&short);
+        if cut >= 8 {
+            // The parameter as long as the chunk says.
+            short[6..8].copy_from_slice(&(cut as u16 - 4).to_be_bytes());
+            rig.raw(&short);
+        }
+    }
+    // A parameter of a type that is not known.
+    rig.raw(&[kind::RE_CONFIG, 0, 0, 12, 0, 99, 0, 8, 1, 2, 3, 4]);
+    assert_eq!(
+        rig.resets(),
+        [[0; 0]],
+        "one of them is sound, of all streams"
+    );
+    assert!(rig.bad() > 20 && rig.is_up(), "{}", rig.bad());
+}
+
+/// CVE-2014-3688: many in one packet draw no more answers than one packet holds.
+#[test]
+fn many_requests_in_one_packet_draw_one_packet_of_answers() {
+    let mut rig = Rig::new();
+    let mut chunks = BytesMut::new();
+    for offset in 0..100 {
+        chunks.extend_from_slice(&Rig::chunk(&[rig.add(offset, 0)]));
+    }
+    for _ in 0..10 {
+        let before = rig.world.shots.len();
+        rig.raw(&chunks);
+        let shots = &rig.world.shots[before..];
+        let bytes: usize = shots.iter().map(|it| it.bytes.len()).sum();
+        assert!(bytes <= 1_480, "{bytes}");
+    }
+    assert!(rig.is_up());
+}
+
+#[test]
+fn answers_to_nothing_that_was_asked_change_nothing() {
+    let mut rig = Rig::new();
+    let own = rig.world.endpoints[Z]
+        .association_mut(rig.z)
+        .expect("known");
+    own.reset_streams(&[1]).expect("negotiated");
+    rig.world.drain(Z);
+    let said = rig.said();
+    let [ReConfigParameter::OutgoingSsnReset { request, .. }] = said[..] else {
+        panic!("{said:?}")
+    };
+    let answer = |offset: u32, next_tsns| ReConfigParameter::Response {
+        response: request.wrapping_add(offset),
+        result: Performed,
+        next_tsns,
+    };
+    rig.world.forget();
+    rig.shots = 0;
+    for offset in [1, u32::MAX, 1 << 31] {
+        assert_eq!(rig.ask(&[answer(offset, None)]), []);
+    }
+    assert_eq!(rig.bad(), 3);
+    assert!(rig.world.told(Z).is_empty());
+    // TSNs in an answer that has none mean nothing.
+    assert_eq!(rig.ask(&[answer(0, Some((Tsn(1), Tsn(2))))]), []);
+    assert_eq!(rig.world.told(Z).len(), 1);
+    assert_eq!(rig.ask(&[answer(0, None)]), [], "answered before");
+    assert_eq!(rig.bad(), 4);
+    assert!(rig.is_up());
+}
+
+#[test]
+fn a_reset_of_all_numbers_is_answered_with_both_next_tsns() {
+    let mut rig = Rig::new();
+    rig.data(0, 1, 0, "BE");
+    rig.data(1, 2, 3, "BE");
+    let request = rig.all(0);
+    rig.raw(&Rig::chunk(std::slice::from_ref(&request)));
+    let said = rig.said();
+    let [
+        ReConfigParameter::Response {
+            result: Performed,
+            next_tsns: Some((_, next)),
+            ..
+        },
+    ] = said[..]
+    else {
+        panic!("{said:?}")
+    };
+    assert_eq!(next, rig.first.add(2).add(1 << 31), "RFC 6525 §5.2.4 G1");
+    rig.raw(&Rig::chunk(&[request]));
+    assert_eq!(rig.said(), said, "the same again");
+    // Old ones are not taken for new ones.
+    rig.data(0, 1, 0, "BE");
+    rig.data(2, 1, 1, "BE");
+    rig.first = next;
+    rig.data(0, 2, 0, "BE");
+    assert_eq!(rig.read(), "0;1;0;");
+    assert!(rig.is_up());
+}
+
+/// What this side has in flight is not lost: it is waited for, and nothing new is sent.
+#[test]
+fn a_reset_of_all_numbers_waits_for_what_is_in_flight() {
+    let mut rig = Rig::new();
+    let z = rig.z;
+    rig.world.send(Z, z, 1, "in flight");
+    let request = rig.all(0);
+    assert_eq!(rig.ask(std::slice::from_ref(&request)), [InProgress]);
+    rig.world.send(Z, z, 1, "held");
+    let data = |rig: &Rig| {
+        let shots = rig.world.shots.iter();
+        shots.filter(|it| it.chunks.contains("DATA")).count()
+    };
+    assert_eq!(data(&rig), 1);
+    rig.world.run_for(500 * MILLISECOND);
+    assert_eq!(rig.ask(std::slice::from_ref(&request)), [InProgress]);
+    // The peer gives it up and asks for something else: what was held goes.
+    let other = rig.add(1, 0);
+    assert_eq!(rig.ask(&[other]), [NothingToDo]);
+    assert_eq!(data(&rig), 2);
+    assert_eq!(rig.ask(&[request]), [InProgress]);
+    assert!(rig.is_up());
+}
+
+/// RE-CONFIG in states that have no streams to change.
+#[test]
+fn it_is_survived_in_every_state() {
+    for state in STATES {
+        let (mut world, tag) = in_state(state);
+        for parameter in [
+            ReConfigParameter::SsnTsnReset { request: 1 },
+            ReConfigParameter::IncomingSsnReset {
+                request: 1,
+                streams: U16List::of(&[1]),
+            },
+            ReConfigParameter::Response {
+                response: 1,
+                result: Performed,
+                next_tsns: None,
+            },
+        ] {
+            let packet = raw_packet(Z, tag, &Rig::chunk(&[parameter]));
+            world.inject(A, packet);
+        }
+        let a = world.only_association(A);
+        assert_eq!(world.state(A, a), state);
+    }
+}

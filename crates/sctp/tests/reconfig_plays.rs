@@ -1,0 +1,293 @@
+//! Streams are reset and added, and all numbers begin anew, while messages go both ways over a pipe that loses, duplicates and
+//! reorders: each message is delivered once and in the order of its stream, whatever is reset before or after it. Each case prints
+//! its seed; `CASE=seed` runs it alone, `CASES=number` so many.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use anabranch_sctp::{
+    CloseReason, Config, Event, Message, Profile, ReconfigError, ReconfigOutcome, StreamDirection,
+};
+use anabranch_transport::time::MILLISECOND;
+use bytes::{BufMut, BytesMut};
+use common::*;
+use rand_core::{RngCore, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+
+/// Messages that each side sends.
+const MESSAGES: u32 = 120;
+
+fn below(random: &mut Pcg64Mcg, limit: u64) -> u64 {
+    random.next_u64() % limit
+}
+
+/// What one side sent, and what the other got.
+#[derive(Default)]
+struct Sent {
+    /// Stream and whether it was unordered.
+    messages: Vec<(u16, bool)>,
+    delivered: Vec<u32>,
+    /// The last ordered message of a stream.
+    last: BTreeMap<u16, u32>,
+}
+
+/// Counts of what was done.
+#[derive(Default)]
+struct Done {
+    outgoing: u64,
+    incoming: u64,
+    all: u64,
+    added: u64,
+}
+
+fn wish(
+    random: &mut Pcg64Mcg,
+    world: &mut World,
+    host: usize,
+    ids: [anabranch_sctp::AssociationId; 2],
+) {
+    let now = world.now;
+    let association = world.endpoints[host]
+        .association_mut(ids[host])
+        .expect("known");
+    let mut streams: Vec<u16> = Vec::new();
+    for _ in 0..below(random, 4) {
+        streams.push(below(random, 5) as u16);
+    }
+    let done = match below(random, 8) {
+        0..=3 => association.reset_streams(&streams),
+        4 | 5 => association.reset_incoming(&streams),
+        6 => association.add_streams(below(random, 2) as u16, below(random, 2) as u16),
+        _ => association.reset_association(now),
+    };
+    let fits = matches!(
+        done,
+        Ok(())
+            | Err(ReconfigError::AlreadyInProgress
+                | ReconfigError::TooSoon
+                | ReconfigError::NotEstablished)
+    );
+    assert!(fits, "{done:?}");
+    world.drain(host);
+}
+
+fn send(
+    random: &mut Pcg64Mcg,
+    world: &mut World,
+    host: usize,
+    ids: [anabranch_sctp::AssociationId; 2],
+    sent: &mut Sent,
+) {
+    let number = sent.messages.len() as u32;
+    let (stream, unordered) = (below(random, 5) as u16, below(random, 4) == 0);
+    let most = if below(random, 4) == 0 { 6_000 } else { 400 };
+    let mut payload = BytesMut::new();
+    payload.put_u32(number);
+    payload.resize(4 + below(random, most) as usize, number as u8);
+    let message = Message {
+        ppid: 1,
+        unordered,
+        payload: payload.freeze(),
+    };
+    let association = world.endpoints[host]
+        .association_mut(ids[host])
+        .expect("known");
+    if association.send(stream, message).is_ok() {
+        sent.messages.push((stream, unordered));
+        sent.delivered.push(0);
+    }
+    world.drain(host);
+}
+
+fn read(
+    seed: u64,
+    world: &mut World,
+    host: usize,
+    ids: [anabranch_sctp::AssociationId; 2],
+    sent: &mut Sent,
+) {
+    for message in world.receive_all(host, ids[host]) {
+        let (stream, unordered) = (message.stream, message.unordered);
+        let payload = message.payload.into_bytes();
+        let number = u32::from_be_bytes([payload[0], payload[1], payload[2], payload[3]]);
+        assert_eq!(
+            sent.messages[number as usize],
+            (stream, unordered),
+            "CASE={seed}"
+        );
+        assert!(
+            payload[4..].iter().all(|&byte| byte == number as u8),
+            "CASE={seed}: altered"
+        );
+        sent.delivered[number as usize] += 1;
+        if !unordered {
+            let last = sent.last.insert(stream, number);
+            assert!(
+                last.is_none_or(|last| last < number),
+                "CASE={seed}: order of stream {stream}"
+            );
+        }
+    }
+}
+
+fn case(seed: u64, loss_per_mille: u64) -> Done {
+    println!("CASE={seed} loss {loss_per_mille}/1000");
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let config = Config {
+        reconfiguration: true,
+        partial_reliability: below(&mut random, 3) == 0,
+        delayed_sack: below(&mut random, 2) == 0,
+        send_buffer: 20_000,
+        receive_buffer: 8_000 + below(&mut random, 60_000) as u32,
+        mtu: 600 + below(&mut random, 900) as usize,
+        partial_delivery_point: [None, Some(2_000)][below(&mut random, 2) as usize],
+        association_max_retrans: 60,
+        max_init_retransmits: 60,
+        path_max_retrans: 60,
+        ..Config::new(Profile::rfc9260())
+    };
+    let mut world = World::new(config);
+    world.narrate = false;
+    let mut trouble = Pcg64Mcg::seed_from_u64(seed ^ 0xFA7E);
+    let mut up = 0;
+    world.fate = Box::new(move |_| {
+        up += 1;
+        match below(&mut trouble, 1_000) {
+            _ if up < 10 => Fate::Deliver,
+            roll if roll < loss_per_mille => Fate::Drop,
+            roll if roll < loss_per_mille + 20 => Fate::Duplicate,
+            roll if roll < loss_per_mille + 60 => Fate::Late(below(&mut trouble, 40) * MILLISECOND),
+            _ => Fate::Deliver,
+        }
+    });
+    let (a, z) = world.established();
+    let ids = [a, z];
+    let mut sent = [Sent::default(), Sent::default()];
+    let mut settled = 0;
+    let closes_early = below(&mut random, 4) == 0;
+    for _ in 0..60_000 {
+        for host in [A, Z] {
+            for _ in 0..below(&mut random, 4) {
+                if sent[host].messages.len() < MESSAGES as usize {
+                    send(&mut random, &mut world, host, ids, &mut sent[host]);
+                }
+            }
+            if below(&mut random, 6) == 0 && sent[host].messages.len() < MESSAGES as usize {
+                wish(&mut random, &mut world, host, ids);
+            }
+        }
+        let until = world.now + 20 * MILLISECOND;
+        world.run_until(until);
+        read(seed, &mut world, Z, ids, &mut sent[A]);
+        read(seed, &mut world, A, ids, &mut sent[Z]);
+        let all_given = sent.iter().all(|it| it.messages.len() == MESSAGES as usize);
+        let came =
+            |it: &Sent| it.delivered.iter().filter(|it| **it > 0).count() == MESSAGES as usize;
+        if all_given && (closes_early || sent.iter().all(came)) {
+            settled += 1;
+        }
+        // What is wished is done, too, before the end; or not.
+        if settled == if closes_early { 1 } else { 4_000 } {
+            let association = world.endpoints[A].association_mut(a).expect("known");
+            let now = world.now;
+            association.shutdown(now).expect("open");
+            world.drain(A);
+        }
+        let closed = |host: usize| {
+            world.endpoints[host]
+                .association(ids[host])
+                .is_some_and(|it| it.is_closed())
+        };
+        if closed(A) && closed(Z) {
+            break;
+        }
+    }
+    let end = world.close_reason(A, a);
+    assert_eq!(end, Some(CloseReason::Shutdown), "CASE={seed}");
+    for (host, sent) in sent.iter().enumerate() {
+        for (number, delivered) in sent.delivered.iter().enumerate() {
+            assert_eq!(
+                *delivered,
+                1,
+                "CASE={seed}: message {number} of {}",
+                name(host)
+            );
+        }
+    }
+    count(seed, &world, closes_early)
+}
+
+/// What was done at one side was done at the other.
+fn count(seed: u64, world: &World, closes_early: bool) -> Done {
+    let mut done = Done::default();
+    let mut by_direction = BTreeMap::new();
+    for host in [A, Z] {
+        for event in world.told(host) {
+            match event {
+                Event::StreamsReset {
+                    direction,
+                    streams,
+                    outcome: ReconfigOutcome::Performed,
+                } => {
+                    let outgoing = direction == StreamDirection::Outgoing;
+                    done.outgoing += u64::from(outgoing);
+                    done.incoming += u64::from(!outgoing);
+                    let from = if outgoing { host } else { 1 - host };
+                    let number: &mut i64 = by_direction.entry((from, streams)).or_default();
+                    *number += if outgoing { 1 } else { -1 };
+                }
+                Event::StreamsReset { outcome, .. }
+                | Event::AssociationReset { outcome, .. }
+                | Event::StreamsAdded { outcome, .. }
+                    if outcome != ReconfigOutcome::Performed =>
+                {
+                    assert!(
+                        closes_early || outcome == ReconfigOutcome::Denied,
+                        "CASE={seed}: {host} {outcome:?}"
+                    );
+                }
+                Event::AssociationReset { .. } => done.all += 1,
+                Event::StreamsAdded { .. } => done.added += 1,
+                _ => {}
+            }
+        }
+    }
+    if !closes_early {
+        let uneven: Vec<_> = by_direction
+            .iter()
+            .filter(|(_, number)| **number != 0)
+            .collect();
+        assert!(uneven.is_empty(), "CASE={seed}: {uneven:?}");
+        assert_eq!(done.all % 2, 0, "CASE={seed}");
+    }
+    done
+}
+
+fn number(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    Some(value.parse().unwrap_or_else(|_| panic!("{name}=number")))
+}
+
+#[test]
+fn a_reset_never_loses_what_was_sent_before_it() {
+    let seeds = match number("CASE") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("CASES").unwrap_or(120),
+    };
+    let alone = seeds.end - seeds.start == 1;
+    let mut all = Done::default();
+    for seed in seeds {
+        let done = case(seed, [0, 20, 100, 200][seed as usize % 4]);
+        all.outgoing += done.outgoing;
+        all.incoming += done.incoming;
+        all.all += done.all;
+        all.added += done.added;
+    }
+    let each = [all.outgoing, all.incoming, all.all, all.added];
+    println!("outgoing, incoming, all, added: {each:?}");
+    assert!(
+        alone || each.iter().all(|it| *it > 60),
+        "a play in which nothing is reset says nothing: {each:?}"
+    );
+}
