@@ -145,64 +145,101 @@ def local():
         yield client
 
 
-# What the page on a thousand cores computes with, in milliseconds and bytes.
+# What the page on a thousand cores computes with.
+
+
+def used():
+    """Processor time of this process and of those that it waited for, s."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def cost(what, work, count):
+    """Tells wall time and processor time of some work for each of what it did, ms."""
+    before, wall = used(), timed(work)
+    print(f"| {what} | {1e3 * wall / count:.3g} | {1e3 * (used() - before) / count:.3g} |", flush=True)
+
+
+def quiet(*told):
+    subprocess.run([PROGRAM, *told], check=True, stdout=subprocess.DEVNULL)
+
+
+def sizes(what, folder, count):
+    files = [file.stat().st_size for file in folder if file.is_file()]
+    print(f"| {what} | {sum(files) / count:.0f} bytes | |", flush=True)
 
 
 def costs(spec, out):
     import anabranch
-    from anabranch import cluster
 
     planned = anabranch.Job(anabranch.Spec.read(spec))
-    saved, runs = planned.saved(), len(planned)
-
-    def each(what, took, count, unit="ms"):
-        print(f"| {what} | {took / count:.3g} {unit} |", flush=True)
-
-    print(f"\n| cost, of a plan of {runs} runs | |\n|---|---|")
-    each("plan, a run", 1e3 * timed(lambda: anabranch.Job.restored(saved)), runs)
-    print(f"| the job as it travels with each batch | {len(saved)} bytes |")
-    own = out / "own"
-    planned.run_some({0}, own)
-    packed = {}
-    for size in (1, 25, 250):
-        places = list(range(250))
-        batches = [places[at : at + size] for at in range(0, 250, size)]
-        took = timed(lambda: packed.update({size: [(it, cluster.work(saved, it, ())) for it in batches]}))
-        each(f"work of a batch of {size}, whole, a batch", 1e3 * took, len(batches))
-        into = planned.kept(out / f"into-{size}")
-        take = lambda: [cluster._take(into, it, got) for it, got in packed[size]]
-        each(f"taking a batch of {size}, a batch", 1e3 * timed(take), len(batches))
-        each(f"bytes that come back, a run, batches of {size}", sum(len(got) for _, got in packed[size]), 250, "bytes")
+    runs = len(planned)
+    print(f"\n| a plan of {runs} runs | wall, ms | processor, ms |\n|---|---|---|")
+    batches(planned, out)
+    plans(out)
     whole = out / "whole"
-    planned.run_some(set(range(runs)), whole, CORES)
-    kept = sum(file.stat().st_size for file in whole.rglob("*.journal"))
-    each("journal, a run", kept, runs, "bytes")
-    each("reading the journal, a run", 1e3 * timed(lambda: planned.kept(whole).missing()), runs)
-    each("putting together, a run", 1e3 * timed(planned.together, whole), runs)
-    files = sum(file.stat().st_size for file in whole.rglob("*") if file.is_file())
-    each("all results, a run", files, runs, "bytes")
+    cost("making and keeping, a run", lambda: planned.run_some(set(range(runs)), whole, 1), runs)
+    sizes("the journal, a run", whole.rglob("*.journal"), runs)
+    cost("reading the journal, a run", lambda: planned.kept(whole).missing(), runs)
+    into = planned.kept(out / "into")
+    cost("taking out of another journal, a run", lambda: into.take(set(range(runs)), whole), runs)
+    cost("putting together, a run", lambda: planned.together(whole), runs)
+    sizes("all results, a run", whole.rglob("*"), runs)
+    # The same runs, with nothing in them.
+    short = anabranch.Spec.read(spec)
+    short["world.duration"] = "1 ms"
+    short = anabranch.Job(short)
+    cost("keeping alone, a run", lambda: short.run_some(set(range(runs)), out / "short", 1), runs)
     recorded = anabranch.Spec.read(spec)
     recorded["experiment.losses.record"] = [{"flow": "upload", "probes": ["cwnd"]}]
     results = anabranch.run(recorded, out=out / "recorded", replications=2, record_all=True)
-    samples = list((out / "recorded/runs").glob("*.parquet"))
-    each("samples of one probe, a run of 5 s", sum(file.stat().st_size for file in samples), results.runs, "bytes")
+    sizes("samples of one probe, a run", (out / "recorded/runs").glob("*.parquet"), results.runs)
     for shards in (8, 64):
         folder = out / f"shards-{shards}"
-        told = [str(PROGRAM), "run", str(spec), "--jobs", "1", "--out"]
-        first = timed(subprocess.run, [*told, folder / "1", "--shard", f"1/{shards}"], check=True, stdout=subprocess.DEVNULL)
-        each(f"one task of {shards}, whole", 1e3 * first, 1)
-        for task in range(2, shards + 1):
-            subprocess.run([*told, folder / str(task), "--shard", f"{task}/{shards}"], check=True, stdout=subprocess.DEVNULL)
-        merge = [str(PROGRAM), "merge", "--out", out / f"merged-{shards}", *sorted(folder.iterdir())]
-        took = timed(subprocess.run, merge, check=True, stdout=subprocess.DEVNULL)
-        each(f"merge of {shards} shards, a run", 1e3 * took, runs)
+        share = lambda task: quiet("run", spec, "--jobs", "1", "--out", folder / str(task), "--shard", f"{task}/{shards}")
+        cost(f"a task of {shards}, a run of its own", lambda: [share(task) for task in range(1, shards + 1)], runs)
+        cost(f"merge of {shards} shards, a run", lambda: quiet("merge", "--out", out / f"merged-{shards}", *folder.iterdir()), runs)
+    one = out / "one"
+    cost("a task of one run, whole", lambda: quiet("run", spec, "--jobs", "1", "--out", one, "--shard", "1/10000"), 1)
     with local() as client:
+        saved = planned.saved()
         client.gather([client.submit(len, saved + bytes([at])) for at in range(4)])
-        for count in (500, 2000):
-            many = lambda: client.gather([client.submit(max, len(saved), at, count) for at in range(count)])
-            each(f"Dask: {count} batches that do nothing, a batch", 1e3 * timed(many), count)
-        carried = lambda: client.gather([client.submit(len, saved + at.to_bytes(4, "big")) for at in range(2000)])
-        each("Dask: 2000 batches that carry the job, a batch", 1e3 * timed(carried), 2000)
+        carried = lambda: client.gather([client.submit(len, saved + at.to_bytes(4, "big")) for at in range(4000)])
+        cost("Dask: a batch of nothing, in the process of the client and the scheduler", carried, 4000)
+    # As many processors as tasks, by name, so that all may begin at once.
+    for processors in (CORES, 256):
+        empty(processors)
+
+
+def batches(planned, out):
+    """What travels costs for each batch."""
+    from anabranch import cluster
+
+    saved = planned.saved()
+    print(f"| the job as it travels with each batch | {len(saved)} bytes | |")
+    cost("planning it, whole", lambda: type(planned).restored(saved), 1)
+    for size in (1, 25, 250):
+        places = [list(range(250))[at : at + size] for at in range(0, 250, size)]
+        packed = []
+        cost(f"a worker's batch of {size}", lambda: packed.extend(cluster.work(saved, it, ()) for it in places), len(places))
+        print(f"| what comes back of {size}, a run | {sum(map(len, packed)) / 250:.0f} bytes | |")
+        into = planned.kept(out / f"into-{size}")
+        cost(f"taking a batch of {size}", lambda: [cluster._take(into, *it) for it in zip(places, packed)], len(places))
+
+
+def plans(out):
+    """What a batch of one run costs by the size of the plan."""
+    import anabranch
+
+    for runs in (10_000, 100_000, 1_000_000):
+        planned = anabranch.Job(anabranch.Spec.parse(SPEC.format(replications=runs // 10)))
+        source, into = out / f"of-{runs}", planned.kept(out / f"all-{runs}")
+        cost(f"one run of {runs}: made", lambda: planned.run_some({0}, source), 1)
+        cost(f"one run of {runs}: taken", lambda: [into.take({0}, source) for _ in range(10)], 10)
+
+
+def empty(processors):
+    """A Slurm whose tasks do nothing."""
     script = f"""
         set -euo pipefail
         PATH={PROGRAM.parent}:$PATH
@@ -222,14 +259,12 @@ def costs(spec, out):
             python3 -c "print($(now) - $begun)"
         done
     """
-    # As many processors as tasks, by name, so that all may begin at once.
-    for processors in (CORES, 256):
-        told = {**os.environ, "PROCESSORS": str(processors)}
-        made = subprocess.run(["bash", "-c", script], check=True, stdout=subprocess.PIPE, text=True, env=told)
-        submission, *took = map(float, made.stdout.split())
-        each(f"Slurm of {processors}: a submission", 1e3 * submission, 1)
-        for tasks, seconds in zip((8, 64, 256), took):
-            each(f"Slurm of {processors}: {tasks} tasks that do nothing, a task", 1e3 * seconds, tasks)
+    told = {**os.environ, "PROCESSORS": str(processors)}
+    made = subprocess.run(["bash", "-c", script], check=True, stdout=subprocess.PIPE, text=True, env=told)
+    submission, *took = map(float, made.stdout.split())
+    print(f"| Slurm of {processors}: a submission | {1e3 * submission:.3g} | |")
+    for tasks, seconds in zip((8, 64, 256), took):
+        print(f"| Slurm of {processors}: {tasks} tasks that do nothing, a task | {1e3 * seconds / tasks:.3g} | |", flush=True)
 
 
 def spent():
