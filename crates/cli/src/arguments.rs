@@ -110,9 +110,11 @@ The directory then holds what one run of the whole sweep would have written, byt
   anabranch slurm my.toml --array 64 --jobs 4 --sbatch=--partition=long --sbatch=--time=2:00:00
   anabranch slurm my.toml --array 8 --dry-run       write the scripts, submit nothing
 
-DIR must be on a file system that all nodes share. DIR/slurm holds the two scripts and the log of each task; DIR/shards what
-the tasks made; DIR itself what one run of the whole would have written, byte for byte. A task whose work dies begins
-it again, three times at most, and goes on where it stopped; so does the same command after a failure.")]
+DIR must be on a file system that all nodes share. DIR/slurm holds the two scripts and the log
+of each task; DIR/shards what the tasks made; DIR itself what one run of the whole would have
+written, byte for byte. A task has one processor, or as many as --jobs says. A task whose work
+dies begins it again, three times at most, and goes on where it stopped; so does the same command
+after a failure.")]
     Slurm(Slurm),
     /// Show the tables and key figures of a finished run in the terminal.
     Show {
