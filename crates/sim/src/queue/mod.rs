@@ -1,17 +1,31 @@
 //! Queue disciplines: who waits for a transmitter, who goes next, and who is dropped or marked instead.
 
+#[cfg(test)]
+mod bench;
 mod codel;
 mod discipline;
 mod drop_tail;
+mod fq_codel;
+mod pie;
+mod red;
 
 use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, Value};
 
 pub use codel::{CoDel, CoDelConfig};
 pub use discipline::{Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
 pub use drop_tail::{DropTail, Fifo, Limit};
+pub use fq_codel::{FqCoDel, FqCoDelConfig};
+pub use pie::{Pie, PieConfig};
+pub use red::{Red, RedConfig};
 
 /// Every queue discipline: one line for each, whose declaration stands beside its code.
-pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[&drop_tail::ENTRY, &codel::ENTRY];
+pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[
+    &drop_tail::ENTRY,
+    &codel::ENTRY,
+    &fq_codel::ENTRY,
+    &pie::ENTRY,
+    &red::ENTRY,
+];
 
 /// The registry of [`KINDS`], to which a program may add its own.
 pub fn kinds() -> Registry<Box<dyn QueueDiscipline>> {

@@ -1,0 +1,109 @@
+//! A queue under test.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_transport::time::MILLISECOND;
+use anabranch_transport::{Ecn, Nanos};
+use bytes::Bytes;
+
+use super::{Occupancy, QueueDiscipline, Queued, Transmitter};
+use crate::packet::Packet;
+use crate::rng::{Rng, Seed};
+
+pub(super) const MS: Nanos = MILLISECOND;
+/// Bytes of a packet on the wire.
+pub(super) const SIZE: usize = 1500;
+
+/// A discipline, whose packets are numbered in the order of their coming.
+pub(super) struct Bench {
+    queue: Box<dyn QueueDiscipline>,
+    rng: Rng,
+    ecn: Ecn,
+    came: u64,
+    /// Numbers of those that were dropped after they had waited, and of those that were marked.
+    pub dropped: Vec<u64>,
+    pub marked: Vec<u64>,
+}
+
+impl Bench {
+    pub fn new(queue: Box<dyn QueueDiscipline>, ecn: Ecn) -> Self {
+        Self {
+            queue,
+            rng: Seed::new(1, 0).stream("queue"),
+            ecn,
+            came: 0,
+            dropped: Vec::new(),
+            marked: Vec::new(),
+        }
+    }
+
+    /// `packets` of full size come from a source port; how many of them the queue refuses.
+    pub fn come(&mut self, now: Nanos, packets: u64, port: u16) -> u64 {
+        self.come_sized(now, packets, port, SIZE)
+    }
+
+    /// The same, of `size` bytes each.
+    pub fn come_sized(&mut self, now: Nanos, packets: u64, port: u16, size: usize) -> u64 {
+        let mut refused = 0;
+        for _ in 0..packets {
+            let mut bytes = vec![0; size - 20];
+            bytes[..2].copy_from_slice(&port.to_be_bytes());
+            let packet = Packet {
+                bytes: Bytes::from(bytes),
+                id: self.came,
+                source: IpAddr::V4(Ipv4Addr::LOCALHOST),
+                destination: IpAddr::V4(Ipv4Addr::LOCALHOST),
+                target: 0,
+                sent: now,
+                departed: now,
+                added: 0,
+                ecn: self.ecn,
+                may_fragment: false,
+                fragment: 0,
+                protocol: 17,
+                hops_left: 64,
+            };
+            self.came += 1;
+            let size = packet.wire_size();
+            let queued = Queued::new(Box::new(packet), now, size, 0);
+            let taken =
+                self.with(|queue, transmitter| queue.enqueue(now, queued, transmitter).is_ok());
+            refused += u64::from(!taken);
+        }
+        refused
+    }
+
+    /// Asks for a packet at each of `times`; the numbers that came out.
+    pub fn go(&mut self, times: impl IntoIterator<Item = Nanos>) -> Vec<Option<u64>> {
+        let mut out = Vec::new();
+        for now in times {
+            let next = self.with(|queue, transmitter| queue.dequeue(now, transmitter));
+            if let Some(next) = next.as_ref().filter(|next| next.was_marked()) {
+                self.marked.push(next.packet().id);
+            }
+            out.push(next.map(|next| next.packet().id));
+        }
+        out
+    }
+
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.occupancy().packets
+    }
+
+    fn with<T>(
+        &mut self,
+        act: impl FnOnce(&mut Box<dyn QueueDiscipline>, &mut Transmitter<'_>) -> T,
+    ) -> T {
+        let mut dropped = Vec::new();
+        let mut transmitter = Transmitter {
+            in_service: Occupancy::default(),
+            rng: &mut self.rng,
+            dropped: &mut dropped,
+        };
+        let result = act(&mut self.queue, &mut transmitter);
+        let ids = dropped.iter().map(|refused| refused.packet.packet().id);
+        self.dropped.extend(ids);
+        result
+    }
+}

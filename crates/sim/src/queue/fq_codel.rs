@@ -1,0 +1,311 @@
+//! FQ-CoDel (RFC 8290): a queue for each flow, served in turn by bytes, new flows first; CoDel keeps each of them short.
+
+use std::collections::VecDeque;
+
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_transport::Nanos;
+use anabranch_transport::time::MILLISECOND;
+
+use super::{CoDel, CoDelConfig, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use crate::error::BuildError;
+use crate::packet::{DropReason, Packet};
+
+/// A time of more than nothing.
+const TIME: Kind = Kind::Duration {
+    least: 1,
+    most: 3_600_000_000_000,
+};
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
+    variant: Variant {
+        name: "fq-codel",
+        about: " FQ-CoDel: flows are told apart by addresses, protocol and ports, and served in turn; CoDel keeps each queue short (RFC 8290).",
+        parameters: &[
+            Setting {
+                name: "flows",
+                about: " Number of queues that flows are hashed to.",
+                clause: "RFC 8290 §5.2.3",
+                kind: Kind::Count {
+                    least: 1,
+                    most: 65_536,
+                },
+                fallback: Fallback::Is("1024"),
+            },
+            Setting {
+                name: "quantum",
+                about: " Bytes that a flow may send in its turn.",
+                clause: "RFC 8290 §5.2.4",
+                kind: Kind::Bytes {
+                    least: 1,
+                    most: 1 << 20,
+                },
+                fallback: Fallback::Is("1514 B"),
+            },
+            Setting {
+                name: "target",
+                about: " The least sojourn time that is accepted for good.",
+                clause: "RFC 8290 §5.2.2",
+                kind: TIME,
+                fallback: Fallback::Is("5 ms"),
+            },
+            Setting {
+                name: "interval",
+                about: " How long the sojourn time must stay above the target.",
+                clause: "RFC 8290 §5.2.1",
+                kind: TIME,
+                fallback: Fallback::Is("100 ms"),
+            },
+            Setting {
+                name: "ecn",
+                about: " Marks packets of senders that use ECN instead of dropping them.",
+                clause: "RFC 8290 §5.2.6",
+                kind: Kind::Flag,
+                fallback: Fallback::Is("true"),
+            },
+            Setting {
+                name: "limit",
+                about: " Packets that wait in all queues together; beyond it the longest queue, in bytes, loses packets at its head.",
+                clause: "RFC 8290 §5.2.5",
+                kind: Kind::Count {
+                    least: 1,
+                    most: 1 << 32,
+                },
+                fallback: Fallback::Is("10240"),
+            },
+        ],
+    },
+    build: |parameters, ()| {
+        let flows: u64 = parameters.get("flows")?;
+        let queue = FqCoDel::new(FqCoDelConfig {
+            flows: flows as usize,
+            quantum: parameters.get("quantum")?,
+            target: parameters.get("target")?,
+            interval: parameters.get("interval")?,
+            ecn: parameters.get("ecn")?,
+            limit: parameters.get("limit")?,
+        });
+        Ok(Box::new(queue.map_err(Refusal::together)?))
+    },
+};
+
+/// Packets that one overflow drops at most: half of the queue, up to so many (RFC 8290 §4.1, after Linux).
+const BATCH: usize = 64;
+
+/// The settings of [`FqCoDel`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FqCoDelConfig {
+    /// Number of queues that flows are hashed to; at least 1.
+    pub flows: usize,
+    /// Bytes that a flow may send in its turn.
+    pub quantum: u64,
+    /// CoDel's target.
+    pub target: Nanos,
+    /// CoDel's interval.
+    pub interval: Nanos,
+    /// Marks packets of senders that use ECN instead of dropping them.
+    pub ecn: bool,
+    /// Packets that wait in all queues together.
+    pub limit: u64,
+}
+
+impl Default for FqCoDelConfig {
+    /// RFC 8290's: 1024 queues, 1514 bytes, 5 ms, 100 ms, ECN, 10240 packets.
+    fn default() -> Self {
+        Self {
+            flows: 1024,
+            quantum: 1514,
+            target: 5 * MILLISECOND,
+            interval: 100 * MILLISECOND,
+            ecn: true,
+            limit: 10_240,
+        }
+    }
+}
+
+/// Which list a queue is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    None,
+    New,
+    Old,
+}
+
+#[derive(Debug)]
+struct Flow {
+    codel: CoDel,
+    /// Bytes that it may still send in this turn; below 0 where the last packet was larger.
+    credit: i64,
+    list: List,
+}
+
+/// The discipline of RFC 8290 §4.
+#[derive(Debug)]
+pub struct FqCoDel {
+    config: FqCoDelConfig,
+    flows: Vec<Flow>,
+    new: VecDeque<usize>,
+    old: VecDeque<usize>,
+    occupancy: Occupancy,
+    /// So that which flows share a queue depends on the seed (§5.3); drawn with the first packet.
+    salt: Option<u64>,
+}
+
+impl FqCoDel {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// [`BuildError::EmptyQueue`] for no queues or a limit of 0.
+    pub fn new(config: FqCoDelConfig) -> Result<Self, BuildError> {
+        if config.flows == 0 || config.limit == 0 {
+            return Err(BuildError::EmptyQueue);
+        }
+        let codel = CoDelConfig {
+            target: config.target,
+            interval: config.interval,
+            ecn: config.ecn,
+            ..CoDelConfig::default()
+        };
+        let flow = || {
+            Ok(Flow {
+                codel: CoDel::new(codel)?,
+                credit: 0,
+                list: List::None,
+            })
+        };
+        Ok(Self {
+            config,
+            flows: (0..config.flows)
+                .map(|_| flow())
+                .collect::<Result<_, BuildError>>()?,
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            occupancy: Occupancy::default(),
+            salt: None,
+        })
+    }
+
+    /// The queue of a packet's flow (§4.1): by addresses, protocol and ports, which UDP, TCP and SCTP all have first.
+    fn queue_of(&self, packet: &Packet, salt: u64) -> usize {
+        let mut hash = salt;
+        let mut mix = |value: u64| {
+            // The finalizer of SplitMix64.
+            hash = (hash ^ value).wrapping_add(0x9e37_79b9_7f4a_7c15);
+            hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            hash ^= hash >> 31;
+        };
+        for address in [packet.source, packet.destination] {
+            let bits = match address {
+                std::net::IpAddr::V4(v4) => u128::from(v4.to_bits()),
+                std::net::IpAddr::V6(v6) => v6.to_bits(),
+            };
+            mix(bits as u64);
+            mix((bits >> 64) as u64);
+        }
+        let ports = packet
+            .bytes
+            .first_chunk()
+            .copied()
+            .map_or(0, u32::from_be_bytes);
+        mix(u64::from(ports) << 8 | u64::from(packet.protocol));
+        (hash % self.flows.len() as u64) as usize
+    }
+
+    /// Too much waits: the longest queue loses half of its packets from the head, 64 at most (§4.1.3).
+    fn overflow(&mut self, transmitter: &mut Transmitter<'_>) {
+        let bytes = |flow: &Flow| flow.codel.occupancy().bytes;
+        let Some(longest) = (0..self.flows.len()).max_by_key(|&at| bytes(&self.flows[at])) else {
+            return;
+        };
+        let codel = &mut self.flows[longest].codel;
+        let count = codel.occupancy().packets.div_ceil(2).min(BATCH);
+        for packet in (0..count).map_while(|_| codel.remove()) {
+            self.occupancy.remove(packet.size());
+            transmitter.drop(packet, DropReason::QueueFull);
+        }
+    }
+
+    /// The queue whose turn it is.
+    fn next(&self) -> Option<usize> {
+        self.new.front().or(self.old.front()).copied()
+    }
+
+    /// The queue that is first goes to the end of the old ones, or away.
+    fn rotate(&mut self, to: List) {
+        let Some(at) = self.new.pop_front().or_else(|| self.old.pop_front()) else {
+            return;
+        };
+        self.flows[at].list = to;
+        if to == List::Old {
+            self.old.push_back(at);
+        }
+    }
+}
+
+impl QueueDiscipline for FqCoDel {
+    fn enqueue(
+        &mut self,
+        now: Nanos,
+        packet: Queued,
+        transmitter: &mut Transmitter<'_>,
+    ) -> Result<(), Refused> {
+        let salt = *self.salt.get_or_insert_with(|| transmitter.rng.bits());
+        let at = self.queue_of(packet.packet(), salt);
+        let size = packet.size();
+        let flow = &mut self.flows[at];
+        flow.codel.enqueue(now, packet, transmitter)?;
+        self.occupancy.add(size);
+        if flow.list == List::None {
+            flow.list = List::New;
+            flow.credit = self.config.quantum as i64;
+            self.new.push_back(at);
+        }
+        if self.occupancy.packets as u64 > self.config.limit {
+            self.overflow(transmitter);
+        }
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<Queued> {
+        // Ends: each round a queue gains credit, leaves a list for good or gives a packet.
+        while let Some(at) = self.next() {
+            let flow = &mut self.flows[at];
+            if flow.credit <= 0 {
+                flow.credit += self.config.quantum as i64;
+                self.rotate(List::Old);
+                continue;
+            }
+            let before = flow.codel.occupancy();
+            let packet = flow.codel.dequeue(now, transmitter);
+            let after = flow.codel.occupancy();
+            self.occupancy.packets -= before.packets - after.packets;
+            self.occupancy.bytes -= before.bytes - after.bytes;
+            if let Some(packet) = packet {
+                flow.credit -= packet.size() as i64;
+                return Some(packet);
+            }
+            // An empty new queue must wait behind the old ones, or it could come back as new at once (§4.2).
+            let behind = flow.list == List::New && !self.old.is_empty();
+            self.rotate(if behind { List::Old } else { List::None });
+        }
+        None
+    }
+
+    fn remove(&mut self) -> Option<Queued> {
+        let at = self
+            .flows
+            .iter()
+            .position(|flow| flow.codel.occupancy().packets > 0)?;
+        let packet = self.flows[at].codel.remove()?;
+        self.occupancy.remove(packet.size());
+        Some(packet)
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.occupancy
+    }
+}
+
+#[cfg(test)]
+mod tests;

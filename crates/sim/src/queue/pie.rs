@@ -1,0 +1,287 @@
+//! PIE (RFC 8033): drops or marks packets as they come, with a probability that a controller moves until the queueing delay is at its target.
+//!
+//! Delay is measured by the time that each packet has spent in the queue when it leaves (§4.2 of the RFC lets one take time stamps).
+
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_transport::Nanos;
+use anabranch_transport::time::MILLISECOND;
+
+use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use crate::error::BuildError;
+use crate::packet::DropReason;
+use crate::rng::{Probability, Rng};
+
+/// A time of more than nothing.
+const TIME: Kind = Kind::Duration {
+    least: 1,
+    most: 3_600_000_000_000,
+};
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
+    variant: Variant {
+        name: "pie",
+        about: " PIE: drops or marks arrivals at random, as often as keeps the delay at the target (RFC 8033).",
+        parameters: &[
+            Setting {
+                name: "target",
+                about: " The queueing delay that is aimed at (QDELAY_REF).",
+                clause: "RFC 8033 §4.2",
+                kind: TIME,
+                fallback: Fallback::Is("15 ms"),
+            },
+            Setting {
+                name: "update",
+                about: " Time between two changes of the probability (T_UPDATE).",
+                clause: "RFC 8033 §4.2",
+                kind: TIME,
+                fallback: Fallback::Is("15 ms"),
+            },
+            Setting {
+                name: "burst",
+                about: " A burst of this length is let pass when the queue was short (MAX_BURST).",
+                clause: "RFC 8033 §4.4",
+                kind: Kind::Duration {
+                    least: 0,
+                    most: 3_600_000_000_000,
+                },
+                fallback: Fallback::Is("150 ms"),
+            },
+            Setting {
+                name: "packet",
+                about: " Mean size of packets: two of them in the queue are never judged (MEAN_PKTSIZE).",
+                clause: "RFC 8033 §4.1",
+                kind: Kind::Bytes {
+                    least: 1,
+                    most: 1 << 30,
+                },
+                fallback: Fallback::Is("1500 B"),
+            },
+            Setting {
+                name: "ecn",
+                about: " Marks packets of senders that use ECN instead of dropping them, while the probability is below 10 %.",
+                clause: "RFC 8033 §5.1",
+                kind: Kind::Flag,
+                fallback: Fallback::Is("false"),
+            },
+            super::LIMIT,
+        ],
+    },
+    build: |parameters, ()| {
+        let pie = Pie::new(PieConfig {
+            target: parameters.get("target")?,
+            update: parameters.get("update")?,
+            burst: parameters.get("burst")?,
+            packet: parameters.get("packet")?,
+            ecn: parameters.get("ecn")?,
+            limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
+        });
+        Ok(Box::new(pie.map_err(Refusal::together)?))
+    },
+};
+
+/// The weights of the delay's distance from the target and of its growth, per second (§4.2: alpha, beta).
+const ALPHA: f64 = 0.125;
+const BETA: f64 = 1.25;
+/// What the probability keeps of itself in each update while the queue is empty (§4.2).
+const DECAY: f64 = 0.98;
+/// Below the first the change of the probability is divided by the second (§4.2, auto-tuning).
+const TUNING: [(f64, f64); 6] = [
+    (0.000_001, 2_048.0),
+    (0.000_01, 512.0),
+    (0.000_1, 128.0),
+    (0.001, 32.0),
+    (0.01, 8.0),
+    (0.1, 2.0),
+];
+/// From the first on the probability grows by no more than the second at a time (§5.5).
+const CAPPED: (f64, f64) = (0.1, 0.02);
+/// Up to this probability a queue that was short a moment ago is not judged (§4.1).
+const SMALL: f64 = 0.2;
+/// Up to this probability packets are marked (§5.1: mark_ecnth).
+const MARKED: f64 = 0.1;
+/// Between two drops the probabilities of packets must add up to the first; at the second one surely goes (§5.4).
+const SPREAD: (f64, f64) = (0.85, 8.5);
+
+/// The settings of [`Pie`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PieConfig {
+    /// The queueing delay that is aimed at (RFC 8033 §4.2, QDELAY_REF).
+    pub target: Nanos,
+    /// Time between two changes of the probability (T_UPDATE).
+    pub update: Nanos,
+    /// A burst of this length is let pass when the queue was short (§4.4, MAX_BURST).
+    pub burst: Nanos,
+    /// Mean size of packets, bytes (MEAN_PKTSIZE).
+    pub packet: u64,
+    /// Marks packets of senders that use ECN instead of dropping them (§5.1).
+    pub ecn: bool,
+    /// What is dropped at the tail, the packet in transmission included.
+    pub limit: Limit,
+}
+
+impl Default for PieConfig {
+    /// RFC 8033's: 15 ms, 15 ms, 150 ms, 1500 bytes; no ECN, no limit.
+    fn default() -> Self {
+        Self {
+            target: 15 * MILLISECOND,
+            update: 15 * MILLISECOND,
+            burst: 150 * MILLISECOND,
+            packet: 1500,
+            ecn: false,
+            limit: Limit::Unlimited,
+        }
+    }
+}
+
+/// The discipline of RFC 8033 §4 and §5, with de-randomization (§5.4) and the cap on growth (§5.5).
+#[derive(Debug)]
+pub struct Pie {
+    config: PieConfig,
+    waiting: Fifo,
+    /// The probability with which a packet goes (`drop_prob_`), and what it came to since the last that went (`accu_prob_`).
+    probability: f64,
+    accumulated: f64,
+    /// How long a burst still may last (`burst_allowance_`).
+    burst: Nanos,
+    /// Delay now and at the last update (`qdelay_old_`).
+    delay: Nanos,
+    old_delay: Nanos,
+    next_update: Nanos,
+}
+
+impl Pie {
+    /// An empty queue.
+    ///
+    /// # Errors
+    /// [`BuildError::EmptyQueue`] for a limit of 0.
+    pub fn new(config: PieConfig) -> Result<Self, BuildError> {
+        config.limit.checked()?;
+        Ok(Self {
+            config,
+            waiting: Fifo::new(),
+            probability: 0.0,
+            accumulated: 0.0,
+            burst: config.burst,
+            delay: 0,
+            old_delay: 0,
+            next_update: config.update,
+        })
+    }
+
+    /// Does the updates that are due. What they depend on changes only when a packet comes or leaves, so that they can be done then.
+    fn catch_up(&mut self, now: Nanos) {
+        while self.next_update <= now {
+            if self.is_at_rest() {
+                let missed = (now - self.next_update) / self.config.update;
+                self.next_update += (missed + 1) * self.config.update;
+                self.burst = self.config.burst;
+                return;
+            }
+            self.update();
+            self.next_update += self.config.update;
+        }
+    }
+
+    /// No update changes anything but the burst, which is allowed in full.
+    fn is_at_rest(&self) -> bool {
+        self.probability == 0.0 && self.delay == 0 && self.old_delay == 0
+    }
+
+    fn is_short(&self, delay: Nanos) -> bool {
+        delay < self.config.target / 2
+    }
+
+    /// Moves the probability (§4.2). Only operations that IEEE 754 rounds exactly, hence the same everywhere.
+    fn update(&mut self) {
+        let seconds = |time: Nanos| time as f64 / 1e9;
+        let (delay, old) = (seconds(self.delay), seconds(self.old_delay));
+        let mut step = ALPHA * (delay - seconds(self.config.target)) + BETA * (delay - old);
+        let tuning = TUNING.iter().find(|(below, _)| self.probability < *below);
+        step /= tuning.map_or(1.0, |(_, by)| *by);
+        if self.probability >= CAPPED.0 {
+            step = step.min(CAPPED.1);
+        }
+        self.probability += step;
+        if self.delay == 0 && self.old_delay == 0 {
+            self.probability *= DECAY;
+        }
+        self.probability = self.probability.clamp(0.0, 1.0);
+        self.burst = self.burst.saturating_sub(self.config.update);
+        if self.probability == 0.0 && self.is_short(self.delay) && self.is_short(self.old_delay) {
+            self.burst = self.config.burst;
+        }
+        self.old_delay = self.delay;
+    }
+
+    /// Whether the packet that comes is to go (§4.1, §5.4).
+    fn chooses(&mut self, rng: &mut Rng) -> bool {
+        let bytes = self.waiting.occupancy().bytes;
+        let spared = self.burst > 0
+            || (self.is_short(self.old_delay) && self.probability < SMALL)
+            || bytes <= 2 * self.config.packet;
+        if spared {
+            return false;
+        }
+        if self.probability == 0.0 {
+            self.accumulated = 0.0;
+        }
+        self.accumulated += self.probability;
+        if self.accumulated < SPREAD.0 {
+            return false;
+        }
+        let probability = Probability::new(self.probability).unwrap_or(Probability::ALWAYS);
+        let goes = self.accumulated >= SPREAD.1 || rng.chance(probability);
+        if goes {
+            self.accumulated = 0.0;
+        }
+        goes
+    }
+}
+
+impl QueueDiscipline for Pie {
+    fn enqueue(
+        &mut self,
+        now: Nanos,
+        mut packet: Queued,
+        transmitter: &mut Transmitter<'_>,
+    ) -> Result<(), Refused> {
+        self.catch_up(now);
+        let occupancy = self.waiting.with(transmitter.in_service);
+        if !self.config.limit.admits(occupancy, packet.size()) {
+            let reason = DropReason::QueueFull;
+            return Err(Refused { packet, reason });
+        }
+        if self.chooses(transmitter.rng) {
+            let marked = self.config.ecn && self.probability < MARKED && packet.mark();
+            if !marked {
+                let reason = DropReason::Aqm;
+                return Err(Refused { packet, reason });
+            }
+        }
+        self.waiting.push(packet);
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+        self.catch_up(now);
+        let packet = self.waiting.pop();
+        let empty = self.waiting.occupancy().packets == 0;
+        self.delay = match &packet {
+            Some(packet) if !empty => packet.sojourn(now),
+            _ => 0,
+        };
+        packet
+    }
+
+    fn remove(&mut self) -> Option<Queued> {
+        self.waiting.pop()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.waiting.occupancy()
+    }
+}
+
+#[cfg(test)]
+mod tests;

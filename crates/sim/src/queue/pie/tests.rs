@@ -1,0 +1,91 @@
+use anabranch_transport::Ecn;
+
+use super::super::bench::{Bench, MS};
+use super::*;
+
+fn pie(config: PieConfig) -> Pie {
+    Pie::new(config).expect("a queue")
+}
+
+/// By hand, from probability 0 and a delay of 35 ms that was 0: 0.125 x 20 ms + 1.25 x 35 ms = 0.04625, by 2048 since the
+/// probability is below 0.000001: 0.0000225830. With the delay as it is, 0.125 x 20 ms = 0.0025, by 128: 0.0000195313 more.
+#[test]
+fn an_update_is_what_it_is_by_hand() {
+    let mut pie = pie(PieConfig::default());
+    pie.delay = 35 * MS;
+    pie.update();
+    assert!((pie.probability - 0.04625 / 2048.0).abs() < 1e-15);
+    pie.update();
+    let expected = 0.04625 / 2048.0 + 0.0025 / 128.0;
+    assert!(
+        (pie.probability - expected).abs() < 1e-15,
+        "{}",
+        pie.probability
+    );
+    assert_eq!(pie.burst, 120 * MS);
+}
+
+/// Growth from 10 % on is at most 2 points at a time, and a probability is at most 1 (§5.5).
+#[test]
+fn growth_is_capped() {
+    let mut pie = pie(PieConfig::default());
+    (pie.probability, pie.delay) = (0.1, 1_000 * MS);
+    pie.update();
+    assert!((pie.probability - 0.12).abs() < 1e-12);
+    for _ in 0..100 {
+        pie.update();
+    }
+    assert_eq!(pie.probability, 1.0);
+}
+
+/// An empty queue forgets: the probability shrinks by 2 % and by the controller, to 0; then a burst is allowed again.
+#[test]
+fn an_empty_queue_forgets() {
+    let mut pie = pie(PieConfig::default());
+    (pie.probability, pie.burst) = (0.05, 0);
+    pie.update();
+    assert!((pie.probability - (0.05 - 0.001_875 / 2.0) * 0.98).abs() < 1e-12);
+    pie.catch_up(3_600_000 * MS);
+    assert_eq!((pie.probability, pie.burst), (0.0, 150 * MS));
+    assert!(pie.next_update > 3_600_000 * MS && pie.next_update <= 3_600_015 * MS);
+}
+
+/// A queue that is fed twice as fast as it is served comes to rest near the target, and without PIE it would not.
+#[test]
+fn a_standing_queue_is_brought_to_the_target() {
+    let mut bench = Bench::new(Box::new(pie(PieConfig::default())), Ecn::NotEct);
+    // A packet leaves each ms and two come: half of them must go.
+    let (mut longest, mut refused) = (0, 0);
+    for ms in 0..60_000 {
+        refused += bench.come(ms * MS, 2, 0);
+        bench.go([ms * MS]);
+        if ms > 30_000 {
+            longest = longest.max(bench.waiting());
+        }
+    }
+    assert!((5..60).contains(&longest), "{longest} packets of 1 ms each");
+    assert!((55_000..62_000).contains(&refused), "{refused} of 120,000");
+}
+
+/// Senders that use ECN are marked while the probability is below 10 %, and their packets dropped from there on (§5.1).
+#[test]
+fn marks_end_where_the_probability_is_large() {
+    let config = PieConfig {
+        ecn: true,
+        ..PieConfig::default()
+    };
+    for (probability, marked) in [(0.09, true), (0.11, false)] {
+        let mut pie = pie(config);
+        (pie.probability, pie.old_delay, pie.burst) = (probability, 30 * MS, 0);
+        // The next packet's turn surely.
+        pie.accumulated = 8.5;
+        pie.next_update = 1_000 * MS;
+        let mut bench = Bench::new(Box::new(pie), Ecn::Ect0);
+        // Three that are spared since the queue is short in bytes, and the fourth.
+        assert_eq!(bench.come(0, 3, 0), 0);
+        assert_eq!(bench.come(0, 1, 0), u64::from(!marked));
+        bench.go([0; 4]);
+        let expected: &[u64] = if marked { &[3] } else { &[] };
+        assert_eq!(bench.marked, expected);
+    }
+}

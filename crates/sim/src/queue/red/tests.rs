@@ -1,0 +1,97 @@
+use anabranch_transport::Ecn;
+
+use super::super::bench::{Bench, MS};
+use super::*;
+use crate::rng::Seed;
+
+fn red(config: RedConfig) -> Red {
+    Red::new(config).expect("a queue")
+}
+
+/// By hand with a weight of 1/4: samples of 8, 8 and 0 give 2, 3.5 and 2.625; two packet times of idleness 9/16 of it, and a sample of 0
+/// then 3/4 of that.
+#[test]
+fn the_average_is_what_it_is_by_hand() {
+    let mut red = red(RedConfig {
+        weight: 0.25,
+        ..RedConfig::default()
+    });
+    red.idle = None;
+    for (packets, average) in [(8, 2.0), (8, 3.5), (0, 2.625)] {
+        red.sample(0, packets);
+        assert_eq!(red.average, average);
+    }
+    red.idle = Some(10 * MS);
+    red.sample(12 * MS, 0);
+    assert_eq!(red.average, 2.625 * 9.0 / 16.0 * 0.75);
+}
+
+#[test]
+fn the_probability_rises_in_two_slopes() {
+    let mut gentle = red(RedConfig::default());
+    for (average, base) in [
+        (4.9, 0.0),
+        (5.0, 0.0),
+        (10.0, 0.05),
+        (15.0, 0.1),
+        (22.5, 0.55),
+    ] {
+        gentle.average = average;
+        let (found, surely) = gentle.base();
+        assert!(
+            (found - base).abs() < 1e-12 && !surely,
+            "{average}: {found}"
+        );
+    }
+    gentle.average = 30.0;
+    assert_eq!(gentle.base(), (1.0, true));
+    let mut harsh = red(RedConfig {
+        gentle: false,
+        ..RedConfig::default()
+    });
+    harsh.average = 15.0;
+    assert_eq!(harsh.base(), (1.0, true));
+}
+
+/// With p_b = 1/20 the counter of the paper's Fig. 2 is 1 at the first packet after one that went, so that it goes with 1/19, and the 19th
+/// surely: gaps are uniform on 1 to 19 (§7), and 10 on average.
+#[test]
+fn gaps_are_uniform() {
+    let mut red = red(RedConfig::default());
+    red.average = 10.0;
+    red.count = Some(0);
+    let mut rng = Seed::new(1, 0).stream("queue");
+    let (mut gap, mut gaps) = (0, Vec::new());
+    for _ in 0..200_000 {
+        gap += 1;
+        if red.chooses(&mut rng).is_some() {
+            gaps.push(gap);
+            gap = 0;
+        }
+    }
+    assert_eq!(gaps.iter().max(), Some(&19));
+    let mean = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
+    // Standard error of 20,000 gaps: 5.48 / sqrt(20,000) = 0.039.
+    assert!((mean - 10.0).abs() < 0.2, "{mean}");
+}
+
+/// Where arrivals are twice the service the average comes to rest where half of them go, between `max` and twice `max`.
+#[test]
+fn a_standing_queue_comes_to_rest() {
+    for (ecn, marks) in [(Ecn::NotEct, false), (Ecn::Ect0, true)] {
+        let config = RedConfig {
+            ecn: true,
+            ..RedConfig::default()
+        };
+        let mut bench = Bench::new(Box::new(red(config)), ecn);
+        let mut refused = 0;
+        for ms in 0..20_000 {
+            // Senders that are marked and do not slow down are dropped in the end.
+            refused += bench.come(ms * MS, 2, 0);
+            bench.go([ms * MS]);
+        }
+        assert!((19_000..20_100).contains(&refused), "{refused} of 40,000");
+        assert!(bench.waiting() < 60, "{}", bench.waiting());
+        assert_eq!(!bench.marked.is_empty(), marks);
+    }
+}
