@@ -3,9 +3,9 @@
 import { digits, member, readable, scale } from "./words.js";
 
 const CHARTS = [
-  { id: "cwnd", title: "Congestion window", lines: "cwnd", marks: ["fast_retransmit", "timeout"], shape: "hv" },
-  { id: "queue", title: "Queue", lines: "queue", marks: ["drop"], shape: "hv" },
-  { id: "sequence", title: "Sequence", lines: "cumulative_ack", marks: ["retransmitted"], shape: "hv", own: true },
+  { id: "cwnd", title: "Congestion window", lines: "cwnd", marks: ["fast_retransmit", "timeout"], shape: "hv", holds: true },
+  { id: "queue", title: "Queue", lines: "queue", marks: ["drop"], shape: "hv", holds: true },
+  { id: "sequence", title: "Sequence", lines: "cumulative_ack", marks: ["retransmitted"], shape: "hv", holds: true, own: true },
   { id: "goodput", title: "Goodput", lines: "goodput", marks: [], shape: "hv" },
 ];
 // Marks: what they are called, how they are drawn, and the sign for that in a caption.
@@ -50,10 +50,13 @@ export class Data {
   constructor(window) {
     this.window = window;
     this.series = new Map();
+    // How far the run is.
+    this.until = window[0];
   }
 
-  // Takes lines of points as the server sends them.
-  add(lines) {
+  // Takes lines of points as the server sends them, and how far the run is with them.
+  add(lines, until) {
+    this.until = Math.min(until, this.window[1]);
     for (const line of lines) {
       const key = `${line.probe} ${line.entity} ${line.member} ${line.index}`;
       const series = this.series.get(key);
@@ -96,6 +99,17 @@ function valueAt(line, time) {
   return line.y[Math.max(0, low - 1)] ?? 0;
 }
 
+// The points of a line, in arrays of their own: plotly.js takes the arrays that it drew for unchanged. What holds until it changes goes
+// on to where the run is.
+function points(chart, line, until, size) {
+  const [x, y] = [[...line.x], line.y.map((value) => value / size)];
+  if (chart.holds && x.length && x[x.length - 1] < until) {
+    x.push(until);
+    y.push(y[y.length - 1]);
+  }
+  return { x, y };
+}
+
 function traces(chart, data, size, unit, look) {
   const kind = chart.id === "queue" ? "link" : "flow";
   const lines = data.lines(chart);
@@ -107,7 +121,7 @@ function traces(chart, data, size, unit, look) {
     const dash = DASHES[((line.index > 0 ? line.index : 0) + Math.floor(at / COLOURS) + (at % 2)) % DASHES.length];
     return {
       type: "scatter", mode: "lines", name, legendgroup: name,
-      x: line.x, y: size === 1 ? line.y : line.y.map((value) => value / size),
+      ...points(chart, line, data.until, size),
       line: { color: look.lines[at % COLOURS], width: 1.6, dash, shape: chart.shape, simplify: false },
       hovertemplate: `%{x:.4~g} s: %{y:.4~g} ${unit}<extra>${name}</extra>`,
     };
@@ -120,7 +134,7 @@ function traces(chart, data, size, unit, look) {
       const [what, symbol] = MARKS[probe];
       const name = `${member(line.entity, line.member, alone(line))}: ${what}`;
       made.push({
-        type: "scatter", mode: "markers", name, showlegend: false, x: marks.x,
+        type: "scatter", mode: "markers", name, showlegend: false, x: [...marks.x],
         y: marks.x.map((time, i) => (chart.own ? marks.y[i] : valueAt(line, time)) / size),
         marker: { symbol, size: 6, color: look.lines[at % COLOURS], line: { width: 1.2, color: look.lines[at % COLOURS] } },
         hovertemplate: `%{x:.6~g} s<extra>${name}</extra>`,

@@ -269,7 +269,7 @@ class Pane {
       this.toml = line.toml;
       this.flows = line.flows;
     } else if (line.is === "points") {
-      run.data.add(line.lines);
+      run.data.add(line.lines, line.at);
       const now = performance.now();
       // What comes whole is drawn once, when it is whole.
       if (run.data.series.size && line.at < run.duration * 0.97 && now - Math.max(run.drawn, run.begun) > DRAWN_EVERY) {
@@ -279,6 +279,7 @@ class Pane {
       }
     } else if (line.is === "end") {
       this.measures = line.measures;
+      run.data.add([], run.duration);
       this.show(run);
       this.finish(run, line);
     } else if (line.is === "refused" || line.is === "failed") {

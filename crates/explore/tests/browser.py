@@ -136,6 +136,12 @@ class Browser:
         script = "([pane, chart]) => document.querySelectorAll('.pane')[pane].querySelectorAll('.chart')[chart].data[0].y"
         return self.page.evaluate(script, [pane, chart])
 
+    def reach(self, pane=0):
+        """How far the lines of window, queue and sequence are drawn, by what plotly.js computed of them; and how far the axis goes."""
+        script = """pane => [...document.querySelectorAll('.pane')[pane].querySelectorAll('.chart')].slice(0, 3).flatMap(it =>
+            it.calcdata.filter(points => points[0].trace.mode === 'lines').map(points => [points.at(-1).x, it.layout.xaxis.range[1]]))"""
+        return self.page.evaluate(script, pane)
+
     def close(self):
         assert self.said == [], self.said
         self.context.close()
@@ -436,6 +442,10 @@ def papers(chromium, pictures):
             point.select_option(index=point.locator("option").count() - 1)
             browser.done(runs + 1)
             assert browser.drawn() != before, name
+            # Whole, though it was drawn in pieces: the last value stands to the end.
+            page.wait_for_function("() => !document.querySelector('[aria-busy]')")
+            reach = browser.reach()
+            assert reach and all(drawn == end for drawn, end in reach), (name, reach)
             expect(page.locator("#title")).not_to_be_empty()
             if pictures:
                 page.screenshot(path=pictures / f"{name}.png", full_page=True)
