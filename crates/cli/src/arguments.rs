@@ -20,16 +20,16 @@ use crate::wire::arguments::WireCommand;
     after_help = "Examples:
   anabranch papers                            what can be reproduced
   anabranch reproduce alamgir2002 --quick     a first look, in about ten seconds
-  anabranch reproduce alamgir2002             the whole of it, with confidence intervals
+  anabranch reproduce alamgir2002             the complete paper, with confidence intervals
   anabranch show alamgir2002                  its tables in the terminal
   anabranch run my.toml --set rate='4 Mbit/s' an experiment of your own
-  anabranch explore my.toml                   its values as sliders, on a page of this machine
+  anabranch explore my.toml                   its values as sliders in the browser
   anabranch advise --rtt 560ms --rate 10Mbit --loss 1%
                                               which buffer, how many streams, which congestion control
-  anabranch serve sink                        the same SCTP on real sockets: a server ...
-  anabranch perf 127.0.0.1                    ... and what reaches it
+  anabranch serve sink                        SCTP on real sockets: a server
+  anabranch perf 127.0.0.1                    measure the throughput to it
 
-Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the command line or the spec is wrong and
+Exit status: 0 done; 1 something failed (a full disk, a lost association); 2 the command line or the spec is wrong and \
 nothing was run; 130 interrupted."
 )]
 pub struct Arguments {
@@ -43,9 +43,9 @@ pub struct Arguments {
 pub enum Command {
     /// List the papers that can be reproduced, and where each was found.
     #[command(
-        after_help = "A paper is a folder with paper.toml and the CSV files that it names. Looked for in: papers (here),
-$XDG_DATA_HOME/anabranch/papers or ~/.local/share/anabranch/papers, and what the program carries.
-docs/extending/paper.md tells how to add one."
+        after_help = "A paper is a folder with paper.toml and the CSV files that it names. Papers are found in ./papers, in \
+$XDG_DATA_HOME/anabranch/papers or ~/.local/share/anabranch/papers, and in the program itself.
+To add one, see docs/extending/paper.md."
     )]
     Papers,
     /// Run the experiments of a paper and compare the results with the printed values.
@@ -54,21 +54,21 @@ docs/extending/paper.md tells how to add one."
   anabranch reproduce alamgir2002 --only table-2,fig-8 --replications 50 --seed 7
   anabranch reproduce alamgir2002 --quick --out /tmp/look
 
-The directory then holds report.html, verdicts.csv, claims.csv, tables/*.csv, figures/*.svg, measures/*.parquet,
+The directory then holds report.html, verdicts.csv, claims.csv, tables/*.csv, figures/*.svg, measures/*.parquet, \
 series/*.parquet, spec.toml and manifest.json.
-A run that was interrupted goes on where it stopped when it is started again.")]
+After an interruption, repeat the command: it continues.")]
     Reproduce(Reproduce),
     /// Run a spec of your own.
     #[command(after_help = "Examples:
   anabranch run my.toml
   anabranch run my.toml --set rate='4 Mbit/s' --set link.satellite.delay='270 ms' --out fast
   anabranch run my.toml --capture satellite=satellite.pcapng
-  anabranch run failover                      an example that needs no file: a path dies in mid transfer
+  anabranch run failover                      an example that needs no file: a path fails during a transfer
   anabranch run examples/geo-real.toml --live real
                           one experiment simulated, the same one on real sockets
 
-`--set` names a parameter of the spec, or a key by its path, where nodes, links, flows and experiments go by
-their names. Without a unit in quotes the shell would cut a value in two.")]
+`--set` changes a parameter of the spec, or any key by its path, in which nodes, links, flows and experiments stand by \
+their names. Quote a value that contains a space.")]
     Run(Run),
     /// Explore a spec on a page in the browser, with its values as sliders.
     #[command(after_help = "Examples:
@@ -76,33 +76,33 @@ their names. Without a unit in quotes the shell would cut a value in two.")]
   anabranch explore own               an example that needs no file
   anabranch explore --paper alamgir2002
 
-Open the printed address in a browser. It holds a token, and is answered to this machine only. Ctrl-C ends it.
-docs/EXPLORE.md tells what the page shows.")]
+Open the printed address in a browser on this machine. It contains a token; other requests are refused. Ctrl-C ends the \
+server. docs/EXPLORE.md describes the page.")]
     Explore(Explore),
     /// Recommend receive buffer, streams, congestion control and profile for a path, by simulation.
     #[command(after_help = "Examples:
   anabranch advise --rtt 560ms --rate 10Mbit --loss 1%
-                        a GEO satellite: what carries 95 % of what a buffer without limit would carry?
+                        a GEO satellite: which settings give 95 % of the goodput with an unlimited buffer?
   anabranch advise --rtt 60ms --rate 10Mbit --loss 2% --goodput 90% --out leo
-                        less is enough; the evidence goes into a directory with a report and a spec to change
+                        90 % is enough; write the evidence, a report and a spec to change into leo
   anabranch advise --rtt 560ms --rate 10Mbit --loss 1% --congestion sctp --profile rfc9260
-                        the peer is a kernel and has nothing else
+                        only the sender of the standard, as in a kernel
   anabranch advise --rtt 1ms --rate 100Mbit --loss 0.1% --message 8KiB --streams 1,16
 
-One link with these properties is simulated. The answer is the smallest buffer, then the fewest streams, that surely (with
-95 % confidence) carry the share of what the same sender carries without limit: for the sender that Linux, usrsctp, WebRTC
-and this stack have, with the names of their knobs, and for a better one of this stack where there is one. Fresh losses
-confirm it. The last line says how much was simulated.
-DIR then holds advice.txt, report.html, tables/*.csv, figures/*.svg, manifest.json, and spec.toml to change and rerun;
-DIR/better the same for the better sender.
-docs/ADVISE.md tells how it is found, and what it does not know.")]
+One link with these properties is simulated. The answer is the smallest buffer, then the fewest streams, that give the wanted \
+share of the goodput with 95 % confidence. It is given for the sender of the standard (Linux, usrsctp, WebRTC, this stack), \
+with the names of its settings there, and for a better sender of this stack if there is one. It is confirmed with new random \
+losses. The last line reports how much was simulated.
+DIR then contains advice.txt, report.html, tables/*.csv, figures/*.svg, manifest.json, and spec.toml to change and rerun;
+DIR/better contains the same for the better sender.
+docs/ADVISE.md explains the method and its limits.")]
     Advise(Box<Advise>),
     /// Merge the shards of a sweep that `--shard` made, on one machine or several.
     #[command(after_help = "Examples:
   anabranch run my.toml --shard 1/3 --out one       on three machines: 1/3, 2/3, 3/3
   anabranch merge one two three --out my
 
-The directory then holds what one run of the whole sweep would have written, byte for byte.")]
+The result equals that of one run of the whole sweep, byte for byte.")]
     Merge(Merge),
     /// Run a spec as a job array of Slurm, and merge its shards in a dependent job.
     #[command(after_help = "Examples:
@@ -110,11 +110,9 @@ The directory then holds what one run of the whole sweep would have written, byt
   anabranch slurm my.toml --array 64 --jobs 4 --sbatch=--partition=long --sbatch=--time=2:00:00
   anabranch slurm my.toml --array 8 --dry-run       write the scripts, submit nothing
 
-DIR must be on a file system that all nodes share. DIR/slurm holds the two scripts and the log
-of each task; DIR/shards what the tasks made; DIR itself what one run of the whole would have
-written, byte for byte. A task has one processor, or as many as --jobs says. A task whose work
-dies begins it again, three times at most, and goes on where it stopped; so does the same command
-after a failure.")]
+DIR must be on a file system that all nodes share. DIR/slurm contains the two scripts and a log of each task; DIR/shards the \
+shards; DIR the merged results, which equal those of one run, byte for byte. A task has one processor, or as many as --jobs says. It restarts work that fails, at most three \
+times, and continues where it stopped. Repeat the command after a failure: it continues, too.")]
     Slurm(Slurm),
     /// Show the tables and key figures of a finished run in the terminal.
     Show {
@@ -245,7 +243,7 @@ pub struct Man {
 /// `merge`.
 #[derive(Debug, Args)]
 pub struct Merge {
-    /// The directories of all shards, in any order.
+    /// Directories of all shards, in any order.
     #[arg(value_name = "DIR", required = true)]
     pub shards: Vec<PathBuf>,
     /// Results directory [default: the name of the spec].
@@ -256,7 +254,7 @@ pub struct Merge {
 /// `advise`.
 #[derive(Debug, Args)]
 pub struct Advise {
-    /// Round-trip time of the empty path: 560ms.
+    /// Round-trip time without queueing: 560ms.
     #[arg(long, value_name = "TIME", value_parser = quantity::<Span>)]
     pub rtt: Span,
     /// Rate of the link: 10Mbit.
@@ -271,7 +269,7 @@ pub struct Advise {
     /// Largest IP packet.
     #[arg(long, value_name = "SIZE", default_value = "1500 B", value_parser = quantity::<Size>)]
     pub mtu: Size,
-    /// Message size [default: as fills a packet].
+    /// Message size [default: one that fills a packet].
     #[arg(long, value_name = "SIZE", value_parser = quantity::<Size>)]
     pub message: Option<Size>,
     /// Queue of the link: '50 packets' or 64KiB [default: bandwidth x RTT].
@@ -316,7 +314,7 @@ fn loss(text: &str) -> Result<Probability, String> {
 /// What both kinds of run have.
 #[derive(Debug, Args)]
 pub struct Common {
-    /// Make only these tables, figures or experiments: ids separated by commas (repeatable).
+    /// Only these tables, figures or experiments: ids separated by commas (repeatable).
     #[arg(long, value_name = "ID,ID,...", value_delimiter = ',')]
     pub only: Vec<String>,
     /// Runs of each point [default: as the spec says].
@@ -334,7 +332,7 @@ pub struct Common {
     /// Results directory [default: the name of the spec].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Make only shard I of N, for `merge`: 1/4 to 4/4. Default of --out: NAME-I-of-N.
+    /// Run only shard I of N, for `merge`: 1/4 to 4/4. The default of --out is then NAME-I-of-N.
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Share>,
     /// Keep the series of all replications.

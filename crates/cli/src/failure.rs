@@ -85,7 +85,7 @@ fn kept(f: &mut fmt::Formatter<'_>, error: &dyn fmt::Display, directory: &Path) 
     let directory = directory.display();
     write!(
         f,
-        "error: {error}\nFinished runs are kept in {directory}; the same command goes on from there."
+        "error: {error}\nFinished runs are kept in {directory}; repeat the command to continue."
     )
 }
 

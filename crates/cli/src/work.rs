@@ -228,7 +228,7 @@ fn open(directory: &Path) -> Result<Store, Failure> {
         let path = path.display();
         writeln!(
             io::stderr(),
-            "note: {path}: the last {bytes} bytes do not check and are cut off; {runs} runs before them are kept, and the others made again"
+            "note: {path}: the last {bytes} bytes are damaged and were removed; {runs} runs before them are kept, and the others are repeated"
         )?;
     }
     Ok(store)

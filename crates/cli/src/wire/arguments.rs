@@ -290,7 +290,7 @@ pub enum WireCommand {
   anabranch serve sink --carrier ip               directly over IP, as root
   anabranch serve sink --once --trace run         the first association's series, for `anabranch show run`
 
-Prints a line when an association begins and when it ends. If nobody reads the output, 1,024 lines are kept, and one line
+Prints a line when an association begins and when it ends. If nobody reads the output, 1,024 lines are kept, and one line \
 says how many were dropped. SIGINT and SIGTERM abort all associations and exit. Carriers, ports and settings: docs/NET.md.")]
     Serve(Box<Serve>),
     /// Measure the throughput of associations to a server.
@@ -305,8 +305,8 @@ says how many were dropped. SIGINT and SIGTERM abort all associations and exit. 
                                                   over two paths
   anabranch perf 127.0.0.1 --peer-udp-port 9900   through `anabranch emulate`
 
-Counts data acknowledged by the server, and data that the server reports as received. The first SIGINT or SIGTERM ends the
-measurement as --time does, with a summary; the second aborts. With -R the columns of the sender (Retr, Cwnd, RTT) are in
+Counts data acknowledged by the server, and data that the server reports as received. The first SIGINT or SIGTERM ends the \
+measurement as --time does, with a summary; the second aborts. With -R the columns of the sender (Retr, Cwnd, RTT) are in \
 the summary only.")]
     Perf(Box<Perf>),
     /// Send standard input, and print received messages.
@@ -321,8 +321,8 @@ the summary only.")]
   anabranch emulate geo.toml --set rate='2 Mbit/s' --listen 0.0.0.0:9900 --to 192.0.2.1:9899
   anabranch serve sink & anabranch emulate geo.toml & anabranch perf 127.0.0.1 --peer-udp-port 9900
 
-The file is a spec. Its nodes and links with rate, delay, queue, loss, down times and impairments are used; flows are not, and
-may be missing. Replies go to the last sender. Each report ends with the timing error: by how much packets left later than
+The file is a spec. Its nodes and links with rate, delay, queue, loss, down times and impairments are used; flows are not, and \
+may be missing. Replies go to the last sender. Each report ends with the timing error: by how much packets left later than \
 the simulator asked.")]
     Emulate(Box<Emulate>),
 }

@@ -103,7 +103,7 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
         (
             "probability = 0.01",
             "probability = \"1 %\"",
-            &["probability`", "found \"1 %\"; it takes a number, 0 to 1"],
+            &["probability`", "found \"1 %\"; expected a number, 0 to 1"],
         ),
         (
             "probability = 0.01",
@@ -115,18 +115,18 @@ fn a_fault_is_said_with_its_line_its_key_and_the_way_out() {
             "{ protocol = \"sctp\", streams = 70000 }",
             &[
                 "streams`",
-                "found 70000; it takes a whole number, 1 to 65535",
+                "found 70000; expected a whole number, 1 to 65535",
             ],
         ),
         (
             "{ protocol = \"sctp\" }",
             "{ protocol = \"sctp\", streams = \"4\" }",
-            &["found \"4\"; it takes a whole number"],
+            &["found \"4\"; expected a whole number"],
         ),
         (
             "{ protocol = \"sctp\" }",
             "{ protocol = \"sctp\", unordered = \"yes\" }",
-            &["found \"yes\"; it takes true or false"],
+            &["found \"yes\"; expected true or false"],
         ),
         (
             "name = \"sweep\"",
