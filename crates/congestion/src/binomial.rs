@@ -14,7 +14,7 @@ use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
 /// How specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "binomial",
-    about: "+alpha/cwnd^k a round trip, -beta cwnd^l a loss (Bansal and Balakrishnan 2001)",
+    about: "cwnd grows by alpha/cwnd^k per round trip and falls by beta cwnd^l at a loss (Bansal and Balakrishnan 2001)",
     only: None,
     make: &|base, numbers| Box::new(Binomial::new(base, numbers.get())),
 };

@@ -15,8 +15,8 @@ use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
 /// How specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "rsctp",
-    about: "growth as `sctp`; a loss below the bandwidth that the receiver reports is a radio's, and takes \
-            beta sqrt(cwnd) only (Ho and Cheng 2008); needs the switch `rsctp` at both ends",
+    about: "cwnd grows as with `sctp`; a loss below the bandwidth that the receiver reports is attributed to the radio and \
+            reduces cwnd by beta sqrt(cwnd) only (Ho and Cheng 2008); needs the switch `rsctp` at both ends",
     only: Some(Protocol::Sctp),
     make: &|base, numbers| Box::new(Rsctp::new(base, numbers.get())),
 };

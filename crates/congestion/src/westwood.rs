@@ -11,7 +11,7 @@ use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
 /// How specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
     name: "westwood",
-    about: "growth as the protocol's own; a loss sets ssthresh to rate x RTTmin (Westwood+, Grieco and Mascolo 2004)",
+    about: "cwnd grows as by default; a loss sets ssthresh to rate x RTTmin (Westwood+, Grieco and Mascolo 2004)",
     only: None,
     make: &|base, numbers| Box::new(Westwood::new(base, numbers.get())),
 };

@@ -129,7 +129,7 @@ fn transports(c: &mut Checker<'_>, spec: &Spec, kinds: &Standard) -> Option<Vec<
         if built.needs_sound_links() && network::corrupts(spec) {
             c.problem(
                 &at,
-                "found packets without a checksum and links that corrupt; allowed: one of them, since nobody finds what is damaged",
+                "found packets without a checksum and links that corrupt packets; use one of them, since only a checksum detects corruption",
             );
         }
         workload::check(c, kinds, spec, flow, &*built, &path);

@@ -121,7 +121,7 @@ fn their_parameters_are_checked_by_their_declarations() {
         (
             "n = 4",
             "n = 0",
-            "`link.wire.loss.forward.n`: found 0; it takes a whole number, 1 to 99",
+            "`link.wire.loss.forward.n`: found 0; expected a whole number, 1 to 99",
         ),
         ("n = 4", "m = 4", "unknown key `m`"),
         (

@@ -80,7 +80,7 @@ pub struct Shard {
 #[derive(Debug, thiserror::Error)]
 pub enum ShardError {
     /// The directory has another share.
-    #[error("{directory} holds shard {found}; shard {wanted} belongs into a directory of its own", directory = directory.display())]
+    #[error("{directory} holds shard {found}; shard {wanted} needs a directory of its own", directory = directory.display())]
     Another {
         /// The directory.
         directory: PathBuf,
@@ -130,7 +130,7 @@ pub enum ShardError {
         shares: String,
     },
     /// A shard was not run to its end.
-    #[error("{directory}: shard {share} lacks {lacks} of its {runs} runs; the command that began it goes on with it", directory = directory.display())]
+    #[error("{directory}: shard {share} lacks {lacks} of its {runs} runs; repeat the command that made it to continue", directory = directory.display())]
     Unfinished {
         /// The directory.
         directory: PathBuf,

@@ -394,7 +394,7 @@ fn worth(events: u64, unflushed: u64) -> Keep {
 fn damaged(path: &Path, error: impl std::fmt::Display) -> StoreError {
     StoreError::Damaged {
         path: path.to_owned(),
-        reason: format!("{error}; delete it, and the same command makes it again"),
+        reason: format!("{error}; delete it and repeat the command"),
     }
 }
 

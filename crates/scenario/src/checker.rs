@@ -79,7 +79,7 @@ impl<'a> Checker<'a> {
             Some(parameter) => format!("{path}.{parameter}"),
             None => path.to_owned(),
         };
-        let message = format!("found {}; it takes {}", misfit.found, misfit.allowed);
+        let message = format!("found {}; expected {}", misfit.found, misfit.allowed);
         let found = misfit
             .found
             .trim_matches(|c| matches!(c, '"' | '`'))
@@ -171,7 +171,7 @@ impl<'a> Checker<'a> {
             );
         } else if name.len() > MAX_NAME {
             let message = format!(
-                "found a name of {} bytes; files are called by it, so it has at most {MAX_NAME}",
+                "found a name of {} bytes; it is used as a file name and has at most {MAX_NAME}",
                 name.len()
             );
             self.problem(path, message);

@@ -155,7 +155,7 @@ impl de::Error for Fault {
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        let message = format!("found {variant:?}, which is not among what is allowed");
+        let message = format!("found {variant:?}, which is unknown");
         Fault {
             message,
             found: Some(variant.to_owned()),

@@ -27,7 +27,7 @@ impl Family for LossModel {
     const EXPECTED: &'static str = "a table with the key `model`, or a name in quotes";
     const SHARED: &'static [Setting] = &[Setting {
         name: PLACE,
-        about: " Before a packet enters the queue, or after it left it, on the wire.",
+        about: " Where packets are lost: before they enter the queue, or after they left it, on the wire.",
         clause: "",
         kind: Kind::Choice(&[Choice::new("before-queue"), Choice::new(AFTER_QUEUE)]),
         fallback: Fallback::Is("before-queue"),
@@ -74,7 +74,7 @@ impl Family for PropagationModel {
         "a time with its unit, such as \"250 ms\", or a table: { kind = ... } or { steps = [...] }";
     const SHARED: &'static [Setting] = &[Setting {
         name: OVERTAKING,
-        about: " A packet whose delay is shorter may arrive before one that was sent earlier; else it arrives with it.",
+        about: " A packet with a shorter delay may arrive before one that was sent earlier. Off: it arrives together with it.",
         clause: "",
         kind: Kind::Flag,
         fallback: Fallback::Is("false"),

@@ -235,7 +235,7 @@ mod tests {
             ),
             (
                 r#"{"steps": [["0 s", "2 Mbit/s"], ["0 s", "1 Mbit/s"]]}"#,
-                "found \"0 s\" after \"0 s\"; it takes times that rise",
+                "found \"0 s\" after \"0 s\"; expected times that rise",
             ),
             (
                 r#"{"steps": [["0 s", "2 Mbit"]]}"#,
@@ -244,7 +244,7 @@ mod tests {
             (r#"{"steps": [["0 s"]]}"#, "`steps.0`: found [\"0 s\"]"),
             (
                 r#"{"steps": [["0 s", "2 Mbit/s"], ["3 s", "1 Mbit/s"]], "repeat": "3 s"}"#,
-                "`repeat`: found \"3 s\"; it takes a time after the last step",
+                "`repeat`: found \"3 s\"; expected a time after the last step",
             ),
             (r#"{"steps": [["0 s", "0 bit/s"]]}"#, "above 0"),
             (r#"{"stips": [["0 s", "1 bit/s"]]}"#, "the key `stips`"),

@@ -113,11 +113,7 @@ impl Setting {
         let keys = node.entries().iter().map(|entry| entry.key.as_str());
         let names = node.items().iter().filter_map(Node::own_name);
         let known: Vec<&str> = keys.chain(names).collect();
-        self.unknown(
-            segment,
-            &format!("nothing is called `{segment}` there"),
-            &known,
-        )
+        self.unknown(segment, &format!("there is no `{segment}` here"), &known)
     }
 
     fn unknown(&self, found: &str, what: &str, known: &[&str]) -> Problem {

@@ -142,7 +142,7 @@ impl Walk<'_> {
             Some(Known::Wrong) => return Ok(None),
             Some(Known::Open) => {
                 return Err(Missing {
-                    message: format!("found \"${name}\", a parameter that names itself in a ring"),
+                    message: format!("found \"${name}\", a parameter that depends on itself"),
                     found: None,
                 });
             }

@@ -192,10 +192,7 @@ impl Transport {
     /// Checks the names and values of a transport at `path`, each for itself.
     pub fn check(&self, c: &mut Checker<'_>, kinds: &[&'static TransportKind], path: &str) {
         let Some(kind) = kinds.iter().find(|kind| kind.name == self.protocol) else {
-            let message = format!(
-                "found {:?}, which is not among what is allowed",
-                self.protocol
-            );
+            let message = format!("found {:?}, which is unknown", self.protocol);
             let names = kinds.iter().map(|kind| kind.name);
             c.not_among(
                 &format!("{path}.{PROTOCOL}"),

@@ -261,7 +261,7 @@ fn check_experiment(
                 LINK_PROBES.iter().map(|(name, _)| *name).collect()
             }
             _ => {
-                c.problem(&path, "a record is of a `flow` or of a `link`: one of them");
+                c.problem(&path, "needs either a `flow` or a `link`");
                 continue;
             }
         };

@@ -80,7 +80,7 @@ pub trait StreamAllocation: std::fmt::Debug + Send {
 /// Which allocation to use, with its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum AllocationKind {
-    /// All that were negotiated.
+    /// All negotiated streams are used.
     #[default]
     Negotiated,
     /// So many.

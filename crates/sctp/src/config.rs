@@ -28,111 +28,115 @@ settings! {
     /// of [`Config::profile`] is a setting, too.
     #[derive(Clone, Debug)]
     pub struct Config {
-        /// Congestion control of every path: one of [`registry::KINDS`], or a program's own.
+        /// Congestion control algorithm, on every path. A program can add its own.
         congestion: &'static Algorithm = &sctp_newreno::ALGORITHM, registry::SCTP, "RFC 9260 §7.2";
-        /// Spreads packets over the round trip: the next one goes `bytes / (factor x cwnd / SRTT)` after the last, where the
-        /// algorithm has no rate of its own. Above 1, lest the window is never used up; 1.25 is what QUIC suggests. Off:
-        /// packets go as soon as the window lets them.
+        /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes / (factor x cwnd /
+        /// SRTT)`, unless the algorithm computes a rate itself. Use a factor above 1, or the window is never filled; RFC
+        /// 9002 suggests 1.25. Off: packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
-        /// Path MTU: the largest IP packet, with the IP header. With `path_mtu_discovery` the most that a path is tried with:
-        /// the MTU of the interface.
+        /// Path MTU: the largest IP packet, including the IP header. With `path_mtu_discovery`: the upper limit of the
+        /// search, which is the MTU of the interface.
         mtu: usize = 1500, Kind::bytes(LEAST_MTU as u64, MOST_MTU as u64), "RFC 9260 §7.3";
-        /// Find out what each path carries, up to `mtu`, by HEARTBEATs with padding: packets begin at 1,200 bytes over IPv4 and
-        /// 1,280 over IPv6. Not with RSCTP, whose HEARTBEATs measure something else. Off: packets have `mtu`.
+        /// Discover the path MTU of each path, up to `mtu`, by HEARTBEATs with padding. The first packets have 1200 bytes
+        /// over IPv4 and 1280 over IPv6. Has no effect with RSCTP, whose HEARTBEATs measure bandwidth. Off: packets have up
+        /// to `mtu` bytes.
         path_mtu_discovery: bool = false, Kind::Flag, "RFC 8899";
-        /// Streams asked for outwards. How many of them are in use, `allocation` says.
+        /// Outbound streams to request. `allocation` decides how many of them are used.
         outbound_streams as streams: u16 = 10, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
-        /// The most streams allowed inwards.
+        /// Largest number of inbound streams to accept.
         inbound_streams: u16 = 2048, Kind::count(1, 65_535), "RFC 9260 §5.1.1";
-        /// How many of the negotiated streams carry the messages that are given without one, in turn.
+        /// How many of the negotiated streams are used for messages that name no stream. They are used in turn.
         allocation: AllocationKind = AllocationKind::Negotiated, AllocationKind::KIND, "tsunoda2007 §II-B";
-        /// Which stream's message goes next.
+        /// Which stream sends its message next. `round_robin`: one message of each stream in turn. `fcfs`: first come, first served.
+        /// `round_robin_per_packet`: one stream in each packet. `priority`: by `stream_values`. `fair_capacity`: equal bytes for each
+        /// stream. `weighted_fair`: bytes in proportion to `stream_values`.
         scheduler: SchedulerKind = SchedulerKind::RoundRobin, SchedulerKind::KIND, "RFC 8260 §3";
-        /// Values of the streams from 0 on, for schedulers that go by them: priorities, the smaller the sooner, under `priority`, where
-        /// those that are not listed have 0; weights under `weighted_fair`, where they have 1. Off: none is listed.
+        /// Values of the streams, from stream 0 on. With `scheduler = "priority"`: priorities, of which a smaller number goes first (0 for
+        /// streams that are not listed). With `weighted_fair`: weights (1 for streams that are not listed). Off: none is listed.
         stream_values: Option<StreamValues> = None, <Option<StreamValues>>::KIND, "RFC 8260 §4.3.3";
-        /// The rate estimate that each path keeps. An `allocation` that needs one has `westwood_re` where this is off.
+        /// Bandwidth estimate to keep for each path. Off: none, unless `allocation` needs one; that is then `westwood_re`.
         rate_estimate: Option<RateParameters> = None, <Option<RateParameters>>::KIND, "tsunoda2007 §II-B";
-        /// Receive buffer: the first a_rwnd, bytes as the profile counts them.
+        /// Receive buffer: the first advertised window (a_rwnd), in bytes as `rwnd_counts` counts them.
         receive_buffer: u32 = 65_536, Kind::bytes(LEAST_RECEIVE_BUFFER, u32::MAX as u64), "RFC 9260 §6";
-        /// A message of which so many bytes have come without a hole begins to be delivered before its end has, if nothing
-        /// before it in its stream is missing. Off: only where it fills the receive buffer, which nothing else can make room in
-        /// (RFC 9260 §6.9). See [`Association::poll_part`].
+        /// Delivery of a message starts before its end has arrived once this many of its bytes are there without a gap and
+        /// nothing before it in its stream is missing. Off: only if the message fills the receive buffer, since nothing
+        /// else can make room then (RFC 9260 §6.9). Programs read parts with [`Association::poll_part`].
         ///
         /// [`Association::poll_part`]: crate::Association::poll_part
         partial_delivery_point: Option<usize> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 1, most: MOST_BYTES }), "RFC 6458 §8.1.21";
-        /// The largest message that [`Association::poll_message`] puts together of parts; one that is larger ends the
-        /// association. A message that is not delivered in parts may be as large as the receive buffer.
+        /// Largest message that [`Association::poll_message`] assembles from parts. A larger one ends the association. A
+        /// message that is not delivered in parts may be as large as the receive buffer.
         ///
         /// [`Association::poll_message`]: crate::Association::poll_message
         max_message: usize = 16 << 20, Kind::bytes(1, MOST_BYTES), "";
-        /// Messages queued to be sent, bytes of user data; `send` refuses beyond it.
+        /// Send buffer: user data that waits to be sent, in bytes. `send` refuses more.
         send_buffer: usize = 256 * 1024, Kind::bytes(1, MOST_BYTES), "";
-        /// Acknowledge every second packet, or after `sack_delay`; otherwise every packet.
+        /// Acknowledge every second packet, or a single one after `sack_delay`. Off: acknowledge every packet.
         delayed_sack: bool = true, Kind::Flag, "RFC 9260 §6.2";
-        /// How long a SACK may wait.
+        /// Longest delay of a SACK.
         sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MOST_SACK_DELAY), "RFC 9260 §6.2";
-        /// RTO.Min, the floor of the retransmission timeout: no more than RTO.Max.
+        /// RTO.Min: lower bound of the retransmission timeout. At most `rto_max`.
         rto_min: Nanos = SECOND, Kind::duration(LEAST_RTO, MOST_SPAN), "RFC 9260 §6.3.1 C6";
-        /// RTO.Max, the ceiling of the retransmission timeout.
+        /// RTO.Max: upper bound of the retransmission timeout.
         rto_max: Nanos = 60 * SECOND, Kind::duration(LEAST_RTO, MOST_SPAN), "RFC 9260 §6.3.1 C7";
-        /// HB.interval. Off: no HEARTBEAT on idle paths.
+        /// HB.interval: time between HEARTBEATs on an idle path, beside its RTO. Off: no HEARTBEAT on idle paths.
         hb_interval as heartbeat_interval: Option<Nanos> = Some(30 * SECOND),
             Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MOST_SPAN }), "RFC 9260 §8.3";
-        /// Path.Max.Retrans: a path with more errors in a row is inactive.
+        /// Path.Max.Retrans: a path with more consecutive errors than this becomes inactive.
         path_max_retrans: u32 = 5, Kind::count(0, MOST_ERRORS), "RFC 9260 §8.2";
-        /// PotentiallyFailed.Max.Retrans (PFMR): with the switch `potentially_failed`, a path with more errors in a row is
-        /// potentially failed. 0 is what the text recommends.
+        /// PotentiallyFailed.Max.Retrans (PFMR): with `potentially_failed`, a path with more consecutive errors than this
+        /// becomes potentially failed. RFC 7829 recommends 0.
         pf_max_retrans: u32 = 0, Kind::count(0, MOST_ERRORS), "RFC 7829 §3";
-        /// Primary.Switchover.Max.Retrans (PSMR): with more errors in a row the primary path gives its office to an active
-        /// path for good: at least [`Config::least_primary_switch`]. Off: data returns to the primary once it answers again.
+        /// Primary.Switchover.Max.Retrans (PSMR): after more consecutive errors than this, the alternate path permanently
+        /// becomes the primary. At least PFMR with `potentially_failed`, else at least `path_max_retrans`. Off: data
+        /// returns to the primary path once it is active again.
         primary_switch_max_retrans: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7829 §5";
-        /// Association.Max.Retrans: with more errors in a row the association has failed.
+        /// Association.Max.Retrans: an association with more consecutive errors than this fails.
         association_max_retrans: u32 = 10, Kind::count(0, MOST_ERRORS), "RFC 9260 §8.1";
-        /// How long data that is left when either side has closed may go without the cumulative TSN of the peer's
-        /// acknowledgements moving; then the association is aborted with
-        /// [`CloseReason::ShutdownTimeout`](crate::CloseReason::ShutdownTimeout). Off: for ever. A policy of this host's: a peer that
-        /// keeps its window closed and answers every probe is never found dead (RFC 9260 §6.1 A), and nobody is left here who
-        /// would lose patience with it; TCP's like case is RFC 6429. Longer by default than it takes to find a silent peer dead.
+        /// After either side has closed, the association is aborted
+        /// ([`CloseReason::ShutdownTimeout`](crate::CloseReason::ShutdownTimeout)) if the peer acknowledges no new data for
+        /// this time. Without this limit, a peer that keeps its window closed and answers every probe keeps the association
+        /// for ever (RFC 9260 §6.1 A; RFC 6429 describes the same for TCP). The default is longer than it takes to detect a
+        /// silent peer. Off: no limit.
         drain_timeout: Option<Nanos> = Some(900 * SECOND),
             Kind::Either(OFF, &Kind::Duration { least: MILLISECOND, most: MOST_SPAN }), "RFC 9260 §9.2";
-        /// Max.Init.Retransmits: an INIT or COOKIE ECHO that was sent again so often gives up.
+        /// Max.Init.Retransmits: setup fails after this many retransmissions of INIT or COOKIE ECHO.
         max_init_retransmits: u32 = 8, Kind::count(0, MOST_ERRORS), "RFC 9260 §5.1.6";
-        /// Valid.Cookie.Life.
+        /// Valid.Cookie.Life: how long a cookie is valid.
         valid_cookie_life: Nanos = 60 * SECOND, Kind::duration(MILLISECOND, MOST_SPAN), "RFC 9260 §5.1.3";
-        /// Several DATA chunks share a packet where they fit.
+        /// Put several DATA chunks into one packet where they fit.
         bundling: bool = true, Kind::Flag, "RFC 9260 §6.10";
-        /// A message that needs several chunks begins in the room that the end of the one before leaves in its packet. Packets are
-        /// then of one size, which a system sends by one call, where they else end short with each message. Without `bundling` it
-        /// has no effect.
+        /// A message of several chunks starts in the space that the previous message left in its packet. Packets then have
+        /// equal size and can be sent by one system call (GSO). Off: such a message starts in a new packet. Needs
+        /// `bundling`.
         fill_packets: bool = false, Kind::Flag, "RFC 9260 §6.9, §6.10";
-        /// DATA rides along with the COOKIE ECHO, half a round trip before the association is up on this side. With the COOKIE
-        /// ACK it always may.
+        /// Send DATA together with COOKIE ECHO, one round trip earlier than after COOKIE ACK. DATA may always accompany
+        /// COOKIE ACK.
         data_with_cookie_echo: bool = false, Kind::Flag, "RFC 9260 §5.1 C";
-        /// Reading sends a SACK of its own once the window is wider than the peer was told by so many bytes. Off: only where
-        /// the peer had been told that it is closed. A peer that was told of a narrow window sends a lone packet into it, which
-        /// waits for `sack_delay`; an application that reads at its own pace should not be slowed by that.
+        /// Send a SACK when the application has read enough to widen the receive window by this many bytes beyond the last
+        /// advertised one. Without it, a sender that saw a narrow window sends one packet into it and waits up to
+        /// `sack_delay` for the SACK. Off: only if the advertised window was closed.
         window_update: Option<u32> = None,
             Kind::Either(OFF, &Kind::Bytes { least: 1, most: u32::MAX as u64 }), "RFC 9260 §6.2";
-        /// The INIT has no optional parameter, for peers that refuse or misread one they do not know (pion/sctp, sctp-proto).
-        /// Addresses beside the first are then not told.
+        /// Send no optional parameter in INIT, for peers that refuse or misread unknown ones (pion/sctp, sctp-proto). The
+        /// peer then does not learn of further local addresses.
         bare_init: bool = false, Kind::Flag, "RFC 9260 §3.3.2.1";
-        /// Speak partial reliability with peers that do: messages may be given up. Off: every message is delivered, whatever is said
-        /// of it.
+        /// Negotiate partial reliability (PR-SCTP): messages may be abandoned. Off: every message is delivered, whatever
+        /// its options say.
         partial_reliability: bool = false, Kind::Flag, "RFC 3758 §3.1";
-        /// With `partial_reliability`, messages that are not acknowledged after so long are given up, where nothing else is said of
-        /// them.
+        /// Default lifetime of messages, with `partial_reliability`: a message that is not acknowledged after this time is
+        /// abandoned.
         lifetime: Option<Nanos> = None,
             Kind::Either(OFF, &Kind::Duration { least: 1, most: MOST_SPAN }), "RFC 3758 §4.1";
-        /// With `partial_reliability`, a message is given up when a chunk of it would be sent again more often than this, where nothing
-        /// else is said of it.
+        /// Default limit of retransmissions, with `partial_reliability`: a message is abandoned when one of its chunks
+        /// would be retransmitted more often than this.
         max_retransmits: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.1";
-        /// With `partial_reliability`, the priority of messages of which nothing else is said: the smaller the number, the higher. Where the
-        /// send buffer is full, messages of a larger number that were not begun are given up for one of a smaller.
+        /// Default priority of messages, with `partial_reliability`; a smaller number is a higher priority. If the send
+        /// buffer is full, unsent messages of lower priority are abandoned for one of higher priority.
         priority: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.2";
         /// Packets go without a checksum where the peer agrees, and are taken so: the lower layer finds damaged ones, by the method

@@ -32,156 +32,153 @@ const TIMEOUT: Kind = Kind::duration(LEAST_RTO, MOST_SPAN);
 const INTERVAL: Kind = Kind::duration(MILLISECOND, MOST_SPAN);
 
 with_rsctp! {
-    /// So many SACKs must report a TSN missing before it is retransmitted fast: 4 in RFC 2960, 3 since RFC 4960
-    /// (as TCP's three duplicates) and by default in ns-2.35.
+    /// Number of SACKs that must report a TSN missing before it is fast retransmitted. RFC 2960: 4. RFC 4960 and later, and
+    /// ns-2.35 by default: 3.
     missing_reports: u32, "RFC 9260 §7.2.4";
-    /// What keeps one window of losses from cutting cwnd more than once. `none`: RFC 2960 has no fast recovery; each
-    /// SACK that brings TSNs to the threshold cuts cwnd once per path, so two losses of one window whose counts
-    /// mature in different SACKs cut it twice. `exit_point`: one cut until the point is acknowledged.
-    /// `recovery_point`: ns-2.35 compares each lost TSN with the highest sent at the last cut.
+    /// What prevents several reductions of cwnd for losses of one window. `none`: nothing (RFC 2960); cwnd is reduced once
+    /// per path by each SACK that brings TSNs to the threshold. `exit_point`: one reduction until the exit point is
+    /// acknowledged. `recovery_point`: one reduction for TSNs up to the highest sent at the last reduction (ns-2.35).
     fast_recovery: FastRecovery, "RFC 9260 §7.2.4";
-    /// A TSN is retransmitted fast at most once. RFC 2960 resets the counter instead, which lets a hole be sent again
-    /// after as many reports as the window is long; neither the papers' traces nor any implementation does that.
+    /// Fast retransmit a TSN at most once. Off: the count of reports starts again, as in RFC 2960, so that a TSN can be
+    /// retransmitted again while the first retransmission is on its way. No known implementation does that.
     fast_retransmit_once: bool, "RFC 9260 §7.2.4 (5)";
-    /// Which reports count: with highest-TSN-newly-acknowledged only TSNs below it; `per_sack` as the text says,
-    /// `persistent` as ns-2.35, which keeps the highest over SACKs that acknowledge nothing new; `off` counts every
-    /// report, as RFC 2960 before its errata (RFC 4460 §2.14).
+    /// Which reports of missing TSNs count (highest TSN newly acknowledged). `per_sack`: those below the highest TSN that
+    /// this SACK newly acknowledges (RFC 9260). `persistent`: the same, but the highest is kept from earlier SACKs
+    /// (ns-2.35). `off`: all reports (RFC 2960 before RFC 4460 §2.14).
     htna: Htna, "RFC 9260 §7.2.4";
-    /// The first packet of a fast retransmit goes at once, whatever cwnd is: RFC 2960's "single packet", explicit since
-    /// RFC 4960.
+    /// Send the first packet of a fast retransmit immediately, regardless of cwnd.
     fast_retransmit_ignores_cwnd: bool, "RFC 9260 §7.2.4 (3)";
-    /// In fast recovery the chunks that missing reports mark wait for cwnd; only the packet that begins it goes whatever cwnd
-    /// is. By RFC 4960 every SACK that marks chunks lets one packet go. Off everywhere: what waits goes in one burst once the
-    /// flight is below cwnd, and after the overshoot of slow start (1 Gbit/s, 20 ms, a queue of one bandwidth-delay product)
-    /// that burst is lost again. A timeout and a tenth of the goodput (86 instead of 878 Mbit/s) were the price.
+    /// In fast recovery, chunks that are marked for retransmission wait for cwnd; only the packet that starts recovery
+    /// ignores it. Off: each SACK that marks chunks lets one packet go (RFC 4960). Off in every profile: with it, waiting
+    /// chunks go in one burst once the flightsize is below cwnd, and after the overshoot of slow start (1 Gbit/s, 20 ms, a
+    /// queue of one bandwidth-delay product) that burst is lost. Goodput was 86 instead of 878 Mbit/s.
     fast_retransmit_in_recovery_waits: bool, "RFC 9260 §7.2.4 (3)";
-    /// After the one packet of a fast retransmit or timeout, further marked chunks wait for the next SACK, and new
-    /// data with them (ns-2.35); the texts let them go as cwnd allows.
+    /// After the first packet of a fast retransmit or timeout, further retransmissions and new data wait for the next SACK
+    /// (ns-2.35). Off: they are sent as cwnd permits.
     retransmissions_wait_for_sack: bool, "RFC 9260 §7.2.4";
-    /// A packet that carries retransmissions is filled up with new data; ns-2.35 keeps them apart.
+    /// Fill a packet that carries retransmissions with new data. ns-2.35 does not.
     bundle_new_with_retransmissions: bool, "RFC 9260 §6.1 C";
-    /// Fast retransmit of the earliest outstanding chunk restarts T3-rtx only if other data is in flight (ns-2.35);
-    /// the texts restart it always.
+    /// A fast retransmit of the earliest outstanding chunk always restarts T3-rtx. Off: only if other data is in flight
+    /// (ns-2.35).
     fast_retransmit_restarts_idle_t3: bool, "RFC 9260 §7.2.4 (4)";
-    /// T3-rtx of a path starts again when the cumulative point passes any chunk last sent there (ns-2.35); by the texts
-    /// when the earliest outstanding one there is acknowledged, which over one path is the same.
+    /// Restart T3-rtx of a path when the cumulative TSN passes any chunk last sent there (ns-2.35). Off: when the earliest
+    /// outstanding chunk there is acknowledged. Over one path the two are equal.
     cumulative_restarts_t3: bool, "RFC 9260 §6.3.2 R3";
-    /// Where a retransmission goes when the peer has several addresses: `alternate_after_timeout`, and after missing
-    /// reports where it was sent (RFC 4960 and 9260); always an `alternate_path` (RFC 2960, ns-2.35's rtxToAlt_ 1); or
-    /// the `same_path` while that is active.
+    /// Path of a retransmission if the peer has several addresses. `alternate_after_timeout`: another path after a timeout,
+    /// the same after a fast retransmit (RFC 4960, RFC 9260). `alternate_path`: always another (RFC 2960; ns-2.35 with
+    /// rtxToAlt_ 1). `same_path`: the same while it is active.
     retransmission_path: RetransmissionPath, "RFC 9260 §6.4";
-    /// A path with more errors in a row than PFMR is potentially failed: it is probed once per RTO and carries data
-    /// only if no other is active. Without it data waits for Path.Max.Retrans timeouts on a dead path.
+    /// A path with more consecutive errors than `pf_max_retrans` becomes potentially failed. It is probed once per RTO, and
+    /// carries data only if no other path is active. Off: data waits for `path_max_retrans` timeouts on a failed path.
     potentially_failed: bool, "RFC 7829 §3";
-    /// Where data goes while every path is inactive: RFC 9260 leaves it open. RFC 7829 §4.1 wants the one with the
-    /// `fewest_errors`, which `last` means as well while `potentially_failed` is on. ns-2.35 tries the next in turn.
+    /// Path of data while all paths are inactive, which RFC 9260 leaves open. `last`: the one in use before, or with
+    /// `potentially_failed` that with the fewest errors. `primary`. `fewest_errors`: RFC 7829 §4.1. `hop`: the next in turn
+    /// (ns-2.35).
     dormant_path: DormantPath, "RFC 9260 §8.2";
-    /// When a path that does not answer is probed again: at the `interval` of any path, its RTO doubled each time, or
-    /// `at_once` when it fails and whenever an answer is missing (ns-2.35: after 1, 2, 4, ... seconds).
+    /// When an inactive path is probed. `interval`: as any idle path, with its RTO doubled each time. `at_once`: when it
+    /// fails and after each missing answer (ns-2.35: after 1, 2, 4, ... seconds).
     failed_path_probing: FailedPathProbing, "RFC 9260 §8.3";
-    /// What counts towards Association.Max.Retrans: HEARTBEATs only on the `path_in_use`; or every timeout, of
-    /// HEARTBEAT or T3-rtx, on `active_paths`, and none on a path once it is inactive (ns-2.35; here those count again
-    /// when every path is, since the association would outlive its peer for ever).
+    /// Which errors count towards `association_max_retrans`. `path_in_use`: timeouts of T3-rtx, and missing answers to
+    /// HEARTBEATs on the path in use. `active_paths`: timeouts of both kinds on active paths only (ns-2.35); if all paths
+    /// are inactive they count as well, so that an association without a peer ends.
     association_errors: AssociationErrors, "RFC 9260 §8.1";
-    /// So many HEARTBEATs at most are sent per RTO to verify addresses. ns-2.35 knows no limit.
+    /// HB.Max.Burst: number of HEARTBEATs per RTO that verify addresses. ns-2.35 has no limit.
     hb_max_burst: u32, "RFC 9260 §5.4";
-    /// The acknowledgement of a chunk that was sent on several paths clears the errors of the last of them, although the
-    /// answer may be to another. The texts allow either. With it, a timeout on the alternate path just before the peer's
-    /// delayed SACK makes the failed primary look alive, again and again: a failover to Linux took six timeouts instead
-    /// of three.
+    /// If a chunk was sent on several paths, its acknowledgement clears the errors of the last one, although an earlier
+    /// transmission may have arrived. RFC 9260 permits both. If on, a timeout on the alternate path just before a delayed
+    /// SACK makes the failed primary look active again: failover to Linux took six timeouts instead of three.
     ambiguous_answer_clears_errors: bool, "RFC 9260 §8.2";
-    /// The acknowledgement of a chunk that a timeout had marked and that was not sent again yet clears its path's errors, as
-    /// RFC 7829 asks: it was sent there alone. But where a path dies with the SACKs on it, the first SACK over another path
-    /// acknowledges what had arrived before, and makes the dead path active again: one RTO more before data moves. Without
-    /// it a path whose timeout was none answers the HEARTBEAT that it gets at once. ns-2.35 does not believe it either.
+    /// The acknowledgement of a chunk that timed out and was not retransmitted yet clears the errors of its path (RFC
+    /// 7829). If a path fails while SACKs are on it, the next SACK over another path then makes the failed path active
+    /// again and costs one more RTO. Off: an answered HEARTBEAT clears the errors. ns-2.35: off.
     answer_after_timeout_clears_errors: bool, "RFC 7829 §3.2 (10)";
-    /// The first window: 2 units in RFC 2960, min(4, max(2, 4380 bytes)) since RFC 4960, 4404 bytes in RFC 9260.
+    /// Initial cwnd.
     initial_cwnd as initial_window: InitialCwnd, "RFC 9260 §7.2.1";
-    /// ssthresh before the first loss, bytes: arbitrarily high by the texts; the papers and ns-2.35 set the size of
-    /// the peer's window.
+    /// Initial ssthresh. RFC 9260: arbitrarily high. The papers and ns-2.35: the peer's receive window.
     initial_ssthresh: Amount, "RFC 9260 §7.2.1";
-    /// The least ssthresh after a loss, in units: 2 in RFC 2960, 4 since RFC 4960.
+    /// Smallest ssthresh after a loss, in units of `window_unit`. RFC 2960: 2. RFC 4960 and later: 4.
     ssthresh_floor: u64, "RFC 9260 §7.2.3";
-    /// cwnd == ssthresh counts as slow start.
+    /// cwnd equal to ssthresh is slow start. Off: congestion avoidance.
     slow_start_at_ssthresh: bool, "RFC 9260 §7.2.1";
-    /// cwnd grows only if the flight was at least cwnd before the SACK.
+    /// Increase cwnd only if the flightsize was at least cwnd before the SACK.
     growth_needs_full_cwnd: bool, "RFC 9260 §7.2.1";
-    /// cwnd grows only if the SACK advanced the cumulative point: RFC 2960 and 4960; since RFC 9260 it is enough not to be in
-    /// fast recovery.
+    /// Increase cwnd only if the SACK advanced the cumulative TSN (RFC 2960, RFC 4960). Off: whenever the
+    /// association is not in fast recovery (RFC 9260).
     growth_needs_cumulative_advance: bool, "RFC 9260 §7.2.1";
-    /// What becomes of `partial_bytes_acked` while the window is not full.
+    /// What happens to `partial_bytes_acked` while cwnd is not fully used: `keep`, `cap` at cwnd, or `discard`.
     unfilled_credit: UnfilledCredit, "RFC 9260 §7.2.2";
-    /// The unit of cwnd: `pmdcs`, the largest DATA chunk (RFC 9260, ns-2.35's MDS, and the steps of the papers'
-    /// figures), or `mtu`, the path MTU with all headers (RFC 2960 and 4960 to the letter).
+    /// Unit of cwnd. `pmdcs`: the largest DATA chunk (RFC 9260, ns-2.35, and the figures of the papers). `mtu`: the path
+    /// MTU with all headers (RFC 2960 and RFC 4960 to the letter).
     window_unit: WindowUnit, "RFC 9260 §7.2";
-    /// What of a DATA chunk cwnd and flightsize count: the whole chunk with its header and padding (RFC 9260 §7.2.2),
-    /// the chunk without padding (ns-2.35), or the user data.
+    /// What cwnd and flightsize count of a DATA chunk. `padded_chunk`: header, user data and padding (RFC 9260). `chunk`:
+    /// without padding (ns-2.35). `user_data`.
     cwnd_counts: Counts, "RFC 9260 §7.2.2";
-    /// What of a DATA chunk the receive window counts, at both ends: user data by the texts, the chunk with its
-    /// header in ns-2.35.
+    /// What the receive window counts of a DATA chunk, at both ends. `user_data` (RFC 9260), `chunk`: with its header
+    /// (ns-2.35), `padded_chunk`.
     rwnd_counts: Counts, "RFC 9260 §6.2.1";
-    /// Chunks marked for retransmission still count as in flight when a window is judged full and when the peer's
-    /// window is computed, and T3-rtx watches them (ns-2.35); by the texts they are not outstanding.
+    /// Chunks marked for retransmission count as in flight for cwnd, for the peer's window and for T3-rtx (ns-2.35). Off:
+    /// they are not outstanding.
     flight_counts_marked: bool, "RFC 9260 §6.2.1";
-    /// A timeout at a window of one unit leaves ssthresh alone (ns-2.35); by the texts ssthresh falls to its floor.
+    /// A timeout at a cwnd of one unit does not change ssthresh (ns-2.35). Off: ssthresh falls to `ssthresh_floor`.
     repeated_timeout_keeps_ssthresh: bool, "RFC 9260 §7.2.3";
-    /// How an idle path's cwnd decays, once per RTO: from when it was `drained`; `since_last_send`, outstanding or
-    /// not, and only above two units (ns-2.35); or `off`.
+    /// How cwnd of an idle path decays, once per RTO. `drained`: from when nothing is outstanding. `since_last_send`: from
+    /// the last transmission, outstanding or not, down to two units (ns-2.35). `off`: not at all.
     idle_decay: IdleDecay, "RFC 9260 §7.2.1";
-    /// Before idle time first shrinks cwnd, ssthresh is set to it, so that slow start leads back (RFC 9260).
+    /// Set ssthresh to cwnd before the first decay, so that slow start returns to it (RFC 9260).
     idle_decay_sets_ssthresh: bool, "RFC 9260 §7.2.1";
-    /// What a SACK no longer reports is in flight again at once, 64 chunks a SACK at most: so one that was overtaken on another
-    /// path takes back what a later one told (ns-2.35). Otherwise that is noted, and in flight again when T3-rtx expires.
+    /// A TSN that a SACK no longer reports is in flight again immediately, at most 64 per SACK (ns-2.35). An older SACK
+    /// that arrives late over another path has the same effect. Off: it is in flight again when T3-rtx expires.
     withdrawn_at_once: bool, "RFC 9260 §6.2.1 D iii";
-    /// At most so many packets of new data in one burst.
+    /// Max.Burst: largest number of packets of new data in one burst.
     max_burst: u32, "RFC 9260 §6.1 D";
-    /// When Max.Burst applies: at `each_sack` (that is, each occasion to send; so many packets for every two that the SACK newly
-    /// acknowledges, since a receiver answers every second one), only `after_fast_retransmit` was
-    /// acknowledged (ns-2.35), or `off` (RFC 2960 before its errata has no such limit).
+    /// When Max.Burst applies. `each_sack`: whenever data can be sent; the limit is for each two packets that a SACK newly
+    /// acknowledges, since receivers acknowledge every second one. `after_fast_retransmit`: only when a fast retransmitted
+    /// chunk is acknowledged (ns-2.35). `off`: never (RFC 2960 before its errata).
     max_burst_applies: MaxBurst, "RFC 9260 §6.1 D";
-    /// RTO before the first measurement, seconds: 3 in RFC 2960 and 4960, 1 in RFC 9260.
+    /// RTO before the first measurement. RFC 2960 and RFC 4960: 3 s. RFC 9260: 1 s.
     rto_initial: Span => TIMEOUT, "RFC 9260 §16";
-    /// Only one round-trip measurement is in progress on a path at a time; otherwise each new acknowledgement
-    /// of a chunk sent once is a measurement.
+    /// Measure the round-trip time once per round trip and path. Off: with each acknowledgement of a chunk that was sent
+    /// once.
     rtt_once_per_round_trip: bool, "RFC 9260 §6.3.1 C4";
-    /// A loss cancels the measurement in progress, since the answer to a retransmission may acknowledge
-    /// the timed chunk long after it arrived (ns-2.35, after S. Baucke).
+    /// A loss cancels the measurement in progress: the timed chunk may be acknowledged long after it arrived (ns-2.35,
+    /// after S. Baucke).
     loss_cancels_rtt: bool, "RFC 9260 §6.3.1 C5";
-    /// A retransmission cancels the measurement of any later TSN; otherwise only a loss that cuts the window does.
+    /// A retransmission cancels the measurement of any later TSN. Off: only a loss that reduces cwnd does.
     retransmission_cancels_rtt: bool, "RFC 9260 §6.3.1 C5";
-    /// A closed window is probed one RTO after it was found closed and ever later then, and a probe that the peer leaves
-    /// unanswered but for SACKs cuts no cwnd. RFC 2960 and ns-2.35 always let one chunk go at once, and cut.
+    /// Probe a closed window first after one RTO, then with increasing intervals. A probe that is answered by SACKs only
+    /// does not reduce cwnd. Off: one chunk is sent immediately, and its timeout reduces cwnd (RFC 2960, ns-2.35).
     window_probe_waits: bool, "RFC 9260 §6.1 A";
-    /// The I bit asks the peer to acknowledge at once: on the last DATA before a shutdown, on DATA that fills a window alone
-    /// while more waits, and where the user asks for it. RFC 7053 brought it; without it such a SACK may be delayed.
+    /// Set the I bit (RFC 7053), which asks the peer for an immediate SACK: on the last DATA before a shutdown, on DATA
+    /// that fills the window alone while more waits, and if the user asks for it.
     sack_immediately: bool, "RFC 9260 §6.1";
-    /// No data before every path was confirmed by HEARTBEAT: one round trip more than RFC 2960 (ns-2.35); the texts
-    /// let data flow on confirmed paths.
+    /// Send no data until every path is confirmed by a HEARTBEAT, which costs one round trip (ns-2.35). Off: send on
+    /// confirmed paths.
     confirm_paths_before_data: bool, "RFC 9260 §5.4";
-    /// What the receiver does with new data that does not fit its buffer: `answer` with a SACK, or drop it `silently`
-    /// (ns-2.35, also for a chunk larger than what is left).
+    /// What the receiver does with new data that does not fit into its buffer. `answer`: send a SACK. `silent`: drop it
+    /// without a SACK, as well as any chunk larger than the free space (ns-2.35).
     when_full: WhenFull, "RFC 9260 §6.2";
-    /// Do not advertise a window below one MTU, and announce when it opens again.
+    /// Do not advertise a window smaller than one MTU, and send a SACK when it opens again.
     silly_window_avoidance: bool, "RFC 9260 §6.2";
-    /// Whole messages in order occupy the receive window until the application takes them; ns-2.35 takes them as read.
+    /// Complete messages in order occupy the receive window until the application reads them. Off: they are considered read
+    /// (ns-2.35).
     window_counts_deliverable: bool, "RFC 9260 §6.2";
-    /// A SACK goes at once when a packet fills the last gap (as RFC 5681 §4.2 asks of TCP); the text only asks for
-    /// SACKs while a gap remains.
+    /// Send a SACK immediately when a packet fills the last gap, as RFC 5681 §4.2 asks of TCP. Off: only while a gap
+    /// remains.
     sack_when_gap_fills: bool, "RFC 9260 §6.7";
-    /// The SACK that answers a duplicate starts the count to every second packet anew, as any SACK does; in ns-2.35 the
-    /// packet still counts, so that the next one is acknowledged too.
+    /// The SACK that answers a duplicate restarts the count to every second packet, as any SACK does. Off: the packet still
+    /// counts, so that the next one is acknowledged as well (ns-2.35).
     duplicates_reset_delayed_sack: bool, "RFC 9260 §6.2";
-    /// The exponent k of the congestion control `binomial`, whose window grows by `alpha / cwnd^k` in a round trip.
+    /// Exponent k of `congestion = "binomial"`: cwnd grows by `alpha / cwnd^k` per round trip.
     binomial_k: Exponent, "ho2008 §2.2";
-    /// The exponent l of `binomial`, whose window falls by `beta cwnd^l` at a loss; `k + l = 1` shares fairly with TCP.
+    /// Exponent l of `binomial`: cwnd falls by `beta cwnd^l` at a loss. With `k + l = 1` it is fair to TCP.
     binomial_l: Exponent, "ho2008 §2.2";
     /// Alpha of `binomial`, in segments.
     binomial_alpha: Factor, "ho2008 §2.2";
     /// Beta of `binomial`, in segments.
     binomial_beta: Fraction, "ho2008 §2.2";
-    /// Offer explicit congestion notification in INIT and INIT ACK. Where both ends do, routers may mark packets of new DATA
-    /// instead of dropping them, which reduces cwnd without a retransmission. Off: RFC 9260 only reserves what RFC 4960
-    /// told, and the papers' stacks had none.
+    /// Negotiate explicit congestion notification in INIT and INIT ACK. Routers may then mark packets of new DATA instead
+    /// of dropping them; a mark reduces cwnd without a retransmission. Off in every profile: RFC 9260 only reserves what
+    /// RFC 4960 described, and the stacks of the papers had none.
     ecn: bool, "RFC 4960 Appendix A";
 }
 

@@ -36,7 +36,7 @@ impl Misfit {
 
 impl fmt::Display for Misfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "found {}; it takes {}", self.found, self.allowed)?;
+        write!(f, "found {}; expected {}", self.found, self.allowed)?;
         let bare = self.found.trim_matches('"');
         match nearest(bare, self.words.iter().map(String::as_str)) {
             Some(word) if word != bare => write!(f, "; did you mean {word:?}?"),

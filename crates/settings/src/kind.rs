@@ -421,6 +421,9 @@ impl Kind {
                 above,
                 step,
             } => {
+                if *least == f64::MIN && *most == f64::MAX {
+                    return "any number".to_owned();
+                }
                 let range = match (*above, *most == f64::INFINITY) {
                     (true, true) => format!("above {least}"),
                     (true, false) => format!("above {least}, at most {most}"),

@@ -133,7 +133,7 @@ fn a_wrong_name_or_word_brings_the_nearest() {
     let error = profile().set("colour", "gren").expect_err("no such colour");
     assert_eq!(
         error.to_string(),
-        "`colour`: found \"gren\"; it takes \"red\", \"green\"; did you mean \"green\"?"
+        "`colour`: found \"gren\"; expected \"red\", \"green\"; did you mean \"green\"?"
     );
 }
 
@@ -162,12 +162,12 @@ fn a_structure_of_settings_is_set_shown_and_checked_by_name() {
     let error = lamp.set("pulse_interval", "90 s").expect_err("too long");
     assert_eq!(
         error.to_string(),
-        "`pulse_interval`: found \"90 s\"; it takes \"off\", or a time with its unit, 1 ms to 60 s, such as \"250 ms\""
+        "`pulse_interval`: found \"90 s\"; expected \"off\", or a time with its unit, 1 ms to 60 s, such as \"250 ms\""
     );
     lamp.oil = 17;
     assert_eq!(
         lamp.check_ranges().expect_err("too little").to_string(),
-        "`oil`: found 17 B; it takes a size with its unit, 512 B to 1 MiB, such as \"64 KiB\""
+        "`oil`: found 17 B; expected a size with its unit, 512 B to 1 MiB, such as \"64 KiB\""
     );
     assert_eq!(
         Lamp::SETTINGS[0].text(),

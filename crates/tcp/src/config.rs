@@ -19,25 +19,25 @@ settings! {
     /// Configuration of one end. Every switch of [`Config::profile`] is a setting, too.
     #[derive(Clone, Debug, PartialEq)]
     pub struct Config {
-        /// The congestion control algorithm: one of [`registry::KINDS`], or a program's own.
+        /// Congestion control algorithm. A program can add its own.
         congestion: &'static Algorithm = &tcp_newreno::ALGORITHM, registry::TCP, "RFC 5681 §3";
-        /// Spreads packets over the round trip: the next one goes `bytes / (factor x cwnd / SRTT)` after the last, where the
-        /// algorithm has no rate of its own. Above 1, lest the window is never used up; 1.25 is what QUIC suggests. Off:
-        /// packets go as soon as the window lets them.
+        /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes / (factor x cwnd /
+        /// SRTT)`, unless the algorithm computes a rate itself. Use a factor above 1, or the window is never filled; RFC
+        /// 9002 suggests 1.25. Off: packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
-        /// Largest segment this end takes and sends, without headers. Over IPv6 20 B less by default, so that packets are as
-        /// large.
+        /// Maximum segment size (MSS) sent and received, without headers. Over IPv6 the default is 20 B less, so that
+        /// packets have the same size.
         mss as segment: u16 = 1460, Kind::Bytes { least: 1, most: 65_495 }, "RFC 9293 §3.7.1";
-        /// Receive buffer, the largest window offered. Without `window_scale` at most 64 KiB, of which 65535 B can be said; so
-        /// many are offered too where the peer does not scale its windows.
+        /// Receive buffer: the largest window offered. Without `window_scale`, or with a peer that does not scale, at most
+        /// 65535 B.
         receive_buffer as receive_window: Amount = Amount::Bytes(65_535),
             Kind::Amount { segments: [1, 1_000_000], bytes: [1, MAX_WINDOW], counted: "segments" }, "RFC 9293 §3.8.6";
-        /// Bytes that [`Connection::write`] takes and holds until they are acknowledged.
+        /// Send buffer: bytes that [`Connection::write`] accepts and keeps until they are acknowledged.
         ///
         /// [`Connection::write`]: crate::Connection::write
         send_buffer: u64 = 1 << 20, Kind::Bytes { least: 1, most: u64::MAX }, "";
-        /// How long TIME-WAIT lasts, two maximum segment lifetimes.
+        /// Duration of TIME-WAIT: two maximum segment lifetimes.
         time_wait: Nanos = 240 * SECOND, Kind::Duration { least: MILLISECOND, most: 86_400 * SECOND }, "RFC 9293 §3.4.2";
     }
     beside {
@@ -135,7 +135,7 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("found 61 s; it takes a time with its unit, 1 us to 60 s"),
+                .contains("found 61 s; expected a time with its unit, 1 us to 60 s"),
             "{error}"
         );
         config.profile.sack_blocks_remembered = 9;

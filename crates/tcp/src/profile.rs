@@ -14,71 +14,73 @@ use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
 const TIMEOUT: Kind = Kind::duration(MICROSECOND, 86_400 * SECOND);
 
 switches! {
-    /// How losses are found and repaired: `rfc6675`, `sack1` (the pipe algorithm of 1996, as ns-2's Sack1) or `newreno`
-    /// (RFC 6582), which the other two fall back to where the peer does not permit SACK.
+    /// Loss recovery. `rfc6675`: with SACK. `sack1`: the pipe algorithm of 1996, as ns-2's Sack1. `newreno`: RFC 6582; the other two
+    /// use it, too, if the peer does not permit SACK.
     recovery: RecoveryKind, "RFC 6675, RFC 6582";
-    /// Offer and use selective acknowledgements.
+    /// Negotiate selective acknowledgements.
     sack: bool, "RFC 2018 §2";
-    /// Offer and use window scaling, so that windows may exceed 65535 bytes. Off where windows are as ns-2's sources had them:
-    /// counted in segments that no field of 16 bits limits, which the papers keep below it.
+    /// Negotiate window scaling, for windows above 65535 bytes. Off in `sack1`: ns-2 counts windows in segments, which the
+    /// papers keep small.
     window_scale: bool, "RFC 7323 §2";
-    /// Offer and use timestamps: a measurement with each acknowledgement, at 12 bytes a segment.
+    /// Negotiate timestamps: one measurement with each acknowledgement, at 12 bytes per segment.
     timestamps: bool, "RFC 7323 §3";
-    /// Offer and use explicit congestion notification: routers may mark text instead of dropping it, which reduces the
-    /// window without a retransmission. Off: hosts commonly agree to it only if asked, and ns-2's sources by default do not.
+    /// Negotiate explicit congestion notification. Routers may then mark packets instead of dropping them; a mark reduces
+    /// cwnd without a retransmission. Off in every profile: hosts commonly use it only if asked, and so does ns-2.
     ecn: bool, "RFC 3168 §6.1";
-    /// So many duplicate acknowledgements are a loss: 3.
+    /// Number of duplicate acknowledgements that indicate a loss.
     duplicate_threshold: u32, "RFC 5681 §3.2";
-    /// New data may go out on the duplicate acknowledgements before that number. Since 2001; ns-2 of the papers had none.
+    /// Send new data on the first duplicate acknowledgements, before `duplicate_threshold` is reached. ns-2 of the papers
+    /// did not.
     limited_transmit: bool, "RFC 3042";
-    /// The first window: `rfc5681` (2 to 4 segments), `rfc6928` (10), or a number of segments.
+    /// Initial cwnd.
     initial_window: InitialWindow, "RFC 5681 §3.1";
-    /// ssthresh before the first loss: arbitrarily high by the text; ns-2 takes the receiver's window.
+    /// Initial ssthresh. RFC 5681: arbitrarily high. ns-2: the receiver's window.
     initial_ssthresh: InitialSsthresh, "RFC 5681 §3.1";
-    /// A lost SYN leaves ssthresh at two segments, since a timeout is a timeout (ns-2); by the text it only makes the
-    /// first window one segment.
+    /// A lost SYN sets ssthresh to two segments (ns-2). Off: it only reduces the initial window to one segment.
     lost_syn_cuts_ssthresh: bool, "RFC 5681 §3.1";
-    /// What grows cwnd: each acknowledgement (`per_ack`) or the bytes that it acknowledges (`per_byte`).
+    /// What increases cwnd: each acknowledgement (`per_ack`), or the bytes that it acknowledges (`per_byte`).
     growth: Growth, "RFC 5681 §3.1";
-    /// cwnd grows only if the flight filled it before the acknowledgement.
+    /// Increase cwnd only if the flight filled it before the acknowledgement.
     growth_needs_full_cwnd: bool, "RFC 7661 §4.1";
-    /// What a loss halves: the bytes in flight, or the `window` (the lesser of cwnd and the peer's window) as BSD and ns-2.
+    /// What a loss halves. `flightsize`: the bytes in flight. `window`: the smaller of cwnd and the peer's window (BSD,
+    /// ns-2).
     halving: HalvingBasis, "RFC 5681 §3.1";
-    /// Halve in whole segments, rounding down, so that 9 becomes 4 (ns-2 before 2006).
+    /// Halve in whole segments, rounded down: 9 becomes 4 (ns-2 before 2006).
     integer_halving: bool, "RFC 5681 §3.1";
-    /// After a fast retransmit cwnd is two segments at least; ns-2 floors ssthresh only.
+    /// After a fast retransmit, cwnd is at least two segments. ns-2 limits ssthresh only.
     cwnd_floor: bool, "RFC 5681 §3.2";
-    /// Only whole segments of cwnd may be used, as where windows are counted in segments.
+    /// Use only whole segments of cwnd, as where windows are counted in segments.
     whole_segments: bool, "RFC 5681 §3.1";
-    /// The window after an idle period longer than the retransmission timeout: `off`, `one` segment or the `initial` one.
+    /// cwnd after an idle time longer than the RTO: unchanged (`off`), `one` segment, or the `initial` window.
     restart_window: RestartWindow, "RFC 5681 §4.1";
-    /// Hold back a small segment while data is unacknowledged.
+    /// Delay a small segment while data is unacknowledged.
     nagle: bool, "RFC 9293 §3.7.4";
-    /// Acknowledge every second full segment, or after `delayed_ack_timeout`; else every segment.
+    /// Acknowledge every second full segment, or a single one after `delayed_ack_timeout`. Off: acknowledge every segment.
     delayed_ack: bool, "RFC 5681 §4.2";
-    /// How long an acknowledgement may be delayed: 500 ms at most.
+    /// Longest delay of an acknowledgement.
     delayed_ack_timeout: Span => Kind::duration(MICROSECOND, 500 * MILLISECOND), "RFC 9293 §3.8.6.3";
-    /// So many blocks are remembered by recency for the SACK option, 8 at most; ns-2's sink forgets all but 3.
+    /// Number of recent blocks that the receiver keeps for the SACK option. ns-2 keeps 3.
     sack_blocks_remembered: u32 => Kind::count(1, 8), "RFC 2018 §4";
-    /// RTO before the first measurement: 1 s since RFC 6298, 3 s before and in ns-2.
+    /// RTO before the first measurement. RFC 6298: 1 s. Before it, and in ns-2: 3 s.
     rto_initial: Span => TIMEOUT, "RFC 6298 §2.1";
-    /// The least RTO.
+    /// Lower bound of the RTO.
     rto_min: Span => TIMEOUT, "RFC 6298 §2.4";
-    /// The greatest RTO, 60 s at least by the text.
+    /// Upper bound of the RTO. RFC 6298 requires at least 60 s.
     rto_max: Span => TIMEOUT, "RFC 6298 §2.5";
-    /// A lost SYN makes the RTO this when data begin, unless the handshake was measured; 0: the back-off just goes on.
+    /// After a lost SYN the RTO is set to this when data transfer starts, unless the handshake was measured. 0: the
+    /// backed-off RTO stays.
     rto_after_lost_syn: Pause, "RFC 6298 §5.7";
-    /// Granularity of the clock that round-trip times are measured with, whole ticks in BSD's integer arithmetic; 0: exact.
-    /// ns-2.1 ticked every 100 ms.
+    /// Granularity of the clock for round-trip times, in whole ticks with the integer arithmetic of BSD. 0: exact. ns-2.1:
+    /// 100 ms.
     clock_tick: Pause, "RFC 6298 §4";
-    /// Sending the timed segment again ends its measurement (Karn's rule, to the letter). Off: only a fast retransmit or
-    /// timeout, as they begin, cancel it (ns-2).
+    /// A retransmission of the timed segment cancels its measurement (Karn's rule). Off: only the start of a fast
+    /// retransmit or a timeout does (ns-2).
     retransmission_cancels_rtt: bool, "RFC 6298 §3";
-    /// A second timeout of the same segment leaves ssthresh alone; ns-2 halves the window of one again, down to its floor.
+    /// A second timeout of the same segment does not change ssthresh. Off: it is halved again, down to its floor (ns-2).
     repeated_timeout_keeps_ssthresh: bool, "RFC 5681 §3.1";
-    /// So many timeouts in a row fail the connection; 0: never (ns-2).
+    /// Number of consecutive timeouts after which the connection fails. 0: never (ns-2).
     retransmission_limit: Limit, "RFC 9293 §3.8.3";
-    /// So many timeouts of a SYN fail the connection; 0: never (ns-2).
+    /// Number of timeouts of a SYN after which the connection fails. 0: never (ns-2).
     syn_retransmission_limit: Limit, "RFC 9293 §3.8.3";
 }
 
@@ -215,7 +217,7 @@ mod tests {
         );
         assert_eq!(
             profile.set("delayed_ack", "yes").unwrap_err().to_string(),
-            "`delayed_ack`: found \"yes\"; it takes true or false"
+            "`delayed_ack`: found \"yes\"; expected true or false"
         );
         for (switch, wrong) in [
             ("rto_min", "-1 s"),

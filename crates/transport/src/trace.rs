@@ -41,7 +41,7 @@ probes! {
     Ssthresh = "ssthresh",
     /// Bytes outstanding, as the profile counts them; recorded when it changes.
     FlightSize = "flightsize",
-    /// The peer's receive window as the sender believes it, bytes (advertised less outstanding).
+    /// The peer's receive window as the sender sees it: the advertised window minus outstanding bytes.
     PeerRwnd = "peer_rwnd",
     /// The window this receiver advertises in a SACK or acknowledgement, bytes.
     AdvertisedRwnd = "a_rwnd",
@@ -59,8 +59,8 @@ probes! {
     DuplicateAck = "duplicate_ack",
     /// Fast retransmit entered: the number of the segment.
     FastRetransmit = "fast_retransmit",
-    /// A window was reduced, or held back, because the peer told of a mark (RFC 3168 §6.1.2): the number of the first segment
-    /// not acknowledged (TCP), or of the one that was marked (SCTP).
+    /// A window was reduced, or not increased, because the peer reported a mark (RFC 3168 §6.1.2): the number of the first segment
+    /// not acknowledged (TCP), or of the marked one (SCTP).
     MarkAnswered = "mark_answered",
     /// Retransmission timer expired: the number of the earliest outstanding segment.
     Timeout = "timeout",
@@ -70,10 +70,10 @@ probes! {
     Duplicate = "duplicate",
     /// A message (SCTP) or run of bytes (TCP) reached the application: its size in bytes.
     Delivered = "delivered",
-    /// Time a message waited, whole, behind a hole before it was delivered, seconds.
+    /// Time that a complete message waited for an earlier one before it was delivered, seconds.
     HeadOfLineWait = "head_of_line_wait",
-    /// Bytes held in the receive buffer; recorded when it changes. SCTP: index 0 is all of it, index n + 1 what stream n
-    /// holds; what the application reads shows with the next packet.
+    /// Bytes in the receive buffer; recorded when it changes. SCTP: index 0 is the whole buffer, index n + 1 the part of stream
+    /// n; a read by the application shows with the next packet.
     Buffered = "buffered",
     /// Streams in use by the sender.
     StreamsInUse = "streams_in_use",
@@ -81,18 +81,18 @@ probes! {
     AvailableBandwidth = "available_bandwidth",
     /// Share of a path's chunks lost as its receiver reports it (RSCTP), 0 to 1; recorded with each report.
     ChunkLossRate = "chunk_loss_rate",
-    /// What a loss that moves a window is put down to (RSCTP): 1 congestion, 2 the radio, 0 undecided for want of a
-    /// measurement, which is answered as congestion. Recorded with each such loss, before the window moves.
+    /// What a loss is attributed to (RSCTP): 1 congestion, 2 the radio, 0 unknown because nothing was measured yet, which is
+    /// treated as congestion. Recorded before the window is reduced.
     LossVerdict = "loss_verdict",
-    /// A HEARTBEAT or HEARTBEAT ACK sent: its bytes as an IP packet, or those of the chunk where it shared a packet.
+    /// A HEARTBEAT or HEARTBEAT ACK was sent: the size of its IP packet, or of the chunk if it shared a packet.
     HeartbeatBytes = "heartbeat_bytes",
-    /// New data takes another path from now on: the number of the path. The first path is 0, and is not recorded.
+    /// New data takes another path from now on: the number of the path. Data starts on path 0, which is not recorded.
     DataPath = "data_path",
     /// A path's state changed: 0 inactive, 1 active, 2 potentially failed, 3 unconfirmed.
     PathState = "path_state",
     /// Estimate of the bandwidth, bytes per second.
     RateEstimate = "rate_estimate",
-    /// Bytes that TCP's loss recovery takes to be in the network, after it counted an acknowledgement and before it sends.
+    /// Bytes in the network as TCP's loss recovery estimates them, after an acknowledgement and before it sends.
     Pipe = "pipe",
 }
 

@@ -46,9 +46,9 @@ pub struct Tally {
     pub delays: u64,
     /// Data segments sent again.
     pub retransmissions: u64,
-    /// Times that fast retransmit was entered.
+    /// Number of fast retransmits.
     pub fast_retransmits: u64,
-    /// Times that the retransmission timer expired.
+    /// Number of expired retransmission timers.
     pub timeouts: u64,
     /// Times that a window was reduced for marks.
     pub mark_reductions: u64,

@@ -13,7 +13,7 @@ use crate::agent::tally::Tally;
 pub(super) static RETRANSMISSIONS: Entry<Made> = Entry {
     variant: Variant {
         name: "retransmissions",
-        about: " Retransmissions, by fast retransmit and by timeout.",
+        about: " Number of retransmissions, by fast retransmit and by timeout.",
         parameters: &[FLOW],
     },
     build: |parameters, ()| {
@@ -27,7 +27,7 @@ pub(super) static RETRANSMISSIONS: Entry<Made> = Entry {
 pub(super) static FAST_RETRANSMITS: Entry<Made> = Entry {
     variant: Variant {
         name: "fast_retransmits",
-        about: " Times that fast retransmit was entered.",
+        about: " Number of fast retransmits.",
         parameters: &[FLOW],
     },
     build: |parameters, ()| {
@@ -41,7 +41,7 @@ pub(super) static FAST_RETRANSMITS: Entry<Made> = Entry {
 pub(super) static TIMEOUTS: Entry<Made> = Entry {
     variant: Variant {
         name: "timeouts",
-        about: " Times that the retransmission timer expired.",
+        about: " Number of expired retransmission timers.",
         parameters: &[FLOW],
     },
     build: |parameters, ()| {
@@ -55,8 +55,8 @@ pub(super) static TIMEOUTS: Entry<Made> = Entry {
 pub(super) static MARK_REDUCTIONS: Entry<Made> = Entry {
     variant: Variant {
         name: "mark_reductions",
-        about: " Times that a congestion window was reduced because the receiver told of a mark (`ecn` of transport and queue): once \
-                for a window of data.",
+        about: " Number of reductions of a congestion window because the receiver reported a mark (`ecn` of transport and \
+                queue): one per window of data.",
         parameters: &[FLOW],
     },
     build: |parameters, ()| {
@@ -70,8 +70,8 @@ pub(super) static MARK_REDUCTIONS: Entry<Made> = Entry {
 pub(super) static DUPLICATES_RECEIVED: Entry<Made> = Entry {
     variant: Variant {
         name: "duplicates_received",
-        about: " Data segments (SCTP: DATA chunks) that reached the receiving transport and had reached it before: sent again for \
-                nothing, or twice by the network.",
+        about: " Number of data segments (SCTP: DATA chunks) that the receiving transport had already received: unnecessary \
+                retransmissions, or duplicates made by the network.",
         parameters: &[FLOW],
     },
     build: |parameters, ()| {
@@ -85,7 +85,7 @@ pub(super) static DUPLICATES_RECEIVED: Entry<Made> = Entry {
 pub(super) static STREAM_LIMITS_MET: Entry<Made> = Entry {
     variant: Variant {
         name: "stream_limits_met",
-        about: " Times that an allocation wanted more streams than were negotiated, a row of such wishes counted once.",
+        about: " How often an allocation would have used more streams than were negotiated; consecutive occasions count once.",
         parameters: &[FLOW],
     },
     build: |parameters, ()| {
@@ -122,7 +122,7 @@ impl Metric for Count {
 pub(super) static SEGMENTS_SENT: Entry<Made> = Entry {
     variant: Variant {
         name: "segments_sent",
-        about: " Data segments sent, retransmissions among them. The measure of one path has the path's number in its name: \
+        about: " Number of data segments sent, including retransmissions. With `path` the name ends in the path's number: \
                 `segments_sent_1`.",
         parameters: &[FLOW, PATH, WINDOW, WINDOWS],
     },

@@ -19,8 +19,8 @@ pub(super) static ENTRY: Entry<Made> = Entry {
             FLOW,
             Setting {
                 name: "weighting",
-                about: " How samples weigh: each value by the `time` it stood, or each change alike (`samples`), as a mean over lines \
-                        of a trace.",
+                about: " Weight of samples: `time`: by how long each value lasted; `samples`: all equal, as in a mean over the \
+                        lines of a trace.",
                 clause: "",
                 kind: <Weighting as Value>::KIND,
                 fallback: Fallback::Is("time"),

@@ -15,7 +15,7 @@ use crate::agent::observer::Observer;
 pub(super) static MEAN: Entry<Made> = Entry {
     variant: Variant {
         name: "mean_one_way_delay",
-        about: " Mean time of a message from the sending application to the receiving one, s.",
+        about: " Mean one-way delay of messages, from the sending application to the receiving one, s.",
         parameters: &[FLOW],
     },
     build: |parameters, ()| Ok(Box::new(MeanDelay(parameters.get("flow")?))),
@@ -58,9 +58,9 @@ impl Metric for MeanDelay {
 pub(super) static DISTRIBUTION: Entry<Made> = Entry {
     variant: Variant {
         name: "one_way_delay",
-        about: " Percentiles of the time of a message from the sending application to the receiving one, s, over all members \
-                together: from when the transport takes a message, or what is written to a stream of bytes, to when the last byte \
-                of it is there. A message counts in the window in which it arrives.",
+        about: " One-way delay of messages, s: percentiles over all members together. It lasts from when the transport accepts \
+                a message (TCP: a write) until its last byte reaches the receiving application. A message counts in the window \
+                in which it arrives.",
         parameters: &[FLOW, TAKE, WINDOW, WINDOWS, CLOCK],
     },
     build: |parameters, ()| {

@@ -16,7 +16,7 @@ use crate::agent::taking::Weighting;
 pub(super) static ENTRY: Entry<Made> = Entry {
     variant: Variant {
         name: "estimate_error",
-        about: " How far the samples of a probe, an estimate, lie from what is true: the mean of |sample - truth| / truth, %.",
+        about: " Error of a probe that is an estimate: the mean of |sample - truth| / truth, %.",
         parameters: &[
             NAME,
             FLOW,
@@ -24,7 +24,7 @@ pub(super) static ENTRY: Entry<Made> = Entry {
             INDEX,
             Setting {
                 name: "truth",
-                about: " From each time on, the true rate: `[[\"0 s\", \"1 Mbit/s\"], [\"15 s\", \"250 kbit/s\"]]`.",
+                about: " Times, in order, each with the true rate from then on: `[[\"0 s\", \"1 Mbit/s\"], [\"15 s\", \"250 kbit/s\"]]`.",
                 clause: "",
                 kind: Kind::List(&Kind::Tuple(&[
                     TIME,
@@ -37,7 +37,7 @@ pub(super) static ENTRY: Entry<Made> = Entry {
             },
             Setting {
                 name: "weighting",
-                about: " How samples weigh: each alike, or by the time for which it is the last that the sender has.",
+                about: " Weight of samples: `samples`: all equal; `time`: by the time until the next sample.",
                 clause: "",
                 kind: <Weighting as Value>::KIND,
                 fallback: Fallback::Is("samples"),

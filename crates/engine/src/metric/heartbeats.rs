@@ -21,7 +21,7 @@ pub(super) static ENTRY: Entry<Made> = Entry {
             PATH,
             Setting {
                 name: "packet",
-                about: " What a HEARTBEAT or an answer is taken to have, instead of its own size; with `of`.",
+                about: " Size to assume for a HEARTBEAT or its answer, instead of its own; with `of`.",
                 clause: "",
                 kind: Kind::Bytes {
                     least: 1,
@@ -31,7 +31,7 @@ pub(super) static ENTRY: Entry<Made> = Entry {
             },
             Setting {
                 name: "of",
-                about: " The rate of the link, instead of the payload delivered; with `packet`.",
+                about: " Rate of a link to compare with, instead of the payload delivered; with `packet`.",
                 clause: "",
                 kind: Kind::Rate {
                     least: 1,

@@ -15,8 +15,8 @@ use super::{Made, Metric, Name, Needs, Seen};
 pub(super) static UTILIZATION: Entry<Made> = Entry {
     variant: Variant {
         name: "link_utilization",
-        about: " Use of a link, % of its rate: the papers' sum of throughputs over its rate, or what crossed it forward \
-                (`counting = \"wire\"`: the name ends in `_wire`). Series: `all`.",
+        about: " Utilisation of a link, % of its rate: the papers' sum of throughputs divided by the rate, or with `counting = \
+                \"wire\"` what crossed it forward (the name then ends in `_wire`). The series is named `all`.",
         parameters: &[LINK, COUNTING, WINDOW, WINDOWS],
     },
     build: |parameters, ()| {
@@ -98,12 +98,12 @@ fn at_the_end(seen: &Seen<'_>) -> Mark {
 pub(super) static DROPS: Entry<Made> = Entry {
     variant: Variant {
         name: "drops",
-        about: " Packets that a link dropped, both directions, all members. With a reason its name is `drops_` and the reason.",
+        about: " Packets that a link dropped, in both directions, in all members. With `reason` the name of the measure is `drops_` and the reason.",
         parameters: &[
             LINK,
             Setting {
                 name: "reason",
-                about: " One reason, such as `queue-full` or `loss`; `each`: one value for every reason; all together if left out.",
+                about: " One reason, such as `queue-full` or `loss`; `each`: one value per reason. All reasons together if left out.",
                 clause: "",
                 kind: Kind::Registered(reasons),
                 fallback: Fallback::Nothing,
@@ -164,7 +164,7 @@ impl Metric for Drops {
 pub(super) static MARKS: Entry<Made> = Entry {
     variant: Variant {
         name: "marks",
-        about: " Packets that a link's queues marked (ECN, CE) instead of dropping them, both directions, all members.",
+        about: " Packets that a link's queues marked (ECN, CE) instead of dropping them, in both directions, in all members.",
         parameters: &[LINK],
     },
     build: |parameters, ()| Ok(Box::new(Marks(parameters.get("link")?))),

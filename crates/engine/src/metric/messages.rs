@@ -10,8 +10,8 @@ use crate::agent::once::Once;
 pub(super) static REPEATED: Entry<Made> = Entry {
     variant: Variant {
         name: "repeated_messages",
-        about: " Messages that reached the receiving application more than once, each time after the first counted. Of a flow over \
-                SCTP with messages of at least 16 B, into which their numbers are written.",
+        about: " Number of repeated deliveries of messages to the receiving application; the first delivery of each does not \
+                count. For flows over SCTP with messages of at least 16 B, which carry their number.",
         parameters: &[FLOW],
     },
     build: |parameters, ()| {
@@ -27,8 +27,8 @@ pub(super) static REPEATED: Entry<Made> = Entry {
 pub(super) static MISSING: Entry<Made> = Entry {
     variant: Variant {
         name: "missing_messages",
-        about: " Messages that the transport took and the receiving application never got. What is under way when a run ends is \
-                missing; a flow that stops in time has nothing under way.",
+        about: " Number of messages that the transport accepted and that never reached the receiving application. Messages in \
+                transit at the end of a run are missing; stop the flow earlier to avoid that.",
         parameters: &[FLOW],
     },
     build: |parameters, ()| {

@@ -49,33 +49,33 @@ spelled!(Since: Since::Host = "host", Since::Wire = "wire");
 pub(super) static ENTRY: Entry<Made> = Entry {
     variant: Variant {
         name: "packets",
-        about: " Packets that carried data of a flow, repetitions included, as a trace of the network shows them. A delay is that of \
-                one packet that arrived, whichever time it was sent.",
+        about: " Packets that carry data of a flow, including retransmissions, as a trace of the network shows them. A delay \
+                is that of one packet that arrived.",
         parameters: &[
             FLOW,
             Setting {
                 name: "take",
-                about: " What is made of them, one word or a list of several: how many the source `sent`; how many the sink `received`; \
-                        `received-over-sent`, %; the `mean-delay` of those received, ms; the `delay-spread`, which Rafiq's \
-                        thesis (2007) calls the delay's variance, in ms: the mean of the squared delay in ms^2, over 1000 ms; \
-                        the `delay-variance`, ms^2; the `first-delays`, ms, of so many packets as `first` says, as \
-                        `delay_1`, `delay_2` and so on, in the order in which they were first sent: one that was repeated \
-                        counts from then.",
+                about: " What to compute, one word or a list: number `sent` by the source; number `received` by the sink; \
+                        `received-over-sent`, %; `mean-delay` of the packets received, ms; `delay-spread`, which Rafiq's \
+                        thesis (2007) calls the variance of the delay, ms: the mean of the squared delay in ms^2 divided by \
+                        1000 ms; `delay-variance`, ms^2; `first-delays`, ms: delays of the first packets (see `first`), named \
+                        `delay_1`, `delay_2` and so on in the order of their first transmission, from which the delay of a \
+                        repeated packet counts.",
                 clause: "",
                 kind: Kind::List(&<PacketTake as Value>::KIND),
                 fallback: Fallback::Required,
             },
             Setting {
                 name: "from",
-                about: " From when a delay counts: from when the sending `host` handed the packet to its interface, so that what \
-                        waits there counts, or from when the host's `wire` began to carry it. On a wireless link both are one.",
+                about: " Start of a delay. `host`: when the sending host hands the packet to its interface, so that waiting \
+                        there counts. `wire`: when transmission begins. On a wireless link both are the same.",
                 clause: "",
                 kind: <Since as Value>::KIND,
                 fallback: Fallback::Is("host"),
             },
             Setting {
                 name: "first",
-                about: " For `first-delays`: of how many packets.",
+                about: " For `first-delays`: number of packets.",
                 clause: "",
                 kind: Kind::Count {
                     least: 1,

@@ -17,9 +17,10 @@ use crate::agent::taking::Weighting;
 /// What is taken of a distribution.
 pub const TAKE: Setting = Setting {
     name: "take",
-    about: " What is made of the samples of all members: the `mean`, the `least`, the `most`, how many there are (`count`), \
-            percentiles (`p50` to `p99.9`), or a list of these, each a value whose name ends in the word. `cdf`: every fifth \
-            percentile from `p0` to `p100`. A percentile is a value that came: the least that so many percent do not exceed.",
+    about: " What to compute from the samples of all members, one word or a list: `mean`, `least`, `most`, their number \
+            (`count`), percentiles (`p50` to `p99.9`). The name of each measure ends in the word. `cdf`: every fifth \
+            percentile from `p0` to `p100`. A percentile is one of the samples: the smallest that at least this share does not \
+            exceed.",
     clause: "",
     kind: Kind::List(&Kind::Choice(WORDS)),
     fallback: Fallback::Is("mean, p50, p95, p99"),
@@ -160,7 +161,7 @@ impl One {
 pub(super) static ENTRY: Entry<Made> = Entry {
     variant: Variant {
         name: "percentiles",
-        about: " Percentiles of the values of a probe of the flow, over all members together. The names begin with the one given: \
+        about: " Percentiles of the values of a probe of the flow, over all members together. Names begin with `name`: \
                 `cwnd_p95`.",
         parameters: &[
             NAME,
@@ -169,7 +170,7 @@ pub(super) static ENTRY: Entry<Made> = Entry {
             TAKE,
             Setting {
                 name: "weighting",
-                about: " How values weigh: by the `time` that each stood, or each sample alike (`samples`).",
+                about: " Weight of values: `time`: by how long each lasted; `samples`: all equal.",
                 clause: "",
                 kind: <Weighting as Value>::KIND,
                 fallback: Fallback::Is("time"),

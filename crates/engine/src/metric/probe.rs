@@ -16,24 +16,25 @@ use crate::agent::taking::Take;
 pub(super) static ENTRY: Entry<Made> = Entry {
     variant: Variant {
         name: "probe",
-        about: " A number made of all samples of a probe of the flow: mean over the members (`count` and `sum`: sum). The measure \
-                has the name given; of several, each with its word behind it: `cwnd_least`.",
+        about: " One number from all samples of a probe of the flow: mean over the members (for `count` and `sum`: sum). The \
+                measure is called `name`; with several words in `take` each has its word appended: `cwnd_least`.",
         parameters: &[
             NAME,
             FLOW,
             PROBE,
             Setting {
                 name: "take",
-                about: " What is made of the samples, one word or a list of several: the `mean`, each value by the time it stood; the share of the time in which \
-                        the value stood `below` the threshold; the `least` or the `most` that stood; the `sample-mean`, each \
-                        sample alike; their `count`; their `sum`; the `mean-gap` from one to the next, s; the `first-time`, seconds from the run's begin.",
+                about: " What to compute from the samples, one word or a list. `mean`: weighted by how long each value lasts; \
+                        `below`: share of the time below `threshold`; `least`, `most`: extremes over time; `sample-mean`: all \
+                        samples weigh the same; `count`; `sum`; `mean-gap`: mean time between samples, s; `first-time`: time \
+                        of the first sample, in seconds from the beginning of the run.",
                 clause: "",
                 kind: Kind::List(&<Take as Value>::KIND),
                 fallback: Fallback::Required,
             },
             Setting {
                 name: "threshold",
-                about: " For `below`: the value, in the probe's unit.",
+                about: " For `below`: the threshold, in the probe's unit.",
                 clause: "",
                 kind: ANY,
                 fallback: Fallback::Nothing,
@@ -41,7 +42,7 @@ pub(super) static ENTRY: Entry<Made> = Entry {
             INDEX,
             Setting {
                 name: "per",
-                about: " The number is divided by this and has no unit then: `mean cwnd / 4380`.",
+                about: " Divide the number by this; it then has no unit: mean cwnd / 4380.",
                 clause: "",
                 kind: Kind::Number {
                     least: 0.0,
@@ -60,7 +61,7 @@ pub(super) static ENTRY: Entry<Made> = Entry {
         let takes: Vec<Take> = words::takes(parameters)?;
         let threshold: Option<f64> = parameters.optional("threshold")?;
         if takes.contains(&Take::Below) != threshold.is_some() {
-            let message = "`take = \"below\"` names a `threshold`, and nothing else does";
+            let message = "`threshold` is needed with `take = \"below\"`, and allowed only there";
             return Err(Refusal::together(message));
         }
         Ok(Box::new(OfProbe {
@@ -160,14 +161,14 @@ impl Metric for OfProbe {
 pub(super) static BLOCKED_BY_RWND: Entry<Made> = Entry {
     variant: Variant {
         name: "blocked_by_rwnd",
-        about: " Share of the time, from the first congestion window on, in which the sender's view of the peer's window was under \
-                `threshold` while the flight was smaller than cwnd: what was sent next was up to the receive buffer. Mean over \
-                the members.",
+        about: " Share of the time, from the first congestion window on, in which the peer's window as the sender sees it is \
+                below `threshold` and the flightsize is below cwnd: the receive buffer limits the sender. Mean over the \
+                members.",
         parameters: &[
             FLOW,
             Setting {
                 name: "threshold",
-                about: " A packet.",
+                about: " Size of a packet.",
                 clause: "",
                 kind: Kind::Bytes {
                     least: 0,
@@ -225,8 +226,8 @@ impl Metric for Blocked {
 pub(super) static MOST_HELD: Entry<Made> = Entry {
     variant: Variant {
         name: "most_held",
-        about: " Most bytes that stood in the receive buffer when a SACK was sent: the buffer less the least a_rwnd advertised; \
-                mean over the members.",
+        about: " Largest number of bytes in the receive buffer when a SACK was sent: the buffer minus the smallest a_rwnd \
+                advertised; mean over the members.",
         parameters: &[FLOW],
     },
     build: |parameters, ()| {

@@ -22,7 +22,7 @@ spelled!(Way: Way::Forward = "forward", Way::Backward = "backward");
 
 const DIRECTION: Setting = Setting {
     name: "direction",
-    about: " Which way: `forward`, from the first of the link's nodes to the second, or `backward`, whose names end in the word.",
+    about: " Direction: `forward`, from the first node of the link to the second, or `backward`; the name of the measure then ends in `backward`.",
     clause: "",
     kind: <Way as Value>::KIND,
     fallback: Fallback::Is("forward"),
@@ -32,8 +32,8 @@ const DIRECTION: Setting = Setting {
 pub(super) static LENGTH: Entry<Made> = Entry {
     variant: Variant {
         name: "queue_length",
-        about: " Percentiles of the packets in a link's queue, the one in transmission included, by the time that each length stood; \
-                over all members together.",
+        about: " Number of packets in a link's queue, including the one in transmission: percentiles by time, over all members \
+                together.",
         parameters: &[LINK, DIRECTION, TAKE, WINDOW, WINDOWS],
     },
     build: |parameters, ()| Queue::read(parameters, Quantity::Length),
@@ -43,8 +43,8 @@ pub(super) static LENGTH: Entry<Made> = Entry {
 pub(super) static DELAY: Entry<Made> = Entry {
     variant: Variant {
         name: "queue_delay",
-        about: " Percentiles of how long packets were in a link's queue, s: from when each joined it to when its last bit was sent. What \
-                was dropped does not count; a packet counts in the window in which it was sent. Over all members together.",
+        about: " Time that packets spend in a link's queue, s, from arrival to the end of their transmission: percentiles over \
+                all members together. Dropped packets do not count. A packet counts in the window in which it was sent.",
         parameters: &[LINK, DIRECTION, TAKE, WINDOW, WINDOWS],
     },
     build: |parameters, ()| Queue::read(parameters, Quantity::Delay),

@@ -13,11 +13,11 @@ use crate::agent::observer::Observer;
 pub(super) static THROUGHPUT_INCREASE: Entry<Made> = Entry {
     variant: Variant {
         name: "throughput_increase",
-        about: " By how much more `of` carried than `over`, % (sums over each group). Series: `of over over`.",
+        about: " How much more `of` carried than `over`, in % (sums over each group). The series is named `of over over`.",
         parameters: &[
             Setting {
                 name: "of",
-                about: " The flow compared.",
+                about: " The flow that is compared.",
                 ..FLOW
             },
             Setting {
@@ -60,19 +60,19 @@ impl Metric for Increase {
 pub(super) static JAIN_FAIRNESS: Entry<Made> = Entry {
     variant: Variant {
         name: "jain_fairness",
-        about: " Jain's index over the throughputs of all members of the flows; with `groups` over those of the flows, each the sum \
-                of its members, which is never less. Series: `all`, or `groups`.",
+        about: " Jain's fairness index over the throughputs of all members of the flows. With `groups`: over the flows, each \
+                the sum of its members. The series is named `all` or `groups`.",
         parameters: &[
             Setting {
                 name: "flows",
-                about: " The flows; all if left out.",
+                about: " The flows. All if left out.",
                 clause: "",
                 kind: Kind::List(&Kind::Name("flow")),
                 fallback: Fallback::Nothing,
             },
             Setting {
                 name: "groups",
-                about: " Each flow counts once, with all its members.",
+                about: " Count each flow once, as the sum of its members.",
                 clause: "",
                 kind: Kind::Flag,
                 fallback: Fallback::Is("false"),

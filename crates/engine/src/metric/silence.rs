@@ -13,10 +13,11 @@ use crate::agent::observer::Observer;
 pub(super) static TIME_TO_RESUME: Entry<Made> = Entry {
     variant: Variant {
         name: "time_to_resume",
-        about: " When the longest silence of the window was over, in which nothing reached the receiving application, counted from \
-                the window's begin, s: with a window that begins where a path fails, the time to resume. Silences after it count \
-                as part of it that take at least half as long and begin before data has flowed for as long. 0 where no silence is longer \
-                than those before the window; no value where nothing came after it. Mean over the members.",
+        about: " End of the longest time in the window without a delivery to the receiving application, in seconds after the \
+                beginning of the window. With a window that begins when a path fails, this is the time to resume. Later \
+                silences belong to it if they last at least half as long and begin before data has flowed for as long. 0 if no \
+                silence is longer than those before the window; no value if nothing is delivered after it. Mean over the \
+                members.",
         parameters: &[FLOW, WINDOW, WINDOWS],
     },
     build: |parameters, ()| {
@@ -33,7 +34,7 @@ pub(super) static TIME_TO_RESUME: Entry<Made> = Entry {
 pub(super) static LONGEST_SILENCE: Entry<Made> = Entry {
     variant: Variant {
         name: "longest_silence",
-        about: " The longest time without a delivery to the receiving application, s: mean over the members.",
+        about: " Longest time without a delivery to the receiving application, s: mean over the members.",
         parameters: &[FLOW, WINDOW, WINDOWS],
     },
     build: |parameters, ()| {

@@ -21,9 +21,9 @@ use crate::agent::transfers::{Transfer, Transfers};
 pub(super) static COMPLETION_TIME: Entry<Made> = Entry {
     variant: Variant {
         name: "flow_completion_time",
-        about: " How long a transfer takes, s: from when it is due to when its last byte is there (the last byte of its answer, \
-                where it wants one). Of those that are complete by the end of the run, over all members together; a transfer \
-                counts in the window in which it begins.",
+        about: " Duration of transfers, s: from when a transfer is due until its last byte arrives (with an answer: the last \
+                byte of the answer). Of those complete at the end of the run, over all members together. A transfer counts in \
+                the window in which it begins.",
         parameters: &[FLOW, TAKE, WINDOW, WINDOWS, CLOCK],
     },
     build: |parameters, ()| {
@@ -40,12 +40,11 @@ pub(super) static COMPLETION_TIME: Entry<Made> = Entry {
 pub(super) static SLOWDOWN: Entry<Made> = Entry {
     variant: Variant {
         name: "slowdown",
-        about: " How many times longer a transfer takes than its bytes would alone on the path, at least 1: its completion time \
-                over delay + 8 x size / rate, where `delay` is the sum of the propagation delays on the primary path of its \
-                flow, and `rate` the least of the links' rates there (of a rate that changes, the greatest), by the routes at \
-                the begin of the run. No handshake, no header and no window is in it. A transfer with an answer: the same there \
-                and back, added. No value where the path has a link without a rate of its own, such as a radio cell, or with a \
-                delay that changes.",
+        about: " Completion time of a transfer divided by the time that its bytes would take alone on the path, delay + 8 x \
+                size / rate; at least 1. `delay` is the sum of the propagation delays on the primary path of the flow, `rate` \
+                the smallest link rate there (of a changing rate: the largest value), by the routes at the beginning of the \
+                run. Handshake, headers and windows are not included. With an answer: the sum of both directions. No value if \
+                the path has a link without a rate of its own, such as a radio cell, or with a changing delay.",
         parameters: &[FLOW, TAKE, WINDOW, WINDOWS, CLOCK],
     },
     build: |parameters, ()| {
@@ -182,7 +181,7 @@ fn check(flow: &FlowFacts<'_>) -> Result<(), String> {
 pub(super) static COMPLETE: Entry<Made> = Entry {
     variant: Variant {
         name: "transfers_complete",
-        about: " Transfers whose last byte was there by the end of the run.",
+        about: " Number of transfers whose last byte arrived before the end of the run.",
         parameters: &[FLOW],
     },
     build: |parameters, ()| {
@@ -198,7 +197,7 @@ pub(super) static COMPLETE: Entry<Made> = Entry {
 pub(super) static INCOMPLETE: Entry<Made> = Entry {
     variant: Variant {
         name: "transfers_incomplete",
-        about: " Transfers that the transport took and that were not complete by the end of the run.",
+        about: " Number of transfers that the transport accepted and that were not complete at the end of the run.",
         parameters: &[FLOW],
     },
     build: |parameters, ()| {

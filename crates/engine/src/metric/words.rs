@@ -31,7 +31,7 @@ pub const LINK: Setting = Setting {
 /// The part of the run that counts.
 pub const WINDOW: Setting = Setting {
     name: "window",
-    about: " The part of the run that counts: `[\"10 s\", \"20 s\"]`. The whole run if left out.",
+    about: " The part of the run to measure: `[\"10 s\", \"20 s\"]`. The whole run if left out.",
     clause: "",
     kind: PAIR,
     fallback: Fallback::Nothing,
@@ -40,8 +40,8 @@ pub const WINDOW: Setting = Setting {
 /// Several parts of the run, each with a value of its own.
 pub const WINDOWS: Setting = Setting {
     name: "windows",
-    about: " Instead of `window`: several parts of the run by name, each with a value of its own, whose metric ends in the name: \
-            `{ early = [\"0 s\", \"5 s\"], late = [\"5 s\", \"60 s\"] }`.",
+    about: " Instead of `window`: several named parts of the run. Each gives a measure whose name ends in the part's name: `{ \
+            early = [\"0 s\", \"5 s\"], late = [\"5 s\", \"60 s\"] }`.",
     clause: "",
     kind: Kind::Named(&PAIR),
     fallback: Fallback::Nothing,
@@ -52,7 +52,7 @@ const PAIR: Kind = Kind::Tuple(&[TIME, TIME]);
 /// From when a window counts.
 pub const CLOCK: Setting = Setting {
     name: "clock",
-    about: " From when windows count: the begin of the `run`, or the start of each member of the `flow`.",
+    about: " Where the times of windows start: at the beginning of the `run`, or at the start of each member of the `flow`.",
     clause: "",
     kind: <Clock as anabranch_settings::Value>::KIND,
     fallback: Fallback::Is("run"),
@@ -72,7 +72,7 @@ spelled!(Clock: Clock::Run = "run", Clock::Flow = "flow");
 /// Only samples of one path or stream.
 pub const INDEX: Setting = Setting {
     name: "index",
-    about: " Only samples with this index, of a path or stream; of any index if left out.",
+    about: " Only samples with this index (of a path or stream). All if left out.",
     clause: "",
     kind: Kind::Count {
         least: 0,
@@ -84,7 +84,7 @@ pub const INDEX: Setting = Setting {
 /// Only what went over one path.
 pub const PATH: Setting = Setting {
     name: "path",
-    about: " Only on this path, 0 for the primary; on all if left out.",
+    about: " Only on this path; 0 is the primary. All if left out.",
     ..INDEX
 };
 
@@ -142,9 +142,9 @@ spelled!(Counting: Counting::UniquePayload = "unique-payload", Counting::UniqueS
 /// What counts as carried.
 pub const COUNTING: Setting = Setting {
     name: "counting",
-    about: " What counts: payload that reached the applications, once (`unique-payload`: the papers' sum of throughputs); the same \
-            with the header that each segment gives its payload, 16 bytes for each SCTP chunk, nothing for TCP \
-            (`unique-segments`); every byte on the wire, headers and repetitions included (`wire`).",
+    about: " What to count. `unique-payload`: payload that reached the applications, once (the papers' sum of throughputs). \
+            `unique-segments`: the same, plus the header of each segment: 16 bytes per SCTP chunk, none for TCP. `wire`: every \
+            byte on the wire, including headers and retransmissions.",
     clause: "",
     kind: <Counting as anabranch_settings::Value>::KIND,
     fallback: Fallback::Is("unique-payload"),

@@ -11,7 +11,7 @@ use crate::agent::series::{Series, Told};
 /// How specs name it.
 pub(super) static ENTRY: Entry = Entry {
     name: "goodput",
-    about: "Payload that reached the receiving application, bit/s in each bin; a sample's time is the begin of its bin.",
+    about: "Payload that reached the receiving application, bit/s in each bin; a sample's time is the beginning of its bin.",
     make: |Asked { bin }| Box::new(Bins::new(bin)),
 };
 

@@ -22,10 +22,7 @@ pub(super) fn check<F: Family>(
             let message = format!("the key `{}` is missing; it names {}", F::TAG, F::WHAT);
             return c.not_among(path, &message, "", names);
         }
-        let message = format!(
-            "found {:?}, which is not among what is allowed",
-            chosen.kind
-        );
+        let message = format!("found {:?}, which is unknown", chosen.kind);
         let path = format!("{path}.{}", F::TAG);
         return c.not_among(&path, &message, &chosen.kind, names);
     };

@@ -57,7 +57,7 @@ fn check_side(
             ..Side::default()
         };
         if path.ends_with(".of") || *side != plain {
-            let message = "a number stands alone, and only in `than`";
+            let message = "`value` is used alone, and only in `than`";
             c.problem(&format!("{path}.value"), message);
         }
         return;
@@ -120,19 +120,19 @@ fn check_keys(c: &mut Checker<'_>, claim: &Claim, path: &str) {
         }
     }
     if number && matches!(kind, Rises | Falls) {
-        let message = "a number does not change a slope";
+        let message = "found a constant, which does not change a slope";
         c.problem(&format!("{path}.than.value"), message);
     }
     if claim
         .within
         .is_some_and(|within| !(within > 0.0 && within < 1.0))
     {
-        let message = "the greatest difference is a share between 0 and 1, such as 0.05";
+        let message = "the largest difference is a share between 0 and 1, such as 0.05";
         c.problem(&format!("{path}.within"), message);
     }
     for (name, values) in &claim.at_point {
         if values.all().is_empty() {
-            let message = "names no x; leave the sweep out to take all";
+            let message = "found an empty list; leave the sweep out to take all of its points";
             c.problem(&format!("{path}.where.{name}"), message);
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn check_link(
                 c.problem(
                     &format!("{path}.between"),
                     format!(
-                        "joins {:?} with itself; a group's chain has at least two members",
+                        "joins {:?} with itself; a link joins two nodes, or the members of a group",
                         link.between[0]
                     ),
                 );
@@ -106,8 +106,7 @@ fn check_outages(c: &mut Checker<'_>, link: &Link, path: &str) {
         let (down, up) = (link.down.side(forward), link.up.side(forward));
         if down.is_some() && up.is_some() {
             let path = c.side(&format!("{path}.up"), side);
-            let message =
-                "found both `down` and `up` of one direction; either says when it is which";
+            let message = "found both `down` and `up` for one direction; use one of them";
             c.problem_once(&path, message);
         }
         for (key, spans) in [("down", down), ("up", up)] {

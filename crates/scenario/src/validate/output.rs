@@ -365,7 +365,10 @@ pub(super) fn check_measure(
     path: &str,
 ) {
     let Some(metric) = metric else {
-        return c.problem(path, "lacks `metric`: which measure it shows");
+        return c.problem(
+            path,
+            "the key `metric` is missing; it names the measure to show",
+        );
     };
     let Some(source) = source else { return };
     let taken = source.measures(spec, vocabulary);
@@ -411,12 +414,15 @@ fn check_recorded(
         _ => {
             return c.problem(
                 path,
-                "names either a `flow` or a `link` whose recording it shows",
+                "needs either a `flow` or a `link`, whose recording it shows",
             );
         }
     };
     let Some(probe) = probe else {
-        return c.problem(path, "lacks `probe`: what was recorded");
+        return c.problem(
+            path,
+            "the key `probe` is missing; it names what was recorded",
+        );
     };
     let experiment = match source {
         Some(Source::Run(experiment)) => experiment,
@@ -537,7 +543,7 @@ fn check_given(c: &mut Checker<'_>, figure: &Figure, curve: &Curve, path: &str) 
         c.problem(&path, "only a figure of kind \"time\" has given curves");
     }
     if curve.flow.is_some() || curve.link.is_some() || curve.probe.is_some() {
-        let message = "found steps beside a flow, link or probe; a curve is given or recorded";
+        let message = "found `given` together with a flow, link or probe; a curve is either given or recorded";
         c.problem(&path, message);
     }
     if curve.given.windows(2).any(|pair| pair[0].0 >= pair[1].0) {

@@ -16,11 +16,11 @@ impl Value for RoundTrip {
         &[
             Choice {
                 name: "least",
-                about: "the least seen",
+                about: "the smallest so far",
             },
             Choice {
                 name: "smoothed",
-                about: "the smoothed one",
+                about: "the smoothed round-trip time",
             },
         ],
         &Kind::Duration {
@@ -79,29 +79,29 @@ const WEIGHT_SINGLE: Setting = Setting {
 };
 const WEIGHT_MULTIPLE: Setting = Setting {
     name: "weight_multiple",
-    about: "Weight of the rate estimate while several streams are in use, larger so that the number does not flutter.",
+    about: "Weight of the rate estimate while several streams are in use. It is larger, so that the number of streams does not oscillate.",
     clause: "tsunoda2007 Fig. 3",
     kind: ABOVE_ZERO,
     fallback: Fallback::Is("1.6"),
 };
 const ROUND_TRIP: Setting = Setting {
     name: "round_trip",
-    about: "The time that makes a window of the rate estimate. The paper names none; its reference has the least.",
+    about: "The round-trip time that is multiplied with the rate estimate. The paper names none; the work that it cites uses the smallest.",
     clause: "tsunoda2007 §II-B",
     kind: RoundTrip::KIND,
     fallback: Fallback::Is("least"),
 };
 const LOSS_EVENTS: Setting = Setting {
     name: "loss_events",
-    about: "What counts as one loss: each SACK that brings chunks to the threshold of missing reports, each such chunk, or each \
-            cut of a congestion window.",
+    about: "What counts as one loss. `per-sack`: each SACK that brings chunks to the threshold of missing reports; \
+            `per-chunk`: each such chunk; `per-cut`: each reduction of a congestion window.",
     clause: "tsunoda2007 §II-B",
     kind: LossEvents::KIND,
     fallback: Fallback::Is("per-sack"),
 };
 const QUIET: Setting = Setting {
     name: "quiet",
-    about: "So long without a retransmission, asked as often, ends the use of several. Off, or 0 s: never.",
+    about: "After this time without a retransmission, one stream is used again; checked at this interval. Off, or 0 s: never.",
     clause: "tsunoda2007 §II-B",
     kind: Kind::Either(
         OFF,
@@ -134,23 +134,23 @@ const ADAPTIVE_STEP: &[Setting] = &[
 pub const VARIANTS: &[Variant] = &[
     Variant {
         name: "negotiated",
-        about: "All that were negotiated.",
+        about: "All negotiated streams are used.",
         parameters: &[],
     },
     Variant {
         name: "fixed",
-        about: "Always so many.",
+        about: "A constant number of streams is used.",
         parameters: FIXED,
     },
     Variant {
         name: "adaptive",
-        about: "One after congestion, several after a loss of the link. A loss is congestion where \
-                `cwnd - RE x RTT x weight` is above 0 (Tsunoda et al. 2007, Fig. 3).",
+        about: "One stream after congestion, several after a loss of the link. A loss is attributed to congestion if `cwnd - \
+                RE x RTT x weight` is above 0 (Tsunoda et al. 2007, Fig. 3).",
         parameters: ADAPTIVE,
     },
     Variant {
         name: "adaptive-step",
-        about: "One less after congestion, one more after a loss of the link (Tsunoda et al. 2007, Fig. 11).",
+        about: "One stream less after congestion, one more after a loss of the link (Tsunoda et al. 2007, Fig. 11).",
         parameters: ADAPTIVE_STEP,
     },
 ];

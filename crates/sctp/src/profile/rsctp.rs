@@ -10,44 +10,45 @@ macro_rules! with_rsctp {
     ($($own:tt)+) => {
         anabranch_settings::switches! {
             $($own)+
-            /// Offer RSCTP in INIT and INIT ACK. Where both ends do, HEARTBEATs carry time and chunk count, and their answers what
-            /// the receiver measured; otherwise the association is plain SCTP. What a sender makes of it is the business of
-            /// the congestion control `rsctp` and of `rsctp_path_switch`.
+            /// Negotiate RSCTP in INIT and INIT ACK. HEARTBEATs then carry a time and a chunk count, and their answers what
+            /// the receiver measured. `congestion = "rsctp"` and `rsctp_path_switch` use the reports. Without RSCTP at both
+            /// ends, the association is plain SCTP.
             rsctp: bool, "ho2008 §3";
-            /// Time between two HEARTBEATs on the path that carries new data, whether idle or not: 1 s had the least error.
+            /// Time between HEARTBEATs on the path that carries new data, whether idle or not. In the paper, 1 s had the
+            /// smallest error.
             rsctp_primary_interval: Span => INTERVAL, "ho2008 §4.2";
-            /// Time between two pairs of HEARTBEATs on each other path.
+            /// Time between pairs of HEARTBEATs on each other path.
             rsctp_secondary_interval: Span => INTERVAL, "ho2008 §4.2";
-            /// Beta of `cwnd - beta sqrt(cwnd)` after a loss that is put down to the radio.
+            /// Beta in `cwnd - beta sqrt(cwnd)`, the reduction after a loss attributed to the radio.
             rsctp_beta: Fraction, "ho2008 §4.2";
-            /// The unit of that formula, on which the paper is silent: `segments`, as the binomial algorithms are defined and as
-            /// the increase is counted, or `bytes`, as the variables of ns-2's module, where beta has hardly an effect.
+            /// Unit of cwnd in that formula, which the paper does not name. `segments`: as the binomial algorithms are
+            /// defined. `bytes`: as the variables of the ns-2 module; beta then has hardly any effect.
             rsctp_decrease_unit: DecreaseUnit, "ho2008 §3.5";
-            /// When ssthresh becomes estimate x RTT: with `each_report` unless something was lost since the last one, so that
-            /// what congestion set lasts until an interval without loss; with `each_ack` outside of recovery, as Fig. 3-7 to the
-            /// letter, which undoes what §3.5.1 sets at a loss; or `never`.
+            /// When ssthresh is set to estimate x RTT. `each_report`: with each report, unless something was lost since the
+            /// last one, so that a reduction lasts until an interval without loss. `each_ack`: with each acknowledgement
+            /// outside of recovery, as Fig. 3-7 says, which undoes the reduction of §3.5.1. `never`.
             rsctp_ssthresh: SsthreshRule, "ho2008 §3.5.1";
-            /// The least ssthresh after congestion: `two` units by §3.5.1, `one` by Fig. 3-7, or that of the `profile`, so that
-            /// RSCTP and SCTP differ in the verdict alone.
+            /// Smallest ssthresh after congestion, in units: `two` (§3.5.1), `one` (Fig. 3-7), or that of the `profile`, so
+            /// that RSCTP and SCTP differ only in how they judge a loss.
             rsctp_congestion_floor: CongestionFloor, "ho2008 §3.5.1";
-            /// A report on a path that stands by sets its cwnd to estimate x RTT.
+            /// A report on a standby path sets its cwnd to estimate x RTT.
             rsctp_secondary_cwnd: bool, "ho2008 §3.2";
-            /// The size of the second HEARTBEAT of a pair, over the time between the two: the text says of the `chunk`; but what a
-            /// bottleneck takes that time for is the `packet`, and half of the estimate would be missing.
+            /// Size of the second HEARTBEAT of a pair, which is divided by the time between the two. `chunk`: as the text
+            /// says; the estimate is then half of the bandwidth. `packet`: what occupies the bottleneck.
             rsctp_probe_size: ProbeSize, "ho2008 §3.2";
-            /// Change the primary path when its chunk loss rate exceeds `rsctp_max_loss_rate`. A congestion's loss also needs
-            /// another path with more bandwidth.
+            /// Change the primary path when its chunk loss rate exceeds `rsctp_max_loss_rate`. After congestion, only to a
+            /// path with more bandwidth.
             rsctp_path_switch: bool, "ho2008 §3.3";
-            /// MPLR, the most that a path may lose.
+            /// MPLR: largest chunk loss rate of a path before it is left.
             rsctp_max_loss_rate: Fraction, "ho2008 §4.3";
-            /// A loss of the radio's, too, changes the path only to one with more bandwidth: by §3.5.1, but neither by §3.5 nor
-            /// by Fig. 3-7.
+            /// After a loss attributed to the radio, too, change the path only to one with more bandwidth: §3.5.1, but
+            /// neither §3.5 nor Fig. 3-7.
             rsctp_wireless_switch_needs_bandwidth: bool, "ho2008 §3.5.1";
-            /// What a HEARTBEAT without answer means on the path that carries data: by §3.5.1 a loss is one of a chunk, and
-            /// Fig. 3-7 says "or Heartbeat Ack loss" without a branch for it under congestion. `judged`: as a loss of the
-            /// radio's it shrinks cwnd, and either verdict may change the path.
+            /// What a missing answer to a HEARTBEAT means on the path that carries data. `ignored`: nothing; §3.5.1 speaks
+            /// of chunks only. `judged`: a loss (Fig. 3-7): one attributed to the radio reduces cwnd, and both may change
+            /// the path.
             rsctp_heartbeat_loss: HeartbeatLoss, "ho2008 §3.5.1";
-            /// What a new chunk loss rate weighs against the estimate so far; 1: each report as it comes, as formula (7).
+            /// Weight of a new chunk loss rate against the previous estimate. 1: each report as it is, as in formula (7).
             rsctp_loss_gain: Fraction, "ho2008 §3.3";
         }
     };

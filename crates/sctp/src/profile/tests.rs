@@ -34,7 +34,7 @@ fn a_wrong_switch_offers_the_nearest_and_a_wrong_value_what_is_allowed() {
     let error = profile.set("fast_recovery", "sometimes").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`fast_recovery`: found \"sometimes\"; it takes \"none\", \"exit_point\", \"recovery_point\""
+        "`fast_recovery`: found \"sometimes\"; expected \"none\", \"exit_point\", \"recovery_point\""
     );
     assert!(profile.set("rto_initial", "-1 s").is_err());
     assert!(profile.set("missing_reports", "0").is_err());

@@ -13,10 +13,10 @@ use crate::rng::{Probability, Rng};
 pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
     variant: Variant {
         name: "bernoulli",
-        about: " Each packet for itself, with one probability.",
+        about: " Each packet is lost independently, with the same probability.",
         parameters: &[Setting {
             name: "probability",
-            about: " That a packet is lost.",
+            about: " Probability that a packet is lost.",
             clause: "",
             kind: Kind::OverTime(&CHANCE),
             fallback: Fallback::Required,

@@ -18,28 +18,28 @@ pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
         parameters: &[
             Setting {
                 name: "to_bad",
-                about: " Probability of turning bad at a packet.",
+                about: " Probability that the state turns bad at a packet.",
                 clause: "",
                 kind: Kind::OverTime(&CHANCE),
                 fallback: Fallback::Required,
             },
             Setting {
                 name: "to_good",
-                about: " Probability of turning good at a packet.",
+                about: " Probability that the state turns good at a packet.",
                 clause: "",
                 kind: Kind::OverTime(&CHANCE),
                 fallback: Fallback::Required,
             },
             Setting {
                 name: "loss_good",
-                about: " Probability of loss while good.",
+                about: " Probability of loss in the good state.",
                 clause: "",
                 kind: Kind::OverTime(&CHANCE),
                 fallback: Fallback::Is("0"),
             },
             Setting {
                 name: "loss_bad",
-                about: " Probability of loss while bad.",
+                about: " Probability of loss in the bad state.",
                 clause: "",
                 kind: Kind::OverTime(&CHANCE),
                 fallback: Fallback::Is("1"),

@@ -13,7 +13,7 @@ use crate::rng::Rng;
 pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
     variant: Variant {
         name: "list",
-        about: " Exactly these data segments.",
+        about: " These data segments are lost, and nothing else.",
         parameters: &[Setting {
             name: "segments",
             about: " The segments: `[{ flow = \"web\", number = 8 }]`.",
@@ -33,7 +33,7 @@ pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
 const SEGMENT: &[Setting] = &[
     Setting {
         name: "flow",
-        about: " The flow; each member of a group.",
+        about: " The flow; in a group, each member.",
         clause: "",
         kind: Kind::Name("flow"),
         fallback: Fallback::Required,
@@ -47,7 +47,7 @@ const SEGMENT: &[Setting] = &[
     },
     Setting {
         name: "transmission",
-        about: " Which of its transmissions, counted from 1.",
+        about: " Which transmission of it, counted from 1.",
         clause: "",
         kind: FROM_ONE,
         fallback: Fallback::Is("1"),
@@ -105,10 +105,10 @@ impl Value for NamedSegment {
 pub(super) static ORDINALS: Entry<Box<dyn Loss>, Traffic> = Entry {
     variant: Variant {
         name: "ordinals",
-        about: " Exactly the packets at these places in the order of their coming.",
+        about: " The packets with these numbers are lost, and nothing else.",
         parameters: &[Setting {
             name: "packets",
-            about: " Their numbers, counted from 0.",
+            about: " Numbers of the packets in the order of their arrival, counted from 0.",
             clause: "",
             kind: Kind::List(&Kind::Count {
                 least: 0,

@@ -11,7 +11,7 @@ use crate::rng::Rng;
 pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
     variant: Variant {
         name: "none",
-        about: " Nothing is lost.",
+        about: " No packet is lost.",
         parameters: &[],
     },
     build: |_, _| Ok(Box::new(Nothing)),

@@ -18,10 +18,10 @@ const TIME: Kind = Kind::Duration {
 pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
     variant: Variant {
         name: "schedule",
-        about: " A probability that changes at given times; 0 before the first.",
+        about: " A probability of loss that changes at given times. It is 0 before the first.",
         parameters: &[Setting {
             name: "steps",
-            about: " From when on each probability holds, in the order of time: `[[\"30 s\", 0.05]]`.",
+            about: " Times, in order, each with the probability from then on: `[[\"30 s\", 0.05]]`.",
             clause: "",
             kind: Kind::List(&Kind::Tuple(&[TIME, CHANCE])),
             fallback: Fallback::Required,

@@ -11,19 +11,19 @@ use crate::rng::Rng;
 pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
     variant: Variant {
         name: "jitter",
-        about: " A delay with a random part for each packet.",
+        about: " A delay with a random part for each packet (jitter).",
         parameters: &[
             DELAY,
             Setting {
                 name: "jitter",
-                about: " The random part: its upper end where it is uniform from 0 on, its mean where it is exponential.",
+                about: " The random part: its maximum if `uniform`, its mean if `exponential`.",
                 clause: "",
                 kind: TIME,
                 fallback: Fallback::Required,
             },
             Setting {
                 name: "distribution",
-                about: " Of the random part.",
+                about: " Distribution of the random part.",
                 clause: "",
                 kind: Distribution::KIND,
                 fallback: Fallback::Is("uniform"),
@@ -45,12 +45,12 @@ pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
 pub(super) static LISTED: Entry<Box<dyn Propagation>> = Entry {
     variant: Variant {
         name: "listed-jitter",
-        about: " A delay with a random part for each packet, which is one of a list, such as what was measured.",
+        about: " A delay with a random part for each packet, drawn from a list, for example of measured values.",
         parameters: &[
             DELAY,
             Setting {
                 name: "delays",
-                about: " What the random part may be, each as likely as the others; a value may stand several times.",
+                about: " The values of the random part, all equally likely. A value may be listed several times.",
                 clause: "",
                 kind: Kind::List(&TIME),
                 fallback: Fallback::Required,

@@ -32,7 +32,7 @@ const TIME: Kind = Kind::Duration {
 /// The parameter that propagations share.
 const DELAY: Setting = Setting {
     name: "delay",
-    about: " From the last bit sent to the last bit received; over time, that of the moment at which the last bit is sent.",
+    about: " Time from the last bit sent to the last bit received. If it changes over time: the value when the last bit is sent.",
     clause: "",
     kind: Kind::OverTime(&TIME),
     fallback: Fallback::Required,

@@ -12,7 +12,7 @@ use crate::rng::Rng;
 pub(super) static ENTRY: Entry<Box<dyn Propagation>> = Entry {
     variant: Variant {
         name: "deterministic",
-        about: " A delay that is the same for all packets, always or over time.",
+        about: " The same delay for all packets, constant or changing over time.",
         parameters: &[DELAY],
     },
     build: |parameters, ()| {

@@ -17,11 +17,11 @@ use crate::packet::DropReason;
 pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
     variant: Variant {
         name: "codel",
-        about: " CoDel: drops or marks at the head while packets stay too long (RFC 8289).",
+        about: " CoDel: drops or marks packets at the head of the queue while packets wait too long (RFC 8289).",
         parameters: &[
             Setting {
                 name: "target",
-                about: " The least sojourn time that is accepted for good.",
+                about: " Acceptable sojourn time of packets in a standing queue.",
                 clause: "RFC 8289 §4.3",
                 kind: Kind::Duration {
                     least: 1,
@@ -31,7 +31,7 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             },
             Setting {
                 name: "interval",
-                about: " How long the sojourn time must stay above the target: about the longest usual round-trip time.",
+                about: " How long the sojourn time must exceed `target` before the first drop: about the largest common round-trip time.",
                 clause: "RFC 8289 §4.2",
                 kind: Kind::Duration {
                     least: 1,
@@ -41,7 +41,7 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             },
             Setting {
                 name: "mtu",
-                about: " A queue of at most so many bytes is never judged.",
+                about: " A queue of at most this size is never too long.",
                 clause: "RFC 8289 §4.4",
                 kind: Kind::Bytes {
                     least: 0,
@@ -51,7 +51,7 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             },
             Setting {
                 name: "ecn",
-                about: " Marks packets of senders that use ECN instead of dropping them.",
+                about: " Mark packets of senders that use ECN instead of dropping them.",
                 clause: "RFC 3168 §5",
                 kind: Kind::Flag,
                 fallback: Fallback::Is("false"),

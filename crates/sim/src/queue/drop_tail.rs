@@ -13,7 +13,7 @@ use crate::packet::DropReason;
 pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
     variant: Variant {
         name: "drop-tail",
-        about: " First come, first served; a packet that finds the limit reached is dropped.",
+        about: " First in, first out. A packet that arrives at a full queue is dropped.",
         parameters: &[super::LIMIT],
     },
     build: |parameters, ()| {

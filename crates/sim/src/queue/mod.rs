@@ -60,7 +60,7 @@ impl Value for Limit {
 /// The parameter that disciplines share.
 const LIMIT: Setting = Setting {
     name: "limit",
-    about: " What it holds, in packets or bytes, the packet in transmission included; left out: whatever comes.",
+    about: " Capacity in packets or bytes, including the packet in transmission. Unlimited if left out.",
     clause: "",
     kind: Limit::KIND,
     fallback: Fallback::Nothing,

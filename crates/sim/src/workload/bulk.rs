@@ -9,18 +9,18 @@ use super::{Context, Facts, Made, Message, Offer, SIZE, Workload};
 pub(super) static ENTRY: Entry<Made, Context> = Entry {
     variant: Variant {
         name: "bulk",
-        about: " Always more to send, as ftp.",
+        about: " A greedy sender: there is always more to send.",
         parameters: &[
             Setting {
                 name: "message",
-                about: " Size of a message (SCTP) or of a write; the largest that fills a packet if left out.",
+                about: " Size of a message (SCTP) or of a write (TCP). One that fills a packet if left out.",
                 clause: "",
                 kind: SIZE,
                 fallback: Fallback::Nothing,
             },
             Setting {
                 name: "total",
-                about: " How much in all; without end if left out.",
+                about: " Total size. Unlimited if left out.",
                 clause: "",
                 kind: SIZE,
                 fallback: Fallback::Nothing,

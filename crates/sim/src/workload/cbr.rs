@@ -10,13 +10,13 @@ use crate::error::BuildError;
 pub(super) static ENTRY: Entry<Made, Context> = Entry {
     variant: Variant {
         name: "cbr",
-        about: " One message after the other at a constant rate.",
+        about: " Messages at a constant rate.",
         parameters: &[
             RATE,
             MESSAGE,
             Setting {
                 name: "count",
-                about: " Messages in all; without end if left out.",
+                about: " Total number of messages. Unlimited if left out.",
                 clause: "",
                 kind: COUNT,
                 fallback: Fallback::Nothing,

@@ -73,7 +73,7 @@ const SIZE: Kind = Kind::Bytes {
 };
 const RATE: Setting = Setting {
     name: "rate",
-    about: " Of user data, while messages come.",
+    about: " Rate of user data while the flow sends.",
     clause: "",
     kind: Kind::Rate {
         least: 1,

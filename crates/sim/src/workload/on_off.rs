@@ -12,13 +12,13 @@ use crate::rng::Rng;
 pub(super) static ENTRY: Entry<Made, Context> = Entry {
     variant: Variant {
         name: "on-off",
-        about: " A constant rate while on, silent while off.",
+        about: " A constant rate in on periods, nothing in off periods.",
         parameters: &[
             RATE,
             MESSAGE,
             Setting {
                 name: "on",
-                about: " Mean (or fixed) length of an on period.",
+                about: " Length of an on period; the mean if `exponential`.",
                 clause: "",
                 kind: Kind::Duration {
                     least: 1,
@@ -28,7 +28,7 @@ pub(super) static ENTRY: Entry<Made, Context> = Entry {
             },
             Setting {
                 name: "off",
-                about: " Mean (or fixed) length of an off period.",
+                about: " Length of an off period; the mean if `exponential`.",
                 clause: "",
                 kind: Kind::Duration {
                     least: 0,
@@ -38,7 +38,7 @@ pub(super) static ENTRY: Entry<Made, Context> = Entry {
             },
             Setting {
                 name: "exponential",
-                about: " Periods are exponentially distributed rather than fixed.",
+                about: " Periods are exponentially distributed. Off: constant.",
                 clause: "",
                 kind: Kind::Flag,
                 fallback: Fallback::Is("false"),

@@ -13,15 +13,15 @@ use crate::rng::Rng;
 pub(super) static ENTRY: Entry<Made, Context> = Entry {
     variant: Variant {
         name: "request-response",
-        about: " The source asks, the sink answers as soon as it has the whole request, and the source thinks before it asks \
-                again: one request at a time. A transfer is a request and its answer: it begins with the request and ends with \
-                the last byte of the answer. Needs a transport that carries data in both directions.",
+        about: " The source sends a request, the sink answers when the request is complete, and the source waits (`think`) \
+                before the next one. There is one request at a time. A transfer is a request with its answer. Needs a \
+                transport that carries data in both directions.",
         parameters: &[
-            size::parameter("request", " How large a request is."),
-            size::parameter("response", " How large an answer is."),
+            size::parameter("request", " Size of a request."),
+            size::parameter("response", " Size of an answer."),
             Setting {
                 name: "think",
-                about: " Mean (or fixed) time between an answer and the next request.",
+                about: " Time between an answer and the next request; the mean if `exponential`.",
                 clause: "",
                 kind: Kind::Duration {
                     least: 0,
@@ -31,14 +31,14 @@ pub(super) static ENTRY: Entry<Made, Context> = Entry {
             },
             Setting {
                 name: "exponential",
-                about: " Times to think are exponentially distributed rather than fixed.",
+                about: " The times between an answer and the next request are exponentially distributed. Off: constant.",
                 clause: "",
                 kind: Kind::Flag,
                 fallback: Fallback::Is("false"),
             },
             Setting {
                 name: "count",
-                about: " Requests in all; without end if left out.",
+                about: " Total number of requests. Unlimited if left out.",
                 clause: "",
                 kind: COUNT,
                 fallback: Fallback::Nothing,

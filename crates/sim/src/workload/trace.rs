@@ -11,11 +11,11 @@ use crate::error::BuildError;
 pub(super) static ENTRY: Entry<Made, Context> = Entry {
     variant: Variant {
         name: "trace",
-        about: " A list of messages. A spec may name a `file` instead of them: lines `time,size` or `time,size,stream`, in seconds \
-                from the flow's start and in bytes, or a Parquet file (`.parquet`) of these columns.",
+        about: " A list of messages. A spec may name a `file` instead: lines `time,size` or `time,size,stream`, in seconds \
+                from the flow's start and in bytes, or a Parquet file (`.parquet`) with these columns.",
         parameters: &[Setting {
             name: "messages",
-            about: " What is sent when, in the order of time.",
+            about: " The messages, in order of time.",
             clause: "",
             kind: Kind::List(&Kind::Table(ROW)),
             fallback: Fallback::Required,
@@ -39,7 +39,7 @@ pub(super) static ENTRY: Entry<Made, Context> = Entry {
 const ROW: &[Setting] = &[
     Setting {
         name: "at",
-        about: " When, from the flow's start.",
+        about: " Time after the flow's start.",
         clause: "",
         kind: Kind::Duration {
             least: 0,
@@ -50,12 +50,12 @@ const ROW: &[Setting] = &[
     Setting {
         name: "size",
         kind: SIZE,
-        about: " How large.",
+        about: " Size of the message.",
         ..MESSAGE
     },
     Setting {
         name: "stream",
-        about: " On which stream.",
+        about: " Stream of the message.",
         clause: "",
         kind: Kind::Count {
             least: 0,

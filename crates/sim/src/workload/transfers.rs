@@ -12,20 +12,20 @@ use crate::rng::Rng;
 pub(super) static ENTRY: Entry<Made, Context> = Entry {
     variant: Variant {
         name: "transfers",
-        about: " Transfers that arrive one after the other, whatever became of those before: pages of many users over one \
-                connection. The first arrives one gap after the flow's start. Over SCTP a transfer is carried in messages of at \
-                most `message`, all on one stream: that of its number modulo the streams.",
+        about: " Transfers that arrive at given times, whether or not earlier ones are complete, as pages of many users over \
+                one connection. The first arrives after one interval. Over SCTP a transfer is sent in messages of at most \
+                `message`, all on one stream: its number modulo the number of streams.",
         parameters: &[
             Setting {
                 name: "arrivals",
-                about: " The gaps between arrivals: exponentially distributed, or all alike.",
+                about: " Times between arrivals: `poisson`: exponentially distributed; `fixed`: constant.",
                 clause: "",
                 kind: Kind::Choice(&[Choice::new("poisson"), Choice::new("fixed")]),
                 fallback: Fallback::Is("poisson"),
             },
             Setting {
                 name: "every",
-                about: " The mean gap between two arrivals.",
+                about: " Mean time between two arrivals.",
                 clause: "",
                 kind: Kind::Duration {
                     least: 1,
@@ -33,10 +33,10 @@ pub(super) static ENTRY: Entry<Made, Context> = Entry {
                 },
                 fallback: Fallback::Required,
             },
-            size::parameter("size", " How large a transfer is."),
+            size::parameter("size", " Size of a transfer."),
             Setting {
                 name: "count",
-                about: " Transfers in all; without end if left out.",
+                about: " Total number of transfers. Unlimited if left out.",
                 clause: "",
                 kind: COUNT,
                 fallback: Fallback::Nothing,
@@ -64,7 +64,7 @@ pub(super) static ENTRY: Entry<Made, Context> = Entry {
 /// The largest message that carries part of a transfer.
 pub(super) const MOST_MESSAGE: Setting = Setting {
     name: "message",
-    about: " Over SCTP: the largest message that carries part of a transfer. What fills a packet if left out.",
+    about: " Over SCTP: largest message that carries part of a transfer. One that fills a packet if left out.",
     clause: "",
     kind: SIZE,
     fallback: Fallback::Nothing,

@@ -9,7 +9,7 @@ use crate::rng::Rng;
 pub(super) static ENTRY: Entry<Box<dyn Sizes>> = Entry {
     variant: Variant {
         name: "fixed",
-        about: " Always the same.",
+        about: " A constant size.",
         parameters: &[bytes("bytes", " The size.", Fallback::Required)],
     },
     build: |parameters, ()| Ok(Box::new(Fixed(parameters.get("bytes")?))),

@@ -14,7 +14,7 @@ pub(super) static ENTRY: Entry<Box<dyn Sizes>> = Entry {
         parameters: &[
             Setting {
                 name: "cdf",
-                about: " The sizes with the share of transfers that are no larger, both rising, the last share 1: \
+                about: " Sizes, each with the share of transfers that are not larger. Both increase, and the last share is 1: \
                         `[[\"1 kB\", 0.5], [\"10 kB\", 0.9], [\"1 MB\", 1]]`.",
                 clause: "",
                 kind: Kind::List(&Kind::Tuple(&[
@@ -33,8 +33,7 @@ pub(super) static ENTRY: Entry<Box<dyn Sizes>> = Entry {
             },
             Setting {
                 name: "between",
-                about: " Sizes between two of the list are drawn, too, each as likely as the others; otherwise only those of the \
-                        list.",
+                about: " Also draw sizes between two listed ones, uniformly. Off: only listed sizes.",
                 clause: "",
                 kind: Kind::Flag,
                 fallback: Fallback::Is("true"),

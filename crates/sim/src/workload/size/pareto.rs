@@ -10,13 +10,13 @@ use crate::rng::Rng;
 pub(super) static ENTRY: Entry<Box<dyn Sizes>> = Entry {
     variant: Variant {
         name: "pareto",
-        about: " The Pareto distribution, bounded: P(size > x) falls as x^-shape from `least` to `most`. The mean of the \
-                unbounded one is least x shape / (shape - 1), where shape is above 1.",
+        about: " The bounded Pareto distribution: P(size > x) falls as x^-shape from `least` to `most`. The mean of the \
+                unbounded distribution is least x shape / (shape - 1), if shape is above 1.",
         parameters: &[
             bytes("least", " The least size.", Fallback::Required),
             Setting {
                 name: "shape",
-                about: " The exponent: the smaller, the heavier the tail. Sizes of web objects have 1.1 to 1.5.",
+                about: " Exponent. The smaller it is, the heavier the tail; sizes of web objects have 1.1 to 1.5.",
                 clause: "Crovella and Bestavros 1997",
                 kind: Kind::Number {
                     least: 0.05,
