@@ -20,6 +20,7 @@ test: setup lint deny ## install what the tests need, then pass them
 	scripts/check-python
 	scripts/check-explore
 	scripts/check-wasm
+	scripts/check-browser
 	scripts/check-book
 	scripts/check-packages
 

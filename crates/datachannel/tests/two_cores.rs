@@ -1,6 +1,8 @@
 //! Two connections against each other through a link in memory that delays, loses, repeats and reorders, by a clock that stands
 //! still between events. Each believes that the other has ICE whole: the tests ask its questions.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -11,6 +13,7 @@ use anabranch_datachannel::{
     Payload, Reliability, Secret,
 };
 use bytes::Bytes;
+use common::{attribute, check, offer_of};
 use stun_types::attribute::{AttributeType, RawAttribute, Username};
 use stun_types::message::{
     BINDING, IntegrityAlgorithm, Message, MessageIntegrityCredentials, MessageWriteVec,
@@ -23,52 +26,6 @@ const SECOND: u64 = 1_000 * MS;
 
 fn address(end: usize) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 4_000 + end as u16))
-}
-
-/// The value of an attribute of a description.
-fn attribute(text: &str, name: &str) -> String {
-    let start = format!("a={name}:");
-    let line = text.lines().find_map(|line| line.strip_prefix(&start));
-    line.unwrap_or_else(|| panic!("no {name} in {text}"))
-        .to_owned()
-}
-
-/// An offer that has the answer's name, password and certificate.
-fn offer_of(answer: &str, setup: &str) -> String {
-    let own = |name| format!("a={name}:{}\r\n", attribute(answer, name));
-    let lines: String = ["ice-ufrag", "ice-pwd", "fingerprint", "max-message-size"]
-        .map(own)
-        .concat();
-    format!(
-        "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n\
-        m=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\na=mid:0\r\n\
-        a=setup:{setup}\r\na=sctp-port:5000\r\n{lines}"
-    )
-}
-
-/// A Binding request as the peer of `answer` sends it.
-fn check(answer: &str, offer: &str, nominate: bool, pwd: &str) -> Vec<u8> {
-    let mut request = Message::builder_request(BINDING, MessageWriteVec::new());
-    let name = format!(
-        "{}:{}",
-        attribute(answer, "ice-ufrag"),
-        attribute(offer, "ice-ufrag")
-    );
-    request
-        .add_attribute(&Username::new(&name).unwrap())
-        .unwrap();
-    let controlling = RawAttribute::new(AttributeType::new(0x802A), &[1; 8]);
-    request.add_attribute(&controlling).unwrap();
-    if nominate {
-        let nomination = RawAttribute::new(AttributeType::new(0x0025), &[]);
-        request.add_attribute(&nomination).unwrap();
-    }
-    let key: MessageIntegrityCredentials = ShortTermCredentials::new(pwd.to_owned()).into();
-    request
-        .add_message_integrity(&key, IntegrityAlgorithm::Sha1)
-        .unwrap();
-    request.add_fingerprint().unwrap();
-    request.finish()
 }
 
 struct Random(u64);

@@ -97,12 +97,44 @@ pub enum Service {
     Source,
 }
 
+/// Services that are no association's.
+#[derive(Clone, Debug, Subcommand)]
+pub enum OtherService {
+    /// Serve WebRTC data channels to browsers, with a page that tries them; every message is sent back.
+    #[command(after_help = "Examples:
+  anabranch serve data-channels                   a page at http://127.0.0.1:8080/
+  anabranch serve data-channels --http 127.0.0.1:0 --address 192.0.2.1
+
+POST /offer takes the offer of an RTCPeerConnection as it is, and answers with the answer. POST /offer?open=3 also opens three
+channels from here. On any channel, the text \"/close\" has this side close it. docs/DATACHANNEL.md tells what works and what
+is missing.")]
+    DataChannels(DataChannels),
+}
+
+/// `serve data-channels`.
+#[derive(Clone, Debug, Args)]
+pub struct DataChannels {
+    /// Where the page is served. Whoever reaches it can have connections; it has no other guard.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    pub http: SocketAddr,
+    /// The address that browsers are to reach, where each connection has a UDP port of its own.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub address: IpAddr,
+    /// The most connections at a time; an offer beyond is refused by status 503.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
+    pub connections: u16,
+}
+
 /// `serve`.
 #[derive(Clone, Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Serve {
+    /// Something else than a service for associations.
+    #[command(subcommand)]
+    pub other: Option<OtherService>,
     /// Service offered.
-    #[arg(value_name = "SERVICE")]
-    pub service: Service,
+    #[arg(value_name = "SERVICE", required = true)]
+    pub service: Option<Service>,
     /// SCTP port (repeatable: all share the UDP port).
     #[arg(short, long, value_name = "PORT", default_values_t = [PORT], value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Vec<u16>,

@@ -3,6 +3,7 @@
 mod address;
 pub mod arguments;
 mod cat;
+mod data_channels;
 mod emulate;
 pub mod live;
 mod metrics;
@@ -30,7 +31,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 use address::{Zoned, one_zone};
-use arguments::{CarrierKind, Pmtu, Wire, WireCommand};
+use arguments::{CarrierKind, OtherService, Pmtu, Wire, WireCommand};
 use watch::{Watch, Watched};
 
 /// The largest message that these commands send, and put together to send back or print.
@@ -49,7 +50,11 @@ const LOOK: Duration = Duration::from_millis(2);
 /// Runs a command.
 pub fn run(command: WireCommand) -> Result<(), Failure> {
     match command {
-        WireCommand::Serve(arguments) => in_runtime(serve::serve(*arguments)),
+        WireCommand::Serve(arguments) => match (arguments.other.clone(), arguments.service) {
+            (Some(OtherService::DataChannels(it)), _) => in_runtime(data_channels::serve(it)),
+            (None, Some(service)) => in_runtime(serve::serve(service, *arguments)),
+            (None, None) => Err(Failure::Wire("serve what? See --help".to_owned())),
+        },
         WireCommand::Perf(arguments) => in_runtime(perf::perf(*arguments)),
         WireCommand::Cat(arguments) => in_runtime(cat::cat(*arguments)),
         WireCommand::Emulate(arguments) => in_runtime(emulate::emulate(*arguments)),

@@ -29,9 +29,9 @@ impl Count {
 }
 
 /// Runs a server.
-pub async fn serve(arguments: Serve) -> Result<(), Failure> {
+pub async fn serve(service: Service, arguments: Serve) -> Result<(), Failure> {
     let mut interrupts = Interrupts::new();
-    let ports = match arguments.service {
+    let ports = match service {
         Service::Echo => Ports::Echoed(&arguments.port),
         Service::Sink | Service::Source => Ports::Served(&arguments.port),
     };
@@ -82,7 +82,7 @@ pub async fn serve(arguments: Serve) -> Result<(), Failure> {
         };
         let peer = association.status().map(|status| status.primary.address);
         let from = peer.map_or_else(|| "somebody".to_owned(), |address| address.to_string());
-        let (service, at_once) = (arguments.service, arguments.at_once);
+        let at_once = arguments.at_once;
         let log = Log {
             from,
             port,

@@ -1,0 +1,165 @@
+//! `anabranch serve data-channels`: a page, offers and answers over HTTP, and channels that send everything back.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use anabranch_datachannel::{
+    BindError, ChannelOptions, Config, DataChannel, Payload, PeerConnection,
+};
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{Html, IntoResponse, Response};
+use axum::routing::{get, post};
+use serde::Deserialize;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use super::arguments::DataChannels;
+use super::print::Printer;
+use super::{Interrupts, PATIENCE};
+use crate::failure::Failure;
+
+const PAGE: &str = include_str!("data_channels.html");
+/// The longest offer that is read, bytes.
+const MAX_OFFER: usize = 256 << 10;
+/// The text that has this side close a channel.
+const CLOSE: &str = "/close";
+
+/// What all requests share.
+#[derive(Clone)]
+struct Server {
+    config: Config,
+    printer: Printer,
+    /// A permit for each connection there may be.
+    room: Arc<Semaphore>,
+}
+
+/// Runs a server.
+pub async fn serve(arguments: DataChannels) -> Result<(), Failure> {
+    let mut interrupts = Interrupts::new();
+    let failed = |error| Failure::Wire(format!("cannot listen at {}: {error}", arguments.http));
+    let listener = TcpListener::bind(arguments.http).await.map_err(failed)?;
+    let at = listener.local_addr().map_err(failed)?;
+    let (printer, written) = Printer::stdout();
+    printer.line(format!("listening: http://{at}/"))?;
+    let server = Server {
+        config: Config {
+            address: arguments.address,
+            ..Config::default()
+        },
+        printer,
+        room: Arc::new(Semaphore::new(arguments.connections.into())),
+    };
+    let routes = Router::new()
+        .route("/", get(|| async { Html(PAGE) }))
+        .route("/offer", post(accept))
+        .layer(DefaultBodyLimit::max(MAX_OFFER))
+        .with_state(server);
+    tokio::select! {
+        ended = axum::serve(listener, routes) => ended.map_err(failed)?,
+        () = interrupts.next() => {}
+    }
+    let _ = tokio::time::timeout(PATIENCE, written.wait()).await;
+    Ok(())
+}
+
+/// What an offer may ask beside it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    /// How many channels this side opens.
+    #[serde(default)]
+    open: u16,
+}
+
+/// A refusal, and why.
+struct Refusal(StatusCode, String);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.0, format!("{}\n", self.1)).into_response()
+    }
+}
+
+impl From<BindError> for Refusal {
+    fn from(error: BindError) -> Self {
+        let status = match error {
+            BindError::Accept(_) => StatusCode::BAD_REQUEST,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self(status, error.to_string())
+    }
+}
+
+/// An offer: makes the connection, and answers.
+async fn accept(
+    State(server): State<Server>,
+    Query(asked): Query<Asked>,
+    offer: String,
+) -> Result<Response, Refusal> {
+    let room = Arc::clone(&server.room).try_acquire_owned();
+    let permit = room.map_err(|_| {
+        let why = "there are as many connections as there may be".to_owned();
+        Refusal(StatusCode::SERVICE_UNAVAILABLE, why)
+    })?;
+    let (peer, answer) = PeerConnection::accept(&offer, server.config.clone()).await?;
+    let log = Log(server.printer.clone());
+    tokio::spawn(async move {
+        attend(log, peer, asked.open).await;
+        drop(permit);
+    });
+    Ok(([(CONTENT_TYPE, "application/sdp")], answer).into_response())
+}
+
+/// What is said; a server goes on also where nobody reads.
+#[derive(Clone)]
+struct Log(Printer);
+
+impl Log {
+    fn say(&self, what: impl Display) {
+        let _ = self.0.line(what.to_string());
+    }
+}
+
+/// Serves one connection until it ends.
+async fn attend(log: Log, peer: PeerConnection, open: u16) {
+    for number in 0..open {
+        match peer.open(ChannelOptions::new(format!("from the server {number}"))) {
+            Ok(channel) => drop(tokio::spawn(echo(log.clone(), channel))),
+            Err(error) => log.say(error),
+        }
+    }
+    if peer.connected().await.is_ok() {
+        log.say("connection up");
+    }
+    while let Some(channel) = peer.incoming().await {
+        tokio::spawn(echo(log.clone(), channel));
+    }
+    log.say(format_args!("connection ended: {}", peer.closed().await));
+    for (reason, count) in peer.discards() {
+        log.say(format_args!("  thrown away: {count} for {reason:?}"));
+    }
+}
+
+/// Sends every message back, until either side closes.
+async fn echo(log: Log, channel: DataChannel) {
+    let (id, label) = (channel.id(), channel.label().to_owned());
+    log.say(format_args!("channel {id} {label:?} up"));
+    let (mut messages, mut bytes) = (0_u64, 0);
+    while let Some(message) = channel.recv().await {
+        if message == Payload::from(CLOSE) {
+            channel.close();
+            continue;
+        }
+        messages += 1;
+        bytes += message.len() as u64;
+        if channel.send(message).await.is_err() {
+            break;
+        }
+    }
+    log.say(format_args!(
+        "channel {id} {label:?} closed: {messages} messages, {bytes} bytes"
+    ));
+}

@@ -1,0 +1,239 @@
+//! [`PeerConnection`] on a socket of the loopback interface, opposite the core on another. Nothing here asks how long something takes.
+
+mod common;
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anabranch_datachannel::channels::ChannelEvent;
+use anabranch_datachannel::{
+    ChannelId, ChannelOptions, Config, Connection, DataChannel, Event, Identity, Payload,
+    PeerConnection, Secret,
+};
+use bytes::Bytes;
+use common::{attribute, check, offer_of};
+use tokio::net::UdpSocket;
+
+/// The client's end: the core, and what a task does for it.
+struct Client {
+    socket: UdpSocket,
+    connection: Connection,
+    origin: Instant,
+    events: Vec<Event>,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    /// A client, and the server that it is connected with.
+    async fn connect() -> (Self, PeerConnection) {
+        #[expect(clippy::disallowed_methods, reason = "sockets live in real time")]
+        let origin = Instant::now();
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        let identity = Identity::new([1; 32]).unwrap();
+        let accept = |offer: &str| {
+            let secret = Secret::new([2; 32]);
+            let config = Config::default();
+            Connection::accept(offer, &config, &identity, &secret, address, (origin, 0)).unwrap()
+        };
+        // Names and passwords come of the secret, so a first answer tells them.
+        let draft = format!(
+            "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\na=ice-ufrag:xxxx\r\n\
+            a=ice-pwd:xxxxxxxxxxxxxxxxxxxxxx\r\na=setup:passive\r\na=fingerprint:sha-256 {}\r\n",
+            identity.fingerprint()
+        );
+        let (_, first) = accept(&draft);
+        let offer = offer_of(&first, "active");
+        let (peer, answer) = PeerConnection::accept(&offer, Config::default())
+            .await
+            .unwrap();
+        let (connection, own) = accept(&offer_of(&answer, "passive"));
+        let port = answer
+            .lines()
+            .find_map(|line| line.strip_prefix("m=application "));
+        let port = port.and_then(|rest| rest.split(' ').next()).unwrap();
+        let server = SocketAddr::from(([127, 0, 0, 1], port.parse().unwrap()));
+        let mut client = Self {
+            socket,
+            connection,
+            origin,
+            events: Vec::new(),
+            buffer: vec![0; 65_535],
+        };
+        // Each end believes that the other nominated it.
+        let request = check(&own, &answer, true, &attribute(&own, "ice-pwd"));
+        client.connection.handle_datagram(0, server, &request);
+        while client.connection.poll_transmit().is_some() {}
+        let request = check(&answer, &own, true, &attribute(&answer, "ice-pwd"));
+        client.socket.send_to(&request, server).await.unwrap();
+        client
+            .until(|client| client.events.contains(&Event::Connected))
+            .await;
+        (client, peer)
+    }
+
+    fn now(&self) -> u64 {
+        self.origin.elapsed().as_nanos() as u64
+    }
+
+    /// Goes on until `done`.
+    async fn until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
+        loop {
+            while let Some((to, datagram)) = self.connection.poll_transmit() {
+                self.socket.send_to(&datagram, to).await.unwrap();
+            }
+            while let Some(event) = self.connection.poll_event() {
+                self.events.push(event);
+            }
+            if done(self) {
+                return;
+            }
+            let due = self.connection.poll_timeout();
+            let wait = due.map_or(u64::MAX, |due| due.saturating_sub(self.now()));
+            let wait = Duration::from_nanos(wait.min(1_000_000_000));
+            let received = self.socket.recv_from(&mut self.buffer);
+            match tokio::time::timeout(wait, received).await {
+                Ok(received) => {
+                    let (length, from) = received.unwrap();
+                    let now = self.now();
+                    // Answers to checks are for those who ask.
+                    if self.buffer[0] > 3 {
+                        let datagram = &self.buffer[..length];
+                        self.connection.handle_datagram(now, from, datagram);
+                    }
+                }
+                Err(_) => {
+                    let now = self.now();
+                    self.connection.handle_timeout(now);
+                }
+            }
+        }
+    }
+
+    fn open(&mut self, label: &str) -> ChannelId {
+        let now = self.now();
+        self.connection
+            .open(now, ChannelOptions::new(label))
+            .unwrap()
+    }
+
+    fn send(&mut self, id: ChannelId, payload: impl Into<Payload>) {
+        let now = self.now();
+        self.connection.send(now, id, payload.into()).unwrap();
+    }
+
+    fn messages(&self, id: ChannelId) -> Vec<&Payload> {
+        let of = |event| match event {
+            &Event::Channel(ChannelEvent::Message(of, ref payload)) if of == id => Some(payload),
+            _ => None,
+        };
+        self.events.iter().filter_map(of).collect()
+    }
+}
+
+/// Runs the client beside what the server does, until that is done.
+async fn beside<T>(client: &mut Client, work: impl Future<Output = T>) -> T {
+    tokio::select! {
+        biased;
+        result = work => result,
+        () = client.until(|_| false) => unreachable!("it goes on for ever"),
+    }
+}
+
+#[tokio::test]
+async fn messages_both_ways() {
+    let (mut client, peer) = Client::connect().await;
+    let id = client.open("label");
+    client.send(id, "first");
+    let channel = beside(&mut client, peer.incoming()).await.unwrap();
+    assert_eq!((channel.id(), channel.label()), (0, "label"));
+    assert!(channel.opened().await);
+    let message = beside(&mut client, channel.recv()).await;
+    assert_eq!(message, Some(Payload::from("first")));
+    let large = Bytes::from(vec![7; 262_144]);
+    channel.send(large.clone()).await.unwrap();
+    client.until(|client| client.messages(id).len() == 1).await;
+    assert_eq!(client.messages(id), [&Payload::from(large)]);
+
+    let mine = peer.open(ChannelOptions::new("from the server")).unwrap();
+    assert_eq!(mine.id(), 1);
+    assert!(beside(&mut client, mine.opened()).await);
+    assert!(peer.statistics().is_some());
+    assert_eq!(peer.discards(), []);
+}
+
+/// What nobody reads has a bound, and all of it comes when it is read.
+#[tokio::test]
+async fn one_that_reads_late() {
+    let (mut client, peer) = Client::connect().await;
+    let id = client.open("");
+    for number in 0..40 {
+        client.send(id, Bytes::from(vec![number; 262_144]));
+    }
+    let channel = beside(&mut client, peer.incoming()).await.unwrap();
+    // 10 MiB were given; at most 4 and 1 are kept here, 2 wait in the window, and a message of each.
+    let stuck = |client: &Client| client.connection.channels().buffered_amount(id);
+    client.until(|client| stuck(client) < 6 << 20).await;
+    for number in 0..40 {
+        let message = beside(&mut client, channel.recv()).await;
+        assert_eq!(
+            message,
+            Some(Payload::from(Bytes::from(vec![number; 262_144])))
+        );
+    }
+    assert_eq!(stuck(&client), 0);
+}
+
+#[tokio::test]
+async fn the_low_mark() {
+    let (mut client, peer) = Client::connect().await;
+    let channel = peer.open(ChannelOptions::new("")).unwrap();
+    assert!(beside(&mut client, channel.opened()).await);
+    channel.set_buffered_amount_low_threshold(1_000_000);
+    for _ in 0..20 {
+        channel.send(Bytes::from(vec![1; 262_144])).await.unwrap();
+    }
+    assert!(channel.buffered_amount() > 1_000_000);
+    beside(&mut client, channel.buffered_amount_low()).await;
+    assert!(channel.buffered_amount() <= 1_000_000);
+}
+
+#[tokio::test]
+async fn whoever_waits_hears_of_the_end() {
+    let (mut client, peer) = Client::connect().await;
+    client.open("");
+    let channel = beside(&mut client, peer.incoming()).await.unwrap();
+    let now = client.now();
+    client.connection.close(now);
+    let all = async {
+        assert_eq!(channel.recv().await, None);
+        channel.closed().await;
+        channel.buffered_amount_low().await;
+        assert!(peer.incoming().await.is_none());
+        assert!(channel.try_send("late").is_err());
+        peer.closed().await
+    };
+    beside(&mut client, all).await;
+    assert!(peer.open(ChannelOptions::new("")).is_err());
+}
+
+/// Who drops the connection and its channels has closed it.
+#[tokio::test]
+async fn dropping_all_closes() {
+    let (mut client, peer) = Client::connect().await;
+    let id = client.open("");
+    let channel: DataChannel = beside(&mut client, peer.incoming()).await.unwrap();
+    drop(peer);
+    channel.send("still here").await.unwrap();
+    client.until(|client| client.messages(id).len() == 1).await;
+    drop(channel);
+    client.until(|client| client.connection.is_closed()).await;
+}
+
+#[tokio::test]
+async fn an_offer_that_is_none() {
+    let refused = PeerConnection::accept("v=0\r\n", Config::default()).await;
+    let why = refused.err().map(|error| error.to_string());
+    let expected = "the offer: no section m=application ... UDP/DTLS/SCTP webrtc-datachannel";
+    assert_eq!(why.as_deref(), Some(expected));
+}
