@@ -1,9 +1,6 @@
 //! What data channels ask of an association: the seam between the two.
-//!
-//! The association of [`anabranch_sctp`] has no RE-CONFIG (RFC 6525) yet. Here is where it plugs in: [`Carrier::reset`] of the `impl`
-//! below is all that has to change, and [`Channels::handle_reset`](crate::channels::Channels::handle_reset) is to be called with what the peer reset.
 
-use anabranch_sctp::{Association, Message, SendOptions};
+use anabranch_sctp::{Association, Message, ReconfigError, SendOptions};
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 
@@ -88,7 +85,11 @@ impl Carrier for Association {
         })
     }
 
-    fn reset(&mut self, _stream: u16) -> Result<(), NoReset> {
-        Err(NoReset)
+    fn reset(&mut self, stream: u16) -> Result<(), NoReset> {
+        match self.reset_streams(&[stream]) {
+            // The peer has asked for it, too.
+            Ok(()) | Err(ReconfigError::AlreadyInProgress) => Ok(()),
+            Err(_) => Err(NoReset),
+        }
     }
 }

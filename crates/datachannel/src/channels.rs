@@ -329,6 +329,11 @@ impl Channels {
 
     /// DATA_CHANNEL_OPEN (RFC 8832 §6).
     fn on_open(&mut self, stream: u16, open: Open) {
+        // The peer uses the stream again, so that it has carried out our reset, though its answer was lost.
+        let anew = |channel: &Channel| channel.reset_in && channel.reset_asked;
+        if self.table.get(&stream).is_some_and(anew) {
+            self.handle_reset_done(stream);
+        }
         let theirs = stream % 2 != self.role.parity();
         if !theirs || !self.usable(stream) {
             return self.discards.count(Discard::OpenRefused);
@@ -387,10 +392,29 @@ impl Channels {
 
     /// The peer carried out our reset of the stream.
     pub fn handle_reset_done(&mut self, stream: u16) {
-        if let Some(channel) = self.table.get_mut(&stream) {
+        let channel = self.table.get_mut(&stream);
+        if let Some(channel) = channel.filter(|it| it.reset_asked) {
             channel.reset_out = true;
             self.end_if_reset(stream);
         }
+    }
+
+    /// The peer refused our reset of the stream: the channel ends here, and the stream cannot be used again.
+    pub fn handle_reset_refused(&mut self, stream: u16) {
+        if self.table.get(&stream).is_some_and(|it| it.reset_asked) {
+            self.spent.insert(stream);
+            self.end(stream);
+        }
+    }
+
+    /// The streams that have channels.
+    pub fn streams(&self) -> Vec<u16> {
+        self.table.keys().copied().collect()
+    }
+
+    /// There are more streams outwards and inwards.
+    pub fn handle_added(&mut self, outbound: u16, inbound: u16) {
+        self.streams = Some(outbound.min(inbound));
     }
 
     /// A stream that is reset both ways can carry another channel.

@@ -3,7 +3,7 @@
 mod drive;
 mod secret;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
@@ -71,6 +71,8 @@ pub struct Connection {
     association: Option<AssociationId>,
     sctp_port: u16,
     channels: Channels,
+    /// Streams that the peer has reset, and of which messages before that may not be read.
+    resets: BTreeSet<u16>,
     events: VecDeque<Event>,
     /// Bytes of messages among the events.
     unread: usize,
@@ -120,6 +122,7 @@ impl Connection {
             association: None,
             sctp_port: offer.sctp_port,
             channels: Channels::new(offer.role, limits),
+            resets: BTreeSet::new(),
             events: VecDeque::new(),
             unread: 0,
             transmits: VecDeque::new(),
@@ -289,6 +292,9 @@ fn sctp_endpoint(
     let sctp = anabranch_sctp::Config {
         mtu: MAX_DATAGRAM - OVERHEAD + IP_HEADER,
         partial_reliability: true,
+        // Channels are closed by it (RFC 8831 §6.7); all numbers at once is nothing that a browser asks.
+        reconfiguration: true,
+        accept_association_reset: false,
         zero_checksum: ZeroChecksum::Dtls,
         outbound_streams: u16::MAX,
         inbound_streams: u16::MAX,

@@ -49,6 +49,8 @@ window.opened = channel => channel.readyState === "open" ? Promise.resolve() : n
   channel.addEventListener("open", done, { once: true });
   channel.addEventListener("close", () => failed(new Error("closed before it was open")), { once: true });
 });
+// When a channel is closed: by which event.
+window.ended = channel => new Promise(done => channel.addEventListener("close", event => done(event.type), { once: true }));
 window.create = async (connection, label, options) => {
   const channel = connection.createDataChannel(label, options);
   channel.binaryType = "arraybuffer";
@@ -177,14 +179,14 @@ def ten_thousand_messages(page, server):
 
 @test
 def kinds_of_channels(page, server):
-    """Unordered and partially reliable ones; without loss everything arrives."""
+    """Unordered and partially reliable ones; with so much patience everything arrives."""
     came = page.evaluate("""async () => {
         const { connection } = await begin(0);
         const kinds = [
             { ordered: false },
-            { maxRetransmits: 0 },
-            { maxPacketLifeTime: 50 },
-            { ordered: false, maxRetransmits: 3, protocol: "p" },
+            { maxRetransmits: 20 },
+            { maxPacketLifeTime: 60000 },
+            { ordered: false, maxRetransmits: 20, protocol: "p" },
         ];
         const messages = Array.from({ length: 200 }, (_, number) => pattern(number, number * 10));
         const counts = [];
@@ -224,19 +226,67 @@ def three_hundred_channels(page, server):
 
 
 @test
-def one_end_of_a_channel_closes(page, server):
-    """Without RE-CONFIG the other side is not told (docs/DATACHANNEL.md); the other channels go on."""
+def channels_are_closed_from_either_side(page, server):
+    """Both sides hear of it, what was sent before arrives, and the id is used again (RFC 8831 section 6.7)."""
     start = len(server.lines)
-    came = page.evaluate("""async () => {
+    found = page.evaluate("""async () => {
         const { connection, first, come } = await begin(2);
         const [one, two] = await come(2);
-        const mine = await create(connection, "to be closed");
-        one.send("/close");
-        mine.close();
-        return [await exchange(first, ["a", "b"]), await exchange(two, ["c"]), mine.readyState === "open"];
+        const messages = Array.from({ length: 100 }, (_, number) => pattern(number, number * 20));
+        const turns = [];
+        for (let turn = 0; turn < 6; turn++) {
+            const channel = await create(connection, `turn ${turn}`);
+            const over = ended(channel);
+            const id = channel.id;
+            let came = 0;
+            if (turn % 2 === 0) {
+                came = await exchange(channel, messages);
+                channel.close();
+            } else {
+                // The other side closes behind what it sends back.
+                channel.onmessage = () => came++;
+                messages.forEach(message => channel.send(message));
+                channel.send("/close");
+            }
+            turns.push([id, await over, channel.readyState, came]);
+        }
+        const ends = [one, two].map(ended);
+        one.close();
+        two.send("/close");
+        await Promise.all(ends);
+        return { turns, first: await exchange(first, ["a", "b"]) };
     }""")
-    assert came == [2, 1, False], came
-    server.line('channel 1 "from the server 0" closed: 0 messages', start)
+    assert found["first"] == 2, found
+    assert len(found["turns"]) == 6, found
+    for turn in found["turns"]:
+        assert turn == [2, "close", "closed", 100], found
+    for number in range(6):
+        server.line(f'channel 2 "turn {number}" closed: 100 messages, 99000 bytes', start)
+    for number in range(2):
+        server.line(f'channel {2 * number + 1} "from the server {number}" closed: 0 messages', start)
+
+
+@test
+def three_hundred_channels_are_closed(page, server):
+    """At once and from both sides; then as many are opened again."""
+    came = page.evaluate("""async () => {
+        const { connection, first, come } = await begin(150);
+        let channels = await come(150);
+        const ids = [];
+        for (let turn = 0; turn < 2; turn++) {
+            const more = [];
+            for (let number = 0; number < 149; number++) more.push(create(connection, `number ${number}`));
+            const ours = await Promise.all(more);
+            ids.push(ours.map(it => it.id).sort((a, b) => a - b).join());
+            channels = [...channels, ...ours];
+            const over = channels.map(ended);
+            channels.forEach((channel, at) => at % 2 ? channel.close() : channel.send("/close"));
+            await Promise.all(over);
+            channels = [];
+        }
+        return [ids[0] === ids[1], await exchange(first, ["still there"])];
+    }""")
+    assert came == [True, 1], came
 
 
 @test

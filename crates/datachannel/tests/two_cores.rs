@@ -591,3 +591,72 @@ fn one_that_reads_nothing() {
         world.messages(1, id).len() == 40
     });
 }
+
+/// A channel closed by either end, with all that was sent before, tells both, and its stream carries another after it (RFC 8831
+/// §6.7); over a link with flaws, too.
+#[test]
+fn channels_are_closed_and_their_streams_used_again() {
+    for (seed, flaws) in [(1, 0), (2, 5), (3, 10), (4, 15)] {
+        let mut world = World::new(seed, flaws).connect();
+        for turn in 0..6 {
+            let (opener, closer) = (turn % 2, turn / 2 % 2);
+            let options = ChannelOptions::new(format!("turn {turn}"));
+            let id = world.ends[opener].open(world.now, options).unwrap();
+            assert_eq!(usize::from(id.stream()), opener, "the same stream again");
+            world.run_until(|world| world.has(1 - opener, ChannelEvent::Incoming(id)));
+            for number in 0..20 {
+                for end in 0..2 {
+                    let payload = pattern(number, number * 300);
+                    world.ends[end].send(world.now, id, payload).unwrap();
+                }
+            }
+            let other = 1 - closer;
+            world.run_until(|world| world.messages(closer, id).len() == 20);
+            world.ends[closer].close_channel(world.now, id);
+            let closed = world.ends[closer].send(world.now, id, Payload::from("late"));
+            assert!(closed.is_err());
+            world.run_until(|world| {
+                let closed = |end| world.has(end, ChannelEvent::Closed(id));
+                closed(0) && closed(1)
+            });
+            let sent: Vec<_> = (0..20)
+                .map(|number| pattern(number, number * 300))
+                .collect();
+            assert_eq!(world.messages(other, id), sent.iter().collect::<Vec<_>>());
+        }
+    }
+}
+
+/// Both ends close at once, and many at a time.
+#[test]
+fn three_hundred_channels_are_closed_from_both_ends() {
+    let mut world = World::new(1, 3).connect();
+    let now = world.now;
+    let ids: Vec<_> = (0..300)
+        .map(|it| {
+            world.ends[it % 2]
+                .open(now, ChannelOptions::new(""))
+                .unwrap()
+        })
+        .collect();
+    world.run(5 * SECOND);
+    for (number, &id) in ids.iter().enumerate() {
+        for end in 0..2 {
+            if number % 3 != end {
+                world.ends[end].close_channel(world.now, id);
+            }
+        }
+    }
+    world.run_until(|world| {
+        let all = |end: usize| {
+            ids.iter()
+                .all(|&id| world.has(end, ChannelEvent::Closed(id)))
+        };
+        all(0) && all(1)
+    });
+    let again = world.ends[0]
+        .open(world.now, ChannelOptions::new(""))
+        .unwrap();
+    assert!(again.stream() == 0 && again != ids[0]);
+    world.run_until(|world| world.has(1, ChannelEvent::Incoming(again)));
+}

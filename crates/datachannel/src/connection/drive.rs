@@ -1,6 +1,10 @@
 //! What goes on between the layers, after each call from outside.
 
+use anabranch_sctp::{ReconfigOutcome, StreamDirection};
+
 use super::*;
+use crate::channel::ppid;
+use crate::dcep::Dcep;
 
 impl Connection {
     /// Lets each layer take what the others have for it, until nothing moves.
@@ -76,6 +80,18 @@ impl Connection {
                         self.channels.handle_abandoned(stream);
                     }
                 }
+                anabranch_sctp::Event::StreamsReset {
+                    direction,
+                    streams,
+                    outcome,
+                } => self.hear_of_reset(direction, &streams, outcome),
+                anabranch_sctp::Event::StreamsAdded {
+                    outbound_streams,
+                    inbound_streams,
+                    ..
+                } => self
+                    .channels
+                    .handle_added(outbound_streams, inbound_streams),
                 // The peer's channels are all gone: a connection is one association long (RFC 8831 §6.2).
                 anabranch_sctp::Event::Restarted { .. } => {
                     return self.end(Closed::Association(
@@ -95,6 +111,39 @@ impl Connection {
         self.read();
     }
 
+    /// Streams were reset, or were not. Of those that come from the peer it counts once all messages before it are read.
+    fn hear_of_reset(
+        &mut self,
+        direction: StreamDirection,
+        streams: &[u16],
+        outcome: ReconfigOutcome,
+    ) {
+        // None listed: all (RFC 6525 §4.1).
+        let all = || self.channels.streams();
+        let streams = if streams.is_empty() {
+            all()
+        } else {
+            streams.to_vec()
+        };
+        let performed = outcome == ReconfigOutcome::Performed;
+        for stream in streams {
+            match direction {
+                StreamDirection::Outgoing if performed => self.channels.handle_reset_done(stream),
+                StreamDirection::Outgoing => self.channels.handle_reset_refused(stream),
+                StreamDirection::Incoming if performed => drop(self.resets.insert(stream)),
+                StreamDirection::Incoming => {}
+            }
+        }
+    }
+
+    /// The peer's resets count now.
+    fn settle_resets(&mut self) {
+        while let Some(stream) = self.resets.pop_first() {
+            self.channels.handle_reset(stream);
+        }
+        self.collect();
+    }
+
     /// Takes messages, as many as may wait.
     fn read(&mut self) {
         self.collect();
@@ -105,9 +154,16 @@ impl Connection {
             && let Some(message) = association.poll_message()
         {
             let bytes = message.payload.into_bytes();
+            // Another channel on the stream: what was before it is read.
+            if opens(message.ppid, &bytes) && self.resets.remove(&message.stream) {
+                self.channels.handle_reset(message.stream);
+            }
             self.channels
                 .handle_message(message.stream, message.ppid, bytes);
             self.collect();
+        }
+        if self.unread < MAX_UNREAD && !self.resets.is_empty() {
+            self.settle_resets();
         }
     }
 
@@ -162,4 +218,9 @@ impl Connection {
         self.collect();
         self.events.push_back(Event::Closed(reason));
     }
+}
+
+/// Whether a message is a DATA_CHANNEL_OPEN.
+fn opens(ppid: u32, bytes: &Bytes) -> bool {
+    ppid == ppid::DCEP && matches!(Dcep::decode(bytes), Ok(Dcep::Open(_)))
 }
