@@ -8,6 +8,7 @@ mod cookie_echo;
 mod ecn;
 mod heartbeat;
 mod icmp;
+mod interleaving;
 mod lifecycle;
 mod partial;
 mod pmtu;
@@ -236,7 +237,7 @@ impl Association {
     /// Bytes of the largest message that goes out in one DATA chunk (SCTP_STATUS, RFC 6458 §8.2.1, names it
     /// sstat_fragmentation_point).
     pub fn fragmentation_point(&self) -> usize {
-        self.paths.max_user_data()
+        self.tx.most_user_data(&self.paths)
     }
 
     /// What is believed to be left of the peer's receive window, bytes.
@@ -321,13 +322,6 @@ impl Association {
             return Err(SendError::Closing);
         }
         self.tx.send_immediate(stream, message)
-    }
-
-    /// Sets the value of a stream: its priority, the smaller the sooner, under the scheduler `priority`; its weight under
-    /// `weighted_fair` (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 §4.3.3). It counts from the next message or piece on, and lasts. The
-    /// others have no use for it.
-    pub fn set_stream_value(&mut self, stream: u16, value: u16) {
-        self.tx.set_stream_value(stream, value);
     }
 
     /// Streams that [`Association::send_spread`] uses now: 1 to those negotiated.

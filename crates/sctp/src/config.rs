@@ -139,6 +139,8 @@ settings! {
         /// buffer is full, unsent messages of lower priority are abandoned for one of higher priority.
         priority: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.2";
+        /// Interleave messages of different streams with peers that do, as the scheduler says: a long message does not hold up the others.
+        interleaving: bool = false, Kind::Flag, "RFC 8260 §2";
         /// Packets go without a checksum where the peer agrees, and are taken so: the lower layer finds damaged ones, by the method
         /// named. In the simulator that is true of links that do not corrupt.
         zero_checksum: ZeroChecksum = ZeroChecksum::Off, ZeroChecksum::KIND, "RFC 9653 §5";

@@ -347,7 +347,7 @@ impl Endpoint {
     ) {
         let slot = self.addressee(&arrival, first);
         let found = slot.and_then(|it| Some((it, self.table.get(it)?)));
-        let accepts = |it: &Association| it.accepts_zero_checksums();
+        let accepts = Association::accepts_zero_checksums;
         if arrival.without && !found.is_some_and(|(_, it)| accepts(it)) && !packet.is_intact() {
             return self.discards.count(Discard::ZeroChecksum);
         }
@@ -482,8 +482,10 @@ impl Endpoint {
             without,
             header: packet.header,
         };
-        let vital = elsewhere || matches!(first.kind, kind::INIT | kind::COOKIE_ECHO);
-        if without && vital && !packet.is_intact() {
+        if without
+            && (elsewhere || matches!(first.kind, kind::INIT | kind::COOKIE_ECHO))
+            && !packet.is_intact()
+        {
             return self.discards.count(Discard::ZeroChecksum);
         }
         match first.kind {

@@ -9,21 +9,24 @@ use bytes::Bytes;
 
 use crate::config::Config;
 use crate::extension::Extension;
-use crate::{partial, reconfig, rsctp, zero_checksum};
+use crate::{interleaving, partial, reconfig, rsctp, zero_checksum};
 
 pub(crate) use ecn::ECN;
+pub(crate) use interleaving::{INTERLEAVED_ABANDONING, INTERLEAVING};
 pub(crate) use partial::PARTIAL_RELIABILITY;
 pub(crate) use reconfig::RE_CONFIG;
 pub(crate) use rsctp::RSCTP;
 pub(crate) use zero_checksum::ZERO_CHECKSUM;
 
 /// All extensions, each by its bit in [`Extensions`]. Cookies outlive no endpoint, so that places may change.
-static REGISTRY: [&Extension; 5] = [
+static REGISTRY: [&Extension; 7] = [
     &RSCTP,
     &ECN,
     &PARTIAL_RELIABILITY,
     &ZERO_CHECKSUM,
     &RE_CONFIG,
+    &INTERLEAVING,
+    &INTERLEAVED_ABANDONING,
 ];
 
 /// Those that an end offers, or that both agreed on.
@@ -64,6 +67,16 @@ impl Extensions {
     /// Whether chunks of type `kind` belong to one of them. All others are unknown (RFC 9260 §3.2).
     pub(crate) fn take_chunk(self, kind: u8) -> bool {
         self.0 != 0 && self.iter().any(|it| it.chunks.contains(&kind))
+    }
+
+    /// Whether both may give messages up: by FORWARD TSN, or by I-FORWARD-TSN where messages are interleaved (RFC 8260 §2.3.1).
+    pub(crate) fn give_up(self) -> bool {
+        let means = if self.has(&INTERLEAVING) {
+            &INTERLEAVED_ABANDONING
+        } else {
+            &PARTIAL_RELIABILITY
+        };
+        self.has(means)
     }
 
     /// Takes note of a parameter with which a peer offers extensions; `false` if it is no such parameter.

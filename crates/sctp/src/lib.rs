@@ -21,6 +21,7 @@ mod extension;
 mod extensions;
 mod handshake;
 mod icmp;
+mod interleaving;
 pub mod mtu;
 mod partial;
 pub mod path;

@@ -14,7 +14,7 @@ use anabranch_wire::parameter::Parameter;
 pub use counters::AbandonedCount;
 pub(crate) use options::Terms;
 pub use options::{AbandonPolicy, AbandonedMessage, SendOptions};
-pub(crate) use records::{Abandoning, Record};
+pub(crate) use records::{Abandoning, Form, MessageId, Record};
 
 use crate::extension::Extension;
 

@@ -17,7 +17,7 @@ use anabranch_wire::chunk::kind;
 
 pub(crate) use answers::{Answered, Answers, Deferred, Judged};
 pub(crate) use flight::{Asked, Flight, Request};
-pub(crate) use held::HeldData;
+pub(crate) use held::{HeldData, UserChunk};
 pub use outcome::{ReconfigError, ReconfigOutcome, StreamDirection};
 pub(crate) use streams::Streams;
 pub(crate) use wishes::{Batch, Wishes};

@@ -8,6 +8,7 @@ mod assembly;
 mod delivery;
 mod forward;
 mod held;
+mod interleaved;
 mod keys;
 mod lowest;
 mod message;
@@ -37,6 +38,7 @@ use crate::stats::ReceiverStatistics;
 use assembly::Assembly;
 use delivery::{Counted, Long, Readable};
 use held::Held;
+use interleaved::Interleaved;
 use order::{Order, Whole};
 use reassembly::{Fragmented, Reassembly};
 use sack_policy::SackPolicy;
@@ -112,6 +114,8 @@ pub struct Receiver {
     /// The next TSN, if it was refused already for want of room, where the profile drops silently.
     refused: Option<Tsn>,
     held: Held,
+    /// Where the peer interleaves messages.
+    interleaved: Option<Box<Interleaved>>,
     sack: SackPolicy,
     from: PathId,
     statistics: ReceiverStatistics,
@@ -137,6 +141,7 @@ impl Receiver {
             sliced: 0,
             refused: None,
             held: Held::default(),
+            interleaved: None,
             sack: SackPolicy::new(config),
             from: PathId(0),
             statistics: ReceiverStatistics::default(),
@@ -165,6 +170,12 @@ impl Receiver {
         self.held.follow(trace);
         self.record_late(now, trace);
         let outcome = self.sort_data(now, data, from, trace);
+        self.count_outcome(outcome, length);
+        outcome
+    }
+
+    #[inline(always)]
+    fn count_outcome(&mut self, outcome: DataOutcome, length: u64) {
         match outcome {
             DataOutcome::NewData => {
                 self.statistics.chunks += 1;
@@ -179,7 +190,6 @@ impl Receiver {
                 self.statistics.refused += 1;
             }
         }
-        outcome
     }
 
     /// Decides what becomes of a chunk, and does it.
@@ -214,7 +224,7 @@ impl Receiver {
             Arrival::New => {}
         }
         if data.stream_id >= self.streams {
-            self.arrived(now, &data, trace);
+            self.arrived(now, data.tsn, data.immediate, trace);
             return DataOutcome::InvalidStream;
         }
         if !self.has_room_for(&data, bytes)
@@ -222,7 +232,7 @@ impl Receiver {
         {
             return outcome;
         }
-        let beside = self.arrived(now, &data, trace);
+        let beside = self.arrived(now, data.tsn, data.immediate, trace);
         self.window.take(bytes, data.user_data.len());
         self.held.take(data.stream_id, bytes);
         let taken = self.take(now, data, beside, trace)
@@ -241,13 +251,13 @@ impl Receiver {
 
     /// Notes the TSN, and when it must be acknowledged. Gives what the TSNs beside it are.
     #[inline]
-    fn arrived(&mut self, now: Nanos, data: &Data, trace: &mut Trace) -> Neighbours {
+    fn arrived(&mut self, now: Nanos, tsn: Tsn, immediate: bool, trace: &mut Trace) -> Neighbours {
         let had_gaps = self.tracker.has_gaps();
-        let beside = self.tracker.insert(data.tsn);
+        let beside = self.tracker.insert(tsn);
         let filled = had_gaps && !self.tracker.has_gaps();
         // The first DATA of an association is answered at once (RFC 9260 §5.1).
-        let first = data.tsn == self.initial_tsn;
-        if first || data.immediate || (filled && self.profile.sack_when_gap_fills) {
+        let first = tsn == self.initial_tsn;
+        if first || immediate || (filled && self.profile.sack_when_gap_fills) {
             self.sack.at_once();
         } else {
             self.sack.saw_data();
@@ -256,7 +266,7 @@ impl Receiver {
             now,
             Probe::Received,
             0,
-            f64::from(data.tsn.distance_from(self.initial_tsn)),
+            f64::from(tsn.distance_from(self.initial_tsn)),
         );
         beside
     }

@@ -60,8 +60,8 @@ pub(crate) struct Served {
 
 /// A scheduler: keeps the queues that have messages in the order of their turns.
 pub(crate) trait Discipline {
-    /// A message was queued at `turn`, which holds `waiting` of them now.
-    fn queued(&mut self, turn: Turn, waiting: usize);
+    /// A message was queued at `turn`, which holds `waiting` of them now. Whether it may have the next turn in place of another.
+    fn queued(&mut self, turn: Turn, waiting: usize) -> bool;
 
     /// Whose turn it is, if anybody's.
     fn pick(&self) -> Option<Turn>;
@@ -127,27 +127,27 @@ macro_rules! schedulers {
         }
 
         impl Discipline for Scheduler {
-            #[inline]
-            fn queued(&mut self, turn: Turn, waiting: usize) {
+            #[inline(always)]
+            fn queued(&mut self, turn: Turn, waiting: usize) -> bool {
                 match self { $(Self::$variant(it) => it.queued(turn, waiting),)+ }
             }
 
-            #[inline]
+            #[inline(always)]
             fn pick(&self) -> Option<Turn> {
                 match self { $(Self::$variant(it) => it.pick(),)+ }
             }
 
-            #[inline]
+            #[inline(always)]
             fn served(&mut self, served: Served) -> bool {
                 match self { $(Self::$variant(it) => it.served(served),)+ }
             }
 
-            #[inline]
+            #[inline(always)]
             fn went_on(&mut self, turn: Turn) {
                 match self { $(Self::$variant(it) => it.went_on(turn),)+ }
             }
 
-            #[inline]
+            #[inline(always)]
             fn packet_ended(&mut self) -> bool {
                 match self { $(Self::$variant(it) => it.packet_ended(),)+ }
             }

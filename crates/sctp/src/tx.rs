@@ -8,6 +8,7 @@ mod ack;
 mod ecn;
 mod fill;
 mod gaps;
+mod interleaving;
 mod outstanding;
 mod recovery;
 mod reset;
@@ -72,6 +73,8 @@ pub struct Sender {
     profile: Profile,
     bundling: bool,
     fill_packets: bool,
+    /// User data goes in I-DATA.
+    interleaving: bool,
     send_buffer: usize,
     initial_tsn: Tsn,
     streams: u16,
@@ -180,6 +183,7 @@ impl Sender {
             profile: config.profile.clone(),
             bundling: config.bundling,
             fill_packets: config.fill_packets,
+            interleaving: false,
             send_buffer: config.send_buffer,
             initial_tsn,
             streams: 0,
@@ -259,11 +263,6 @@ impl Sender {
         self.queue_message(turn, message, true)
     }
 
-    /// Sets the value of a stream, which the scheduler goes by.
-    pub(crate) fn set_stream_value(&mut self, stream: u16, value: u16) {
-        self.queue.set_value(stream, value);
-    }
-
     /// Queues a message for whichever stream in use has its turn when the message is begun; see [`crate::allocation`].
     ///
     /// # Errors
@@ -272,6 +271,7 @@ impl Sender {
         self.queue_message(Turn::Spread, message, false)
     }
 
+    #[inline]
     fn queue_message(
         &mut self,
         turn: Turn,
@@ -497,7 +497,7 @@ impl Sender {
     }
 
     fn fits_peer_window(&self, paths: &Paths) -> bool {
-        let next = self.queue.next_len(paths.max_user_data());
+        let next = self.queue.next_len(self.most_user_data(paths));
         self.profile.rwnd_counts.bytes(next) <= self.peer_rwnd
     }
 

@@ -12,11 +12,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use anabranch_sctp::config::{SchedulerKind, StreamValues};
 use anabranch_sctp::{CloseReason, Config, Event, Message, Profile, SendOptions};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::{Chunk, kind};
+use anabranch_wire::extension::{Extension, Piece};
 use bytes::{BufMut, Bytes, BytesMut};
 use common::*;
 use rand_core::{RngCore, SeedableRng};
@@ -78,10 +80,12 @@ type Runs = Vec<(Tsn, Tsn)>;
 /// What the pipe saw.
 #[derive(Default)]
 struct Seen {
-    /// The TSNs of each message of which all was sent.
-    whole: BTreeMap<u32, Vec<Tsn>>,
-    /// The message that each TSN is of, whether it ends that, and when it was first sent.
-    sent: BTreeMap<u32, (u32, bool, Nanos)>,
+    /// The TSNs of each message so far, when the first was sent, and whether all were.
+    messages: BTreeMap<u32, (Vec<Tsn>, Nanos, bool)>,
+    /// The message that each TSN is of.
+    sent: BTreeMap<u32, u32>,
+    /// The message of each stream, kind and identifier.
+    named: BTreeMap<(u16, bool, u32), u32>,
     /// When SACKs arrived, and what they say.
     sacks: Vec<(Nanos, Tsn, Runs)>,
     /// When T3-rtx expired.
@@ -95,16 +99,18 @@ impl Seen {
                 Chunk::Data(data) => {
                     let number = match self.sent.get(&data.tsn.prev().0) {
                         _ if data.beginning => number_of(&data.user_data),
-                        Some((number, ..)) => *number,
+                        Some(number) => *number,
                         None => continue,
                     };
-                    let entry = (number, data.ending, shot.at);
-                    let new = !self.sent.contains_key(&data.tsn.0);
-                    self.sent.entry(data.tsn.0).or_insert(entry);
-                    if data.ending && new {
-                        let of_it = |tsn: &Tsn| matches!(self.sent.get(&tsn.0), Some((it, ..)) if *it == number);
-                        let back = std::iter::successors(Some(data.tsn), |tsn| Some(tsn.prev()));
-                        self.whole.insert(number, back.take_while(of_it).collect());
+                    self.note_piece(shot.at, data.tsn, number, data.ending);
+                }
+                Chunk::Unknown(raw) => {
+                    if let Ok(Extension::IData(data)) = Extension::decode(raw) {
+                        let name = (data.stream_id, data.unordered, data.mid.0);
+                        if let Piece::First { .. } = data.piece {
+                            self.named.insert(name, number_of(&data.user_data));
+                        }
+                        self.note_piece(shot.at, data.tsn, self.named[&name], data.ending);
                     }
                 }
                 Chunk::Sack(sack) => {
@@ -120,12 +126,22 @@ impl Seen {
         }
     }
 
+    fn note_piece(&mut self, at: Nanos, tsn: Tsn, number: u32, ending: bool) {
+        if self.sent.insert(tsn.0, number).is_none() {
+            let message = self.messages.entry(number);
+            let (tsns, _, whole) = message.or_insert((Vec::new(), at, false));
+            tsns.push(tsn);
+            *whole |= ending;
+        }
+    }
+
     /// Whether the last SACK that arrived before `time` acknowledges all of message `number`.
     fn acknowledged(&self, number: u32, time: Nanos) -> bool {
         let before = self.sacks.iter().filter(|(at, ..)| *at < time);
-        let (Some((_, point, runs)), Some(tsns)) =
-            (before.max_by_key(|(at, ..)| *at), self.whole.get(&number))
-        else {
+        let (Some((_, point, runs)), Some((tsns, _, true))) = (
+            before.max_by_key(|(at, ..)| *at),
+            self.messages.get(&number),
+        ) else {
             return false;
         };
         let within = |tsn: &Tsn| runs.iter().any(|(from, to)| tsn.ge(*from) && tsn.le(*to));
@@ -134,8 +150,7 @@ impl Seen {
 
     /// Whether T3-rtx expired after the first of message `number` was sent, and not after `time`.
     fn timed_out(&self, number: u32, time: Nanos) -> bool {
-        let tsns = self.whole.get(&number).into_iter().flatten();
-        let sent = tsns.filter_map(|tsn| Some(self.sent.get(&tsn.0)?.2)).min();
+        let sent = self.messages.get(&number).map(|(_, at, _)| *at);
         let expired = |at: &Nanos| sent.is_some_and(|sent| *at >= sent) && *at <= time;
         self.timeouts.iter().any(expired)
     }
@@ -156,10 +171,19 @@ fn note_given_up(world: &mut World, offered: &[Offered], became: &mut [Became]) 
 }
 
 /// `deaf`: acknowledgements are lost, too.
+/// Every second seed interleaves messages, under any scheduler.
 fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
     println!("CASE={seed} loss {loss_per_mille}/1000, acknowledgements lost: {deaf}");
     let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let interleaving = seed % 2 == 1;
     let config = Config {
+        interleaving,
+        scheduler: if interleaving {
+            SchedulerKind::ALL[seed as usize / 2 % SchedulerKind::ALL.len()]
+        } else {
+            SchedulerKind::RoundRobin
+        },
+        stream_values: Some(StreamValues(vec![1, 2, 3, 3])),
         partial_reliability: true,
         delayed_sack: below(&mut random, 2) == 0,
         send_buffer: 20_000,
@@ -208,6 +232,8 @@ fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
     });
     let offered = offers(&mut random, 150);
     let (a, z) = world.established();
+    let association = world.endpoints[A].association(a).expect("known");
+    assert_eq!(association.is_interleaving(), interleaving);
     let mut became: Vec<Became> = offered.iter().map(|_| Became::default()).collect();
     let mut order: BTreeMap<u16, u32> = BTreeMap::new();
     let mut next = 0;

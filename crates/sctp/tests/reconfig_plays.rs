@@ -136,6 +136,7 @@ fn case(seed: u64, loss_per_mille: u64) -> Done {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let config = Config {
         reconfiguration: true,
+        interleaving: seed % 2 == 1,
         partial_reliability: below(&mut random, 3) == 0,
         delayed_sack: below(&mut random, 2) == 0,
         send_buffer: 20_000,

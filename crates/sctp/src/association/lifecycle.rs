@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event};
-use crate::extensions::{ECN, Extensions, PARTIAL_RELIABILITY, RE_CONFIG, RSCTP, ZERO_CHECKSUM};
+use crate::extensions::{ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM};
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;
 use crate::reconfig::Reconfiguration;
@@ -58,7 +58,9 @@ impl Known {
     /// What the handshake has settled; it is up.
     fn new(config: &Config, terms: &Terms) -> Self {
         let mut rx = Receiver::new(config, terms.peer.initial_tsn, terms.inbound_streams);
-        rx.expect_abandoned(terms.extensions.has(&PARTIAL_RELIABILITY));
+        let gives_up = terms.extensions.give_up();
+        rx.expect_abandoned(gives_up);
+        rx.expect_interleaved(terms.extensions.has(&INTERLEAVING), gives_up);
         Self {
             peer: terms.peer,
             rx,
@@ -199,8 +201,9 @@ impl Association {
         if messages > 0 {
             self.events.push_back(Event::SendFailed { messages });
         }
-        let partial = terms.extensions.has(&PARTIAL_RELIABILITY);
-        self.tx.set_partial_reliability(partial);
+        self.tx
+            .set_interleaving(terms.extensions.has(&INTERLEAVING));
+        self.tx.set_partial_reliability(terms.extensions.give_up());
         self.tell_abandoned();
         let mut known = Known::new(&self.config, terms);
         if let Some(former) = self.state.rx_mut() {

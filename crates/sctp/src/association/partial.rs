@@ -92,7 +92,16 @@ impl Association {
         };
         self.sack_path = from;
         self.data_taken = true;
-        match rx.handle_forward_tsn(now, forward, from, &mut self.trace) {
+        if self.tx.is_interleaving() {
+            return self.refuse_protocol("FORWARD TSN where I-FORWARD-TSN was agreed on");
+        }
+        let forwarded = rx.handle_forward_tsn(now, forward, from, &mut self.trace);
+        self.note_forwarded(forwarded, discards);
+    }
+
+    /// What follows from a FORWARD TSN.
+    pub(super) fn note_forwarded(&mut self, forwarded: Forwarded, discards: &mut Discards) {
+        match forwarded {
             Forwarded::Moved {
                 aborted,
                 streams_ignored,

@@ -19,6 +19,7 @@ use crate::extensions::Extensions;
 use crate::handshake::Offer;
 use crate::path::PathId;
 use crate::profile::Counts;
+use crate::reconfig::UserChunk;
 use crate::rx::{DataOutcome, Receiver};
 use crate::state::{CookieEchoed, CookieWait, Known, Peer, Retry, Stage, State};
 use crate::tx::SackOutcome;
@@ -207,7 +208,7 @@ impl Association {
         data: Data,
         discards: &mut Discards,
     ) {
-        if self.holds_data(&data) {
+        if self.holds_data((data.tsn, data.stream_id), || UserChunk::Data(data.clone())) {
             return discards.count(Discard::Data);
         }
         self.sack_path = from;
@@ -216,11 +217,28 @@ impl Association {
             return;
         };
         let (tsn, stream_id) = (data.tsn, data.stream_id);
-        match rx.handle_data(now, data, from, &mut self.trace) {
+        if self.tx.is_interleaving() {
+            return self.refuse_protocol("DATA where I-DATA was agreed on");
+        }
+        let outcome = rx.handle_data(now, data, from, &mut self.trace);
+        let number = tsn.distance_from(peer.initial_tsn);
+        self.note_data(now, from, (tsn, stream_id, number), outcome, discards);
+    }
+
+    /// What follows from what became of user data.
+    #[inline(always)]
+    pub(super) fn note_data(
+        &mut self,
+        now: Nanos,
+        from: PathId,
+        (tsn, stream_id, number): (Tsn, u16, u32),
+        outcome: DataOutcome,
+        discards: &mut Discards,
+    ) {
+        match outcome {
             DataOutcome::NewData => self.note_marked_data(tsn),
             DataOutcome::Duplicate => {
                 discards.count(Discard::Data);
-                let number = tsn.distance_from(peer.initial_tsn);
                 self.trace
                     .record(now, Probe::Duplicate, from.0.into(), number.into());
             }
@@ -327,6 +345,9 @@ impl Association {
                 self.on_forward_tsn(now, from, &forward, discards);
             }
             Ok(Extension::ReConfig(chunk)) => self.on_re_config(now, path, &chunk, discards),
+            Ok(chunk @ (Extension::IData(_) | Extension::IForwardTsn(_))) => {
+                self.on_interleaved(now, path, chunk, discards);
+            }
             Ok(_) => discards.count(Discard::Unexpected),
             Err(_) => discards.count(Discard::ChunkFields),
         }

@@ -2,15 +2,39 @@
 
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::Data;
+use anabranch_wire::extension::IData;
 use bytes::Bytes;
 
 /// Chunks that are held at most.
 const MOST_CHUNKS: usize = 256;
 
+/// DATA or I-DATA.
+#[derive(Clone, Debug)]
+pub(crate) enum UserChunk {
+    Data(Data),
+    IData(IData),
+}
+
+impl UserChunk {
+    fn tsn(&self) -> Tsn {
+        match self {
+            Self::Data(data) => data.tsn,
+            Self::IData(data) => data.tsn,
+        }
+    }
+
+    fn user_data(&mut self) -> &mut Bytes {
+        match self {
+            Self::Data(data) => &mut data.user_data,
+            Self::IData(data) => &mut data.user_data,
+        }
+    }
+}
+
 /// DATA that waits, as far as there is room.
 #[derive(Debug)]
 pub(crate) struct HeldData {
-    chunks: Vec<Data>,
+    chunks: Vec<UserChunk>,
     bytes: usize,
     most: usize,
 }
@@ -26,36 +50,37 @@ impl HeldData {
     }
 
     /// Keeps a copy of the chunk, which its datagram does not outlive, if there is room. Else it has to come again.
-    pub(crate) fn keep(&mut self, data: &Data) {
-        let length = data.user_data.len();
-        let known = self.chunks.iter().any(|it| it.tsn == data.tsn);
+    pub(crate) fn keep(&mut self, mut chunk: UserChunk) {
+        let tsn = chunk.tsn();
+        let user_data = chunk.user_data();
+        let length = user_data.len();
+        let known = self.chunks.iter().any(|it| it.tsn() == tsn);
         if known || self.chunks.len() == MOST_CHUNKS || self.bytes + length > self.most {
             return;
         }
         self.bytes += length;
-        self.chunks.push(Data {
-            user_data: Bytes::copy_from_slice(&data.user_data),
-            ..data.clone()
-        });
+        *user_data = Bytes::copy_from_slice(user_data);
+        self.chunks.push(chunk);
     }
 
     /// Takes all out, in the order of their TSNs.
-    pub(crate) fn take(&mut self) -> Vec<Data> {
+    pub(crate) fn take(&mut self) -> Vec<UserChunk> {
         self.bytes = 0;
         let mut chunks = std::mem::take(&mut self.chunks);
-        if let Some(first) = chunks.first().map(|it| it.tsn) {
-            let place = |it: &Data| it.tsn.distance_from(first) as i32;
+        if let Some(first) = chunks.first().map(UserChunk::tsn) {
+            let place = |it: &UserChunk| it.tsn().distance_from(first) as i32;
             chunks.sort_by_key(place);
         }
         chunks
     }
 
     /// Takes those out that come before `tsn`.
-    pub(crate) fn take_before(&mut self, tsn: Tsn) -> Vec<Data> {
+    pub(crate) fn take_before(&mut self, tsn: Tsn) -> Vec<UserChunk> {
         let all = self.take();
-        let (before, after) = all.into_iter().partition(|it: &Data| it.tsn.lt(tsn));
+        let (before, after) = all.into_iter().partition(|it: &UserChunk| it.tsn().lt(tsn));
         self.chunks = after;
-        self.bytes = self.chunks.iter().map(|it| it.user_data.len()).sum();
+        let kept = self.chunks.iter_mut();
+        self.bytes = kept.map(|it| it.user_data().len()).sum();
         before
     }
 }

@@ -6,6 +6,7 @@ use anabranch_transport::{Nanos, Probe, Trace, time};
 use anabranch_wire::{Ssn, Tsn};
 
 use super::held::Held;
+use super::interleaved::delivery::told_of;
 use super::message::{MessageBytes, ReceivedPart};
 use super::order::{Order, Whole};
 use super::reassembly::{Head, Reassembly};
@@ -252,6 +253,9 @@ impl Receiver {
     /// Nothing can be read and there is no room, though nothing is missing: only the message that is coming can be
     /// delivered, as far as it has come (RFC 9260 §6.9). Whether that helped.
     pub(super) fn relieve(&mut self, now: Nanos, trace: &mut Trace) -> bool {
+        if self.interleaved.is_some() {
+            return self.relieve_interleaved(now, trace);
+        }
         if !self.ready.is_empty() || self.tracker.has_gaps() {
             return false;
         }
@@ -289,7 +293,11 @@ impl Receiver {
 
     /// Messages of which a part was delivered, or can be read, and whose end has not come.
     pub(crate) fn opened(&self) -> impl Iterator<Item = Abandoned> + '_ {
-        self.reassembly.opened().map(|head| Abandoned::of(&head))
+        let interleaved = self.interleaved.iter().flat_map(|it| it.opened());
+        let interleaved =
+            interleaved.map(|(stream, name, first, ppid)| told_of(stream, name, first, ppid));
+        let opened = self.reassembly.opened();
+        opened.map(|head| Abandoned::of(&head)).chain(interleaved)
     }
 
     /// Takes over what the user has not read of the peer's former life. It counts as before: a peer that restarts again and

@@ -37,28 +37,10 @@ impl Receiver {
         from: PathId,
         trace: &mut Trace,
     ) -> Forwarded {
-        self.from = from;
-        self.held.follow(trace);
         let to = forward.new_cumulative_tsn;
-        match self.tracker.classify_point(to) {
-            Arrival::New => {}
-            Arrival::Duplicate => {
-                self.sack.at_once();
-                return Forwarded::Behind;
-            }
-            Arrival::OutOfReach => {
-                self.sack.at_once();
-                return Forwarded::BeyondWindow;
-            }
+        if let Some(refused) = self.move_point(to, from, trace) {
+            return refused;
         }
-        let had_gaps = self.tracker.has_gaps();
-        self.tracker.forward(to);
-        if had_gaps && !self.tracker.has_gaps() && self.profile.sack_when_gap_fills {
-            self.sack.at_once();
-        } else {
-            self.sack.saw_data();
-        }
-        self.refused = None;
         let aborted = self.drop_given_up(now, to, trace);
         let mut streams_ignored = 0;
         for skipped in forward.skipped() {
@@ -78,6 +60,37 @@ impl Receiver {
             streams_ignored,
         }
     }
+    /// Moves the cumulative point to what came on path `from`; says so if it cannot be.
+    pub(super) fn move_point(
+        &mut self,
+        to: Tsn,
+        from: PathId,
+        trace: &mut Trace,
+    ) -> Option<Forwarded> {
+        self.from = from;
+        self.held.follow(trace);
+        match self.tracker.classify_point(to) {
+            Arrival::New => {}
+            Arrival::Duplicate => {
+                self.sack.at_once();
+                return Some(Forwarded::Behind);
+            }
+            Arrival::OutOfReach => {
+                self.sack.at_once();
+                return Some(Forwarded::BeyondWindow);
+            }
+        }
+        let had_gaps = self.tracker.has_gaps();
+        self.tracker.forward(to);
+        if had_gaps && !self.tracker.has_gaps() && self.profile.sack_when_gap_fills {
+            self.sack.at_once();
+        } else {
+            self.sack.saw_data();
+        }
+        self.refused = None;
+        None
+    }
+
     /// Drops what is held of messages that will not become whole. Gives those of which a part was delivered.
     pub(super) fn drop_given_up(
         &mut self,
@@ -109,7 +122,7 @@ impl Receiver {
 
     /// The messages that are being delivered on these streams have no end: forgets what of them was not read. What the user has
     /// not read may hold the end of an earlier message of the stream, and its beginning stays.
-    fn forget_endless(&mut self, mut streams: Vec<u16>) {
+    pub(super) fn forget_endless(&mut self, mut streams: Vec<u16>) {
         let ready: Vec<_> = self.ready.drain(..).collect();
         for readable in ready.into_iter().rev() {
             let Some(at) = streams.iter().position(|it| *it == readable.part.stream) else {

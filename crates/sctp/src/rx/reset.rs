@@ -19,12 +19,17 @@ impl Receiver {
 
     /// Whether a message that began no later than `to` is not whole, of a stream that `is_meant`.
     pub(crate) fn has_unfinished(&self, to: Tsn, is_meant: impl Fn(u16) -> bool) -> bool {
-        self.reassembly.unfinished(to).any(is_meant)
+        let interleaved = self.interleaved.iter().flat_map(|it| it.unfinished(to));
+        self.reassembly
+            .unfinished(to)
+            .chain(interleaved)
+            .any(is_meant)
     }
 
     /// These streams begin anew with number 0; `None`: all. None of their messages is unfinished.
     pub(crate) fn reset_streams(&mut self, now: Nanos, streams: Option<&[u16]>, trace: &mut Trace) {
         self.held.follow(trace);
+        self.reset_interleaved(now, streams, trace);
         let (mut delivery, order, _) = self.delivery(now, trace);
         match streams {
             Some(streams) => {
@@ -46,7 +51,8 @@ impl Receiver {
     ) -> Vec<Abandoned> {
         self.held.follow(trace);
         let highest = self.tracker.highest();
-        let aborted = self.drop_given_up(now, highest, trace);
+        let mut aborted = self.drop_given_up(now, highest, trace);
+        aborted.extend(self.drop_unfinished());
         self.reset_streams(now, None, trace);
         let received = self.tracker.cumulative().next();
         let number = received.distance_from(self.initial_tsn);

@@ -10,8 +10,9 @@ pub(crate) struct Fcfs(VecDeque<Turn>);
 
 impl Discipline for Fcfs {
     #[inline]
-    fn queued(&mut self, turn: Turn, _waiting: usize) {
+    fn queued(&mut self, turn: Turn, _waiting: usize) -> bool {
         self.0.push_back(turn);
+        false
     }
 
     #[inline]

@@ -43,10 +43,11 @@ impl Priority {
 }
 
 impl Discipline for Priority {
-    fn queued(&mut self, turn: Turn, waiting: usize) {
+    fn queued(&mut self, turn: Turn, waiting: usize) -> bool {
         if waiting == 1 {
             self.join(turn);
         }
+        waiting == 1
     }
 
     fn pick(&self) -> Option<Turn> {

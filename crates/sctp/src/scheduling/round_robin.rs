@@ -9,10 +9,11 @@ pub(crate) struct RoundRobin(Ring);
 
 impl Discipline for RoundRobin {
     #[inline]
-    fn queued(&mut self, turn: Turn, waiting: usize) {
+    fn queued(&mut self, turn: Turn, waiting: usize) -> bool {
         if waiting == 1 {
             self.0.join(turn);
         }
+        false
     }
 
     #[inline]

@@ -12,10 +12,11 @@ pub(crate) struct RoundRobinPerPacket {
 }
 
 impl Discipline for RoundRobinPerPacket {
-    fn queued(&mut self, turn: Turn, waiting: usize) {
+    fn queued(&mut self, turn: Turn, waiting: usize) -> bool {
         if waiting == 1 {
             self.ring.join(turn);
         }
+        false
     }
 
     fn pick(&self) -> Option<Turn> {

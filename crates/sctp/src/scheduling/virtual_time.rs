@@ -88,10 +88,11 @@ impl<W: Weights> VirtualTime<W> {
 }
 
 impl<W: Weights> Discipline for VirtualTime<W> {
-    fn queued(&mut self, turn: Turn, waiting: usize) {
+    fn queued(&mut self, turn: Turn, waiting: usize) -> bool {
         if waiting == 1 {
             self.join(turn);
         }
+        waiting == 1
     }
 
     fn pick(&self) -> Option<Turn> {

@@ -4,6 +4,7 @@
 //! may still arrive, and is left alone.
 
 use anabranch_transport::{Nanos, Probe, Trace, time};
+use anabranch_wire::serial::{Fsn, Mid};
 use anabranch_wire::{PacketBuilder, Tsn};
 use bytes::Bytes;
 
@@ -12,7 +13,8 @@ use super::outstanding::{ChunkState, Outgoing, Standing};
 use super::send_queue::{Fragment, Unsent};
 use super::{Message, SendError, Sender, T3Outcome};
 use crate::partial::{
-    AbandonPolicy, AbandonedCount, AbandonedMessage, Abandoning, Record, SendOptions, Terms,
+    AbandonPolicy, AbandonedCount, AbandonedMessage, Abandoning, Form, MessageId, Record,
+    SendOptions, Terms,
 };
 use crate::path::{PathId, Paths};
 use crate::scheduling::Turn;
@@ -95,19 +97,18 @@ impl Sender {
         let Some(Outgoing { fragment, .. }) = self.outstanding.get(tsn) else {
             return;
         };
+        let message = fragment.message();
         if !fragment.beginning {
-            return abandoning.go_on(tsn, fragment.ending);
+            return abandoning.go_on(message, tsn, fragment.ending);
         }
         if let Some(begun) = self.queue.take_begun() {
             let (terms, payload) = *begun;
             abandoning.begin(Record {
-                first: tsn,
-                last: tsn,
+                tsns: vec![tsn],
                 ended: fragment.ending,
                 abandoned: false,
-                stream: fragment.stream,
+                message,
                 ssn: fragment.ssn,
-                unordered: fragment.unordered,
                 ppid: fragment.ppid,
                 payload,
                 terms,
@@ -119,8 +120,8 @@ impl Sender {
     #[inline]
     pub(super) fn forbids(&self, now: Nanos, tsn: Tsn) -> Option<AbandonPolicy> {
         let abandoning = self.abandoning.as_ref()?;
-        let record = abandoning.find(tsn)?;
         let chunk = self.outstanding.get(tsn)?;
+        let record = abandoning.find(chunk.fragment.message())?;
         record.terms.forbids(now, chunk.transmissions)
     }
 
@@ -144,17 +145,23 @@ impl Sender {
         while let Some(tsn) = self.outstanding.first_marked()
             && let Some(policy) = self.forbids(now, tsn)
         {
-            self.abandon(tsn, policy, paths);
+            let Some(message) = self.outstanding.get(tsn).map(|it| it.fragment.message()) else {
+                break;
+            };
+            self.abandon(message, policy, paths);
             any = true;
         }
-        if self.queue.started_terms().is_some_and(|it| it.is_over(now)) {
-            let last = self.outstanding.next_tsn().prev();
-            self.abandon(last, AbandonPolicy::Lifetime, paths);
-            any = true;
-        }
-        while self.next_is_over(now) {
-            let unsent = self.queue.drop_next();
-            self.note_unsent(unsent, AbandonPolicy::Lifetime);
+        loop {
+            let over = self.queue.started_terms().is_some_and(|it| it.is_over(now));
+            if let Some(message) = self.queue.started_message().filter(|_| over) {
+                self.abandon(message, AbandonPolicy::Lifetime, paths);
+                any = true;
+            } else if self.next_is_over(now) {
+                let unsent = self.queue.drop_next();
+                self.note_unsent(unsent, AbandonPolicy::Lifetime);
+            } else {
+                break;
+            }
         }
         if any {
             self.advance_point();
@@ -192,49 +199,51 @@ impl Sender {
         });
     }
 
-    /// Gives up the whole message that the chunk `tsn` belongs to (RFC 3758 §3.5 A2, A3).
-    fn abandon(&mut self, tsn: Tsn, policy: AbandonPolicy, paths: &mut Paths) {
+    /// Gives up the whole of a message of which something was sent (RFC 3758 §3.5 A2, A3).
+    fn abandon(&mut self, message: MessageId, policy: AbandonPolicy, paths: &mut Paths) {
         let Some(abandoning) = &mut self.abandoning else {
             return;
         };
-        let Some(record) = abandoning.find_mut(tsn) else {
-            return;
+        let Some(record) = abandoning.find_mut(message) else {
+            return self.queue.drop_started(message.0);
         };
+        let (stream, unordered, mid) = message;
         record.abandoned = true;
-        let unended = !std::mem::replace(&mut record.ended, true);
-        let message = AbandonedMessage {
-            stream: Some(record.stream),
+        let unended = !record.ended;
+        let told = AbandonedMessage {
+            stream: Some(stream),
             ppid: record.ppid,
-            unordered: record.unordered,
+            unordered,
             payload: record.payload.clone(),
             policy,
             sent: true,
         };
-        let (mut next, last) = (record.first, record.last);
-        if unended {
-            // Takes the TSN of an end that is never sent, so that the receiver sees a hole and not a message within another.
-            record.last = self.outstanding.next_tsn();
-        }
+        let tsns = record.tsns.clone();
         let end = Fragment {
-            stream: record.stream,
+            stream,
             ssn: record.ssn,
+            mid: Mid(mid),
+            fsn: Fsn(0),
             ppid: record.ppid,
-            unordered: record.unordered,
+            unordered,
             beginning: false,
             ending: true,
             immediate: false,
             user_data: Bytes::new(),
         };
         self.statistics.abandoned_sent += 1;
-        abandoning.note(message);
-        while next.le(last) {
-            if let Some(standing) = self.outstanding.abandon(next) {
-                self.release(next, &standing, paths);
+        abandoning.note(told);
+        if unended {
+            // Takes the TSN of an end that is never sent, so that the receiver sees a hole and not a message within another.
+            abandoning.go_on(message, self.outstanding.next_tsn(), true);
+        }
+        for tsn in tsns {
+            if let Some(standing) = self.outstanding.abandon(tsn) {
+                self.release(tsn, &standing, paths);
             }
-            next = next.next();
         }
         if unended {
-            self.queue.drop_started();
+            self.queue.drop_started(stream);
             self.skip_one(end);
         }
         self.peer_rwnd = self.a_rwnd.saturating_sub(self.in_flight_for_window());
@@ -354,11 +363,16 @@ impl Sender {
         let Some(abandoning) = self.abandoning.as_mut().filter(|_| self.forward_due) else {
             return;
         };
-        match abandoning.forward(cumulative, packet.room()) {
+        let form = if self.interleaving {
+            Form::ByMid
+        } else {
+            Form::BySsn
+        };
+        match abandoning.forward(form, cumulative, packet.room()) {
             None if !packet.is_empty() => return,
             None => {}
-            Some(forward) if packet.push(&forward).is_ok() => {
-                abandoning.tell(now, forward.new_cumulative_tsn, id);
+            Some((point, forward)) if packet.push(&forward).is_ok() => {
+                abandoning.tell(now, point, id);
                 self.statistics.forward_tsns += 1;
             }
             Some(_) => return,

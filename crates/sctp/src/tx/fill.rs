@@ -3,11 +3,10 @@
 
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::chunk::Data;
-use anabranch_wire::{Encode, PacketBuilder, Tsn};
+use anabranch_wire::{PacketBuilder, Tsn};
 
 use super::outstanding::{ChunkState, Outgoing};
 use super::{MOST_OUTSTANDING, Probing, Sender, trace_window, window};
-use crate::mtu::DATA_HEADER;
 use crate::path::{PathId, Paths};
 use crate::profile::MaxBurst;
 
@@ -116,13 +115,18 @@ impl Sender {
                 let Some(chunk) = self.outstanding.get(tsn) else {
                     break;
                 };
-                let data = chunk.to_data(tsn);
                 // The path MTU has fallen since it was cut: it goes alone, for IP to fragment (RFC 9260 §6.9).
-                if packet.is_empty() && data.encoded_len() > packet.room() {
-                    packet.make_room(data.encoded_len());
+                let length = (chunk.fragment.user_data.len() + self.header()).next_multiple_of(4);
+                if packet.is_empty() && length > packet.room() {
+                    packet.make_room(length);
                 }
                 let at = packet.len();
-                if packet.push(&data).is_err() {
+                let pushed = if self.interleaving {
+                    packet.push(&chunk.to_i_data(tsn))
+                } else {
+                    packet.push(&chunk.to_data(tsn))
+                };
+                if pushed.is_err() {
                     break;
                 }
                 self.last_data_at = at;
@@ -262,7 +266,7 @@ impl Sender {
         if !known && !may_go() {
             return 0;
         }
-        let most = paths.max_user_data();
+        let most = self.most_user_data(paths);
         loop {
             let length = self.next_piece(most, packet.room(), count > 0);
             if count > 0 && self.next_is_over(now) {
@@ -272,7 +276,7 @@ impl Sender {
             let first = count == 0 && !shared; // allowed by may_send_new, if only as a probe
             if length == 0
                 || self.outstanding.len() >= MOST_OUTSTANDING
-                || packet.room() < (length + DATA_HEADER).next_multiple_of(4)
+                || packet.room() < (length + self.header()).next_multiple_of(4)
                 || !(fits_window || first)
             {
                 break;
@@ -300,7 +304,7 @@ impl Sender {
     /// would fit a packet of its own where a message that is cut anyway can begin there.
     fn next_piece(&self, most: usize, room: usize, behind: bool) -> usize {
         let length = self.queue.next_len(most);
-        let left = room.saturating_sub(DATA_HEADER);
+        let left = room.saturating_sub(self.header());
         let fills = self.fill_packets && behind && self.bundling && length > left;
         if fills && left >= LEAST_BEGINNING && self.queue.next_len(usize::MAX) > most {
             return left;
@@ -353,10 +357,12 @@ impl Sender {
             missing_reports: 0,
             fast_retransmitted: false,
         };
-        let data = chunk.to_data(tsn);
-        debug_assert!(data.encoded_len() <= packet.room());
         self.last_data_at = packet.len();
-        let pushed = packet.push(&data);
+        let pushed = if self.interleaving {
+            packet.push(&chunk.to_i_data(tsn))
+        } else {
+            packet.push(&chunk.to_data(tsn))
+        };
         debug_assert!(pushed.is_ok(), "the room was asked for");
         self.outstanding.push(chunk);
         if self.abandoning.is_some() {

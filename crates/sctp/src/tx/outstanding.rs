@@ -2,6 +2,7 @@
 
 use anabranch_transport::Nanos;
 use anabranch_wire::chunk::Data;
+use anabranch_wire::extension::{IData, Piece};
 use anabranch_wire::serial::Tsn;
 
 use super::send_queue::Fragment;
@@ -83,6 +84,25 @@ impl Outgoing {
             ppid: self.fragment.ppid,
             unordered: self.fragment.unordered,
             beginning: self.fragment.beginning,
+            ending: self.fragment.ending,
+            immediate: self.fragment.immediate,
+            user_data: &self.fragment.user_data,
+        }
+    }
+
+    /// The chunk where messages are interleaved.
+    pub fn to_i_data(&self, tsn: Tsn) -> IData<&[u8]> {
+        let Fragment { ppid, fsn, .. } = self.fragment;
+        IData {
+            tsn,
+            stream_id: self.fragment.stream,
+            mid: self.fragment.mid,
+            piece: if self.fragment.beginning {
+                Piece::First { ppid }
+            } else {
+                Piece::Later { fsn }
+            },
+            unordered: self.fragment.unordered,
             ending: self.fragment.ending,
             immediate: self.fragment.immediate,
             user_data: &self.fragment.user_data,
@@ -362,7 +382,7 @@ impl Outstanding {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_wire::serial::Ssn;
+    use anabranch_wire::serial::{Fsn, Mid, Ssn};
     use bytes::Bytes;
 
     use super::*;
@@ -372,6 +392,8 @@ mod tests {
         let fragment = Fragment {
             stream: 0,
             ssn: Ssn(0),
+            mid: Mid(0),
+            fsn: Fsn(0),
             ppid: 0,
             unordered: false,
             beginning: true,

@@ -408,7 +408,8 @@ impl Sender {
     /// The MTU of path `id` has fallen: chunks in flight there that are larger were lost for that reason, and are sent again
     /// without a change of cwnd, for IP to fragment (RFC 9260 §6.9, §7.3).
     pub(crate) fn mark_oversize(&mut self, id: PathId, paths: &mut Paths) {
-        let most = paths.get(id).max_user_data();
+        let extra = paths.max_user_data() - self.most_user_data(paths);
+        let most = paths.get(id).max_user_data() - extra;
         let bound = paths.get(id).earliest;
         let mut next = bound.and_then(|bound| self.outstanding.earliest_on(id, bound));
         while let Some(tsn) = next {

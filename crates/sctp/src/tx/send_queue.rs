@@ -1,15 +1,17 @@
 //! Messages given by the user and not yet cut into chunks: one queue per stream, a scheduler over them.
 
 mod holding;
+mod interleaved;
 
-use anabranch_wire::serial::Ssn;
+use anabranch_wire::serial::{Fsn, Mid, Ssn};
 use bytes::Bytes;
 
-use crate::partial::Terms;
+use crate::partial::{MessageId, Terms};
 use crate::queue::Queue;
 use crate::scheduling::{Discipline, Scheduler, SchedulerKind, Served, Turn};
 use crate::stream_table::StreamTable;
 use holding::Holding;
+use interleaved::Paused;
 
 /// A message to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,9 @@ pub struct Message {
 pub(super) struct Fragment {
     pub stream: u16,
     pub ssn: Ssn,
+    /// The message's number among the ordered or the unordered ones of its stream, and that of this piece in it.
+    pub mid: Mid,
+    pub fsn: Fsn,
     pub ppid: u32,
     pub unordered: bool,
     pub beginning: bool,
@@ -34,6 +39,13 @@ pub(super) struct Fragment {
     /// The user wants the end of the message acknowledged at once, and this is it.
     pub immediate: bool,
     pub user_data: Bytes,
+}
+
+impl Fragment {
+    /// Which message it is of.
+    pub fn message(&self) -> MessageId {
+        (self.stream, self.unordered, self.mid.0)
+    }
 }
 
 /// A message that waits, and whether its user wants it acknowledged at once.
@@ -49,6 +61,23 @@ struct Queued {
 struct OutStream {
     messages: Queue<Queued>,
     next_ssn: Ssn,
+    /// The numbers of the next ordered and the next unordered message.
+    next_mid: [Mid; 2],
+}
+
+impl OutStream {
+    /// The numbers of a message that begins.
+    #[inline]
+    fn number(&mut self, unordered: bool) -> (Ssn, Mid) {
+        let ssn = self.next_ssn;
+        if !unordered {
+            self.next_ssn = ssn.next();
+        }
+        let next = &mut self.next_mid[usize::from(unordered)];
+        let mid = *next;
+        *next = Mid(mid.0.wrapping_add(1));
+        (ssn, mid)
+    }
 }
 
 /// A message of which a part was sent: nothing else is sent before its end (RFC 9260 §6.9).
@@ -56,6 +85,9 @@ struct OutStream {
 struct Started {
     stream: u16,
     ssn: Ssn,
+    mid: Mid,
+    /// Of the next piece.
+    fsn: Fsn,
     message: Message,
     immediate: bool,
     untouched: bool,
@@ -89,6 +121,8 @@ pub(super) struct SendQueue {
     behind: usize,
     /// The terms of the message that was begun last, and all of it, for who asks.
     begun: Option<Box<(Terms, Bytes)>>,
+    /// While messages are interleaved: those that were begun and are not under way.
+    paused: Option<Box<Paused>>,
 }
 
 impl SendQueue {
@@ -104,6 +138,7 @@ impl SendQueue {
             holding: None,
             behind: 0,
             begun: None,
+            paused: None,
         }
     }
 
@@ -161,7 +196,10 @@ impl SendQueue {
             Turn::Spread => &mut self.spread,
         };
         queue.push_back(queued);
-        self.scheduler.queued(turn, queue.len());
+        let waiting = queue.len() + self.paused_at(turn);
+        if self.scheduler.queued(turn, waiting) {
+            self.next = self.find_next();
+        }
     }
 
     /// Forgets what is queued on streams from `streams` on, which the peer did not agree to; returns how many messages.
@@ -174,6 +212,7 @@ impl SendQueue {
             }
         }
         self.messages -= forgotten;
+        self.take_turns_again();
         self.next = self.find_next();
         forgotten
     }
@@ -187,6 +226,7 @@ impl SendQueue {
             withdrawn += 1;
         }
         self.scheduler.clear();
+        self.take_turns_again();
         self.next = self.find_next();
         withdrawn
     }
@@ -203,6 +243,9 @@ impl SendQueue {
         let next = match &self.started {
             Some(started) => Some(&started.message),
             None => self.scheduler.pick().and_then(|turn| {
+                if let Some(paused) = self.paused_of(turn) {
+                    return Some(&paused.message);
+                }
                 let next = match turn {
                     Turn::Stream(stream) => self.streams.get(stream)?.messages.front(),
                     Turn::Spread => self.spread.front(),
@@ -215,7 +258,10 @@ impl SendQueue {
 
     /// Takes the next chunk, of at most `most` bytes of user data; `any` names the stream of a message that was given
     /// without one.
-    pub fn pop(&mut self, most: usize, any: impl FnOnce() -> u16) -> Option<Fragment> {
+    pub fn pop(&mut self, most: usize, any: impl FnMut() -> u16) -> Option<Fragment> {
+        if self.paused.is_some() {
+            return self.pop_interleaved(most, any);
+        }
         if self.started.is_none()
             && let Some(fragment) = self.pop_whole(most)
         {
@@ -233,9 +279,13 @@ impl SendQueue {
         if started.untouched && started.terms.is_some() {
             self.begun.clone_from(&started.terms);
         }
+        let fsn = started.fsn;
+        started.fsn = Fsn(fsn.0.wrapping_add(1));
         let fragment = Fragment {
             stream: started.stream,
             ssn: started.ssn,
+            mid: started.mid,
+            fsn,
             ppid: started.message.ppid,
             unordered: started.message.unordered,
             beginning: std::mem::take(&mut started.untouched),
@@ -271,10 +321,7 @@ impl SendQueue {
         if let Some(terms) = terms {
             self.begun = Some(Box::new((*terms, message.payload.clone())));
         }
-        let ssn = entry.next_ssn;
-        if !message.unordered {
-            entry.next_ssn = ssn.next();
-        }
+        let (ssn, mid) = entry.number(message.unordered);
         let after = entry.messages.front();
         let after = after.map(|queued| queued.message.payload.len());
         let again = self.scheduler.served(Served {
@@ -292,6 +339,8 @@ impl SendQueue {
         Some(Fragment {
             stream,
             ssn,
+            mid,
+            fsn: Fsn(0),
             ppid: message.ppid,
             unordered: message.unordered,
             beginning: true,
@@ -325,7 +374,11 @@ impl SendQueue {
         if self.started.is_some() {
             return None;
         }
-        let next = match self.scheduler.pick()? {
+        let turn = self.scheduler.pick()?;
+        if self.paused_of(turn).is_some() {
+            return None;
+        }
+        let next = match turn {
             Turn::Stream(stream) => self.streams.get(stream)?.messages.front(),
             Turn::Spread => self.spread.front(),
         };
@@ -334,11 +387,28 @@ impl SendQueue {
 
     /// The terms of the message that is under way.
     pub fn started_terms(&self) -> Option<&Terms> {
-        Some(&self.started.as_ref()?.terms.as_ref()?.0)
+        Some(&self.under_way()?.terms.as_ref()?.0)
     }
 
-    /// Forgets the rest of the message that is under way.
-    pub fn drop_started(&mut self) {
+    /// The message that is gone on with next, if it was begun.
+    fn under_way(&self) -> Option<&Started> {
+        match &self.started {
+            None if self.paused.is_some() => self.paused_of(self.scheduler.pick()?),
+            started => started.as_ref(),
+        }
+    }
+
+    /// The stream and number of the message that is gone on with next, if it was begun, and whether it is unordered.
+    pub fn started_message(&self) -> Option<MessageId> {
+        let started = self.under_way()?;
+        Some((started.stream, started.message.unordered, started.mid.0))
+    }
+
+    /// Forgets the rest of the message of `stream` that was begun.
+    pub fn drop_started(&mut self, stream: u16) {
+        if self.paused.is_some() {
+            return self.drop_paused(stream);
+        }
         if let Some(started) = self.started.take() {
             self.bytes -= started.message.payload.len();
             self.messages -= 1;
@@ -381,7 +451,8 @@ impl SendQueue {
         };
         let dropped = queue.remove(at)?;
         let waiting = queue.len();
-        self.scheduler.dropped(turn, at, waiting);
+        let paused = self.paused_at(turn);
+        self.scheduler.dropped(turn, at + paused, waiting + paused);
         self.bytes -= dropped.message.payload.len();
         self.messages -= 1;
         self.next = self.find_next();
@@ -392,7 +463,7 @@ impl SendQueue {
     }
 
     /// Lets the scheduler pick a message, unless one is under way.
-    fn start_next(&mut self, any: impl FnOnce() -> u16) {
+    fn start_next(&mut self, mut any: impl FnMut() -> u16) {
         if self.started.is_some() {
             return;
         }
@@ -422,14 +493,12 @@ impl SendQueue {
             Turn::Stream(stream) => stream,
             Turn::Spread => any(),
         };
-        let next_ssn = &mut self.streams.entry(stream).next_ssn;
-        let ssn = *next_ssn;
-        if !message.unordered {
-            *next_ssn = ssn.next();
-        }
+        let (ssn, mid) = self.streams.entry(stream).number(message.unordered);
         self.started = Some(Started {
             stream,
             ssn,
+            mid,
+            fsn: Fsn(0),
             message,
             immediate,
             untouched: true,

@@ -2,14 +2,15 @@
 
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::Tsn;
-use anabranch_wire::chunk::Data;
 use anabranch_wire::extension::{ReConfig, ReConfigParameter, ReConfigResult};
 use anabranch_wire::tlv::TlvList;
 
 use super::super::{Association, Reply};
 use super::OUTGOING_HEADER;
 use crate::discard::{Discard, Discards};
-use crate::reconfig::{Answered, Deferred, Judged, ReconfigOutcome, StreamDirection, Streams};
+use crate::reconfig::{
+    Answered, Deferred, Judged, ReconfigOutcome, StreamDirection, Streams, UserChunk,
+};
 use crate::state::{Known, Stage, State};
 
 /// The receiver of an SSN/TSN reset names a TSN so far on (RFC 6525 §5.2.4 G1).
@@ -382,16 +383,19 @@ impl Association {
     /// Keeps DATA back that cannot be judged before a reset is settled: of streams whose reset waits for data before it, and any while it
     /// is not known whether the peer has let all numbers begin anew.
     #[inline]
-    pub(in super::super) fn holds_data(&mut self, data: &Data) -> bool {
+    pub(in super::super) fn holds_data(
+        &mut self,
+        (tsn, stream): (Tsn, u16),
+        chunk: impl FnOnce() -> UserChunk,
+    ) -> bool {
         match self.reconfiguration_mut() {
             None => false,
             Some(reconfig) => {
                 let deferred = reconfig.answers.deferred.as_ref();
-                let late =
-                    |it: &Deferred| data.tsn.gt(it.last_tsn) && it.streams.contains(data.stream_id);
+                let late = |it: &Deferred| tsn.gt(it.last_tsn) && it.streams.contains(stream);
                 let holds = reconfig.is_unsure() || deferred.is_some_and(late);
                 if holds {
-                    reconfig.held.keep(data);
+                    reconfig.held.keep(chunk());
                 }
                 holds
             }
@@ -413,16 +417,19 @@ impl Association {
         &mut self,
         now: Nanos,
         path: Path,
-        chunks: Vec<Data>,
+        chunks: Vec<UserChunk>,
         discards: &mut Discards,
     ) {
         let from = self.path_to(path.remote);
-        for data in chunks {
+        for chunk in chunks {
             if self.is_closed() || !self.state.receives_data() {
                 return;
             }
             self.data_taken = true;
-            self.on_data(now, path, from, data, discards);
+            match chunk {
+                UserChunk::Data(data) => self.on_data(now, path, from, data, discards),
+                UserChunk::IData(data) => self.on_i_data(now, path, from, data, discards),
+            }
         }
     }
 }

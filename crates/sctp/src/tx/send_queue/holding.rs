@@ -57,6 +57,7 @@ impl SendQueue {
             let queued = self.streams.get(*stream);
             queued.is_none_or(|it| it.messages.is_empty())
                 && self.started.as_ref().is_none_or(|it| it.stream != *stream)
+                && self.paused_at(Turn::Stream(*stream)) == 0
         };
         self.is_empty() || (self.spread.is_empty() && streams.iter().all(is_through))
     }
@@ -67,7 +68,9 @@ impl SendQueue {
             Some(streams) if reset => {
                 let used = streams.iter().filter(|it| self.streams.get(**it).is_some());
                 for stream in used.copied().collect::<Vec<_>>() {
-                    self.streams.entry(stream).next_ssn = Ssn::default();
+                    let begun_anew = self.streams.entry(stream);
+                    begun_anew.next_ssn = Ssn::default();
+                    begun_anew.next_mid = Default::default();
                 }
             }
             None if reset => self.streams = StreamTable::default(),

@@ -1,0 +1,90 @@
+//! Interleaving's part of an association: the chunks that stand for DATA and FORWARD TSN ([`crate::interleaving`]).
+
+use anabranch_transport::{Nanos, Path};
+use anabranch_wire::extension::{Extension, IData, IForwardTsn};
+
+use super::Association;
+use crate::discard::{Discard, Discards};
+use crate::path::PathId;
+use crate::profile::Counts;
+use crate::reconfig::UserChunk;
+use crate::state::{Known, State};
+
+impl Association {
+    /// Whether messages are interleaved: both ends speak I-DATA (RFC 8260 §2.2.1), which the setting
+    /// [`Config::interleaving`](crate::Config::interleaving) offers.
+    pub fn is_interleaving(&self) -> bool {
+        self.tx.is_interleaving()
+    }
+
+    /// Sets the value of a stream: its priority, the smaller the sooner, under the scheduler `priority`; its weight under
+    /// `weighted_fair` (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 §4.3.3). It counts from the next message or piece on, until the
+    /// association restarts. The others have no use for it.
+    pub fn set_stream_value(&mut self, stream: u16, value: u16) {
+        self.tx.set_stream_value(stream, value);
+    }
+
+    /// I-DATA or I-FORWARD-TSN, which is spoken.
+    pub(super) fn on_interleaved(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        chunk: Extension,
+        discards: &mut Discards,
+    ) {
+        let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
+        let from = self.paths.verified(from);
+        match chunk {
+            Extension::IData(data) => self.on_i_data(now, path, from, data, discards),
+            Extension::IForwardTsn(forward) => self.on_i_forward_tsn(now, from, &forward, discards),
+            _ => discards.count(Discard::Unexpected),
+        }
+    }
+
+    /// I-DATA (RFC 8260 §2.2.3).
+    pub(super) fn on_i_data(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        from: PathId,
+        data: IData,
+        discards: &mut Discards,
+    ) {
+        if !self.state.receives_data() {
+            return discards.count(Discard::Unexpected);
+        }
+        let (tsn, stream_id) = (data.tsn, data.stream_id);
+        if self.holds_data((tsn, stream_id), || UserChunk::IData(data.clone())) {
+            return discards.count(Discard::Data);
+        }
+        self.sack_path = from;
+        self.data_taken = true;
+        self.meter_data(path, Counts::PaddedChunk.bytes(data.user_data.len()));
+        let State::Known(Known { peer, rx, .. }) = &mut self.state else {
+            return;
+        };
+        let outcome = rx.handle_i_data(now, data, from, &mut self.trace);
+        let number = tsn.distance_from(peer.initial_tsn);
+        self.note_data(now, from, (tsn, stream_id, number), outcome, discards);
+    }
+
+    /// I-FORWARD-TSN (RFC 8260 §2.3.1).
+    fn on_i_forward_tsn(
+        &mut self,
+        now: Nanos,
+        from: PathId,
+        forward: &IForwardTsn,
+        discards: &mut Discards,
+    ) {
+        if !self.state.receives_data() || !self.tx.is_interleaving() {
+            return discards.count(Discard::Unexpected);
+        }
+        let State::Known(Known { rx, .. }) = &mut self.state else {
+            return;
+        };
+        self.sack_path = from;
+        self.data_taken = true;
+        let forwarded = rx.handle_i_forward_tsn(now, forward, from, &mut self.trace);
+        self.note_forwarded(forwarded, discards);
+    }
+}

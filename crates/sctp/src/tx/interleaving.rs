@@ -1,0 +1,43 @@
+//! Interleaving's part of the sender: which chunks carry user data, and how much ([`crate::interleaving`]).
+
+use anabranch_wire::extension::IData;
+
+use super::Sender;
+use crate::mtu::DATA_HEADER;
+use crate::path::Paths;
+
+impl Sender {
+    /// Whether messages are interleaved: both ends speak I-DATA. Told before anything is sent.
+    pub(crate) fn set_interleaving(&mut self, spoken: bool) {
+        if self.outstanding.is_empty() {
+            self.interleaving = spoken;
+            self.queue.set_interleaving(spoken);
+        }
+    }
+
+    /// Whether messages are interleaved.
+    pub(crate) fn is_interleaving(&self) -> bool {
+        self.interleaving
+    }
+
+    /// Sets the value of a stream, which the scheduler goes by.
+    pub(crate) fn set_stream_value(&mut self, stream: u16, value: u16) {
+        self.queue.set_value(stream, value);
+    }
+
+    /// Bytes of a chunk before its user data.
+    #[inline]
+    pub(super) fn header(&self) -> usize {
+        if self.interleaving {
+            IData::HEADER
+        } else {
+            DATA_HEADER
+        }
+    }
+
+    /// The most user data that a new chunk carries.
+    #[inline]
+    pub(crate) fn most_user_data(&self, paths: &Paths) -> usize {
+        paths.max_user_data() + DATA_HEADER - self.header()
+    }
+}

@@ -1,0 +1,199 @@
+//! Messages under way on several streams at a time, one on each (RFC 8260 §2.2.2).
+
+use std::collections::BTreeMap;
+
+use anabranch_wire::serial::Fsn;
+
+use super::{Fragment, Queued, SendQueue, Started};
+use crate::scheduling::{Discipline, Served, Turn};
+
+/// Messages that were begun and not ended, by stream.
+#[derive(Debug, Default)]
+pub(super) struct Paused(BTreeMap<u16, Started>);
+
+/// How often a stream is asked for that has no message under way, for one that was given without a stream.
+const MOST_TRIES: usize = 8;
+
+impl SendQueue {
+    /// Whether messages are interleaved from now on. Nothing changes while one is under way.
+    pub fn set_interleaving(&mut self, on: bool) {
+        let idle = self.started.is_none() && self.paused.as_ref().is_none_or(|it| it.0.is_empty());
+        if idle {
+            self.paused = on.then(Box::default);
+            self.next = self.find_next();
+        }
+    }
+
+    /// The message of the queue `turn` that was begun and is not under way.
+    #[inline]
+    pub(super) fn paused_of(&self, turn: Turn) -> Option<&Started> {
+        let paused = self.paused.as_ref()?;
+        match turn {
+            Turn::Stream(stream) => paused.0.get(&stream),
+            Turn::Spread => None,
+        }
+    }
+
+    /// How many there are: one or none.
+    #[inline]
+    pub(super) fn paused_at(&self, turn: Turn) -> usize {
+        usize::from(self.paused_of(turn).is_some())
+    }
+
+    /// All queues were taken out of the turns that hold messages not begun: what was begun goes on.
+    pub(super) fn take_turns_again(&mut self) {
+        let Some(paused) = &self.paused else {
+            return;
+        };
+        let known = self.scheduler.queues();
+        for &stream in paused.0.keys() {
+            if !known.contains(&Turn::Stream(stream)) {
+                self.scheduler.queued(Turn::Stream(stream), 1);
+            }
+        }
+    }
+
+    /// As [`SendQueue::pop`], of the stream whose turn it is.
+    #[cold]
+    pub(super) fn pop_interleaved(
+        &mut self,
+        most: usize,
+        mut any: impl FnMut() -> u16,
+    ) -> Option<Fragment> {
+        let (turn, mut started) = loop {
+            let turn = self.scheduler.pick()?;
+            if let Some(started) = self.take_paused(turn) {
+                break (turn, started);
+            }
+            let stream = match turn {
+                Turn::Stream(stream) => Some(stream),
+                Turn::Spread => (0..MOST_TRIES).map(|_| any()).find(|it| !self.is_busy(*it)),
+            };
+            match stream {
+                Some(stream) => break (turn, self.begin(turn, stream)?),
+                None => self.queue_behind(any()),
+            }
+        };
+        let stream = started.stream;
+        let left = &mut started.message.payload;
+        let user_data = left.split_to(left.len().min(most));
+        let ending = left.is_empty();
+        if started.untouched && started.terms.is_some() {
+            self.begun.clone_from(&started.terms);
+        }
+        let fragment = Fragment {
+            stream,
+            ssn: started.ssn,
+            mid: started.mid,
+            fsn: started.fsn,
+            ppid: started.message.ppid,
+            unordered: started.message.unordered,
+            beginning: std::mem::take(&mut started.untouched),
+            ending,
+            immediate: ending && started.immediate,
+            user_data,
+        };
+        started.fsn = Fsn(started.fsn.0.wrapping_add(1));
+        self.bytes -= fragment.user_data.len();
+        if ending {
+            self.messages -= 1;
+        } else if let Some(paused) = &mut self.paused {
+            paused.0.insert(stream, started);
+        }
+        self.serve(turn, stream, fragment.user_data.len(), ending);
+        self.next = self.find_next();
+        Some(fragment)
+    }
+
+    fn take_paused(&mut self, turn: Turn) -> Option<Started> {
+        match (turn, &mut self.paused) {
+            (Turn::Stream(stream), Some(paused)) => paused.0.remove(&stream),
+            _ => None,
+        }
+    }
+
+    /// Begins the next message of the queue `turn`.
+    fn begin(&mut self, turn: Turn, stream: u16) -> Option<Started> {
+        let queue = match turn {
+            Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
+            Turn::Spread => &mut self.spread,
+        };
+        let Queued {
+            message,
+            immediate,
+            terms,
+        } = queue.pop_front()?;
+        let terms = terms.map(|terms| Box::new((*terms, message.payload.clone())));
+        let (ssn, mid) = self.streams.entry(stream).number(message.unordered);
+        Some(Started {
+            stream,
+            ssn,
+            mid,
+            fsn: Fsn(0),
+            message,
+            immediate,
+            untouched: true,
+            terms,
+        })
+    }
+
+    /// Tells the scheduler that so much of a message of `stream` was taken, whose turn came as `turn`.
+    fn serve(&mut self, turn: Turn, stream: u16, bytes: usize, ended: bool) {
+        let of_stream = |queue: &Self| {
+            let waiting = queue.streams.get(stream).map_or(0, |it| it.messages.len());
+            waiting + queue.paused_at(Turn::Stream(stream))
+        };
+        let spread = turn == Turn::Spread;
+        let waiting = if spread {
+            self.spread.len()
+        } else {
+            of_stream(self)
+        };
+        self.scheduler.served(Served {
+            turn,
+            bytes,
+            // What goes on, goes on as a message of its stream.
+            ended: ended || spread,
+            waiting,
+        });
+        if spread && !ended {
+            self.scheduler.queued(Turn::Stream(stream), of_stream(self));
+        }
+    }
+
+    /// Whether a message of that stream was begun and not ended.
+    fn is_busy(&self, stream: u16) -> bool {
+        self.paused_at(Turn::Stream(stream)) > 0
+    }
+
+    /// The next message that was given without a stream waits on this one, where another is under way.
+    fn queue_behind(&mut self, stream: u16) {
+        let Some(queued) = self.spread.pop_front() else {
+            return;
+        };
+        self.scheduler.served(Served {
+            turn: Turn::Spread,
+            bytes: 0,
+            ended: true,
+            waiting: self.spread.len(),
+        });
+        let queue = &mut self.streams.entry(stream).messages;
+        queue.push_back(queued);
+        let waiting = queue.len();
+        let waiting = waiting + self.paused_at(Turn::Stream(stream));
+        self.scheduler.queued(Turn::Stream(stream), waiting);
+    }
+
+    /// Forgets the rest of the message of `stream` that was begun.
+    pub(super) fn drop_paused(&mut self, stream: u16) {
+        let turn = Turn::Stream(stream);
+        let Some(started) = self.take_paused(turn) else {
+            return;
+        };
+        self.bytes -= started.message.payload.len();
+        self.messages -= 1;
+        let waiting = self.streams.get(stream).map_or(0, |it| it.messages.len());
+        self.scheduler.dropped(turn, 0, waiting);
+        self.next = self.find_next();
+    }
+}

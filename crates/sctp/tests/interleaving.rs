@@ -1,0 +1,521 @@
+//! Interleaving of messages (RFC 8260 §2): who speaks it, what it buys, and what a receiver survives.
+
+mod common;
+
+use anabranch_sctp::config::{Config, SchedulerKind};
+use anabranch_sctp::{
+    AssociationId, CloseReason, Discard, Event, Message, SendOptions, StateName, Violation,
+};
+use anabranch_transport::Nanos;
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_wire::chunk::{Chunk, Data};
+use anabranch_wire::extension::{Extension, ForwardTsn, IData, IForwardTsn, Piece, SkippedMessage};
+use anabranch_wire::parameter::Parameter;
+use anabranch_wire::serial::{Fsn, Mid};
+use anabranch_wire::{Encode, Ssn, Tsn};
+use bytes::{Bytes, BytesMut};
+use common::*;
+
+fn on() -> Config {
+    Config {
+        interleaving: true,
+        ..Config::default()
+    }
+}
+
+fn message(length: usize) -> Message {
+    Message {
+        ppid: 5,
+        unordered: false,
+        payload: vec![length as u8; length].into(),
+    }
+}
+
+/// The I-DATA in the packets of `from`.
+fn pieces(world: &World, from: usize) -> Vec<IData> {
+    let shots = world.shots.iter().filter(|it| it.from == from);
+    let chunks = shots.flat_map(|it| chunks_of(&it.bytes));
+    let extensions = chunks.filter_map(|it| match it {
+        Chunk::Unknown(raw) => Extension::decode(raw).ok(),
+        _ => None,
+    });
+    let data = extensions.filter_map(|it| match it {
+        Extension::IData(data) => Some(data),
+        _ => None,
+    });
+    data.collect()
+}
+
+fn listed(bytes: &Bytes) -> Vec<u8> {
+    let parameters = match chunks_of(bytes).remove(0) {
+        Chunk::Init(init) => init.parameters,
+        Chunk::InitAck(ack) => ack.0.parameters,
+        other => panic!("{other:?}"),
+    };
+    let all = parameters.into_iter().filter_map(|it| match it {
+        Ok(Parameter::SupportedExtensions(list)) => Some(list.to_vec()),
+        _ => None,
+    });
+    all.flatten().collect()
+}
+
+/// §2.2.1: agreed on by Supported Extensions; then all user data is I-DATA, and else none is.
+#[test]
+fn interleaving_takes_two() {
+    for (a, z) in [(true, true), (true, false), (false, true), (false, false)] {
+        let config = |on: bool| Config {
+            interleaving: on,
+            ..Config::default()
+        };
+        let mut world = World::with_configs(config(a), config(z));
+        let id = world.connect();
+        world.run_for(SECOND);
+        let chunks = listed(&world.shot(A, "INIT"));
+        assert_eq!(chunks, if a { vec![64] } else { vec![] });
+        let both = a && z;
+        let chunks = listed(&world.shot(Z, "INIT ACK"));
+        assert_eq!(chunks, if both { vec![64] } else { vec![] });
+        let other = world.only_association(Z);
+        world.send(A, id, 3, vec![1; 4_000]);
+        world.send(A, id, 3, "short");
+        world.run_for(SECOND);
+        let read = world.receive_all(Z, other);
+        assert_eq!(read.len(), 2);
+        assert_eq!(read[0].payload.len(), 4_000);
+        assert_eq!(!pieces(&world, A).is_empty(), both);
+        let data = world.shots.iter().any(|it| it.chunks.contains("DATA"));
+        assert!(both || data);
+        for (host, id) in [(A, id), (Z, other)] {
+            let association = world.endpoints[host].association(id).expect("known");
+            assert_eq!(association.is_interleaving(), both);
+        }
+    }
+}
+
+/// §2.1: MIDs count ordered and unordered messages apart, FSNs the pieces of each; only the first carries the PPID.
+#[test]
+fn messages_and_pieces_are_numbered() {
+    let mut world = World::new(on());
+    let (a, z) = world.established();
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    for (unordered, length) in [(false, 3_000), (true, 10), (false, 20), (true, 1_500)] {
+        let message = Message {
+            unordered,
+            ..message(length)
+        };
+        association.send(4, message).expect("room");
+    }
+    world.drain(A);
+    world.run_for(SECOND);
+    let seen: Vec<_> = pieces(&world, A)
+        .iter()
+        .map(|it| {
+            let piece = match it.piece {
+                Piece::First { ppid } => (0, ppid),
+                Piece::Later { fsn } => (fsn.0, 0),
+            };
+            (it.unordered, it.mid.0, piece, it.ending)
+        })
+        .collect();
+    let expected = [
+        (false, 0, (0, 5), false),
+        (false, 0, (1, 0), false),
+        (false, 0, (2, 0), true),
+        (true, 0, (0, 5), true),
+        (false, 1, (0, 5), true),
+        (true, 1, (0, 5), false),
+        (true, 1, (1, 0), true),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(world.receive_all(Z, z).len(), 4);
+}
+
+/// When a message of ten bytes arrived that was given behind a long one, milliseconds.
+fn delay_of_the_short(interleaving: bool, scheduler: SchedulerKind) -> Nanos {
+    let config = Config {
+        interleaving,
+        scheduler,
+        send_buffer: 2 << 20,
+        receive_buffer: 1 << 20,
+        ..Config::default()
+    };
+    let mut world = World::new(config);
+    let (a, z) = world.established();
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    association.send(0, message(300_000)).expect("room");
+    world.drain(A);
+    world.run_for(MILLISECOND);
+    world.send(A, a, 1, vec![9; 10]);
+    let begin = world.now;
+    while world.now < begin + 60 * SECOND {
+        world.run_for(MILLISECOND);
+        if world.receive_all(Z, z).iter().any(|it| it.stream == 1) {
+            return (world.now - begin) / MILLISECOND;
+        }
+    }
+    panic!("it never came");
+}
+
+/// §1, §3: a long message holds up the short ones of other streams only where nothing is interleaved, or nothing may overtake.
+#[test]
+fn a_long_message_holds_nobody_up() {
+    use SchedulerKind::*;
+    for scheduler in [
+        RoundRobin,
+        RoundRobinPerPacket,
+        Priority,
+        FairCapacity,
+        WeightedFair,
+    ] {
+        let with = delay_of_the_short(true, scheduler);
+        let without = delay_of_the_short(false, scheduler);
+        assert!(
+            with <= 31 && without > 80,
+            "{scheduler:?}: {with}, {without}"
+        );
+    }
+    assert_eq!(
+        delay_of_the_short(true, Fcfs),
+        delay_of_the_short(false, Fcfs)
+    );
+}
+
+/// §2.2.2: at any time one message of a stream is under way; messages given without a stream go by the same rule.
+#[test]
+fn one_message_of_a_stream_at_a_time() {
+    for &scheduler in SchedulerKind::ALL {
+        let mut config = on();
+        config.scheduler = scheduler;
+        config.outbound_streams = 3;
+        let mut world = World::new(config);
+        let (a, z) = world.established();
+        let association = world.endpoints[A].association_mut(a).expect("known");
+        for round in 0..12_usize {
+            let length = 500 + round * 700;
+            let sent = match round % 3 {
+                0 => association.send_spread(message(length)),
+                stream => association.send(stream as u16, message(length)),
+            };
+            sent.expect("room");
+        }
+        world.drain(A);
+        world.run_for(20 * SECOND);
+        let mut under_way = [None; 3];
+        for piece in pieces(&world, A) {
+            let place = &mut under_way[usize::from(piece.stream_id)];
+            let name = (piece.unordered, piece.mid);
+            match piece.piece {
+                Piece::First { .. } => assert!(place.replace(name).is_none(), "{scheduler:?}"),
+                Piece::Later { .. } => assert_eq!(*place, Some(name), "{scheduler:?}"),
+            }
+            if piece.ending {
+                *place = None;
+            }
+        }
+        assert_eq!(world.receive_all(Z, z).len(), 12, "{scheduler:?}");
+    }
+}
+
+/// A receiver and the hands of its peer.
+struct Rig {
+    world: World,
+    z: AssociationId,
+    tag: u32,
+    first: Tsn,
+}
+
+impl Rig {
+    fn new(change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config {
+            partial_reliability: true,
+            ..on()
+        };
+        change(&mut config);
+        let mut world = World::new(config);
+        world.connect();
+        world.run_for(SECOND);
+        let first = match chunks_of(&world.shot(A, "INIT")).remove(0) {
+            Chunk::Init(init) => init.initial_tsn,
+            other => panic!("{other:?}"),
+        };
+        let z = world.only_association(Z);
+        let tag = world.tag_sent_by(A);
+        world.forget();
+        world.fate = Box::new(|_| Fate::Drop);
+        Self {
+            world,
+            z,
+            tag,
+            first,
+        }
+    }
+
+    fn raw(&mut self, chunk: &impl Encode) {
+        let mut bytes = BytesMut::new();
+        chunk.encode(&mut bytes);
+        let packet = raw_packet(A, self.tag, &bytes);
+        self.world.inject(Z, packet);
+    }
+
+    /// A piece: `U`nordered, `E`nding; the first has number 0.
+    fn piece(&mut self, offset: u32, (stream_id, mid, fsn): (u16, u32, u32), flags: &str) {
+        let piece = match fsn {
+            0 => Piece::First { ppid: 1 },
+            fsn => Piece::Later { fsn: Fsn(fsn) },
+        };
+        self.raw(&IData {
+            tsn: self.first.add(offset),
+            stream_id,
+            mid: Mid(mid),
+            piece,
+            unordered: flags.contains('U'),
+            ending: flags.contains('E'),
+            immediate: false,
+            user_data: Bytes::from(format!("{offset};")),
+        });
+    }
+
+    fn forward(&mut self, to: u32, skipped: &[(u16, bool, u32)]) {
+        let skipped = skipped
+            .iter()
+            .map(|&(stream_id, unordered, mid)| SkippedMessage {
+                stream_id,
+                unordered,
+                mid: Mid(mid),
+            });
+        let chunk = IForwardTsn::new(self.first.add(to), skipped);
+        self.raw(&chunk);
+    }
+
+    fn read(&mut self) -> Vec<String> {
+        let messages = self.world.receive_all(Z, self.z).into_iter();
+        let text = |payload: Bytes| String::from_utf8_lossy(&payload).into_owned();
+        messages.map(|it| text(it.payload.into_bytes())).collect()
+    }
+
+    fn is_up(&self) -> bool {
+        self.world.state(Z, self.z) == StateName::Established
+    }
+
+    fn refused(&self) -> u64 {
+        let discards = self.world.endpoints[Z].discards();
+        discards.of(Discard::BadForwardTsn)
+    }
+}
+
+/// §2.2.3: pieces are found by stream, kind, message and number, whatever their TSNs.
+#[test]
+fn pieces_find_their_messages_in_any_order() {
+    let mut rig = Rig::new(|_| {});
+    rig.piece(0, (1, 0, 2), "E");
+    rig.piece(1, (2, 0, 0), "U");
+    rig.piece(2, (1, 1, 0), "E");
+    rig.piece(3, (1, 0, 0), "");
+    rig.piece(4, (1, 0, 0), "UE");
+    rig.piece(5, (2, 0, 1), "UE");
+    assert_eq!(rig.read(), ["4;", "1;5;"]);
+    rig.piece(6, (1, 0, 1), "");
+    assert_eq!(
+        rig.read(),
+        ["3;6;0;", "2;"],
+        "and the one that waited for it"
+    );
+    assert!(rig.is_up());
+}
+
+/// What no sender of good faith sends ends the association.
+#[test]
+fn contradictions_are_refused() {
+    let cases: [&[(u32, (u16, u32, u32), &str)]; 6] = [
+        // A piece twice; one past the end; two ends; an end before what has come; a number used before; a delivered piece.
+        &[(0, (1, 0, 1), ""), (1, (1, 0, 1), "")],
+        &[(0, (1, 0, 1), "E"), (1, (1, 0, 2), "")],
+        &[(0, (1, 0, 1), "E"), (1, (1, 0, 0), "E")],
+        &[(0, (1, 0, 4), ""), (1, (1, 0, 2), "E")],
+        &[(0, (1, 0, 0), "E"), (1, (1, 0, 0), "E")],
+        &[(0, (1, 0, 0), ""), (1, (1, 0, 0), "")],
+    ];
+    for case in cases {
+        let mut rig = Rig::new(|config| config.partial_reliability = false);
+        for (offset, at, flags) in case {
+            assert!(rig.is_up(), "{case:?}");
+            rig.piece(*offset, *at, flags);
+        }
+        let reason = rig.world.close_reason(Z, rig.z);
+        let violation = matches!(
+            reason,
+            Some(CloseReason::PeerViolation(Violation::Protocol(_)))
+        );
+        assert!(violation, "{case:?}: {reason:?}");
+    }
+}
+
+/// §2.2.1, §2.3.1: DATA and FORWARD TSN have no place beside I-DATA.
+#[test]
+fn data_beside_i_data_ends_the_association() {
+    let data = |first: Tsn| Data {
+        tsn: first,
+        stream_id: 0,
+        ssn: Ssn(0),
+        ppid: 0,
+        unordered: false,
+        beginning: true,
+        ending: true,
+        immediate: false,
+        user_data: Bytes::from_static(b"x"),
+    };
+    for with_data in [true, false] {
+        let mut rig = Rig::new(|_| {});
+        if with_data {
+            rig.raw(&data(rig.first));
+        } else {
+            rig.raw(&ForwardTsn::new(rig.first, &[]));
+        }
+        assert!(!rig.is_up());
+        assert!(rig.read().is_empty());
+    }
+}
+
+/// Nothing that is not spoken is taken: I-DATA is then an unknown chunk.
+#[test]
+fn i_data_that_was_not_agreed_on_is_unknown() {
+    let mut rig = Rig::new(|config| config.interleaving = false);
+    rig.piece(0, (0, 0, 0), "E");
+    rig.forward(3, &[]);
+    let discards = rig.world.endpoints[Z].discards();
+    assert_eq!(discards.of(Discard::UnknownChunk), 2);
+    assert!(rig.is_up() && rig.read().is_empty());
+}
+
+/// §2.3.1: messages that were given up are dropped, those that waited for them delivered; both kinds, across the wrap.
+#[test]
+fn messages_given_up_are_passed_over() {
+    let mut rig = Rig::new(|_| {});
+    rig.piece(1, (0, 0, 1), "");
+    rig.piece(2, (0, 1, 0), "E");
+    rig.piece(3, (0, 2, 1), "E");
+    rig.piece(4, (0, 3, 0), "E");
+    rig.piece(5, (0, 0, 0), "U");
+    rig.piece(6, (0, 7, 0), "U");
+    assert!(rig.read().is_empty());
+    rig.forward(7, &[(0, false, 2), (0, true, 0), (9_999, false, 0)]);
+    assert_eq!(rig.read(), ["2;", "4;"]);
+    assert_eq!(
+        rig.refused(),
+        1,
+        "a stream that does not exist (CVE-2009-0065)"
+    );
+    rig.piece(8, (0, 7, 1), "UE");
+    assert_eq!(rig.read(), ["6;8;"], "the later one was not given up");
+    // What was still on its way belongs to nothing, and is no violation.
+    rig.piece(9, (0, 2, 0), "");
+    assert!(rig.is_up() && rig.read().is_empty());
+    rig.forward(8, &[(0, false, 900)]);
+    assert_eq!(rig.refused(), 2, "behind");
+    rig.forward(10, &[(0, false, 1)]);
+    assert_eq!(rig.refused(), 3, "a number behind");
+    rig.forward(11, &[(0, false, u32::MAX / 2), (1, false, u32::MAX / 2)]);
+    rig.forward(12, &[(0, false, u32::MAX - 1)]);
+    rig.piece(13, (0, 0, 0), "E");
+    rig.piece(14, (0, u32::MAX, 0), "E");
+    assert_eq!(rig.read(), ["14;", "13;"], "numbers wrap");
+}
+
+/// A message that is being delivered in parts is aborted, its user is told, and the stream goes on.
+#[test]
+fn a_message_given_up_in_delivery_is_told() {
+    let mut rig = Rig::new(|config| config.partial_delivery_point = Some(1));
+    rig.piece(0, (3, 0, 0), "");
+    rig.piece(1, (3, 1, 0), "E");
+    rig.forward(2, &[(3, false, 0)]);
+    let told = rig.world.told(Z);
+    let aborted = |it: &Event| {
+        matches!(
+            it,
+            Event::PartialDeliveryAborted {
+                stream: 3,
+                ssn: Ssn(0),
+                ..
+            }
+        )
+    };
+    assert!(told.iter().any(aborted), "{told:?}");
+    assert_eq!(rig.read(), ["1;"]);
+}
+
+/// A buffer full of messages that none can end alone: they are delivered in parts, on every stream (§2.2.3).
+#[test]
+fn long_messages_on_many_streams_pass_a_small_buffer() {
+    let mut config = on();
+    config.receive_buffer = 20_000;
+    config.send_buffer = 1 << 20;
+    let mut world = World::new(config);
+    let (a, z) = world.established();
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    for stream in 0..8 {
+        association.send(stream, message(60_000)).expect("room");
+    }
+    world.drain(A);
+    let mut lengths = Vec::new();
+    for _ in 0..2_000 {
+        world.run_for(20 * MILLISECOND);
+        let read = world.receive_all(Z, z).into_iter();
+        lengths.extend(read.map(|it| it.payload.len()));
+    }
+    assert_eq!(lengths, [60_000; 8], "{:?}", world.close_reason(Z, z));
+}
+
+/// A peer that begins messages on every stream and ends none holds no more than the buffer, and is found out.
+#[test]
+fn messages_without_beginnings_exhaust_nobody() {
+    let mut rig = Rig::new(|config| {
+        config.receive_buffer = 4_000;
+        config.outbound_streams = 2_000;
+    });
+    for offset in 0..20_000 {
+        if !rig.is_up() {
+            break;
+        }
+        rig.piece(offset, ((offset % 2_000) as u16, offset / 2_000, 1), "");
+    }
+    let reason = rig.world.close_reason(Z, rig.z);
+    assert_eq!(reason, Some(CloseReason::ReceiveBufferExhausted));
+}
+
+/// §2.3.1: a message is given up whole, told by its identifier, and the stream goes on.
+#[test]
+fn a_message_given_up_is_told_by_its_identifier() {
+    let mut config = on();
+    config.partial_reliability = true;
+    let mut world = World::new(config);
+    let (a, z) = world.established();
+    world.fate = Box::new(|shot| match shot.from {
+        A if shot.at < 3 * SECOND => Fate::Drop,
+        _ => Fate::Deliver,
+    });
+    let now = world.now;
+    let association = world.endpoints[A].association_mut(a).expect("known");
+    let short = SendOptions {
+        lifetime: Some(500 * MILLISECOND),
+        ..SendOptions::default()
+    };
+    for unordered in [false, true] {
+        let message = Message {
+            unordered,
+            ..message(5_000)
+        };
+        let sent = association.send_with(now, Some(6), message, &short);
+        sent.expect("room");
+    }
+    association.send(6, message(30)).expect("room");
+    world.drain(A);
+    world.run_for(30 * SECOND);
+    let read = world.receive_all(Z, z);
+    assert_eq!(
+        read.iter().map(|it| it.payload.len()).collect::<Vec<_>>(),
+        [30]
+    );
+    let told = world.told(A).into_iter();
+    let given_up = told.filter(|it| matches!(it, Event::MessageAbandoned(_)));
+    assert_eq!(given_up.count(), 2);
+}
