@@ -12,10 +12,9 @@ fn pie(config: PieConfig) -> Pie {
 #[test]
 fn an_update_is_what_it_is_by_hand() {
     let mut pie = pie(PieConfig::default());
-    pie.delay = 35 * MS;
-    pie.update();
+    pie.update(35 * MS);
     assert!((pie.probability - 0.04625 / 2048.0).abs() < 1e-15);
-    pie.update();
+    pie.update(35 * MS);
     let expected = 0.04625 / 2048.0 + 0.0025 / 128.0;
     assert!(
         (pie.probability - expected).abs() < 1e-15,
@@ -29,11 +28,11 @@ fn an_update_is_what_it_is_by_hand() {
 #[test]
 fn growth_is_capped() {
     let mut pie = pie(PieConfig::default());
-    (pie.probability, pie.delay) = (0.1, 1_000 * MS);
-    pie.update();
+    pie.probability = 0.1;
+    pie.update(1_000 * MS);
     assert!((pie.probability - 0.12).abs() < 1e-12);
     for _ in 0..100 {
-        pie.update();
+        pie.update(1_000 * MS);
     }
     assert_eq!(pie.probability, 1.0);
 }
@@ -43,11 +42,24 @@ fn growth_is_capped() {
 fn an_empty_queue_forgets() {
     let mut pie = pie(PieConfig::default());
     (pie.probability, pie.burst) = (0.05, 0);
-    pie.update();
+    pie.update(0);
     assert!((pie.probability - (0.05 - 0.001_875 / 2.0) * 0.98).abs() < 1e-12);
     pie.catch_up(3_600_000 * MS);
     assert_eq!((pie.probability, pie.burst), (0.0, 150 * MS));
     assert!(pie.next_update > 3_600_000 * MS && pie.next_update <= 3_600_015 * MS);
+}
+
+/// A packet of 1500 bytes leaves each ms: 1.5 MB/s, measured over the first 11 that are at least 16384 bytes; 40 that wait are 40 ms.
+#[test]
+fn the_delay_is_what_waits_by_the_rate_that_leaves() {
+    let mut pie = pie(PieConfig::default());
+    for ms in 0..12 {
+        assert_eq!(pie.rate, None);
+        pie.waiting = Fifo::new();
+        pie.measured = pie.measured.or(Some((ms * MS, 0)));
+        pie.measure(ms * MS, 1500);
+    }
+    assert_eq!(pie.rate, Some(1_500_000.0));
 }
 
 /// A queue that is fed twice as fast as it is served comes to rest near the target, and without PIE it would not.
@@ -76,7 +88,7 @@ fn marks_end_where_the_probability_is_large() {
     };
     for (probability, marked) in [(0.09, true), (0.11, false)] {
         let mut pie = pie(config);
-        (pie.probability, pie.old_delay, pie.burst) = (probability, 30 * MS, 0);
+        (pie.probability, pie.delay, pie.burst) = (probability, 30 * MS, 0);
         // The next packet's turn surely.
         pie.accumulated = 8.5;
         pie.next_update = 1_000 * MS;
