@@ -177,6 +177,16 @@ impl Reconfiguration {
         add
     }
 
+    /// What is under way is done otherwise. A number under which nothing was sent is free again: the peer takes them without a gap.
+    pub(crate) fn cancel(&mut self) {
+        if let Some(flight) = self.flight.take()
+            && flight.unsent
+            && let Some(first) = flight.requests.first()
+        {
+            self.next_request = first.number;
+        }
+    }
+
     /// The requests that are not settled go again, over `path`; under new numbers where the old ones have had their answers.
     pub(crate) fn ask_again(&mut self, path: PathId) {
         let Some(mut flight) = self.flight.take() else {
@@ -184,6 +194,7 @@ impl Reconfiguration {
         };
         if std::mem::take(&mut flight.renumber) {
             flight.renumbered += 1;
+            flight.unsent = true;
             flight.requests.retain(|it| !it.settled);
             for request in &mut flight.requests {
                 request.number = self.number();

@@ -216,11 +216,13 @@ fn case(seed: u64, loss_per_mille: u64) -> Done {
             );
         }
     }
-    count(seed, &world, closes_early)
+    // What is lost often may not be settled before the end.
+    let settles = !closes_early && loss_per_mille <= 20;
+    count(seed, &world, settles)
 }
 
 /// What was done at one side was done at the other.
-fn count(seed: u64, world: &World, closes_early: bool) -> Done {
+fn count(seed: u64, world: &World, settles: bool) -> Done {
     let mut done = Done::default();
     let mut by_direction = BTreeMap::new();
     for host in [A, Z] {
@@ -244,7 +246,7 @@ fn count(seed: u64, world: &World, closes_early: bool) -> Done {
                     if outcome != ReconfigOutcome::Performed =>
                 {
                     assert!(
-                        closes_early || outcome == ReconfigOutcome::Denied,
+                        !settles || outcome == ReconfigOutcome::Denied,
                         "CASE={seed}: {host} {outcome:?}"
                     );
                 }
@@ -254,7 +256,7 @@ fn count(seed: u64, world: &World, closes_early: bool) -> Done {
             }
         }
     }
-    if !closes_early {
+    if settles {
         let uneven: Vec<_> = by_direction
             .iter()
             .filter(|(_, number)| **number != 0)
@@ -274,7 +276,7 @@ fn number(name: &str) -> Option<u64> {
 fn a_reset_never_loses_what_was_sent_before_it() {
     let seeds = match number("CASE") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("CASES").unwrap_or(120),
+        None => 0..number("CASES").unwrap_or(240),
     };
     let alone = seeds.end - seeds.start == 1;
     let mut all = Done::default();

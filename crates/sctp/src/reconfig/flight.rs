@@ -54,6 +54,8 @@ pub(crate) struct Flight {
     pub(crate) path: PathId,
     /// It must be sent now.
     pub(crate) due: bool,
+    /// It was never sent under these numbers.
+    pub(crate) unsent: bool,
     /// The Re-configuration Timer; not running before it was sent.
     pub(crate) deadline: Option<Nanos>,
     /// The peer has answered what was sent last: it is at it, or has something else to do.
@@ -74,6 +76,7 @@ impl Flight {
             requests,
             path,
             due: true,
+            unsent: true,
             deadline: None,
             in_progress: false,
             renumber: false,
@@ -157,6 +160,7 @@ impl Flight {
     /// It was put into a packet, and its timer runs.
     pub(crate) fn sent(&mut self, now: Nanos, rto: Nanos) {
         self.due = false;
+        self.unsent = false;
         self.in_progress = false;
         self.deadline = Some(now.saturating_add(rto));
     }

@@ -278,7 +278,7 @@ impl Association {
         let ours = reconfig.resets_all();
         if ours {
             reconfig.wishes.association = false;
-            reconfig.flight = None;
+            reconfig.cancel();
             self.request_due = false;
         }
         self.release_held(now, path, discards);

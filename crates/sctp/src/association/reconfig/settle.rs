@@ -186,6 +186,8 @@ impl Association {
         let before = reconfig.held.take_before(peers);
         self.take_data_again(now, path, before, discards);
         self.restart_numbers(now, peers, ours);
+        // Where the peer had wished the same, it has it.
+        self.no_longer_quiet();
     }
 
     /// The next TSN of the peer's is `peers`, of this side's `ours`, and all streams begin with 0.
