@@ -323,10 +323,13 @@ fn pieces_find_their_messages_in_any_order() {
     assert!(rig.is_up());
 }
 
+/// A chunk: offset of its TSN, what it is a piece of, flags.
+type Sent = (u32, (u16, u32, u32), &'static str);
+
 /// What no sender of good faith sends ends the association.
 #[test]
 fn contradictions_are_refused() {
-    let cases: [&[(u32, (u16, u32, u32), &str)]; 6] = [
+    let cases: [&[Sent]; 6] = [
         // A piece twice; one past the end; two ends; an end before what has come; a number used before; a delivered piece.
         &[(0, (1, 0, 1), ""), (1, (1, 0, 1), "")],
         &[(0, (1, 0, 1), "E"), (1, (1, 0, 2), "")],
