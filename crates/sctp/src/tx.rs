@@ -27,6 +27,7 @@ pub use send_queue::Message;
 
 use crate::allocation::{Loss, StreamsInUse};
 use crate::config::Config;
+use crate::mtu::DATA_HEADER;
 use crate::partial::Abandoning;
 use crate::path::{PathEntry, PathId, PathState, Paths};
 use crate::profile::{MaxBurst, Profile};
@@ -73,6 +74,8 @@ pub struct Sender {
     profile: Profile,
     bundling: bool,
     fill_packets: bool,
+    /// Bytes of a chunk before its user data: of DATA, or of I-DATA.
+    header: usize,
     /// User data goes in I-DATA.
     interleaving: bool,
     send_buffer: usize,
@@ -183,6 +186,7 @@ impl Sender {
             profile: config.profile.clone(),
             bundling: config.bundling,
             fill_packets: config.fill_packets,
+            header: DATA_HEADER,
             interleaving: false,
             send_buffer: config.send_buffer,
             initial_tsn,
@@ -230,6 +234,7 @@ impl Sender {
     ///
     /// # Errors
     /// See [`SendError`]; nothing was queued then. Before [`Sender::set_peer`] every stream is accepted.
+    #[inline]
     pub fn send(&mut self, stream: u16, message: Message) -> Result<(), SendError> {
         self.check_stream(stream)?;
         self.queue_message(Turn::Stream(stream), message, false)

@@ -133,7 +133,7 @@ impl Association {
     }
 
     /// Goes on with a shutdown once nothing is outstanding or queued.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn advance_shutdown(&mut self, now: Nanos) {
         if self.is_established() {
             return;
@@ -142,6 +142,7 @@ impl Association {
     }
 
     /// As [`Self::advance_shutdown`], with SHUTDOWN or SHUTDOWN ACK to `path`.
+    #[inline(never)]
     fn advance_shutdown_to(&mut self, now: Nanos, path: PathId) {
         let closes = match self.state.stage() {
             Some(Stage::ShutdownPending) => true,

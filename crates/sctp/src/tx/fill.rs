@@ -116,7 +116,7 @@ impl Sender {
                     break;
                 };
                 // The path MTU has fallen since it was cut: it goes alone, for IP to fragment (RFC 9260 §6.9).
-                let length = (chunk.fragment.user_data.len() + self.header()).next_multiple_of(4);
+                let length = (chunk.fragment.user_data.len() + self.header).next_multiple_of(4);
                 if packet.is_empty() && length > packet.room() {
                     packet.make_room(length);
                 }
@@ -276,7 +276,7 @@ impl Sender {
             let first = count == 0 && !shared; // allowed by may_send_new, if only as a probe
             if length == 0
                 || self.outstanding.len() >= MOST_OUTSTANDING
-                || packet.room() < (length + self.header()).next_multiple_of(4)
+                || packet.room() < (length + self.header).next_multiple_of(4)
                 || !(fits_window || first)
             {
                 break;
@@ -304,7 +304,7 @@ impl Sender {
     /// would fit a packet of its own where a message that is cut anyway can begin there.
     fn next_piece(&self, most: usize, room: usize, behind: bool) -> usize {
         let length = self.queue.next_len(most);
-        let left = room.saturating_sub(self.header());
+        let left = room.saturating_sub(self.header);
         let fills = self.fill_packets && behind && self.bundling && length > left;
         if fills && left >= LEAST_BEGINNING && self.queue.next_len(usize::MAX) > most {
             return left;

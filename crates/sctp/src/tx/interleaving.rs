@@ -11,6 +11,7 @@ impl Sender {
     pub(crate) fn set_interleaving(&mut self, spoken: bool) {
         if self.outstanding.is_empty() {
             self.interleaving = spoken;
+            self.header = if spoken { IData::HEADER } else { DATA_HEADER };
             self.queue.set_interleaving(spoken);
         }
     }
@@ -25,19 +26,9 @@ impl Sender {
         self.queue.set_value(stream, value);
     }
 
-    /// Bytes of a chunk before its user data.
-    #[inline]
-    pub(super) fn header(&self) -> usize {
-        if self.interleaving {
-            IData::HEADER
-        } else {
-            DATA_HEADER
-        }
-    }
-
     /// The most user data that a new chunk carries.
     #[inline]
     pub(crate) fn most_user_data(&self, paths: &Paths) -> usize {
-        paths.max_user_data() + DATA_HEADER - self.header()
+        paths.max_user_data() + DATA_HEADER - self.header
     }
 }

@@ -183,7 +183,7 @@ impl SendQueue {
         self.enqueue(turn, queued);
     }
 
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, turn: Turn, queued: Queued) {
         let length = queued.message.payload.len();
         if self.bytes == 0 {

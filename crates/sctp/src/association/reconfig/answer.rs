@@ -382,7 +382,7 @@ impl Association {
 
     /// Keeps DATA back that cannot be judged before a reset is settled: of streams whose reset waits for data before it, and any while it
     /// is not known whether the peer has let all numbers begin anew.
-    #[inline]
+    #[inline(always)]
     pub(in super::super) fn holds_data(
         &mut self,
         (tsn, stream): (Tsn, u16),
