@@ -167,7 +167,7 @@ fn case(seed: u64, loss_per_mille: u64) -> Done {
     let mut sent = [Sent::default(), Sent::default()];
     let mut settled = 0;
     let closes_early = below(&mut random, 4) == 0;
-    for _ in 0..60_000 {
+    for _ in 0..300_000 {
         for host in [A, Z] {
             for _ in 0..below(&mut random, 4) {
                 if sent[host].messages.len() < MESSAGES as usize {
