@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out/alamgir2002
 
-.PHONY: demo check test book cluster spread quick setup lint deny bench fuzz geo-real clean
+.PHONY: demo check test book cluster spread quick setup lint deny bench fuzz geo-real dist clean
 
 demo: ## reproduce alamgir2002 from the embedded data file; prints where the report lies
 	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --out $(OUT)
@@ -59,6 +59,9 @@ geo-real: ## the GEO path simulated and on real sockets, in one figure; takes te
 
 fuzz: ## ten minutes a target, from the corpus in fuzz/corpus
 	scripts/fuzz
+
+dist: ## a static binary and a Debian package in target/dist, installed and run in an empty root; wants root, and builds for musl
+	scripts/dist
 
 clean:
 	rm -rf target out book
