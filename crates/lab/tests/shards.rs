@@ -268,7 +268,7 @@ fn shards_that_do_not_belong_together_are_told_apart() {
     assert!(
         error
             .to_string()
-            .contains("holds shard 1/3; shard 2/3 belongs"),
+            .contains("holds shard 1/3; shard 2/3 needs a directory of its own"),
         "{error}"
     );
 }
