@@ -1,6 +1,11 @@
+import signal
+
 import pytest
 
 import anabranch
+
+# A process that a shell began in the background ignores Ctrl-C, and Python then raises no KeyboardInterrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PAIR = {
     "parameters": {"loss": 0.02},
