@@ -61,6 +61,10 @@ impl CongestionControl for Base {
         (**self).pacing_rate()
     }
 
+    fn wants_latest_rtt(&self) -> bool {
+        (**self).wants_latest_rtt()
+    }
+
     fn name(&self) -> &'static str {
         (**self).name()
     }

@@ -50,14 +50,21 @@ macro_rules! windows_of_base {
 mod algorithm;
 mod base;
 pub mod binomial;
+pub mod cubic;
 pub mod delivery;
 pub mod estimator;
+pub mod hybla;
+pub mod hystart;
+pub mod illinois;
 pub mod pacer;
 pub mod registry;
+pub mod rounds;
 pub mod rsctp;
 pub mod sctp_newreno;
 pub mod tcp_newreno;
 pub mod tuning;
+pub mod vegas;
+pub mod veno;
 pub mod westwood;
 pub mod westwood_rate;
 
@@ -71,7 +78,7 @@ pub use delivery::{Delivery, DeliveryMeter};
 pub use pacer::Pacer;
 
 /// What one acknowledgement told about one path.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AckSample {
     /// When it arrived.
     pub now: Nanos,
@@ -89,6 +96,9 @@ pub struct AckSample {
     pub in_recovery: bool,
     /// A round-trip time measured by it (Karn's rule obeyed), if any.
     pub rtt: Option<Nanos>,
+    /// The round-trip time of the newest segment among those newly acknowledged, if it was sent only once. Measured with
+    /// each acknowledgement, but only for a controller that [asks for it](CongestionControl::wants_latest_rtt).
+    pub latest_rtt: Option<Nanos>,
     /// Smoothed round-trip time, once there is one.
     pub srtt: Option<Nanos>,
     /// What the path delivered in the round trip that it ends, if it ends one.
@@ -193,6 +203,11 @@ pub trait CongestionControl: Any + Debug + Send {
     /// The largest segment changed (path MTU discovery), bytes as the profile counts them.
     fn on_mtu(&mut self, segment: u64) {
         let _ = segment;
+    }
+
+    /// Whether acknowledgements are to tell [the latest round-trip time](AckSample::latest_rtt). A sender asks before each.
+    fn wants_latest_rtt(&self) -> bool {
+        false
     }
 
     /// Congestion window, bytes.

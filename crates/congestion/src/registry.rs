@@ -8,12 +8,19 @@ use std::sync::{PoisonError, RwLock};
 use anabranch_settings::{Choice, Datum, Kind, Value};
 
 use crate::algorithm::{Algorithm, Protocol};
-use crate::{binomial, rsctp, sctp_newreno, tcp_newreno, westwood};
+use crate::{
+    binomial, cubic, hybla, illinois, rsctp, sctp_newreno, tcp_newreno, vegas, veno, westwood,
+};
 
 /// Every algorithm, a protocol's own before those that build on it: one line for each.
 pub const KINDS: &[&Algorithm] = &[
     &sctp_newreno::ALGORITHM,
     &tcp_newreno::ALGORITHM,
+    &cubic::ALGORITHM,
+    &vegas::ALGORITHM,
+    &veno::ALGORITHM,
+    &hybla::ALGORITHM,
+    &illinois::ALGORITHM,
     &westwood::ALGORITHM,
     &binomial::ALGORITHM,
     &rsctp::ALGORITHM,
@@ -98,14 +105,8 @@ mod tests {
 
     #[test]
     fn each_protocol_begins_with_its_own() {
-        assert_eq!(
-            names(Protocol::Sctp)[..4],
-            ["sctp", "westwood", "binomial", "rsctp"]
-        );
-        assert_eq!(
-            names(Protocol::Tcp)[..3],
-            ["newreno", "westwood", "binomial"]
-        );
+        assert_eq!(names(Protocol::Sctp)[..2], ["sctp", "cubic"]);
+        assert_eq!(names(Protocol::Tcp)[..2], ["newreno", "cubic"]);
     }
 
     #[test]

@@ -255,6 +255,7 @@ mod tests {
             flightsize_after: 9 * SEGMENT,
             in_recovery,
             rtt: None,
+            latest_rtt: None,
             srtt: None,
             delivery: None,
         }

@@ -4,6 +4,7 @@ use std::any::{Any, TypeId};
 
 use crate::algorithm::Numbers;
 use crate::binomial::BinomialParameters;
+use crate::cubic::CubicParameters;
 use crate::rsctp::RsctpParameters;
 use crate::westwood_rate::RateParameters;
 
@@ -12,6 +13,8 @@ use crate::westwood_rate::RateParameters;
 pub struct Tuning {
     /// Of `binomial`.
     pub binomial: BinomialParameters,
+    /// Of `cubic`.
+    pub cubic: CubicParameters,
     /// The estimate that `westwood` sets its windows by.
     pub westwood_rate: RateParameters,
     /// Of `rsctp`.
@@ -19,10 +22,11 @@ pub struct Tuning {
 }
 
 impl Default for Tuning {
-    /// SQRT, the estimate of Westwood+, and the numbers of RSCTP's paper.
+    /// SQRT, CUBIC with all of RFC 9438, the estimate of Westwood+, and the numbers of RSCTP's paper.
     fn default() -> Self {
         Self {
             binomial: BinomialParameters::default(),
+            cubic: CubicParameters::default(),
             westwood_rate: RateParameters::default(),
             rsctp: RsctpParameters::default(),
         }
@@ -31,7 +35,12 @@ impl Default for Tuning {
 
 impl Numbers for Tuning {
     fn find(&self, of: TypeId) -> Option<&dyn Any> {
-        let all: [&dyn Any; 3] = [&self.binomial, &self.westwood_rate, &self.rsctp];
+        let all: [&dyn Any; 4] = [
+            &self.binomial,
+            &self.cubic,
+            &self.westwood_rate,
+            &self.rsctp,
+        ];
         all.into_iter().find(|numbers| (**numbers).type_id() == of)
     }
 }

@@ -118,7 +118,9 @@ fn settings_that_do_not_go_together_are_named() {
 /// Westwood and binomial were written for TCP too, and no spec could name them.
 #[test]
 fn tcp_has_a_congestion_control() {
-    for name in ["newreno", "westwood", "binomial"] {
+    for name in [
+        "newreno", "cubic", "vegas", "veno", "hybla", "illinois", "westwood", "binomial",
+    ] {
         let config = tcp(&format!("protocol = \"tcp\", congestion = \"{name}\""));
         assert_eq!(config.congestion.name, name);
     }

@@ -45,6 +45,8 @@ pub struct Ack {
     in_recovery: bool,
     /// A round-trip time that it measured, or None.
     rtt: Option<f64>,
+    /// The round-trip time of the newest segment newly acknowledged, or None if it was sent more than once.
+    latest_rtt: Option<f64>,
     /// The smoothed round-trip time, once there is one.
     srtt: Option<f64>,
 }
@@ -60,6 +62,7 @@ impl Ack {
             flightsize_after: ack.flightsize_after,
             in_recovery: ack.in_recovery,
             rtt: ack.rtt.map(seconds),
+            latest_rtt: ack.latest_rtt.map(seconds),
             srtt: ack.srtt.map(seconds),
         }
     }
@@ -74,6 +77,7 @@ impl Ack {
             flightsize_after: self.flightsize_after,
             in_recovery: self.in_recovery,
             rtt: self.rtt.map(nanos),
+            latest_rtt: self.latest_rtt.map(nanos),
             srtt: self.srtt.map(nanos),
             delivery: None,
         }
@@ -273,6 +277,10 @@ impl CongestionControl for Written {
         if self.hears_sent {
             self.call("on_sent", (seconds(now), bytes, flightsize));
         }
+    }
+
+    fn wants_latest_rtt(&self) -> bool {
+        true
     }
 
     fn on_app_limited(&mut self, now: Nanos) {

@@ -8,6 +8,8 @@ pub(crate) mod recovery;
 pub(crate) mod rto;
 pub(crate) mod scoreboard;
 pub(crate) mod send_buffer;
+mod sent_times;
+mod traces;
 
 use std::ops::Range;
 
@@ -25,6 +27,7 @@ use recovery::{Acknowledgement, Outcome, Recovery};
 use rto::{RtoConfig, RtoEstimator};
 use scoreboard::Scoreboard;
 use send_buffer::SendBuffer;
+use sent_times::SentTimes;
 
 /// An acknowledgement that is not older than the last one.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +76,8 @@ pub(crate) struct Sender {
     widest_window: u64,
     /// Behind the segment being timed, and when it was sent.
     timing: Option<(u64, Nanos)>,
+    /// When each segment was sent, if the controller asks.
+    sent_times: SentTimes,
     /// When text was last sent.
     last_sent: Option<Nanos>,
     retransmit_at: Option<Nanos>,
@@ -131,6 +136,7 @@ impl Sender {
             closing: false,
             widest_window: 0,
             timing: None,
+            sent_times: SentTimes::default(),
             last_sent: None,
             retransmit_at: None,
             persist_at: None,
@@ -298,6 +304,7 @@ impl Sender {
             let echo = ack.marked && self.flow.ecn.is_capable();
             let flightsize = self.flow.flightsize();
             let delivery = self.flow.delivery.on_ack(now, data, flightsize);
+            let latest = self.latest_sent(ack);
             self.flow.control.on_ack(&AckSample {
                 now,
                 bytes_acked: data,
@@ -307,6 +314,7 @@ impl Sender {
                 flightsize_after: flightsize,
                 in_recovery: outcome.in_recovery,
                 rtt,
+                latest_rtt: latest.map(|sent_at| now.saturating_sub(sent_at)),
                 srtt: self.rto.srtt(),
                 delivery,
             });
@@ -355,6 +363,15 @@ impl Sender {
         if outcome.end_backoff {
             self.rto.end_backoff();
         }
+    }
+
+    /// When the newest segment was sent that this acknowledgement reports, if the controller asks.
+    fn latest_sent(&mut self, ack: &Ack<'_>) -> Option<Nanos> {
+        if !self.flow.control.wants_latest_rtt() {
+            self.sent_times.clear();
+            return None;
+        }
+        self.sent_times.on_ack(ack.to, ack.blocks)
     }
 
     /// Takes a round-trip measurement, where there is one.
@@ -434,6 +451,9 @@ impl Sender {
         }
         let (bytes, flightsize) = (plan.len as u64, self.flow.flightsize());
         self.flow.control.on_sent(now, bytes, flightsize);
+        if self.flow.control.wants_latest_rtt() {
+            self.sent_times.on_sent(now, start..end, again);
+        }
         self.flow.delivery.on_sent(now, bytes, flightsize);
         self.flow
             .pacer
@@ -559,38 +579,5 @@ impl Sender {
     /// Whether a recovery is under way.
     pub fn recovering(&self) -> bool {
         self.recovery.recovering()
-    }
-
-    /// Number of the segment that begins at `offset`, from 0.
-    fn number(&self, offset: u64) -> f64 {
-        (offset.saturating_sub(FIRST) / self.flow.mss) as f64
-    }
-
-    fn trace_windows(&mut self, now: Nanos, trace: &mut Trace) {
-        let (cwnd, ssthresh) = (self.flow.control.cwnd_exact(), self.flow.control.ssthresh());
-        if cwnd != self.traced.0 {
-            trace.record(now, Probe::Cwnd, 0, cwnd);
-        }
-        if ssthresh != self.traced.1 && ssthresh != u64::MAX {
-            trace.record(now, Probe::Ssthresh, 0, ssthresh as f64);
-        }
-        self.traced = (cwnd, ssthresh);
-    }
-
-    fn trace_rto(&self, now: Nanos, trace: &mut Trace) {
-        trace.record(
-            now,
-            Probe::Rto,
-            0,
-            anabranch_transport::time::seconds(self.rto.rto()),
-        );
-        if let Some(srtt) = self.rto.srtt() {
-            trace.record(
-                now,
-                Probe::Srtt,
-                0,
-                anabranch_transport::time::seconds(srtt),
-            );
-        }
     }
 }

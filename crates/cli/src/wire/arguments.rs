@@ -51,7 +51,7 @@ pub struct Wire {
     /// Profile: rfc9260, rfc4960, rfc2960, ns2.
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
-    /// Congestion control: sctp, westwood, binomial, ...
+    /// Congestion control: sctp, cubic, vegas, westwood, ...
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
     /// Outbound streams to request.

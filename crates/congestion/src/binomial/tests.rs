@@ -25,6 +25,7 @@ fn ack(bytes: u64) -> AckSample {
         flightsize_after: 50_000,
         in_recovery: false,
         rtt: None,
+        latest_rtt: None,
         srtt: None,
         delivery: None,
     }

@@ -109,6 +109,7 @@ fn each_rule_sets_ssthresh_in_its_own_time() {
         flightsize_after: UNIT,
         in_recovery,
         rtt: None,
+        latest_rtt: None,
         srtt: Some(RTT),
         delivery: None,
     };

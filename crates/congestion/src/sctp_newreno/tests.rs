@@ -25,6 +25,7 @@ fn ack(bytes: u64, before: u64) -> AckSample {
         flightsize_after: before - bytes,
         in_recovery: false,
         rtt: None,
+        latest_rtt: None,
         srtt: None,
         delivery: None,
     }

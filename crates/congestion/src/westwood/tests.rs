@@ -40,6 +40,7 @@ fn ack(at_ms: u64, bytes: u64) -> AckSample {
         flightsize_after: 1,
         in_recovery: true,
         rtt: Some(100 * MILLISECOND),
+        latest_rtt: None,
         srtt: Some(100 * MILLISECOND),
         delivery: None,
     }

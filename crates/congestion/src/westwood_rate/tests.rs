@@ -14,6 +14,7 @@ fn ack(at_ms: u64, bytes: u64, srtt_ms: u64) -> AckSample {
         flightsize_after: 0,
         in_recovery: false,
         rtt: Some(100 * MILLISECOND),
+        latest_rtt: None,
         srtt: Some(srtt_ms * MILLISECOND),
         delivery: None,
     }

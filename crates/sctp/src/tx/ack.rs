@@ -46,6 +46,10 @@ pub(super) struct PathAck {
     /// The cumulative point passed a chunk, where that restarts T3-rtx.
     passed: bool,
     rtt: Option<Nanos>,
+    /// The controller asks for the round-trip time of the newest chunk.
+    wants_latest: bool,
+    /// When the newest chunk among them was sent, of those sent only once.
+    latest_sent: Option<Nanos>,
     flight_before: u64,
     earliest_before: Option<Tsn>,
     /// A chunk is in flight again that had been acknowledged.
@@ -199,6 +203,7 @@ impl Sender {
                 .and_then(|bound| self.outstanding.earliest_on(id, bound));
             self.acks.push(PathAck {
                 flight_before: self.flight_for_growth(entry),
+                wants_latest: entry.cc.wants_latest_rtt(),
                 earliest_before: entry.earliest,
                 ..PathAck::default()
             });
@@ -356,6 +361,9 @@ impl Sender {
         if timed {
             entry.timed = None;
         }
+        if ack.wants_latest && chunk.transmissions == 1 && !in_doubt {
+            ack.latest_sent = ack.latest_sent.max(Some(chunk.sent_at));
+        }
     }
 
     /// Grows the windows, measures the round trip, and stops or restarts T3-rtx, path by path.
@@ -417,6 +425,7 @@ impl Sender {
                 flightsize_after: entry.flightsize + entry.marked_bytes,
                 in_recovery,
                 rtt: ack.rtt,
+                latest_rtt: ack.latest_sent.map(|sent_at| now - sent_at),
                 srtt: entry.rto.srtt(),
                 delivery: entry.delivery.on_ack(now, ack.bytes, entry.flightsize),
             };

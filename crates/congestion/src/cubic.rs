@@ -1,0 +1,244 @@
+//! CUBIC (RFC 9438): the window grows by a cubic function of the time since the last loss, so that it does not depend on the
+//! round-trip time, and as fast as Reno's where that is faster. Slow start is the base's, with HyStart++ (RFC 9406).
+//!
+//! Windows are in segments inside. All arithmetic is that of IEEE 754 (no power or logarithm of a library), so that a run is
+//! the same on every machine.
+
+use anabranch_transport::{Nanos, time};
+
+use crate::algorithm::Algorithm;
+use crate::hystart::HyStart;
+use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+
+/// How specs name it.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "cubic",
+    about: "cwnd is a cubic function of the time since the last loss; HyStart++ ends slow start (RFC 9438, RFC 9406)",
+    only: None,
+    make: &|base, numbers| Box::new(Cubic::new(base, numbers.get())),
+};
+
+/// Segments per cubic second (§5.1).
+const C: f64 = 0.4;
+/// What a loss leaves of the window (§4.6).
+const BETA: f64 = 0.7;
+/// Growth of the estimate of Reno's window, segments per round trip (§4.3): `3 (1 - BETA) / (1 + BETA)`.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// The choices of [`Cubic`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CubicParameters {
+    /// A flow that loses before it was back at its former window gives up more, for new flows (§4.7).
+    pub fast_convergence: bool,
+    /// HyStart++ in the initial slow start (RFC 9406).
+    pub hystart: bool,
+}
+
+impl Default for CubicParameters {
+    /// Both, as RFC 9438 recommends.
+    fn default() -> Self {
+        Self {
+            fast_convergence: true,
+            hystart: true,
+        }
+    }
+}
+
+/// A stage of congestion avoidance (§4.1.2). Windows in segments.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    /// The plateau of the function: `W_max`.
+    plateau: f64,
+    /// When the function reaches it, seconds after the stage began.
+    k: f64,
+    /// How long the stage has lasted, without the times in which the window was not used up (§5.8).
+    elapsed: Nanos,
+    /// What Reno's window would be: `W_est`.
+    reno: f64,
+}
+
+impl Epoch {
+    fn new(window: f64, plateau: f64) -> Self {
+        Self {
+            plateau: plateau.max(window),
+            k: cube_root((plateau - window) / C),
+            elapsed: 0,
+            reno: window,
+        }
+    }
+
+    /// `W_cubic(t)`, equation 1.
+    fn at(&self, seconds: f64) -> f64 {
+        let t = seconds - self.k;
+        C * t * t * t + self.plateau
+    }
+}
+
+/// By Newton's method, which comes from above and ends where it no longer falls; 0 for what is not above 0.
+fn cube_root(of: f64) -> f64 {
+    if of <= 0.0 {
+        return 0.0;
+    }
+    let mut root = of.max(1.0);
+    loop {
+        let next = (2.0 * root + of / (root * root)) / 3.0;
+        if next >= root {
+            return root;
+        }
+        root = next;
+    }
+}
+
+/// CUBIC over the slow start of `Base`.
+#[derive(Clone, Debug)]
+pub struct Cubic<Base> {
+    base: Base,
+    parameters: CubicParameters,
+    hystart: HyStart,
+    epoch: Option<Epoch>,
+    /// The window before the last loss, to which the next stage returns; `None` after a timeout and before any loss (§4.8,
+    /// §4.10).
+    plateau: Option<f64>,
+    /// The window at the last loss, `cwnd_prior`.
+    prior: f64,
+    /// When the last acknowledgement came, or sending began anew.
+    last: Nanos,
+    /// Growth earned below a byte.
+    credit: f64,
+}
+
+impl<Base: Adjustable> Cubic<Base> {
+    /// A controller at the start of its path.
+    pub fn new(base: Base, parameters: CubicParameters) -> Self {
+        let mut hystart = HyStart::default();
+        if !parameters.hystart {
+            hystart.end();
+        }
+        Self {
+            base,
+            parameters,
+            hystart,
+            epoch: None,
+            plateau: None,
+            prior: 0.0,
+            last: 0,
+            credit: 0.0,
+        }
+    }
+
+    /// Whether the window is below ssthresh. At ssthresh, where a loss leaves it, both texts leave the choice open; SCTP's
+    /// (RFC 9260 §7.2.1) would add a segment there that the function does not foresee.
+    fn in_slow_start(&self) -> bool {
+        self.base.in_slow_start() && self.base.cwnd() < self.base.ssthresh()
+    }
+
+    fn unit(&self) -> f64 {
+        self.base.unit().max(1) as f64
+    }
+
+    /// Congestion avoidance (§4.2 to §4.5).
+    fn avoid(&mut self, ack: &AckSample, since_last: Nanos) {
+        let unit = self.unit();
+        let cwnd = (self.base.cwnd_exact() + self.credit) / unit;
+        let full = ack.flightsize_before as f64 + unit >= self.base.cwnd_exact();
+        if ack.in_recovery || !ack.cumulative_advanced || ack.bytes_acked == 0 {
+            return;
+        }
+        let plateau = self.plateau.unwrap_or(cwnd);
+        let epoch = self.epoch.get_or_insert_with(|| Epoch::new(cwnd, plateau));
+        if !full {
+            return; // neither growth nor time (§5.8)
+        }
+        epoch.elapsed += since_last;
+        let share = (ack.bytes_acked as f64 / unit / cwnd).min(1.0);
+        // Once back at the window before the loss, Reno's own growth (§4.3).
+        let alpha = if epoch.reno >= self.prior { 1.0 } else { ALPHA };
+        epoch.reno += alpha * share;
+        let elapsed = time::seconds(epoch.elapsed);
+        let next = if epoch.at(elapsed) < epoch.reno {
+            cwnd.max(epoch.reno)
+        } else {
+            let ahead = elapsed + ack.srtt.map_or(0.0, time::seconds);
+            let target = epoch.at(ahead).clamp(cwnd, 1.5 * cwnd);
+            // The RFC adds this for each acknowledgement; by the segments that one acknowledges the window reaches its
+            // target in a round trip also where acknowledgements are delayed.
+            cwnd + (target - cwnd) * share
+        };
+        let bytes = next * unit;
+        self.credit = bytes.fract();
+        self.base.set_cwnd(bytes.trunc());
+    }
+}
+
+impl<Base: Adjustable> CongestionControl for Cubic<Base> {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        self.hystart.on_sent(bytes);
+        if flightsize <= bytes {
+            self.last = now; // silence is no time of a stage
+        }
+        self.base.on_sent(now, bytes, flightsize);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        let since_last = ack.now.saturating_sub(self.last);
+        self.last = ack.now;
+        if self.in_slow_start() {
+            self.epoch = None; // the last stage is over
+            let before = self.base.cwnd_exact();
+            self.base.on_ack(ack);
+            self.hystart.on_ack(ack, before, &mut self.base);
+        } else {
+            self.avoid(ack, since_last);
+        }
+    }
+
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        let before = self.cwnd_exact();
+        self.on_loss(now, LossCause::FastRetransmit, flightsize);
+        self.base.cap_cwnd(before);
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        let unit = self.unit();
+        let before = self.base.cwnd_exact();
+        let ssthresh = self.base.ssthresh();
+        self.base.on_loss(now, cause, flightsize);
+        self.hystart.end();
+        (self.epoch, self.credit) = (None, 0.0);
+        if cause == LossCause::Timeout && before <= unit && self.base.ssthresh() == ssthresh {
+            return; // the base lets a repeated timeout pass
+        }
+        let window = before / unit;
+        let shrinks = self.plateau.is_some_and(|plateau| window < plateau);
+        self.prior = window;
+        self.plateau = match cause {
+            LossCause::Timeout => None,
+            _ if shrinks && self.parameters.fast_convergence => Some(window * (1.0 + BETA) / 2.0),
+            _ => Some(window),
+        };
+        // §4.6 multiplies what is in flight, which is no more than the window had allowed.
+        let left = BETA * before.min(flightsize as f64);
+        let left = left.max(self.base.least_ssthresh() as f64);
+        self.base.set_ssthresh(left);
+        if cause == LossCause::FastRetransmit {
+            self.base.set_cwnd(left);
+        }
+    }
+
+    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
+        self.base.on_feedback(now, feedback);
+    }
+
+    fn wants_latest_rtt(&self) -> bool {
+        !self.hystart.is_done()
+    }
+
+    windows_of_base!();
+
+    fn name(&self) -> &'static str {
+        ALGORITHM.name
+    }
+}
+
+#[cfg(test)]
+mod tests;

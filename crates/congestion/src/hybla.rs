@@ -1,0 +1,198 @@
+//! Hybla (C. Caini and R. Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks", IJSCN 2004): a path with a long
+//! round trip grows its window as one of 25 ms would grow its own, by the clock instead of by the round trip.
+//!
+//! With `rho = RTT / RTT0`, at least 1, an acknowledgement adds `2^rho - 1` segments in slow start and `rho^2 / cwnd` in
+//! congestion avoidance. RTT is the least smoothed round-trip time seen, RTT0 25 ms. The paper sets the first ssthresh by a measured
+//! bandwidth; here it is the base's, so that slow start may overshoot where the receive window is large.
+
+use anabranch_transport::{Nanos, time::MILLISECOND};
+
+use crate::algorithm::Algorithm;
+use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+
+/// How specs name it.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "hybla",
+    about: "cwnd grows as over a round trip of 25 ms, however long it is (Caini and Firrincieli 2004)",
+    only: None,
+    make: &|base, _| Box::new(Hybla::new(base)),
+};
+
+/// The round trip of the path to be equalled.
+const RTT0: Nanos = 25 * MILLISECOND;
+/// More segments than this are no window: growth by powers of two needs an end.
+const MOST_SEGMENTS: f64 = 1e6;
+
+/// Hybla over the conditions and the losses of `Base`.
+#[derive(Clone, Debug)]
+pub struct Hybla<Base> {
+    base: Base,
+    least: Option<Nanos>,
+    rho: f64,
+    /// `2^rho - 1`.
+    burst: f64,
+    /// Growth earned below a byte.
+    credit: f64,
+}
+
+/// `2^exponent` for an exponent of 0 or more: whole powers by doubling, the rest by square roots of two, which are the same
+/// on every machine.
+fn power_of_two(exponent: f64) -> f64 {
+    let exponent = exponent.clamp(0.0, 64.0);
+    let mut power = 1.0;
+    for _ in 0..exponent as u32 {
+        power *= 2.0;
+    }
+    let (mut rest, mut root) = (exponent.fract(), 2.0_f64);
+    for _ in 0..40 {
+        rest *= 2.0;
+        root = root.sqrt();
+        if rest >= 1.0 {
+            rest -= 1.0;
+            power *= root;
+        }
+    }
+    power
+}
+
+impl<Base: Adjustable> Hybla<Base> {
+    /// A controller at the start of its path.
+    pub fn new(base: Base) -> Self {
+        Self {
+            base,
+            least: None,
+            rho: 1.0,
+            burst: 1.0,
+            credit: 0.0,
+        }
+    }
+
+    fn learn(&mut self, srtt: Nanos) {
+        if self.least.is_none_or(|least| srtt < least) {
+            self.least = Some(srtt);
+            self.rho = (srtt as f64 / RTT0 as f64).max(1.0);
+            self.burst = power_of_two(self.rho) - 1.0;
+        }
+    }
+}
+
+impl<Base: Adjustable> CongestionControl for Hybla<Base> {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        self.base.on_sent(now, bytes, flightsize);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        if let Some(srtt) = ack.srtt {
+            self.learn(srtt);
+        }
+        let factor = if self.base.in_slow_start() {
+            self.burst
+        } else {
+            self.rho * self.rho
+        };
+        let before = self.base.cwnd_exact();
+        self.base.on_ack(ack);
+        let grown = self.base.cwnd_exact() - before;
+        if grown > 0.0 {
+            let earned = self.credit + grown * factor;
+            self.credit = earned.fract();
+            let most = MOST_SEGMENTS * self.base.unit() as f64;
+            self.base
+                .set_cwnd((before + earned.trunc()).min(most.max(before)));
+        }
+    }
+
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        self.base.cap_cwnd(flightsize as f64);
+        self.base.on_ecn(now, flightsize);
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        self.credit = 0.0;
+        // A window far beyond what is in flight must not stay so.
+        let most = (flightsize as f64).max(self.base.least_ssthresh() as f64);
+        self.base.cap_cwnd(most);
+        self.base.on_loss(now, cause, flightsize);
+    }
+
+    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
+        self.base.on_feedback(now, feedback);
+    }
+
+    windows_of_base!();
+
+    fn name(&self) -> &'static str {
+        ALGORITHM.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sctp_newreno::{SctpNewReno, SctpParameters};
+
+    fn control(cwnd: u64, ssthresh: u64) -> Hybla<SctpNewReno> {
+        Hybla::new(SctpNewReno::new(SctpParameters {
+            unit: 1000,
+            initial_cwnd: cwnd,
+            initial_ssthresh: ssthresh,
+            floor_units: 2,
+            growth_needs_full_cwnd: false,
+            ..SctpParameters::default()
+        }))
+    }
+
+    fn ack(bytes: u64, milliseconds: u64) -> AckSample {
+        AckSample {
+            bytes_acked: bytes,
+            segments_acked: 1,
+            cumulative_advanced: true,
+            flightsize_after: 1,
+            srtt: Some(milliseconds * MILLISECOND),
+            ..AckSample::default()
+        }
+    }
+
+    #[test]
+    fn powers_of_two() {
+        for (exponent, power) in [
+            (0.0, 1.0),
+            (1.0, 2.0),
+            (0.5, 2.0_f64.sqrt()),
+            (10.25, 1_217.748_085_762_786_3),
+        ] {
+            let found = power_of_two(exponent);
+            assert!((found / power - 1.0).abs() < 1e-10, "{exponent}: {found}");
+        }
+    }
+
+    /// 75 ms: rho 3, so that an acknowledgement adds 7 segments, and a window in avoidance 9.
+    #[test]
+    fn growth_is_that_of_a_path_of_25_ms() {
+        let mut starting = control(4000, 1_000_000);
+        starting.on_ack(&ack(1000, 75));
+        assert_eq!(starting.cwnd(), 11_000);
+        let mut avoiding = control(10_000, 1);
+        avoiding.on_ack(&ack(10_000, 75));
+        assert_eq!(avoiding.cwnd(), 19_000);
+    }
+
+    #[test]
+    fn a_short_path_is_as_the_base_and_rho_falls_only() {
+        let mut it = control(4000, 1_000_000);
+        it.on_ack(&ack(1000, 10));
+        assert_eq!(it.cwnd(), 5000);
+        it.on_ack(&ack(1000, 100));
+        assert_eq!(it.cwnd(), 6000);
+    }
+
+    /// 2^24 segments would be no window; a loss counts what flies.
+    #[test]
+    fn the_window_has_an_end_and_a_loss_finds_the_flight() {
+        let mut it = control(4000, 1 << 60);
+        it.on_ack(&ack(1000, 600));
+        assert_eq!(it.cwnd(), 1_000_000_000);
+        it.on_loss(0, LossCause::FastRetransmit, 50_000);
+        assert_eq!((it.cwnd(), it.ssthresh()), (25_000, 25_000));
+    }
+}

@@ -1,0 +1,108 @@
+//! HyStart++ (RFC 9406): leaves the initial slow start when delay grows, before a queue overflows.
+
+use anabranch_transport::Nanos;
+use anabranch_transport::time::MILLISECOND;
+
+use crate::rounds::{RoundDelays, Seen};
+use crate::{AckSample, Adjustable};
+
+// RFC 9406 §4.3.
+const MIN_RTT_THRESH: Nanos = 4 * MILLISECOND;
+const MAX_RTT_THRESH: Nanos = 16 * MILLISECOND;
+const MIN_RTT_DIVISOR: u64 = 8;
+const N_RTT_SAMPLE: u32 = 8;
+const CSS_GROWTH_DIVISOR: f64 = 4.0;
+const CSS_ROUNDS: u32 = 5;
+
+/// Conservative slow start (§4.2).
+#[derive(Clone, Copy, Debug)]
+struct Conservative {
+    /// The least round-trip time of the round in which it began.
+    baseline: Nanos,
+    rounds: u32,
+}
+
+/// HyStart++ over the slow start of a base, which says how much an acknowledgement adds (RFC 9406's L is thus the base's).
+#[derive(Clone, Debug, Default)]
+pub struct HyStart {
+    delays: RoundDelays,
+    /// What the last round saw.
+    last: Seen,
+    conservative: Option<Conservative>,
+    /// Growth earned below a byte.
+    credit: f64,
+    done: bool,
+}
+
+impl HyStart {
+    /// `bytes` were sent.
+    pub fn on_sent(&mut self, bytes: u64) {
+        self.delays.on_sent(bytes);
+    }
+
+    /// It is for the initial slow start only (§4.3): nothing more after a loss or a mark.
+    pub fn end(&mut self) {
+        self.done = true;
+    }
+
+    /// Whether it still has a say.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// An acknowledgement in slow start: `base` had a window of `before` bytes and has counted it.
+    pub fn on_ack<B: Adjustable>(&mut self, ack: &AckSample, before: f64, base: &mut B) {
+        if self.done {
+            return;
+        }
+        let ended = self.delays.on_ack(ack);
+        if self.conservative.is_some() {
+            let grown = (base.cwnd_exact() - before).max(0.0);
+            let earned = self.credit + grown / CSS_GROWTH_DIVISOR;
+            self.credit = earned.fract();
+            base.set_cwnd(before + earned.trunc());
+        }
+        match ended {
+            Some(seen) => self.next_round(seen, base),
+            None => self.judge(),
+        }
+    }
+
+    fn next_round<B: Adjustable>(&mut self, seen: Seen, base: &mut B) {
+        self.last = seen;
+        if let Some(conservative) = &mut self.conservative {
+            conservative.rounds += 1;
+            if conservative.rounds >= CSS_ROUNDS {
+                base.set_ssthresh(base.cwnd_exact());
+                self.done = true;
+            }
+        }
+    }
+
+    /// Whether the round that runs has become longer, or short again.
+    fn judge(&mut self) {
+        let current = self.delays.current();
+        let Some(least) = current.least.filter(|_| current.count >= N_RTT_SAMPLE) else {
+            return;
+        };
+        match self.conservative {
+            Some(conservative) if least < conservative.baseline => self.conservative = None,
+            Some(_) => {}
+            None => {
+                let Some(last) = self.last.least else {
+                    return;
+                };
+                let threshold = (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
+                if least >= last + threshold {
+                    self.conservative = Some(Conservative {
+                        baseline: least,
+                        rounds: 0,
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

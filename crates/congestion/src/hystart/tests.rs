@@ -1,0 +1,110 @@
+//! Rounds of nine packets of 1000 bytes, each acknowledged on its own.
+
+use super::*;
+use crate::CongestionControl;
+use crate::sctp_newreno::{SctpNewReno, SctpParameters};
+use anabranch_transport::time::MILLISECOND as MS;
+
+struct Rig {
+    base: SctpNewReno,
+    hystart: HyStart,
+}
+
+impl Rig {
+    fn new(milliseconds: u64) -> Self {
+        let base = SctpNewReno::new(SctpParameters {
+            unit: 1000,
+            initial_cwnd: 10_000,
+            growth_needs_full_cwnd: false,
+            ..SctpParameters::default()
+        });
+        let mut hystart = HyStart::default();
+        hystart.on_sent(10_000);
+        let mut rig = Self { base, hystart };
+        rig.ack(milliseconds); // the first round has one packet more
+        rig
+    }
+
+    fn ack(&mut self, milliseconds: u64) {
+        let ack = AckSample {
+            bytes_acked: 1000,
+            segments_acked: 1,
+            cumulative_advanced: true,
+            flightsize_before: 10_000,
+            flightsize_after: 9000,
+            latest_rtt: Some(milliseconds * MS),
+            ..AckSample::default()
+        };
+        let before = self.base.cwnd_exact();
+        self.base.on_ack(&ack);
+        self.hystart.on_ack(&ack, before, &mut self.base);
+        self.hystart.on_sent(1000);
+    }
+
+    /// A round of that round-trip time; the window's growth in it.
+    fn round(&mut self, milliseconds: u64) -> u64 {
+        let before = self.base.cwnd();
+        (0..9).for_each(|_| self.ack(milliseconds));
+        self.base.cwnd() - before
+    }
+}
+
+/// 100 ms / 8 = 12.5 ms: 112 ms are no sign, 113 ms are. From the eighth sample on growth is a quarter.
+#[test]
+fn a_longer_round_begins_conservative_slow_start_and_five_rounds_end_it() {
+    let mut rig = Rig::new(100);
+    assert_eq!(rig.round(100), 9000);
+    assert_eq!(rig.round(112), 9000);
+    // 112 + 14: the eighth sample begins it, and one acknowledgement follows.
+    assert_eq!(rig.round(126), 8250);
+    assert!(rig.hystart.conservative.is_some());
+    for _ in 0..3 {
+        assert_eq!(rig.round(130), 2250);
+        assert!(!rig.hystart.is_done());
+    }
+    rig.round(130);
+    assert!(rig.hystart.is_done());
+    assert_eq!(rig.base.ssthresh(), rig.base.cwnd());
+}
+
+#[test]
+fn a_shorter_round_resumes_slow_start() {
+    let mut rig = Rig::new(100);
+    rig.round(100);
+    rig.round(120);
+    assert!(rig.hystart.conservative.is_some());
+    rig.round(110);
+    assert!(
+        rig.hystart.conservative.is_none(),
+        "less than the baseline of 120 ms"
+    );
+    assert_eq!(
+        rig.base.ssthresh(),
+        SctpParameters::default().initial_ssthresh
+    );
+}
+
+/// Of 20 ms an eighth is 2.5 ms, but less than 4 ms is no sign; of 400 ms it is 50 ms, but 16 ms are enough.
+#[test]
+fn the_threshold_has_bounds() {
+    for (before, quiet, sign) in [(20, 23, 24), (400, 415, 416)] {
+        for (rtt, found) in [(quiet, false), (sign, true)] {
+            let mut rig = Rig::new(before);
+            rig.round(before);
+            rig.round(before);
+            rig.round(rtt);
+            assert_eq!(rig.hystart.conservative.is_some(), found, "{before} {rtt}");
+        }
+    }
+}
+
+/// Once a round trip, as RFC 6298 measures, is too seldom: eight samples are needed.
+#[test]
+fn seven_samples_say_nothing() {
+    let mut rig = Rig::new(100);
+    rig.round(100);
+    (0..7).for_each(|_| rig.ack(200));
+    assert!(rig.hystart.conservative.is_none());
+    rig.ack(200);
+    assert!(rig.hystart.conservative.is_some());
+}

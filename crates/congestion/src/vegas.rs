@@ -1,0 +1,168 @@
+//! Vegas (L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", JSAC 1995): the window
+//! is held where a few segments wait in queues, which the round-trip time tells.
+//!
+//! What the paper calls Diff is `cwnd (RTT - BaseRTT) / RTT`, in segments. Once a round trip the window grows by a segment
+//! where Diff is below alpha and shrinks by one where it is above beta. Slow start doubles every other round trip and ends
+//! where Diff is above gamma. A loss is answered as by the protocol's own controller.
+
+use anabranch_transport::Nanos;
+
+use crate::algorithm::Algorithm;
+use crate::rounds::{RoundDelays, Seen};
+use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+
+/// How specs name it.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "vegas",
+    about: "cwnd keeps 2 to 4 segments in queues, by the round-trip time (Brakmo and Peterson 1995)",
+    only: None,
+    make: &|base, _| Box::new(Vegas::new(base)),
+};
+
+/// Fewer segments in queues than this let the window grow.
+const ALPHA: f64 = 2.0;
+/// More segments in queues than this make it shrink.
+const BETA: f64 = 4.0;
+/// More segments in queues than this end slow start.
+const GAMMA: f64 = 1.0;
+/// The least window of congestion avoidance, segments.
+const LEAST: f64 = 2.0;
+
+/// Vegas over the slow start and the losses of `Base`.
+#[derive(Clone, Debug)]
+pub struct Vegas<Base> {
+    base: Base,
+    delays: RoundDelays,
+    /// Slow start keeps its window in this round, to compare.
+    holds: bool,
+}
+
+impl<Base: Adjustable> Vegas<Base> {
+    /// A controller at the start of its path.
+    pub fn new(base: Base) -> Self {
+        Self {
+            base,
+            delays: RoundDelays::default(),
+            holds: false,
+        }
+    }
+
+    /// What a round trip told, once it is over.
+    fn turn(&mut self, seen: &Seen, full: bool) {
+        let unit = self.base.unit().max(1) as f64;
+        let window = self.base.cwnd_exact();
+        let Some(diff) = self.delays.backlog(window / unit, seen) else {
+            return;
+        };
+        if self.base.in_slow_start() {
+            if diff > GAMMA {
+                let left = (window * 7.0 / 8.0).max(LEAST * unit);
+                self.base.set_ssthresh(left - 1.0);
+                self.base.set_cwnd(left);
+            }
+            self.holds = !self.holds;
+        } else if diff > BETA {
+            self.base.set_cwnd((window - unit).max(LEAST * unit));
+            self.keep_out_of_slow_start();
+        } else if diff < ALPHA && full {
+            self.base.set_cwnd(window + unit);
+        }
+    }
+
+    /// A window that shrank is no reason to double it.
+    fn keep_out_of_slow_start(&mut self) {
+        if self.base.in_slow_start() {
+            self.base.set_ssthresh(self.base.cwnd_exact() - 1.0);
+        }
+    }
+}
+
+impl<Base: Adjustable> CongestionControl for Vegas<Base> {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        self.delays.on_sent(bytes);
+        self.base.on_sent(now, bytes, flightsize);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        let ended = self.delays.on_ack(ack);
+        let full = ack.flightsize_before + self.base.unit() >= self.base.cwnd();
+        if self.base.in_slow_start() && !self.holds {
+            self.base.on_ack(ack);
+        }
+        if let Some(seen) = ended.filter(|_| !ack.in_recovery) {
+            self.turn(&seen, full);
+        }
+    }
+
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        self.base.on_ecn(now, flightsize);
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        self.holds = false;
+        self.base.on_loss(now, cause, flightsize);
+    }
+
+    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
+        self.base.on_feedback(now, feedback);
+    }
+
+    fn wants_latest_rtt(&self) -> bool {
+        true
+    }
+
+    windows_of_base!();
+
+    fn name(&self) -> &'static str {
+        ALGORITHM.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rounds::bulk::Bulk;
+    use crate::sctp_newreno::{SctpNewReno, SctpParameters};
+
+    fn control(cwnd: u64, ssthresh: u64) -> Bulk<Vegas<SctpNewReno>> {
+        Bulk::new(Vegas::new(SctpNewReno::new(SctpParameters {
+            unit: 1000,
+            initial_cwnd: cwnd,
+            initial_ssthresh: ssthresh,
+            floor_units: 2,
+            ..SctpParameters::default()
+        })))
+    }
+
+    /// 20 segments at 100 ms: 105 ms are 0.95 queued, 115 ms 2.6, 130 ms 4.6.
+    #[test]
+    fn two_to_four_segments_stay_in_queues() {
+        let mut it = control(20_000, 1);
+        assert_eq!(it.round(100), 21_000);
+        assert_eq!(it.round(105), 22_000, "21 x 5 / 105 = 1");
+        assert_eq!(it.round(115), 22_000, "22 x 15 / 115 = 2.9");
+        assert_eq!(it.round(130), 21_000, "22 x 30 / 130 = 5.1");
+        assert_eq!(it.control.base.partial_bytes_acked(), 0);
+    }
+
+    /// Slow start grows every other round, and ends with an eighth less where 1.9 of 21 segments wait.
+    #[test]
+    fn slow_start_doubles_every_other_round_and_ends_by_delay() {
+        let mut it = control(3000, 1_000_000);
+        let windows: Vec<u64> = (0..4).map(|_| it.round(100)).collect();
+        assert_eq!(windows, [6000, 6000, 11_000, 11_000]);
+        assert_eq!(
+            it.round(110),
+            18_375,
+            "21 x 10 / 110 = 1.9: 21 less an eighth"
+        );
+        assert!(!it.control.base.in_slow_start());
+    }
+
+    #[test]
+    fn a_loss_is_the_bases() {
+        let mut it = control(20_000, 1);
+        it.control.on_loss(0, LossCause::FastRetransmit, 20_000);
+        assert_eq!(it.control.cwnd(), 10_000);
+    }
+}

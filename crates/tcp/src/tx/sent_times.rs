@@ -1,0 +1,107 @@
+//! When each segment in flight was sent: for controllers that want a round-trip time of every acknowledgement.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use anabranch_transport::Nanos;
+
+/// A segment in flight.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    /// Offset behind it.
+    end: u64,
+    at: Nanos,
+    /// It measures nothing (any more): it was sent again, or reported.
+    void: bool,
+}
+
+/// The segments in flight, in their order. Empty for as long as nobody asks.
+#[derive(Debug, Default)]
+pub(crate) struct SentTimes {
+    sent: VecDeque<Sent>,
+}
+
+impl SentTimes {
+    /// `range` went out at `now`, for the first time or `again`.
+    pub fn on_sent(&mut self, now: Nanos, range: Range<u64>, again: bool) {
+        if again {
+            self.void(&range);
+        } else {
+            self.sent.push_back(Sent {
+                end: range.end,
+                at: now,
+                void: false,
+            });
+        }
+    }
+
+    /// The segments that end within `range`.
+    fn indices(&self, range: &Range<u64>) -> Range<usize> {
+        let from = self.sent.partition_point(|sent| sent.end <= range.start);
+        from..self.sent.partition_point(|sent| sent.end <= range.end)
+    }
+
+    fn void(&mut self, range: &Range<u64>) {
+        let indices = self.indices(range);
+        self.sent
+            .range_mut(indices)
+            .for_each(|sent| sent.void = true);
+    }
+
+    /// When the newest of those was sent that an acknowledgement up to `una` with these blocks reports newly; `None` if
+    /// nothing new is reported, or only what was sent again.
+    pub fn on_ack(&mut self, una: u64, blocks: &[Range<u64>]) -> Option<Nanos> {
+        let acknowledged = self.sent.partition_point(|sent| sent.end <= una);
+        let mut newest = None;
+        for sent in self.sent.drain(..acknowledged) {
+            newest = newest.max((!sent.void).then_some(sent.at));
+        }
+        for block in blocks {
+            let indices = self.indices(block);
+            for sent in self.sent.range_mut(indices).filter(|sent| !sent.void) {
+                newest = newest.max(Some(sent.at));
+                sent.void = true;
+            }
+        }
+        newest
+    }
+
+    /// Nobody asks any more.
+    pub fn clear(&mut self) {
+        self.sent.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn four() -> SentTimes {
+        let mut times = SentTimes::default();
+        for segment in 0..4 {
+            times.on_sent(segment * 10, segment * 100..segment * 100 + 100, false);
+        }
+        times
+    }
+
+    #[test]
+    fn the_newest_of_those_newly_reported_counts_once() {
+        let mut times = four();
+        let reported = 200..400;
+        assert_eq!(times.on_ack(100, &[]), Some(0));
+        assert_eq!(times.on_ack(100, std::slice::from_ref(&reported)), Some(30));
+        assert_eq!(times.on_ack(100, std::slice::from_ref(&reported)), None);
+        // The hole is filled: what was reported before is no news.
+        assert_eq!(times.on_ack(400, &[]), Some(10));
+    }
+
+    #[test]
+    fn what_was_sent_again_measures_nothing() {
+        let mut times = four();
+        times.on_sent(50, 0..100, true);
+        assert_eq!(times.on_ack(100, &[]), None);
+        assert_eq!(times.on_ack(300, &[]), Some(20));
+        times.clear();
+        assert_eq!(times.on_ack(400, &[]), None);
+    }
+}
