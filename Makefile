@@ -6,10 +6,10 @@ OUT   ?= out/alamgir2002
 .PHONY: demo check test book cluster spread quick setup lint deny bench fuzz geo-real dist clean
 
 demo: ## reproduce alamgir2002 from the embedded data file; prints where the report lies
-	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --out $(OUT)
+	$(CARGO) run --release --locked --quiet -p anabranch-cli -- reproduce alamgir2002 --out $(OUT)
 
 quick: ## the same in about ten seconds, with fewer replications
-	$(CARGO) run --release --locked --quiet -p anabranch -- reproduce alamgir2002 --quick --out $(OUT)-quick
+	$(CARGO) run --release --locked --quiet -p anabranch-cli -- reproduce alamgir2002 --quick --out $(OUT)-quick
 
 check: lint ## the fast tier: format, lints, unit tests; no root, no packages
 	$(CARGO) test --locked --workspace --exclude anabranch-dcsctp-silent --lib --bins
@@ -46,7 +46,7 @@ deny: setup ## licences, bans and sources of the dependencies
 BENCH = $(CARGO) run --profile fair --locked --quiet -p anabranch-bench --bin
 
 bench: setup ## speed beside other SCTP stacks (in memory; on the loopback interface, as root) and ns-2.35; writes bench/README.md
-	$(CARGO) build --profile fair --locked --quiet -p anabranch -p anabranch-interop --bins
+	$(CARGO) build --profile fair --locked --quiet -p anabranch-cli -p anabranch-interop --bins
 	$(BENCH) memory -- 7 --write
 	$(BENCH) geo -- 5 --write
 	$(BENCH) wifi -- 5 --write
@@ -54,7 +54,7 @@ bench: setup ## speed beside other SCTP stacks (in memory; on the loopback inter
 	$(BENCH) standing -- --write
 
 geo-real: ## the GEO path simulated and on real sockets, in one figure; takes ten minutes of real time
-	$(CARGO) run --release --locked --quiet -p anabranch -- run examples/geo-real.toml --live real --out out/geo-real
+	$(CARGO) run --release --locked --quiet -p anabranch-cli -- run examples/geo-real.toml --live real --out out/geo-real
 	cp out/geo-real/figures/goodput.svg docs/images/geo-real.svg
 
 fuzz: ## ten minutes a target, from the corpus in fuzz/corpus

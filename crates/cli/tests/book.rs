@@ -291,7 +291,7 @@ fn lines_and_parts_of_lines_may_be_left_out() {
 /// What stands above the commands.
 const ABOUT: &str = "# Commands
 
-This page is generated from the command line (`BOOK=write cargo test -p anabranch --test book`). Do not edit it. The same text comes from
+This page is generated from the command line (`BOOK=write cargo test -p anabranch-cli --test book`). Do not edit it. The same text comes from
 `anabranch help COMMAND` and, as man pages, from `anabranch man`.
 ";
 
@@ -337,6 +337,6 @@ fn the_page_of_commands_is_up_to_date() {
     assert!(
         found == page,
         "docs/reference/commands.md is not what `anabranch help` says; \
-         `BOOK=write cargo test -p anabranch --test book` writes it"
+         `BOOK=write cargo test -p anabranch-cli --test book` writes it"
     );
 }
