@@ -194,12 +194,11 @@ impl Flood {
     /// The endpoint does not answer as SCTP does.
     pub fn new(pieces: &[Piece], per_packet: usize) -> Result<Self, Box<dyn Error>> {
         let [here, there]: [IpAddr; 2] = [[10, 0, 0, 2].into(), [10, 0, 0, 1].into()];
-        let config = Config {
-            addresses: vec![here],
-            receive_buffer: 64 << 20,
-            inbound_streams: 65_535,
-            ..Config::default()
-        };
+        let config = Config::default().with(|it| {
+            it.addresses = vec![here];
+            it.receive_buffer = 64 << 20;
+            it.inbound_streams = 65_535;
+        });
         let mut flood = Self {
             endpoint: Endpoint::new(config, PORT, [2; 32])?,
             path: Path::new(here, there),

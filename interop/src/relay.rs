@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path};
+use anabranch_emulate::{Carrier, Config, Emulator, Path};
 use anabranch_sim::loss::Bernoulli;
 use anabranch_sim::{
     BuildError, DirectionConfig, DropTail, Impairments, Limit, LinkConfig, Loss, Packet,
@@ -69,13 +69,10 @@ impl Relay {
     ///
     /// The emulator does not start.
     pub fn start(place: Place, seed: u64) -> Result<Self, String> {
-        let config = Config {
-            carrier: place.carrier,
-            listen: place.listen,
-            from: Some(place.from),
-            to: place.to,
-            framing: Framing::Udp,
-        };
+        let config = Config::new(place.listen, place.to).with(|it| {
+            it.carrier = place.carrier;
+            it.from = Some(place.from);
+        });
         let emulator = Emulator::start(config, move || path(seed, place));
         let emulator = emulator.map_err(|error| format!("relay: {error}"))?;
         Ok(Self { emulator })
@@ -101,8 +98,8 @@ fn path(seed: u64, place: Place) -> Result<Path, BuildError> {
         let losses = Losses {
             losses: Bernoulli::new(LOST)?,
             header: match place.carrier {
-                Carrier::Udp => UDP_HEADER + COMMON_HEADER,
                 Carrier::Ip => COMMON_HEADER,
+                _ => UDP_HEADER + COMMON_HEADER,
             },
             spares_the_last: place.spares_the_last,
         };

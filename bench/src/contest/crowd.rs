@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use anabranch_sctp::{AssociationId, Config, Endpoint, Message};
+use anabranch_sctp::{AssociationId, Endpoint, Message};
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
@@ -93,10 +93,8 @@ fn address_of(client: usize) -> IpAddr {
 
 impl Crowd {
     fn new(conditions: &Conditions, many: usize) -> Result<Self, Box<dyn Error>> {
-        let config = |address: IpAddr| Config {
-            addresses: vec![address],
-            ..config(conditions, true)
-        };
+        let config =
+            |address: IpAddr| config(conditions, true).with(|it| it.addresses = vec![address]);
         let mut server = Endpoint::new(config(SERVER.into()), PORT, [1; 32])?;
         server.listen(true);
         let mut crowd = Self {

@@ -32,15 +32,14 @@ pub struct Ours<const CHECKSUM: bool> {
 
 /// The settings of both ends.
 pub fn config(conditions: &Conditions, checksum: bool) -> Config {
-    Config {
-        mtu: conditions.packet + IP_HEADER,
-        receive_buffer: conditions.window as u32,
-        send_buffer: conditions.window,
-        outbound_streams: conditions.streams,
-        inbound_streams: conditions.streams,
-        checksum,
-        ..Config::default()
-    }
+    Config::default().with(|it| {
+        it.mtu = conditions.packet + IP_HEADER;
+        it.receive_buffer = conditions.window as u32;
+        it.send_buffer = conditions.window;
+        it.outbound_streams = conditions.streams;
+        it.inbound_streams = conditions.streams;
+        it.checksum = checksum;
+    })
 }
 
 /// The addresses of the two ends, as each sees them.
@@ -51,10 +50,7 @@ pub fn paths() -> [Path; 2] {
 
 impl<const CHECKSUM: bool> Ours<CHECKSUM> {
     fn new(conditions: &Conditions, path: Path, seed: u8) -> Result<Self, Box<dyn Error>> {
-        let config = Config {
-            addresses: vec![path.local],
-            ..config(conditions, CHECKSUM)
-        };
+        let config = config(conditions, CHECKSUM).with(|it| it.addresses = vec![path.local]);
         Ok(Self {
             endpoint: Endpoint::new(config, PORT, [seed; 32])?,
             association: None,

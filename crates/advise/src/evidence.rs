@@ -222,6 +222,7 @@ pub struct FullSize {
 
 /// The advice.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Advice {
     /// The question.
     pub question: Question,

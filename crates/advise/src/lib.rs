@@ -53,6 +53,7 @@ pub fn find(question: &Question, work: Work<'_>) -> Result<Search, AdviseError> 
 
 /// Advice that could not be found.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AdviseError {
     /// What is asked makes no sense, or has no answer.
     #[error(transparent)]

@@ -205,11 +205,10 @@ struct Runs<'a> {
 impl Runs<'_> {
     /// Runs a spec by the ordinary engine: into a directory, or only in memory, where what is known already is not run again.
     fn of(&self, spec: &Document, known: &[RunRecord]) -> Result<Results, AdviseError> {
-        let request = Request {
-            file: SPEC.to_owned(),
-            seed: self.seed,
-            ..Request::default()
-        };
+        let request = Request::default().with(|it| {
+            it.file = SPEC.to_owned();
+            it.seed = self.seed;
+        });
         let plan = Plan::of(spec, request).map_err(Box::new)?;
         let Some(store) = &self.store else {
             return self.in_memory(&plan, known);

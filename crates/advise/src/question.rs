@@ -39,6 +39,7 @@ impl Control {
 
 /// A path, the share wanted, and the candidates.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Question {
     /// Round-trip time of the empty path, without the time to put a packet on the link.
     pub rtt: Span,
@@ -140,6 +141,13 @@ impl Question {
             scale: 1,
             seed: 1,
         }
+    }
+
+    /// The same, with what `change` changes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
     }
 
     /// Puts what is asked in order and refuses what makes no sense.

@@ -187,11 +187,10 @@ pub fn records(
     wanted: impl Fn(usize) -> Range<u32>,
 ) -> Result<Vec<RunRecord>, AdviseError> {
     let seed = seed(question);
-    let request = Request {
-        file: "the spec of this search".to_owned(),
-        seed,
-        ..Request::default()
-    };
+    let request = Request::default().with(|it| {
+        it.file = "the spec of this search".to_owned();
+        it.seed = seed;
+    });
     let plan = Plan::of(document, request).map_err(Box::new)?;
     let experiment = &plan.experiments[0];
     let mut units = Vec::new();

@@ -35,9 +35,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! // SCTP inside UDP (RFC 6951), at any free UDP port.
 //! let carrier = Carrier::Encapsulated { port: 0, peer_port: 0 };
-//! let mut config = Config::server(5001);
-//! config.carrier = carrier;
-//! let server = Endpoint::bind(config)?;
+//! let server = Endpoint::bind(Config::server(5001).with(|it| it.carrier = carrier))?;
 //! let peer = Peer::new([Ipv4Addr::LOCALHOST.into()], 5001).over_udp(server.udp_port());
 //! let serving = tokio::spawn(async move {
 //!     let association = server.accept().await?;
@@ -47,9 +45,7 @@
 //!     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
 //! });
 //!
-//! let mut config = Config::default();
-//! config.carrier = carrier;
-//! let client = Endpoint::bind(config)?;
+//! let client = Endpoint::bind(Config::default().with(|it| it.carrier = carrier))?;
 //! let association = client.connect(peer).await?;
 //! association.send(3, "hello", SendOptions::default()).await?;
 //! let echo = association.recv().await?.ok_or("closed early")?;
@@ -87,7 +83,7 @@
 //!     transport = { protocol = "sctp", profile = "rfc9260" }
 //!     workload = { kind = "bulk", message = "1 KiB" }
 //! "#;
-//! let plan = Plan::new(Request { file: "satellite.toml".into(), text: text.into(), seed: 1, ..Request::default() })?;
+//! let plan = Plan::new(Request::new("satellite.toml", text).with(|it| it.seed = 1))?;
 //! let records = in_memory(&Unit::all(&plan), 1, &Simulator::default(), 1, &|_| {})?;
 //! let goodput = records[0].value("file", "goodput").ok_or("no goodput")?;
 //! assert!(goodput > 0.0);
@@ -97,8 +93,13 @@
 //!
 //! # Versions
 //!
-//! All crates have one version. Before 1.0 a minor version may change an interface; CHANGELOG.md names each change. Structures and
-//! enumerations that will grow are `#[non_exhaustive]`: begin with a constructor or `Default` and set what differs.
+//! All crates have one version. Before 1.0 a minor version may change an interface; CHANGELOG.md names each change.
+//!
+//! Structures and enumerations that will grow are `#[non_exhaustive]`: configurations, profiles, options, events, errors, reasons and
+//! statistics. Begin a structure with its constructor or `Default`, and set what differs: by `with`, which takes a closure, or by
+//! assignment. What a standard or the contract between the crates fixes is exhaustive: packets on the wire, states, the trait
+//! [`transport::Transport`] and what goes through it, the switches inside congestion controls. A new one there must be decided
+//! wherever it is met, and the compiler shows where.
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

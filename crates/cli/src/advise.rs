@@ -87,6 +87,7 @@ impl From<AdviseError> for Failure {
             AdviseError::Evidence(error, directory) => Failure::Run(error, directory),
             AdviseError::Show(error) => Failure::Show(error),
             AdviseError::Outputs(error, directory) => Failure::Outputs(error, directory),
+            error => Failure::Asked(error.to_string()),
         }
     }
 }

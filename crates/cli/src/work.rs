@@ -144,17 +144,17 @@ pub fn read_spec(path: &Path) -> Result<Source, Failure> {
 
 /// What a user wants of a spec, checked.
 fn plan(source: &Source, common: &Common) -> Result<Plan, Failure> {
-    let plan = Plan::new(Request {
-        file: source.file.clone(),
-        text: source.text.clone(),
-        overrides: common.set.clone(),
-        only: common.only.clone(),
-        replications: common.replications,
-        quick: common.quick,
-        record_all: common.record_all,
-        seed: common.seed,
-        files: beside::files(&source.folder),
-    })?;
+    let plan = Plan::new(
+        Request::new(source.file.clone(), source.text.clone()).with(|it| {
+            it.overrides = common.set.clone();
+            it.only = common.only.clone();
+            it.replications = common.replications;
+            it.quick = common.quick;
+            it.record_all = common.record_all;
+            it.seed = common.seed;
+            it.files = beside::files(&source.folder);
+        }),
+    )?;
     check_record_all(&plan, common)?;
     Ok(plan)
 }
@@ -188,19 +188,16 @@ fn work(
     let reference = Loaded::read(&plan.spec.reference, &source.folder);
     let reference = reference.map_err(|error| Failure::Asked(error.to_string()))?;
     live::check(&plan, live)?;
-    let simulator = Simulator {
-        captures: captures
+    let simulator = Simulator::default().with(|it| {
+        it.captures = captures
             .iter()
-            .map(|(link, path)| CaptureRequest {
-                link: link.clone(),
-                path: path.clone(),
-            })
-            .collect(),
-        captured: plan
+            .map(|(link, path)| CaptureRequest::new(link, path))
+            .collect();
+        it.captured = plan
             .experiments
             .first()
-            .map(|experiment| experiment.id.clone()),
-    };
+            .map(|experiment| experiment.id.clone());
+    });
     let store = open(&directory)?;
     let kept = reference.keep(&directory);
     kept.map_err(|error| Failure::Reference(Box::new(error)))?;

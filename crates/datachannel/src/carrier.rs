@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 /// A message for the association.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outgoing {
     /// Its stream.
     pub stream: u16,
@@ -23,6 +24,7 @@ pub struct Outgoing {
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Refused {
     /// There is no room now.
     Full,
@@ -72,11 +74,9 @@ impl Carrier for Association {
             payload,
         };
         // Without effect where the peer does not speak PR-SCTP: then what was given is tried until it arrives.
-        let options = SendOptions {
-            lifetime: deadline.map(|deadline| deadline.saturating_sub(now)),
-            max_retransmits,
-            ..SendOptions::default()
-        };
+        let options = SendOptions::default()
+            .with_lifetime(deadline.map(|deadline| deadline.saturating_sub(now)))
+            .with_max_retransmits(max_retransmits);
         Association::send_with(self, now, Some(stream), message, &options).map_err(|error| {
             match error {
                 anabranch_sctp::SendError::BufferFull => Refused::Full,

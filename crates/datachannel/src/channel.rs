@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 /// How long a message is tried (RFC 8831 §6.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reliability {
     /// Until it arrives.
     #[default]
@@ -16,6 +17,7 @@ pub enum Reliability {
 
 /// What is asked of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChannelOptions {
     /// Its name, 65,535 bytes at most.
     pub label: String,
@@ -42,6 +44,41 @@ impl ChannelOptions {
             priority: 256,
             negotiated: None,
         }
+    }
+
+    /// Of this protocol.
+    #[must_use]
+    pub fn with_protocol(mut self, protocol: impl Into<String>) -> Self {
+        self.protocol = protocol.into();
+        self
+    }
+
+    /// Delivered in order, or not.
+    #[must_use]
+    pub const fn with_ordered(mut self, ordered: bool) -> Self {
+        self.ordered = ordered;
+        self
+    }
+
+    /// Tried so long.
+    #[must_use]
+    pub const fn with_reliability(mut self, reliability: Reliability) -> Self {
+        self.reliability = reliability;
+        self
+    }
+
+    /// Of this priority.
+    #[must_use]
+    pub const fn with_priority(mut self, priority: u16) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// On this stream, as both ends agreed by other means.
+    #[must_use]
+    pub const fn with_negotiated(mut self, stream: Option<u16>) -> Self {
+        self.negotiated = stream;
+        self
     }
 }
 

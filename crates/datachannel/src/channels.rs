@@ -47,6 +47,7 @@ impl Role {
 
 /// Why no channel was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// Every stream of this end's parity that the association has is taken.
     #[error("no stream is left")]
@@ -67,6 +68,7 @@ pub enum OpenError {
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// The channel is closing or closed.
     #[error("the channel is closed")]
@@ -86,6 +88,7 @@ pub enum SendError {
 
 /// What channels tell.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChannelEvent {
     /// The peer opened a channel.
     Incoming(ChannelId),
@@ -101,6 +104,7 @@ pub enum ChannelEvent {
 
 /// Limits of [`Channels`].
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// The largest message that the peer takes, bytes.
     pub max_message: usize,

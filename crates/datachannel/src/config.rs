@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 /// Settings of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Config {
     /// The address that the socket is bound to, and that the answer offers as host candidate. 127.0.0.1 at first.
     pub address: IpAddr,
@@ -16,6 +17,15 @@ pub struct Config {
     pub max_buffered: usize,
     /// The most channels at a time. 1,024 at first.
     pub max_channels: usize,
+}
+
+impl Config {
+    /// The same, with what `change` changes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
 }
 
 impl Default for Config {

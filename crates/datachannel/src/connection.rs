@@ -35,6 +35,7 @@ const MAX_UNREAD: usize = 1 << 20;
 
 /// What a connection tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// Channels can be used.
     Connected,
@@ -46,6 +47,7 @@ pub enum Event {
 
 /// Why an offer was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum AcceptError {
     /// The offer is no offer of data channels.
     #[error("the offer: {0}")]
@@ -289,23 +291,22 @@ fn sctp_endpoint(
     config: &Config,
     secret: &Secret,
 ) -> Result<Endpoint, anabranch_sctp::ConfigError> {
-    let sctp = anabranch_sctp::Config {
-        mtu: MAX_DATAGRAM - OVERHEAD + IP_HEADER,
-        partial_reliability: true,
+    let sctp = anabranch_sctp::Config::default().with(|it| {
+        it.mtu = MAX_DATAGRAM - OVERHEAD + IP_HEADER;
+        it.partial_reliability = true;
         // Channels are closed by it (RFC 8831 §6.7); all numbers at once is nothing that a browser asks.
-        reconfiguration: true,
-        accept_association_reset: false,
-        zero_checksum: ZeroChecksum::Dtls,
-        outbound_streams: u16::MAX,
-        inbound_streams: u16::MAX,
+        it.reconfiguration = true;
+        it.accept_association_reset = false;
+        it.zero_checksum = ZeroChecksum::Dtls;
+        it.outbound_streams = u16::MAX;
+        it.inbound_streams = u16::MAX;
         // The channels are served by their priorities before; `bufferedAmount` counts on the order.
-        scheduler: SchedulerKind::Fcfs,
-        receive_buffer: 2 << 20,
-        max_message: config.max_message,
+        it.scheduler = SchedulerKind::Fcfs;
+        it.receive_buffer = 2 << 20;
+        it.max_message = config.max_message;
         // Channels keep what is not sent, and hand over little at a time.
-        send_buffer: 1 << 30,
-        ..anabranch_sctp::Config::default()
-    };
+        it.send_buffer = 1 << 30;
+    });
     let mut endpoint = Endpoint::new(sctp, SCTP_PORT, secret.sctp())?;
     endpoint.listen(true);
     endpoint.set_max_associations(1);

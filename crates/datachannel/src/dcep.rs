@@ -40,6 +40,7 @@ pub struct Open {
 
 /// Why bytes are no message of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum DcepError {
     /// There is not one byte.
     #[error("an empty DCEP message")]

@@ -23,6 +23,7 @@ pub use channel::DataChannel;
 
 /// Why a connection was not made.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum BindError {
     /// The offer was not accepted.
     #[error(transparent)]

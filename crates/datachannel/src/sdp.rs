@@ -21,6 +21,7 @@ const DEFAULT_MAX_MESSAGE: usize = 64 << 10;
 
 /// Why an offer is no offer of data channels.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SdpError {
     /// It is longer than anybody's.
     #[error("an offer of {0} bytes; allowed: 262144")]

@@ -31,6 +31,7 @@ pub use report::{Report, Timing};
 
 /// What a packet on the emulated path consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Framing {
     /// An IP header, a UDP header and the payload: what really travels.
     #[default]
@@ -42,6 +43,7 @@ pub enum Framing {
 
 /// What carries packets to the emulator and away from it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Carrier {
     /// UDP datagrams.
     #[default]
@@ -53,6 +55,7 @@ pub enum Carrier {
 
 /// Between which ports.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// What carries packets to the emulator and away from it.
     pub carrier: Carrier,
@@ -68,6 +71,24 @@ pub struct Config {
 }
 
 impl Config {
+    /// UDP from `listen` to `to`, from an address that the system chooses.
+    pub fn new(listen: SocketAddr, to: SocketAddr) -> Self {
+        Self {
+            carrier: Carrier::Udp,
+            listen,
+            from: None,
+            to,
+            framing: Framing::Udp,
+        }
+    }
+
+    /// The same, with what `change` changes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// The same without what the carrier has not.
     fn over_carrier(mut self) -> Self {
         if self.carrier == Carrier::Ip {
@@ -92,6 +113,7 @@ pub struct Path {
 
 /// Why an emulator could not start.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The process may not open raw sockets.
     #[error(

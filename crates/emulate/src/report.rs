@@ -10,6 +10,7 @@ const BUCKETS: usize = 10_000;
 
 /// What an emulator did so far.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Report {
     /// Packets that came in, at the near and at the far side.
     pub received: [u64; 2],

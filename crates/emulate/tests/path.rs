@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use anabranch_emulate::{Carrier, Config, Emulator, Framing, Path, Report};
+use anabranch_emulate::{Config, Emulator, Framing, Path, Report};
 use anabranch_sim::loss::Bernoulli;
 use anabranch_sim::{
     BuildError, DirectionConfig, DropReason, DropTail, Limit, LinkConfig, PlacedLoss, Seed,
@@ -26,13 +26,7 @@ fn socket() -> UdpSocket {
 }
 
 fn between(server: &UdpSocket, framing: Framing) -> Config {
-    Config {
-        carrier: Carrier::Udp,
-        listen: any(),
-        from: None,
-        to: server.local_addr().expect("bound"),
-        framing,
-    }
+    Config::new(any(), server.local_addr().expect("bound")).with(|it| it.framing = framing)
 }
 
 fn path(forward: DirectionConfig, backward: DirectionConfig) -> Result<Path, BuildError> {

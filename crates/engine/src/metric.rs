@@ -108,6 +108,7 @@ impl Name {
 
 /// What a measure needs the run to keep, beside its observers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Needs {
     /// Messages say when they were handed over.
     pub delays: bool,
@@ -119,6 +120,15 @@ pub struct Needs {
     pub packets: bool,
     /// What was carried by these moments.
     pub moments: Vec<Nanos>,
+}
+
+impl Needs {
+    /// The same, with what `change` changes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
 }
 
 /// A flow of a spec, as checks of measures see it.

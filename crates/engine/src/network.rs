@@ -31,6 +31,7 @@ const REORDER_DELAY: u64 = 10_000_000;
 
 /// A network that cannot be built.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NetworkError {
     /// The simulator refused it.
     #[error(transparent)]

@@ -13,6 +13,7 @@ use crate::sink::RunId;
 
 /// A spec file and what the caller wants of it.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Request {
     /// Name of the file, for messages.
     pub file: String,
@@ -32,6 +33,24 @@ pub struct Request {
     pub seed: u64,
     /// How files that the spec names are read.
     pub files: Files,
+}
+
+impl Request {
+    /// All of a spec: the name of its file, for messages, and its text.
+    pub fn new(file: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            text: text.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The same, with what `change` changes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
 }
 
 /// What will be run.

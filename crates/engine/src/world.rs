@@ -29,6 +29,7 @@ const SLICE: u64 = 1_000_000_000;
 
 /// A run that failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorldError {
     /// The simulator refused the world.
     #[error("the world cannot be built: {0}")]

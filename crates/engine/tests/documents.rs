@@ -42,11 +42,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
 }
 
 fn request(file: &str, text: &str) -> Request {
-    Request {
-        file: file.to_owned(),
-        text: text.to_owned(),
-        ..Request::default()
-    }
+    Request::new(file, text)
 }
 
 #[test]

@@ -36,12 +36,9 @@ fn run(transport: &str, queue_marks: bool) -> Seen {
          [[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nworkload = {{ kind = \"bulk\" }}\n\
          transport = {{ {transport} }}\n"
     );
-    let request = Request {
-        file: "marks.toml".into(),
-        text,
-        seed: 1,
-        ..Request::default()
-    };
+    let request = Request::new("marks.toml", text).with(|it| {
+        it.seed = 1;
+    });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
     let record = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run");
     assert_eq!(record.failures, Vec::<String>::new());

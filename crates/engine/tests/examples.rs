@@ -9,15 +9,12 @@ use anabranch_scenario::records::RunRecord;
 fn run(name: &str, experiment: &str, overrides: &[&str]) -> Vec<RunRecord> {
     let path = format!("{}/../../examples/{name}.toml", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let plan = Plan::new(Request {
-        file: path,
-        text,
-        overrides: overrides.iter().map(|&one| one.to_owned()).collect(),
-        only: vec![experiment.to_owned()],
-        replications: Some(1),
-        seed: 1,
-        ..Request::default()
-    });
+    let plan = Plan::new(Request::new(path, text).with(|it| {
+        it.overrides = overrides.iter().map(|&one| one.to_owned()).collect();
+        it.only = vec![experiment.to_owned()];
+        it.replications = Some(1);
+        it.seed = 1;
+    }));
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
     let run = |unit: &Unit<'_>| {
         let record = world::run(unit, 1, &mut Discard, &[]);

@@ -69,13 +69,10 @@ fn bytes(limit: &str) -> Option<Queue> {
 
 fn plan(text: &str, overrides: &[&str], only: &[&str]) -> Result<Plan, String> {
     let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    Plan::new(Request {
-        file: "sized.toml".into(),
-        text: text.into(),
-        overrides: owned(overrides),
-        only: owned(only),
-        ..Request::default()
-    })
+    Plan::new(Request::new("sized.toml", text).with(|it| {
+        it.overrides = owned(overrides);
+        it.only = owned(only);
+    }))
     .map_err(|error| error.to_string())
 }
 

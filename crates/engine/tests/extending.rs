@@ -50,12 +50,9 @@ fn plan(link: &str, measure: &str) -> Plan {
          [[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\ntransport = {{ protocol = \"udp\" }}\n\
          workload = {{ kind = \"cbr\", rate = \"800 kbit/s\", message = \"1000 B\" }}\n"
     );
-    let request = Request {
-        file: "own.toml".into(),
-        text,
-        seed: 1,
-        ..Request::default()
-    };
+    let request = Request::new("own.toml", text).with(|it| {
+        it.seed = 1;
+    });
     Plan::with(request, &kinds()).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -116,12 +116,9 @@ fn run(protocol: &str, link: &str, workload: &str) -> (f64, f64, Heard) {
          [[flow]]\nname = \"f\"\nfrom = \"a\"\nto = \"b\"\nworkload = {{ {workload} }}\n\
          transport = {{ protocol = \"{protocol}\", congestion = \"listening\", switches = {{ ecn = true }} }}\n"
     );
-    let request = Request {
-        file: "own.toml".into(),
-        text,
-        seed: 1,
-        ..Request::default()
-    };
+    let request = Request::new("own.toml", text).with(|it| {
+        it.seed = 1;
+    });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
     let record = world::run(&Unit::all(&plan)[0], 1, &mut Discard, &[]).expect("a run");
     let values: Vec<f64> = record.metrics.iter().map(|it| it.value).collect();

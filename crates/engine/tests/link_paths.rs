@@ -28,13 +28,14 @@ fn papers(directory: &Path, found: &mut Vec<PathBuf>) {
 }
 
 fn plan(path: &Path, kinds: &Standard) -> Plan {
-    let request = Request {
-        file: path.display().to_string(),
-        text: fs::read_to_string(path).expect("a paper"),
-        quick: true,
-        seed: 7,
-        ..Request::default()
-    };
+    let request = Request::new(
+        path.display().to_string(),
+        fs::read_to_string(path).expect("a paper"),
+    )
+    .with(|it| {
+        it.quick = true;
+        it.seed = 7;
+    });
     Plan::with(request, kinds).unwrap_or_else(|error| panic!("{error}"))
 }
 

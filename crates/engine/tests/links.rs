@@ -6,12 +6,13 @@ use anabranch_engine::world;
 use anabranch_scenario::records::RunRecord;
 
 fn plan(text: &str) -> Result<Plan, String> {
-    let request = Request {
-        file: "links.toml".into(),
-        text: format!("anabranch = 1\nname = \"links\"\nworld = {{ duration = \"10 s\" }}\n{text}"),
-        seed: 1,
-        ..Request::default()
-    };
+    let request = Request::new(
+        "links.toml",
+        format!("anabranch = 1\nname = \"links\"\nworld = {{ duration = \"10 s\" }}\n{text}"),
+    )
+    .with(|it| {
+        it.seed = 1;
+    });
     Plan::new(request).map_err(|error| error.to_string())
 }
 

@@ -82,12 +82,9 @@ fn own() -> Standard {
 }
 
 fn plan(text: &str, kinds: &Standard) -> Result<Plan, String> {
-    let request = Request {
-        file: "own.toml".into(),
-        text: text.into(),
-        seed: 1,
-        ..Request::default()
-    };
+    let request = Request::new("own.toml", text).with(|it| {
+        it.seed = 1;
+    });
     Plan::with(request, kinds).map_err(|error| error.to_string())
 }
 

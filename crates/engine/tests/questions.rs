@@ -11,12 +11,9 @@ use anabranch_scenario::records::RunRecord;
 fn run(name: &str) -> Vec<RunRecord> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../examples/{name}.toml"));
     let text = std::fs::read_to_string(path).expect("an example");
-    let request = Request {
-        file: name.to_owned(),
-        text,
-        replications: Some(1),
-        ..Request::default()
-    };
+    let request = Request::new(name, text).with(|it| {
+        it.replications = Some(1);
+    });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
     let units = Unit::all(&plan);
     let records = units

@@ -45,16 +45,13 @@ measure = [{ metric = "mean_cwnd", flow = "sctp", weighting = "samples" }]
 "#;
 
 fn request(text: &str, overrides: &[&str]) -> Request {
-    Request {
-        file: "pair.toml".into(),
-        text: text.into(),
-        overrides: overrides
+    Request::new("pair.toml", text).with(|it| {
+        it.overrides = overrides
             .iter()
             .map(|&argument| argument.to_owned())
-            .collect(),
-        seed: 1,
-        ..Request::default()
-    }
+            .collect();
+        it.seed = 1;
+    })
 }
 
 /// The good spec with pieces replaced, planned; gives the error's text.

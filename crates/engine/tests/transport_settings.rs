@@ -38,13 +38,10 @@ transport = {{ {transport} }}
 }
 
 fn plan(text: String, overrides: &[&str]) -> Result<Plan, String> {
-    let request = Request {
-        file: "pair.toml".into(),
-        text,
-        overrides: overrides.iter().map(|&text| text.to_owned()).collect(),
-        seed: 1,
-        ..Request::default()
-    };
+    let request = Request::new("pair.toml", text).with(|it| {
+        it.overrides = overrides.iter().map(|&text| text.to_owned()).collect();
+        it.seed = 1;
+    });
     Plan::new(request).map_err(|error| error.to_string())
 }
 

@@ -103,12 +103,11 @@ impl Subject {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn new(source: Source) -> Result<Self, SpecError> {
-        let plan = Plan::new(Request {
-            file: source.file.clone(),
-            text: source.text.clone(),
-            files: source.files.clone(),
-            ..Request::default()
-        })?;
+        let plan = Plan::new(
+            Request::new(source.file.clone(), source.text.clone()).with(|it| {
+                it.files = source.files.clone();
+            }),
+        )?;
         let refused = |problems| SpecError::new(&source.file, &source.text, &[], problems);
         let root = Node::parse(&source.text).map_err(refused)?;
         let experiments = plan.experiments.iter().map(|planned| Listed {
@@ -193,13 +192,12 @@ impl Subject {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn plan(&self, choice: &Choice, toml: &str) -> Result<Plan, SpecError> {
-        Plan::new(Request {
-            file: format!("{}.toml", self.name),
-            text: toml.to_owned(),
-            seed: choice.seed,
-            files: self.source.files.clone(),
-            ..Request::default()
-        })
+        Plan::new(
+            Request::new(format!("{}.toml", self.name), toml).with(|it| {
+                it.seed = choice.seed;
+                it.files = self.source.files.clone();
+            }),
+        )
     }
 }
 

@@ -1,5 +1,6 @@
 //! The server as a browser meets it, by bytes on a socket.
 
+use anabranch_engine::plan::{Plan, Request};
 use anabranch_explore::{Server, Source, Subject};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -257,11 +258,7 @@ async fn the_spec_of_a_run_stands_alone_and_gives_the_same() {
     for gone in ["sweep", "table", "slow", "other"] {
         assert!(!toml.contains(gone), "{gone} in {toml}");
     }
-    let plan = anabranch_engine::plan::Plan::new(anabranch_engine::plan::Request {
-        text: toml.to_owned(),
-        seed: 1,
-        ..Default::default()
-    });
+    let plan = Plan::new(Request::new("", toml).with(|it| it.seed = 1));
     let plan = plan.expect("a spec that is right");
     let units = anabranch_engine::plan::Unit::all(&plan);
     assert_eq!(units.len(), 1);

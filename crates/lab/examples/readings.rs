@@ -204,15 +204,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut all: Vec<Hits> = Vec::new();
     let readings = search.readings();
     for (number, reading) in readings.iter().enumerate() {
-        let request = Request {
-            file: format!("{folder}/paper.toml"),
-            text: text.clone(),
-            overrides: search.set.iter().chain(reading).cloned().collect(),
-            only: search.tables.clone(),
-            replications: Some(search.replications),
-            seed: 1,
-            ..Request::default()
-        };
+        let request = Request::new(format!("{folder}/paper.toml"), text.clone()).with(|it| {
+            it.overrides = search.set.iter().chain(reading).cloned().collect();
+            it.only = search.tables.clone();
+            it.replications = Some(search.replications);
+            it.seed = 1;
+        });
         let plan = Plan::new(request).map_err(|error| error.to_string())?;
         let reference = paper.reference(&plan.spec)?.reference;
         let records = records(&plan, &mut made, jobs)?;
@@ -326,12 +323,7 @@ sweep = [{ name = "x", points = [
 "#;
 
     fn plan() -> Plan {
-        let request = Request {
-            file: "shared.toml".into(),
-            text: TWO_NAMES.into(),
-            seed: 1,
-            ..Request::default()
-        };
+        let request = Request::new("shared.toml", TWO_NAMES).with(|it| it.seed = 1);
         Plan::new(request).unwrap_or_else(|error| panic!("{error}"))
     }
 

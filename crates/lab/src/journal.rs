@@ -34,6 +34,7 @@ const PREFIX: usize = 18;
 
 /// A journal that cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum JournalError {
     /// It could not be written.
     #[error("cannot write {path}: {source}", path = path.display())]

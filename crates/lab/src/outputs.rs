@@ -10,6 +10,7 @@ use crate::whole::{self, Keep};
 
 /// Outputs that were not written.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// They cannot be made.
     #[error(transparent)]

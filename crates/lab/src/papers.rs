@@ -30,6 +30,7 @@ pub const SPEC: &str = "paper.toml";
 
 /// A paper that cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PaperError {
     /// No folder has this name.
     #[error("found {name:?}, but no paper has this name; known are: {known}{hint}")]

@@ -15,6 +15,7 @@ const KEPT: &str = "reference";
 
 /// Reference data that cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// A file cannot be read.
     #[error("cannot read {path}, which `reference.{key}` names: {source}", path = path.display())]

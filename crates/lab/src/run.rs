@@ -20,6 +20,7 @@ use crate::whole::{Keep, part_path};
 
 /// A plan that could not be run to its end. What was finished is kept.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The results directory cannot be used.
     #[error(transparent)]
@@ -57,6 +58,7 @@ impl Progress for Quiet {
 
 /// Packets of a link to be written to a pcapng file.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CaptureRequest {
     /// The link; `name[i]` for a member of a group.
     pub link: String,
@@ -64,13 +66,33 @@ pub struct CaptureRequest {
     pub path: PathBuf,
 }
 
+impl CaptureRequest {
+    /// Of this link, to this file.
+    pub fn new(link: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            link: link.into(),
+            path: path.into(),
+        }
+    }
+}
+
 /// The simulator, with captures of the first replication of the first point of each experiment.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Simulator {
     /// What to capture.
     pub captures: Vec<CaptureRequest>,
     /// The experiment whose first run is captured.
     pub captured: Option<String>,
+}
+
+impl Simulator {
+    /// The same, with what `change` changes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
 }
 
 impl Runner for Simulator {

@@ -78,6 +78,7 @@ pub struct Shard {
 
 /// Shards that cannot be put together, or a directory that cannot hold one.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ShardError {
     /// The directory has another share.
     #[error("{directory} holds shard {found}; shard {wanted} needs a directory of its own", directory = directory.display())]

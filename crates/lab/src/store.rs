@@ -37,6 +37,7 @@ use crate::whole::{self, Keep, Visit, part_path};
 
 /// A results directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// Something could not be written.
     #[error("cannot write {path}: {source}", path = path.display())]
@@ -499,16 +500,15 @@ fn write_measures(path: &Path, records: &[RunRecord]) -> Result<(), StoreError> 
 /// # Errors
 /// A spec that this version does not understand.
 pub fn plan_of(manifest: &Manifest) -> Result<Plan, StoreError> {
-    let mut plan = Plan::new(Request {
-        file: format!("{}.toml", manifest.name),
-        text: manifest.spec.clone(),
-        overrides: manifest.overrides.clone(),
-        only: manifest.only.clone(),
-        seed: manifest.seed,
-        files: Files::of(manifest.files.clone()),
-        record_all: manifest.record_all,
-        ..Request::default()
-    })?;
+    let mut plan = Plan::new(
+        Request::new(format!("{}.toml", manifest.name), manifest.spec.clone()).with(|it| {
+            it.overrides = manifest.overrides.clone();
+            it.only = manifest.only.clone();
+            it.seed = manifest.seed;
+            it.files = Files::of(manifest.files.clone());
+            it.record_all = manifest.record_all;
+        }),
+    )?;
     plan.keep_experiments(&manifest.replications);
     Ok(plan)
 }

@@ -21,15 +21,12 @@ use anabranch_wire::packet::{Checksum, Packet};
 use bytes::Bytes;
 
 fn request(text: &str, only: &str, replications: u32, overrides: &[&str]) -> Request {
-    Request {
-        file: "test.toml".to_owned(),
-        text: text.to_owned(),
-        only: vec![only.to_owned()],
-        replications: Some(replications),
-        overrides: overrides.iter().map(|&one| one.to_owned()).collect(),
-        seed: 1,
-        ..Request::default()
-    }
+    Request::new("test.toml", text).with(|it| {
+        it.only = vec![only.to_owned()];
+        it.replications = Some(replications);
+        it.overrides = overrides.iter().map(|&one| one.to_owned()).collect();
+        it.seed = 1;
+    })
 }
 
 /// The x of a unit or a record, in the order of the sweeps.
@@ -329,15 +326,12 @@ fn each_path_is_on_the_wire_of_its_own_link() {
     let units = Unit::all(&plan);
     let captures: Vec<CaptureRequest> = ["road-1", "road-2"]
         .iter()
-        .map(|link| CaptureRequest {
-            link: (*link).to_owned(),
-            path: directory.path().join(link),
-        })
+        .map(|link| CaptureRequest::new(*link, directory.path().join(link)))
         .collect();
-    let simulator = Simulator {
-        captures: captures.clone(),
-        captured: Some("over-time".to_owned()),
-    };
+    let simulator = Simulator::default().with(|it| {
+        it.captures = captures.clone();
+        it.captured = Some("over-time".to_owned());
+    });
     simulator.run(&units[0], 1, &mut Discard).expect("a run");
     let mut addresses = Vec::new();
     let mut data = Vec::new();
@@ -411,12 +405,7 @@ to = "far"
 }
 
 fn error(text: String) -> String {
-    let request = Request {
-        file: "two-links.toml".to_owned(),
-        text,
-        seed: 1,
-        ..Request::default()
-    };
+    let request = Request::new("two-links.toml", text).with(|it| it.seed = 1);
     match Plan::new(request) {
         Ok(_) => panic!("a wrong spec was planned"),
         Err(error) => error.to_string(),

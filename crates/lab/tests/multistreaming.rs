@@ -26,14 +26,11 @@ fn run(
     replications: u32,
     wants: impl Fn(&[String]) -> bool,
 ) -> (Plan, Vec<RunRecord>) {
-    let request = Request {
-        file: "test.toml".to_owned(),
-        text: text.to_owned(),
-        only: vec![experiment.to_owned()],
-        replications: Some(replications),
-        seed: 1,
-        ..Request::default()
-    };
+    let request = Request::new("test.toml", text).with(|it| {
+        it.only = vec![experiment.to_owned()];
+        it.replications = Some(replications);
+        it.seed = 1;
+    });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
     let wanted = |unit: &Unit<'_>| {
         let x: Vec<String> = unit

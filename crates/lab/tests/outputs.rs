@@ -464,13 +464,9 @@ fn a_place_that_cannot_be_written_is_named() {
 fn problems(extra: &str) -> String {
     use anabranch_engine::plan::{Plan, Request};
     let text = format!("{}\n{extra}", fake::PAPER);
-    Plan::new(Request {
-        file: "mine.toml".to_owned(),
-        text,
-        ..Request::default()
-    })
-    .unwrap_err()
-    .to_string()
+    Plan::new(Request::new("mine.toml", text))
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]

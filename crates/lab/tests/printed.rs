@@ -13,12 +13,10 @@ use anabranch_scenario::records::{Manifest, Results};
 /// The tables of a paper before anything of it was run: they hold what was printed, and no measured value.
 fn tables(name: &str) -> (Vec<Table>, Vec<Published>) {
     let paper = carried(name).expect("a paper of the program");
-    let plan = Plan::new(Request {
-        file: format!("{name}.toml"),
-        text: paper.text().expect("its spec"),
-        seed: 1,
-        ..Request::default()
-    });
+    let plan = Plan::new(
+        Request::new(format!("{name}.toml"), paper.text().expect("its spec"))
+            .with(|it| it.seed = 1),
+    );
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
     let reference = paper.reference(&plan.spec).expect("its files").reference;
     let results = Results {

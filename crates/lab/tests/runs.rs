@@ -100,12 +100,7 @@ bin = "500 ms"
 "#;
 
 fn plan(text: &str) -> Plan {
-    let request = Request {
-        file: "pair.toml".into(),
-        text: text.into(),
-        seed: 7,
-        ..Request::default()
-    };
+    let request = Request::new("pair.toml", text).with(|it| it.seed = 7);
     Plan::new(request).unwrap_or_else(|error| panic!("{error}"))
 }
 

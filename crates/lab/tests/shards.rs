@@ -42,12 +42,7 @@ sweep = [{ parameter = "queue", values = ["32 KiB", "8 packets"] }]
 "#;
 
 fn request(text: &str, seed: u64) -> Request {
-    Request {
-        file: "sharded.toml".into(),
-        text: text.into(),
-        seed,
-        ..Request::default()
-    }
+    Request::new("sharded.toml", text).with(|it| it.seed = seed)
 }
 
 fn planned(request: Request) -> Plan {
@@ -231,15 +226,10 @@ fn shards_that_do_not_belong_together_are_told_apart() {
         &with("spec", &spec, "2/3"),
         &["the texts of their specs differ"],
     );
-    let more = planned(Request {
-        replications: Some(4),
-        ..request(SPEC, 7)
-    });
+    let more = planned(request(SPEC, 7).with(|it| it.replications = Some(4)));
     told(&with("more", &more, "2/3"), &["replications"]);
-    let set = planned(Request {
-        overrides: vec!["world.duration=6 s".to_owned()],
-        ..request(SPEC, 7)
-    });
+    let set =
+        planned(request(SPEC, 7).with(|it| it.overrides = vec!["world.duration=6 s".to_owned()]));
     told(&with("set", &set, "2/3"), &["--set", "6 s"]);
     told(
         &with("of-four", &plan(), "2/4"),
@@ -337,10 +327,7 @@ fn series_of_all_replications_are_kept_where_they_are_asked_for() {
     assert_eq!(kept(&plan()), (vec![1], false));
     let all = SPEC.replace("replications = [1]", "replications = \"all\"");
     assert_eq!(kept(&planned(request(&all, 7))), (vec![0, 1, 2], false));
-    let flag = Request {
-        record_all: true,
-        ..request(SPEC, 7)
-    };
+    let flag = request(SPEC, 7).with(|it| it.record_all = true);
     assert_eq!(kept(&planned(flag)), (vec![0, 1, 2], true));
     let wrong = SPEC.replace("replications = [1]", "replications = \"al\"");
     let error = Plan::new(request(&wrong, 7))

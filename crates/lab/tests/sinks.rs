@@ -21,12 +21,7 @@ experiment = [{ id = "main", record = [{ flow = "sctp", probes = ["cwnd", "timeo
 "#;
 
 fn plan() -> Plan {
-    let request = Request {
-        file: "sinks.toml".into(),
-        text: SPEC.into(),
-        seed: 3,
-        ..Request::default()
-    };
+    let request = Request::new("sinks.toml", SPEC).with(|it| it.seed = 3);
     Plan::new(request).unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -28,14 +28,11 @@ const METRICS: [(&str, &str); 6] = [
 /// Runs an experiment of the paper at the points that `wants` wants, with so many replications.
 fn run(experiment: &str, replications: u32, wants: impl Fn(&[String]) -> bool) -> Vec<RunRecord> {
     let text = carried("rafiq2007").and_then(|paper| paper.text());
-    let request = Request {
-        file: "rafiq2007.toml".to_owned(),
-        text: text.expect("its spec"),
-        only: vec![experiment.to_owned()],
-        replications: Some(replications),
-        seed: 1,
-        ..Request::default()
-    };
+    let request = Request::new("rafiq2007.toml", text.expect("its spec")).with(|it| {
+        it.only = vec![experiment.to_owned()];
+        it.replications = Some(replications);
+        it.seed = 1;
+    });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
     let units = Unit::all(&plan).into_iter();
     units
@@ -205,12 +202,7 @@ record = [{ link = "air[1]", probes = ["queue"] }]
 "#;
 
 fn plan(text: &str) -> Result<Plan, String> {
-    let request = Request {
-        file: "cell.toml".into(),
-        text: text.into(),
-        seed: 1,
-        ..Request::default()
-    };
+    let request = Request::new("cell.toml", text).with(|it| it.seed = 1);
     Plan::new(request).map_err(|error| error.to_string())
 }
 

@@ -9,11 +9,9 @@ use anabranch_net::{Association, Carrier, Config, Endpoint, Lost, Peer, SendOpti
 /// Sends every message back as it came.
 async fn echo(association: Association) -> Result<(), Lost> {
     while let Some(message) = association.recv().await? {
-        let options = SendOptions {
-            ppid: message.ppid,
-            unordered: message.unordered,
-            ..SendOptions::default()
-        };
+        let options = SendOptions::default()
+            .with_ppid(message.ppid)
+            .with_unordered(message.unordered);
         // Waits while the client does not read: the server's memory is bounded.
         if let Err(error) = association
             .send(message.stream, message.bytes, options)
@@ -32,11 +30,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         port: 0,
         peer_port: 0,
     };
-    let server = Endpoint::bind(Config {
-        carrier: any_port,
-        addresses: vec![home(1), home(2)],
-        ..Config::server(5_001)
-    })?;
+    let server = Endpoint::bind(Config::server(5_001).with(|it| {
+        it.carrier = any_port;
+        it.addresses = vec![home(1), home(2)];
+    }))?;
     let udp_port = server.udp_port();
     tokio::spawn(async move {
         while let Ok(association) = server.accept().await {
@@ -44,11 +41,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     });
 
-    let client = Endpoint::bind(Config {
-        carrier: any_port,
-        addresses: vec![home(3), home(4)],
-        ..Config::default()
-    })?;
+    let client = Endpoint::bind(Config::default().with(|it| {
+        it.carrier = any_port;
+        it.addresses = vec![home(3), home(4)];
+    }))?;
     let peer = Peer::new([home(1), home(2)], 5_001).over_udp(udp_port);
     let association = client.connect(peer).await?;
     for stream in 0..3 {

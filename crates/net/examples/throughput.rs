@@ -30,20 +30,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 async fn measure(size: usize, span: Duration) -> Result<(), Box<dyn std::error::Error>> {
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let mut config = Config {
-        addresses: vec![loopback],
-        carrier: Carrier::Encapsulated {
+    let mut config = Config::default().with(|it| {
+        it.addresses = vec![loopback];
+        it.carrier = Carrier::Encapsulated {
             port: 0,
             peer_port: 0,
-        },
-        ..Config::default()
-    };
+        };
+    });
     config.sctp.receive_buffer = 4 << 20;
     config.sctp.send_buffer = 4 << 20;
-    let server = Endpoint::bind(Config {
-        accept: true,
-        ..config.clone()
-    })?;
+    let server = Endpoint::bind(config.clone().with(|it| it.accept = true))?;
     let client = Endpoint::bind(config)?;
     let peer = Peer::from((loopback, server.port())).over_udp(server.udp_port());
     let association = client.connect(peer).await?;

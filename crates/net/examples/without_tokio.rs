@@ -21,10 +21,8 @@ struct Host {
 
 impl Host {
     fn new(port: u16) -> io::Result<Self> {
-        let config = Config {
-            encapsulation: 8, // bytes of UDP between IP and SCTP
-            ..Config::default()
-        };
+        // Bytes of UDP between IP and SCTP.
+        let config = Config::default().with(|it| it.encapsulation = 8);
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(io::Error::other)?;
         Ok(Self {

@@ -195,6 +195,7 @@ impl Association {
             }
             Err(Refusal::Empty) => Err(SendError::Empty.into()),
             Err(Refusal::Closing) => Err(SendError::Closing.into()),
+            Err(other) => Err(SendError::Refused(other).into()),
         }
     }
 

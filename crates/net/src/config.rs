@@ -12,6 +12,7 @@ pub const ENCAPSULATION_PORT: u16 = 9899;
 
 /// How packets travel between two hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Carrier {
     /// Inside UDP (RFC 6951). The peer's port is learnt from what it sends, as far as verification tags prove it, and
     /// followed if it moves.
@@ -82,6 +83,7 @@ impl Carrier {
 
 /// Settings of an [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// The protocol: profile, congestion control, stream allocation, buffers, timers, by the names that the simulator has.
     /// `addresses` and `encapsulation` in it are set by the endpoint.
@@ -125,13 +127,12 @@ pub struct Config {
 impl Default for Config {
     /// A client over [`Carrier::client`], that also accepts nobody.
     fn default() -> Self {
-        let sctp = SctpConfig {
-            receive_buffer: 1 << 20,
-            send_buffer: 1 << 20,
-            path_mtu_discovery: true,
-            fill_packets: true,
-            ..SctpConfig::default()
-        };
+        let sctp = SctpConfig::default().with(|it| {
+            it.receive_buffer = 1 << 20;
+            it.send_buffer = 1 << 20;
+            it.path_mtu_discovery = true;
+            it.fill_packets = true;
+        });
         Self {
             sctp,
             port: 0,
@@ -151,6 +152,13 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The same, with what `change` changes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     /// A server at SCTP port `port` over [`Carrier::server`].
     pub fn server(port: u16) -> Self {
         Self {
@@ -208,6 +216,7 @@ impl Config {
 
 /// Whom to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Peer {
     /// Its addresses; the first is the primary.
     pub addresses: Vec<IpAddr>,

@@ -357,14 +357,14 @@ fn protocol(
     let specific = |address: &IpAddr| !address.is_unspecified();
     // Applications read when they are scheduled, not when packets come.
     let window_update = config.sctp.window_update;
-    let sctp = SctpConfig {
-        addresses: config.addresses.iter().copied().filter(specific).collect(),
-        encapsulation: config.carrier.overhead(),
-        window_update: Some(window_update.unwrap_or(window_step(&config.sctp))),
-        max_message: config.max_message_size,
-        checksum: true,
-        ..config.sctp
-    };
+    let window_update = window_update.unwrap_or(window_step(&config.sctp));
+    let sctp = config.sctp.with(|it| {
+        it.addresses = config.addresses.iter().copied().filter(specific).collect();
+        it.encapsulation = config.carrier.overhead();
+        it.window_update = Some(window_update);
+        it.max_message = config.max_message_size;
+        it.checksum = true;
+    });
     let mut endpoint = anabranch_sctp::Endpoint::new(sctp, port, secret)
         .map_err(|error| BindError::Config(error.to_string()))?;
     endpoint.set_max_associations(config.max_associations);

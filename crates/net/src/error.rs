@@ -94,6 +94,7 @@ fn words(reason: &CloseReason) -> String {
             "nobody speaks SCTP at the peer's address any more".to_owned()
         }
         CloseReason::ShutdownTimeout => "the shutdown took too long".to_owned(),
+        other => format!("{other:?}"),
     }
 }
 
@@ -123,10 +124,14 @@ pub enum SendError {
     /// The association is closing or closed.
     #[error("the association is closing or closed")]
     Closing,
+    /// Another reason of the protocol's.
+    #[error(transparent)]
+    Refused(anabranch_sctp::SendError),
 }
 
 /// Why [`Association::try_send`](crate::Association::try_send) did not take a message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum TrySendError {
     /// The send buffer is full; the message is given back.
     #[error("the send buffer is full")]

@@ -13,11 +13,9 @@
 //!     while let Ok(association) = server.accept().await {
 //!         tokio::spawn(async move {
 //!             while let Ok(Some(message)) = association.recv().await {
-//!                 let options = SendOptions {
-//!                     ppid: message.ppid,
-//!                     unordered: message.unordered,
-//!                     ..SendOptions::default()
-//!                 };
+//!                 let options = SendOptions::default()
+//!                     .with_ppid(message.ppid)
+//!                     .with_unordered(message.unordered);
 //!                 if association.send(message.stream, message.bytes, options).await.is_err() {
 //!                     break;
 //!                 }

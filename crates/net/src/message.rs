@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 /// A message as it arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Message {
     /// Its stream.
     pub stream: u16,
@@ -19,6 +20,7 @@ pub struct Message {
 
 /// A message, or the next part of one whose end has not come yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MessagePart {
     /// The message's stream: until the part that `ends` the message, nothing else of this stream comes.
     pub stream: u16,
@@ -38,6 +40,7 @@ pub struct MessagePart {
 
 /// How a message is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SendOptions {
     /// Payload Protocol Identifier, handed through to the peer's user.
     pub ppid: u32,
@@ -67,6 +70,41 @@ impl SendOptions {
         ..Self::ORDERED
     };
 
+    /// With this Payload Protocol Identifier.
+    #[must_use]
+    pub const fn with_ppid(mut self, ppid: u32) -> Self {
+        self.ppid = ppid;
+        self
+    }
+
+    /// Delivered without regard to the order of the stream, or in order.
+    #[must_use]
+    pub const fn with_unordered(mut self, unordered: bool) -> Self {
+        self.unordered = unordered;
+        self
+    }
+
+    /// Given up when it is so old.
+    #[must_use]
+    pub const fn with_lifetime(mut self, lifetime: Option<Duration>) -> Self {
+        self.lifetime = lifetime;
+        self
+    }
+
+    /// Given up when a chunk of it would be sent again more often.
+    #[must_use]
+    pub const fn with_max_retransmits(mut self, most: Option<u32>) -> Self {
+        self.max_retransmits = most;
+        self
+    }
+
+    /// With this priority in a full send buffer; smaller numbers come first.
+    #[must_use]
+    pub const fn with_priority(mut self, priority: Option<u32>) -> Self {
+        self.priority = priority;
+        self
+    }
+
     /// What the core is told of it: what it says, and else `defaults`.
     pub(crate) fn policies(
         &self,
@@ -74,11 +112,10 @@ impl SendOptions {
         immediate: bool,
     ) -> anabranch_sctp::SendOptions {
         let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
-        anabranch_sctp::SendOptions {
-            lifetime: self.lifetime.map(nanos).or(defaults.lifetime),
-            max_retransmits: self.max_retransmits.or(defaults.max_retransmits),
-            priority: self.priority.or(defaults.priority),
-            immediate,
-        }
+        anabranch_sctp::SendOptions::new()
+            .with_lifetime(self.lifetime.map(nanos).or(defaults.lifetime))
+            .with_max_retransmits(self.max_retransmits.or(defaults.max_retransmits))
+            .with_priority(self.priority.or(defaults.priority))
+            .with_immediate(immediate)
     }
 }

@@ -16,6 +16,7 @@ pub enum Direction {
 
 /// A packet that passed.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Seen<'a> {
     /// When, nanoseconds since the endpoint's sockets were bound.
     pub at: Nanos,

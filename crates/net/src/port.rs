@@ -484,5 +484,7 @@ fn translate(event: Event) -> Option<AssociationEvent> {
         }
         Event::PeerShutdown => AssociationEvent::PeerShutdown,
         Event::Established { .. } | Event::Readable | Event::Closed(_) => return None,
+        // One that was added to the protocol, and not yet to `AssociationEvent`.
+        _ => return None,
     })
 }

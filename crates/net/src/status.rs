@@ -8,6 +8,7 @@ use anabranch_transport::Nanos;
 
 /// What RFC 6458 §8.2.1 has as `struct sctp_status`, without its prefix `sstat_`; and counters since the beginning.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Status {
     /// The state (RFC 9260 §4).
     pub state: StateName,
@@ -37,6 +38,7 @@ pub struct Status {
 
 /// What RFC 6458 §8.2.2 has as `struct sctp_paddrinfo`, without its prefix `spinfo_`.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PathStatus {
     /// The peer's address.
     pub address: IpAddr,
@@ -62,7 +64,58 @@ pub struct PathStatus {
     pub error_count: u32,
 }
 
+impl PathStatus {
+    /// An active path that nothing was sent on, with a path MTU of 1,500: for tests of programs that show paths.
+    pub fn new(address: IpAddr, local: IpAddr) -> Self {
+        Self {
+            address,
+            local,
+            udp_port: 0,
+            state: PathState::Active,
+            cwnd: 0,
+            ssthresh: 0,
+            flightsize: 0,
+            srtt: None,
+            rto: 0,
+            mtu: 1_500,
+            error_count: 0,
+        }
+    }
+
+    /// The same, with what `change` changes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
 impl Status {
+    /// An established association of one path and one stream that nothing was sent on: for tests of programs that show it.
+    pub fn new(path: PathStatus) -> Self {
+        Self {
+            state: StateName::Established,
+            rwnd: 0,
+            unackdata: 0,
+            penddata: 0,
+            instrms: 1,
+            outstrms: 1,
+            fragmentation_point: 1_400,
+            primary: path.clone(),
+            in_use: path.clone(),
+            paths: vec![path],
+            streams_in_use: 1,
+            counters: AssociationStatistics::default(),
+        }
+    }
+
+    /// The same, with what `change` changes.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
     pub(crate) fn of(association: &Association) -> Self {
         let paths: Vec<PathStatus> = association
             .paths()
@@ -102,6 +155,7 @@ impl Status {
 
 /// Counters of an endpoint. Those of sending, `receive_calls` and `packets_dropped` are its sockets', which others may share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EndpointStatistics {
     /// Packets handed to sockets.
     pub packets_sent: u64,
@@ -183,10 +237,7 @@ mod tests {
     #[test]
     fn after_a_failover_the_path_in_use_is_another_than_the_primary() {
         let endpoint = |number| {
-            let config = Config {
-                addresses: host(number).to_vec(),
-                ..Config::default()
-            };
+            let config = Config::default().with(|it| it.addresses = host(number).to_vec());
             Endpoint::new(config, 7, [number; 32]).expect("settings")
         };
         let mut hosts = Hosts {

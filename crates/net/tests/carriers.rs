@@ -21,11 +21,9 @@ async fn exchange_between(client_endpoint: &Endpoint, server: &Endpoint) {
     let accepted = server.accept().await.expect("it came");
     for index in 0..100u32 {
         let size = 1 + index as usize * 200;
-        let options = SendOptions {
-            ppid: index,
-            unordered: index % 3 == 0,
-            ..SendOptions::default()
-        };
+        let options = SendOptions::default()
+            .with_ppid(index)
+            .with_unordered(index % 3 == 0);
         association
             .send((index % 5) as u16, pattern(index, size), options)
             .await
@@ -48,12 +46,11 @@ async fn exchange_between(client_endpoint: &Endpoint, server: &Endpoint) {
 
 fn at(address: IpAddr, carrier: Carrier) -> Config {
     // Nothing is sent twice, which would be thrown away and counted.
-    without_timers(Config {
-        addresses: vec![address],
-        carrier,
-        accept: true,
-        ..Config::default()
-    })
+    without_timers(Config::default().with(|it| {
+        it.addresses = vec![address];
+        it.carrier = carrier;
+        it.accept = true;
+    }))
 }
 
 const ANY_PORT: Carrier = Carrier::Encapsulated {
@@ -71,10 +68,11 @@ fn inside_udp_over_both_families() {
 #[test]
 fn at_every_address_of_the_host() {
     bounded(async {
-        let any = || Config {
-            carrier: ANY_PORT,
-            accept: true,
-            ..Config::default()
+        let any = || {
+            Config::default().with(|it| {
+                it.carrier = ANY_PORT;
+                it.accept = true;
+            })
         };
         for address in [LOOPBACK, Ipv6Addr::LOCALHOST.into()] {
             let (client, server) = (Endpoint::bind(any()), Endpoint::bind(any()));
@@ -150,19 +148,14 @@ fn right_above_ip_or_a_word_about_what_to_do() {
     let [probed, served, calling] = [first, first + 1, first + 2];
     bounded(async {
         for address in [LOOPBACK, Ipv6Addr::LOCALHOST.into()] {
-            match Endpoint::bind(Config {
-                port: probed,
-                ..at(address, Carrier::Ip)
-            }) {
+            match Endpoint::bind(at(address, Carrier::Ip).with(|it| it.port = probed)) {
                 Ok(probe) => drop(probe),
                 Err(BindError::RawNotAllowed(_)) => {
-                    let message = Endpoint::bind(Config {
-                        port: probed,
-                        ..at(address, Carrier::Ip)
-                    })
-                    .map(drop)
-                    .expect_err("as before")
-                    .to_string();
+                    let message =
+                        Endpoint::bind(at(address, Carrier::Ip).with(|it| it.port = probed))
+                            .map(drop)
+                            .expect_err("as before")
+                            .to_string();
                     assert!(
                         message.contains("CAP_NET_RAW") && message.contains("UDP"),
                         "{message}"
@@ -171,14 +164,8 @@ fn right_above_ip_or_a_word_about_what_to_do() {
                 }
                 Err(other) => panic!("{other}"),
             }
-            let server = Endpoint::bind(Config {
-                port: served,
-                ..at(address, Carrier::Ip)
-            });
-            let client = Endpoint::bind(Config {
-                port: calling,
-                ..at(address, Carrier::Ip)
-            });
+            let server = Endpoint::bind(at(address, Carrier::Ip).with(|it| it.port = served));
+            let client = Endpoint::bind(at(address, Carrier::Ip).with(|it| it.port = calling));
             let (server, client) = (server.expect("root"), client.expect("root"));
             let association = client.connect((address, served)).await.expect("it listens");
             let accepted = server.accept().await.expect("it came");

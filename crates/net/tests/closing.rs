@@ -21,14 +21,13 @@ const FIRST_CHUNK: usize = 12;
 const ABORT: u8 = 6;
 
 fn settings() -> Config {
-    Config {
-        addresses: vec![LOOPBACK],
-        carrier: Carrier::Encapsulated {
+    Config::default().with(|it| {
+        it.addresses = vec![LOOPBACK];
+        it.carrier = Carrier::Encapsulated {
             port: 0,
             peer_port: 0,
-        },
-        ..Config::default()
-    }
+        };
+    })
 }
 
 /// A peer that takes part in the handshake and says nothing more. Its thread ends when it is sent an ABORT.
@@ -125,10 +124,7 @@ fn a_bound_that_is_not_needed_changes_nothing() {
 async fn behind_a_shut_window(config: Config) -> (Endpoint, Association, Association) {
     let mut config = config;
     config.sctp.receive_buffer = 64 * 1024;
-    let server = Endpoint::bind(Config {
-        accept: true,
-        ..config.clone()
-    });
+    let server = Endpoint::bind(config.clone().with(|it| it.accept = true));
     let server = server.expect("loopback");
     let client = Endpoint::bind(config).expect("loopback");
     let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
@@ -149,10 +145,7 @@ async fn behind_a_shut_window(config: Config) -> (Endpoint, Association, Associa
 #[test]
 fn an_association_that_nobody_holds_ends_though_its_peer_keeps_the_window_shut() {
     bounded(async {
-        let config = Config {
-            linger: SOON,
-            ..settings()
-        };
+        let config = settings().with(|it| it.linger = SOON);
         let (client, sender, reader) = behind_a_shut_window(config).await;
         drop(sender);
         client.wait_idle().await;

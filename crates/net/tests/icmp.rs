@@ -49,11 +49,10 @@ fn unreachable(remote: Ipv4Addr, packet: &[u8]) -> Vec<u8> {
 fn a_connect_to_where_nobody_speaks_sctp_ends_with_the_first_icmp_message() {
     bounded(async {
         let (sender, sent) = channel();
-        let config = Config {
-            addresses: vec![LOOPBACK],
-            carrier: Carrier::Ip,
-            ..Config::default()
-        };
+        let config = Config::default().with(|it| {
+            it.addresses = vec![LOOPBACK];
+            it.carrier = Carrier::Ip;
+        });
         let client = match Endpoint::bind_observed(config, Box::new(Watch(sender))) {
             Ok(client) => client,
             Err(BindError::RawNotAllowed(why)) => {

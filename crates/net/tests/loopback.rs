@@ -19,11 +19,9 @@ fn messages_arrive_whole_and_in_order_on_each_stream() {
         let sender = tokio::spawn(async move {
             for index in 0..2_000u32 {
                 let size = 1 + (index as usize * 7919) % 20_000;
-                let options = SendOptions {
-                    ppid: index,
-                    unordered: false,
-                    ..SendOptions::default()
-                };
+                let options = SendOptions::default()
+                    .with_ppid(index)
+                    .with_unordered(false);
                 let sent = client.send((index % 7) as u16, pattern(index, size), options);
                 sent.await.expect("room comes");
             }
@@ -62,11 +60,9 @@ fn both_directions_at_once_and_unordered() {
                 sum
             });
             for index in 0..1_000 {
-                let options = SendOptions {
-                    ppid: seed + index,
-                    unordered: true,
-                    ..SendOptions::default()
-                };
+                let options = SendOptions::default()
+                    .with_ppid(seed + index)
+                    .with_unordered(true);
                 let sent = association.send(1, pattern(seed + index, 3_000), options);
                 sent.await.expect("room comes");
             }
@@ -233,10 +229,7 @@ fn the_last_handle_closes_gracefully_and_the_endpoint_follows() {
 #[test]
 fn nobody_at_home_and_nobody_accepting() {
     bounded(async {
-        let mut config = Config {
-            addresses: vec![LOOPBACK],
-            ..Config::default()
-        };
+        let mut config = Config::default().with(|it| it.addresses = vec![LOOPBACK]);
         let quiet = Endpoint::bind(config.clone()).expect("loopback");
         let client = Endpoint::bind(config.clone()).expect("loopback");
         // An endpoint that does not accept says so at once (RFC 9260 §8.4, rule 3).
@@ -265,11 +258,8 @@ fn nobody_at_home_and_nobody_accepting() {
 #[test]
 fn a_dropped_attempt_is_given_up() {
     bounded(async {
-        let client = Endpoint::bind(Config {
-            addresses: vec![LOOPBACK],
-            ..Config::default()
-        })
-        .expect("loopback");
+        let client = Endpoint::bind(Config::default().with(|it| it.addresses = vec![LOOPBACK]))
+            .expect("loopback");
         let peer = Peer::from((LOOPBACK, 7)).over_udp(9);
         {
             let mut attempt = Box::pin(client.connect(peer));
@@ -337,19 +327,15 @@ fn several_addresses_are_told_and_a_primary_can_be_chosen() {
 #[test]
 fn a_bind_that_cannot_be_says_why() {
     bounded(async {
-        let taken = Endpoint::bind(Config {
-            addresses: vec![LOOPBACK],
-            ..Config::default()
-        })
-        .expect("loopback");
-        let again = Config {
-            addresses: vec![LOOPBACK],
-            carrier: Carrier::Encapsulated {
+        let taken = Endpoint::bind(Config::default().with(|it| it.addresses = vec![LOOPBACK]))
+            .expect("loopback");
+        let again = Config::default().with(|it| {
+            it.addresses = vec![LOOPBACK];
+            it.carrier = Carrier::Encapsulated {
                 port: taken.udp_port(),
                 peer_port: 0,
-            },
-            ..Config::default()
-        };
+            };
+        });
         match Endpoint::bind(again).map(drop) {
             Err(BindError::Socket { address, port, .. }) => {
                 assert_eq!((address, port), (LOOPBACK, taken.udp_port()));
@@ -404,10 +390,7 @@ fn messages_larger_than_the_receive_buffer_come_whole_or_in_parts() {
     const SIZE: usize = 8 << 20;
     bounded(async {
         for in_parts in [false, true] {
-            let mut config = Config {
-                max_message_size: SIZE,
-                ..Config::default()
-            };
+            let mut config = Config::default().with(|it| it.max_message_size = SIZE);
             config.sctp.receive_buffer = 256 << 10;
             let (client, server) = pair(config).await;
             let sender = tokio::spawn(async move {
@@ -459,21 +442,17 @@ fn a_message_longer_than_the_reader_wants_ends_the_association_and_says_why() {
         let mut config = Config::default();
         config.sctp.receive_buffer = 64 << 10;
         config.max_message_size = 100_000;
-        let server = Endpoint::bind(Config {
-            accept: true,
-            addresses: vec![LOOPBACK],
-            carrier: Carrier::Encapsulated {
+        let server = Endpoint::bind(config.with(|it| {
+            it.accept = true;
+            it.addresses = vec![LOOPBACK];
+            it.carrier = Carrier::Encapsulated {
                 port: 0,
                 peer_port: 0,
-            },
-            ..config
-        })
+            };
+        }))
         .expect("loopback");
-        let client = Endpoint::bind(Config {
-            addresses: vec![LOOPBACK],
-            ..Config::default()
-        })
-        .expect("loopback");
+        let client = Endpoint::bind(Config::default().with(|it| it.addresses = vec![LOOPBACK]))
+            .expect("loopback");
         let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
         let client = client.connect(peer).await.expect("it listens");
         let server = server.accept().await.expect("it came");
@@ -523,15 +502,14 @@ impl Observer for Fields {
 fn the_ecn_field_passes_inside_udp() {
     bounded(async {
         for uses_ecn in [true, false] {
-            let mut config = Config {
-                addresses: vec![LOOPBACK],
-                carrier: Carrier::Encapsulated {
+            let mut config = Config::default().with(|it| {
+                it.addresses = vec![LOOPBACK];
+                it.carrier = Carrier::Encapsulated {
                     port: 0,
                     peer_port: 0,
-                },
-                accept: true,
-                ..Config::default()
-            };
+                };
+                it.accept = true;
+            });
             config.sctp.profile.ecn = uses_ecn;
             let (here, there) = (Fields::default(), Fields::default());
             let bind = |fields: &Fields| {

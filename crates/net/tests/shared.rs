@@ -9,16 +9,15 @@ use anabranch_net::{
 use common::{LOOPBACK, bounded, pattern};
 
 fn settings(port: u16) -> Config {
-    Config {
-        port,
-        accept: port != 0,
-        addresses: vec![LOOPBACK],
-        carrier: Carrier::Encapsulated {
+    Config::default().with(|it| {
+        it.port = port;
+        it.accept = port != 0;
+        it.addresses = vec![LOOPBACK];
+        it.carrier = Carrier::Encapsulated {
             port: 0,
             peer_port: 0,
-        },
-        ..Config::default()
-    }
+        };
+    })
 }
 
 fn sockets() -> SharedSockets {

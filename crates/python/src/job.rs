@@ -70,17 +70,15 @@ impl Job {
                 "replications: found 0; there must be one at least",
             ));
         }
-        let plan = kinds::plan(Request {
-            file: spec.file.clone(),
-            text: spec.toml(),
-            overrides: set,
-            only,
-            replications,
-            quick,
-            record_all,
-            seed,
-            files: beside::files(&spec.folder),
-        })?;
+        let plan = kinds::plan(Request::new(spec.file.clone(), spec.toml()).with(|it| {
+            it.overrides = set;
+            it.only = only;
+            it.replications = replications;
+            it.quick = quick;
+            it.record_all = record_all;
+            it.seed = seed;
+            it.files = beside::files(&spec.folder);
+        }))?;
         let reference = Loaded::read(&plan.spec.reference, &spec.folder).map_err(error::asked)?;
         Ok(Self {
             plan: Arc::new(plan),
@@ -199,16 +197,13 @@ impl Job {
                 "the job was saved by another version of this package; install the same one everywhere",
             ));
         }
-        let mut plan = kinds::plan(Request {
-            file: "the job's spec".to_owned(),
-            text: manifest.spec,
-            overrides: manifest.overrides,
-            only: manifest.only,
-            seed: manifest.seed,
-            record_all: manifest.record_all,
-            files: Files::of(manifest.files),
-            ..Request::default()
-        })?;
+        let mut plan = kinds::plan(Request::new("the job's spec", manifest.spec).with(|it| {
+            it.overrides = manifest.overrides;
+            it.only = manifest.only;
+            it.seed = manifest.seed;
+            it.record_all = manifest.record_all;
+            it.files = Files::of(manifest.files);
+        }))?;
         plan.keep_experiments(&manifest.replications);
         Ok(Self {
             plan: Arc::new(plan),

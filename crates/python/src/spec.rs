@@ -195,12 +195,8 @@ impl Spec {
 
     /// check(): raises SpecError with everything that is wrong with the spec. A run checks by itself.
     fn check(&self) -> PyResult<()> {
-        let request = Request {
-            file: self.file.clone(),
-            text: self.toml(),
-            files: beside::files(&self.folder),
-            ..Request::default()
-        };
+        let request = Request::new(self.file.clone(), self.toml())
+            .with(|it| it.files = beside::files(&self.folder));
         kinds::plan(request).map(drop)
     }
 

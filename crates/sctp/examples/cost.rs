@@ -80,12 +80,13 @@ fn main() {
     let size: usize = arguments.next().unwrap_or(1024);
     let messages = arguments.next().unwrap_or(1_000_000) as u64;
     let batch = arguments.next().unwrap_or(1);
-    let (mut pipe, [id, peer]) = Pipe::new(|address| Config {
-        addresses: vec![address],
-        mtu: 1220,
-        receive_buffer: 1 << 20,
-        send_buffer: 1 << 20,
-        ..Config::default()
+    let (mut pipe, [id, peer]) = Pipe::new(|address| {
+        Config::default().with(|it| {
+            it.addresses = vec![address];
+            it.mtu = 1220;
+            it.receive_buffer = 1 << 20;
+            it.send_buffer = 1 << 20;
+        })
     });
     let message = Message {
         ppid: 0,

@@ -79,6 +79,7 @@ pub trait StreamAllocation: std::fmt::Debug + Send {
 
 /// Which allocation to use, with its numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub enum AllocationKind {
     /// All negotiated streams are used.
     #[default]

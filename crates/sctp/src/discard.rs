@@ -5,6 +5,7 @@ macro_rules! discards {
         /// Why a packet, or a chunk of one, had no effect.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[repr(u8)]
+        #[non_exhaustive]
         pub enum Discard { $($(#[$doc])* $variant),* }
 
         impl Discard {

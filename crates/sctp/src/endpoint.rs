@@ -59,6 +59,7 @@ struct Arrival {
 
 /// A packet to be sent, and how it is wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Outgoing {
     /// What was appended to the buffer, and the addresses it travels between.
     pub transmit: Transmit,

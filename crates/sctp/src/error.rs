@@ -8,6 +8,7 @@ use crate::AssociationId;
 
 /// Why [`Endpoint::connect`](crate::Endpoint::connect) refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// No address was given.
     #[error("no address of the peer was given")]
@@ -28,6 +29,7 @@ pub enum ConnectError {
 
 /// Why a shutdown or abort had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum CloseError {
     /// It is closed already.
     #[error("the association is closed")]

@@ -10,6 +10,7 @@ use crate::reconfig::{ReconfigOutcome, StreamDirection};
 
 /// A notification to the user of an association.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// The handshake is done (RFC 9260 §11.2 E). Comes once, before any message.
     Established {
@@ -121,6 +122,7 @@ pub enum Event {
 
 /// Why an association ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CloseReason {
     /// By SHUTDOWN, from either side: everything sent was acknowledged.
     Shutdown,
@@ -158,6 +160,7 @@ pub enum CloseReason {
 
 /// What a peer did that ends an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Violation {
     /// An INIT ACK without State Cookie (RFC 9260 §3.3.3).
     MissingCookie,

@@ -2,6 +2,7 @@
 
 /// Counters of an association: since it began, or since its peer restarted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AssociationStatistics {
     /// What was sent.
     pub sender: SenderStatistics,
@@ -13,6 +14,7 @@ pub struct AssociationStatistics {
 
 /// HEARTBEATs and what they led to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ControlStatistics {
     /// RE-CONFIGs with requests sent (RFC 6525 §5.1).
     pub re_configs: u64,
@@ -32,6 +34,7 @@ pub struct ControlStatistics {
 
 /// What a sender did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SenderStatistics {
     /// DATA chunks sent for the first time.
     pub chunks_sent: u64,
@@ -71,6 +74,7 @@ pub struct SenderStatistics {
 
 /// What a receiver saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReceiverStatistics {
     /// DATA chunks received for the first time.
     pub chunks: u64,

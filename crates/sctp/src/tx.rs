@@ -48,6 +48,7 @@ const BESIDE_A_MESSAGE: usize = 192;
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// The stream is not among those negotiated.
     #[error("stream {stream} is outside the {streams} streams negotiated")]

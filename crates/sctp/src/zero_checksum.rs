@@ -12,6 +12,7 @@ use crate::extension::Extension;
 
 /// What finds damaged packets in place of the checksum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ZeroChecksum {
     /// Nothing: every packet has its CRC32c.
     #[default]

@@ -92,23 +92,19 @@ fn address(end: usize) -> IpAddr {
 fn config(conditions: Conditions) -> Config {
     let mut profile = Profile::ns2();
     profile.missing_reports = 4;
-    Config {
-        receive_buffer: conditions.buffer_kib * 1024,
-        delayed_sack: conditions.delayed_sack,
-        outbound_streams: conditions.streams,
-        allocation: AllocationKind::Fixed(conditions.streams),
-        checksum: false,
-        ..Config::new(profile)
-    }
+    Config::new(profile).with(|it| {
+        it.receive_buffer = conditions.buffer_kib * 1024;
+        it.delayed_sack = conditions.delayed_sack;
+        it.outbound_streams = conditions.streams;
+        it.allocation = AllocationKind::Fixed(conditions.streams);
+        it.checksum = false;
+    })
 }
 
 impl World {
     fn new(conditions: Conditions, seed: u64) -> Self {
         let mut ends = [SENDER, RECEIVER].map(|end| {
-            let config = Config {
-                addresses: vec![address(end)],
-                ..config(conditions)
-            };
+            let config = config(conditions).with(|it| it.addresses = vec![address(end)]);
             Endpoint::new(config, PORT, [end as u8; 32]).expect("settings")
         });
         ends[RECEIVER].listen(true);

@@ -11,11 +11,10 @@ use common::*;
 /// Bytes of user data that Z got within `span` of the first DATA, over a pipe of `delay` that loses nothing.
 fn goodput(profile: Profile, delayed_sack: bool) -> f64 {
     let name = profile.name;
-    let config = Config {
-        delayed_sack,
-        mtu: 1480,
-        ..Config::new(profile)
-    };
+    let config = Config::new(profile).with(|it| {
+        it.delayed_sack = delayed_sack;
+        it.mtu = 1480;
+    });
     let mut world = World::new(config);
     world.narrate = false;
     world.delay = 252 * MILLISECOND;
@@ -77,11 +76,12 @@ fn the_receive_window_over_the_round_trip_is_reached() {
 /// must not hold the flight at Max.Burst (RFC 9260 §6.1 D bounds the burst).
 #[test]
 fn packets_taken_in_batches_fill_the_window() {
-    let config = |host| Config {
-        addresses: vec![address(host, 0)],
-        receive_buffer: 1 << 20,
-        send_buffer: 1 << 20,
-        ..Config::default()
+    let config = |host| {
+        Config::default().with(|it| {
+            it.addresses = vec![address(host, 0)];
+            it.receive_buffer = 1 << 20;
+            it.send_buffer = 1 << 20;
+        })
     };
     let mut ends = [(A, PORT_A), (Z, PORT_Z)]
         .map(|(host, port)| Endpoint::new(config(host), port, [host as u8; 32]).expect("settings"));

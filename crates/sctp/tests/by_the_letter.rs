@@ -419,10 +419,10 @@ fn a_cookie_is_a_multiple_of_four_bytes() {
 #[test]
 fn an_ipv4_mapped_address_is_an_ipv4_address() {
     let mapped: std::net::IpAddr = "::ffff:10.3.0.1".parse().unwrap();
-    let mut world = World::new(anabranch_sctp::Config {
-        addresses: vec![address(Z, 0), "::ffff:10.0.9.9".parse().unwrap()],
-        ..anabranch_sctp::Config::default()
-    });
+    let mut world = World::new(
+        anabranch_sctp::Config::default()
+            .with(|it| it.addresses = vec![address(Z, 0), "::ffff:10.0.9.9".parse().unwrap()]),
+    );
     let from: std::net::IpAddr = [10, 9, 0, 9].into();
     common::caller::Caller::call(&mut world, from, 7, &[mapped]).expect("served");
     let z = world.only_association(Z);

@@ -57,10 +57,7 @@ fn discarded(world: &World, host: usize, reason: Discard) -> u64 {
 /// A's endpoint is replaced by a new one that calls Z again.
 fn restart_a(world: &mut World, addresses: Vec<std::net::IpAddr>) -> AssociationId {
     world.endpoints[A] = Endpoint::new(
-        Config {
-            addresses,
-            ..Config::default()
-        },
+        Config::default().with(|it| it.addresses = addresses),
         PORT_A,
         [9; 32],
     )
@@ -264,10 +261,7 @@ fn action_b_the_peer_began_anew_meanwhile() {
     let a = world.connect();
     world.run_for(25 * MILLISECOND);
     assert_eq!(world.state(A, a), StateName::CookieEchoed);
-    let config = Config {
-        addresses: vec![address(Z, 0)],
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| it.addresses = vec![address(Z, 0)]);
     world.endpoints[Z] = Endpoint::new(config, PORT_Z, [8; 32]).expect("settings");
     world.endpoints[Z].listen(true);
     let now = world.now;
@@ -447,17 +441,11 @@ fn a_restart_does_not_undo_the_users_wish_to_close() {
 
 #[test]
 fn a_peer_that_restarts_again_and_again_does_not_fill_the_memory() {
-    let mut world = World::new(Config {
-        receive_buffer: 8_000,
-        ..Config::default()
-    });
+    let mut world = World::new(Config::default().with(|it| it.receive_buffer = 8_000));
     world.narrate = false;
     let (_, z) = world.established();
     for life in 0..20 {
-        let config = Config {
-            addresses: vec![address(A, 0)],
-            ..Config::default()
-        };
+        let config = Config::default().with(|it| it.addresses = vec![address(A, 0)]);
         world.endpoints[A] = Endpoint::new(config, PORT_A, [100 + life; 32]).expect("settings");
         let a = world.connect();
         world.run_for(SECOND);

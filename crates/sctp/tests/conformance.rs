@@ -10,10 +10,9 @@ use common::*;
 use std::net::IpAddr;
 
 fn homes(host: usize, config: &Config) -> Config {
-    Config {
-        addresses: vec![address(host, 0), address(host, 1)],
-        ..config.clone()
-    }
+    config
+        .clone()
+        .with(|it| it.addresses = vec![address(host, 0), address(host, 1)])
 }
 
 fn two_homes(config: &Config) -> World {
@@ -237,10 +236,7 @@ fn potentially_failed() -> Config {
 /// RFC 7829 §3.2 (5): where path heartbeats are off, a potentially failed path gets none either.
 #[test]
 fn a_potentially_failed_path_gets_no_heartbeat_where_they_are_off() {
-    let mut world = two_homes(&Config {
-        hb_interval: None,
-        ..potentially_failed()
-    });
+    let mut world = two_homes(&potentially_failed().with(|it| it.hb_interval = None));
     let (a, _) = both_up(&mut world);
     world.fate = dies(0);
     world.send(A, a, 0, "lost on its way");
@@ -311,12 +307,11 @@ fn an_answer_after_a_spurious_timeout_makes_the_path_active() {
 /// RFC 7829 §4.1 (3): while all paths are inactive data goes to the one with the fewest errors.
 #[test]
 fn a_dormant_association_sends_to_the_path_with_the_fewest_errors() {
-    let mut world = two_homes(&Config {
-        path_max_retrans: 1,
-        association_max_retrans: 40,
-        rto_max: 2 * SECOND,
-        ..potentially_failed()
-    });
+    let mut world = two_homes(&potentially_failed().with(|it| {
+        it.path_max_retrans = 1;
+        it.association_max_retrans = 40;
+        it.rto_max = 2 * SECOND;
+    }));
     let (a, _) = both_up(&mut world);
     world.fate = dies(0);
     world.run_for(200 * SECOND);
@@ -338,10 +333,7 @@ fn a_dormant_association_sends_to_the_path_with_the_fewest_errors() {
 /// RFC 7829 §5 (1): a primary is not given up before it has failed, and no PSMR that says so is accepted.
 #[test]
 fn a_primary_is_not_given_up_before_it_fails() {
-    let config = |most| Config {
-        primary_switch_max_retrans: Some(most),
-        ..Config::default()
-    };
+    let config = |most| Config::default().with(|it| it.primary_switch_max_retrans = Some(most));
     let refused = Endpoint::new(config(4), 1, [1; 32]).err();
     let field = "primary_switch_max_retrans";
     assert_eq!(refused.map(|error| error.field), Some(field));
@@ -358,10 +350,7 @@ fn a_primary_is_not_given_up_before_it_fails() {
 /// RFC 9260 §6.2: no SACK waits for more than 500 ms, and no longer delay is accepted.
 #[test]
 fn a_sack_waits_half_a_second_at_most() {
-    let config = |delay| Config {
-        sack_delay: delay,
-        ..Config::default()
-    };
+    let config = |delay| Config::default().with(|it| it.sack_delay = delay);
     let refused = Endpoint::new(config(501 * MILLISECOND), 1, [1; 32]).err();
     assert_eq!(refused.map(|error| error.field), Some("sack_delay"));
     let mut world = World::new(config(500 * MILLISECOND));
@@ -379,17 +368,13 @@ fn a_sack_waits_half_a_second_at_most() {
 /// RFC 9260 §9.2: in SHUTDOWN-SENT any packet of the peer's shows that it lives: the count of retransmissions begins anew.
 #[test]
 fn a_peer_that_still_sends_is_not_given_up_in_shutdown_sent() {
-    let impatient = Config {
-        association_max_retrans: 3,
-        path_max_retrans: 3,
-        rto_max: 10 * SECOND,
-        hb_interval: None,
-        ..Config::default()
-    };
-    let lively = Config {
-        hb_interval: Some(SECOND),
-        ..Config::default()
-    };
+    let impatient = Config::default().with(|it| {
+        it.association_max_retrans = 3;
+        it.path_max_retrans = 3;
+        it.rto_max = 10 * SECOND;
+        it.hb_interval = None;
+    });
+    let lively = Config::default().with(|it| it.hb_interval = Some(SECOND));
     let mut world = World::with_configs(impatient, lively);
     let (a, _) = world.established();
     world.fate = Box::new(|shot| {
@@ -409,10 +394,7 @@ fn a_peer_that_still_sends_is_not_given_up_in_shutdown_sent() {
 /// RFC 9260 §6.1 A: a closed window is probed after one RTO and then ever later, and cwnd is not cut for it.
 #[test]
 fn a_closed_window_is_probed_after_one_rto_and_costs_no_cwnd() {
-    let mut world = World::new(Config {
-        receive_buffer: 6_000,
-        ..Config::default()
-    });
+    let mut world = World::new(Config::default().with(|it| it.receive_buffer = 6_000));
     let (a, z) = world.established();
     for _ in 0..8 {
         world.send(A, a, 0, vec![7; 1_000]);

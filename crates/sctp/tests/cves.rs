@@ -254,10 +254,7 @@ fn cve_2021_3772_a_bad_chunk_under_a_wrong_tag_ends_nothing() {
 /// A packet full of one-byte fragments, the last first: no recursion, and little work.
 #[test]
 fn cve_2006_2274_many_small_fragments() {
-    let config = Config {
-        receive_buffer: 1 << 20,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| it.receive_buffer = 1 << 20);
     let (mut world, a, z, _, to_z) = pair(config);
     let first = initial_tsn_of_a(&mut world, a, z);
     let fragments: Vec<Chunk> = (0..2_000)
@@ -305,10 +302,7 @@ fn initial_tsn_of_a(world: &mut World, a: AssociationId, z: AssociationId) -> Ts
 /// all arrive.
 #[test]
 fn cve_2006_2275_tiny_messages_do_not_lock_the_window() {
-    let config = Config {
-        receive_buffer: 4_000,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| it.receive_buffer = 4_000);
     let (mut world, a, z, _, _) = pair(config);
     world.narrate = false;
     let mut sent = 0_u32;

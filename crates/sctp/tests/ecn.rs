@@ -209,10 +209,8 @@ fn a_mark_and_a_loss_of_one_window_are_one_congestion() {
 
 #[test]
 fn a_path_without_marks_keeps_its_window() {
-    let homes = |host| Config {
-        addresses: vec![address(host, 0), address(host, 1)],
-        ..config(true)
-    };
+    let homes =
+        |host| config(true).with(|it| it.addresses = vec![address(host, 0), address(host, 1)]);
     let mut world = World::with_configs(homes(A), homes(Z));
     let (a, _) = world.established();
     let (first, other) = (cwnd(&world, a, 0), cwnd(&world, a, 1));

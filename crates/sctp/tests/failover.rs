@@ -22,10 +22,9 @@ fn profile(name: &str, switches: &[(&str, &str)]) -> Profile {
 }
 
 fn with_homes(host: usize, networks: u8, config: &Config) -> Config {
-    Config {
-        addresses: (0..networks).map(|on| address(host, on)).collect(),
-        ..config.clone()
-    }
+    config
+        .clone()
+        .with(|it| it.addresses = (0..networks).map(|on| address(host, on)).collect())
 }
 
 fn two_homes(config: &Config) -> World {
@@ -137,10 +136,8 @@ fn the_policy_says_where_a_retransmission_goes() {
         ("alternate_after_timeout", 0, 1),
     ] {
         for (messages, expected) in [(10, after_reports), (1, after_timeout)] {
-            let config = Config {
-                profile: profile("rfc9260", &[("retransmission_path", policy)]),
-                ..Config::default()
-            };
+            let config = Config::default()
+                .with(|it| it.profile = profile("rfc9260", &[("retransmission_path", policy)]));
             let mut world = two_homes(&config);
             let (a, z) = established(&mut world);
             world.fate = lose("DATA", 1);
@@ -180,11 +177,10 @@ fn new_data_moves_after_as_many_timeouts_as_the_rules_say() {
             ("false", 2, 6_900, 8_500),
             ("false", 3, 14_900, 17_000),
         ] {
-            let config = Config {
-                path_max_retrans,
-                profile: profile(name, &[("potentially_failed", potentially_failed)]),
-                ..Config::default()
-            };
+            let config = Config::default().with(|it| {
+                it.path_max_retrans = path_max_retrans;
+                it.profile = profile(name, &[("potentially_failed", potentially_failed)]);
+            });
             let mut world = two_homes(&config);
             let (a, z) = established(&mut world);
             record(&mut world, a, Probe::Sent);
@@ -209,11 +205,10 @@ fn new_data_moves_after_as_many_timeouts_as_the_rules_say() {
 /// Path.Max.Retrans.
 #[test]
 fn a_potentially_failed_path_is_probed_until_it_answers_or_is_inactive() {
-    let config = Config {
-        profile: profile("rfc9260", &[("potentially_failed", "true")]),
-        path_max_retrans: 3,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| {
+        it.profile = profile("rfc9260", &[("potentially_failed", "true")]);
+        it.path_max_retrans = 3;
+    });
     for answers in [true, false] {
         let mut world = two_homes(&config);
         let (a, z) = established(&mut world);
@@ -251,10 +246,8 @@ fn a_potentially_failed_path_is_probed_until_it_answers_or_is_inactive() {
 /// With every path potentially failed data takes the one with the fewest errors, and the association lives.
 #[test]
 fn the_least_failed_path_carries_data_when_none_is_active() {
-    let config = Config {
-        profile: profile("rfc9260", &[("potentially_failed", "true")]),
-        ..Config::default()
-    };
+    let config = Config::default()
+        .with(|it| it.profile = profile("rfc9260", &[("potentially_failed", "true")]));
     let mut world = two_homes(&config);
     let (a, z) = established(&mut world);
     world.fate = Box::new(|_| Fate::Drop);
@@ -284,12 +277,11 @@ fn the_least_failed_path_carries_data_when_none_is_active() {
 #[test]
 fn the_primary_gives_its_office_away_or_gets_its_data_back() {
     for (psmr, afterwards) in [(Some(1), 1), (None, 0)] {
-        let config = Config {
-            profile: profile("rfc9260", &[("potentially_failed", "true")]),
-            primary_switch_max_retrans: psmr,
-            hb_interval: Some(2 * SECOND),
-            ..Config::default()
-        };
+        let config = Config::default().with(|it| {
+            it.profile = profile("rfc9260", &[("potentially_failed", "true")]);
+            it.primary_switch_max_retrans = psmr;
+            it.hb_interval = Some(2 * SECOND);
+        });
         let mut world = two_homes(&config);
         let (a, z) = established(&mut world);
         world.fate = dies(0, world.now + 100 * MILLISECOND);
@@ -346,12 +338,11 @@ fn the_user_names_the_primary_and_asks_for_a_heartbeat() {
 #[test]
 fn an_inactive_path_is_probed_as_the_profile_says() {
     let run = |name: &str| {
-        let config = Config {
-            hb_interval: Some(10 * SECOND),
-            rto_max: 8 * SECOND,
-            path_max_retrans: 1,
-            ..Config::new(profile(name, &[]))
-        };
+        let config = Config::new(profile(name, &[])).with(|it| {
+            it.hb_interval = Some(10 * SECOND);
+            it.rto_max = 8 * SECOND;
+            it.path_max_retrans = 1;
+        });
         let mut world = two_homes(&config);
         established(&mut world);
         let since = world.now;
@@ -381,20 +372,19 @@ fn an_inactive_path_is_probed_as_the_profile_says() {
 #[test]
 fn what_counts_for_the_association_is_the_profiles_choice() {
     for (errors, closes) in [("path_in_use", false), ("active_paths", true)] {
-        let config = Config {
-            profile: profile(
+        let config = Config::default().with(|it| {
+            it.profile = profile(
                 "rfc9260",
                 &[
                     ("association_errors", errors),
                     ("failed_path_probing", "at_once"),
                 ],
-            ),
-            hb_interval: Some(2 * SECOND),
-            rto_max: 2 * SECOND,
-            path_max_retrans: 100,
-            association_max_retrans: 5,
-            ..Config::default()
-        };
+            );
+            it.hb_interval = Some(2 * SECOND);
+            it.rto_max = 2 * SECOND;
+            it.path_max_retrans = 100;
+            it.association_max_retrans = 5;
+        });
         let mut world = two_homes(&config);
         let (a, _) = established(&mut world);
         // Path 0 answers now and then, path 1 never.
@@ -421,11 +411,10 @@ fn what_counts_for_the_association_is_the_profiles_choice() {
 #[test]
 fn addresses_are_verified_a_few_at_a_time() {
     for (most, expected) in [("1", vec![0, 1_000, 2_000]), ("2", vec![0, 0, 1_000])] {
-        let config = Config {
-            profile: profile("rfc9260", &[("hb_max_burst", most)]),
-            hb_interval: None,
-            ..Config::default()
-        };
+        let config = Config::default().with(|it| {
+            it.profile = profile("rfc9260", &[("hb_max_burst", most)]);
+            it.hb_interval = None;
+        });
         let mut world = World::with_configs(with_homes(A, 1, &config), with_homes(Z, 4, &config));
         let a = world.connect();
         let up = world.now + 40 * MILLISECOND;

@@ -148,10 +148,7 @@ fn the_last_padding_may_be_counted_in_the_length() {
 /// §3.3.2, §3.3.3: no window below 1,500 bytes is offered: no endpoint has a smaller buffer.
 #[test]
 fn at_least_1500_bytes_are_offered() {
-    let of = |receive_buffer| Config {
-        receive_buffer,
-        ..Config::default()
-    };
+    let of = |receive_buffer| Config::default().with(|it| it.receive_buffer = receive_buffer);
     let refused = anabranch_sctp::Endpoint::new(of(1_499), PORT_A, [1; 32]);
     assert!(refused.is_err());
     let mut world = World::new(of(1_500));
@@ -505,10 +502,8 @@ fn a_refused_restart_is_told_the_new_addresses() {
 /// §3.3.3.1.1, §5.1.3: the parameter is the cookie's, and the only one of its type.
 #[test]
 fn an_init_ack_has_one_cookie_and_it_comes_first() {
-    let mut world = World::new(Config {
-        addresses: vec![address(Z, 0), address(Z, 1)],
-        ..Config::default()
-    });
+    let mut world =
+        World::new(Config::default().with(|it| it.addresses = vec![address(Z, 0), address(Z, 1)]));
     let path = Path::new(address(Z, 0), [10, 9, 0, 9].into());
     world.inject_from(Z, path, packet(A, 0, &[&init_of(7, &[])]));
     let Chunk::InitAck(ack) = chunks_of(&world.shot(Z, "INIT ACK")).remove(0) else {

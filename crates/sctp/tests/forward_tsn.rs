@@ -20,10 +20,7 @@ struct Rig {
 
 impl Rig {
     fn new(change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config {
-            partial_reliability: true,
-            ..Config::default()
-        };
+        let mut config = Config::default().with(|it| it.partial_reliability = true);
         change(&mut config);
         let mut world = World::new(config);
         world.connect();

@@ -63,10 +63,7 @@ fn what_arrives_before_the_abort_is_sent_draws_no_answer_that_overtakes_it() {
 
 #[test]
 fn an_abort_with_a_reason_larger_than_a_packet_still_goes() {
-    let mut world = World::new(Config {
-        mtu: 500,
-        ..Config::default()
-    });
+    let mut world = World::new(Config::default().with(|it| it.mtu = 500));
     let (a, z) = world.established();
     let now = world.now;
     world.endpoints[A]
@@ -84,11 +81,10 @@ fn an_abort_with_a_reason_larger_than_a_packet_still_goes() {
 
 #[test]
 fn a_peer_that_fell_silent_fails_path_and_association() {
-    let config = Config {
-        path_max_retrans: 2,
-        association_max_retrans: 4,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| {
+        it.path_max_retrans = 2;
+        it.association_max_retrans = 4;
+    });
     let mut world = World::new(config);
     let (a, _) = world.established();
     world.fate = Box::new(|_| Fate::Drop);
@@ -124,12 +120,11 @@ fn a_peer_that_fell_silent_fails_path_and_association() {
 
 #[test]
 fn an_idle_association_fails_by_heartbeat() {
-    let config = Config {
-        hb_interval: Some(5 * SECOND),
-        path_max_retrans: 1,
-        association_max_retrans: 2,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| {
+        it.hb_interval = Some(5 * SECOND);
+        it.path_max_retrans = 1;
+        it.association_max_retrans = 2;
+    });
     let mut world = World::new(config);
     let (a, z) = world.established();
     world.run_for(60 * SECOND);
@@ -143,11 +138,10 @@ fn an_idle_association_fails_by_heartbeat() {
 
 #[test]
 fn an_inactive_path_comes_back_with_the_first_heartbeat_ack() {
-    let config = Config {
-        hb_interval: Some(2 * SECOND),
-        path_max_retrans: 1,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| {
+        it.hb_interval = Some(2 * SECOND);
+        it.path_max_retrans = 1;
+    });
     let mut world = World::new(config);
     let (a, _) = world.established();
     world.fate = Box::new(|_| Fate::Drop);
@@ -175,10 +169,7 @@ fn an_inactive_path_comes_back_with_the_first_heartbeat_ack() {
 /// RFC 9260 §8.1, §9.1: a peer that lives, and cannot be heard, learns that it was given up.
 #[test]
 fn a_peer_given_up_is_told_by_an_abort() {
-    let mut world = World::new(Config {
-        association_max_retrans: 2,
-        ..Config::default()
-    });
+    let mut world = World::new(Config::default().with(|it| it.association_max_retrans = 2));
     let (a, z) = world.established();
     world.fate = Box::new(|shot| match shot.from {
         Z => Fate::Drop,

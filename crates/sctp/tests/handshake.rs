@@ -44,16 +44,14 @@ fn four_packets_and_both_are_up() {
 
 #[test]
 fn streams_are_the_lesser_of_what_is_wanted_and_allowed() {
-    let wants_many = Config {
-        outbound_streams: 100,
-        inbound_streams: 7,
-        ..Config::default()
-    };
-    let wants_few = Config {
-        outbound_streams: 3,
-        inbound_streams: 40,
-        ..Config::default()
-    };
+    let wants_many = Config::default().with(|it| {
+        it.outbound_streams = 100;
+        it.inbound_streams = 7;
+    });
+    let wants_few = Config::default().with(|it| {
+        it.outbound_streams = 3;
+        it.inbound_streams = 40;
+    });
     let mut world = World::with_configs(wants_many, wants_few);
     let (a, z) = world.established();
     let a = world.endpoints[A].association(a).unwrap();
@@ -112,10 +110,7 @@ fn each_handshake_packet_may_be_lost() {
 
 #[test]
 fn t1_init_doubles_and_gives_up_after_max_init_retransmits() {
-    let mut world = World::new(Config {
-        max_init_retransmits: 3,
-        ..Config::default()
-    });
+    let mut world = World::new(Config::default().with(|it| it.max_init_retransmits = 3));
     world.fate = Box::new(|_| Fate::Drop);
     let a = world.connect();
     let began = world.now;
@@ -135,10 +130,7 @@ fn t1_init_doubles_and_gives_up_after_max_init_retransmits() {
 
 #[test]
 fn t1_cookie_gives_up_too() {
-    let mut world = World::new(Config {
-        max_init_retransmits: 2,
-        ..Config::default()
-    });
+    let mut world = World::new(Config::default().with(|it| it.max_init_retransmits = 2));
     world.fate = lose("COOKIE ECHO", 100);
     let a = world.connect();
     world.run_for(100 * SECOND);
@@ -324,10 +316,7 @@ fn unknown_parameters_of_the_init_are_reported_in_the_init_ack() {
 #[test]
 fn a_stale_cookie_is_asked_for_again_with_a_longer_life() {
     // The way to Z takes longer than the cookie lives, once there and once back again.
-    let z = Config {
-        valid_cookie_life: 100 * MILLISECOND,
-        ..Config::default()
-    };
+    let z = Config::default().with(|it| it.valid_cookie_life = 100 * MILLISECOND);
     let mut world = World::with_configs(Config::default(), z);
     world.delay = 60 * MILLISECOND;
     let a = world.connect();
@@ -386,10 +375,8 @@ fn stale_cookie_errors_mean_nothing_once_up() {
 
 #[test]
 fn several_addresses_become_paths_and_unconfirmed_ones_are_probed() {
-    let homes = |host| Config {
-        addresses: vec![address(host, 0), address(host, 1)],
-        ..Config::default()
-    };
+    let homes =
+        |host| Config::default().with(|it| it.addresses = vec![address(host, 0), address(host, 1)]);
     let mut world = World::with_configs(homes(A), homes(Z));
     let (a, z) = world.established();
     for (host, id) in [(A, a), (Z, z)] {
@@ -463,10 +450,7 @@ fn the_same_seeds_tell_the_same_story_to_the_bit() {
 #[test]
 fn data_may_ride_with_the_cookie_echo_and_survives_its_loss() {
     for lost in ["none", "COOKIE ECHO", "COOKIE ACK"] {
-        let mut world = World::new(Config {
-            data_with_cookie_echo: true,
-            ..Config::default()
-        });
+        let mut world = World::new(Config::default().with(|it| it.data_with_cookie_echo = true));
         world.fate = lose(lost, 1);
         let a = world.connect();
         world.send(A, a, 0, "early");

@@ -43,25 +43,23 @@ fn config(random: &mut Random) -> Config {
         profile.dormant_path = DormantPath::FewestErrors;
     }
     let path_max_retrans = below(random, 4);
-    Config {
-        path_max_retrans,
-        association_max_retrans: 1_000,
-        max_init_retransmits: 100,
-        primary_switch_max_retrans: (below(random, 3) == 0)
-            .then(|| path_max_retrans + below(random, 6)),
-        receive_buffer: [65_536, 8_000, 3_000][below(random, 3) as usize],
-        hb_interval: (below(random, 4) > 0).then_some(2 * SECOND),
-        rto_max: 5 * SECOND,
-        delayed_sack: below(random, 4) > 0,
-        ..Config::new(profile)
-    }
+    Config::new(profile).with(|it| {
+        it.path_max_retrans = path_max_retrans;
+        it.association_max_retrans = 1_000;
+        it.max_init_retransmits = 100;
+        it.primary_switch_max_retrans =
+            (below(random, 3) == 0).then(|| path_max_retrans + below(random, 6));
+        it.receive_buffer = [65_536, 8_000, 3_000][below(random, 3) as usize];
+        it.hb_interval = (below(random, 4) > 0).then_some(2 * SECOND);
+        it.rto_max = 5 * SECOND;
+        it.delayed_sack = below(random, 4) > 0;
+    })
 }
 
 fn homes(host: usize, config: &Config) -> Config {
-    Config {
-        addresses: vec![address(host, 0), address(host, 1)],
-        ..config.clone()
-    }
+    config
+        .clone()
+        .with(|it| it.addresses = vec![address(host, 0), address(host, 1)])
 }
 
 /// Outages of each network, and how much it loses and disorders while there is no peace.

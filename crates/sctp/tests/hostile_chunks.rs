@@ -109,14 +109,8 @@ fn data_without_user_data_ends_the_association() {
 #[test]
 fn data_on_a_stream_that_does_not_exist_is_reported() {
     let mut world = World::with_configs(
-        Config {
-            inbound_streams: 2,
-            ..Config::default()
-        },
-        Config {
-            outbound_streams: 10,
-            ..Config::default()
-        },
+        Config::default().with(|it| it.inbound_streams = 2),
+        Config::default().with(|it| it.outbound_streams = 10),
     );
     let a = world.connect();
     world.run_for(SECOND);
@@ -247,10 +241,7 @@ fn heartbeat_acks_that_answer_nothing() {
 
 #[test]
 fn a_heartbeat_ack_counts_once() {
-    let config = Config {
-        hb_interval: Some(SECOND),
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| it.hb_interval = Some(SECOND));
     let mut world = World::new(config);
     world.established();
     world.run_for(4 * SECOND);

@@ -229,14 +229,8 @@ fn chunks_cut_before_the_mtu_fell_go_again_whole() {
 
 #[test]
 fn unreachable_is_one_error_of_the_path_per_rto() {
-    let config = Config {
-        addresses: vec![address(A, 0), address(A, 1)],
-        ..Config::default()
-    };
-    let theirs = Config {
-        addresses: vec![address(Z, 0), address(Z, 1)],
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| it.addresses = vec![address(A, 0), address(A, 1)]);
+    let theirs = Config::default().with(|it| it.addresses = vec![address(Z, 0), address(Z, 1)]);
     let mut world = World::with_configs(config, theirs);
     let (a, z) = world.established();
     world.run_for(10 * SECOND);

@@ -17,10 +17,7 @@ use bytes::{Bytes, BytesMut};
 use common::*;
 
 fn on() -> Config {
-    Config {
-        interleaving: true,
-        ..Config::default()
-    }
+    Config::default().with(|it| it.interleaving = true)
 }
 
 fn message(length: usize) -> Message {
@@ -63,10 +60,7 @@ fn listed(bytes: &Bytes) -> Vec<u8> {
 #[test]
 fn interleaving_takes_two() {
     for (a, z) in [(true, true), (true, false), (false, true), (false, false)] {
-        let config = |on: bool| Config {
-            interleaving: on,
-            ..Config::default()
-        };
+        let config = |on: bool| Config::default().with(|it| it.interleaving = on);
         let mut world = World::with_configs(config(a), config(z));
         let id = world.connect();
         world.run_for(SECOND);
@@ -132,13 +126,12 @@ fn messages_and_pieces_are_numbered() {
 
 /// When a message of ten bytes arrived that was given behind a long one, milliseconds.
 fn delay_of_the_short(interleaving: bool, scheduler: SchedulerKind) -> Nanos {
-    let config = Config {
-        interleaving,
-        scheduler,
-        send_buffer: 2 << 20,
-        receive_buffer: 1 << 20,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| {
+        it.interleaving = interleaving;
+        it.scheduler = scheduler;
+        it.send_buffer = 2 << 20;
+        it.receive_buffer = 1 << 20;
+    });
     let mut world = World::new(config);
     let (a, z) = world.established();
     let association = world.endpoints[A].association_mut(a).expect("known");
@@ -226,10 +219,7 @@ struct Rig {
 
 impl Rig {
     fn new(change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config {
-            partial_reliability: true,
-            ..on()
-        };
+        let mut config = on().with(|it| it.partial_reliability = true);
         change(&mut config);
         let mut world = World::new(config);
         world.connect();
@@ -498,10 +488,7 @@ fn a_message_given_up_is_told_by_its_identifier() {
     });
     let now = world.now;
     let association = world.endpoints[A].association_mut(a).expect("known");
-    let short = SendOptions {
-        lifetime: Some(500 * MILLISECOND),
-        ..SendOptions::default()
-    };
+    let short = SendOptions::default().with_lifetime(Some(500 * MILLISECOND));
     for unordered in [false, true] {
         let message = Message {
             unordered,

@@ -49,17 +49,16 @@ fn case(seed: u64, profile: &Profile, loss_per_mille: u64) {
     let name = profile.name;
     println!("CASE={seed} profile {name}, loss {loss_per_mille}/1000");
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let config = Config {
-        delayed_sack: below(&mut random, 2) == 0,
-        send_buffer: 20_000,
-        receive_buffer: 8_000 + below(&mut random, 60_000) as u32,
-        mtu: 600 + below(&mut random, 900) as usize,
+    let config = Config::new(profile.clone()).with(|it| {
+        it.delayed_sack = below(&mut random, 2) == 0;
+        it.send_buffer = 20_000;
+        it.receive_buffer = 8_000 + below(&mut random, 60_000) as u32;
+        it.mtu = 600 + below(&mut random, 900) as usize;
         // 60 round trips in a row fail once in a hundred million times even where nearly half of all packets are lost: who
         // gives up has counted wrong.
-        association_max_retrans: 60,
-        max_init_retransmits: 60,
-        ..Config::new(profile.clone())
-    };
+        it.association_max_retrans = 60;
+        it.max_init_retransmits = 60;
+    });
     let largest = 3_000.min(u64::from(config.receive_buffer) / 3);
     let mut world = World::new(config);
     world.narrate = false;

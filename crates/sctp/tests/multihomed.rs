@@ -13,10 +13,9 @@ use common::*;
 use std::net::IpAddr;
 
 fn homes(host: usize, config: &Config) -> Config {
-    Config {
-        addresses: vec![address(host, 0), address(host, 1)],
-        ..config.clone()
-    }
+    config
+        .clone()
+        .with(|it| it.addresses = vec![address(host, 0), address(host, 1)])
 }
 
 fn two_homes(config: Config) -> World {
@@ -157,12 +156,11 @@ fn t2_shutdown_alternates() {
 #[test]
 fn the_primary_dies_in_mid_transfer_and_comes_back() {
     for name in ["rfc9260", "rfc4960", "rfc2960"] {
-        let config = Config {
-            path_max_retrans: 2,
-            hb_interval: Some(5 * SECOND),
-            rto_max: 4 * SECOND,
-            ..Config::new(Profile::by_name(name).unwrap())
-        };
+        let config = Config::new(Profile::by_name(name).unwrap()).with(|it| {
+            it.path_max_retrans = 2;
+            it.hb_interval = Some(5 * SECOND);
+            it.rto_max = 4 * SECOND;
+        });
         let mut world = two_homes(config);
         let (a, z) = world.established();
         world.run_for(3 * SECOND);
@@ -195,10 +193,11 @@ fn the_primary_dies_in_mid_transfer_and_comes_back() {
 #[test]
 fn chunks_cut_for_ipv4_fail_over_to_ipv6() {
     let v6 = |host: usize| -> IpAddr { format!("2001:db8::{}", 1 + host).parse().unwrap() };
-    let config = |host| Config {
-        addresses: vec![address(host, 0), v6(host)],
-        path_max_retrans: 1,
-        ..Config::default()
+    let config = |host| {
+        Config::default().with(|it| {
+            it.addresses = vec![address(host, 0), v6(host)];
+            it.path_max_retrans = 1;
+        })
     };
     let mut world = World::with_configs(config(A), config(Z));
     let (a, z) = world.established();
@@ -214,13 +213,12 @@ fn chunks_cut_for_ipv4_fail_over_to_ipv6() {
 /// association (RFC 9260 §8.1), and those on the path in use are.
 #[test]
 fn only_heartbeats_of_the_path_in_use_count_for_the_association() {
-    let config = Config {
-        hb_interval: Some(2 * SECOND),
-        path_max_retrans: 3,
-        association_max_retrans: 3,
-        rto_max: 2 * SECOND,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| {
+        it.hb_interval = Some(2 * SECOND);
+        it.path_max_retrans = 3;
+        it.association_max_retrans = 3;
+        it.rto_max = 2 * SECOND;
+    });
     // The primary dies for good, then the other answers only every fourth HEARTBEAT.
     let mut world = two_homes(config);
     let (a, _) = world.established();
@@ -252,13 +250,12 @@ fn only_heartbeats_of_the_path_in_use_count_for_the_association() {
 /// Association.Max.Retrans ends the association although no path has had more errors than Path.Max.Retrans.
 #[test]
 fn association_max_retrans_counts_over_all_paths() {
-    let config = Config {
-        hb_interval: None,
-        path_max_retrans: 5,
-        association_max_retrans: 4,
-        rto_max: 2 * SECOND,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| {
+        it.hb_interval = None;
+        it.path_max_retrans = 5;
+        it.association_max_retrans = 4;
+        it.rto_max = 2 * SECOND;
+    });
     let mut world = two_homes(config);
     let (a, _) = world.established();
     world.run_for(3 * SECOND);
@@ -275,11 +272,10 @@ fn association_max_retrans_counts_over_all_paths() {
 /// After a failover the SHUTDOWN goes where data goes, not to the dead primary first.
 #[test]
 fn a_shutdown_takes_the_path_that_works() {
-    let config = Config {
-        path_max_retrans: 0,
-        hb_interval: None,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| {
+        it.path_max_retrans = 0;
+        it.hb_interval = None;
+    });
     let mut world = two_homes(config);
     let (a, z) = world.established();
     world.run_for(3 * SECOND);

@@ -38,11 +38,10 @@ struct Recorded {
 }
 
 fn parse(text: &str) -> Recorded {
-    let mut config = Config {
-        mtu: 1480,
-        bundling: false,
-        ..Config::new(Profile::ns2())
-    };
+    let mut config = Config::new(Profile::ns2()).with(|it| {
+        it.mtu = 1480;
+        it.bundling = false;
+    });
     let (mut rate, mut rtt, mut streams, mut drops) = (0.0, 0, 1, Vec::new());
     let (mut sends, mut windows) = (Vec::new(), Vec::new());
     for line in text.lines() {

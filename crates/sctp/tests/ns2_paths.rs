@@ -37,11 +37,10 @@ struct Recorded {
 }
 
 fn parse(text: &str) -> Recorded {
-    let mut config = Config {
-        mtu: 1_480,
-        bundling: false,
-        ..Config::new(Profile::ns2())
-    };
+    let mut config = Config::new(Profile::ns2()).with(|it| {
+        it.mtu = 1_480;
+        it.bundling = false;
+    });
     let (mut drops, mut sends) = (BTreeSet::new(), Vec::new());
     for line in text.lines() {
         match line.split_whitespace().collect::<Vec<_>>()[..] {

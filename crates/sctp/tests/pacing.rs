@@ -9,10 +9,7 @@ use common::*;
 
 /// When A sent DATA of a transfer of 40 messages of 1400 bytes, over a pipe of 50 ms.
 fn departures(pacing: Option<f64>) -> Vec<Nanos> {
-    let mut world = World::new(Config {
-        pacing,
-        ..Config::new(Profile::default())
-    });
+    let mut world = World::new(Config::new(Profile::default()).with(|it| it.pacing = pacing));
     world.delay = 50 * MILLISECOND;
     let (a, z) = world.established();
     for _ in 0..40 {

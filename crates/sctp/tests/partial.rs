@@ -57,12 +57,11 @@ fn seen(part: &ReceivedPart) -> Seen {
 
 impl Rig {
     fn new(receive_buffer: u32, partial_delivery_point: Option<usize>) -> Self {
-        let config = Config {
-            receive_buffer,
-            partial_delivery_point,
-            max_message: 20_000,
-            ..Config::default()
-        };
+        let config = Config::default().with(|it| {
+            it.receive_buffer = receive_buffer;
+            it.partial_delivery_point = partial_delivery_point;
+            it.max_message = 20_000;
+        });
         Self {
             receiver: Receiver::new(&config, Tsn(1), 10_000),
             trace: Trace::new(ProbeSet::ALL),
@@ -365,10 +364,8 @@ fn any_message_gets_through_any_buffer() {
     let mtu = 1_500;
     for (receive_buffer, length) in [(2 * mtu, 100_000), (65_536, 8 << 20)] {
         for in_parts in [false, true] {
-            let mut world = World::new(Config {
-                receive_buffer,
-                ..Config::default()
-            });
+            let mut world =
+                World::new(Config::default().with(|it| it.receive_buffer = receive_buffer));
             world.narrate = false;
             let (a, z) = world.established();
             world.send(A, a, 0, long(length));
@@ -400,10 +397,7 @@ fn any_message_gets_through_any_buffer() {
 
 #[test]
 fn a_message_longer_than_is_put_together_ends_the_association() {
-    let mut world = World::new(Config {
-        max_message: 100_000,
-        ..Config::default()
-    });
+    let mut world = World::new(Config::default().with(|it| it.max_message = 100_000));
     world.narrate = false;
     let (a, z) = world.established();
     world.send(A, a, 0, long(200_000));
@@ -456,10 +450,7 @@ fn a_restart_amid_a_message_is_told_and_the_rest_is_not_mistaken() {
         let (mut world, [_, z]) = under_way(Config::default());
         world.run_for(SECOND);
         world.forget();
-        let config = Config {
-            addresses: vec![address(A, 0)],
-            ..Config::default()
-        };
+        let config = Config::default().with(|it| it.addresses = vec![address(A, 0)]);
         world.endpoints[A] = Endpoint::new(config, PORT_A, [9; 32]).expect("settings");
         let a = world.connect();
         world.run_for(SECOND);
@@ -502,10 +493,7 @@ fn a_restart_forgets_what_was_gathered() {
         _ => common::Fate::Deliver,
     });
     world.run_for(SECOND / 10);
-    let config = Config {
-        addresses: vec![address(A, 0)],
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| it.addresses = vec![address(A, 0)]);
     world.endpoints[A] = Endpoint::new(config, PORT_A, [9; 32]).expect("settings");
     world.fate = Box::new(|_| common::Fate::Deliver);
     world.connect();

@@ -176,26 +176,25 @@ fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
     println!("CASE={seed} loss {loss_per_mille}/1000, acknowledgements lost: {deaf}");
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let interleaving = seed % 2 == 1;
-    let config = Config {
-        interleaving,
-        scheduler: if interleaving {
+    let config = Config::new(Profile::rfc9260()).with(|it| {
+        it.interleaving = interleaving;
+        it.scheduler = if interleaving {
             SchedulerKind::ALL[seed as usize / 2 % SchedulerKind::ALL.len()]
         } else {
             SchedulerKind::RoundRobin
-        },
-        stream_values: Some(StreamValues(vec![1, 2, 3, 3])),
-        partial_reliability: true,
-        delayed_sack: below(&mut random, 2) == 0,
-        send_buffer: 20_000,
-        receive_buffer: 8_000 + below(&mut random, 60_000) as u32,
-        mtu: 600 + below(&mut random, 900) as usize,
-        partial_delivery_point: [None, Some(2_000)][below(&mut random, 2) as usize],
-        association_max_retrans: 60,
-        max_init_retransmits: 60,
-        path_max_retrans: 60,
-        rto_max: 5 * SECOND,
-        ..Config::new(Profile::rfc9260())
-    };
+        };
+        it.stream_values = Some(StreamValues(vec![1, 2, 3, 3]));
+        it.partial_reliability = true;
+        it.delayed_sack = below(&mut random, 2) == 0;
+        it.send_buffer = 20_000;
+        it.receive_buffer = 8_000 + below(&mut random, 60_000) as u32;
+        it.mtu = 600 + below(&mut random, 900) as usize;
+        it.partial_delivery_point = [None, Some(2_000)][below(&mut random, 2) as usize];
+        it.association_max_retrans = 60;
+        it.max_init_retransmits = 60;
+        it.path_max_retrans = 60;
+        it.rto_max = 5 * SECOND;
+    });
     let mut world = World::new(config);
     world.narrate = false;
     let mut trouble = Pcg64Mcg::seed_from_u64(seed ^ 0xFA7E);

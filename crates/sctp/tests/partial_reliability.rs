@@ -13,25 +13,14 @@ use anabranch_wire::extension::Extension;
 use bytes::Bytes;
 use common::*;
 
-const NEVER_AGAIN: SendOptions = SendOptions {
-    lifetime: None,
-    max_retransmits: Some(0),
-    priority: None,
-    immediate: false,
-};
+const NEVER_AGAIN: SendOptions = SendOptions::new().with_max_retransmits(Some(0));
 
 fn partial() -> Config {
-    Config {
-        partial_reliability: true,
-        ..Config::default()
-    }
+    Config::default().with(|it| it.partial_reliability = true)
 }
 
 fn lives(lifetime: Nanos) -> SendOptions {
-    SendOptions {
-        lifetime: Some(lifetime),
-        ..SendOptions::default()
-    }
+    SendOptions::default().with_lifetime(Some(lifetime))
 }
 
 fn message(payload: impl Into<Bytes>, unordered: bool) -> Message {
@@ -122,10 +111,7 @@ fn lose_data(lost: impl Fn(usize) -> bool + 'static) -> Box<dyn FnMut(&Shot) -> 
 #[test]
 fn partial_reliability_takes_two() {
     for (ours, theirs) in [(false, false), (true, false), (false, true), (true, true)] {
-        let config = |on| Config {
-            partial_reliability: on,
-            ..Config::default()
-        };
+        let config = |on| Config::default().with(|it| it.partial_reliability = on);
         let mut world = World::with_configs(config(ours), config(theirs));
         let a = world.connect();
         world.run_for(SECOND);
@@ -152,10 +138,7 @@ fn partial_reliability_takes_two() {
 /// RFC 3758 §3.5 A2 to C5, RFC 7496 §3.1: the first of three messages is lost; missing reports would send it again, and it is given up.
 #[test]
 fn a_message_out_of_retransmissions_is_skipped() {
-    let mut world = World::new(Config {
-        delayed_sack: false,
-        ..partial()
-    });
+    let mut world = World::new(partial().with(|it| it.delayed_sack = false));
     let (a, z) = world.established();
     world.fate = lose_data(|number| number == 0);
     for text in ["a", "b", "c", "d", "e"] {
@@ -193,10 +176,7 @@ fn retransmissions_are_counted() {
         let mut world = World::new(partial());
         let (a, _) = world.established();
         world.fate = lose_data(|_| true);
-        let options = SendOptions {
-            max_retransmits: Some(most),
-            ..SendOptions::default()
-        };
+        let options = SendOptions::default().with_max_retransmits(Some(most));
         send(&mut world, a, 0, "m", &options);
         world.run_for(60 * SECOND);
         let sent = world.story.iter().filter(|it| it.contains("DATA")).count();
@@ -321,19 +301,15 @@ fn a_full_buffer_gives_up_what_has_the_lowest_priority() {
         anabranch_sctp::config::SchedulerKind::RoundRobin,
         anabranch_sctp::config::SchedulerKind::Fcfs,
     ] {
-        let config = Config {
-            send_buffer: 4_000,
-            scheduler,
-            ..partial()
-        };
+        let config = partial().with(|it| {
+            it.send_buffer = 4_000;
+            it.scheduler = scheduler;
+        });
         let mut world = World::new(config);
         let (a, z) = world.established();
         // One packet in flight is all that goes.
         world.fate = lose_data(|_| false);
-        let of = |priority| SendOptions {
-            priority: Some(priority),
-            ..SendOptions::default()
-        };
+        let of = |priority| SendOptions::default().with_priority(Some(priority));
         for number in 0..4_u8 {
             offer(
                 &mut world,
@@ -377,12 +353,11 @@ fn a_full_buffer_gives_up_what_has_the_lowest_priority() {
 /// The settings give messages policies of which their user says nothing.
 #[test]
 fn the_settings_have_defaults_of_the_policies() {
-    let config = Config {
-        lifetime: Some(SECOND),
-        max_retransmits: Some(3),
-        priority: Some(4),
-        ..partial()
-    };
+    let config = partial().with(|it| {
+        it.lifetime = Some(SECOND);
+        it.max_retransmits = Some(3);
+        it.priority = Some(4);
+    });
     let options = SendOptions::of(&config);
     assert_eq!(options.lifetime, Some(SECOND));
     assert_eq!(
@@ -420,12 +395,11 @@ fn a_shutdown_goes_on_when_the_last_message_is_given_up() {
 /// RFC 3758 §3.5 C4: streams that do not fit one packet lower the point, and the rest follows.
 #[test]
 fn more_streams_than_fit_a_packet_are_told_in_several() {
-    let mut config = Config {
-        mtu: 200,
-        outbound_streams: 300,
-        delayed_sack: false,
-        ..partial()
-    };
+    let mut config = partial().with(|it| {
+        it.mtu = 200;
+        it.outbound_streams = 300;
+        it.delayed_sack = false;
+    });
     config.profile.max_burst = 100;
     let mut world = World::new(config);
     let (a, z) = world.established();

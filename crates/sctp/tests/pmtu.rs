@@ -25,10 +25,7 @@ struct Pipe {
 }
 
 fn discovering() -> Config {
-    Config {
-        path_mtu_discovery: true,
-        ..Config::default()
-    }
+    Config::default().with(|it| it.path_mtu_discovery = true)
 }
 
 fn world(config: Config, mtu: usize) -> (World, [AssociationId; 2], Pipe) {
@@ -235,10 +232,7 @@ fn an_old_answer_to_a_probe_means_nothing() {
 #[test]
 fn the_smallest_of_several_paths_rules_and_rsctp_does_not_probe() {
     let homes = |host| vec![address(host, 0), address(host, 1)];
-    let config = |host| Config {
-        addresses: homes(host),
-        ..discovering()
-    };
+    let config = |host| discovering().with(|it| it.addresses = homes(host));
     let mut world = World::with_configs(config(A), config(Z));
     world.fate = Box::new(|shot| {
         let second = shot.path.remote == address(1 - shot.from, 1);
@@ -260,10 +254,7 @@ fn the_smallest_of_several_paths_rules_and_rsctp_does_not_probe() {
     assert_eq!(association.fragmentation_point(), 1300 - IP - 28);
     let mut profile = Profile::rfc9260();
     profile.set("rsctp", "true").expect("a switch");
-    let config = Config {
-        profile,
-        ..discovering()
-    };
+    let config = discovering().with(|it| it.profile = profile);
     let (world, [a, _], _) = self::world(config, 1500);
     assert_eq!(packet_of(&world, A, a), 1500 - IP);
     assert_eq!(probes(&world, A), []);
@@ -272,11 +263,10 @@ fn the_smallest_of_several_paths_rules_and_rsctp_does_not_probe() {
 /// The base size over IPv6 inside UDP, and a large message by packets of a jumbo interface.
 #[test]
 fn a_jumbo_interface_is_used_where_the_path_is_jumbo() {
-    let config = Config {
-        mtu: 9000,
-        receive_buffer: 200_000,
-        ..discovering()
-    };
+    let config = discovering().with(|it| {
+        it.mtu = 9000;
+        it.receive_buffer = 200_000;
+    });
     let (mut world, [a, z], _) = world(config, 9000);
     assert_eq!(packet_of(&world, A, a), 9000 - IP);
     world.forget();

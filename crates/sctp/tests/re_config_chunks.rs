@@ -34,10 +34,7 @@ impl Rig {
     }
 
     fn with(change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config {
-            reconfiguration: true,
-            ..Config::default()
-        };
+        let mut config = Config::default().with(|it| it.reconfiguration = true);
         change(&mut config);
         let mut world = World::new(config);
         world.connect();

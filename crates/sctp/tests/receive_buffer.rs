@@ -18,10 +18,7 @@ struct Rig {
 
 impl Rig {
     fn new(profile: Profile, receive_buffer: u32) -> Self {
-        let config = Config {
-            receive_buffer,
-            ..Config::new(profile)
-        };
+        let config = Config::new(profile).with(|it| it.receive_buffer = receive_buffer);
         Self {
             receiver: Receiver::new(&config, Tsn(1), 10),
             trace: Trace::new(ProbeSet::ALL),

@@ -64,13 +64,12 @@ fn fragment(offset: u32, bytes: usize) -> Data {
 
 impl Siege {
     fn new(receive_buffer: u32) -> Self {
-        let config = Config {
-            addresses: vec![address(Z, 0)],
-            receive_buffer,
-            send_buffer: SEND_BUFFER,
-            inbound_streams: 65_535,
-            ..Config::default()
-        };
+        let config = Config::default().with(|it| {
+            it.addresses = vec![address(Z, 0)];
+            it.receive_buffer = receive_buffer;
+            it.send_buffer = SEND_BUFFER;
+            it.inbound_streams = 65_535;
+        });
         let mut z = Endpoint::new(config, PORT_Z, [2; 32]).expect("settings that can be used");
         z.listen(true);
         let mut siege = Self {

@@ -139,20 +139,19 @@ fn read(
 fn case(seed: u64, loss_per_mille: u64) -> Done {
     println!("CASE={seed} loss {loss_per_mille}/1000");
     let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let config = Config {
-        reconfiguration: true,
-        interleaving: seed % 2 == 1,
-        partial_reliability: below(&mut random, 3) == 0,
-        delayed_sack: below(&mut random, 2) == 0,
-        send_buffer: 20_000,
-        receive_buffer: 8_000 + below(&mut random, 60_000) as u32,
-        mtu: 600 + below(&mut random, 900) as usize,
-        partial_delivery_point: [None, Some(2_000)][below(&mut random, 2) as usize],
-        association_max_retrans: 60,
-        max_init_retransmits: 60,
-        path_max_retrans: 60,
-        ..Config::new(Profile::rfc9260())
-    };
+    let config = Config::new(Profile::rfc9260()).with(|it| {
+        it.reconfiguration = true;
+        it.interleaving = seed % 2 == 1;
+        it.partial_reliability = below(&mut random, 3) == 0;
+        it.delayed_sack = below(&mut random, 2) == 0;
+        it.send_buffer = 20_000;
+        it.receive_buffer = 8_000 + below(&mut random, 60_000) as u32;
+        it.mtu = 600 + below(&mut random, 900) as usize;
+        it.partial_delivery_point = [None, Some(2_000)][below(&mut random, 2) as usize];
+        it.association_max_retrans = 60;
+        it.max_init_retransmits = 60;
+        it.path_max_retrans = 60;
+    });
     let mut world = World::new(config);
     world.narrate = false;
     let mut trouble = Pcg64Mcg::seed_from_u64(seed ^ 0xFA7E);

@@ -16,10 +16,7 @@ use ReconfigOutcome::{Denied, Failed, Performed};
 use StreamDirection::{Incoming, Outgoing};
 
 fn settings() -> Config {
-    Config {
-        reconfiguration: true,
-        ..Config::default()
-    }
+    Config::default().with(|it| it.reconfiguration = true)
 }
 
 struct Rig {
@@ -347,12 +344,11 @@ fn both_ends_let_all_begin_anew_at_once() {
 
 #[test]
 fn what_the_peer_does_not_accept_is_denied() {
-    let closed = Config {
-        accept_stream_resets: false,
-        accept_association_reset: false,
-        accept_added_streams: false,
-        ..settings()
-    };
+    let closed = settings().with(|it| {
+        it.accept_stream_resets = false;
+        it.accept_association_reset = false;
+        it.accept_added_streams = false;
+    });
     let mut rig = Rig::new(settings(), closed);
     rig.send(A, 1, "before");
     let now = rig.world.now;
@@ -554,10 +550,7 @@ fn a_shutdown_loses_nothing_behind_a_reset() {
 
 #[test]
 fn what_waits_behind_a_reset_counts_in_the_send_buffer_and_can_be_taken_back() {
-    let small = Config {
-        send_buffer: 30,
-        ..settings()
-    };
+    let small = settings().with(|it| it.send_buffer = 30);
     let mut rig = Rig::new(small, settings());
     rig.of(A).reset_streams(&[1]).expect("negotiated");
     let message = |len: usize| Message {

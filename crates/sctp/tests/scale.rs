@@ -28,20 +28,14 @@ fn client_address(number: u32) -> IpAddr {
 }
 
 fn client(number: u32) -> Endpoint {
-    let config = Config {
-        addresses: vec![client_address(number)],
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| it.addresses = vec![client_address(number)]);
     let mut seed = [3; 32];
     seed[..4].copy_from_slice(&number.to_be_bytes());
     Endpoint::new(config, PORT_A, seed).expect("settings")
 }
 
 fn server() -> Endpoint {
-    let config = Config {
-        addresses: vec![SERVER],
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| it.addresses = vec![SERVER]);
     let mut endpoint = Endpoint::new(config, PORT_Z, [4; 32]).expect("settings");
     endpoint.listen(true);
     endpoint

@@ -9,11 +9,10 @@ use common::*;
 
 /// The streams of the chunks in each packet with DATA, of messages of these streams and sizes that are all given before one goes.
 fn packets(kind: SchedulerKind, values: &[u16], messages: &[(u16, usize)]) -> Vec<Vec<u16>> {
-    let config = Config {
-        scheduler: kind,
-        stream_values: Some(StreamValues(values.to_vec())),
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| {
+        it.scheduler = kind;
+        it.stream_values = Some(StreamValues(values.to_vec()));
+    });
     let mut world = World::new(config);
     let (a, z) = world.established();
     let association = world.endpoints[A].association_mut(a).expect("known");
@@ -86,10 +85,7 @@ fn packets_are_of_one_stream() {
 /// RFC 8260 §4.3.3: a stream's value may change while messages wait.
 #[test]
 fn a_value_counts_at_once() {
-    let config = Config {
-        scheduler: SchedulerKind::Priority,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| it.scheduler = SchedulerKind::Priority);
     let mut world = World::new(config);
     let (a, _) = world.established();
     let association = world.endpoints[A].association_mut(a).expect("known");

@@ -185,10 +185,7 @@ fn shutdown_before_the_association_is_up_waits_for_it() {
 
 #[test]
 fn a_shutdown_that_is_never_answered_fails_the_association() {
-    let mut world = World::new(Config {
-        association_max_retrans: 3,
-        ..Config::default()
-    });
+    let mut world = World::new(Config::default().with(|it| it.association_max_retrans = 3));
     let (a, _) = world.established();
     world.fate = Box::new(|shot| {
         if shot.from == A {
@@ -211,10 +208,7 @@ fn a_shutdown_that_is_never_answered_fails_the_association() {
 
 #[test]
 fn t5_guards_a_shutdown_whose_peer_goes_on_sending() {
-    let config = Config {
-        rto_max: 2 * SECOND,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| it.rto_max = 2 * SECOND);
     let mut world = World::new(config);
     let (a, z) = world.established();
     // Z never hears the SHUTDOWN, yet goes on sending: each DATA brings the SHUTDOWN again and starts T2 anew, so that
@@ -390,11 +384,10 @@ fn a_shutdown_within_a_limit_ends_with_the_limit() {
 #[test]
 fn what_a_closed_window_keeps_back_is_not_held_for_ever() {
     for (drain_timeout, ended) in [(Some(40 * SECOND), true), (None, false)] {
-        let mut world = World::new(Config {
-            receive_buffer: 4_000,
-            drain_timeout,
-            ..Config::default()
-        });
+        let mut world = World::new(Config::default().with(|it| {
+            it.receive_buffer = 4_000;
+            it.drain_timeout = drain_timeout;
+        }));
         world.narrate = false;
         let (a, z) = world.established();
         for _ in 0..10 {
@@ -421,12 +414,11 @@ fn what_a_closed_window_keeps_back_is_not_held_for_ever() {
 fn heartbeats_on_request_tell_the_dead_from_the_living() {
     for every in [1, 10, 300, 999, 5_000] {
         for dead in [true, false] {
-            let mut world = World::new(Config {
-                association_max_retrans: 2,
-                path_max_retrans: 2,
-                hb_interval: None,
-                ..Config::default()
-            });
+            let mut world = World::new(Config::default().with(|it| {
+                it.association_max_retrans = 2;
+                it.path_max_retrans = 2;
+                it.hb_interval = None;
+            }));
             world.delay = 200 * MILLISECOND;
             let a = world.connect();
             world.run_for(3 * SECOND);

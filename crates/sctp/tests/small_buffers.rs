@@ -63,10 +63,7 @@ fn carry(
 }
 
 fn buffer(profile: Profile, receive_buffer: u32) -> Config {
-    Config {
-        receive_buffer,
-        ..Config::new(profile)
-    }
+    Config::new(profile).with(|it| it.receive_buffer = receive_buffer)
 }
 
 /// Drops one packet in `often`, and delays another.
@@ -112,10 +109,7 @@ fn tiny_messages_out_of_order_arrive_through_a_small_buffer() {
 #[test]
 fn chunks_larger_than_the_buffer_arrive_one_by_one() {
     for (profile, count) in [(Profile::rfc9260(), 10), (Profile::ns2(), 1)] {
-        let large = Config {
-            mtu: 9_000,
-            ..Config::default()
-        };
+        let large = Config::default().with(|it| it.mtu = 9_000);
         let place = profile.name;
         let configs = (large, buffer(profile, 4_000));
         carry(place, configs, (count, 20_000), trouble(20, 3));

@@ -44,17 +44,13 @@ struct Bulk {
 
 impl Bulk {
     fn new(allocation: AllocationKind, profile: Profile, wanted: u16, allowed: u16) -> Self {
-        let config = Config {
-            allocation,
-            outbound_streams: wanted,
-            receive_buffer: 10 * 1024,
-            delayed_sack: false,
-            ..Config::new(profile)
-        };
-        let peer = Config {
-            inbound_streams: allowed,
-            ..config.clone()
-        };
+        let config = Config::new(profile).with(|it| {
+            it.allocation = allocation;
+            it.outbound_streams = wanted;
+            it.receive_buffer = 10 * 1024;
+            it.delayed_sack = false;
+        });
+        let peer = config.clone().with(|it| it.inbound_streams = allowed);
         let mut world = World::with_configs(config, peer);
         world.narrate = false;
         world.delay = 50 * MILLISECOND;
@@ -225,10 +221,7 @@ fn streams_stay_within_bounds_and_in_order() {
 #[test]
 fn spread_and_chosen_streams_go_together() {
     let mut world = World::with_configs(
-        Config {
-            allocation: AllocationKind::Fixed(3),
-            ..Config::default()
-        },
+        Config::default().with(|it| it.allocation = AllocationKind::Fixed(3)),
         Config::default(),
     );
     let a = world.connect();

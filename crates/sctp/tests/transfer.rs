@@ -269,19 +269,18 @@ impl Seen {
 
 fn run(profile: Profile, seed: u64, reading: Reading) {
     let mut random = Random(seed ^ 0xABCD);
-    let config = Config {
-        receive_buffer: [8_000, 20_000, 65_536][random.below(3) as usize],
-        delayed_sack: random.chance(50),
-        bundling: random.chance(80),
-        fill_packets: random.chance(50),
-        scheduler: SchedulerKind::ALL[random.below(SchedulerKind::ALL.len() as u64) as usize],
-        send_buffer: 1 << 30,
-        partial_delivery_point: match reading {
+    let config = Config::new(profile).with(|it| {
+        it.receive_buffer = [8_000, 20_000, 65_536][random.below(3) as usize];
+        it.delayed_sack = random.chance(50);
+        it.bundling = random.chance(80);
+        it.fill_packets = random.chance(50);
+        it.scheduler = SchedulerKind::ALL[random.below(SchedulerKind::ALL.len() as u64) as usize];
+        it.send_buffer = 1 << 30;
+        it.partial_delivery_point = match reading {
             Reading::Messages => None,
             _ => [None, Some(1), Some(6_000)][random.below(3) as usize],
-        },
-        ..Config::new(profile)
-    };
+        };
+    });
     let initial_tsn = u32::MAX - random.below(300) as u32;
     let mut world = World::new(&config, seed, initial_tsn);
     // ns-2.35 has no fragments, and its receiver can never take more than its buffer.

@@ -81,10 +81,7 @@ fn an_answer_owed_when_the_cookie_turns_stale_draws_no_storm_of_inits() {
 /// asking is one more of its retransmissions (RFC 9260 §5.2.6 puts no bound of its own).
 #[test]
 fn several_stale_cookies_in_a_row_do_not_end_the_attempt() {
-    let z = Config {
-        valid_cookie_life: 500 * MILLISECOND,
-        ..Config::default()
-    };
+    let z = Config::default().with(|it| it.valid_cookie_life = 500 * MILLISECOND);
     let mut world = World::with_configs(Config::default(), z);
     // T1-cookie repeats the echo after 1 s or more: each time too late. The fourth cookie's echo gets through.
     let mut echoes = 0;
@@ -111,10 +108,7 @@ fn several_stale_cookies_in_a_row_do_not_end_the_attempt() {
 
 #[test]
 fn a_peer_whose_cookies_are_always_stale_is_given_up() {
-    let z = Config {
-        valid_cookie_life: 20 * MILLISECOND,
-        ..Config::default()
-    };
+    let z = Config::default().with(|it| it.valid_cookie_life = 20 * MILLISECOND);
     let mut world = World::with_configs(Config::default(), z);
     world.delay = 60 * MILLISECOND;
     let a = world.connect();
@@ -211,10 +205,7 @@ fn a_message_larger_than_the_receive_buffer_waits_for_its_reader() {
 
 #[test]
 fn messages_on_streams_that_the_peer_does_not_grant_fail_with_a_word() {
-    let z = Config {
-        inbound_streams: 2,
-        ..Config::default()
-    };
+    let z = Config::default().with(|it| it.inbound_streams = 2);
     let mut world = World::with_configs(Config::default(), z);
     let a = world.connect();
     for stream in [0, 5, 1, 7] {
@@ -238,10 +229,7 @@ fn messages_on_streams_that_the_peer_does_not_grant_fail_with_a_word() {
 /// A peer that reads nothing for a day but answers each probe of its closed window has not failed (RFC 9260 §6.1 A).
 #[test]
 fn a_closed_window_is_probed_for_ever() {
-    let mut world = World::new(Config {
-        receive_buffer: 4_000,
-        ..Config::default()
-    });
+    let mut world = World::new(Config::default().with(|it| it.receive_buffer = 4_000));
     world.narrate = false;
     let (a, z) = world.established();
     for _ in 0..10 {
@@ -267,10 +255,7 @@ fn a_closed_window_is_probed_for_ever() {
 /// A peer that is silent behind a closed window has failed, as any other.
 #[test]
 fn a_closed_window_whose_probes_go_unanswered_is_a_failure() {
-    let mut world = World::new(Config {
-        receive_buffer: 4_000,
-        ..Config::default()
-    });
+    let mut world = World::new(Config::default().with(|it| it.receive_buffer = 4_000));
     world.narrate = false;
     let (a, _) = world.established();
     for _ in 0..10 {
@@ -286,11 +271,10 @@ fn a_closed_window_whose_probes_go_unanswered_is_a_failure() {
 /// number tells apart. All arrive in order.
 #[test]
 fn a_stream_never_runs_further_ahead_than_its_numbers_reach() {
-    let config = Config {
-        receive_buffer: 4_000_000,
-        send_buffer: 4_000_000,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| {
+        it.receive_buffer = 4_000_000;
+        it.send_buffer = 4_000_000;
+    });
     let mut world = World::new(config);
     world.narrate = false;
     let (a, z) = world.established();
@@ -441,10 +425,11 @@ fn sacks_that_go_backwards_or_make_no_sense_do_no_harm() {
 /// Addresses that find no room in an INIT or INIT ACK go unsaid; the packets go.
 #[test]
 fn more_addresses_than_a_packet_holds() {
-    let many = |host| Config {
-        mtu: 400,
-        addresses: (0..100).map(|network| address(host, network)).collect(),
-        ..Config::default()
+    let many = |host| {
+        Config::default().with(|it| {
+            it.mtu = 400;
+            it.addresses = (0..100).map(|network| address(host, network)).collect();
+        })
     };
     let mut world = World::with_configs(many(A), many(Z));
     let (a, _) = world.established();
@@ -455,10 +440,7 @@ fn more_addresses_than_a_packet_holds() {
 /// A cookie that no packet to the peer holds goes back whole, for IP to fragment.
 #[test]
 fn a_path_too_narrow_for_the_cookie() {
-    let narrow = Config {
-        mtu: 128,
-        ..Config::default()
-    };
+    let narrow = Config::default().with(|it| it.mtu = 128);
     let mut world = World::with_configs(narrow, Config::default());
     let a = world.connect();
     world.run_for(SECOND);

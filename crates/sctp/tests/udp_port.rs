@@ -35,10 +35,11 @@ struct Net {
 
 impl Net {
     fn new() -> Self {
-        let config = |address| Config {
-            addresses: vec![address],
-            encapsulation: 8,
-            ..Config::default()
+        let config = |address| {
+            Config::default().with(|it| {
+                it.addresses = vec![address];
+                it.encapsulation = 8;
+            })
         };
         let mut server = Endpoint::new(config(SERVER), PORT, [1; 32]).expect("settings");
         server.listen(true);
@@ -68,8 +69,9 @@ impl Net {
         let mut out = BytesMut::new();
         loop {
             let mut quiet = true;
-            while let Some(Outgoing { transmit, udp_port }) =
-                self.client.poll_outgoing(self.now, &mut out)
+            while let Some(Outgoing {
+                transmit, udp_port, ..
+            }) = self.client.poll_outgoing(self.now, &mut out)
             {
                 quiet = false;
                 assert_eq!(udp_port, REGISTERED);
@@ -79,8 +81,9 @@ impl Net {
                 self.server
                     .handle_from(self.now, path, self.nat, Ecn::NotEct, bytes);
             }
-            while let Some(Outgoing { transmit, udp_port }) =
-                self.server.poll_outgoing(self.now, &mut out)
+            while let Some(Outgoing {
+                transmit, udp_port, ..
+            }) = self.server.poll_outgoing(self.now, &mut out)
             {
                 quiet = false;
                 let bytes = out.split().freeze();
@@ -304,11 +307,10 @@ fn a_new_association_takes_its_port_from_the_cookie_echo() {
 #[test]
 fn a_bare_init_has_no_parameter() {
     for bare_init in [false, true] {
-        let config = Config {
-            addresses: vec![CLIENT, [10, 0, 1, 1].into()],
-            bare_init,
-            ..Config::default()
-        };
+        let config = Config::default().with(|it| {
+            it.addresses = vec![CLIENT, [10, 0, 1, 1].into()];
+            it.bare_init = bare_init;
+        });
         let mut endpoint = Endpoint::new(config, common::PORT_A, [2; 32]).expect("settings");
         endpoint.connect(0, &[SERVER], PORT).expect("free");
         let mut out = BytesMut::new();

@@ -14,10 +14,7 @@ use common::*;
 const ANNOUNCED: &[u8] = &[0x80, 0x01, 0, 8, 0, 0, 0, 1];
 
 fn config(zero_checksum: ZeroChecksum) -> Config {
-    Config {
-        zero_checksum,
-        ..Config::new(Profile::rfc9260())
-    }
+    Config::new(Profile::rfc9260()).with(|it| it.zero_checksum = zero_checksum)
 }
 
 fn on() -> Config {
@@ -272,10 +269,7 @@ fn a_restart_settles_it_anew() {
     let mut world = World::new(on());
     let (_, z) = world.established();
     let plain = anabranch_sctp::Endpoint::new(
-        Config {
-            addresses: vec![address(A, 0)],
-            ..off()
-        },
+        off().with(|it| it.addresses = vec![address(A, 0)]),
         PORT_A,
         [9; 32],
     );

@@ -42,6 +42,7 @@ macro_rules! switches {
     ($($(#[doc = $doc:literal])+ $name:ident $(as $key:ident)? : $type:ty $(=> $kind:expr)?, $clause:literal;)+) => {
         /// The switches, each with its clause and reason. Start from [`Profile::by_name`].
         #[derive(Clone, Debug, PartialEq)]
+        #[non_exhaustive]
         pub struct Profile {
             /// Name of the profile this one started from.
             pub name: &'static str,
@@ -99,6 +100,7 @@ macro_rules! settings {
         }
     ) => {
         $(#[$meta])*
+        #[non_exhaustive]
         pub struct $owner {
             $($(#[doc = $beside_doc])+ pub $beside: $beside_type,)*
             $($(#[doc = $doc])+ pub $field: $type,)+
@@ -129,6 +131,15 @@ macro_rules! settings {
     // To set and show the fields of a structure by the names of their settings.
     (@access $owner:ident, $list:ident, $($field:ident $(as $key:ident)?;)+) => {
         impl $owner {
+            /// The same, with what `change` changes.
+            ///
+            /// The fields will grow, so that a literal cannot make one elsewhere: begin with a constructor or `Default`.
+            #[must_use]
+            pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+                change(&mut self);
+                self
+            }
+
             /// Checks that every setting lies in its range.
             ///
             /// # Errors

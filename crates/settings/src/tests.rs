@@ -141,6 +141,8 @@ fn a_wrong_name_or_word_brings_the_nearest() {
 fn a_structure_of_settings_is_set_shown_and_checked_by_name() {
     let mut lamp = Lamp::default();
     assert_eq!(lamp.place, "door");
+    assert_eq!(lamp.clone().with(|it| it.level = 3).level, 3);
+    assert_eq!(profile().with(|it| it.lasts = Span(1)).lasts, Span(1));
     let shown: Vec<_> = Lamp::SETTINGS
         .iter()
         .map(|setting| (setting.name, lamp.show(setting.name).expect("it has it")))

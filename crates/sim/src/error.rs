@@ -8,6 +8,7 @@ use crate::wifi::ParameterError;
 
 /// Why a world cannot be built as asked. Nothing has run when one of these is returned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// Two nodes of one name.
     #[error("there is already a node named `{0}`")]
@@ -121,6 +122,7 @@ pub enum BuildError {
 
 /// Why a run stopped before its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// An agent asked to be woken, or sent packets, again and again at one instant, so that time stood still.
     #[error("agent {agent} keeps sending or asking for a wake-up at {at} ns")]

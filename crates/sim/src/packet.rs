@@ -147,6 +147,7 @@ macro_rules! drop_reasons {
         /// Why a packet ended before its destination.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
+        #[non_exhaustive]
         pub enum DropReason { $($(#[$doc])* $variant),* }
 
         impl DropReason {

@@ -549,6 +549,7 @@ fn send(network: &mut Network, now: Nanos, slot: &mut Slot, transmit: Transmit, 
 
 /// Why a capture cannot begin.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CaptureError {
     /// There is no such interface.
     #[error(transparent)]

@@ -30,6 +30,7 @@ pub struct Ports {
 
 /// Why [`Connection::write`] took nothing.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WriteError {
     /// The send buffer has no room for all of it; so many bytes would fit.
     #[error("the send buffer has room for {room} bytes only")]

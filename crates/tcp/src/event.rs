@@ -2,6 +2,7 @@
 
 /// Something happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// The handshake is done.
     Connected,
@@ -15,6 +16,7 @@ pub enum Event {
 
 /// Why a connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Failure {
     /// Nobody listens: a RST answered the SYN.
     Refused,

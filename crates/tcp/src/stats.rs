@@ -2,6 +2,7 @@
 
 /// Counters since the connection began. Segments are those with text or a FIN unless said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stats {
     /// Segments sent, retransmissions and probes included.
     pub segments_sent: u64,
@@ -43,6 +44,7 @@ pub struct Stats {
 
 /// Segments dropped on receipt, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Dropped {
     /// Shorter than a header, a bad data offset or a bad option.
     pub malformed: u64,

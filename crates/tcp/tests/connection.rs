@@ -57,14 +57,8 @@ fn parse(end: usize, packet: &Bytes) -> Segment {
 
 fn world() -> World {
     World::new(
-        Config {
-            mss: 1000,
-            ..Config::default()
-        },
-        Config {
-            mss: 1000,
-            ..Config::default()
-        },
+        Config::default().with(|it| it.mss = 1000),
+        Config::default().with(|it| it.mss = 1000),
     )
 }
 
@@ -213,11 +207,10 @@ fn options_are_used_only_where_both_offer_them() {
         let config = |all: bool| {
             let mut profile = Profile::rfc6675();
             (profile.sack, profile.timestamps, profile.window_scale) = (all, all, all);
-            Config {
-                mss: if all { 1400 } else { 900 },
-                receive_buffer: Amount::Bytes(200_000),
-                ..Config::new(profile)
-            }
+            Config::new(profile).with(|it| {
+                it.mss = if all { 1400 } else { 900 };
+                it.receive_buffer = Amount::Bytes(200_000);
+            })
         };
         let mut world = World::new(config(client), config(server));
         world.ends[0].write(Bytes::from_static(b"x")).unwrap();
@@ -400,17 +393,8 @@ fn nagle_holds_small_segments_back() {
 
 #[test]
 fn a_closed_window_is_probed_and_opens_again() {
-    let server = Config {
-        receive_buffer: Amount::Bytes(2_500),
-        ..Config::default()
-    };
-    let mut world = World::new(
-        Config {
-            mss: 1000,
-            ..Config::default()
-        },
-        server,
-    );
+    let server = Config::default().with(|it| it.receive_buffer = Amount::Bytes(2_500));
+    let mut world = World::new(Config::default().with(|it| it.mss = 1000), server);
     world.ends[0].write(Bytes::from(vec![7; 6_000])).unwrap();
     world.run_until(20 * SECOND);
     let stats = *world.ends[0].stats();
@@ -440,10 +424,7 @@ fn a_closed_window_is_probed_and_opens_again() {
 #[test]
 fn the_write_limit_pushes_back() {
     let mut world = World::new(
-        Config {
-            send_buffer: 100,
-            ..Config::default()
-        },
+        Config::default().with(|it| it.send_buffer = 100),
         Config::default(),
     );
     assert_eq!(world.ends[0].writable(), 100);

@@ -9,10 +9,7 @@ use common::World;
 
 /// When a client sent full segments of a transfer of 300,000 bytes, over lines of 50 ms each way.
 fn departures(pacing: Option<f64>) -> Vec<Nanos> {
-    let config = Config {
-        pacing,
-        ..Config::default()
-    };
+    let config = Config::default().with(|it| it.pacing = pacing);
     let mut world = World::new(config, Config::default());
     world.run_until(SECOND);
     let before = world.sent[0].len();

@@ -58,13 +58,12 @@ fn profile(draw: &mut Draw) -> Profile {
 
 fn config(draw: &mut Draw) -> Config {
     let algorithms = registry::all(Protocol::Tcp);
-    Config {
-        mss: [100, 536, 1448, 9000][draw.below(4) as usize],
-        receive_buffer: Amount::Bytes([700, 4_000, 65_535, 300_000][draw.below(4) as usize]),
-        send_buffer: 20_000 + draw.below(100_000),
-        congestion: algorithms[draw.below(algorithms.len() as u64) as usize],
-        ..Config::new(profile(draw))
-    }
+    Config::new(profile(draw)).with(|it| {
+        it.mss = [100, 536, 1448, 9000][draw.below(4) as usize];
+        it.receive_buffer = Amount::Bytes([700, 4_000, 65_535, 300_000][draw.below(4) as usize]);
+        it.send_buffer = 20_000 + draw.below(100_000);
+        it.congestion = algorithms[draw.below(algorithms.len() as u64) as usize];
+    })
 }
 
 /// Writes and reads a little at one end.

@@ -23,10 +23,7 @@ fn numbers(world: &World) -> Vec<u64> {
 
 /// A sender of `segments` segments of 1000 bytes over 50 ms each way, which loses the packets in `drops` (the SYN is 0).
 fn lossy(profile: Profile, segments: u64, drops: &'static [u64]) -> World {
-    let config = Config {
-        mss: 1000,
-        ..Config::new(profile)
-    };
+    let config = Config::new(profile).with(|it| it.mss = 1000);
     let mut world = World::new(config.clone(), config);
     // A millisecond for a full segment, so that acknowledgements are apart.
     world.lines = [

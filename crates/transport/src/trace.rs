@@ -10,6 +10,7 @@ macro_rules! probes {
         /// A quantity that can be recorded. The value's unit is in each member's text.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
+        #[non_exhaustive]
         pub enum Probe { $($(#[doc = $doc])* $variant),* }
 
         impl Probe {

@@ -34,14 +34,15 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
             ));
         }
     };
-    let mut config = Config {
-        port: arguments.number("port")?,
-        carrier,
-        addresses: addresses(arguments.text("local"))?,
-        accept: !arguments.connects,
-        max_message_size: LARGEST as usize,
-        ..Config::default()
-    };
+    let port = arguments.number("port")?;
+    let local = addresses(arguments.text("local"))?;
+    let mut config = Config::default().with(|it| {
+        it.port = port;
+        it.carrier = carrier;
+        it.addresses = local;
+        it.accept = !arguments.connects;
+        it.max_message_size = LARGEST as usize;
+    });
     config.sctp.outbound_streams = STREAMS;
     // As the others have it; but where it accepts, the largest messages exceed the buffer and come in parts. Not where few
     // messages are sent to be captured: the window closes meanwhile, which tshark remarks.
@@ -104,11 +105,9 @@ async fn send(
         if let Some(hold) = hold.as_ref().filter(|_| message.index + 1 == count) {
             hold.notified().await;
         }
-        let options = SendOptions {
-            ppid: message.ppid(),
-            unordered: message.unordered,
-            ..SendOptions::default()
-        };
+        let options = SendOptions::default()
+            .with_ppid(message.ppid())
+            .with_unordered(message.unordered);
         let sent = association
             .send(message.stream, message.compose(), options)
             .await;

@@ -21,11 +21,10 @@ fn question(loss: f64) -> Question {
 }
 
 fn results(document: &Document, seed: u64) -> Results {
-    let request = Request {
-        file: "spec.toml".to_owned(),
-        seed,
-        ..Request::default()
-    };
+    let request = Request::default().with(|it| {
+        it.file = "spec.toml".to_owned();
+        it.seed = seed;
+    });
     let plan = Plan::of(document, request).unwrap_or_else(|error| panic!("{error}"));
     let records =
         run::in_memory(&Unit::all(&plan), seed, &Simulator::default(), 2, &|_| {}).expect("runs");

@@ -107,11 +107,9 @@ async fn copy(association: &Association, arguments: Cat) -> Result<(), Failure> 
 
 /// Sends the input, a message for each line or piece.
 async fn copy_in(association: &Association, arguments: &Cat) -> Result<(), Failure> {
-    let options = SendOptions {
-        ppid: arguments.ppid,
-        unordered: arguments.unordered,
-        ..SendOptions::default()
-    };
+    let options = SendOptions::default()
+        .with_ppid(arguments.ppid)
+        .with_unordered(arguments.unordered);
     let most = arguments.message.0 as usize;
     let mut input = BufReader::with_capacity(most, tokio::io::stdin());
     loop {

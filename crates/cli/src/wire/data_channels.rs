@@ -45,10 +45,7 @@ pub async fn serve(arguments: DataChannels) -> Result<(), Failure> {
     let (printer, written) = Printer::stdout();
     printer.line(format!("listening: http://{at}/"))?;
     let server = Server {
-        config: Config {
-            address: arguments.address,
-            ..Config::default()
-        },
+        config: Config::default().with(|it| it.address = arguments.address),
         printer,
         room: Arc::new(Semaphore::new(arguments.connections.into())),
     };

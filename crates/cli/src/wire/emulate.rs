@@ -49,21 +49,19 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
             arguments.to
         )));
     }
-    let config = Config {
-        carrier: if arguments.ip {
+    let config = Config::new(arguments.listen, arguments.to).with(|it| {
+        it.carrier = if arguments.ip {
             Carrier::Ip
         } else {
             Carrier::Udp
-        },
-        listen: arguments.listen,
-        from: arguments.from,
-        to: arguments.to,
-        framing: if arguments.bare {
+        };
+        it.from = arguments.from;
+        it.framing = if arguments.bare {
             Framing::Sctp
         } else {
             Framing::Udp
-        },
-    };
+        };
+    });
     let seed = arguments.seed;
     let started = Emulator::start(config, move || {
         build(&spec, ends.as_ref(), seed).map_err(|error| match error {

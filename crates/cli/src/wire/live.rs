@@ -129,17 +129,16 @@ async fn run(point: &PlannedPoint, seed: Seed, probes: ProbeSet) -> Result<Obser
     let kept = Arc::new(Mutex::new(Observed::default()));
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let bind = |port: u16, accept: bool| {
-        let config = Config {
-            sctp: transport(flow),
-            port,
-            accept,
-            addresses: vec![loopback],
-            carrier: Carrier::Encapsulated {
+        let config = Config::default().with(|it| {
+            it.sctp = transport(flow);
+            it.port = port;
+            it.accept = accept;
+            it.addresses = vec![loopback];
+            it.carrier = Carrier::Encapsulated {
                 port: 0,
                 peer_port: 0,
-            },
-            ..Config::default()
-        };
+            };
+        });
         let observer = Recorder {
             kept: Arc::clone(&kept),
             probes,
@@ -203,13 +202,7 @@ fn emulator(point: &PlannedPoint, flow: &Flow, seed: Seed, to: u16) -> Result<Em
     let (spec, kinds) = (Arc::clone(&point.spec), Arc::clone(&point.kinds));
     let (from, end) = (flow.from.clone(), flow.to.clone());
     let address = |port| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port);
-    let config = EmulatorConfig {
-        carrier: anabranch_emulate::Carrier::Udp,
-        listen: address(0),
-        from: None,
-        to: address(to),
-        framing: Framing::Sctp,
-    };
+    let config = EmulatorConfig::new(address(0), address(to)).with(|it| it.framing = Framing::Sctp);
     let build = move || match world::network(&spec, &kinds, Some([&from, &end]), seed) {
         Ok((world, [near, far])) => Ok(Path { world, near, far }),
         Err(WorldError::Build(error)) => Err(error),
@@ -228,11 +221,7 @@ async fn feed(association: &Association, flow: &Flow, point: &PlannedPoint) -> R
     let mut bulk = made.map_err(|refusal| refusal.to_string())?;
     let unordered = sctp::application(&flow.transport).unordered;
     let payload = Bytes::from(vec![0; bulk.facts().sizes[1] as usize]);
-    let options = SendOptions {
-        ppid: 0,
-        unordered,
-        ..SendOptions::default()
-    };
+    let options = SendOptions::default().with_unordered(unordered);
     // Bulk has no pace of its own: it offers as soon as it is asked.
     while let Offer::Now(message) = bulk.next(0) {
         let piece = payload.slice(..message.size);

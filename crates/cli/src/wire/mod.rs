@@ -257,24 +257,20 @@ impl Wire {
             CarrierKind::Udp => Carrier::Udp { port, peer_port },
             CarrierKind::Ip => Carrier::Ip,
         };
-        let config = Config {
-            sctp: sctp.config.clone(),
-            carrier,
-            addresses: self.local.iter().map(|local| local.address).collect(),
-            zone,
-            dscp: self.dscp,
-            accept,
-            max_message_size: MOST_MESSAGE as usize,
-            ..Config::default()
-        };
+        let config = Config::default().with(|it| {
+            it.sctp = sctp.config.clone();
+            it.carrier = carrier;
+            it.addresses = self.local.iter().map(|local| local.address).collect();
+            it.zone = zone;
+            it.dscp = self.dscp;
+            it.accept = accept;
+            it.max_message_size = MOST_MESSAGE as usize;
+        });
         let (watch, watched) = Watch::new(self)?;
         let bind_all = || {
             let sockets = SharedSockets::open(&config)?;
             let bind = |(index, &port): (usize, &u16)| {
-                let config = Config {
-                    port,
-                    ..config.clone()
-                };
+                let config = config.clone().with(|it| it.port = port);
                 match &watch {
                     Some(watch) => {
                         let watch = Box::new(watch.of_endpoint(index));

@@ -231,11 +231,7 @@ async fn sink(association: &Association, count: &mut Count) -> Result<(), Lost> 
 
 /// Says something to the client beside the data.
 async fn say(association: &Association, text: Text) {
-    let options = SendOptions {
-        ppid: PPID,
-        unordered: false,
-        ..SendOptions::default()
-    };
+    let options = SendOptions::default().with_ppid(PPID);
     // Refused where the client closes, which then does not want to know.
     let _ = association.send_immediate(0, text.write(), options).await;
 }
@@ -246,11 +242,9 @@ async fn echo(association: &Association, count: &mut Count) -> Result<(), Lost> 
     let outwards = association.status().map_or(1, |status| status.outstrms);
     while let Some(message) = association.recv().await? {
         count.add(message.bytes.len(), true);
-        let options = SendOptions {
-            ppid: message.ppid,
-            unordered: message.unordered,
-            ..SendOptions::default()
-        };
+        let options = SendOptions::default()
+            .with_ppid(message.ppid)
+            .with_unordered(message.unordered);
         let stream = message.stream % outwards.max(1);
         // The client may be closing.
         if association
@@ -348,11 +342,7 @@ async fn stop(association: &Association) -> Result<Stopped, Lost> {
 /// Sends the job's messages, as far as the association takes them.
 async fn feed(association: &Association, job: Job, count: &mut Count) -> Stopped {
     let payload = Bytes::from(vec![0; job.message as usize]);
-    let options = SendOptions {
-        ppid: 0,
-        unordered: job.unordered,
-        ..SendOptions::default()
-    };
+    let options = SendOptions::default().with_unordered(job.unordered);
     let mut left = job.bytes.unwrap_or(u64::MAX);
     let mut pace = Pace::new(job.rate);
     while left > 0 {

@@ -32,11 +32,10 @@ pub fn write(
 ) -> Result<(), Failure> {
     let start = observed.start;
     shift(&mut observed, start);
-    let request = Request {
-        file: "trace.toml".to_owned(),
-        seed: 1,
-        ..Request::default()
-    };
+    let request = Request::default().with(|it| {
+        it.file = "trace.toml".to_owned();
+        it.seed = 1;
+    });
     let plan = Plan::of(&spec(transport, &observed), request)?;
     let store = Store::create(directory).map_err(|error| Failure::Directory(Box::new(error)))?;
     let runner = Live(|_: &Unit<'_>, _: u64| Ok(vec![observed.clone()]));

@@ -46,10 +46,7 @@ fn an_echo_comes_back_on_its_stream() {
     let port = echo.port("UDP port").parse().expect("a port");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
-        let mut config = Config {
-            carrier: Carrier::client(),
-            ..Config::default()
-        };
+        let mut config = Config::default().with(|it| it.carrier = Carrier::client());
         config.sctp.outbound_streams = u16::MAX;
         config.sctp.inbound_streams = u16::MAX;
         let client = Endpoint::bind(config).expect("a socket");

@@ -27,6 +27,7 @@ type Pair = [Interface; 2];
 
 /// Paths that cannot have addresses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AddressError {
     /// A host would stand twice in one network, and could not know which of the two to send from.
     #[error(

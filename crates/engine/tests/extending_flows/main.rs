@@ -15,10 +15,7 @@ use anabranch_engine::world;
 
 /// Runs a spec with kinds of a program's own, and gives its one value.
 fn value(kinds: &Standard, text: &str) -> f64 {
-    let request = Request {
-        text: text.to_owned(),
-        ..Request::default()
-    };
+    let request = Request::default().with(|it| it.text = text.to_owned());
     let plan = Plan::with(request, kinds).unwrap_or_else(|error| panic!("{error}"));
     let unit = Unit::all(&plan)[0];
     let record = world::run(&unit, 1, &mut Discard, &[]).expect("a run");

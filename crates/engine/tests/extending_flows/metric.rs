@@ -60,10 +60,7 @@ impl Metric for Late {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            delays: true,
-            ..Needs::default()
-        }
+        Needs::default().with(|it| it.delays = true)
     }
 
     fn observers(&self, _: Life) -> Vec<Box<dyn Observer>> {

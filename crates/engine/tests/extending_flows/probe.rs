@@ -81,10 +81,7 @@ record = [{ flow = "f", probes = ["excess_rtt", "srtt"], window = ["1 s", "20 s"
 
 #[test]
 fn a_spec_names_it() {
-    let request = Request {
-        text: SPEC.to_owned(),
-        ..Request::default()
-    };
+    let request = Request::default().with(|it| it.text = SPEC.to_owned());
     let unknown = Plan::new(request.clone())
         .map(drop)
         .expect_err("no such probe");

@@ -21,11 +21,7 @@ pub fn reference() -> Reference {
 
 /// The spec that a text holds, as a run would see it.
 pub fn spec(text: &str) -> Spec {
-    let request = Request {
-        file: "alamgir2002.toml".to_owned(),
-        text: text.to_owned(),
-        ..Request::default()
-    };
+    let request = Request::new("alamgir2002.toml", text);
     Plan::new(request)
         .unwrap_or_else(|error| panic!("{error}"))
         .spec

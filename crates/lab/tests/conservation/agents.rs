@@ -311,7 +311,7 @@ impl TcpSource {
                 TcpEvent::Connected => connected = true,
                 TcpEvent::Closed => flow.finished = true,
                 TcpEvent::Failed(failure) => flow.fail(&failure),
-                TcpEvent::PeerClosed => {}
+                _ => {}
             }
         }
         // Before the handshake is done, CLOSE throws away what was written (RFC 9293 §3.10.4).
@@ -385,7 +385,7 @@ impl TcpSink {
             match event {
                 TcpEvent::PeerClosed => self.connection.close(),
                 TcpEvent::Failed(failure) => flow.fail(&failure),
-                TcpEvent::Connected | TcpEvent::Closed => {}
+                _ => {}
             }
         }
     }

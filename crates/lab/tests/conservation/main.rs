@@ -185,21 +185,21 @@ impl Case {
     fn add_sctp(&mut self, profile: &str) {
         let rng = &mut self.rng;
         let streams = [1, 1, 4, 40][rng.below(4) as usize];
-        let mut near = config::Config {
-            mtu: 576 + rng.below(925) as usize,
-            receive_buffer: 8_000 + rng.below(60_000) as u32,
-            send_buffer: 30_000,
-            delayed_sack: rng.below(2) == 0,
-            bundling: rng.below(4) > 0,
-            fill_packets: rng.below(2) == 0,
-            data_with_cookie_echo: rng.below(2) == 0,
-            outbound_streams: streams,
-            scheduler: config::SchedulerKind::ALL[rng.below(6) as usize],
-            association_max_retrans: 20,
-            path_max_retrans: 10,
-            max_init_retransmits: 20,
-            ..config::Config::new(SctpProfile::by_name(profile).expect("a profile"))
-        };
+        let mut near =
+            config::Config::new(SctpProfile::by_name(profile).expect("a profile")).with(|it| {
+                it.mtu = 576 + rng.below(925) as usize;
+                it.receive_buffer = 8_000 + rng.below(60_000) as u32;
+                it.send_buffer = 30_000;
+                it.delayed_sack = rng.below(2) == 0;
+                it.bundling = rng.below(4) > 0;
+                it.fill_packets = rng.below(2) == 0;
+                it.data_with_cookie_echo = rng.below(2) == 0;
+                it.outbound_streams = streams;
+                it.scheduler = config::SchedulerKind::ALL[rng.below(6) as usize];
+                it.association_max_retrans = 20;
+                it.path_max_retrans = 10;
+                it.max_init_retransmits = 20;
+            });
         let mut far = near.clone();
         let addresses = self.nodes.map(|node| {
             self.world
@@ -256,12 +256,11 @@ impl Case {
 
     fn add_tcp(&mut self, profile: &str) {
         let rng = &mut self.rng;
-        let config = TcpConfig {
-            mss: 300 + rng.below(1160) as u16,
-            receive_buffer: Amount::Bytes(8_000 + rng.below(60_000)),
-            send_buffer: 70_000,
-            ..TcpConfig::new(TcpProfile::by_name(profile).expect("a profile"))
-        };
+        let config = TcpConfig::new(TcpProfile::by_name(profile).expect("a profile")).with(|it| {
+            it.mss = 300 + rng.below(1160) as u16;
+            it.receive_buffer = Amount::Bytes(8_000 + rng.below(60_000));
+            it.send_buffer = 70_000;
+        });
         let isns = [rng.bits() as u32, u32::MAX - rng.below(20_000) as u32];
         let offers = self.offers(1, 9_000, 9_000);
         let [local, remote] = self.ports();

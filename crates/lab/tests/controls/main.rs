@@ -35,15 +35,13 @@ fn judged(
         overrides.retain(|before| key.as_ref().is_none_or(|key| !before.starts_with(key)));
         overrides.push(setting.to_owned());
     }
-    let request = Request {
-        file: format!("{name}.toml"),
-        text: paper.text().expect("its spec"),
-        overrides,
-        only: only.iter().map(|&one| one.to_owned()).collect(),
-        replications,
-        seed: 1,
-        ..Request::default()
-    };
+    let request =
+        Request::new(format!("{name}.toml"), paper.text().expect("its spec")).with(|it| {
+            it.overrides = overrides;
+            it.only = only.iter().map(|&one| one.to_owned()).collect();
+            it.replications = replications;
+            it.seed = 1;
+        });
     let plan = Plan::new(request).unwrap_or_else(|error| panic!("{error}"));
     let directory = tempfile::tempdir().expect("a directory");
     let store = Store::create(directory.path()).expect("a store");

@@ -37,19 +37,14 @@ pub fn without_timers(mut config: Config) -> Config {
 
 /// Two endpoints with an association, client and server, inside UDP on the loopback interface.
 pub async fn pair(config: Config) -> (Association, Association) {
-    let config = Config {
-        addresses: vec![LOOPBACK],
-        carrier: Carrier::Encapsulated {
+    let config = config.with(|it| {
+        it.addresses = vec![LOOPBACK];
+        it.carrier = Carrier::Encapsulated {
             port: 0,
             peer_port: 0,
-        },
-        ..config
-    };
-    let server = Endpoint::bind(Config {
-        accept: true,
-        ..config.clone()
-    })
-    .expect("loopback");
+        };
+    });
+    let server = Endpoint::bind(config.clone().with(|it| it.accept = true)).expect("loopback");
     let client = Endpoint::bind(config).expect("loopback");
     let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
     let association = client.connect(peer).await.expect("it listens");

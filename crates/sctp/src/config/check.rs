@@ -25,6 +25,7 @@ pub(crate) const MOST_SACK_DELAY: Nanos = 500 * MILLISECOND;
 /// A setting that no association could work with.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{field}: found {found}; allowed: {allowed}")]
+#[non_exhaustive]
 pub struct ConfigError {
     /// The setting or switch, by its name; or the field of [`Config`].
     pub field: &'static str,

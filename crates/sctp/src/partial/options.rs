@@ -9,6 +9,7 @@ use crate::config::Config;
 /// reliability ([`Association::is_partially_reliable`](crate::Association::is_partially_reliable)); where several are given, the first
 /// that is met gives the message up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SendOptions {
     /// It is given up when it is so old and not all of it was acknowledged (RFC 3758 §4.1).
     pub lifetime: Option<Nanos>,
@@ -22,6 +23,16 @@ pub struct SendOptions {
 }
 
 impl SendOptions {
+    /// Sent without any policy.
+    pub const fn new() -> Self {
+        Self {
+            lifetime: None,
+            max_retransmits: None,
+            priority: None,
+            immediate: false,
+        }
+    }
+
     /// What the settings say of messages that are sent without more ado.
     pub fn of(config: &Config) -> Self {
         Self {
@@ -30,6 +41,34 @@ impl SendOptions {
             priority: config.priority,
             immediate: false,
         }
+    }
+
+    /// Given up when it is so old.
+    #[must_use]
+    pub const fn with_lifetime(mut self, lifetime: Option<Nanos>) -> Self {
+        self.lifetime = lifetime;
+        self
+    }
+
+    /// Given up when a chunk of it would be sent again more often.
+    #[must_use]
+    pub const fn with_max_retransmits(mut self, most: Option<u32>) -> Self {
+        self.max_retransmits = most;
+        self
+    }
+
+    /// With this priority in a full send buffer; smaller numbers come first.
+    #[must_use]
+    pub const fn with_priority(mut self, priority: Option<u32>) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// The peer is asked to acknowledge its end at once, or not.
+    #[must_use]
+    pub const fn with_immediate(mut self, immediate: bool) -> Self {
+        self.immediate = immediate;
+        self
     }
 
     /// When a message that is given at `now` will be given up; `None` if never.
@@ -45,6 +84,7 @@ impl SendOptions {
 
 /// Why a message was given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AbandonPolicy {
     /// Its lifetime was over.
     Lifetime,
@@ -61,6 +101,7 @@ impl AbandonPolicy {
 
 /// A message of ours that will not be sent, or not again.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AbandonedMessage {
     /// Its stream; `None` for one that was given without a stream and never begun.
     pub stream: Option<u16>,

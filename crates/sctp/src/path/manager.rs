@@ -47,6 +47,7 @@ impl PathState {
 
 /// One destination address and all that is known of the way there.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct PathEntry {
     /// The pair of addresses.
     pub path: Path,

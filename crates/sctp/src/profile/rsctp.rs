@@ -81,6 +81,7 @@ pub(crate) use {with_rsctp, without_rsctp};
 
 /// See [`Profile::rsctp_probe_size`](crate::Profile::rsctp_probe_size).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProbeSize {
     /// The IP packet.
     Packet,
@@ -91,6 +92,7 @@ spelled!(ProbeSize: ProbeSize::Packet = "packet", ProbeSize::Chunk = "chunk");
 
 /// See [`Profile::rsctp_heartbeat_loss`](crate::Profile::rsctp_heartbeat_loss).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HeartbeatLoss {
     /// It moves no window and no path.
     Ignored,

@@ -4,6 +4,7 @@ use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
 
 /// See [`Profile::fast_recovery`](super::Profile::fast_recovery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FastRecovery {
     /// Each SACK that finds losses cuts cwnd once per path (RFC 2960).
     None,
@@ -17,6 +18,7 @@ spelled!(FastRecovery: FastRecovery::None = "none", FastRecovery::ExitPoint = "e
 
 /// See [`Profile::htna`](super::Profile::htna).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Htna {
     /// Every TSN below the highest gap block counts.
     Off,
@@ -30,6 +32,7 @@ spelled!(Htna: Htna::Off = "off", Htna::PerSack = "per_sack", Htna::Persistent =
 
 /// See [`Profile::retransmission_path`](super::Profile::retransmission_path).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RetransmissionPath {
     /// Where the chunk was last sent, unless that path is inactive.
     Same,
@@ -43,6 +46,7 @@ spelled!(RetransmissionPath: RetransmissionPath::Same = "same_path", Retransmiss
 
 /// See [`Profile::dormant_path`](super::Profile::dormant_path).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DormantPath {
     /// Where it would have gone anyway.
     Last,
@@ -58,6 +62,7 @@ spelled!(DormantPath: DormantPath::Last = "last", DormantPath::Primary = "primar
 
 /// See [`Profile::failed_path_probing`](super::Profile::failed_path_probing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FailedPathProbing {
     /// At HB.interval and one RTO, as any path.
     Interval,
@@ -68,6 +73,7 @@ spelled!(FailedPathProbing: FailedPathProbing::Interval = "interval", FailedPath
 
 /// See [`Profile::association_errors`](super::Profile::association_errors).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AssociationErrors {
     /// Every timeout of T3-rtx, and HEARTBEATs unanswered on the path that carries new data.
     PathInUse,
@@ -79,6 +85,7 @@ spelled!(AssociationErrors: AssociationErrors::PathInUse = "path_in_use",
 
 /// See [`Profile::window_unit`](super::Profile::window_unit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WindowUnit {
     /// The largest DATA chunk, as much of it as cwnd counts.
     Pmdcs,
@@ -89,6 +96,7 @@ spelled!(WindowUnit: WindowUnit::Pmdcs = "pmdcs", WindowUnit::Mtu = "mtu");
 
 /// What of a DATA chunk a window counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Counts {
     /// The user data.
     UserData,
@@ -113,6 +121,7 @@ impl Counts {
 
 /// See [`Profile::idle_decay`](super::Profile::idle_decay).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IdleDecay {
     /// cwnd keeps its size.
     Off,
@@ -126,6 +135,7 @@ spelled!(IdleDecay: IdleDecay::Off = "off", IdleDecay::Drained = "drained",
 
 /// See [`Profile::max_burst_applies`](super::Profile::max_burst_applies).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MaxBurst {
     /// Never.
     Off,
@@ -139,6 +149,7 @@ spelled!(MaxBurst: MaxBurst::Off = "off", MaxBurst::EachSack = "each_sack",
 
 /// See [`Profile::when_full`](super::Profile::when_full).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WhenFull {
     /// A chunk that fills a hole is kept; another is dropped and answered by a SACK at once.
     Answer,
@@ -149,6 +160,7 @@ spelled!(WhenFull: WhenFull::Answer = "answer", WhenFull::Silent = "silent");
 
 /// See [`Profile::initial_cwnd`](super::Profile::initial_cwnd).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InitialCwnd {
     /// So many units (RFC 2960: at most 2).
     Units(u64),

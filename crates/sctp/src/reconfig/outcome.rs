@@ -13,6 +13,7 @@ pub enum StreamDirection {
 
 /// What became of a wish to change streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ReconfigOutcome {
     /// It was done.
     Performed,
@@ -24,6 +25,7 @@ pub enum ReconfigOutcome {
 
 /// Why a wish to change streams was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ReconfigError {
     /// The association is not up, or not any more (RFC 6525 §5.1).
     #[error("the association is not established")]

@@ -86,6 +86,7 @@ impl MessageBytes {
 
 /// A whole message, ready for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReceivedMessage {
     /// Its stream.
     pub stream: u16,
@@ -103,6 +104,7 @@ pub struct ReceivedMessage {
 /// flag). Parts of one message come in order and without holes; until its end nothing else of its stream comes, but other
 /// streams go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReceivedPart {
     /// The stream of the message.
     pub stream: u16,

@@ -21,15 +21,14 @@ use world::{A, Step, World, Z};
 
 /// Little patience, so that stories are short; every chunk acknowledged at once, so that fewer timers run.
 fn config() -> Config {
-    Config {
-        rto_max: 4 * SECOND,
-        max_init_retransmits: 2,
-        path_max_retrans: 1,
-        association_max_retrans: 3,
-        delayed_sack: false,
-        hb_interval: None,
-        ..Config::default()
-    }
+    Config::default().with(|it| {
+        it.rto_max = 4 * SECOND;
+        it.max_init_retransmits = 2;
+        it.path_max_retrans = 1;
+        it.association_max_retrans = 3;
+        it.delayed_sack = false;
+        it.hb_interval = None;
+    })
 }
 
 /// A called Z, and both are up.
@@ -119,10 +118,7 @@ fn shutdown() {
 fn failover() {
     explore(&Scenario {
         name: "failover",
-        config: Config {
-            hb_interval: Some(5 * SECOND),
-            ..config()
-        },
+        config: config().with(|it| it.hb_interval = Some(5 * SECOND)),
         begin: UP,
         budget: Budget {
             send: [2, 1],

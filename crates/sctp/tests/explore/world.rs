@@ -101,10 +101,9 @@ fn network(address: IpAddr) -> u8 {
 
 fn endpoint(host: usize, config: &Config, life: u8) -> Endpoint {
     let homes = if config.hb_interval.is_some() { 2 } else { 1 };
-    let config = Config {
-        addresses: (0..homes).map(|network| address(host, network)).collect(),
-        ..config.clone()
-    };
+    let config = config
+        .clone()
+        .with(|it| it.addresses = (0..homes).map(|network| address(host, network)).collect());
     let mut endpoint =
         Endpoint::new(config, PORTS[host], [1 + host as u8 + 2 * life; 32]).expect("settings");
     endpoint.listen(true);

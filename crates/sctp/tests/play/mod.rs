@@ -145,35 +145,33 @@ fn config_of(choice: u8, extremes: u8) -> Config {
     profile.potentially_failed = choice & 0x08 != 0;
     let one_chunk = extremes & 0x01 != 0;
     let streams = if extremes & 0x02 == 0 { 20 } else { 65_535 };
-    Config {
-        congestion: if profile.rsctp {
+    Config::new(profile).with(|it| {
+        it.congestion = if it.profile.rsctp {
             &rsctp::ALGORITHM
         } else {
             &sctp_newreno::ALGORITHM
-        },
-        primary_switch_max_retrans: profile.potentially_failed.then_some(1),
-        receive_buffer: match (one_chunk, choice & 0x10) {
+        };
+        it.primary_switch_max_retrans = it.profile.potentially_failed.then_some(1);
+        it.receive_buffer = match (one_chunk, choice & 0x10) {
             (true, _) => 1_500,
             (false, 0) => 65_536,
             (false, _) => 3_000,
-        },
-        send_buffer: if one_chunk { 1_500 } else { 20_000 },
-        partial_delivery_point: (extremes & 0x08 != 0).then_some(2_000),
-        mtu: if choice & 0x20 == 0 { 1_500 } else { 300 },
-        data_with_cookie_echo: choice & 0x40 != 0,
-        fill_packets: choice & 0x60 == 0x60,
-        hb_interval: (choice & 0x80 == 0).then_some(2 * SECOND),
-        outbound_streams: streams.min(if streams > 20 { streams } else { 10 }),
-        inbound_streams: streams,
-        ..Config::new(profile)
-    }
+        };
+        it.send_buffer = if one_chunk { 1_500 } else { 20_000 };
+        it.partial_delivery_point = (extremes & 0x08 != 0).then_some(2_000);
+        it.mtu = if choice & 0x20 == 0 { 1_500 } else { 300 };
+        it.data_with_cookie_echo = choice & 0x40 != 0;
+        it.fill_packets = choice & 0x60 == 0x60;
+        it.hb_interval = (choice & 0x80 == 0).then_some(2 * SECOND);
+        it.outbound_streams = streams.min(if streams > 20 { streams } else { 10 });
+        it.inbound_streams = streams;
+    })
 }
 
 fn endpoint(host: usize, config: &Config, seed: [u8; 32]) -> Endpoint {
-    let config = Config {
-        addresses: vec![address(host, 0), address(host, 1)],
-        ..config.clone()
-    };
+    let config = config
+        .clone()
+        .with(|it| it.addresses = vec![address(host, 0), address(host, 1)]);
     let mut endpoint = Endpoint::new(config, PORTS[host], seed).expect("settings");
     endpoint.listen(true);
     endpoint.set_max_associations(8);

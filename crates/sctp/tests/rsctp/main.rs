@@ -29,10 +29,7 @@ fn config(change: impl Fn(&mut Profile)) -> Config {
 }
 
 fn homes(host: usize, config: Config) -> Config {
-    Config {
-        addresses: vec![address(host, 0), address(host, 1)],
-        ..config
-    }
+    config.with(|it| it.addresses = vec![address(host, 0), address(host, 1)])
 }
 
 fn world(config: Config) -> World {

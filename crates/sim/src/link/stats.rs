@@ -26,6 +26,7 @@ impl Count {
 ///
 /// `offered + duplicated = delivered + dropped + in flight`, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkStats {
     /// Offered to the link, lost ones included.
     pub offered: Count,

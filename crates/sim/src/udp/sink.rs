@@ -9,6 +9,7 @@ use crate::agent::Agent;
 
 /// What a [`UdpSink`] saw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UdpSinkStats {
     /// Datagrams with a right checksum, duplicates included.
     pub received: u64,

@@ -5,6 +5,7 @@ use super::phy::Arrival;
 
 /// Why a packet was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum DropReason {
     /// The station's interface queue held its limit.
     QueueFull,

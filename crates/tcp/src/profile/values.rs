@@ -4,6 +4,7 @@ use anabranch_settings::{Choice, Datum, Kind, Value, spelled};
 
 /// See [`Profile::recovery`](super::Profile::recovery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RecoveryKind {
     /// RFC 6675: lost is what has enough reported above it; NewReno (RFC 6582) where SACK is not negotiated.
     Rfc6675,
@@ -17,6 +18,7 @@ spelled!(RecoveryKind: RecoveryKind::Rfc6675 = "rfc6675", RecoveryKind::Sack1 = 
 
 /// See [`Profile::restart_window`](super::Profile::restart_window).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RestartWindow {
     /// The window is kept.
     Off,
@@ -29,6 +31,7 @@ spelled!(RestartWindow: RestartWindow::Off = "off", RestartWindow::One = "one", 
 
 /// See [`Profile::initial_window`](super::Profile::initial_window).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InitialWindow {
     /// 2 to 4 segments by their size (RFC 5681 §3.1, RFC 3390).
     Rfc5681,
@@ -99,6 +102,7 @@ impl Value for InitialWindow {
 
 /// See [`Profile::initial_ssthresh`](super::Profile::initial_ssthresh).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InitialSsthresh {
     /// Arbitrarily high.
     High,

@@ -245,12 +245,11 @@ impl World {
 
 /// The GEO satellite path of Alamgir, Atiquzzaman and Ivancic (2002) with one TCP source as ns-2 had it.
 pub fn geo(profile: Profile, clock_phase: Nanos) -> World {
-    let config = Config {
-        mss: 1448,
-        receive_buffer: Amount::Segments(45),
-        clock_phase,
-        ..Config::new(profile)
-    };
+    let config = Config::new(profile).with(|it| {
+        it.mss = 1448;
+        it.receive_buffer = Amount::Segments(45);
+        it.clock_phase = clock_phase;
+    });
     let mut world = World::new(config.clone(), config);
     let (access, satellite) = (
         Line::new(10_000_000, 2_000_000),

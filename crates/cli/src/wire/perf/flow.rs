@@ -271,42 +271,22 @@ fn of_receiver(received: Received) -> Progress {
 
 #[cfg(test)]
 mod tests {
-    use anabranch_net::PathState;
-    use anabranch_net::sctp::{StateName, stats::AssociationStatistics};
-
     use super::*;
 
     fn status(sent: u64, acknowledged: u64) -> Status {
-        let path = |last| PathStatus {
-            address: [192, 0, 2, last].into(),
-            local: [192, 0, 2, 9].into(),
-            udp_port: 0,
-            state: PathState::Active,
-            cwnd: 1_000 * u64::from(last),
-            ssthresh: 0,
-            flightsize: 0,
-            srtt: Some(1_000_000 * u64::from(last)),
-            rto: 0,
-            mtu: 1_500,
-            error_count: 0,
+        let path = |last| {
+            let path = PathStatus::new([192, 0, 2, last].into(), [192, 0, 2, 9].into());
+            path.with(|it| {
+                it.cwnd = 1_000 * u64::from(last);
+                it.srtt = Some(1_000_000 * u64::from(last));
+            })
         };
-        let mut counters = AssociationStatistics::default();
-        counters.sender.bytes_sent = sent;
-        counters.sender.bytes_acknowledged = acknowledged;
-        Status {
-            state: StateName::Established,
-            rwnd: 0,
-            unackdata: 0,
-            penddata: 0,
-            instrms: 1,
-            outstrms: 1,
-            fragmentation_point: 1_400,
-            primary: path(1),
-            in_use: path(2),
-            paths: vec![path(1), path(2)],
-            streams_in_use: 1,
-            counters,
-        }
+        Status::new(path(1)).with(|it| {
+            it.in_use = path(2);
+            it.paths.push(path(2));
+            it.counters.sender.bytes_sent = sent;
+            it.counters.sender.bytes_acknowledged = acknowledged;
+        })
     }
 
     /// An association that was cut has nothing in flight, and yet not everything was acknowledged.

@@ -150,11 +150,7 @@ impl Work {
         tokio::pin!(late);
         let drained = async {
             let text = Text::Count { messages }.write();
-            let options = SendOptions {
-                ppid: PPID,
-                unordered: false,
-                ..SendOptions::default()
-            };
+            let options = SendOptions::default().with_ppid(PPID);
             // Refused where the association has ended, which is told otherwise.
             let _ = self.association.send_immediate(0, text, options).await;
             all_acknowledged(&self.association).await;
@@ -205,11 +201,7 @@ impl Work {
     async fn feed(&self) -> (u64, bool) {
         let job = self.plan.job;
         let payload = Bytes::from(vec![0; job.message as usize]);
-        let options = SendOptions {
-            ppid: 0,
-            unordered: job.unordered,
-            ..SendOptions::default()
-        };
+        let options = SendOptions::default().with_unordered(job.unordered);
         let until = self.plan.time.map(|time| self.begin + time);
         let over = self.over();
         tokio::pin!(over);
@@ -269,11 +261,7 @@ impl Work {
     /// Asks the server to send, and tells it when time is over. Gives how it ended, whether it was cut, and whether something
     /// arrived after time was over.
     async fn ask(&self) -> (CloseReason, bool, bool) {
-        let options = SendOptions {
-            ppid: PPID,
-            unordered: false,
-            ..SendOptions::default()
-        };
+        let options = SendOptions::default().with_ppid(PPID);
         let say = |text: Text| self.association.send_immediate(0, text.write(), options);
         // Refused where the association has ended, which is told otherwise.
         let _ = say(Text::Source(self.plan.job)).await;
