@@ -5,6 +5,7 @@
 //! `association/timers.rs`.
 
 mod cookie_echo;
+mod data;
 mod ecn;
 mod heartbeat;
 mod icmp;

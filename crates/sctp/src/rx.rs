@@ -23,7 +23,8 @@ mod tsn_tracker;
 mod window;
 
 use anabranch_transport::{Nanos, Probe, Trace};
-use anabranch_wire::chunk::{Data, OutgoingSack, Sack};
+use anabranch_wire::chunk::{Data, DecodeError, OutgoingSack, Sack};
+use anabranch_wire::packet::Frame;
 use anabranch_wire::{Full, PacketBuilder, Ssn, Tsn};
 
 pub use assembly::TooLong;
@@ -41,6 +42,7 @@ use held::Held;
 use interleaved::Interleaved;
 use order::{Order, Whole};
 use reassembly::{Fragmented, Reassembly};
+use room::Source;
 use sack_policy::SackPolicy;
 use tsn_tracker::{Arrival, Neighbours, TsnTracker};
 use window::ReceiveWindow;
@@ -158,7 +160,6 @@ impl Receiver {
     }
 
     /// Takes one DATA chunk that came on path `from`.
-    #[inline]
     pub fn handle_data(
         &mut self,
         now: Nanos,
@@ -166,10 +167,40 @@ impl Receiver {
         from: PathId,
         trace: &mut Trace,
     ) -> DataOutcome {
+        let view = data.with(&data.user_data[..]);
+        self.take_data(now, &view, &data, from, trace)
+    }
+
+    /// As [`Self::handle_data`], of a chunk where it lies.
+    ///
+    /// # Errors
+    /// It is shorter than its header.
+    #[inline]
+    pub(crate) fn handle_frame(
+        &mut self,
+        now: Nanos,
+        frame: &Frame<'_>,
+        from: PathId,
+        trace: &mut Trace,
+    ) -> Result<DataOutcome, DecodeError> {
+        let data = Data::view(frame)?;
+        Ok(self.take_data(now, &data, frame, from, trace))
+    }
+
+    /// `source`: what gives the user data to be held. Each caller has all that follows as one piece of its own.
+    #[inline(always)]
+    fn take_data(
+        &mut self,
+        now: Nanos,
+        data: &Data<&[u8]>,
+        source: &impl Source,
+        from: PathId,
+        trace: &mut Trace,
+    ) -> DataOutcome {
         let length = data.user_data.len() as u64;
         self.held.follow(trace);
         self.record_late(now, trace);
-        let outcome = self.sort_data(now, data, from, trace);
+        let outcome = self.sort_data(now, data, source, from, trace);
         self.count_outcome(outcome, length);
         outcome
     }
@@ -197,17 +228,18 @@ impl Receiver {
     fn sort_data(
         &mut self,
         now: Nanos,
-        data: Data,
+        data: &Data<&[u8]>,
+        source: &impl Source,
         from: PathId,
         trace: &mut Trace,
     ) -> DataOutcome {
         self.from = from;
-        if data.has_no_user_data() {
+        if data.user_data.is_empty() {
             return DataOutcome::NoUserData;
         }
         let bytes = self.profile.rwnd_counts.bytes(data.user_data.len());
         if self.profile.when_full == WhenFull::Silent
-            && let Err(outcome) = self.admit_silently(now, &data, bytes, trace)
+            && let Err(outcome) = self.admit_silently(now, data, bytes, trace)
         {
             return outcome;
         }
@@ -224,18 +256,18 @@ impl Receiver {
             Arrival::New => {}
         }
         if data.stream_id >= self.streams {
-            self.arrived(now, data.tsn, data.immediate, trace);
+            self.arrived_beside(now, data.tsn, data.immediate, trace);
             return DataOutcome::InvalidStream;
         }
-        if !self.has_room_for(&data, bytes)
-            && let Err(outcome) = self.admit(now, &data, bytes, trace)
+        if !self.has_room_for(data, bytes)
+            && let Err(outcome) = self.admit(now, data, bytes, trace)
         {
             return outcome;
         }
         let beside = self.arrived(now, data.tsn, data.immediate, trace);
         self.window.take(bytes, data.user_data.len());
         self.held.take(data.stream_id, bytes);
-        let taken = self.take(now, data, beside, trace)
+        let taken = self.take(now, data, source, beside, trace)
             && !self.reassembly.contradicts(self.tracker.cumulative());
         // What can be read needs no relief.
         if taken && self.ready.is_empty() && self.window.to_advertise() == 0 {
@@ -250,7 +282,7 @@ impl Receiver {
     }
 
     /// Notes the TSN, and when it must be acknowledged. Gives what the TSNs beside it are.
-    #[inline]
+    #[inline(always)]
     fn arrived(&mut self, now: Nanos, tsn: Tsn, immediate: bool, trace: &mut Trace) -> Neighbours {
         let had_gaps = self.tracker.has_gaps();
         let beside = self.tracker.insert(tsn);
@@ -271,17 +303,33 @@ impl Receiver {
         beside
     }
 
+    /// As [`Self::arrived`], for what is not the common DATA.
+    #[inline(never)]
+    fn arrived_beside(
+        &mut self,
+        now: Nanos,
+        tsn: Tsn,
+        immediate: bool,
+        trace: &mut Trace,
+    ) -> Neighbours {
+        self.arrived(now, tsn, immediate, trace)
+    }
+
     /// Puts a chunk that is new where it belongs; false if it contradicts others.
-    #[inline]
-    fn take(&mut self, now: Nanos, data: Data, beside: Neighbours, trace: &mut Trace) -> bool {
+    #[inline(always)]
+    fn take(
+        &mut self,
+        now: Nanos,
+        data: &Data<&[u8]>,
+        source: &impl Source,
+        beside: Neighbours,
+        trace: &mut Trace,
+    ) -> bool {
         let tsn = data.tsn;
-        if data.beginning && data.ending {
-            let waits = !self.order.is_next(data.stream_id, data.unordered, data.ssn);
-            let (payload, compact) = if waits {
-                (self.keep(data.user_data), true)
-            } else {
-                self.slice(data.user_data)
-            };
+        let is_whole = data.beginning && data.ending;
+        let waits = !is_whole || !self.order.is_next(data.stream_id, data.unordered, data.ssn);
+        let (payload, compact) = self.hold(data.user_data, waits, source);
+        if is_whole {
             let stream = data.stream_id;
             let message = ReceivedMessage {
                 stream,
@@ -299,21 +347,19 @@ impl Receiver {
             if waits {
                 return self.whole(now, whole, trace);
             }
+            if !data.unordered {
+                self.order.pass(stream, data.ssn);
+            }
             let (mut delivery, order, _) = self.delivery(now, trace);
-            if data.unordered {
-                delivery.whole(whole);
-            } else {
-                order.go_on(whole, |whole| delivery.whole(whole));
+            delivery.whole(whole);
+            if !data.unordered {
+                order.go_on(stream, |whole| delivery.whole(whole));
                 self.went_on(now, stream, trace);
             }
             return true;
         }
         let (stream, length) = (data.stream_id, data.user_data.len());
-        let data = Data {
-            user_data: self.keep(data.user_data),
-            ..data
-        };
-        match self.reassembly.insert(data, beside) {
+        match self.reassembly.insert(data.with(payload), beside) {
             Fragmented::Held => {
                 self.grew(now, tsn, trace);
                 true
@@ -453,20 +499,27 @@ impl Receiver {
         self.assembly.give_back().or_else(|| self.read())
     }
 
-    #[inline]
     fn read(&mut self) -> Option<ReceivedPart> {
+        self.is_read()?;
+        self.ready.pop_front().map(|readable| readable.part)
+    }
+
+    /// What can be read next is about to be: it is held no longer. Tells whether it is a whole message.
+    #[inline(always)]
+    fn is_read(&mut self) -> Option<bool> {
         if self.ready.is_empty() && self.window.to_advertise() == 0 {
             self.relieve_reader();
         }
-        let Readable { part, bytes, .. } = self.ready.pop_front()?;
+        let Readable { part, bytes, .. } = self.ready.front()?;
         let (length, chunks) = (part.payload.len(), part.payload.chunks());
-        self.window.uncount(bytes);
+        let is_whole = part.begins && part.ends;
+        self.window.uncount(*bytes);
         self.window.forget(length, chunks);
-        self.held.free(part.stream, bytes);
+        self.held.free(part.stream, *bytes);
         if self.window.update_is_worth_a_sack() {
             self.sack.demand();
         }
-        Some(part)
+        Some(is_whole)
     }
 
     /// As [`Receiver::poll_part`], whole messages only: parts are put together as they come, up to
@@ -475,15 +528,24 @@ impl Receiver {
     /// # Errors
     /// A message is longer than that. What was gathered of it is gone.
     pub fn poll_message(&mut self) -> Result<Option<ReceivedMessage>, TooLong> {
-        while let Some(part) = self.read() {
-            if part.begins && part.ends {
-                return Ok(Some(part.into_message()));
+        while let Some(is_whole) = self.is_read() {
+            let readable = self.ready.pop_front();
+            if is_whole {
+                return Ok(readable.map(|readable| readable.part.into_message()));
             }
-            if let Some(message) = self.assembly.add(part)? {
+            if let Some(message) = self.assemble(readable)? {
                 return Ok(Some(message));
             }
         }
         Ok(None)
+    }
+
+    #[inline(never)]
+    fn assemble(&mut self, readable: Option<Readable>) -> Result<Option<ReceivedMessage>, TooLong> {
+        match readable {
+            Some(readable) => self.assembly.add(readable.part),
+            None => Ok(None),
+        }
     }
 
     /// Whether something can be read.

@@ -126,20 +126,52 @@ macro_rules! schedulers {
             }
         }
 
+        /// What is asked for each message, of any of them, as calls: the usual one goes without.
+        impl Scheduler {
+            #[inline(never)]
+            fn any_queued(&mut self, turn: Turn, waiting: usize) -> bool {
+                match self { $(Self::$variant(it) => it.queued(turn, waiting),)+ }
+            }
+
+            #[inline(never)]
+            fn any_pick(&self) -> Option<Turn> {
+                match self { $(Self::$variant(it) => it.pick(),)+ }
+            }
+
+            #[inline(never)]
+            fn any_served(&mut self, served: Served) -> bool {
+                match self { $(Self::$variant(it) => it.served(served),)+ }
+            }
+
+            #[inline(never)]
+            fn any_packet_ended(&mut self) -> bool {
+                match self { $(Self::$variant(it) => it.packet_ended(),)+ }
+            }
+        }
+
         impl Discipline for Scheduler {
             #[inline(always)]
             fn queued(&mut self, turn: Turn, waiting: usize) -> bool {
-                match self { $(Self::$variant(it) => it.queued(turn, waiting),)+ }
+                match self {
+                    Self::RoundRobin(it) => it.queued(turn, waiting),
+                    _ => self.any_queued(turn, waiting),
+                }
             }
 
             #[inline(always)]
             fn pick(&self) -> Option<Turn> {
-                match self { $(Self::$variant(it) => it.pick(),)+ }
+                match self {
+                    Self::RoundRobin(it) => it.pick(),
+                    _ => self.any_pick(),
+                }
             }
 
             #[inline(always)]
             fn served(&mut self, served: Served) -> bool {
-                match self { $(Self::$variant(it) => it.served(served),)+ }
+                match self {
+                    Self::RoundRobin(it) => it.served(served),
+                    _ => self.any_served(served),
+                }
             }
 
             #[inline(always)]
@@ -149,7 +181,10 @@ macro_rules! schedulers {
 
             #[inline(always)]
             fn packet_ended(&mut self) -> bool {
-                match self { $(Self::$variant(it) => it.packet_ended(),)+ }
+                match self {
+                    Self::RoundRobin(it) => it.packet_ended(),
+                    _ => self.any_packet_ended(),
+                }
             }
 
             fn queues(&self) -> Vec<Turn> {

@@ -68,6 +68,7 @@ impl Retry {
     clippy::large_enum_variant,
     reason = "nearly all are Known, and asked at each packet"
 )]
+#[repr(u8)] // is asked for many times a packet, and quickly found out where it does not hide in what it holds
 pub(crate) enum State {
     /// INIT was sent; nothing is known of the peer.
     CookieWait(CookieWait),
@@ -116,6 +117,7 @@ pub(crate) struct Closed {
 
 /// The states of RFC 9260 §4 in which the peer is known.
 #[derive(Clone, Debug)]
+#[repr(u8)] // as `State`
 pub(crate) enum Stage {
     /// The cookie went back to the peer.
     CookieEchoed(CookieEchoed),

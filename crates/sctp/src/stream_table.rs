@@ -26,7 +26,7 @@ impl<T: Default> StreamTable<T> {
     }
 
     /// The value of `stream`, made if it was never used.
-    #[inline]
+    #[inline(always)]
     pub fn entry(&mut self, stream: u16) -> &mut T {
         let (page, slot) = (usize::from(stream) / PAGE, usize::from(stream) % PAGE);
         if self.pages.get(page).is_none_or(Option::is_none) {

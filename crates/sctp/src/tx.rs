@@ -503,8 +503,10 @@ impl Sender {
     }
 
     fn fits_peer_window(&self, paths: &Paths) -> bool {
-        let next = self.queue.next_len(self.most_user_data(paths));
-        self.profile.rwnd_counts.bytes(next) <= self.peer_rwnd
+        let fits = |next| self.profile.rwnd_counts.bytes(next) <= self.peer_rwnd;
+        // All of the message, and so any piece of it.
+        fits(self.queue.next_len(usize::MAX))
+            || fits(self.queue.next_len(self.most_user_data(paths)))
     }
 
     /// Data flows on confirmed paths only (RFC 9260 §5.4).

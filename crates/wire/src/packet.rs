@@ -147,6 +147,14 @@ pub struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
+    /// Of chunks that no common header stands before.
+    pub fn bare(chunks: &'a Bytes) -> Self {
+        Self {
+            datagram: chunks,
+            at: 0,
+        }
+    }
+
     /// Bytes of the whole packet: what a slice of a chunk keeps in memory.
     #[inline]
     pub fn packet_len(&self) -> usize {
@@ -209,7 +217,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The value from byte `from` on, as a slice of the datagram. The value must have so many.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value_from(&self, from: usize) -> Bytes {
         let begin = self.at + CHUNK_HEADER + from;
         self.datagram.slice(begin..self.at + self.length)

@@ -125,9 +125,9 @@ impl Association {
         at
     }
 
-    /// Whether it is known that no path wants a HEARTBEAT or a probe at `now`.
+    /// Whether it is known that no path wants a HEARTBEAT or a probe at `now`, where the association [is plain](Self::is_plain).
     pub(crate) fn probes_nothing(&self, now: Nanos) -> bool {
-        self.is_plain() && self.probes_at.is_some_and(|at| now < at)
+        self.probes_at.is_some_and(|at| now < at)
     }
 
     /// A path that a HEARTBEAT must be sent to.

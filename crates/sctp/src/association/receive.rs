@@ -1,8 +1,8 @@
 //! What an arriving packet does to an association: admission by verification tag, then chunk after chunk.
 
-use anabranch_transport::{Nanos, Path, Probe};
+use anabranch_transport::{Nanos, Path};
 use anabranch_wire::cause::{Cause, Causes};
-use anabranch_wire::chunk::{Chunk, Data, InitAck, Sack, kind};
+use anabranch_wire::chunk::{Chunk, InitAck, Sack, kind};
 use anabranch_wire::encode::padded;
 use anabranch_wire::extension::Extension;
 use anabranch_wire::packet::{CHUNK_HEADER, COMMON_HEADER, Chunks, CommonHeader, Frame, RawChunk};
@@ -18,9 +18,7 @@ use crate::event::{CloseReason, Event, Violation};
 use crate::extensions::Extensions;
 use crate::handshake::Offer;
 use crate::path::PathId;
-use crate::profile::Counts;
-use crate::reconfig::UserChunk;
-use crate::rx::{DataOutcome, Receiver};
+use crate::rx::Receiver;
 use crate::state::{CookieEchoed, CookieWait, Known, Peer, Retry, Stage, State};
 use crate::tx::SackOutcome;
 
@@ -90,11 +88,14 @@ impl Association {
                 }
                 from = None;
                 if !self.handle_chunk(now, path, frame, discards) {
+                    if self.is_closed() {
+                        return;
+                    }
                     break;
                 }
             }
             if self.is_closed() {
-                break;
+                return;
             }
             behind = true;
             match rest.next_frame() {
@@ -106,47 +107,21 @@ impl Association {
                 }
             }
         }
-        if self.is_closed() {
-            return;
+        if !self.is_established() {
+            self.hear_of_peer();
         }
-        self.hear_of_peer();
         if (data || self.data_taken) && self.state.receives_data() {
             if let Some(rx) = self.state.live_rx_mut() {
                 rx.on_packet_end(now);
             }
-            self.repeat_shutdown();
+            if !self.is_established() {
+                self.repeat_shutdown();
+            }
         }
         self.follow_reconfiguration(now, path, discards);
         self.note_data_path(now);
         self.tell_readable();
         self.advance_shutdown(now);
-    }
-
-    /// Takes a chunk of type DATA. `from`: the path to which the packet's DATA is acknowledged, once known.
-    #[inline(always)]
-    fn handle_data_chunk(
-        &mut self,
-        now: Nanos,
-        path: Path,
-        from: &mut Option<PathId>,
-        frame: &Frame<'_>,
-        discards: &mut Discards,
-    ) {
-        if !self.state.receives_data() {
-            let reason = match Data::read(frame) {
-                Ok(_) => Discard::Unexpected,
-                Err(_) => Discard::ChunkFields,
-            };
-            return discards.count(reason);
-        }
-        let from = *from.get_or_insert_with(|| {
-            let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
-            self.paths.verified(from)
-        });
-        match Data::read(frame) {
-            Ok(data) => self.on_data(now, path, from, data, discards),
-            Err(_) => discards.count(Discard::ChunkFields),
-        }
     }
 
     /// Takes one chunk that is no DATA; `false` if the rest of the packet is not to be read.
@@ -196,69 +171,6 @@ impl Association {
             Chunk::Pad(_) => {}
         }
         true
-    }
-
-    /// DATA (RFC 9260 §6.2).
-    #[inline(always)]
-    pub(super) fn on_data(
-        &mut self,
-        now: Nanos,
-        path: Path,
-        from: PathId,
-        data: Data,
-        discards: &mut Discards,
-    ) {
-        if self.holds_data((data.tsn, data.stream_id), || UserChunk::Data(data.clone())) {
-            return discards.count(Discard::Data);
-        }
-        self.sack_path = from;
-        self.meter_data(path, Counts::PaddedChunk.bytes(data.user_data.len()));
-        let State::Known(Known { peer, rx, .. }) = &mut self.state else {
-            return;
-        };
-        let (tsn, stream_id) = (data.tsn, data.stream_id);
-        if self.tx.is_interleaving() {
-            return self.refuse_protocol("DATA where I-DATA was agreed on");
-        }
-        let outcome = rx.handle_data(now, data, from, &mut self.trace);
-        let number = tsn.distance_from(peer.initial_tsn);
-        self.note_data(now, from, (tsn, stream_id, number), outcome, discards);
-    }
-
-    /// What follows from what became of user data.
-    #[inline(always)]
-    pub(super) fn note_data(
-        &mut self,
-        now: Nanos,
-        from: PathId,
-        (tsn, stream_id, number): (Tsn, u16, u32),
-        outcome: DataOutcome,
-        discards: &mut Discards,
-    ) {
-        match outcome {
-            DataOutcome::NewData => self.note_marked_data(tsn),
-            DataOutcome::Duplicate => {
-                discards.count(Discard::Data);
-                self.trace
-                    .record(now, Probe::Duplicate, from.0.into(), number.into());
-            }
-            DataOutcome::DroppedFull | DataOutcome::BeyondWindow => {
-                discards.count(Discard::Data);
-            }
-            DataOutcome::InvalidStream => {
-                discards.count(Discard::Data);
-                let causes = Causes::of(&[Cause::InvalidStreamIdentifier { stream_id }]);
-                self.reply(Reply::Error { to: from, causes }, discards);
-            }
-            DataOutcome::NoUserData => {
-                self.refuse(Cause::NoUserData { tsn }, Violation::NoUserData(tsn));
-            }
-            DataOutcome::Exhausted => {
-                discards.count(Discard::Data);
-                self.abort_with(Cause::OutOfResource, CloseReason::ReceiveBufferExhausted);
-            }
-            DataOutcome::ProtocolViolation => self.refuse_protocol("contradictory fragments"),
-        }
     }
 
     /// The peer did `what` (RFC 9260 §3.3.10.13).

@@ -48,7 +48,7 @@ impl Association {
                 self.next_control_destination()
             };
             let Some(path) = control.or(data) else {
-                if self.probes_nothing(now) {
+                if plain && self.probes_nothing(now) {
                     return None;
                 }
                 if let Some(path) = self.heartbeat_due(now) {

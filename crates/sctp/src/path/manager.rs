@@ -316,7 +316,15 @@ impl Paths {
     /// Most user data of one DATA chunk that fits the packets of every path, so that it can be sent again on any
     /// (AMDCS less the chunk's header, RFC 9260 §6.9). Where path MTUs are found out, of every path that may carry data: an
     /// address that never answered would keep all packets small.
+    #[inline]
     pub fn max_user_data(&self) -> usize {
+        if let [only] = &self.entries[..] {
+            return only.max_user_data();
+        }
+        self.max_user_data_of_all()
+    }
+
+    fn max_user_data_of_all(&self) -> usize {
         self.max_user_data.unwrap_or_else(|| {
             let chosen = self.get(self.choose_for_new_data()).max_user_data();
             let usable = |entry: &&PathEntry| {

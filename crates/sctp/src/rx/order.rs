@@ -68,13 +68,13 @@ impl Order {
 
     /// Whether the message, or its parts, can be delivered now: it is unordered or the next of its stream, of which no
     /// other message is being delivered.
-    #[inline]
+    #[inline(always)]
     pub fn is_next(&self, stream: u16, unordered: bool, ssn: Ssn) -> bool {
         self.opened(stream).is_none() && (unordered || ssn == self.next(stream))
     }
 
     /// The next number of a stream.
-    #[inline]
+    #[inline(always)]
     pub fn next(&self, stream: u16) -> Ssn {
         self.next.get(stream).copied().unwrap_or_default()
     }
@@ -147,12 +147,15 @@ impl Order {
         self.waiting.insert(ByTsn(whole.last), waiting);
     }
 
-    /// Gives an ordered message that [`Order::is_next`] to `deliver`, and then those that waited for it.
-    #[inline]
-    pub fn go_on(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) {
-        let stream = whole.message.stream;
-        *self.next.entry(stream) = whole.message.ssn.next();
-        deliver(whole);
+    /// An ordered message that [`Order::is_next`], with this number, is delivered; then the stream [goes on](Self::go_on).
+    #[inline(always)]
+    pub fn pass(&mut self, stream: u16, ssn: Ssn) {
+        *self.next.entry(stream) = ssn.next();
+    }
+
+    /// Gives those messages to `deliver` that waited for the one before them.
+    #[inline(always)]
+    pub fn go_on(&mut self, stream: u16, deliver: impl FnMut(Whole)) {
         if !self.numbers.is_empty() {
             self.deliver_waiting(stream, deliver);
         }
@@ -160,10 +163,12 @@ impl Order {
 
     /// Takes a whole ordered message, and gives what can be delivered now to `deliver`, in order. False if its number was
     /// used already: the peer contradicts itself, and the message is dropped.
-    pub fn insert(&mut self, whole: Whole, deliver: impl FnMut(Whole)) -> bool {
+    pub fn insert(&mut self, whole: Whole, mut deliver: impl FnMut(Whole)) -> bool {
         let (stream, ssn) = (whole.message.stream, whole.message.ssn);
         if self.is_next(stream, false, ssn) {
-            self.go_on(whole, deliver);
+            self.pass(stream, ssn);
+            deliver(whole);
+            self.go_on(stream, deliver);
             return true;
         }
         let next = self.next(stream);

@@ -3,17 +3,44 @@
 use anabranch_transport::{Nanos, Trace};
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::Data;
+use anabranch_wire::extension::IData;
+use anabranch_wire::packet::Frame;
 use bytes::Bytes;
 
 use super::delivery::Readable;
 use super::reassembly::Head;
 use super::{DataOutcome, Receiver};
 
+/// What user data comes in.
+pub(super) trait Source {
+    /// The user data, as a slice of what it came in.
+    fn user_data(&self) -> Bytes;
+}
+
+impl Source for Frame<'_> {
+    #[inline(always)]
+    fn user_data(&self) -> Bytes {
+        Data::slice(self)
+    }
+}
+
+impl Source for Data {
+    fn user_data(&self) -> Bytes {
+        self.user_data.clone()
+    }
+}
+
+impl Source for IData {
+    fn user_data(&self) -> Bytes {
+        self.user_data.clone()
+    }
+}
+
 impl Receiver {
     /// Room in the buffer, or a hole to be filled: a chunk below the highest TSN is taken beyond the buffer, up to what
     /// memory there is for that, since only it can set free what waits behind it (RFC 9260 §6.2).
     #[inline]
-    pub(super) fn has_room_for(&self, data: &Data, bytes: u64) -> bool {
+    pub(super) fn has_room_for(&self, data: &Data<&[u8]>, bytes: u64) -> bool {
         let fills_hole = data.tsn.lt(self.tracker.highest());
         let length = data.user_data.len() as u64;
         self.window.admits(bytes, length, fills_hole)
@@ -23,7 +50,7 @@ impl Receiver {
     pub(super) fn admit(
         &mut self,
         now: Nanos,
-        data: &Data,
+        data: &Data<&[u8]>,
         bytes: u64,
         trace: &mut Trace,
     ) -> Result<(), DataOutcome> {
@@ -51,7 +78,7 @@ impl Receiver {
     pub(super) fn admit_silently(
         &mut self,
         now: Nanos,
-        data: &Data,
+        data: &Data<&[u8]>,
         bytes: u64,
         trace: &mut Trace,
     ) -> Result<(), DataOutcome> {
@@ -76,7 +103,7 @@ impl Receiver {
     /// Drops the highest TSNs held, as long as they are higher than the chunk's, until it has room (RFC 9260 §6.2). The next
     /// SACK no longer names them, and the peer sends them again. A chunk that is alone needs no room: it may be larger
     /// than the buffer, and else it would never arrive.
-    fn make_room(&mut self, data: &Data, bytes: u64) -> bool {
+    fn make_room(&mut self, data: &Data<&[u8]>, bytes: u64) -> bool {
         let next = data.tsn == self.tracker.cumulative().next();
         if !next && !data.tsn.lt(self.tracker.highest()) {
             return false;
@@ -144,7 +171,7 @@ impl Receiver {
 
     /// Whether the next chunk in order, for which there is no room, goes on with a message that is being delivered, and so
     /// can be read at once. What holds the buffer may wait for the end of that message.
-    fn can_pass_through(&self, data: &Data, bytes: u64) -> bool {
+    fn can_pass_through(&self, data: &Data<&[u8]>, bytes: u64) -> bool {
         let at = self.tracker.cumulative();
         let goes_on = |head: Head| head.open && !self.tracker.has_gaps();
         let length = data.user_data.len() as u64;
@@ -152,22 +179,21 @@ impl Receiver {
             && self.window.admits(bytes, length, true)
     }
 
-    /// What can be read now stays a slice of its packet, and may be read soon; whether it nearly fills that.
-    #[inline]
-    pub(super) fn slice(&mut self, payload: Bytes) -> (Bytes, bool) {
-        self.sliced += payload.len();
-        let compact = self.nearly_fills(payload.len());
-        (payload, compact)
-    }
-
-    /// What must wait stays a slice only if it nearly fills its packet, and is copied otherwise.
-    #[inline]
-    pub(super) fn keep(&mut self, payload: Bytes) -> Bytes {
-        if self.nearly_fills(payload.len()) {
-            self.sliced += payload.len();
-            return payload;
+    /// What can be read now stays a slice of its packet, and may be read soon; what must wait does only if it nearly fills its packet,
+    /// and is copied otherwise. Also tells whether it holds little more than itself.
+    #[inline(always)]
+    pub(super) fn hold(
+        &mut self,
+        payload: &[u8],
+        waits: bool,
+        source: &impl Source,
+    ) -> (Bytes, bool) {
+        let fills = self.nearly_fills(payload.len());
+        if waits && !fills {
+            return (Bytes::copy_from_slice(payload), true);
         }
-        Bytes::copy_from_slice(&payload)
+        self.sliced += payload.len();
+        (source.user_data(), fills)
     }
 
     /// Seven eighths of the packet, or more. Without a packet nobody knows, and small slices are taken for wasteful.

@@ -126,9 +126,15 @@ impl Sender {
     }
 
     /// Whether the time of the next message is over, which was not begun.
+    #[inline]
     pub(super) fn next_is_over(&self, now: Nanos) -> bool {
-        let next = || self.queue.next_terms();
-        self.abandoning.is_some() && next().is_some_and(|terms| terms.is_over(now))
+        self.abandoning.is_some() && self.next_is_over_at(now)
+    }
+
+    #[cold]
+    fn next_is_over_at(&self, now: Nanos) -> bool {
+        let next = self.queue.next_terms();
+        next.is_some_and(|terms| terms.is_over(now))
     }
 
     /// Gives up what is not to be sent (again) and whose turn has come.

@@ -207,18 +207,28 @@ impl Outstanding {
         let (word, bit) = self.sets.word(tsn);
         word.reportable &= !bit;
         word.unacked &= !bit;
-        match chunk.state {
-            ChunkState::GapAcked => self.gap_acked -= 1,
-            ChunkState::Abandoned => self.no_longer_abandoned(tsn),
-            _ => self.sets.take_off(chunk.path, tsn),
-        }
-        if let ChunkState::Marked { .. } = chunk.state {
-            self.unmarked(tsn);
+        if chunk.state == ChunkState::InFlight {
+            self.sets.take_off(chunk.path, tsn);
+        } else {
+            self.no_longer_out(tsn, &chunk);
         }
         if self.ring.is_empty() && self.sets.capacity() > KEPT {
             self.sets.release();
         }
         Some((tsn, chunk))
+    }
+
+    /// The chunk `tsn`, which was not in flight, is let go of.
+    fn no_longer_out(&mut self, tsn: Tsn, chunk: &Standing) {
+        match chunk.state {
+            ChunkState::GapAcked => self.gap_acked -= 1,
+            ChunkState::Abandoned => self.no_longer_abandoned(tsn),
+            ChunkState::InFlight => self.sets.take_off(chunk.path, tsn),
+            ChunkState::Marked { .. } => {
+                self.sets.take_off(chunk.path, tsn);
+                self.unmarked(tsn);
+            }
+        }
     }
 
     #[cold]

@@ -158,6 +158,7 @@ impl SendQueue {
     }
 
     /// Queues a message, for a stream or for any; `immediate`: the SACK of its end shall not be delayed.
+    #[inline(always)]
     pub fn push(
         &mut self,
         turn: Turn,
@@ -169,18 +170,24 @@ impl SendQueue {
             !message.payload.is_empty(),
             "an empty message has no place on the wire"
         );
-        let mut queued = Queued {
+        let queued = Queued {
             message,
             immediate,
             terms,
         };
         if self.holding.is_some() {
-            match self.hold_back(turn, queued) {
-                Some(back) => queued = back,
-                None => return,
-            }
+            return self.push_beside(turn, queued);
         }
         self.enqueue(turn, queued);
+    }
+
+    /// As [`Self::push`], while streams are being reset.
+    #[cold]
+    #[inline(never)]
+    fn push_beside(&mut self, turn: Turn, queued: Queued) {
+        if let Some(queued) = self.hold_back(turn, queued) {
+            self.enqueue(turn, queued);
+        }
     }
 
     #[inline(always)]

@@ -75,8 +75,28 @@ impl Data {
         Ok(Self::of(frame.flags, fixed, frame.value_from(FIXED)))
     }
 
-    #[inline]
-    fn of(flags: u8, fixed: [u8; FIXED], user_data: Bytes) -> Self {
+    /// The user data of a chunk that [`Data::view`] read, as a slice of the datagram.
+    #[inline(always)]
+    pub fn slice(frame: &Frame<'_>) -> Bytes {
+        frame.value_from(FIXED)
+    }
+}
+
+impl<'a> Data<&'a [u8]> {
+    /// As [`Data::read`], without a slice of the datagram, which counts a reference.
+    ///
+    /// # Errors
+    /// It is shorter than its header.
+    #[inline(always)]
+    pub fn view(frame: &Frame<'a>) -> Result<Self, DecodeError> {
+        let fixed = *fixed_part_of::<FIXED>(frame)?;
+        Ok(Self::of(frame.flags, fixed, &frame.value()[FIXED..]))
+    }
+}
+
+impl<B> Data<B> {
+    #[inline(always)]
+    fn of(flags: u8, fixed: [u8; FIXED], user_data: B) -> Self {
         let [t0, t1, t2, t3, s0, s1, n0, n1, p0, p1, p2, p3] = fixed;
         Self {
             tsn: Tsn(u32::from_be_bytes([t0, t1, t2, t3])),
@@ -90,9 +110,23 @@ impl Data {
             user_data,
         }
     }
-}
 
-impl<B> Data<B> {
+    /// The same with other user data.
+    #[inline(always)]
+    pub fn with<C>(&self, user_data: C) -> Data<C> {
+        Data {
+            tsn: self.tsn,
+            stream_id: self.stream_id,
+            ssn: self.ssn,
+            ppid: self.ppid,
+            unordered: self.unordered,
+            beginning: self.beginning,
+            ending: self.ending,
+            immediate: self.immediate,
+            user_data,
+        }
+    }
+
     #[inline]
     fn flags(&self) -> u8 {
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };

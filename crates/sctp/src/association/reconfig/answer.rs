@@ -382,7 +382,6 @@ impl Association {
 
     /// Keeps DATA back that cannot be judged before a reset is settled: of streams whose reset waits for data before it, and any while it
     /// is not known whether the peer has let all numbers begin anew.
-    #[inline(always)]
     pub(in super::super) fn holds_data(
         &mut self,
         (tsn, stream): (Tsn, u16),
@@ -427,7 +426,7 @@ impl Association {
             }
             self.data_taken = true;
             match chunk {
-                UserChunk::Data(data) => self.on_data(now, path, from, data, discards),
+                UserChunk::Data(data) => self.take_data(now, path, &data, discards),
                 UserChunk::IData(data) => self.on_i_data(now, path, from, data, discards),
             }
         }

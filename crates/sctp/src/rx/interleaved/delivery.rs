@@ -66,7 +66,7 @@ impl Receiver {
             Arrival::New => {}
         }
         if data.stream_id >= self.streams {
-            self.arrived(now, data.tsn, data.immediate, trace);
+            self.arrived_beside(now, data.tsn, data.immediate, trace);
             return DataOutcome::InvalidStream;
         }
         let length = data.user_data.len();
@@ -74,14 +74,12 @@ impl Receiver {
         if let Err(outcome) = self.admit_piece(now, data.tsn, bytes, length, trace) {
             return outcome;
         }
-        self.arrived(now, data.tsn, data.immediate, trace);
+        self.arrived_beside(now, data.tsn, data.immediate, trace);
         self.window.take(bytes, length);
         self.held.take(data.stream_id, bytes);
         let (stream, name) = (data.stream_id, (data.unordered, data.mid.0));
-        let data = IData {
-            user_data: self.keep(data.user_data),
-            ..data
-        };
+        let (user_data, _) = self.hold(&data.user_data, true, &data);
+        let data = IData { user_data, ..data };
         let taken = self.interleaved.as_mut().map(|it| it.insert(data));
         let outcome = match taken {
             Some(Taken::Held) => {

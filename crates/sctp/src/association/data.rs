@@ -1,0 +1,157 @@
+//! What arriving user data does to an association.
+
+use anabranch_transport::{Nanos, Path, Probe};
+use anabranch_wire::cause::{Cause, Causes};
+use anabranch_wire::chunk::Data;
+use anabranch_wire::encode::Encode;
+use anabranch_wire::packet::{Chunks, Frame};
+use anabranch_wire::serial::Tsn;
+use bytes::BytesMut;
+
+use super::{Association, Reply};
+use crate::discard::{Discard, Discards};
+use crate::event::{CloseReason, Violation};
+use crate::path::PathId;
+use crate::profile::Counts;
+use crate::reconfig::UserChunk;
+use crate::rx::DataOutcome;
+use crate::state::State;
+
+impl Association {
+    /// Takes a chunk of type DATA. `from`: the path to which the packet's DATA is acknowledged, once known.
+    #[inline(always)]
+    pub(super) fn handle_data_chunk(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        from: &mut Option<PathId>,
+        frame: &Frame<'_>,
+        discards: &mut Discards,
+    ) {
+        if !self.state.receives_data() {
+            let reason = match Data::read(frame) {
+                Ok(_) => Discard::Unexpected,
+                Err(_) => Discard::ChunkFields,
+            };
+            return discards.count(reason);
+        }
+        let from = match *from {
+            Some(from) => from,
+            None => *from.insert(self.acknowledging_path(path)),
+        };
+        if self.cares_for_data() && !self.admit_data(path, frame, discards) {
+            return;
+        }
+        let State::Known(known) = &mut self.state else {
+            return;
+        };
+        self.sack_path = from;
+        match known.rx.handle_frame(now, frame, from, &mut self.trace) {
+            Ok(DataOutcome::NewData) if self.marks.is_none() => {}
+            Ok(outcome) => self.note_data_of(now, from, frame, outcome, discards),
+            Err(_) => discards.count(Discard::ChunkFields),
+        }
+    }
+
+    /// Where DATA that came over `path` is acknowledged to.
+    fn acknowledging_path(&self, path: Path) -> PathId {
+        let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
+        self.paths.verified(from)
+    }
+
+    /// Whether something is spoken that [`Self::admit_data`] asks for.
+    #[inline(always)]
+    fn cares_for_data(&self) -> bool {
+        self.rsctp.is_some() || self.tx.is_interleaving() || self.reconfiguration().is_some()
+    }
+
+    /// What extensions have to say to DATA: whether it may be taken now.
+    #[cold]
+    #[inline(never)]
+    fn admit_data(&mut self, path: Path, frame: &Frame<'_>, discards: &mut Discards) -> bool {
+        let Ok(data) = Data::read(frame) else {
+            discards.count(Discard::ChunkFields);
+            return false;
+        };
+        let (tsn, stream_id, length) = (data.tsn, data.stream_id, data.user_data.len());
+        if self.holds_data((tsn, stream_id), || UserChunk::Data(data)) {
+            discards.count(Discard::Data);
+            return false;
+        }
+        if self.tx.is_interleaving() {
+            self.refuse_protocol("DATA where I-DATA was agreed on");
+            return false;
+        }
+        self.meter_data(path, Counts::PaddedChunk.bytes(length));
+        true
+    }
+
+    /// DATA that was held back.
+    pub(super) fn take_data(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        data: &Data,
+        discards: &mut Discards,
+    ) {
+        let mut chunk = BytesMut::new();
+        data.encode(&mut chunk);
+        let chunk = chunk.freeze();
+        if let Some(Ok(frame)) = Chunks::bare(&chunk).next_frame() {
+            self.handle_data_chunk(now, path, &mut None, &frame, discards);
+        }
+    }
+
+    /// DATA became something that more follows from than its having come.
+    #[cold]
+    fn note_data_of(
+        &mut self,
+        now: Nanos,
+        from: PathId,
+        frame: &Frame<'_>,
+        outcome: DataOutcome,
+        discards: &mut Discards,
+    ) {
+        let (State::Known(known), Ok(data)) = (&self.state, Data::read(frame)) else {
+            return;
+        };
+        let number = data.tsn.distance_from(known.peer.initial_tsn);
+        let names = (data.tsn, data.stream_id, number);
+        self.note_data(now, from, names, outcome, discards);
+    }
+
+    /// What follows from what became of user data.
+    pub(super) fn note_data(
+        &mut self,
+        now: Nanos,
+        from: PathId,
+        (tsn, stream_id, number): (Tsn, u16, u32),
+        outcome: DataOutcome,
+        discards: &mut Discards,
+    ) {
+        match outcome {
+            DataOutcome::NewData => self.note_marked_data(tsn),
+            DataOutcome::Duplicate => {
+                discards.count(Discard::Data);
+                self.trace
+                    .record(now, Probe::Duplicate, from.0.into(), number.into());
+            }
+            DataOutcome::DroppedFull | DataOutcome::BeyondWindow => {
+                discards.count(Discard::Data);
+            }
+            DataOutcome::InvalidStream => {
+                discards.count(Discard::Data);
+                let causes = Causes::of(&[Cause::InvalidStreamIdentifier { stream_id }]);
+                self.reply(Reply::Error { to: from, causes }, discards);
+            }
+            DataOutcome::NoUserData => {
+                self.refuse(Cause::NoUserData { tsn }, Violation::NoUserData(tsn));
+            }
+            DataOutcome::Exhausted => {
+                discards.count(Discard::Data);
+                self.abort_with(Cause::OutOfResource, CloseReason::ReceiveBufferExhausted);
+            }
+            DataOutcome::ProtocolViolation => self.refuse_protocol("contradictory fragments"),
+        }
+    }
+}
