@@ -1,6 +1,7 @@
 //! An association as its user holds it.
 
 mod reconfig;
+mod settings;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use anabranch_sctp::{
     Association as Protocol, AssociationId, CloseReason, Message as SctpMessage,
-    SendError as Refusal, SendOptions as Policies,
+    SendError as Refusal,
 };
 use bytes::Bytes;
 
@@ -159,11 +160,11 @@ impl Association {
         }
         let config = state.endpoint.config();
         let most_held = 2 * config.send_buffer;
-        let policies = options.policies(Policies::of(config), immediate);
         let now = self.shared.now();
         let Some(association) = state.endpoint.association_mut(self.id) else {
             return Err(SendError::Closing.into());
         };
+        let policies = options.policies(association.send_defaults().options, immediate);
         let no_room = association.buffered() > 0 && association.held_to_send() + size > most_held;
         // The bytes are a counted reference: to keep one costs next to nothing, and they are given back where full.
         let message = SctpMessage {

@@ -66,8 +66,8 @@ mod status;
 mod turns;
 
 pub use anabranch_sctp::{
-    self as sctp, AbandonPolicy, CloseReason, PathState, ReconfigError, ReconfigOutcome,
-    StreamDirection,
+    self as sctp, AbandonPolicy, AssociationSettings, CloseReason, PathSettings, PathState,
+    ReconfigError, ReconfigOutcome, RuntimeError, SendDefaults, StreamDirection,
 };
 pub use association::Association;
 pub use config::{Carrier, Config, ENCAPSULATION_PORT, Peer};

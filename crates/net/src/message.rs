@@ -46,8 +46,8 @@ pub struct SendOptions {
     pub ppid: u32,
     /// Deliver without regard to the order of the stream.
     pub unordered: bool,
-    /// Give it up when it is so old (RFC 3758 §4.1). Here and below `None` means what the settings of the same name say; and all
-    /// three have an effect only where both ends speak partial reliability.
+    /// Give it up when it is so old (RFC 3758 §4.1). Here and below `None` means what the settings of the same name say, or
+    /// [`Association::set_send_defaults`](crate::Association::set_send_defaults) since; and all three have an effect only where both ends speak partial reliability.
     pub lifetime: Option<Duration>,
     /// Give it up when a chunk of it would be sent again more often (RFC 7496 §3.1).
     pub max_retransmits: Option<u32>,

@@ -121,17 +121,17 @@ impl Status {
             .paths()
             .iter()
             .map(|(_, entry)| PathStatus {
-                address: entry.path.remote,
-                local: entry.path.local,
-                udp_port: entry.udp_port,
-                state: entry.state,
-                cwnd: entry.cc.cwnd(),
-                ssthresh: entry.cc.ssthresh(),
-                flightsize: entry.flightsize,
-                srtt: entry.rto.srtt(),
-                rto: entry.rto.rto(),
-                mtu: entry.max_packet,
-                error_count: entry.error_count,
+                address: entry.path().remote,
+                local: entry.path().local,
+                udp_port: entry.udp_port(),
+                state: entry.state(),
+                cwnd: entry.cwnd(),
+                ssthresh: entry.ssthresh(),
+                flightsize: entry.flightsize(),
+                srtt: entry.rto().srtt(),
+                rto: entry.rto().rto(),
+                mtu: entry.max_packet(),
+                error_count: entry.error_count(),
             })
             .collect();
         let primary = usize::from(association.paths().primary().0);

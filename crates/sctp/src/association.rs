@@ -16,12 +16,13 @@ mod pmtu;
 mod receive;
 mod reconfig;
 mod rsctp;
+mod runtime;
 mod seen_by_endpoint;
 mod shutdown;
 mod timers;
 mod transmit;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -46,6 +47,7 @@ use crate::event::{CloseReason, Event};
 use crate::path::{PathId, Paths};
 use crate::random::Random;
 use crate::rsctp::Rsctp;
+use crate::runtime::SendDefaults;
 use crate::rx::{ReceivedMessage, ReceivedPart, Receiver, TooLong};
 use crate::state::{State, StateName};
 use crate::stats::{AssociationStatistics, ControlStatistics};
@@ -111,6 +113,9 @@ pub struct Association {
     /// A RE-CONFIG with requests must be sent.
     request_due: bool,
     readable_told: bool,
+    send_defaults: SendDefaults,
+    /// Values of streams that the user has set.
+    stream_values: BTreeMap<u16, u16>,
     events: VecDeque<Event>,
     random: Random,
     trace: Trace,
@@ -210,8 +215,7 @@ impl Association {
 
     /// The peer's addresses, by path.
     pub fn remote_addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        let ours = self.paths.iter().filter(|(_, entry)| !entry.disowned);
-        ours.map(|(_, entry)| entry.path.remote)
+        self.paths.addresses()
     }
 
     /// What is known of each path.

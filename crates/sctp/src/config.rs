@@ -21,6 +21,7 @@ use crate::address::common_prefix;
 use crate::allocation::AllocationKind;
 use crate::mtu::{self, LEAST_MTU, MOST_MTU};
 use crate::profile::Profile;
+use crate::runtime::PathSettings;
 use crate::zero_checksum::ZeroChecksum;
 
 settings! {
@@ -73,10 +74,12 @@ settings! {
         max_message: usize = 16 << 20, Kind::bytes(1, MOST_BYTES), "";
         /// Send buffer: user data that waits to be sent, in bytes. `send` refuses more.
         send_buffer: usize = 256 * 1024, Kind::bytes(1, MOST_BYTES), "";
-        /// Acknowledge every second packet, or a single one after `sack_delay`. Off: acknowledge every packet.
+        /// Acknowledge every second packet (`sack_frequency`), or a single one after `sack_delay`. Off: acknowledge every packet.
         delayed_sack: bool = true, Kind::Flag, "RFC 9260 §6.2";
         /// Longest delay of a SACK.
         sack_delay: Nanos = 200 * MILLISECOND, Kind::duration(0, MOST_SACK_DELAY), "RFC 9260 §6.2";
+        /// With `delayed_sack`: packets with DATA that a SACK waits for. RFC 9260 asks for one at every second packet at least.
+        sack_frequency: u32 = 2, Kind::count(1, 100), "RFC 9260 §6.2";
         /// RTO.Min: lower bound of the retransmission timeout. At most `rto_max`.
         rto_min: Nanos = SECOND, Kind::duration(LEAST_RTO, MOST_SPAN), "RFC 9260 §6.3.1 C6";
         /// RTO.Max: upper bound of the retransmission timeout.
@@ -175,11 +178,9 @@ impl Config {
     /// The least that [`Config::primary_switch_max_retrans`] may be: PFMR, or Path.Max.Retrans where paths cannot be
     /// potentially failed (RFC 7829 §5, rule 1).
     pub fn least_primary_switch(&self) -> u32 {
-        if self.profile.potentially_failed {
-            self.pf_max_retrans.min(self.path_max_retrans)
-        } else {
-            self.path_max_retrans
-        }
+        let potentially_failed = self.profile.potentially_failed;
+        PathSettings::of(self)
+            .least_primary_switch(potentially_failed.then_some(self.pf_max_retrans))
     }
 
     /// The largest SCTP packet to `remote`, bytes with the common header, without IP and encapsulation.

@@ -6,6 +6,7 @@ pub mod manager;
 mod pmtu;
 mod reduction;
 pub mod rto;
+mod seen;
 mod settings;
 mod switching;
 

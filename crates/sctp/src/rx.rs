@@ -417,6 +417,11 @@ impl Receiver {
         self.sack.packet_end(now, self.tracker.has_gaps());
     }
 
+    /// SACKs are sent by the settings of `config` from now on.
+    pub(crate) fn set_sack_policy(&mut self, config: &Config) {
+        self.sack.set(config);
+    }
+
     /// Whether a SACK must go now.
     pub fn sack_due(&self) -> bool {
         self.sack.due()

@@ -5,6 +5,7 @@
 
 mod abandon;
 mod ack;
+mod burst;
 mod ecn;
 mod fill;
 mod gaps;
@@ -34,6 +35,7 @@ use crate::profile::{MaxBurst, Profile};
 use crate::scheduling::Turn;
 use crate::stats::SenderStatistics;
 use ack::PathAck;
+use burst::Burst;
 use gaps::Run;
 use outstanding::Outstanding;
 use send_queue::SendQueue;
@@ -132,47 +134,6 @@ struct Probing {
     tsn: Tsn,
     /// A SACK came since it was last sent: the peer lives, and keeps its window closed.
     answered: bool,
-}
-
-/// Counts the packets of one occasion to send (RFC 9260 §6.1 D).
-#[derive(Debug, Default)]
-struct Burst {
-    packets: u32,
-    /// Packets that may go on this occasion.
-    allowed: u32,
-    /// The owner has taken out all that could be sent since the occasion began.
-    taken_out: bool,
-    /// Under [`MaxBurst::AfterFastRetransmit`]: the limit is on.
-    armed: bool,
-    /// The limit was met with more to send; nothing goes before the next SACK.
-    stopped: bool,
-    began: Nanos,
-    /// The user gave a message, which is an occasion of its own at a later time.
-    message_given: bool,
-    /// Under [`MaxBurst::AfterFastRetransmit`]: the packet of a timeout counts towards what the next SACK lets go.
-    carried: bool,
-    /// Retransmissions have begun on this occasion.
-    retransmitting: bool,
-}
-
-impl Burst {
-    /// A new occasion to send, at `now`.
-    fn restart(&mut self, now: Nanos) {
-        let unused = self.allowed.saturating_sub(self.packets);
-        *self = Burst {
-            began: now,
-            allowed: if self.taken_out { 0 } else { unused },
-            armed: self.armed,
-            packets: if self.carried { self.packets } else { 0 },
-            ..Burst::default()
-        };
-    }
-
-    /// A SACK is an occasion for `packets`. Several SACKs that are taken before anything can be sent are several occasions.
-    fn earn(&mut self, now: Nanos, packets: u32) {
-        self.restart(now);
-        self.allowed = self.allowed.saturating_add(packets);
-    }
 }
 
 impl Sender {
@@ -346,6 +307,11 @@ impl Sender {
     /// The window that the peer advertised last, bytes as the profile counts them.
     pub fn advertised_rwnd(&self) -> u64 {
         self.a_rwnd
+    }
+
+    /// Max.Burst is another.
+    pub(crate) fn set_max_burst(&mut self, packets: u32) {
+        self.profile.max_burst = packets;
     }
 
     /// What was done so far.

@@ -132,7 +132,7 @@ fn a_victim_with_two_addresses_is_served_and_takes_the_second_back() {
     let states: Vec<_> = association
         .paths()
         .iter()
-        .map(|(_, path)| path.state)
+        .map(|(_, path)| path.state())
         .collect();
     assert_eq!(states, [PathState::Active; 2]);
     assert_eq!(addresses(&world, camped), [CAMPER]);
@@ -317,7 +317,7 @@ fn a_primary_that_is_somebody_elses_is_given_up() {
     world.run_for(SECOND);
     let association = world.endpoints[Z].association(camped).expect("known");
     let primary = association.paths().primary();
-    assert_eq!(association.paths().get(primary).path.remote, CAMPER);
+    assert_eq!(association.paths().get(primary).path().remote, CAMPER);
     let told: Vec<_> = world.events[Z]
         .iter()
         .filter(|(id, _)| *id == camped)

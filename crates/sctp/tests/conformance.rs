@@ -60,7 +60,7 @@ fn both_up(world: &mut World) -> (AssociationId, AssociationId) {
 fn path_of(world: &World, host: usize, id: AssociationId, path: u8) -> (PathState, u32) {
     let association = world.endpoints[host].association(id).expect("known");
     let entry = association.paths().get(PathId(path));
-    (entry.state, entry.error_count)
+    (entry.state(), entry.error_count())
 }
 
 /// RFC 9260 §8.5.1 A: a packet with tag 0 that is no INIT is thrown away in silence, also out of the blue.
@@ -406,7 +406,6 @@ fn a_closed_window_is_probed_after_one_rto_and_costs_no_cwnd() {
             .unwrap()
             .paths()
             .get(PathId(0))
-            .cc
             .cwnd()
     };
     world.run_for(300 * MILLISECOND);

@@ -58,7 +58,7 @@ fn reductions(world: &World, id: AssociationId) -> u64 {
 
 fn cwnd(world: &World, id: AssociationId, path: u8) -> u64 {
     let association = world.endpoints[A].association(id).expect("known");
-    association.paths().get(PathId(path)).cc.cwnd()
+    association.paths().get(PathId(path)).cwnd()
 }
 
 /// Marks DATA packets of A, counted from 1, as `which` says.

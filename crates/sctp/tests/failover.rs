@@ -255,11 +255,11 @@ fn the_least_failed_path_carries_data_when_none_is_active() {
     world.run_for(3_300 * MILLISECOND);
     assert_eq!(world.state(A, a), StateName::Established);
     let paths = world.endpoints[A].association(a).expect("known").paths();
-    let errors: Vec<_> = paths.iter().map(|(_, entry)| entry.error_count).collect();
+    let errors: Vec<_> = paths.iter().map(|(_, entry)| entry.error_count()).collect();
     assert!(
         paths
             .iter()
-            .all(|(_, it)| it.state == PathState::PotentiallyFailed)
+            .all(|(_, it)| it.state() == PathState::PotentiallyFailed)
     );
     assert_ne!(errors[0], errors[1]);
     let least = usize::from(errors[1] < errors[0]);
@@ -291,7 +291,7 @@ fn the_primary_gives_its_office_away_or_gets_its_data_back() {
         world.run_for(120 * SECOND);
         let paths = world.endpoints[A].association(a).expect("known").paths();
         assert_eq!(paths.primary(), PathId(afterwards));
-        assert!(paths.iter().all(|(_, it)| it.state == PathState::Active));
+        assert!(paths.iter().all(|(_, it)| it.state() == PathState::Active));
         let changed = |event: &Event| matches!(event, Event::PrimaryChanged { .. });
         let told = world.told(A).iter().filter(|event| changed(event)).count();
         assert_eq!(told, usize::from(afterwards));
@@ -314,7 +314,7 @@ fn the_user_names_the_primary_and_asks_for_a_heartbeat() {
     let (a, z) = established(&mut world);
     let now = world.now;
     let association = world.endpoints[A].association_mut(a).expect("known");
-    let second = association.paths().get(PathId(1)).path;
+    let second = association.paths().get(PathId(1)).path();
     assert!(
         !association.set_primary(now, second.local),
         "not the peer's"
@@ -425,7 +425,7 @@ fn addresses_are_verified_a_few_at_a_time() {
         times.sort_unstable();
         assert_eq!(times, expected, "at most {most}");
         let paths = world.endpoints[A].association(a).expect("known").paths();
-        assert!(paths.iter().all(|(_, it)| it.state == PathState::Active));
+        assert!(paths.iter().all(|(_, it)| it.state() == PathState::Active));
     }
 }
 
@@ -444,7 +444,7 @@ fn an_unverified_address_gets_no_sack_and_no_error() {
         .expect("known")
         .paths()
         .get(PathId(1))
-        .state;
+        .state();
     assert_eq!(state, PathState::Unconfirmed);
     world.send(A, a, 0, "hello");
     let data = world.shot(A, "DATA");
@@ -504,6 +504,6 @@ fn a_cookie_ack_to_an_unverified_address_shares_its_packet_with_a_heartbeat() {
         .expect("known")
         .paths()
         .get(PathId(1))
-        .state;
+        .state();
     assert_eq!(state, PathState::Active);
 }

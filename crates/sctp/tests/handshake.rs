@@ -386,7 +386,7 @@ fn several_addresses_become_paths_and_unconfirmed_ones_are_probed() {
         let states: Vec<_> = association
             .paths()
             .iter()
-            .map(|(_, entry)| entry.state)
+            .map(|(_, entry)| entry.state())
             .collect();
         assert_eq!(
             states,

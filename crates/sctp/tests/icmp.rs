@@ -174,7 +174,7 @@ fn too_big_lowers_the_path_mtu_and_never_raises_it() {
         let association = world.endpoints[A].association(a).unwrap();
         (
             association.fragmentation_point(),
-            association.paths().get(PathId(0)).max_packet,
+            association.paths().get(PathId(0)).max_packet(),
         )
     };
     assert_eq!(most(&world).1, 1_480);
@@ -238,7 +238,10 @@ fn unreachable_is_one_error_of_the_path_per_rto() {
     let quote = quoted(address(Z, 0), 132, &world.shot(A, "DATA"));
     let standing = |world: &World| {
         let paths = world.endpoints[A].association(a).unwrap().paths();
-        (paths.get(PathId(0)).error_count, paths.get(PathId(0)).state)
+        (
+            paths.get(PathId(0)).error_count(),
+            paths.get(PathId(0)).state(),
+        )
     };
     for _ in 0..100 {
         tell(&mut world, HOST, &quote);

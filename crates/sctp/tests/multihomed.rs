@@ -326,6 +326,6 @@ fn a_forged_heartbeat_ack_confirms_nothing() {
     for bytes in forged {
         world.inject(A, bytes);
         let entry = world.endpoints[A].association(a).unwrap().paths();
-        assert_eq!(entry.get(PathId(1)).state, PathState::Unconfirmed);
+        assert_eq!(entry.get(PathId(1)).state(), PathState::Unconfirmed);
     }
 }

@@ -215,7 +215,7 @@ fn a_lost_forward_tsn_is_repeated_by_t3() {
     let association = world.endpoints[A].association(a).expect("known");
     assert_eq!(association.outstanding_chunks(), 0);
     let path = association.paths().get(anabranch_sctp::PathId(0));
-    assert_eq!(path.error_count, 0, "the answer counts as a sign of life");
+    assert_eq!(path.error_count(), 0, "the answer counts as a sign of life");
     // And without any answer the association fails.
     world.fate = Box::new(|_| Fate::Drop);
     send(&mut world, a, 0, "n", &NEVER_AGAIN);
@@ -289,7 +289,7 @@ fn a_long_message_is_given_up_whole() {
             (0, 0)
         );
         let entry = association.paths().get(anabranch_sctp::PathId(0));
-        assert_eq!((entry.flightsize, entry.marked_bytes), (0, 0));
+        assert_eq!((entry.flightsize(), entry.marked_bytes()), (0, 0));
         assert_eq!(world.state(Z, z), StateName::Established);
     }
 }

@@ -50,7 +50,7 @@ fn world(config: Config, mtu: usize) -> (World, [AssociationId; 2], Pipe) {
 
 fn packet_of(world: &World, host: usize, id: AssociationId) -> usize {
     let association = world.endpoints[host].association(id).expect("known");
-    association.paths().get(PathId(0)).max_packet
+    association.paths().get(PathId(0)).max_packet()
 }
 
 /// The largest packet of `A` so far, with its IP header.
@@ -114,7 +114,7 @@ fn a_smaller_mtu_is_found_beside_the_data() {
     let association = world.endpoints[A].association(a).expect("known");
     let sent = association.stats().sender;
     assert_eq!((sent.timeouts, sent.chunks_retransmitted), (0, 0));
-    assert_eq!(association.paths().get(PathId(0)).error_count, 0);
+    assert_eq!(association.paths().get(PathId(0)).error_count(), 0);
 }
 
 /// The path falls from 1,500 to 1,300 bytes and says nothing. After two timeouts in a row packets are small; what was cut
@@ -163,7 +163,7 @@ fn packet_too_big_is_taken_at_its_word() {
         assert_eq!(pipe.swallowed.get(), 3);
         let now = world.now;
         let association = world.endpoints[A].association_mut(a).expect("known");
-        let cwnd = association.paths().get(PathId(0)).cc.cwnd();
+        let cwnd = association.paths().get(PathId(0)).cwnd();
         let lower = |association: &mut anabranch_sctp::Association, host, mtu| {
             association.lower_pmtu(now, address(host, 0), mtu)
         };
@@ -172,7 +172,7 @@ fn packet_too_big_is_taken_at_its_word() {
         assert!(lower(association, Z, 1300));
         assert!(!lower(association, Z, 1300), "known");
         assert!(!lower(association, Z, 1400), "larger than known");
-        assert_eq!(association.paths().get(PathId(0)).cc.cwnd(), cwnd);
+        assert_eq!(association.paths().get(PathId(0)).cwnd(), cwnd);
         world.drain(A);
         world.run_for(200 * MILLISECOND);
         assert_eq!(world.receive_all(Z, z).len(), 1, "without a timeout");
@@ -225,7 +225,7 @@ fn an_old_answer_to_a_probe_means_nothing() {
     let discards = world.endpoints[A].discards();
     assert!(discards.of(anabranch_sctp::Discard::HeartbeatNonce) > 2);
     let association = world.endpoints[A].association(a).expect("known");
-    assert_eq!(association.paths().get(PathId(0)).error_count, 0);
+    assert_eq!(association.paths().get(PathId(0)).error_count(), 0);
 }
 
 /// Every profile but RSCTP's, two paths of different MTU: messages are cut for the smaller.
@@ -248,7 +248,7 @@ fn the_smallest_of_several_paths_rules_and_rsctp_does_not_probe() {
     let sizes: Vec<usize> = association
         .paths()
         .iter()
-        .map(|it| it.1.max_packet + IP)
+        .map(|it| it.1.max_packet() + IP)
         .collect();
     assert_eq!(sizes, [1500, 1300]);
     assert_eq!(association.fragmentation_point(), 1300 - IP - 28);

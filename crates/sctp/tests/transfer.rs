@@ -336,7 +336,11 @@ fn run(profile: Profile, seed: u64, reading: Reading) {
     assert_eq!(seen.unordered, unordered, "each unordered message once");
     let path = world.paths.get(PathId(0));
     assert_eq!(
-        (path.flightsize, path.marked_bytes, path.t3_deadline),
+        (
+            path.flightsize(),
+            path.marked_bytes(),
+            world.paths.next_t3()
+        ),
         (0, 0, None)
     );
     assert!(world.receiver.is_empty());

@@ -288,7 +288,7 @@ fn a_stream_never_runs_further_ahead_than_its_numbers_reach() {
         bulk += world.receive_all(Z, z).len();
     }
     let paths = world.endpoints[A].association(a).unwrap().paths();
-    let cwnd = paths.get(anabranch_sctp::PathId(0)).cc.cwnd();
+    let cwnd = paths.get(anabranch_sctp::PathId(0)).cwnd();
     assert!(cwnd > 70_000, "{cwnd}");
     let until = world.now + 20 * SECOND;
     world.fate = Box::new(move |shot| {

@@ -71,8 +71,9 @@ impl Association {
 
     /// HB.interval and one RTO, give or take half of it, from `now` on (RFC 9260 §8.3); RSCTP's intervals are exact.
     pub(crate) fn schedule_heartbeat(&mut self, now: Nanos, path: PathId) {
-        let rto = self.paths.get(path).rto.rto();
-        let wait = match (self.rsctp_interval(path), self.config.hb_interval) {
+        let entry = self.paths.get(path);
+        let (rto, interval) = (entry.rto.rto(), entry.settings.heartbeat_interval);
+        let wait = match (self.rsctp_interval(path), interval) {
             (Some(interval), _) => Some(interval),
             (None, Some(interval)) => {
                 let jittered = self.random.jittered_by_half(rto);
@@ -234,7 +235,8 @@ impl Association {
     /// Probes a path that has not answered once per RTO, where the text wants it so: until it is confirmed or inactive
     /// (RFC 9260 §5.4), or while it is potentially failed (RFC 7829 §3); ns-2.35 wherever there are HEARTBEATs at all.
     pub(crate) fn probe_again(&mut self, path: PathId) {
-        let on = self.config.hb_interval.is_some();
+        let settings = self.paths.get(path).settings;
+        let on = settings.heartbeat_interval.is_some();
         let always = on && self.config.profile.failed_path_probing == FailedPathProbing::AtOnce;
         let again = match self.paths.get(path).state {
             PathState::Unconfirmed => true,

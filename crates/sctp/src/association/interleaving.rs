@@ -17,13 +17,6 @@ impl Association {
         self.tx.is_interleaving()
     }
 
-    /// Sets the value of a stream: its priority, the smaller the sooner, under the scheduler `priority`; its weight under
-    /// `weighted_fair` (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 §4.3.3). It counts from the next message or piece on, until the
-    /// association restarts. The others have no use for it.
-    pub fn set_stream_value(&mut self, stream: u16, value: u16) {
-        self.tx.set_stream_value(stream, value);
-    }
-
     /// I-DATA or I-FORWARD-TSN, which is spoken.
     pub(super) fn on_interleaved(
         &mut self,

@@ -1,6 +1,6 @@
 //! Beginnings, restarts, errors and ends.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use crate::extensions::{ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CH
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;
 use crate::reconfig::Reconfiguration;
+use crate::runtime::SendDefaults;
 use crate::rx::{Abandoned, Receiver};
 use crate::state::{Closed, CookieWait, Known, Peer, Retry, Stage, State};
 use crate::stats::ControlStatistics;
@@ -183,6 +184,8 @@ impl Association {
             marks: None,
             request_due: false,
             readable_told: false,
+            send_defaults: SendDefaults::of(&config),
+            stream_values: BTreeMap::new(),
             events: VecDeque::new(),
             random,
             trace: Trace::default(),
@@ -301,12 +304,14 @@ impl Association {
             self.state = State::Known(Known::new(&self.config, &terms));
         }
         // Congestion state and MTU of every path begin again, and so do its errors.
-        self.paths = Paths::new(&self.config, first, PathState::Active);
+        let former = Paths::new(&self.config, first, PathState::Active);
+        let former = std::mem::replace(&mut self.paths, former);
         self.data_path = PathId(0);
         self.known_primary = PathId(0);
-        self.tx = Sender::new(&self.config, cookie.local_initial_tsn);
+        self.tx = self.new_sender();
         self.sums = Sums::new(&self.config, false);
         self.adopt_and_know(local, &terms);
+        self.paths.set_as(&former);
         self.sack_path = PathId(0);
         self.replies.clear();
         self.readable_told = false;

@@ -12,6 +12,7 @@ use super::rto::RtoEstimator;
 use super::{Discovery, Heartbeat, Reduction, SwitchRules, mtu, pmtu};
 use crate::config::Config;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
+use crate::runtime::PathSettings;
 
 /// Which of an association's paths; small and dense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,49 +51,51 @@ impl PathState {
 #[non_exhaustive]
 pub struct PathEntry {
     /// The pair of addresses.
-    pub path: Path,
+    pub(crate) path: Path,
     /// The peer's UDP port, where packets go inside UDP (RFC 6951 §5.1); 0: right above IP.
-    pub udp_port: u16,
+    pub(crate) udp_port: u16,
     /// Whether it may carry data.
-    pub state: PathState,
+    pub(crate) state: PathState,
     /// The address is the peer's: the handshake or a HEARTBEAT has shown it, or the user says so (RFC 9260 §5.4). An address
     /// that fails before that is inactive and still not verified.
-    pub verified: bool,
+    pub(crate) verified: bool,
     /// The address is not the peer's: another association's peer has shown that it is its own, or the peer did not name it in
     /// its INIT ACK. Nothing goes there any more, and nothing finds it.
-    pub disowned: bool,
+    pub(crate) disowned: bool,
+    /// What the user may change while the association is up.
+    pub(crate) settings: PathSettings,
     /// Errors in a row (RFC 9260 §8.2).
-    pub error_count: u32,
+    pub(crate) error_count: u32,
     /// Retransmission timeout.
-    pub rto: RtoEstimator,
+    pub(crate) rto: RtoEstimator,
     /// How much may fly.
-    pub cc: Box<dyn CongestionControl>,
+    pub(crate) cc: Box<dyn CongestionControl>,
     /// When the next packet with DATA may go.
     pub(crate) pacer: Pacer,
     /// How fast it delivers.
     pub(crate) delivery: DeliveryMeter,
     /// What is learnt of the rate here, where it is asked for.
-    pub estimator: Option<Box<dyn PathEstimator>>,
+    pub(crate) estimator: Option<Box<dyn PathEstimator>>,
     /// What the receiver reports of this path, where it speaks RSCTP.
-    pub receiver: ReceiverEstimate,
+    pub(crate) receiver: ReceiverEstimate,
     /// DATA put on this path so far.
     pub(crate) carried: Carried,
     /// The least round-trip time of DATA here, once measured.
-    pub rtt_min: Option<Nanos>,
+    pub(crate) rtt_min: Option<Nanos>,
     /// Bytes in flight here, as the profile counts them; without chunks marked for retransmission.
-    pub flightsize: u64,
+    pub(crate) flightsize: u64,
     /// Bytes of chunks last sent here that are marked for retransmission.
-    pub marked_bytes: u64,
+    pub(crate) marked_bytes: u64,
     /// The largest SCTP packet, bytes with the common header. What cannot be cut smaller may exceed it, and is then left to
     /// IP to fragment.
-    pub max_packet: usize,
+    pub(crate) max_packet: usize,
     /// What finds the path MTU, where that is wanted.
     pub(crate) discovery: Option<Discovery>,
     /// When T3-rtx expires; `None` while stopped.
     pub t3_deadline: Option<Nanos>,
     /// When DATA was last sent here for the first time: what a round trip can be measured by. A path that carries
     /// retransmissions only is idle (RFC 9260 §8.3).
-    pub last_sent: Nanos,
+    pub(crate) last_sent: Nanos,
     /// HEARTBEAT's bookkeeping.
     pub(crate) heartbeat: Heartbeat,
     /// The chunk whose acknowledgement will measure the round trip (RFC 9260 §6.3.1 C4).
@@ -135,6 +138,7 @@ impl PathEntry {
             state,
             verified: state != PathState::Unconfirmed,
             disowned: false,
+            settings: PathSettings::of(config),
             error_count: 0,
             rto: RtoEstimator::new(config.profile.rto_initial.0, config.rto_min, config.rto_max),
             cc: config.new_congestion_control(path.remote),
@@ -261,8 +265,8 @@ pub struct Paths {
     dormant: DormantPath,
     /// No data goes before all paths are verified: then the primary is waited for as well.
     confirm_paths_before_data: bool,
-    /// PFMR, where paths can be potentially failed.
-    pf_max_retrans: Option<u32>,
+    /// Paths can be potentially failed.
+    potentially_failed: bool,
     /// RSCTP's rules, once it is spoken.
     pub(crate) switch_rules: Option<SwitchRules>,
     /// The UDP port of paths whose own was not seen yet.
@@ -287,10 +291,7 @@ impl Paths {
                 other => other,
             },
             confirm_paths_before_data: config.profile.confirm_paths_before_data,
-            pf_max_retrans: config
-                .profile
-                .potentially_failed
-                .then_some(config.pf_max_retrans),
+            potentially_failed: config.profile.potentially_failed,
             switch_rules: None,
             udp_port: 0,
         }
@@ -534,8 +535,9 @@ impl Paths {
         config: &Config,
         trace: &mut Trace,
     ) -> bool {
-        let pf_max_retrans = self.pf_max_retrans;
-        let most = self.most_errors(config);
+        let settings = self.get(id).settings;
+        let pf_max_retrans = self.potentially_failed.then_some(settings.pf_max_retrans);
+        let most = self.most_errors(settings.path_max_retrans, config);
         let entry = self.get_mut(id);
         if entry.state != PathState::Inactive || entry.error_count < most {
             entry.error_count = entry.error_count.saturating_add(1);
@@ -543,7 +545,7 @@ impl Paths {
         let (errors, before) = (entry.error_count, entry.state);
         let state = match before {
             PathState::Inactive => PathState::Inactive,
-            _ if errors > config.path_max_retrans => PathState::Inactive,
+            _ if errors > settings.path_max_retrans => PathState::Inactive,
             PathState::Active if pf_max_retrans.is_some_and(|most| errors > most) => {
                 PathState::PotentiallyFailed
             }
@@ -555,7 +557,7 @@ impl Paths {
         }
         let spent = config
             .primary_switch_max_retrans
-            .is_some_and(|most| errors > most.max(config.least_primary_switch()));
+            .is_some_and(|most| errors > most.max(settings.least_primary_switch(pf_max_retrans)));
         if spent && id == self.primary {
             // RFC 7829 §5, rule 3: the one that data takes now.
             self.primary = self.choose_for_new_data();
@@ -565,8 +567,8 @@ impl Paths {
 
     /// Errors that an inactive path counts to: no more than made it inactive (RFC 9260 §8.3), but ten times as many where
     /// inactive paths are told apart by them, or a later switch of the primary waits for them (RFC 7829 §4.1, §5).
-    fn most_errors(&self, config: &Config) -> u32 {
-        let least = config.path_max_retrans.saturating_add(1);
+    fn most_errors(&self, path_max_retrans: u32, config: &Config) -> u32 {
+        let least = path_max_retrans.saturating_add(1);
         let told_apart = self.dormant == DormantPath::FewestErrors;
         match config.primary_switch_max_retrans {
             Some(most) => least.saturating_mul(10).max(most.saturating_add(1)),
@@ -593,13 +595,5 @@ impl Paths {
     /// Bytes in flight on all paths, without chunks marked for retransmission.
     pub fn total_flightsize(&self) -> u64 {
         self.entries.iter().map(|entry| entry.flightsize).sum()
-    }
-
-    /// The earliest T3-rtx.
-    pub fn next_t3(&self) -> Option<Nanos> {
-        self.entries
-            .iter()
-            .filter_map(|entry| entry.t3_deadline)
-            .min()
     }
 }

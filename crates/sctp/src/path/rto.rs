@@ -40,6 +40,12 @@ impl RtoEstimator {
         self.rto = (srtt + 4 * rttvar).clamp(self.min, self.max);
     }
 
+    /// The bounds are others: the timeout in force is cut to them, and later ones lie between them.
+    pub(crate) fn set_bounds(&mut self, min: Nanos, max: Nanos) {
+        (self.min, self.max) = (min, max.max(min));
+        self.rto = self.rto.clamp(self.min, self.max);
+    }
+
     /// The timer expired: RTO doubles up to its maximum (§6.3.3 E2).
     pub fn back_off(&mut self) {
         self.rto = self.rto.saturating_mul(2).min(self.max);

@@ -7,7 +7,8 @@ use crate::config::Config;
 /// Decides when a SACK is due.
 #[derive(Debug)]
 pub(super) struct SackPolicy {
-    delayed: bool,
+    /// Packets with DATA that a SACK waits for; 1 where none is delayed.
+    frequency: u32,
     delay: Nanos,
     due: bool,
     deadline: Option<Nanos>,
@@ -24,7 +25,11 @@ pub(super) struct SackPolicy {
 impl SackPolicy {
     pub fn new(config: &Config) -> Self {
         Self {
-            delayed: config.delayed_sack,
+            frequency: if config.delayed_sack {
+                config.sack_frequency
+            } else {
+                1
+            },
             delay: config.sack_delay,
             due: false,
             deadline: None,
@@ -34,6 +39,13 @@ impl SackPolicy {
             repeated: false,
             duplicates_reset: config.profile.duplicates_reset_delayed_sack,
         }
+    }
+
+    /// SACKs are to be sent by other settings. What waits is not put off.
+    pub fn set(&mut self, config: &Config) {
+        let new = Self::new(config);
+        (self.frequency, self.delay) = (new.frequency, new.delay);
+        self.due |= self.packets >= self.frequency;
     }
 
     /// The packet at hand holds DATA that a SACK will answer.
@@ -60,8 +72,8 @@ impl SackPolicy {
         }
         let at_once = std::mem::take(&mut self.at_once);
         self.packets += 1;
-        self.repeated &= self.delayed && !has_gaps && self.packets < 2;
-        self.due |= at_once || has_gaps || !self.delayed || self.packets >= 2;
+        self.repeated &= !has_gaps && self.packets < self.frequency;
+        self.due |= at_once || has_gaps || self.packets >= self.frequency;
         if (!self.due || self.repeated) && self.deadline.is_none() {
             self.deadline = Some(now + self.delay);
         }

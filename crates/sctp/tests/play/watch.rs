@@ -195,7 +195,7 @@ impl Play<'_> {
         let verified = endpoint.associations().any(|id| {
             let paths = endpoint.association(id).expect("listed").paths();
             let path = paths.find(remote);
-            path.is_some_and(|path| paths.get(path).verified)
+            path.is_some_and(|path| paths.get(path).is_known())
         });
         assert!(verified, "host {host} trusts {remote}");
     }

@@ -9,11 +9,11 @@ fn standing(world: &World, a: AssociationId) -> String {
     for (id, entry) in paths.iter() {
         text += &format!(
             "; {id:?} {:?} cwnd {} ssthresh {} {:?} errors {}",
-            entry.state,
-            entry.cc.cwnd(),
-            entry.cc.ssthresh(),
-            entry.receiver,
-            entry.error_count
+            entry.state(),
+            entry.cwnd(),
+            entry.ssthresh(),
+            entry.receiver(),
+            entry.error_count()
         );
     }
     text
@@ -152,6 +152,6 @@ fn a_boast_about_the_idle_path_is_bounded_by_the_window() {
     let pair = heartbeats_of(&world, A, 1);
     assert_eq!(pair.len(), 2);
     boast(&mut world, pair[1].1.clone());
-    let entry = of(&world, A, a).paths().get(PathId(1)).cc.cwnd();
+    let entry = of(&world, A, a).paths().get(PathId(1)).cwnd();
     assert_eq!(entry, 65_536 - 20, "what Z offers: it has 20 bytes to read");
 }

@@ -306,9 +306,9 @@ fn the_estimate_of_a_full_path_is_its_rate() {
     // cwnd of the secondary path is its estimate x RTT, if that is more than a new path's window.
     let paths = of(&world, A, a).paths();
     let entry = paths.get(PathId(1));
-    let srtt = entry.rto.srtt().expect("measured") as f64 / SECOND as f64;
-    let expected = (entry.receiver.rate().expect("measured") * srtt).max(4_404.0);
-    assert_eq!(entry.cc.cwnd(), expected as u64);
+    let srtt = entry.rto().srtt().expect("measured") as f64 / SECOND as f64;
+    let expected = (entry.receiver().rate().expect("measured") * srtt).max(4_404.0);
+    assert_eq!(entry.cwnd(), expected as u64);
     all_arrived(&mut world, z, &mut got, next);
 }
 
@@ -368,7 +368,7 @@ fn the_primary_changes_once_it_loses_too_much() {
         let srtt = association
             .paths()
             .get(PathId(0))
-            .rto
+            .rto()
             .srtt()
             .expect("measured");
         assert_eq!(first_new.index, 1, "{policy}");
@@ -419,8 +419,8 @@ fn lost_heartbeats_of_a_busy_path_are_no_failure() {
         let (mut next, mut got) = (0, Vec::new());
         transfer(&mut world, (a, z), &mut next, &mut got, 20);
         let entry = of(&world, A, a).paths().get(PathId(0));
-        assert_eq!(entry.error_count, 0);
-        assert_eq!(entry.state, PathState::Active);
+        assert_eq!(entry.error_count(), 0);
+        assert_eq!(entry.state(), PathState::Active);
         assert_eq!(world.state(A, a), StateName::Established);
         all_arrived(&mut world, z, &mut got, next);
     }

@@ -257,7 +257,7 @@ impl Agent for Source {
                 if let Some(association) = self.endpoint.association_mut(id) {
                     association.set_probes(probes);
                     let primary = association.paths().primary();
-                    let cwnd = association.paths().get(primary).cc.cwnd();
+                    let cwnd = association.paths().get(primary).cwnd();
                     self.tally.borrow_mut().first_window(now, cwnd as f64);
                 }
             }

@@ -1,0 +1,145 @@
+//! What the user changes while the association is up ([`crate::runtime`]).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anabranch_transport::Nanos;
+use bytes::Bytes;
+
+use super::Association;
+use crate::config::Config;
+use crate::path::PathId;
+use crate::runtime::{AssociationSettings, PathSettings, RuntimeError, SendDefaults};
+use crate::tx::{Message, SendError, Sender};
+
+impl Association {
+    /// The settings that can change while it is up.
+    pub fn settings(&self) -> AssociationSettings {
+        AssociationSettings::of(&self.config)
+    }
+
+    /// Changes settings, from the next packet on. They outlast a restart.
+    ///
+    /// # Errors
+    /// One of them is out of its range, or the association is closed; nothing changes then.
+    pub fn set_settings(&mut self, settings: AssociationSettings) -> Result<(), RuntimeError> {
+        let config = settings.put_in(self.changeable()?)?;
+        self.tx.set_max_burst(config.profile.max_burst);
+        if let Some(rx) = self.state.live_rx_mut() {
+            rx.set_sack_policy(&config);
+        }
+        self.config = Arc::new(config);
+        Ok(())
+    }
+
+    /// The settings of the path to the peer's address `address`; `None` if the peer has no such address.
+    pub fn path_settings(&self, address: IpAddr) -> Option<PathSettings> {
+        let path = self.paths.find(address)?;
+        Some(self.paths.get(path).settings)
+    }
+
+    /// Changes the settings of the path to `address`; without an address, of all paths and of those to come. The timeout in
+    /// force is cut to its new bounds; a timer that runs keeps its time. They outlast a restart.
+    ///
+    /// # Errors
+    /// One of them is out of its range, the peer has no such address, or the association is closed; nothing changes then.
+    pub fn set_path_settings(
+        &mut self,
+        now: Nanos,
+        address: Option<IpAddr>,
+        settings: PathSettings,
+    ) -> Result<(), RuntimeError> {
+        let config = settings.put_in(self.changeable()?)?;
+        let Some(address) = address else {
+            self.config = Arc::new(config);
+            for path in self.path_ids() {
+                self.set_path(now, path, settings);
+            }
+            return Ok(());
+        };
+        let path = self.paths.find(address);
+        let path = path.ok_or(RuntimeError::NoSuchPath(address))?;
+        self.set_path(now, path, settings);
+        Ok(())
+    }
+
+    fn set_path(&mut self, now: Nanos, path: PathId, settings: PathSettings) {
+        let before = self.paths.get_mut(path).set_settings(settings);
+        let changed = before.heartbeat_interval != settings.heartbeat_interval;
+        if changed && self.state.probes_paths() {
+            self.schedule_heartbeat(now, path);
+        }
+    }
+
+    /// What can change, while it can.
+    fn changeable(&self) -> Result<&Config, RuntimeError> {
+        if self.is_closed() {
+            return Err(RuntimeError::Closed);
+        }
+        Ok(&self.config)
+    }
+
+    /// How messages are sent of which nothing else is said.
+    pub fn send_defaults(&self) -> SendDefaults {
+        self.send_defaults
+    }
+
+    /// Changes how messages are sent of which nothing else is said, from the next one on.
+    ///
+    /// # Errors
+    /// The stream does not exist, the lifetime is 0 or above 86,400 s, or the association is closed; nothing changes then.
+    pub fn set_send_defaults(&mut self, defaults: SendDefaults) -> Result<(), RuntimeError> {
+        let mut config = self.changeable()?.clone();
+        config.lifetime = defaults.options.lifetime;
+        config.check()?;
+        if defaults.stream >= self.outbound_streams {
+            return Err(RuntimeError::NoSuchStream {
+                stream: defaults.stream,
+                most: self.outbound_streams - 1,
+            });
+        }
+        self.send_defaults = defaults;
+        Ok(())
+    }
+
+    /// Queues a message as [`Association::send_defaults`] say; its lifetime begins `now`.
+    ///
+    /// # Errors
+    /// As [`Association::send`].
+    pub fn send_default(&mut self, now: Nanos, payload: Bytes) -> Result<(), SendError> {
+        let SendDefaults {
+            stream,
+            ppid,
+            unordered,
+            options,
+        } = self.send_defaults;
+        let message = Message {
+            ppid,
+            unordered,
+            payload,
+        };
+        self.send_with(now, Some(stream), message, &options)
+    }
+
+    /// The value of a stream as it was set, if it was.
+    pub fn stream_value(&self, stream: u16) -> Option<u16> {
+        self.stream_values.get(&stream).copied()
+    }
+
+    /// Sets the value of a stream: its priority, the smaller the sooner, under the scheduler `priority`; its weight under
+    /// `weighted_fair`, where 0 is taken as 1 (SCTP_STREAM_SCHEDULER_VALUE, RFC 8260 §4.3.3). It counts from the next message or
+    /// piece on, and outlasts a restart. The other schedulers have no use for it.
+    pub fn set_stream_value(&mut self, stream: u16, value: u16) {
+        self.stream_values.insert(stream, value);
+        self.tx.set_stream_value(stream, value);
+    }
+
+    /// A sender for a new life of the association, with what the user has set.
+    pub(super) fn new_sender(&self) -> Sender {
+        let mut tx = Sender::new(&self.config, self.local_initial_tsn);
+        for (&stream, &value) in &self.stream_values {
+            tx.set_stream_value(stream, value);
+        }
+        tx
+    }
+}

@@ -1,0 +1,44 @@
+//! How many packets one occasion to send lets go.
+
+use anabranch_transport::Nanos;
+
+/// Counts the packets of one occasion to send (RFC 9260 §6.1 D).
+#[derive(Debug, Default)]
+pub(super) struct Burst {
+    pub(super) packets: u32,
+    /// Packets that may go on this occasion.
+    pub(super) allowed: u32,
+    /// The owner has taken out all that could be sent since the occasion began.
+    pub(super) taken_out: bool,
+    /// Under [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit): the limit is on.
+    pub(super) armed: bool,
+    /// The limit was met with more to send; nothing goes before the next SACK.
+    pub(super) stopped: bool,
+    pub(super) began: Nanos,
+    /// The user gave a message, which is an occasion of its own at a later time.
+    pub(super) message_given: bool,
+    /// Under [`MaxBurst::AfterFastRetransmit`](crate::profile::MaxBurst::AfterFastRetransmit): the packet of a timeout counts towards what the next SACK lets go.
+    pub(super) carried: bool,
+    /// Retransmissions have begun on this occasion.
+    pub(super) retransmitting: bool,
+}
+
+impl Burst {
+    /// A new occasion to send, at `now`.
+    pub(super) fn restart(&mut self, now: Nanos) {
+        let unused = self.allowed.saturating_sub(self.packets);
+        *self = Burst {
+            began: now,
+            allowed: if self.taken_out { 0 } else { unused },
+            armed: self.armed,
+            packets: if self.carried { self.packets } else { 0 },
+            ..Burst::default()
+        };
+    }
+
+    /// A SACK is an occasion for `packets`. Several SACKs that are taken before anything can be sent are several occasions.
+    pub(super) fn earn(&mut self, now: Nanos, packets: u32) {
+        self.restart(now);
+        self.allowed = self.allowed.saturating_add(packets);
+    }
+}
