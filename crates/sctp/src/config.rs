@@ -142,19 +142,19 @@ settings! {
         /// buffer is full, unsent messages of lower priority are abandoned for one of higher priority.
         priority: Option<u32> = None,
             Kind::Either(OFF, &Kind::Count { least: 0, most: MOST_ERRORS }), "RFC 7496 §3.2";
-        /// Interleave messages of different streams with peers that do, as the scheduler says: a long message does not hold up the others.
+        /// Negotiate message interleaving (I-DATA): a long message does not delay messages of other streams. `scheduler` decides the
+        /// order of fragments.
         interleaving: bool = false, Kind::Flag, "RFC 8260 §2";
-        /// Packets go without a checksum where the peer agrees, and are taken so: the lower layer finds damaged ones, by the method
-        /// named. In the simulator that is true of links that do not corrupt.
+        /// Negotiate zero checksums: packets are sent and accepted without a checksum if the peer agrees. The lower layer must detect
+        /// damaged packets by this method. In the simulator, use it only with links that do not corrupt packets.
         zero_checksum: ZeroChecksum = ZeroChecksum::Off, ZeroChecksum::KIND, "RFC 9653 §5";
-        /// Speak RE-CONFIG with peers that do: streams can be reset and added. Off: streams are what the handshake settled.
+        /// Negotiate stream reconfiguration (RE-CONFIG): streams can be reset and added. Off: streams stay as negotiated in the handshake.
         reconfiguration: bool = false, Kind::Flag, "RFC 6525 §5.1.1";
-        /// With `reconfiguration`, the peer may reset streams, and have streams of this side reset. Off: it is told that this is
-        /// denied.
+        /// With `reconfiguration`: accept requests of the peer to reset its streams or those of this side. Off: such requests are denied.
         accept_stream_resets: bool = true, Kind::Flag, "RFC 6525 §6.3.1";
-        /// With `reconfiguration`, the peer may let all numbers of both sides begin anew.
+        /// With `reconfiguration`: accept requests of the peer to reset the association, that is, all TSNs and sequence numbers of both sides.
         accept_association_reset: bool = true, Kind::Flag, "RFC 6525 §6.3.1";
-        /// With `reconfiguration`, the peer may add streams: its own up to `inbound_streams`, and this side's.
+        /// With `reconfiguration`: accept requests of the peer to add streams, inbound ones up to `inbound_streams`, and outbound ones.
         accept_added_streams: bool = true, Kind::Flag, "RFC 6525 §6.3.1";
     }
     beside {

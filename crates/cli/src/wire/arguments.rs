@@ -63,16 +63,16 @@ pub struct Wire {
     /// Set a key of [flow.transport]: receive_buffer='4 MiB', allocation.kind=adaptive (repeatable).
     #[arg(long, value_name = "KEY=VALUE", long_help = set_help())]
     pub set: Vec<String>,
-    /// Path MTU: the largest IP packet. `auto` discovers it (RFC 8899), up to --set mtu=SIZE (default 1500 B).
+    /// Path MTU: size of the largest IP packet. `auto` discovers it (RFC 8899), up to --set mtu=SIZE (default 1500 B).
     #[arg(long, value_name = "auto|SIZE", default_value = "auto", value_parser = super::pmtu)]
     pub pmtu: Pmtu,
-    /// Send no optional parameter in the INIT, for peers that misread one (pion/sctp, sctp-proto).
+    /// Send no optional parameters in the INIT, for peers that reject them (pion/sctp, sctp-proto).
     #[arg(long)]
     pub bare_init: bool,
-    /// Capture every packet, as pcapng.
+    /// Write every packet to this file, in pcapng format.
     #[arg(long, value_name = "FILE.pcapng")]
     pub capture: Option<PathBuf>,
-    /// Write series as a simulation does into a results directory, for `anabranch show`.
+    /// Write time series into a results directory, for `anabranch show`.
     #[arg(long, value_name = "DIR")]
     pub trace: Option<PathBuf>,
 }
@@ -89,38 +89,38 @@ pub enum Pmtu {
 /// What a server does with its associations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Service {
-    /// Sends every message back.
+    /// Sends every message back to the client.
     Echo,
     /// Receives and discards.
     Sink,
-    /// Sends, as the client asks or as these options say.
+    /// Sends data: what the client asks for (`perf -R`), or what --message, --bytes and --unordered say.
     Source,
 }
 
 /// Services that are no association's.
 #[derive(Clone, Debug, Subcommand)]
 pub enum OtherService {
-    /// Serve WebRTC data channels to browsers, with a page that tries them; every message is sent back.
+    /// Serve WebRTC data channels to browsers, with a test page; every message is echoed.
     #[command(after_help = "Examples:
   anabranch serve data-channels                   a page at http://127.0.0.1:8080/
   anabranch serve data-channels --http 127.0.0.1:0 --address 192.0.2.1
 
-POST /offer takes the offer of an RTCPeerConnection as it is, and answers with the answer. POST /offer?open=3 also opens three
-channels from here. On any channel, the text \"/close\" has this side close it. docs/DATACHANNEL.md tells what works and what
-is missing.")]
+POST /offer takes the offer of an RTCPeerConnection as its body and returns the answer. With POST /offer?open=3 the server also
+opens three channels. A channel is closed by the server when it receives the text \"/close\". docs/DATACHANNEL.md lists what
+works and what is missing.")]
     DataChannels(DataChannels),
 }
 
 /// `serve data-channels`.
 #[derive(Clone, Debug, Args)]
 pub struct DataChannels {
-    /// Where the page is served. Whoever reaches it can have connections; it has no other guard.
+    /// Address of the test page and of /offer. There is no access control: everybody who reaches it can connect.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub http: SocketAddr,
-    /// The address that browsers are to reach, where each connection has a UDP port of its own.
+    /// Address for browsers to connect to. Each connection uses a UDP port of its own.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub address: IpAddr,
-    /// The most connections at a time; an offer beyond is refused by status 503.
+    /// Largest number of connections at a time. Further offers get status 503.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..))]
     pub connections: u16,
 }
@@ -129,7 +129,7 @@ pub struct DataChannels {
 #[derive(Clone, Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Serve {
-    /// Something else than a service for associations.
+    /// A service other than those for associations.
     #[command(subcommand)]
     pub other: Option<OtherService>,
     /// Service offered.
@@ -274,13 +274,13 @@ pub struct Cat {
 /// `emulate`.
 #[derive(Clone, Debug, Args)]
 pub struct Emulate {
-    /// A spec, of which nodes and links are used.
+    /// Spec whose nodes and links are emulated.
     #[arg(value_name = "LINK.toml")]
     pub spec: PathBuf,
-    /// Address for the near side.
+    /// Address where the near side sends its packets.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9900", value_parser = address)]
     pub listen: SocketAddr,
-    /// Address of the far side.
+    /// Address of the far side, where packets are forwarded.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9899", value_parser = address)]
     pub to: SocketAddr,
     /// Source address towards the far side [default: chosen by the system].
@@ -293,7 +293,7 @@ pub struct Emulate {
     /// Nodes where packets enter and leave [default: first and last].
     #[arg(long, value_name = "NODE,NODE", value_delimiter = ',', num_args = 1)]
     pub between: Vec<String>,
-    /// Count packets as SCTP directly over IP, without the 8 bytes of UDP.
+    /// Simulate packets as SCTP directly over IP: without the 8 bytes of the UDP header.
     #[arg(long)]
     pub bare: bool,
     /// Stop after this time [default: when interrupted].
@@ -305,8 +305,8 @@ pub struct Emulate {
     /// Seed of the losses.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// Set a parameter, or a key by its path (repeatable).
-    #[arg(long, value_name = "KEY=VALUE", long_help = set_help())]
+    /// Set a parameter of the spec, or a key by its path (repeatable): rate='2 Mbit/s', link.satellite.delay='10 ms'.
+    #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 }
 
@@ -318,12 +318,13 @@ pub enum WireCommand {
   anabranch serve echo                            SCTP port 5001, inside UDP port 9899
   anabranch serve sink --port 7000 --port 7001    two SCTP ports inside the one UDP port
   anabranch serve sink --port 7000 --local 192.0.2.1 --local 198.51.100.1
-                                                  two homes, which peers are told
+                                                  two local addresses (multihomed)
   anabranch serve sink --carrier ip               directly over IP, as root
   anabranch serve sink --once --trace run         the first association's series, for `anabranch show run`
 
-Prints a line when an association begins and when it ends. If nobody reads the output, 1,024 lines are kept, and one line \
-says how many were dropped. SIGINT and SIGTERM abort all associations and exit. Carriers, ports and settings: docs/NET.md.")]
+Prints a line when an association begins and when it ends. If the output is not read, up to 1,024 lines are kept, and one line \
+says how many were dropped. SIGINT and SIGTERM abort all associations and exit. docs/NET.md describes carriers, ports and \
+settings.")]
     Serve(Box<Serve>),
     /// Measure the throughput of associations to a server.
     #[command(after_help = "Examples:
@@ -344,8 +345,8 @@ the summary only.")]
     /// Send standard input, and print received messages.
     #[command(after_help = "Examples:
   echo hello | anabranch cat 127.0.0.1            to `anabranch serve echo`
-  anabranch cat --listen > file                   at the one end
-  anabranch cat 192.0.2.1 < file                  at the other")]
+  anabranch cat --listen > file                   at one end
+  anabranch cat 192.0.2.1 < file                  at the other end")]
     Cat(Box<Cat>),
     /// Emulate a path of the simulator between two UDP ports, in real time.
     #[command(after_help = "Examples:
@@ -353,9 +354,9 @@ the summary only.")]
   anabranch emulate geo.toml --set rate='2 Mbit/s' --listen 0.0.0.0:9900 --to 192.0.2.1:9899
   anabranch serve sink & anabranch emulate geo.toml & anabranch perf 127.0.0.1 --peer-udp-port 9900
 
-The file is a spec. Its nodes and links with rate, delay, queue, loss, down times and impairments are used; flows are not, and \
-may be missing. Replies go to the last sender. Each report ends with the timing error: by how much packets left later than \
-the simulator asked.")]
+The file is a spec. Its nodes and links with rate, delay, queue, loss, down times and impairments are used; flows are ignored and \
+may be missing. Replies go to the address that sent last. Each report ends with the timing error: how much later packets left than \
+the simulator computed.")]
     Emulate(Box<Emulate>),
 }
 
@@ -387,7 +388,7 @@ fn ppid(text: &str) -> Result<u32, String> {
 /// Reads a time of more than nothing; a bare number is seconds.
 fn seconds(text: &str) -> Result<Span, String> {
     match seconds_or_none(text)? {
-        Span(0) => Err("found 0; it must be more".to_owned()),
+        Span(0) => Err("found 0; allowed: more than 0".to_owned()),
         span => Ok(span),
     }
 }

@@ -112,7 +112,7 @@ fn bitrate(text: &str) -> Result<Rate, String> {
 /// Reads how much is to be sent.
 fn amount(text: &str) -> Result<Size, String> {
     match size(text)? {
-        Size(0) => Err("found 0; it must be more".to_owned()),
+        Size(0) => Err("found 0; allowed: more than 0".to_owned()),
         amount => Ok(amount),
     }
 }

@@ -20,7 +20,7 @@ const TIME: Kind = Kind::Duration {
 pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
     variant: Variant {
         name: "fq-codel",
-        about: " FQ-CoDel: flows are told apart by addresses, protocol and ports, and served in turn; CoDel keeps each queue short (RFC 8290).",
+        about: " FQ-CoDel: each flow (by addresses, protocol and ports) has a queue of its own; queues are served in turn, and CoDel keeps each short (RFC 8290).",
         parameters: &[
             Setting {
                 name: "flows",
@@ -34,7 +34,7 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             },
             Setting {
                 name: "quantum",
-                about: " Bytes that a flow may send in its turn.",
+                about: " Bytes that a queue may send in its turn.",
                 clause: "RFC 8290 §5.2.4",
                 kind: Kind::Bytes {
                     least: 1,
@@ -44,28 +44,28 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             },
             Setting {
                 name: "target",
-                about: " The least sojourn time that is accepted for good.",
+                about: " Acceptable sojourn time of packets in a standing queue.",
                 clause: "RFC 8290 §5.2.2",
                 kind: TIME,
                 fallback: Fallback::Is("5 ms"),
             },
             Setting {
                 name: "interval",
-                about: " How long the sojourn time must stay above the target.",
+                about: " How long the sojourn time must exceed `target` before the first drop: about the largest common round-trip time.",
                 clause: "RFC 8290 §5.2.1",
                 kind: TIME,
                 fallback: Fallback::Is("100 ms"),
             },
             Setting {
                 name: "ecn",
-                about: " Marks packets of senders that use ECN instead of dropping them.",
+                about: " Mark packets of senders that use ECN instead of dropping them.",
                 clause: "RFC 8290 §5.2.6",
                 kind: Kind::Flag,
                 fallback: Fallback::Is("true"),
             },
             Setting {
                 name: "limit",
-                about: " Packets that wait in all queues together; beyond it the longest queue, in bytes, loses packets at its head.",
+                about: " Capacity of all queues together, in packets. When it is exceeded, packets are dropped from the head of the longest queue (in bytes).",
                 clause: "RFC 8290 §5.2.5",
                 kind: Kind::Count {
                     least: 1,

@@ -23,25 +23,25 @@ const TIME: Kind = Kind::Duration {
 pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
     variant: Variant {
         name: "pie",
-        about: " PIE: drops or marks arrivals at random, as often as keeps the delay at the target (RFC 8033).",
+        about: " PIE: drops or marks arriving packets at random, with a probability that keeps the queueing delay near `target` (RFC 8033).",
         parameters: &[
             Setting {
                 name: "target",
-                about: " The queueing delay that is aimed at (QDELAY_REF).",
+                about: " Target queueing delay (QDELAY_REF).",
                 clause: "RFC 8033 §4.2",
                 kind: TIME,
                 fallback: Fallback::Is("15 ms"),
             },
             Setting {
                 name: "update",
-                about: " Time between two changes of the probability (T_UPDATE).",
+                about: " Time between two updates of the probability (T_UPDATE).",
                 clause: "RFC 8033 §4.2",
                 kind: TIME,
                 fallback: Fallback::Is("15 ms"),
             },
             Setting {
                 name: "burst",
-                about: " A burst of this length is let pass when the queue was short (MAX_BURST).",
+                about: " Length of a burst that is not dropped after the queue was short (MAX_BURST).",
                 clause: "RFC 8033 §4.4",
                 kind: Kind::Duration {
                     least: 0,
@@ -51,7 +51,7 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             },
             Setting {
                 name: "packet",
-                about: " Mean size of packets: two of them in the queue are never judged (MEAN_PKTSIZE).",
+                about: " Mean size of packets (MEAN_PKTSIZE): no packet is dropped while the queue holds at most two of this size.",
                 clause: "RFC 8033 §4.1",
                 kind: Kind::Bytes {
                     least: 1,
@@ -61,7 +61,7 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             },
             Setting {
                 name: "ecn",
-                about: " Marks packets of senders that use ECN instead of dropping them, while the probability is below 10 %.",
+                about: " Mark packets of senders that use ECN instead of dropping them, while the probability is below 10 %.",
                 clause: "RFC 8033 §5.1",
                 kind: Kind::Flag,
                 fallback: Fallback::Is("false"),

@@ -30,18 +30,18 @@ const SHARE: Kind = Kind::Number {
 pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
     variant: Variant {
         name: "red",
-        about: " RED: drops or marks arrivals at random, the more often the longer the queue is on average (Floyd and Jacobson 1993).",
+        about: " RED: drops or marks arriving packets at random, with a probability that grows with the average queue length (Floyd and Jacobson 1993).",
         parameters: &[
             Setting {
                 name: "min",
-                about: " Up to this average, in packets, none is dropped (min_th).",
+                about: " Average queue length, in packets, up to which no packet is dropped (min_th).",
                 clause: "Floyd and Jacobson 1993, §4",
                 kind: PACKETS,
                 fallback: Fallback::Is("5"),
             },
             Setting {
                 name: "max",
-                about: " At this average the probability is `probability` (max_th); above `min`.",
+                about: " Average queue length, in packets, at which the probability is `probability` (max_th). Must be above `min`.",
                 clause: "Floyd and Jacobson 1993, §4",
                 kind: PACKETS,
                 fallback: Fallback::Is("15"),
@@ -55,14 +55,14 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             },
             Setting {
                 name: "weight",
-                about: " What a sample counts in the average (w_q).",
+                about: " Weight of a sample in the average (w_q).",
                 clause: "Floyd and Jacobson 1993, §6",
                 kind: SHARE,
                 fallback: Fallback::Is("0.002"),
             },
             Setting {
                 name: "packet_time",
-                about: " How long a typical packet is sent: while the queue is idle its average falls as if so many empty samples had come.",
+                about: " Transmission time of a typical packet. While the link is idle, the average falls as if one empty sample had arrived in each such time.",
                 clause: "Floyd and Jacobson 1993, §4",
                 kind: Kind::Duration {
                     least: 1,
@@ -72,14 +72,14 @@ pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
             },
             Setting {
                 name: "gentle",
-                about: " From `max` to twice `max` the probability rises to 1; otherwise each packet goes above `max`.",
+                about: " Between `max` and twice `max` the probability rises to 1. Off: every packet above `max` is dropped.",
                 clause: "ns-2, gentle_",
                 kind: Kind::Flag,
                 fallback: Fallback::Is("true"),
             },
             Setting {
                 name: "ecn",
-                about: " Marks packets of senders that use ECN instead of dropping them, while not all go.",
+                about: " Mark packets of senders that use ECN instead of dropping them, while the probability is below 1.",
                 clause: "RFC 3168 §7",
                 kind: Kind::Flag,
                 fallback: Fallback::Is("false"),
