@@ -4,6 +4,7 @@
 //! - `console` holds commands, each after `$ `, and what they print. They run in the order of the page, in one shell, in a directory that
 //!   is empty at first. A command that shows no output may print anything. A line `...` stands for any number of lines, `[..]` for
 //!   any text within one. `console status=2` expects that exit status.
+//! - `console serve` holds one command that serves until it is ended: the test ends it when it has printed as many lines as shown.
 //! - `console skip` is not run: what installs something, or needs another machine.
 //! - `LANGUAGE file=NAME` is written to that file, `LANGUAGE add=NAME` is added to it.
 //!
@@ -25,10 +26,19 @@ fn writes() -> bool {
 enum Step {
     /// A file with this text; true: at the end of what it holds.
     File(String, String, bool),
-    /// A command, the line it stands in, the status it ends with, and what it prints.
-    Run(String, usize, i32, Vec<String>),
+    /// A command, the line it stands in, how it ends, and what it prints.
+    Run(String, usize, End, Vec<String>),
     /// This image is that file.
     Image(String, String),
+}
+
+/// How a command ends.
+#[derive(Clone, Copy)]
+enum End {
+    /// By itself, with this status.
+    Status(i32),
+    /// It serves, and is ended.
+    Served,
 }
 
 /// The steps of a page.
@@ -71,10 +81,15 @@ fn block(marks: &str, lines: &[(usize, &str)], steps: &mut Vec<Step>) {
         return;
     }
     let status = value("status=").map_or(0, |status| status.parse().expect("a status"));
+    let end = if marks.contains(&"serve") {
+        End::Served
+    } else {
+        End::Status(status)
+    };
     for (number, line) in lines {
         match (line.strip_prefix("$ "), steps.last_mut()) {
             (Some(command), _) => {
-                steps.push(Step::Run(command.to_owned(), number + 1, status, vec![]));
+                steps.push(Step::Run(command.to_owned(), number + 1, end, vec![]));
             }
             (None, Some(Step::Run(command, .., printed))) => {
                 if printed.is_empty() && command.ends_with('\\') {
@@ -138,12 +153,21 @@ fn script(steps: &[Step], here: &Path, logs: &Path) -> String {
                 let into = if *adds { ">>" } else { ">" };
                 script += &format!("cat {} {into} {name}\n", from.display());
             }
-            Step::Run(command, _, status, _) => {
+            Step::Run(command, _, end, shown) => {
                 let log = logs.join(index.to_string());
-                script += &format!(
-                    "{{ {command}\n}} > {log} 2>&1\nended=$?\necho $ended > {log}.status\n[ $ended = {status} ] || exit 1\n",
-                    log = log.display()
-                );
+                let log = log.display();
+                script += &match end {
+                    End::Status(status) => format!(
+                        "{{ {command}\n}} > {log} 2>&1\nended=$?\necho $ended > {log}.status\n[ $ended = {status} ] || exit 1\n"
+                    ),
+                    // Until it has said what it has to say, or is gone.
+                    End::Served => format!(
+                        "( exec {command} ) > {log} 2>&1 &\nserver=$!\n\
+                         while kill -0 $server && [ $(wc -l < {log}) -lt {} ]; do sleep 0.05; done\n\
+                         kill $server && echo 0 > {log}.status\nwait $server\n[ -e {log}.status ] || exit 1\n",
+                        shown.len()
+                    ),
+                };
             }
             Step::Image(..) => {}
         }
@@ -203,8 +227,15 @@ fn execute(name: &str, page: &str) {
                 let said = read(logs.path().join(index.to_string()));
                 let status = read(logs.path().join(format!("{index}.status")));
                 let place = format!("docs/{name}, line {line}: $ {command}");
+                let wanted = match wanted {
+                    End::Status(status) => status.to_string(),
+                    End::Served => {
+                        assert!(!shown.is_empty(), "{place}\nshows nothing");
+                        "0".to_owned()
+                    }
+                };
                 assert!(
-                    status.trim() == wanted.to_string(),
+                    status.trim() == wanted,
                     "{place}\nended with status {status}{said}{}",
                     String::from_utf8_lossy(&ran.stderr)
                 );
@@ -276,6 +307,20 @@ fn other_output_is_found() {
 #[should_panic(expected = "ended with status 1")]
 fn a_command_that_fails_is_found() {
     execute("invented.md", "```console\n$ false\n$ true\n```\n");
+}
+
+#[test]
+fn a_command_that_serves_is_ended() {
+    execute(
+        "invented.md",
+        "```console serve\n$ bash -c 'echo begun; exec sleep 1000'\nbegun\n```\n```console\n$ true\n```\n",
+    );
+}
+
+#[test]
+#[should_panic(expected = "ended with status")]
+fn a_command_that_should_serve_and_ends_is_found() {
+    execute("invented.md", "```console serve\n$ false\nbegun\n```\n");
 }
 
 #[test]
