@@ -3,7 +3,7 @@
 CARGO ?= cargo
 OUT   ?= out/alamgir2002
 
-.PHONY: demo check test book cluster spread quick setup lint deny bench fuzz geo-real dist clean
+.PHONY: demo check test book cluster spread quick setup lint deny bench fuzz geo-real dist semver clean
 
 demo: ## reproduce alamgir2002 from the embedded data file; prints where the report lies
 	$(CARGO) run --release --locked --quiet -p anabranch-cli -- reproduce alamgir2002 --out $(OUT)
@@ -20,6 +20,7 @@ test: setup lint deny ## install what the tests need, then pass them
 	scripts/check-python
 	scripts/check-explore
 	scripts/check-wasm
+	scripts/check-msrv
 	scripts/check-browser
 	scripts/check-book
 	scripts/check-packages
@@ -62,6 +63,9 @@ fuzz: ## ten minutes a target, from the corpus in fuzz/corpus
 
 dist: ## a static binary and a Debian package in target/dist, installed and run in an empty root; wants root, and builds for musl
 	scripts/dist
+
+semver: ## before a release: whether the public interface changed more than the version says, compared with the last tag
+	scripts/check-semver
 
 clean:
 	rm -rf target out book
