@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anabranch_sctp::{AssociationId, CloseReason, Event, ReceivedMessage};
+use anabranch_sctp::{AssociationId, CloseReason, Config, Event, ReceivedMessage};
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// Messages from this size on say which they are.
@@ -45,8 +45,14 @@ struct Reader {
     unordered: BTreeSet<(u16, u32)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Ledger {
+    /// Messages may be given up.
+    gives_up: bool,
+    /// Numbers of streams may begin anew, or be of another kind.
+    renumbers: bool,
+    /// Messages that their senders gave up, by serial, stream and whether they were unordered.
+    given_up: BTreeMap<(u32, u16, bool), BTreeSet<u32>>,
     sent: Vec<Sent>,
     /// Ordered messages that came, by serial and stream.
     came: BTreeMap<(u32, u16), u32>,
@@ -69,6 +75,39 @@ impl Reader {
 }
 
 impl Ledger {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            gives_up: config.partial_reliability,
+            renumbers: config.reconfiguration || config.interleaving,
+            given_up: BTreeMap::new(),
+            sent: Vec::new(),
+            came: BTreeMap::new(),
+            came_unordered: BTreeMap::new(),
+            readers: BTreeMap::new(),
+            forgotten: [0; 2],
+            orders: BTreeMap::new(),
+        }
+    }
+
+    /// `host` gave a message up.
+    fn give_up(&mut self, host: usize, payload: &[u8], tampered: bool) {
+        assert!(self.gives_up, "nothing may be given up");
+        let Some(label) = Label::read(payload) else {
+            return;
+        };
+        let Label { serial, number, .. } = label;
+        assert!(tampered || label.host == host, "another's message");
+        let stream = (serial, label.stream, label.unordered);
+        let is_new = self.given_up.entry(stream).or_default().insert(number);
+        assert!(tampered || is_new, "message {number} was given up twice");
+    }
+
+    fn is_given_up(&self, stream: (u32, u16, bool), number: u32) -> bool {
+        self.given_up
+            .get(&stream)
+            .is_some_and(|it| it.contains(&number))
+    }
+
     /// A payload of `len` bytes for the next message, and the serial it goes under.
     pub(super) fn write(
         &mut self,
@@ -119,7 +158,10 @@ impl Ledger {
         }
     }
 
-    pub(super) fn hear(&mut self, host: usize, id: AssociationId, event: &Event) {
+    pub(super) fn hear(&mut self, host: usize, id: AssociationId, event: &Event, tampered: bool) {
+        if let Event::MessageAbandoned(message) = event {
+            return self.give_up(host, &message.payload, tampered);
+        }
         let order = self.orders.entry((host, id)).or_default();
         let mine = self.sent.iter_mut().rev();
         let mine = mine.filter(|it| it.host == host && it.id == id && !it.over);
@@ -163,22 +205,17 @@ impl Ledger {
         message: ReceivedMessage,
         tampered: bool,
     ) {
-        if !message.unordered {
+        if !message.unordered && !self.renumbers {
             self.follow(host, id, message.stream, message.ssn.0);
         }
         let (stream, unordered) = (message.stream, message.unordered);
         let payload = message.payload.into_bytes();
         assert!(!payload.is_empty(), "a message of no bytes");
-        if tampered || payload.len() < HEADER {
+        let Some(label) = Label::read(&payload).filter(|_| !tampered) else {
             return;
-        }
-        let word = |at: usize| u32::from_be_bytes(payload[at..at + 4].try_into().expect("four"));
-        let (serial, number) = (word(0), word(8));
-        let header = (
-            u16::from_be_bytes([payload[4], payload[5]]),
-            payload[6] != 0,
-            usize::from(payload[7]),
-        );
+        };
+        let Label { serial, number, .. } = label;
+        let header = (label.stream, label.unordered, label.host);
         assert_eq!(header, (stream, unordered, 1 - host), "another's message");
         let rest = payload[HEADER..].iter();
         assert!(
@@ -206,8 +243,14 @@ impl Ledger {
             // Another reader than before may begin with what the former one got last, but passes nothing over.
             let came = self.came.entry((serial, stream)).or_default();
             let next = reader.next.entry(stream).or_insert(number.min(*came));
-            assert_eq!(number, *next, "stream {stream} of {serial}: out of order");
-            *next += 1;
+            let given_up = self.given_up.get(&(serial, stream, false));
+            let passed = |it: u32| given_up.is_some_and(|given_up| given_up.contains(&it));
+            let in_order = *next <= number && (*next..number).all(passed);
+            assert!(
+                in_order,
+                "stream {stream} of {serial}: {number} and not {next}"
+            );
+            *next = number + 1;
             *came = (*came).max(*next);
         }
     }
@@ -220,9 +263,10 @@ impl Ledger {
             // What several lives left unread may be read in one go.
             (*life, *next) = (*life + 1, 0);
         }
-        // Of what a former life left unread some may be gone.
+        // Of what a former life left unread some may be gone, and numbers of messages that were given up are passed over.
+        let passed = self.gives_up && ssn.wrapping_sub(*next) < 0x8000;
         assert!(
-            ssn == *next || *life < restarts,
+            ssn == *next || *life < restarts || passed,
             "stream {stream}: {ssn} and not {next}"
         );
         *next = ssn.wrapping_add(1);
@@ -235,7 +279,12 @@ impl Ledger {
         let sent = self.sent.iter().map(|it| 4 + it.accepted.len());
         let readers = self.readers.values();
         let readers = readers.map(|it| 2 + it.next.len() + it.unordered.len());
-        let all = orders.chain(numbers).chain(sent).chain(readers);
+        let given_up = self.given_up.values().map(|it| 2 + it.len());
+        let all = orders
+            .chain(numbers)
+            .chain(given_up)
+            .chain(sent)
+            .chain(readers);
         let entries = all.sum::<usize>() + self.came.len();
         4_096 + 256 * self.orders.len() + 128 * entries
     }
@@ -248,18 +297,44 @@ impl Ledger {
             }
             let serial = serial as u32;
             for (&(stream, unordered), &accepted) in &sent.accepted {
-                let came = if unordered {
-                    let came = self.came_unordered.get(&(serial, stream));
-                    came.map_or(0, |it| it.len() as u32)
-                } else {
-                    self.came.get(&(serial, stream)).copied().unwrap_or(0)
-                };
+                let came = self.came.get(&(serial, stream)).copied().unwrap_or(0);
+                let one_by_one = self.came_unordered.get(&(serial, stream));
+                let missing = (0..accepted).find(|number| {
+                    let came = match one_by_one {
+                        Some(came) if unordered => came.contains(number),
+                        _ => !unordered && *number < came,
+                    };
+                    !came && !self.is_given_up((serial, stream, unordered), *number)
+                });
                 assert_eq!(
-                    came, accepted,
+                    missing, None,
                     "stream {stream} of {serial}: closed in good order, and something is missing"
                 );
             }
         }
+    }
+}
+
+/// What a payload says of itself.
+struct Label {
+    serial: u32,
+    stream: u16,
+    unordered: bool,
+    host: usize,
+    number: u32,
+}
+
+impl Label {
+    fn read(payload: &[u8]) -> Option<Self> {
+        let header: [u8; HEADER] = *payload.first_chunk()?;
+        let word = |at: usize| u32::from_be_bytes(header[at..at + 4].try_into().expect("four"));
+        Some(Self {
+            serial: word(0),
+            stream: u16::from_be_bytes([header[4], header[5]]),
+            unordered: header[6] != 0,
+            host: usize::from(header[7]),
+            number: word(8),
+        })
     }
 }
 

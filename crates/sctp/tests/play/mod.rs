@@ -6,6 +6,7 @@
 //! order of their streams; what the endpoints hold is bounded by their buffers and what they do by the bytes they are
 //! given; and in the end all is silent.
 
+mod extensions;
 mod insider;
 mod ledger;
 mod stranger;
@@ -97,6 +98,7 @@ pub fn play(bytes: &[u8], held: Option<fn() -> usize>) {
     let (choice, extremes) = (script.byte(), script.byte());
     let (config, honest) = (config_of(choice, extremes), choice & 0x08 != 0);
     let wraps = extremes & 0x04 != 0;
+    let ledger = Ledger::new(&config);
     let mut play = Play {
         endpoints: [A, Z].map(|host| {
             let seed = if wraps {
@@ -114,7 +116,7 @@ pub fn play(bytes: &[u8], held: Option<fn() -> usize>) {
         seen: Vec::new(),
         late: Vec::new(),
         known: Known::default(),
-        ledger: Ledger::default(),
+        ledger,
         meter,
         out: BytesMut::new(),
         honest,
@@ -165,6 +167,10 @@ fn config_of(choice: u8, extremes: u8) -> Config {
         it.hb_interval = (choice & 0x80 == 0).then_some(2 * SECOND);
         it.outbound_streams = streams.min(if streams > 20 { streams } else { 10 });
         it.inbound_streams = streams;
+        // A play that winds up sends more messages than are worth numbers of two kinds.
+        if extremes != WIND_UP {
+            extensions::set(it, extremes);
+        }
     })
 }
 
@@ -224,10 +230,12 @@ impl Play<'_> {
             23 => self.router(host),
             24 => self.jump(),
             25 => self.replay_late(),
+            30 if extensions::any(&self.config) => self.wish(host),
             _ if self.honest => self.deliver(0),
             26 => self.swing(host),
             27 => self.fragments(host),
             28 => self.camp(host),
+            31 if extensions::any(&self.config) => self.extend(host),
             _ => self.stranger(host),
         }
     }
@@ -272,14 +280,15 @@ impl Play<'_> {
             assert!(bytes.len() <= limit, "{} bytes in a packet", bytes.len());
             self.meter.sent(bytes.len());
             self.hold_back(host, transmit.path.remote, &bytes);
-            if !self.known.learn(host, &bytes) {
+            let zero = self.config.zero_checksum;
+            if !self.known.learn(host, &bytes, zero) {
                 answers.count(bytes.len());
             }
             self.put(host, transmit.path, bytes);
         }
         assert!(silent, "endpoint {host} never falls silent");
         while let Some((id, event)) = self.endpoints[host].poll_event() {
-            self.ledger.hear(host, id, &event);
+            self.ledger.hear(host, id, &event, self.tampered);
         }
         answers
     }

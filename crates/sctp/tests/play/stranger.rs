@@ -7,7 +7,7 @@ use anabranch_transport::Path;
 use anabranch_wire::Tsn;
 use anabranch_wire::chunk::kind;
 
-use super::{PORTS, Play, address};
+use super::{PORTS, Play, address, extensions};
 
 impl Play<'_> {
     /// An honest packet with a byte altered, its checksum made good.
@@ -57,6 +57,17 @@ impl Play<'_> {
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(chunks);
         anabranch_wire::checksum::fill(&mut bytes);
+        self.hand(host, path, bytes.into());
+    }
+
+    /// As [`Self::forge`], with a checksum of zero (RFC 9653).
+    pub(super) fn forge_without_checksum(&mut self, host: usize, tag: u32, chunks: &[u8]) {
+        let mut bytes = PORTS[1 - host].to_be_bytes().to_vec();
+        bytes.extend_from_slice(&PORTS[host].to_be_bytes());
+        bytes.extend_from_slice(&tag.to_be_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        bytes.extend_from_slice(chunks);
+        let path = Path::new(address(host, 0), address(1 - host, 0));
         self.hand(host, path, bytes.into());
     }
 
@@ -153,12 +164,18 @@ impl Play<'_> {
         let (kind, flags) = (self.script.byte(), self.script.byte());
         let (shape, len) = (self.script.byte(), usize::from(self.script.byte()));
         // Kinds that exist are likelier.
-        let kind = if kind < 0xE0 { kind % 16 } else { kind };
+        let kind = match kind {
+            0..0xC0 => kind % 16,
+            0xC0..0xE0 => extensions::KINDS[usize::from(kind % 8)],
+            _ => kind,
+        };
         let mut value = self.script.take(len).to_vec();
         let near = i32::from(shape as i8) / 2;
         if shape & 1 == 1 && value.len() >= 4 {
             let base = match kind {
-                kind::DATA => self.known.tsn_of[1 - host],
+                kind::DATA | kind::I_DATA | kind::FORWARD_TSN | kind::I_FORWARD_TSN => {
+                    self.known.tsn_of[1 - host]
+                }
                 _ => self.known.tsn_of[host],
             };
             let tsn = Tsn(base.wrapping_add_signed(near));

@@ -5,7 +5,7 @@ use anabranch_sctp::{AssociationId, Message, SendError};
 use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
 
-use super::{A, PORTS, Play, Z, address, endpoint};
+use super::{A, PORTS, Play, Z, address, endpoint, extensions};
 
 impl Play<'_> {
     fn first(&self, host: usize) -> Option<AssociationId> {
@@ -34,7 +34,9 @@ impl Play<'_> {
             payload,
         };
         if let Some(association) = self.endpoints[host].association_mut(id) {
-            if association.send(stream, message).is_ok() {
+            let terms = extensions::terms(&self.config, len);
+            let sent = association.send_with(self.now, Some(stream), message, &terms);
+            if sent.is_ok() {
                 self.ledger.accepted(serial, stream, unordered);
             }
             assert!(association.buffered() <= self.config.send_buffer + 8_000);

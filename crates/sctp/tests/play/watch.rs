@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 
-use anabranch_sctp::work;
+use anabranch_sctp::{ZeroChecksum, work};
 use anabranch_transport::Transport;
 use anabranch_transport::time::SECOND;
+use anabranch_wire::checksum;
 use anabranch_wire::chunk::{Chunk, kind};
-use anabranch_wire::packet::{Checksum, Packet};
+use anabranch_wire::extension::{Extension, ReConfigParameter};
+use anabranch_wire::packet::{Checksum, Packet, RawChunk};
 use anabranch_wire::parameter::Parameter;
 use bytes::{Bytes, BytesMut};
 
@@ -34,6 +36,8 @@ pub(super) struct Known {
     pub tag_to: [u32; 2],
     /// The last TSN each host sent.
     pub tsn_of: [u32; 2],
+    /// The number of the next request of each host for other streams.
+    pub request_of: [u32; 2],
     /// How far what each host sent was acknowledged.
     pub acked_of: [u32; 2],
     /// The last cookie each host gave, and the tag it goes with.
@@ -44,8 +48,14 @@ pub(super) struct Known {
 
 impl Known {
     /// Learns from a packet of `host`; whether it carries DATA. What this stack sends is sound to the last byte.
-    pub(super) fn learn(&mut self, host: usize, bytes: &Bytes) -> bool {
-        let packet = Packet::parse(bytes, Checksum::Verify).expect("a sound packet");
+    pub(super) fn learn(&mut self, host: usize, bytes: &Bytes, zero: ZeroChecksum) -> bool {
+        let without = zero != ZeroChecksum::Off && checksum::is_zero(bytes);
+        let checksum = if without {
+            Checksum::Ignore
+        } else {
+            Checksum::Verify
+        };
+        let packet = Packet::parse(bytes, checksum).expect("a sound packet");
         let mut data = false;
         self.packets += 1;
         for raw in packet.chunks() {
@@ -67,6 +77,7 @@ impl Known {
                     self.cookie_of[host] = cookie.map(|cookie| (ack.initiate_tag, cookie));
                     self.begin(host, ack.initial_tsn.prev().0);
                 }
+                Chunk::Unknown(raw) => data |= self.learn_extension(host, raw),
                 _ => {}
             }
         }
@@ -76,7 +87,34 @@ impl Known {
         data
     }
 
+    /// The same of a chunk of an extension.
+    fn learn_extension(&mut self, host: usize, raw: RawChunk) -> bool {
+        match Extension::decode(raw).expect("sound") {
+            Extension::IData(chunk) => {
+                self.tsn_of[host] = chunk.tsn.0;
+                return true;
+            }
+            Extension::ReConfig(chunk) => {
+                for parameter in chunk.parameters.iter().flatten() {
+                    match parameter {
+                        ReConfigParameter::OutgoingSsnReset { request, .. }
+                        | ReConfigParameter::IncomingSsnReset { request, .. }
+                        | ReConfigParameter::SsnTsnReset { request }
+                        | ReConfigParameter::AddOutgoingStreams { request, .. }
+                        | ReConfigParameter::AddIncomingStreams { request, .. } => {
+                            self.request_of[host] = request.wrapping_add(1);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+        false
+    }
+
     fn begin(&mut self, host: usize, before_first: u32) {
+        self.request_of[host] = before_first.wrapping_add(1);
         self.tsn_of[host] = before_first;
         self.acked_of[host] = before_first;
     }
@@ -179,12 +217,15 @@ impl Play<'_> {
     /// Nothing but HEARTBEATs, their answers and what belongs to no association goes to an address that is not known to be
     /// the peer's (RFC 9260 §5.4).
     pub(super) fn hold_back(&self, host: usize, remote: IpAddr, bytes: &Bytes) {
-        const NEVER: [u8; 5] = [
+        const NEVER: [u8; 8] = [
             kind::DATA,
             kind::SACK,
             kind::SHUTDOWN,
             kind::SHUTDOWN_ACK,
             kind::COOKIE_ECHO,
+            kind::I_DATA,
+            kind::FORWARD_TSN,
+            kind::I_FORWARD_TSN,
         ];
         let packet = Packet::parse(bytes, Checksum::Ignore).expect("a packet");
         let ours = |raw: &anabranch_wire::packet::RawChunk| NEVER.contains(&raw.kind);
