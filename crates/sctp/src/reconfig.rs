@@ -89,6 +89,11 @@ impl Reconfiguration {
         (!others.is_empty()).then(|| Streams::of(others.into_iter()))
     }
 
+    /// How many streams are listed that are being reset outwards, or wait for it.
+    pub(crate) fn listed_outgoing(&self) -> usize {
+        self.outgoing().map(Streams::listed).sum()
+    }
+
     fn outgoing(&self) -> impl Iterator<Item = &Streams> {
         let flying = self.flight.iter().flat_map(Flight::outgoing);
         let waiting = self.wishes.outgoing.iter().map(|batch| &batch.streams);

@@ -289,6 +289,25 @@ fn a_reset_that_waits_for_ever_holds_no_more_than_its_share() {
     assert_eq!(rig.read(), "0;");
 }
 
+/// A request of twelve bytes for all of 65,535 streams, of which one is being reset already, would else have Z keep a list of all the
+/// others; so would requests one after the other.
+#[test]
+fn what_a_peer_has_reset_is_kept_within_bounds() {
+    let many = |it: &mut Config| (it.outbound_streams, it.inbound_streams) = (65_535, 65_535);
+    let mut rig = Rig::with(many);
+    assert_eq!(rig.ask(&[rig.incoming(0, &[7])]), []);
+    assert_eq!(rig.ask(&[rig.incoming(1, &[])]), [AlreadyInProgress]);
+    let lists = (0..40).map(|at| (1_000 + 300 * at..1_300 + 300 * at).collect::<Vec<u16>>());
+    let results: Vec<_> = (2..)
+        .zip(lists)
+        .map(|(offset, list)| rig.ask(&[rig.incoming(offset, &list)])[0])
+        .collect();
+    let taken = results.iter().take_while(|it| **it == Performed).count();
+    assert!((3..10).contains(&taken), "{taken} lists of 300 streams");
+    assert!(results[taken..].iter().all(|it| *it == AlreadyInProgress));
+    assert!(rig.is_up());
+}
+
 #[test]
 fn a_message_that_goes_on_behind_its_reset_is_refused() {
     let mut rig = Rig::new();

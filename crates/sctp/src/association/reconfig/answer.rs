@@ -16,6 +16,9 @@ use crate::state::{Known, Stage, State};
 /// The receiver of an SSN/TSN reset names a TSN so far on (RFC 6525 §5.2.4 G1).
 const FAR: u32 = 1 << 31;
 
+/// Streams that may wait, listed, for their reset when the peer asks for more: what a peer makes this side keep is bounded.
+const MOST_WAITING: usize = 2_048;
+
 impl Association {
     /// RE-CONFIG.
     pub(in super::super) fn on_re_config(
@@ -219,10 +222,19 @@ impl Association {
         if reconfig.resets_each(&streams) {
             return Some(ReConfigResult::NothingToDo);
         }
+        let waiting = reconfig.listed_outgoing();
+        let is_much = |more: &Streams| waiting + more.listed() > MOST_WAITING.max(most);
+        if is_much(&streams) {
+            return Some(ReConfigResult::AlreadyInProgress);
+        }
         if reconfig.resets_any(&streams) {
             let Some(others) = reconfig.others(&streams, self.outbound_streams) else {
                 return Some(ReConfigResult::NothingToDo);
             };
+            // A request of a few bytes may stand for 65,535 streams.
+            if is_much(&others) {
+                return Some(ReConfigResult::AlreadyInProgress);
+            }
             for streams in others.split(most) {
                 self.hold_for(streams, None);
             }
