@@ -15,7 +15,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("congestion", &["transport", "settings"]),
     ("sctp", &["wire", "transport", "settings", "congestion"]),
     ("tcp", &["wire", "transport", "settings", "congestion"]),
-    ("sim", &["wire", "transport", "settings"]),
+    ("orbit", &["transport", "settings"]),
+    ("sim", &["wire", "transport", "settings", "orbit"]),
     ("scenario", &["transport", "settings"]),
     ("report", &["transport", "settings", "scenario"]),
     (
@@ -27,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "congestion",
             "sctp",
             "tcp",
+            "orbit",
             "sim",
             "scenario",
         ],
@@ -40,6 +42,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "congestion",
             "sctp",
             "tcp",
+            "orbit",
             "sim",
             "scenario",
             "engine",
@@ -55,6 +58,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "congestion",
             "sctp",
             "tcp",
+            "orbit",
             "sim",
             "scenario",
             "engine",
@@ -71,6 +75,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "congestion",
             "sctp",
             "tcp",
+            "orbit",
             "sim",
             "scenario",
             "engine",
@@ -85,7 +90,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "datachannel",
         &["wire", "transport", "settings", "congestion", "sctp"],
     ),
-    ("emulate", &["wire", "transport", "settings", "sim"]),
+    (
+        "emulate",
+        &["wire", "transport", "settings", "orbit", "sim"],
+    ),
 ];
 
 /// Crates whose code names no file, thread, clock or socket.

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use anabranch_advise::reading::{rate, share};
 use anabranch_lab::shard::Share;
+use anabranch_orbit::Place;
 use anabranch_scenario::quantity::{Amount, Probability, Rate, Size, Span};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
@@ -97,6 +98,18 @@ DIR then contains advice.txt, report.html, tables/*.csv, figures/*.svg, manifest
 DIR/better contains the same for the better sender.
 docs/ADVISE.md explains the method and its limits.")]
     Advise(Box<Advise>),
+    /// Show the path between two places over satellites: its delay over time, its satellites and handovers.
+    #[command(after_help = "Examples:
+  anabranch path --from 40.7,-74.0 --to 51.5,-0.1
+  anabranch path --from 40.7,-74.0 --to 51.5,-0.1 --shell kuiper-1 --duration 24h
+  anabranch path --from 46.2,6.1 --to 50.1,8.7 --set relay=bent-pipe --gateway 48.9,2.4
+  anabranch path --from 46.2,6.1 --to 50.1,8.7 --tle starlink.txt --set relay=bent-pipe
+  anabranch path --from 40.7,-74.0 --to 51.5,-0.1 --csv path.csv
+
+Delays are one-way and without queues. In a spec, the same path is the delay of a link:
+  delay = { kind = \"satellites\", shell = \"starlink-1\", from = \"40.7,-74.0\", to = \"51.5,-0.1\" }
+docs/howto/satellites.md explains every convention.")]
+    Path(Path),
     /// Merge the shards of a sweep that `--shard` made, on one machine or several.
     #[command(after_help = "Examples:
   anabranch run my.toml --shard 1/3 --out one       on three machines: 1/3, 2/3, 3/3
@@ -238,6 +251,38 @@ pub struct Man {
     /// Write all pages into this directory.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+}
+
+/// `path`.
+#[derive(Debug, Args)]
+pub struct Path {
+    /// One end, degrees north and east: 40.7,-74.0.
+    #[arg(long, value_name = "LATITUDE,LONGITUDE", allow_hyphen_values = true)]
+    pub from: Place,
+    /// The other end.
+    #[arg(long, value_name = "LATITUDE,LONGITUDE", allow_hyphen_values = true)]
+    pub to: Place,
+    /// The satellites.
+    #[arg(long, value_name = "SHELL", default_value = "starlink-1", long_help = crate::skies::shells())]
+    pub shell: String,
+    /// Real satellites instead: a file of two-line elements. Times count from the latest epoch in it.
+    #[arg(long, value_name = "FILE", conflicts_with = "shell")]
+    pub tle: Option<PathBuf>,
+    /// A place where the path may come down and go on by fibre to the other end (repeatable).
+    #[arg(long, value_name = "LATITUDE,LONGITUDE", allow_hyphen_values = true)]
+    pub gateway: Vec<Place>,
+    /// Length of time: 95min, 24h.
+    #[arg(long, value_name = "TIME", default_value = "2h", value_parser = quantity::<Span>)]
+    pub duration: Span,
+    /// Time from one computed delay to the next.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::<Span>)]
+    pub step: Span,
+    /// Set a convention: min_elevation=40, interval='1 s' (repeatable).
+    #[arg(long, value_name = "KEY=VALUE", long_help = crate::skies::conventions())]
+    pub set: Vec<String>,
+    /// Write time, delay, satellites and gateway of each step.
+    #[arg(long, value_name = "FILE.csv")]
+    pub csv: Option<PathBuf>,
 }
 
 /// `merge`.

@@ -10,7 +10,9 @@ mod explore;
 mod failure;
 mod help;
 mod logging;
+mod path;
 mod progress;
+mod skies;
 mod slurm;
 mod wire;
 mod work;
@@ -48,6 +50,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Run(arguments) => work::run(&arguments),
         Command::Explore(arguments) => explore::explore(&arguments),
         Command::Advise(arguments) => advise::advise(&arguments),
+        Command::Path(arguments) => path::path(&arguments),
         Command::Merge(arguments) => work::merge(&arguments),
         Command::Slurm(arguments) => slurm::slurm(&arguments),
         Command::Show { directory } => work::show(&directory),

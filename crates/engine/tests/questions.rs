@@ -106,3 +106,20 @@ fn an_answer_over_a_satellite_takes_a_round_trip_and_slow_start() {
     let least = values(&records, "tcp", "slowdown_least");
     assert!(least.iter().all(|&least| least >= 1.0), "{least:?}");
 }
+
+#[test]
+fn handovers_of_a_leo_path_hold_packets_back() {
+    let records = run("leo");
+    let goodput = values(&records, "file", "goodput");
+    // NewReno, CUBIC and Vegas, each without and with a handover of 100 ms.
+    assert!(goodput.iter().all(|&rate| rate > 20e6), "{goodput:?}");
+    let slowest = values(&records, "probe", "one_way_delay_p99_9");
+    let p50 = values(&records, "probe", "one_way_delay_p50");
+    for (point, pair) in slowest.chunks(2).enumerate() {
+        // A hundred milliseconds in each 15 s at most: the slowest thousandth of the packets.
+        assert!(pair[1] > pair[0] + 0.02, "{point}: {slowest:?}");
+    }
+    // Vegas keeps 2 to 4 packets of 0.24 ms in the queue, and the path alone takes 21 to 22 ms.
+    assert!((0.021..0.026).contains(&p50[4]), "{p50:?}");
+    assert!(p50[0] > 0.026 && p50[2] > 0.026, "{p50:?}");
+}

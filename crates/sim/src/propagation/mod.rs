@@ -2,6 +2,7 @@
 
 mod fixed;
 mod jitter;
+mod satellites;
 mod varying;
 
 use anabranch_settings::{Entry, Fallback, Kind, Registry, Setting};
@@ -9,14 +10,19 @@ use anabranch_transport::Nanos;
 
 pub use fixed::Fixed;
 pub use jitter::{Jitter, Spread};
+pub use satellites::Satellites;
 pub use varying::Varying;
 
 use crate::packet::Packet;
 use crate::rng::Rng;
 
 /// Every propagation: one line for each, whose declaration stands beside its code.
-pub const KINDS: &[&Entry<Box<dyn Propagation>>] =
-    &[&varying::ENTRY, &jitter::ENTRY, &jitter::LISTED];
+pub const KINDS: &[&Entry<Box<dyn Propagation>>] = &[
+    &varying::ENTRY,
+    &jitter::ENTRY,
+    &jitter::LISTED,
+    &satellites::ENTRY,
+];
 
 /// The registry of [`KINDS`], to which a program may add its own.
 pub fn kinds() -> Registry<Box<dyn Propagation>> {

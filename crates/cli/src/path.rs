@@ -1,0 +1,258 @@
+//! `anabranch path`: a path over satellites, as table and figure.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+
+use anabranch_orbit::{
+    Constellation, ElementsError, Followed, LIGHT, SHELLS, Summary, follow, great_circle, shell,
+};
+use anabranch_report::figure::plot::{Axis, Layer, Mark, Plot, PlotPoint};
+use anabranch_report::figure::{Content, Figure};
+use anabranch_report::terminal::{self, Terminal};
+
+use crate::arguments::Path;
+use crate::failure::Failure;
+
+/// The most steps that are computed.
+const MOST_STEPS: f64 = 1e7;
+
+/// Computes a path, and shows it.
+pub fn path(arguments: &Path) -> Result<(), Failure> {
+    let constellation = constellation(arguments)?;
+    let (duration, step) = (arguments.duration.seconds(), arguments.step.seconds());
+    if step <= 0.0 || duration / step > MOST_STEPS {
+        return Err(Failure::Asked(format!(
+            "--step: found {}; allowed is more than 0 s and at most {MOST_STEPS:e} steps in --duration {}",
+            arguments.step, arguments.duration
+        )));
+    }
+    let (from, to) = (arguments.from, arguments.to);
+    let followed = follow(&constellation, from, to, &arguments.gateway, duration, step);
+    if let Some(file) = &arguments.csv {
+        let written = std::fs::write(file, csv(&constellation, &followed));
+        written.map_err(|error| Failure::Wire(format!("{}: {error}", file.display())))?;
+    }
+    let summary = followed.summary();
+    let mut out = io::stdout().lock();
+    out.write_all(words(arguments, &constellation, &summary).as_bytes())?;
+    if summary.delay.is_some() {
+        terminal::show_figure(&figure(&followed), Terminal::detect(), &mut out)?;
+    }
+    if let Some(file) = &arguments.csv {
+        writeln!(
+            out,
+            "\n{} steps: {}",
+            followed.samples.len(),
+            file.display()
+        )?;
+    }
+    Ok(())
+}
+
+fn constellation(arguments: &Path) -> Result<Constellation, Failure> {
+    let known = shell(&arguments.shell).ok_or_else(|| {
+        let names: Vec<&str> = SHELLS.iter().map(|shell| shell.name).collect();
+        let allowed = names.join(", ");
+        Failure::Asked(format!(
+            "--shell: found {:?}; allowed are {allowed}",
+            arguments.shell
+        ))
+    })?;
+    let mut sky = known.sky();
+    for setting in &arguments.set {
+        let Some((name, value)) = setting.split_once('=') else {
+            return Err(Failure::Asked(format!(
+                "--set: found {setting:?}; expected is KEY=VALUE, such as min_elevation=40"
+            )));
+        };
+        let asked = sky.set(name.trim(), value.trim());
+        asked.map_err(|error| Failure::Asked(format!("--set: {error}")))?;
+    }
+    let Some(file) = &arguments.tle else {
+        return Constellation::walker(&sky).map_err(|error| Failure::Asked(error.to_string()));
+    };
+    let told = |what: String| Failure::Asked(format!("{}: {what}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| told(error.to_string()))?;
+    Constellation::from_elements(&text, &sky).map_err(|error| match error {
+        ElementsError::Relay | ElementsError::Sky(_) => Failure::Asked(error.to_string()),
+        other => told(other.to_string()),
+    })
+}
+
+fn milliseconds(seconds: f64) -> String {
+    format!("{:.2}", seconds * 1e3)
+}
+
+/// In hours, minutes and seconds.
+fn span(seconds: f64) -> String {
+    let (hours, minutes, rest) = (
+        (seconds / 3600.0).floor(),
+        (seconds % 3600.0 / 60.0).floor(),
+        seconds % 60.0,
+    );
+    let parts = [(hours, "h"), (minutes, "min"), (rest, "s")];
+    let parts = parts.iter().filter(|(number, _)| *number > 0.0);
+    let parts: Vec<String> = parts
+        .map(|(number, unit)| format!("{number}{unit}"))
+        .collect();
+    match parts.is_empty() {
+        true => "0s".to_owned(),
+        false => parts.join(" "),
+    }
+}
+
+fn words(arguments: &Path, constellation: &Constellation, summary: &Summary) -> String {
+    let (from, to) = (arguments.from, arguments.to);
+    let sky = constellation.sky();
+    let what = match &arguments.tle {
+        Some(file) => format!("{} satellites of {}", constellation.len(), file.display()),
+        None => format!(
+            "{}: {} km, {}°, {} planes of {}, phasing {}",
+            arguments.shell, sky.altitude, sky.inclination, sky.planes, sky.satellites, sky.phasing
+        ),
+    };
+    let circle = great_circle(from, to);
+    let mut text = format!(
+        "{from} to {to}, {} from the epoch\n{what}\n",
+        span(arguments.duration.seconds())
+    );
+    let _ = writeln!(
+        text,
+        "great circle {circle:.0} km: {} ms at the speed of light, {} ms in fibre\n",
+        milliseconds(circle / LIGHT),
+        milliseconds(circle * sky.fibre_detour / (LIGHT * sky.fibre_speed))
+    );
+    let (Some(delay), Some(satellites)) = (summary.delay, summary.satellites) else {
+        text.push_str("There is never a path. Nearer places, a lower `min_elevation` or gateways may give one.\n");
+        return text;
+    };
+    let [least, median, most_of, most] = delay.map(milliseconds);
+    let [fewest, middle, many] = satellites;
+    let _ = writeln!(
+        text,
+        "{:<28}{:>9}{:>9}{:>9}{:>9}",
+        "", "least", "median", "95 %", "most"
+    );
+    let _ = writeln!(
+        text,
+        "{:<28}{least:>9}{median:>9}{most_of:>9}{most:>9}",
+        "one-way delay (ms)"
+    );
+    let _ = writeln!(
+        text,
+        "{:<28}{fewest:>9}{middle:>9}{:>9}{many:>9}",
+        "satellites on the path", ""
+    );
+    let hours = arguments.duration.seconds() / 3600.0;
+    let an_hour = |count: usize| match hours > 0.0 {
+        true => format!("{count:>9}   {:.0} an hour", count as f64 / hours),
+        false => format!("{count:>9}"),
+    };
+    let _ = writeln!(
+        text,
+        "{:<28}{}",
+        "changes of the path",
+        an_hour(summary.changes)
+    );
+    let _ = writeln!(
+        text,
+        "{:<28}{}",
+        "  of its first satellite",
+        an_hour(summary.first)
+    );
+    let _ = writeln!(text, "{:<28}{}", "  of its last", an_hour(summary.last));
+    let _ = writeln!(
+        text,
+        "{:<28}{:>9}",
+        "greatest jump (ms)",
+        milliseconds(summary.jump)
+    );
+    let _ = writeln!(
+        text,
+        "{:<28}{:>9.2}",
+        "time without a path (%)",
+        summary.without * 100.0
+    );
+    text
+}
+
+fn csv(constellation: &Constellation, followed: &Followed) -> String {
+    let mut text = String::from("time_s,delay_s,satellites,gateway\n");
+    for sample in &followed.samples {
+        let _ = write!(text, "{}", sample.at);
+        let route = sample
+            .route
+            .and_then(|route| followed.routes[route].1.as_ref());
+        let (Some(delay), Some(route)) = (sample.delay, route) else {
+            text.push_str(",,,\n");
+            continue;
+        };
+        let names = route
+            .satellites
+            .iter()
+            .map(|&number| constellation.name(number));
+        let names: Vec<String> = names.collect();
+        let gateway = route
+            .gateway
+            .map_or(String::new(), |number| (number + 1).to_string());
+        let names = names.join(" ").replace(['"', ','], " ");
+        let _ = writeln!(text, ",{delay:.9},{names},{gateway}");
+    }
+    text
+}
+
+/// The delay over time: a curve for as long as there is a path.
+fn figure(followed: &Followed) -> Figure {
+    let mut layers: Vec<Layer> = Vec::new();
+    let mut open = false;
+    for sample in &followed.samples {
+        let Some(delay) = sample.delay else {
+            open = false;
+            continue;
+        };
+        if !open {
+            layers.push(Layer {
+                label: if layers.is_empty() {
+                    "one-way delay".to_owned()
+                } else {
+                    String::new()
+                },
+                curve: 0,
+                dash: 0,
+                mark: Mark::Line,
+                points: Vec::new(),
+            });
+            open = true;
+        }
+        if let Some(layer) = layers.last_mut() {
+            layer
+                .points
+                .push(PlotPoint::new(sample.at / 60.0, delay * 1e3));
+        }
+    }
+    let end = followed
+        .samples
+        .last()
+        .map_or(1.0, |sample| sample.at / 60.0);
+    let delays: Vec<f64> = followed
+        .samples
+        .iter()
+        .filter_map(|sample| sample.delay)
+        .collect();
+    Figure {
+        id: "delay".to_owned(),
+        title: "Delay over time".to_owned(),
+        place: None,
+        caption: None,
+        made: String::new(),
+        content: Some(Content::Plot(Plot {
+            x: Axis::between("time (min)".to_owned(), 0.0, end, 8),
+            y: Axis::around(
+                "one-way delay (ms)".to_owned(),
+                delays.into_iter().map(|it| it * 1e3),
+                5,
+            ),
+            layers,
+        })),
+    }
+}

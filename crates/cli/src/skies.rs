@@ -1,0 +1,32 @@
+//! Help about satellites: the shells that there are, and the conventions of a path.
+
+use std::fmt::Write as _;
+
+use anabranch_orbit::{SHELLS, Sky};
+use anabranch_settings::Section;
+
+/// The help of `--shell`.
+pub fn shells() -> String {
+    let mut text =
+        "The satellites, one of these; --set changes each of their numbers:\n".to_owned();
+    for shell in SHELLS {
+        let _ = write!(text, "\n  {:<16} {}", shell.name, shell.about);
+    }
+    text
+}
+
+/// The help of `--set`.
+pub fn conventions() -> String {
+    let default = Sky::default();
+    let section = Section {
+        title: "Conventions (--set KEY=VALUE)",
+        about: "",
+        settings: Sky::SETTINGS,
+        profiles: &["starlink-1"],
+        fallback: &|_, name| default.show(name),
+    };
+    format!(
+        "Set a convention (repeatable). Published figures differ by them.\n\n{}",
+        section.help(88)
+    )
+}

@@ -1,0 +1,270 @@
+//! A path over time: computed anew each interval, and moving in between.
+
+use anabranch_transport::time;
+
+use crate::constellation::Constellation;
+use crate::earth::Place;
+use crate::route::{Route, Router};
+
+/// A path at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// Seconds from the epoch.
+    pub at: f64,
+    /// One-way delay, seconds; `None`: no path.
+    pub delay: Option<f64>,
+    /// The path in [`Followed::routes`].
+    pub route: Option<usize>,
+}
+
+/// A path between two places over time.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    /// One for each step.
+    pub samples: Vec<Sample>,
+    /// The paths one after another, each with when it began, seconds; `None`: there was none.
+    pub routes: Vec<(f64, Option<Route>)>,
+}
+
+/// What a path is like in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Least, median, 95th percentile and greatest one-way delay, seconds; `None`: there never was a path.
+    pub delay: Option<[f64; 4]>,
+    /// Fewest, median and most satellites on the path.
+    pub satellites: Option<[usize; 3]>,
+    /// Share of the time without a path, 0 to 1.
+    pub without: f64,
+    /// How often the path changed to another.
+    pub changes: usize,
+    /// How often its first satellite did: a handover of `from`.
+    pub first: usize,
+    /// How often its last one did, or its gateway: a handover of `to`.
+    pub last: usize,
+    /// The greatest jump of the delay at a change, seconds.
+    pub jump: f64,
+}
+
+/// Follows the path from `from` to `to` for so many seconds, in steps of `step` seconds. Where `gateways` are given, a path may
+/// come down there and go on by fibre.
+pub fn follow(
+    constellation: &Constellation,
+    from: Place,
+    to: Place,
+    gateways: &[Place],
+    duration: f64,
+    step: f64,
+) -> Followed {
+    let router = Router::new(constellation, from, to, gateways);
+    let interval = time::seconds(constellation.sky().interval);
+    let mut followed = Followed {
+        samples: Vec::new(),
+        routes: Vec::new(),
+    };
+    let mut turn = 0_u64;
+    let mut number = 0_u64;
+    loop {
+        let at = number as f64 * step;
+        if at > duration {
+            return followed;
+        }
+        // Computed at multiples of the interval, whatever the step.
+        let now = (at / interval + 1e-9).floor() as u64;
+        if number == 0 || now > turn {
+            turn = now;
+            let begins = turn as f64 * interval;
+            let route = router.at(begins);
+            if followed
+                .routes
+                .last()
+                .is_none_or(|(_, last)| *last != route)
+            {
+                followed.routes.push((begins, route));
+            }
+        }
+        let current = followed.routes.len() - 1;
+        let delay = followed.routes[current]
+            .1
+            .as_ref()
+            .and_then(|route| router.delay(route, at));
+        followed.samples.push(Sample {
+            at,
+            delay,
+            route: delay.map(|_| current),
+        });
+        number += 1;
+    }
+}
+
+impl Followed {
+    /// The figures of the whole.
+    pub fn summary(&self) -> Summary {
+        let mut delays: Vec<f64> = self
+            .samples
+            .iter()
+            .filter_map(|sample| sample.delay)
+            .collect();
+        delays.sort_unstable_by(f64::total_cmp);
+        let on_the_way = |sample: &Sample| {
+            let route = self.routes.get(sample.route?)?.1.as_ref()?;
+            Some(route.satellites.len())
+        };
+        let mut satellites: Vec<usize> = self.samples.iter().filter_map(on_the_way).collect();
+        satellites.sort_unstable();
+        let without = 1.0 - delays.len() as f64 / self.samples.len().max(1) as f64;
+        let mut summary = Summary {
+            delay: (!delays.is_empty())
+                .then(|| [0.0, 0.5, 0.95, 1.0].map(|share| quantile(&delays, share))),
+            satellites: (!satellites.is_empty()).then(|| {
+                let last = satellites.len() - 1;
+                [satellites[0], satellites[last / 2], satellites[last]]
+            }),
+            without,
+            ..Summary::default()
+        };
+        for pair in self.routes.windows(2) {
+            let [(_, Some(before)), (_, Some(after))] = pair else {
+                continue; // neither the loss of a path nor its return is a change to another
+            };
+            summary.changes += 1;
+            summary.first += usize::from(before.satellites.first() != after.satellites.first());
+            let end = |route: &Route| (route.satellites.last().copied(), route.gateway);
+            summary.last += usize::from(end(before) != end(after));
+        }
+        for pair in self.samples.windows(2) {
+            if let [
+                Sample {
+                    delay: Some(before),
+                    route: one,
+                    ..
+                },
+                Sample {
+                    delay: Some(after),
+                    route: other,
+                    ..
+                },
+            ] = pair
+                && one != other
+            {
+                summary.jump = summary.jump.max((after - before).abs());
+            }
+        }
+        summary
+    }
+}
+
+/// By straight lines between the values, which are in order.
+fn quantile(values: &[f64], share: f64) -> f64 {
+    let place = share * (values.len() - 1) as f64;
+    let (low, part) = (place as usize, place.fract());
+    let high = (low + 1).min(values.len() - 1);
+    values[low] + part * (values[high] - values[low])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sky::{Relay, Sky};
+    use anabranch_transport::time::SECOND;
+
+    fn place(text: &str) -> Place {
+        text.parse().expect("a place")
+    }
+
+    fn atlantic(sky: &Sky, duration: f64, step: f64) -> Followed {
+        let shell = Constellation::walker(sky).expect("a shell");
+        follow(
+            &shell,
+            place("40.7,-74.0"),
+            place("51.5,-0.1"),
+            &[],
+            duration,
+            step,
+        )
+    }
+
+    #[test]
+    fn a_path_changes_at_multiples_of_the_interval_only() {
+        let followed = atlantic(&Sky::default(), 600.0, 1.0);
+        assert_eq!(followed.samples.len(), 601);
+        assert!(followed.routes.len() > 2);
+        for (begins, _) in &followed.routes {
+            assert_eq!(begins % 15.0, 0.0);
+        }
+        let change = |pair: &[Sample]| (pair[0].route != pair[1].route).then_some(pair[1].at);
+        for at in followed.samples.windows(2).filter_map(change) {
+            assert_eq!(at % 15.0, 0.0);
+        }
+    }
+
+    /// While the satellites at its ends are high enough, a path that is held is no shorter than one computed then.
+    #[test]
+    fn a_held_path_is_no_shorter() {
+        let sky = Sky {
+            interval: 60 * SECOND,
+            ..Sky::default()
+        };
+        let held = atlantic(&sky, 600.0, 1.0);
+        let shell = Constellation::walker(&sky).expect("a shell");
+        let (from, to) = (place("40.7,-74.0"), place("51.5,-0.1"));
+        let router = Router::new(&shell, from, to, &[]);
+        let sine = libm::sin(sky.min_elevation.to_radians());
+        let high = |place: Place, number: usize, at: f64| {
+            let satellite = shell.position(number, at).expect("a shell's");
+            place.sine_of_elevation(place.position(sky.earth), satellite) >= sine
+        };
+        let (mut compared, mut longer) = (0, 0);
+        for sample in &held.samples {
+            let route = sample.route.and_then(|route| held.routes[route].1.as_ref());
+            let ends = &route.expect("a path").satellites;
+            if !high(from, ends[0], sample.at) || !high(to, ends[ends.len() - 1], sample.at) {
+                continue;
+            }
+            let now = router.at(sample.at).expect("a path");
+            let now = router.delay(&now, sample.at).expect("a delay");
+            let held = sample.delay.expect("a path");
+            assert!(held >= now - 1e-12, "{}: {held} {now}", sample.at);
+            compared += 1;
+            longer += usize::from(held > now + 1e-6);
+        }
+        assert!(compared > 200 && longer > 20, "{compared} {longer}");
+    }
+
+    /// One satellite that rises and sets: a path for some minutes of a revolution.
+    #[test]
+    fn time_without_a_path_counts() {
+        let sky = Sky {
+            relay: Relay::BentPipe,
+            planes: 1,
+            satellites: 1,
+            phasing: 0,
+            turns: false,
+            ..Sky::default()
+        };
+        let shell = Constellation::walker(&sky).expect("a shell");
+        let here = place("0,0");
+        let period = shell.period().expect("a shell");
+        let followed = follow(&shell, here, here, &[], period, 1.0);
+        // In sight while the angle at the centre is below acos(R cos 25° / (R + h)) - 25° = 8.44°.
+        let angle = libm::acos(6371.0088 * libm::cos(25.0_f64.to_radians()) / 6921.0088)
+            .to_degrees()
+            - 25.0;
+        let seen = 2.0 * angle / 360.0;
+        let summary = followed.summary();
+        assert!(
+            (1.0 - summary.without - seen).abs() < 0.01,
+            "{} {seen}",
+            summary.without
+        );
+        assert_eq!((summary.changes, summary.satellites), (0, Some([1, 1, 1])));
+    }
+
+    #[test]
+    fn quantiles_lie_on_straight_lines() {
+        let values = [1.0, 2.0, 4.0];
+        assert_eq!(
+            [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| quantile(&values, share)),
+            [1.0, 1.5, 2.0, 3.0, 4.0]
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! A path that packets take: its delay at any time, with what handovers cost.
+
+use anabranch_transport::{Nanos, time};
+
+use crate::constellation::Constellation;
+use crate::earth::Place;
+use crate::route::{Route, Router};
+
+/// Delays between two turns of this length are computed once.
+const STEP: Nanos = 10 * time::MILLISECOND;
+/// After so long without a path none is waited for, seconds.
+const PATIENCE: f64 = 3600.0;
+
+/// A path between two places, asked in the order of time.
+///
+/// A packet that finds no path, or a path that is being changed, waits at the sender for the next moment at which there is one.
+#[derive(Clone, Debug)]
+pub struct Pathway {
+    router: Router,
+    interval: Nanos,
+    handover: Nanos,
+    /// The turns computed last, the later one behind.
+    turns: [Option<(u64, Option<Route>)>; 2],
+    /// The step computed last.
+    step: Option<(u64, Nanos)>,
+}
+
+impl Pathway {
+    /// The path from `from` to `to`. For `handover` after each change to another path nothing passes.
+    pub fn new(
+        constellation: &Constellation,
+        from: Place,
+        to: Place,
+        gateways: &[Place],
+        handover: Nanos,
+    ) -> Self {
+        Self {
+            router: Router::new(constellation, from, to, gateways),
+            interval: constellation.sky().interval.max(1),
+            handover,
+            turns: [None, None],
+            step: None,
+        }
+    }
+
+    fn route(&mut self, turn: u64) -> Option<Route> {
+        let known = self
+            .turns
+            .iter()
+            .flatten()
+            .find(|(known, _)| *known == turn);
+        if let Some((_, route)) = known {
+            return route.clone();
+        }
+        let begins = time::seconds(turn.saturating_mul(self.interval));
+        let route = self.router.at(begins);
+        self.turns.rotate_left(1);
+        self.turns[1] = Some((turn, route.clone()));
+        route
+    }
+
+    /// Until when a packet that is ready at `at` waits; `None`: there is no path for an hour.
+    fn ready(&mut self, at: Nanos) -> Option<(Nanos, Route)> {
+        let first = at / self.interval;
+        let last = first + (PATIENCE / time::seconds(self.interval)) as u64 + 1;
+        for turn in first..=last {
+            let before = turn.checked_sub(1).map(|before| self.route(before));
+            let Some(route) = self.route(turn) else {
+                continue;
+            };
+            let begins = turn * self.interval;
+            let changed = before.is_some_and(|before| before.as_ref() != Some(&route));
+            let opens = begins + if changed { self.handover } else { 0 };
+            if opens >= begins + self.interval {
+                continue; // changed again before it opens
+            }
+            return Some((at.max(opens), route));
+        }
+        None
+    }
+
+    /// How long a packet is on the way whose last bit leaves at `at`, waiting included; `None`: there is no path for an
+    /// hour.
+    pub fn delay(&mut self, at: Nanos) -> Option<Nanos> {
+        let step = at / STEP;
+        if let Some((known, delay)) = self.step
+            && known == step
+        {
+            return Some(delay);
+        }
+        let (leaves, route) = self.ready(at)?;
+        let delay = self.router.delay(&route, time::seconds(leaves))?;
+        let delay = time::from_seconds(delay);
+        if leaves == at {
+            self.step = Some((step, delay));
+        }
+        Some(delay.saturating_add(leaves - at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::follow;
+    use crate::sky::{Relay, Sky};
+    use anabranch_transport::time::{MILLISECOND, SECOND};
+
+    fn place(text: &str) -> Place {
+        text.parse().expect("a place")
+    }
+
+    #[test]
+    fn it_is_the_path_that_is_followed() {
+        let shell = Constellation::walker(&Sky::default()).expect("a shell");
+        let (from, to) = (place("40.7,-74.0"), place("51.5,-0.1"));
+        let mut pathway = Pathway::new(&shell, from, to, &[], 0);
+        for sample in follow(&shell, from, to, &[], 120.0, 1.0).samples {
+            let delay = pathway
+                .delay(time::from_seconds(sample.at))
+                .expect("a path");
+            assert_eq!(delay, time::from_seconds(sample.delay.expect("a path")));
+        }
+    }
+
+    /// For 80 ms after each change packets wait for its end; so much longer they are on the way.
+    #[test]
+    fn a_handover_holds_packets_back() {
+        let shell = Constellation::walker(&Sky::default()).expect("a shell");
+        let (from, to) = (place("40.7,-74.0"), place("51.5,-0.1"));
+        let [mut free, mut held] =
+            [0, 80 * MILLISECOND].map(|it| Pathway::new(&shell, from, to, &[], it));
+        let change = follow(&shell, from, to, &[], 600.0, 1.0).routes[1].0;
+        let change = time::from_seconds(change);
+        for (after, wait) in [(0, 80), (30, 50), (79, 1), (80, 0), (500, 0)] {
+            let at = change + after * MILLISECOND;
+            let (free, held) = (
+                free.delay(at).expect("a path"),
+                held.delay(at).expect("a path"),
+            );
+            // The path moves by some microseconds meanwhile.
+            let waited = held - free.min(held);
+            assert!(
+                waited.abs_diff(wait * MILLISECOND) < 5000,
+                "{after}: {waited}"
+            );
+        }
+        // A change that takes longer than the interval never opens.
+        let mut never = Pathway::new(&shell, from, to, &[], 15 * SECOND);
+        let waits = never.delay(change).expect("a path") / SECOND;
+        assert!(waits >= 15, "{waits}");
+    }
+
+    #[test]
+    fn without_a_path_a_packet_waits_for_one_an_hour_at_most() {
+        let sky = Sky {
+            relay: Relay::BentPipe,
+            planes: 1,
+            satellites: 1,
+            phasing: 0,
+            turns: false,
+            ..Sky::default()
+        };
+        let shell = Constellation::walker(&sky).expect("a shell");
+        let mut pathway = Pathway::new(&shell, place("0,0"), place("0,0"), &[], 0);
+        assert!(
+            pathway
+                .delay(0)
+                .is_some_and(|delay| delay < 5 * MILLISECOND)
+        );
+        // After 40 minutes the satellite is on the other side; it rises 5730 s after the start, less its time in sight.
+        let wait = pathway.delay(2400 * SECOND).expect("a path") / SECOND;
+        assert!((3180..3220).contains(&wait), "{wait}");
+        let mut pole = Pathway::new(&shell, place("90,0"), place("90,0"), &[], 0);
+        assert_eq!(pole.delay(0), None);
+    }
+}

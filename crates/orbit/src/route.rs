@@ -1,0 +1,189 @@
+//! The shortest path at one moment.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::constellation::Constellation;
+use crate::earth::{LIGHT, Place, great_circle};
+use crate::sky::{Access, Relay};
+use crate::vector::Vector;
+
+/// A path: up, from satellite to satellite, down; and by fibre from where it comes down, if that is a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// The satellites, in the order of the path; at least one.
+    pub satellites: Vec<usize>,
+    /// The gateway that it comes down to; `None`: the other end itself.
+    pub gateway: Option<usize>,
+}
+
+/// The ends of a path, and the gateways between.
+#[derive(Clone, Debug)]
+pub(crate) struct Router {
+    constellation: Constellation,
+    from: Place,
+    /// Where a path may come down, each with what is left from there by fibre, seconds.
+    landings: Vec<(Option<usize>, Place, f64)>,
+    links: Vec<Vec<usize>>,
+}
+
+/// A satellite in sight, and the way to it, km.
+type Sight = (usize, f64);
+
+impl Router {
+    pub fn new(constellation: &Constellation, from: Place, to: Place, gateways: &[Place]) -> Self {
+        let sky = constellation.sky();
+        let fibre =
+            |place: Place| great_circle(place, to) * sky.fibre_detour / (LIGHT * sky.fibre_speed);
+        let mut landings = vec![(None, to, 0.0)];
+        let gateways = gateways.iter().enumerate();
+        landings.extend(gateways.map(|(number, &place)| (Some(number), place, fibre(place))));
+        let links = (0..constellation.len()).map(|number| {
+            let mut found = Vec::new();
+            constellation.neighbours(number, &mut found);
+            found
+        });
+        Self {
+            constellation: constellation.clone(),
+            from,
+            landings,
+            links: links.collect(),
+        }
+    }
+
+    /// The satellites that a place sees, as its access chooses.
+    fn sights(&self, place: Place, positions: &[Option<Vector>]) -> Vec<Sight> {
+        let sky = self.constellation.sky();
+        let own = place.position(sky.earth);
+        let least = libm::sin(sky.min_elevation.to_radians());
+        let seen = |(number, position): (usize, &Option<Vector>)| {
+            let position = (*position)?;
+            let high = place.sine_of_elevation(own, position) >= least;
+            high.then(|| (number, own.distance(position)))
+        };
+        let mut seen: Vec<Sight> = positions.iter().enumerate().filter_map(seen).collect();
+        if sky.access == Access::Nearest {
+            let nearest = seen.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
+            seen = nearest.into_iter().collect();
+        }
+        seen
+    }
+
+    /// The shortest path at that moment, if there is any.
+    pub fn at(&self, at: f64) -> Option<Route> {
+        let positions: Vec<_> = (0..self.constellation.len())
+            .map(|number| self.constellation.position(number, at))
+            .collect();
+        let up = self.sights(self.from, &positions);
+        // What is left from a satellite on: down, and by fibre.
+        let mut down: Vec<Option<(f64, Option<usize>)>> = vec![None; positions.len()];
+        for &(gateway, place, fibre) in &self.landings {
+            for (number, distance) in self.sights(place, &positions) {
+                let left = distance / LIGHT + fibre;
+                if down[number].is_none_or(|(least, _)| left < least) {
+                    down[number] = Some((left, gateway));
+                }
+            }
+        }
+        match self.constellation.sky().relay {
+            Relay::BentPipe => one_satellite(&up, &down),
+            Relay::Isl => self.shortest(&up, &down, &positions),
+        }
+    }
+
+    /// Dijkstra's algorithm over the links between satellites; among equals the lowest number.
+    fn shortest(
+        &self,
+        up: &[Sight],
+        down: &[Option<(f64, Option<usize>)>],
+        positions: &[Option<Vector>],
+    ) -> Option<Route> {
+        let mut before: Vec<Option<usize>> = vec![None; positions.len()];
+        let mut least = vec![f64::INFINITY; positions.len()];
+        // Bits of numbers that are not negative are in the order of the numbers.
+        let mut heap = BinaryHeap::new();
+        for &(number, distance) in up {
+            least[number] = distance / LIGHT;
+            heap.push(Reverse((least[number].to_bits(), number)));
+        }
+        let mut best: Option<(f64, usize)> = None;
+        while let Some(Reverse((bits, number))) = heap.pop() {
+            let so_far = f64::from_bits(bits);
+            if so_far > least[number] {
+                continue;
+            }
+            if best.is_some_and(|(all, _)| so_far >= all) {
+                break;
+            }
+            if let Some((left, _)) = down[number]
+                && best.is_none_or(|(all, _)| so_far + left < all)
+            {
+                best = Some((so_far + left, number));
+            }
+            for &next in &self.links[number] {
+                let Some(distance) = self.link(positions, number, next) else {
+                    continue;
+                };
+                let there = so_far + distance / LIGHT;
+                if there < least[next] {
+                    (least[next], before[next]) = (there, Some(number));
+                    heap.push(Reverse((there.to_bits(), next)));
+                }
+            }
+        }
+        let (_, last) = best?;
+        let mut satellites = vec![last];
+        while let Some(earlier) = satellites.last().and_then(|&number| before[number]) {
+            satellites.push(earlier);
+        }
+        satellites.reverse();
+        let gateway = down[last].and_then(|(_, gateway)| gateway);
+        Some(Route {
+            satellites,
+            gateway,
+        })
+    }
+
+    /// The length of a link, km; `None` where the Earth is in the way.
+    fn link(&self, positions: &[Option<Vector>], one: usize, other: usize) -> Option<f64> {
+        let (one, other) = (positions[one]?, positions[other]?);
+        (one.clearance(other) >= self.constellation.horizon()).then(|| one.distance(other))
+    }
+
+    /// How long a packet is on the path at that moment, seconds, whether it is the shortest or not.
+    pub fn delay(&self, route: &Route, at: f64) -> Option<f64> {
+        let earth = self.constellation.sky().earth;
+        let landing = self
+            .landings
+            .iter()
+            .find(|landing| landing.0 == route.gateway);
+        let &(_, place, fibre) = landing?;
+        let mut here = self.from.position(earth);
+        let mut length = 0.0;
+        for &number in &route.satellites {
+            let there = self.constellation.position(number, at)?;
+            length += here.distance(there);
+            here = there;
+        }
+        Some((length + here.distance(place.position(earth))) / LIGHT + fibre)
+    }
+}
+
+fn one_satellite(up: &[Sight], down: &[Option<(f64, Option<usize>)>]) -> Option<Route> {
+    let whole = |&(number, distance): &Sight| {
+        let (left, gateway) = down[number]?;
+        Some((distance / LIGHT + left, number, gateway))
+    };
+    let least = up
+        .iter()
+        .filter_map(whole)
+        .min_by(|a, b| a.0.total_cmp(&b.0));
+    let (_, number, gateway) = least?;
+    Some(Route {
+        satellites: vec![number],
+        gateway,
+    })
+}
+
+#[cfg(test)]
+mod tests;

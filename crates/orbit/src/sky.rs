@@ -1,0 +1,169 @@
+//! The conventions: what published figures of satellite paths differ by.
+
+use anabranch_settings::{Kind, SettingError, Value, settings, spelled};
+use anabranch_transport::Nanos;
+use anabranch_transport::time::{MILLISECOND, SECOND};
+
+/// How the planes of a shell are spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Over 360 degrees: all satellites of neighbouring planes go the same way.
+    Delta,
+    /// Over 180 degrees, for polar orbits: the first and the last plane go against each other.
+    Star,
+}
+spelled!(Pattern: Pattern::Delta = "delta", Pattern::Star = "star");
+
+/// The shape of the Earth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Earth {
+    /// A sphere of 6371.0088 km; altitudes count from it.
+    Sphere,
+    /// The ellipsoid of WGS 84; altitudes count from the equator's radius, 6378.137 km.
+    Wgs84,
+}
+spelled!(Earth: Earth::Sphere = "sphere", Earth::Wgs84 = "wgs84");
+
+/// Whether the last plane is linked with the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seam {
+    /// It is.
+    Closed,
+    /// It is not.
+    Open,
+}
+spelled!(Seam: Seam::Closed = "closed", Seam::Open = "open");
+
+/// Which satellite a place on the ground uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The one on the shortest path.
+    Shortest,
+    /// The nearest, whatever follows.
+    Nearest,
+}
+spelled!(Access: Access::Shortest = "shortest", Access::Nearest = "nearest");
+
+/// What satellites do with what they receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relay {
+    /// They pass it on between each other: to the next and the previous satellite of the plane, and to one in each
+    /// neighbouring plane ("+grid").
+    Isl,
+    /// They send it down at once: one satellite sees both ends, or one end and a gateway.
+    BentPipe,
+}
+spelled!(Relay: Relay::Isl = "isl", Relay::BentPipe = "bent-pipe");
+
+/// A number of degrees.
+const fn degrees(least: f64, most: f64) -> Kind {
+    Kind::Number {
+        least,
+        most,
+        above: false,
+        step: 0.0,
+    }
+}
+
+settings! {
+    /// A shell of satellites, and every convention by which a path over it is computed.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct Sky {
+        /// Altitude of the shell above the Earth's radius, km.
+        altitude: f64 = 550.0,
+            Kind::Number { least: 160.0, most: 40_000.0, above: false, step: 0.0 }, "";
+        /// Inclination of the orbits, degrees.
+        inclination: f64 = 53.0, degrees(0.0, 180.0), "";
+        /// Number of planes.
+        planes: u32 = 24, Kind::Count { least: 1, most: 1000 }, "";
+        /// Satellites in each plane.
+        satellites: u32 = 66, Kind::Count { least: 1, most: 1000 }, "";
+        /// Walker's phasing factor F: from plane to plane, satellites are F x 360 / (planes x satellites) degrees further.
+        phasing: u32 = 1, Kind::Count { least: 0, most: 1000 }, "";
+        /// How planes are spread. `delta`: over 360 degrees. `star`: over 180 degrees, for polar orbits.
+        pattern: Pattern = Pattern::Delta, Pattern::KIND, "";
+        /// Whether the last plane is linked with the first. A star's seam is open: there satellites go against each other.
+        seam: Seam = Seam::Closed, Seam::KIND, "";
+        /// What satellites do with what they receive: pass it on (`isl`, the +grid), or send it down at once (`bent-pipe`).
+        relay: Relay = Relay::Isl, Relay::KIND, "";
+        /// Which satellite an end uses. `shortest`: that of the shortest path. `nearest`: the nearest, whatever follows.
+        access: Access = Access::Shortest, Access::KIND, "";
+        /// Least elevation of a satellite above the horizon, degrees. Starlink's filings say 25, later 40; a dish that is
+        /// hidden needs more.
+        min_elevation: f64 = 25.0, degrees(0.0, 89.0), "";
+        /// The path is computed anew so often, and its satellites stay until then. Starlink's schedule has 15 s.
+        interval: Nanos = 15 * SECOND, Kind::Duration { least: MILLISECOND, most: 86_400 * SECOND }, "";
+        /// The shape of the Earth: `sphere`, as most studies have it, or `wgs84`.
+        earth: Earth = Earth::Sphere, Earth::KIND, "";
+        /// Planes drift by the Earth's flattening (J2): 4.5 degrees a day at 550 km and 53 degrees. Off: as most studies have it.
+        j2: bool = false, Kind::Flag, "";
+        /// Angle by which the Earth has turned at the epoch: from the first plane's ascending node to Greenwich, degrees.
+        rotation: f64 = 0.0, degrees(-360.0, 360.0), "";
+        /// The Earth turns. Off: a frozen Earth, as some studies have it.
+        turns: bool = true, Kind::Flag, "";
+        /// A link between satellites is cut where it passes lower than this above the ground, km: the atmosphere.
+        isl_clearance: f64 = 80.0,
+            Kind::Number { least: 0.0, most: 1000.0, above: false, step: 0.0 }, "";
+        /// Speed in fibre between a gateway and the other end, as a share of the speed of light (1 / 1.468).
+        fibre_speed: f64 = 0.681, Kind::Number { least: 0.0, most: 1.0, above: true, step: 0.0 }, "";
+        /// How much longer fibre is than the great circle.
+        fibre_detour: f64 = 1.0, Kind::Number { least: 1.0, most: 10.0, above: false, step: 0.0 }, "";
+    }
+    beside {}
+}
+
+/// Conventions that do not go together.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SkyError {
+    /// A value out of its range.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// A star whose seam is closed.
+    #[error(
+        "`seam`: found \"closed\"; allowed is \"open\" where `pattern` is \"star\": its first and last planes go against each other"
+    )]
+    Seam,
+    /// A phase that is a whole turn.
+    #[error("`phasing`: found {found}; allowed is 0 to {most}, less than the number of planes")]
+    Phasing {
+        /// What was given.
+        found: u32,
+        /// The most allowed.
+        most: u32,
+    },
+    /// More satellites than anybody needs.
+    #[error("`planes` x `satellites`: found {found}; allowed is 1 to {most}")]
+    Satellites {
+        /// What was given.
+        found: u64,
+        /// The most allowed.
+        most: u64,
+    },
+}
+
+/// The most satellites of a constellation.
+pub(crate) const MOST: u64 = 50_000;
+
+impl Sky {
+    /// Checks each value, and how they go together.
+    ///
+    /// # Errors
+    /// The first that does not: what was found, and what is allowed.
+    pub fn check(&self) -> Result<(), SkyError> {
+        self.check_ranges()?;
+        if self.pattern == Pattern::Star && self.seam == Seam::Closed {
+            return Err(SkyError::Seam);
+        }
+        if self.phasing >= self.planes {
+            return Err(SkyError::Phasing {
+                found: self.phasing,
+                most: self.planes - 1,
+            });
+        }
+        let found = u64::from(self.planes) * u64::from(self.satellites);
+        if found > MOST {
+            return Err(SkyError::Satellites { found, most: MOST });
+        }
+        Ok(())
+    }
+}
