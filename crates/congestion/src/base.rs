@@ -2,7 +2,7 @@
 
 use anabranch_transport::Nanos;
 
-use crate::{AckSample, Adjustable, Base, CongestionControl, Feedback, LossCause};
+use crate::{AckSample, Adjustable, Base, CongestionControl, Feedback, LossCause, Pool};
 
 impl CongestionControl for Base {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
@@ -31,6 +31,10 @@ impl CongestionControl for Base {
 
     fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
         (**self).on_feedback(now, feedback);
+    }
+
+    fn on_pool(&mut self, pool: &Pool) {
+        (**self).on_pool(pool);
     }
 
     fn on_idle(&mut self, now: Nanos, idle_for: Nanos, rto: Nanos) {

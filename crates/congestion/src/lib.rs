@@ -50,13 +50,16 @@ macro_rules! windows_of_base {
 mod algorithm;
 mod base;
 pub mod binomial;
+pub mod cmt_rp;
 pub mod cubic;
 pub mod delivery;
 pub mod estimator;
 pub mod hybla;
 pub mod hystart;
 pub mod illinois;
+pub mod lia;
 pub mod pacer;
+mod pool;
 pub mod registry;
 pub mod rounds;
 pub mod rsctp;
@@ -76,6 +79,7 @@ use anabranch_transport::Nanos;
 pub use algorithm::{Algorithm, Base, Factory, Numbers, Protocol};
 pub use delivery::{Delivery, DeliveryMeter};
 pub use pacer::Pacer;
+pub use pool::Pool;
 
 /// What one acknowledgement told about one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -192,6 +196,12 @@ pub trait CongestionControl: Any + Debug + Send {
     /// The receiver reported what it sees.
     fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
         let _ = (now, feedback);
+    }
+
+    /// How the paths of the association stand, this one included, where it uses them at once; told before each
+    /// acknowledgement and loss.
+    fn on_pool(&mut self, pool: &Pool) {
+        let _ = pool;
     }
 
     /// Nothing was sent on the path for `idle_for`, while the retransmission timeout was `rto`

@@ -9,7 +9,8 @@ use anabranch_settings::{Choice, Datum, Kind, Value};
 
 use crate::algorithm::{Algorithm, Protocol};
 use crate::{
-    binomial, cubic, hybla, illinois, rsctp, sctp_newreno, tcp_newreno, vegas, veno, westwood,
+    binomial, cmt_rp, cubic, hybla, illinois, lia, rsctp, sctp_newreno, tcp_newreno, vegas, veno,
+    westwood,
 };
 
 /// Every algorithm, a protocol's own before those that build on it: one line for each.
@@ -24,6 +25,8 @@ pub const KINDS: &[&Algorithm] = &[
     &westwood::ALGORITHM,
     &binomial::ALGORITHM,
     &rsctp::ALGORITHM,
+    &cmt_rp::ALGORITHM,
+    &lia::ALGORITHM,
 ];
 
 /// What programs added.

@@ -1,0 +1,88 @@
+//! CMT/RP: resource pooling over the paths of one association (T. Dreibholz, M. Becke, J. Pulinthanath and E. Rathgeb, "Applying
+//! TCP-Friendly Congestion Control to Concurrent Multipath Transfer", AINA 2010). All paths together grow as one flow does, each by
+//! its share of the slow-start thresholds; a loss takes half of all windows from the path that lost.
+
+use anabranch_transport::Nanos;
+
+use crate::algorithm::{Algorithm, Protocol};
+use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause, Pool};
+
+/// How specs name it.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "cmt_rp",
+    about: "with `cmt`: windows grow by their share of all ssthresh, and a loss takes half of all windows (CMT/RP, Dreibholz et al. 2010)",
+    only: Some(Protocol::Sctp),
+    make: &|base, _| Box::new(CmtRp::new(base)),
+};
+
+/// Resource pooling over the rules of `Base`. On a path alone it grows and falls as `Base`.
+#[derive(Clone, Debug)]
+pub struct CmtRp<Base> {
+    base: Base,
+    pool: Option<Pool>,
+}
+
+impl<Base: Adjustable> CmtRp<Base> {
+    /// A controller at the start of its path.
+    pub fn new(base: Base) -> Self {
+        Self { base, pool: None }
+    }
+
+    /// The path's share of the slow-start thresholds of all.
+    fn share(&self) -> f64 {
+        let own = self.base.ssthresh() as f64;
+        let all = self.pool.map_or(own, |pool| pool.ssthresh.max(own));
+        if all > 0.0 { own / all } else { 1.0 }
+    }
+}
+
+impl<Base: Adjustable> CongestionControl for CmtRp<Base> {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        self.base.on_sent(now, bytes, flightsize);
+    }
+
+    fn on_pool(&mut self, pool: &Pool) {
+        self.pool = Some(*pool);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        let (before, share) = (self.base.cwnd_exact(), self.share());
+        self.base.on_ack(ack);
+        let grown = self.base.cwnd_exact() - before;
+        if grown > 0.0 {
+            self.base.set_cwnd(before + (grown * share).ceil());
+        }
+    }
+
+    fn on_ecn(&mut self, now: Nanos, flightsize: u64) {
+        let before = self.cwnd_exact();
+        self.on_loss(now, LossCause::FastRetransmit, flightsize);
+        self.base.cap_cwnd(before);
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        let (before, share) = (self.base.cwnd_exact(), self.share());
+        let all = self.pool.map_or(before, |pool| pool.cwnd.max(before));
+        self.base.on_loss(now, cause, flightsize);
+        let least = (share * self.base.least_ssthresh() as f64).ceil();
+        let unit = self.base.unit() as f64;
+        let left = (before - all / 2.0).max(least).max(unit);
+        self.base.set_ssthresh(left);
+        if cause == LossCause::FastRetransmit {
+            self.base.set_cwnd(left);
+        }
+    }
+
+    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
+        self.base.on_feedback(now, feedback);
+    }
+
+    windows_of_base!();
+
+    fn name(&self) -> &'static str {
+        "cmt_rp"
+    }
+}
+
+#[cfg(test)]
+mod tests;

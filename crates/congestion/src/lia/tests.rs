@@ -1,0 +1,67 @@
+use super::*;
+use crate::sctp_newreno::{SctpNewReno, SctpParameters};
+
+const CWND: f64 = 14_680.0;
+
+/// What a path of ten units, in congestion avoidance, grows by in forty of its round trips.
+fn growth(pool: Option<Pool>) -> u64 {
+    let mut base = SctpNewReno::new(SctpParameters::default());
+    base.set_cwnd(CWND);
+    base.set_ssthresh(1_468.0);
+    let mut lia = Lia::new(base);
+    for _ in 0..40 {
+        let before = lia.cwnd();
+        if let Some(pool) = &pool {
+            lia.on_pool(pool);
+        }
+        lia.on_ack(&AckSample {
+            bytes_acked: before,
+            segments_acked: 10,
+            cumulative_advanced: true,
+            flightsize_before: before,
+            flightsize_after: 1,
+            ..AckSample::default()
+        });
+    }
+    lia.cwnd() - CWND as u64
+}
+
+fn pool(paths: &[(f64, f64)]) -> Pool {
+    let mut pool = Pool::default();
+    for &(cwnd, rtt) in paths {
+        pool.add(cwnd, 1_468.0, Some(rtt));
+    }
+    pool
+}
+
+#[test]
+fn two_equal_paths_grow_a_quarter_as_fast_each() {
+    let alone = growth(None);
+    assert_eq!(alone, 40 * 1468);
+    // RFC 6356 §3 with alpha = 1/2: each path by alpha / 2 segments in a round trip, at its window of then.
+    let mut window = CWND;
+    for _ in 0..40 {
+        window += 1468.0 * (window * (CWND / 0.01) / (4.0 * CWND * CWND / 0.01)).min(1.0);
+    }
+    let both = growth(Some(pool(&[(CWND, 0.1), (CWND, 0.1)])));
+    assert!(both.abs_diff((window - CWND) as u64) <= 40, "{both}");
+    let first = pool(&[(CWND, 0.1), (CWND, 0.1)]);
+    let share = Lia::new(SctpNewReno::new(SctpParameters::default()));
+    let share = Lia {
+        pool: Some(first),
+        ..share
+    };
+    assert!((share.share(CWND) - 0.25).abs() < 1e-12);
+}
+
+#[test]
+fn alone_it_grows_as_the_protocol_and_never_faster() {
+    // To the byte that rounding may cost.
+    let alone = growth(Some(pool(&[(CWND, 0.1)])));
+    assert!(growth(None) - alone <= 1, "{alone}");
+    assert_eq!(
+        growth(Some(pool(&[]))),
+        growth(None),
+        "nothing was measured"
+    );
+}
