@@ -14,6 +14,7 @@ use anabranch_transport::Nanos;
 
 use crate::agent::observer::{Observer, Observing};
 
+mod age;
 mod counts;
 mod cwnd;
 mod delay;
@@ -51,6 +52,7 @@ pub const KINDS: &[&Entry<Made>] = &[
     &transfers::INCOMPLETE,
     &delay::MEAN,
     &delay::DISTRIBUTION,
+    &age::ENTRY,
     &probe::ENTRY,
     &percentiles::ENTRY,
     &probe::BLOCKED_BY_RWND,

@@ -4,6 +4,7 @@
 
 mod bulk;
 mod cbr;
+mod mixed;
 mod on_off;
 mod request_response;
 pub mod size;
@@ -15,6 +16,7 @@ use anabranch_transport::Nanos;
 
 pub use bulk::Bulk;
 pub use cbr::Cbr;
+pub use mixed::Mixed;
 pub use on_off::{OnOff, Span};
 pub use request_response::RequestResponse;
 pub use trace::{Trace, TraceEntry};
@@ -33,6 +35,7 @@ pub const KINDS: &[&Entry<Made, Context>] = &[
     &transfers::ENTRY,
     &request_response::ENTRY,
     &trace::ENTRY,
+    &mixed::ENTRY,
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own.

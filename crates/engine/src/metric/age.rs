@@ -1,0 +1,123 @@
+//! How old messages of some size are when they arrive: small ones beside large ones, frames of a picture.
+
+use anabranch_scenario::quantity::Window;
+use anabranch_settings::{Entry, Fallback, Kind, Setting, Variant};
+use anabranch_transport::time;
+
+use super::messages::numbered;
+use super::over::Over;
+use super::percentiles::{TAKE, Taken};
+use super::words::{self, CLOCK, FLOW, NAME, WINDOW, WINDOWS};
+use super::{FlowFacts, Life, Made, Metric, Name, Needs, Seen};
+use crate::agent::distribution::Distribution;
+use crate::agent::observer::Observer;
+use crate::agent::transfers::Transfer;
+
+const SIZE: Kind = Kind::Bytes {
+    least: 0,
+    most: 1 << 40,
+};
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Made> = Entry {
+    variant: Variant {
+        name: "message_age",
+        about: " Age of messages when they arrive, s: from when a message is due at its source until its last byte reaches the \
+                receiving application. Only messages with a size from `at_least` to `at_most` count, so that classes of messages \
+                in one flow are told apart. A message counts in the window in which it is due; one that is abandoned does not \
+                count. For flows over SCTP with messages of at least 16 B.",
+        parameters: &[
+            FLOW,
+            NAME,
+            Setting {
+                name: "at_least",
+                about: " Size of the smallest message that counts.",
+                clause: "",
+                kind: SIZE,
+                fallback: Fallback::Is("0 B"),
+            },
+            Setting {
+                name: "at_most",
+                about: " Size of the largest message that counts. No limit if left out.",
+                clause: "",
+                kind: SIZE,
+                fallback: Fallback::Nothing,
+            },
+            TAKE,
+            WINDOW,
+            WINDOWS,
+            CLOCK,
+        ],
+    },
+    build: |parameters, ()| {
+        Ok(Box::new(Age {
+            flow: parameters.get("flow")?,
+            name: words::name(parameters)?,
+            sizes: [
+                parameters.get("at_least")?,
+                parameters.optional("at_most")?.unwrap_or(u64::MAX),
+            ],
+            take: Taken::read(parameters)?,
+            over: Over::with_clock(parameters)?,
+        }))
+    },
+};
+
+struct Age {
+    flow: String,
+    name: String,
+    sizes: [u64; 2],
+    take: Taken,
+    over: Over,
+}
+
+/// The ages of one member's messages.
+#[derive(Debug)]
+struct Aged {
+    window: Window,
+    sizes: [u64; 2],
+    seen: Distribution,
+}
+
+impl Observer for Aged {
+    fn transfer(&mut self, transfer: &Transfer) {
+        let counts = (self.sizes[0]..=self.sizes[1]).contains(&transfer.sizes[0]);
+        if counts && self.window.contains(transfer.begin) {
+            self.seen.add(time::seconds(transfer.time()), 1.0);
+        }
+    }
+}
+
+impl Metric for Age {
+    fn names(&self) -> Vec<Name> {
+        self.take.names(&self.over, &self.flow, &self.name, "s")
+    }
+
+    fn flow(&self) -> Option<&str> {
+        Some(&self.flow)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            transfers: true,
+            ..Needs::default()
+        }
+    }
+
+    fn check(&self, flow: &FlowFacts<'_>) -> Result<(), String> {
+        numbered(flow)
+    }
+
+    fn observers(&self, life: Life) -> Vec<Box<dyn Observer>> {
+        self.over.observers(life, |window| Aged {
+            window,
+            sizes: self.sizes,
+            seen: Distribution::default(),
+        })
+    }
+
+    fn values(&self, seen: &Seen<'_>) -> Vec<f64> {
+        self.take
+            .over::<Aged>(&self.over, seen, &self.flow, |aged| &aged.seen)
+    }
+}

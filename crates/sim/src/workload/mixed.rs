@@ -1,0 +1,209 @@
+//! Small messages beside large ones, each at intervals of their own and on streams of their own.
+
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_transport::Nanos;
+
+use super::{Context, Facts, Made, Message, Offer, SIZE, Workload};
+use crate::error::BuildError;
+
+const INTERVAL: Kind = Kind::Duration {
+    least: 1,
+    most: Nanos::MAX,
+};
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Made, Context> = Entry {
+    variant: Variant {
+        name: "mixed",
+        about: " Small messages on stream 0, and large ones on the streams after it, in turn; each class at a constant interval, \
+                the first of both at once.",
+        parameters: &[
+            Setting {
+                name: "small",
+                about: " Size of a small message.",
+                clause: "",
+                kind: SIZE,
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "small_every",
+                about: " Time from one small message to the next.",
+                clause: "",
+                kind: INTERVAL,
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "large",
+                about: " Size of a large message.",
+                clause: "",
+                kind: SIZE,
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "large_every",
+                about: " Time from one large message to the next.",
+                clause: "",
+                kind: INTERVAL,
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "large_streams",
+                about: " Streams that large messages take in turn: 1 to so many.",
+                clause: "",
+                kind: Kind::Count {
+                    least: 1,
+                    most: 65_534,
+                },
+                fallback: Fallback::Is("1"),
+            },
+        ],
+    },
+    build: |parameters, _| {
+        let class = |size, every| -> Result<Class, Refusal> {
+            Ok(Class::new(parameters.get(size)?, parameters.get(every)?))
+        };
+        let mixed = Mixed::new(
+            class("small", "small_every")?,
+            class("large", "large_every")?,
+            parameters.get("large_streams")?,
+        );
+        Ok(Box::new(mixed.map_err(Refusal::together)?))
+    },
+};
+
+/// Messages of one size at one interval.
+#[derive(Clone, Copy, Debug)]
+pub struct Class {
+    size: usize,
+    every: Nanos,
+    offered: u64,
+}
+
+impl Class {
+    /// Messages of `size` bytes, one each `every` nanoseconds.
+    pub const fn new(size: usize, every: Nanos) -> Self {
+        Self {
+            size,
+            every,
+            offered: 0,
+        }
+    }
+
+    /// When the next one is due after the first.
+    fn due(&self) -> Nanos {
+        self.every.saturating_mul(self.offered)
+    }
+}
+
+/// Small messages beside large ones.
+#[derive(Clone, Debug)]
+pub struct Mixed {
+    small: Class,
+    large: Class,
+    large_streams: u16,
+    begin: Option<Nanos>,
+}
+
+impl Mixed {
+    /// Small messages on stream 0, large ones on streams 1 to `large_streams` in turn.
+    ///
+    /// # Errors
+    /// [`BuildError::Workload`] if a size, an interval or the number of streams is 0.
+    pub fn new(small: Class, large: Class, large_streams: u16) -> Result<Self, BuildError> {
+        if [small, large]
+            .iter()
+            .any(|it| it.size == 0 || it.every == 0)
+        {
+            return Err(BuildError::Workload("sizes and intervals above 0"));
+        }
+        if large_streams == 0 {
+            return Err(BuildError::Workload("a stream at least for large messages"));
+        }
+        Ok(Self {
+            small,
+            large,
+            large_streams,
+            begin: None,
+        })
+    }
+}
+
+impl Workload for Mixed {
+    fn next(&mut self, now: Nanos) -> Offer {
+        let begin = *self.begin.get_or_insert(now);
+        let small = self.small.due() <= self.large.due();
+        let class = if small {
+            &mut self.small
+        } else {
+            &mut self.large
+        };
+        let due = begin.saturating_add(class.due());
+        if due > now {
+            return Offer::At(due);
+        }
+        let number = class.offered;
+        class.offered += 1;
+        let stream = if small {
+            0
+        } else {
+            1 + (number % u64::from(self.large_streams)) as u16
+        };
+        Offer::Now(Message {
+            stream: Some(stream),
+            ..Message::new(class.size).due(due)
+        })
+    }
+
+    fn facts(&self) -> Facts {
+        let sizes = [self.small.size, self.large.size].map(|size| size as u64);
+        Facts {
+            sizes: [sizes[0].min(sizes[1]), sizes[0].max(sizes[1])],
+            gap: Some(self.small.every),
+            ..Facts::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_class_keeps_its_own_interval_and_streams() {
+        let mut mixed = Mixed::new(Class::new(200, 30), Class::new(1_000, 70), 2).unwrap();
+        let (mut now, mut offers) = (5, Vec::new());
+        while offers.len() < 8 {
+            match mixed.next(now) {
+                Offer::Now(message) => offers.push((now - 5, message.size, message.stream)),
+                Offer::At(next) => now = next,
+                other => panic!("{other:?}"),
+            }
+        }
+        let small = |at| (at, 200, Some(0));
+        let large = |at, stream| (at, 1_000, Some(stream));
+        let expected = [
+            small(0),
+            large(0, 1),
+            small(30),
+            small(60),
+            large(70, 2),
+            small(90),
+            small(120),
+            large(140, 1),
+        ];
+        assert_eq!(offers, expected);
+        assert_eq!(mixed.facts().sizes, [200, 1_000]);
+    }
+
+    #[test]
+    fn nothing_of_it_may_be_zero() {
+        let class = Class::new(1, 1);
+        for (small, large, streams) in [
+            (Class::new(0, 1), class, 1),
+            (class, Class::new(1, 0), 1),
+            (class, class, 0),
+        ] {
+            assert!(Mixed::new(small, large, streams).is_err());
+        }
+    }
+}
