@@ -13,6 +13,7 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 
 pub use crate::scheduling::{SchedulerKind, StreamValues};
+pub use crate::tx::BufferSplit;
 pub use check::ConfigError;
 use check::{LEAST_RECEIVE_BUFFER, MOST_BYTES, MOST_ERRORS};
 pub(crate) use check::{LEAST_RTO, MOST_SACK_DELAY, MOST_SPAN};
@@ -145,6 +146,23 @@ settings! {
         /// Negotiate message interleaving (I-DATA): a long message does not delay messages of other streams. `scheduler` decides the
         /// order of fragments.
         interleaving: bool = false, Kind::Flag, "RFC 8260 §2";
+        /// Concurrent multipath transfer: new data goes over all active paths at once, in turn, as each path's window lets it. Off: over
+        /// the primary path, the others stand by. `retransmission_path` says which path sends again; `congestion` has algorithms
+        /// that couple the windows of all paths (`cmt_rp`, `lia`).
+        cmt: bool = false, Kind::Flag, "iyengar2006";
+        /// With `cmt`: a TSN counts as reported missing only if a later one of the same path was acknowledged, and each path has a
+        /// fast recovery of its own (SFR-CMT). Off: data that a faster path delivers early makes that of a slower one look lost.
+        cmt_split_fast_retransmit: bool = true, Kind::Flag, "iyengar2006";
+        /// With `cmt` and `growth_needs_cumulative_advance`: cwnd grows by what is acknowledged in order on its own path (CUC). Off:
+        /// only when the cumulative TSN advances, which waits for the slowest path.
+        cmt_cwnd_update: bool = true, Kind::Flag, "iyengar2006";
+        /// With `cmt`: SACKs are delayed also while data is missing, and say in their flags how many packets they answer, by which the
+        /// sender counts missing reports (DAC). Both ends must have it. Off: while data is missing each packet draws a SACK.
+        cmt_delayed_ack: bool = true, Kind::Flag, "iyengar2006";
+        /// With `cmt`: which buffers are split between the active paths, so that a slow path does not fill them alone. `sender`: a path
+        /// holds at most its share of `send_buffer` until the cumulative TSN passes it. `receiver`: a path has at most its share of
+        /// the peer's window in flight. `both`.
+        cmt_buffer_split: BufferSplit = BufferSplit::Off, BufferSplit::KIND, "dreibholz2010";
         /// Negotiate zero checksums: packets are sent and accepted without a checksum if the peer agrees. The lower layer must detect
         /// damaged packets by this method. In the simulator, use it only with links that do not corrupt packets.
         zero_checksum: ZeroChecksum = ZeroChecksum::Off, ZeroChecksum::KIND, "RFC 9653 §5";

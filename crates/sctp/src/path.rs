@@ -5,6 +5,7 @@ mod heartbeat;
 pub mod manager;
 mod pmtu;
 mod reduction;
+mod retransmission;
 pub mod rto;
 mod seen;
 mod settings;
@@ -14,6 +15,7 @@ pub(crate) use heartbeat::{Answered, Heartbeat, Role};
 pub use manager::{PathEntry, PathId, PathState, Paths};
 pub(crate) use pmtu::Discovery;
 pub(crate) use reduction::Reduction;
+pub(crate) use retransmission::Losses;
 pub use rto::RtoEstimator;
 pub(crate) use switching::SwitchRules;
 

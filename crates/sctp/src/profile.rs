@@ -66,7 +66,8 @@ with_rsctp! {
     cumulative_restarts_t3: bool, "RFC 9260 §6.3.2 R3";
     /// Path of a retransmission if the peer has several addresses. `alternate_after_timeout`: another path after a timeout,
     /// the same after a fast retransmit (RFC 4960, RFC 9260). `alternate_path`: always another (RFC 2960; ns-2.35 with
-    /// rtxToAlt_ 1). `same_path`: the same while it is active.
+    /// rtxToAlt_ 1). `same_path`: the same while it is active. For `cmt`, after Iyengar et al. 2006, of the active paths:
+    /// `any_with_room`, `largest_cwnd`, `largest_ssthresh`, `least_loss`; among equals the same path.
     retransmission_path: RetransmissionPath, "RFC 9260 §6.4";
     /// A path with more consecutive errors than `pf_max_retrans` becomes potentially failed. It is probed once per RTO, and
     /// carries data only if no other path is active. Off: data waits for `path_max_retrans` timeouts on a failed path.

@@ -289,7 +289,7 @@ impl Receiver {
         let filled = had_gaps && !self.tracker.has_gaps();
         // The first DATA of an association is answered at once (RFC 9260 §5.1).
         let first = tsn == self.initial_tsn;
-        if first || immediate || (filled && self.profile.sack_when_gap_fills) {
+        if first || immediate || (filled && self.sack.answers_filled_gaps()) {
             self.sack.at_once();
         } else {
             self.sack.saw_data();
@@ -461,12 +461,16 @@ impl Receiver {
         let gaps = self.tracker.gap_count().min(fitting);
         let duplicates = self.tracker.duplicates().len().min(fitting - gaps);
         let advertised = self.window.to_advertise();
+        let at = packet.len();
         match self.tracker.kept_blocks(gaps) {
             Some(blocks) => packet.push(&self.sack_of(advertised, blocks, duplicates))?,
             None => {
                 let blocks = self.tracker.blocks(gaps);
                 packet.push(&self.sack_of(advertised, blocks, duplicates))?;
             }
+        }
+        if let Some(packets) = self.sack.packets_to_tell() {
+            packet.set_flags(at, crate::tx::sack_flags(packets));
         }
         self.tracker.forget_duplicates(duplicates);
         self.window.advertised(advertised);

@@ -6,6 +6,7 @@
 mod abandon;
 mod ack;
 mod burst;
+mod cmt;
 mod ecn;
 mod fill;
 mod gaps;
@@ -22,6 +23,8 @@ use anabranch_wire::Tsn;
 use thiserror::Error;
 
 pub use ack::SackOutcome;
+pub use cmt::BufferSplit;
+pub(crate) use cmt::sack_flags;
 pub(crate) use ecn::Heard;
 pub use recovery::T3Outcome;
 pub use send_queue::Message;
@@ -36,6 +39,7 @@ use crate::scheduling::Turn;
 use crate::stats::SenderStatistics;
 use ack::PathAck;
 use burst::Burst;
+use cmt::Cmt;
 use gaps::Run;
 use outstanding::Outstanding;
 use send_queue::SendQueue;
@@ -121,6 +125,8 @@ pub struct Sender {
     begun_anew: bool,
     statistics: SenderStatistics,
     burst: Burst,
+    /// Where data goes over several paths at once.
+    cmt: Option<Box<Cmt>>,
     /// Scratch of `handle_sack`, kept for its memory.
     blocks: Vec<Run>,
     acks: Vec<PathAck>,
@@ -176,6 +182,7 @@ impl Sender {
             begun_anew: false,
             statistics: SenderStatistics::default(),
             burst: Burst::default(),
+            cmt: Cmt::of(config),
             blocks: Vec::new(),
             acks: Vec::new(),
             last_data_at: 0,
@@ -433,6 +440,9 @@ impl Sender {
     /// (RFC 9260 §6.1 C).
     pub fn wants_to_send(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         if let Some(tsn) = self.outstanding.first_marked() {
+            if self.cmt.is_some() {
+                return self.wants_concurrently(now, paths);
+            }
             let path = self.retransmission_path(tsn, paths)?;
             let entry = paths.get(path);
             let allowed = self.one_packet || (!self.gate_closed && entry.may_go(now));
@@ -441,6 +451,9 @@ impl Sender {
         // Asked after every packet, and a receiver of data never has any.
         if self.queue.is_empty() {
             return None;
+        }
+        if self.cmt.is_some() {
+            return self.new_concurrently(now, paths);
         }
         let path = paths.choose_for_new_data();
         self.may_send_new(now, path, paths).then_some(path)

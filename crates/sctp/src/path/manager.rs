@@ -9,7 +9,7 @@ use anabranch_transport::{Nanos, Path, Probe, Trace};
 use anabranch_wire::serial::Tsn;
 
 use super::rto::RtoEstimator;
-use super::{Discovery, Heartbeat, Reduction, SwitchRules, mtu, pmtu};
+use super::{Discovery, Heartbeat, Losses, Reduction, SwitchRules, mtu, pmtu};
 use crate::config::Config;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
 use crate::runtime::PathSettings;
@@ -80,6 +80,8 @@ pub struct PathEntry {
     pub(crate) receiver: ReceiverEstimate,
     /// DATA put on this path so far.
     pub(crate) carried: Carried,
+    /// And what of it was taken for lost.
+    pub(crate) losses: Losses,
     /// The least round-trip time of DATA here, once measured.
     pub(crate) rtt_min: Option<Nanos>,
     /// Bytes in flight here, as the profile counts them; without chunks marked for retransmission.
@@ -147,6 +149,7 @@ impl PathEntry {
             estimator: config.new_path_estimator(),
             receiver: ReceiverEstimate::new(config.profile.rsctp_loss_gain.0),
             carried: Carried::default(),
+            losses: Losses::default(),
             rtt_min: None,
             flightsize: 0,
             marked_bytes: 0,
@@ -471,6 +474,7 @@ impl Paths {
             RetransmissionPath::Same => false,
             RetransmissionPath::Alternate => true,
             RetransmissionPath::AlternateOnTimeout => timed_out,
+            policy => return self.best_for_retransmission(last, policy),
         };
         if !alternate && self.get(last).state == PathState::Active {
             last

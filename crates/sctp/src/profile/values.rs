@@ -40,9 +40,19 @@ pub enum RetransmissionPath {
     Alternate,
     /// Another active path after a timeout, the same after a fast retransmit.
     AlternateOnTimeout,
+    /// Any active path whose window has room, the same one first.
+    AnyWithRoom,
+    /// The active path with the largest cwnd.
+    LargestCwnd,
+    /// The active path with the largest ssthresh.
+    LargestSsthresh,
+    /// The active path that lost the smallest share of its data.
+    LeastLoss,
 }
 spelled!(RetransmissionPath: RetransmissionPath::Same = "same_path", RetransmissionPath::Alternate = "alternate_path",
-    RetransmissionPath::AlternateOnTimeout = "alternate_after_timeout");
+    RetransmissionPath::AlternateOnTimeout = "alternate_after_timeout", RetransmissionPath::AnyWithRoom = "any_with_room",
+    RetransmissionPath::LargestCwnd = "largest_cwnd", RetransmissionPath::LargestSsthresh = "largest_ssthresh",
+    RetransmissionPath::LeastLoss = "least_loss");
 
 /// See [`Profile::dormant_path`](super::Profile::dormant_path).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,10 +20,15 @@ pub(super) struct SackPolicy {
     /// The packet at hand repeats DATA, and the profile does not let that start the count anew.
     repeated: bool,
     duplicates_reset: bool,
+    /// A gap is answered at once.
+    gaps_at_once: bool,
+    /// And so is what fills the last one.
+    filled_at_once: bool,
 }
 
 impl SackPolicy {
     pub fn new(config: &Config) -> Self {
+        let gaps_at_once = !(config.cmt && config.cmt_delayed_ack);
         Self {
             frequency: if config.delayed_sack {
                 config.sack_frequency
@@ -38,6 +43,8 @@ impl SackPolicy {
             at_once: false,
             repeated: false,
             duplicates_reset: config.profile.duplicates_reset_delayed_sack,
+            gaps_at_once,
+            filled_at_once: gaps_at_once && config.profile.sack_when_gap_fills,
         }
     }
 
@@ -71,6 +78,7 @@ impl SackPolicy {
             return;
         }
         let at_once = std::mem::take(&mut self.at_once);
+        let has_gaps = has_gaps && self.gaps_at_once;
         self.packets += 1;
         self.repeated &= !has_gaps && self.packets < self.frequency;
         self.due |= at_once || has_gaps || self.packets >= self.frequency;
@@ -89,6 +97,16 @@ impl SackPolicy {
         if self.deadline.is_some_and(|deadline| deadline <= now) {
             self.due = true;
         }
+    }
+
+    /// Whether a packet that fills the last gap is answered at once.
+    pub fn answers_filled_gaps(&self) -> bool {
+        self.filled_at_once
+    }
+
+    /// Packets that a SACK answers now; `None` where SACKs do not say.
+    pub fn packets_to_tell(&self) -> Option<u32> {
+        (!self.gaps_at_once).then_some(self.packets)
     }
 
     pub fn due(&self) -> bool {

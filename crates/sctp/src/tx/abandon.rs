@@ -289,8 +289,10 @@ impl Sender {
                 entry.marked_bytes -= bytes;
                 self.rwnd_marked -= rwnd;
             }
-            ChunkState::GapAcked | ChunkState::Abandoned => {}
+            ChunkState::GapAcked => self.forget_gap_acked(standing.path, standing.length),
+            ChunkState::Abandoned => {}
         }
+        let entry = paths.get_mut(standing.path);
         entry.timed = entry.timed.filter(|timed| *timed != tsn);
         self.probe = self.probe.filter(|probe| probe.tsn != tsn);
     }

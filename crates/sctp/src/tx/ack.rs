@@ -38,7 +38,7 @@ pub struct SackOutcome {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathAck {
     bytes: u64,
-    chunks: u32,
+    pub chunks: u32,
     /// Packets whose first chunk is among them.
     packets: u32,
     /// A chunk was acknowledged that (where the profile minds) no timeout had put in doubt, and that was on this path alone.
@@ -51,11 +51,13 @@ pub(super) struct PathAck {
     /// When the newest chunk among them was sent, of those sent only once.
     latest_sent: Option<Nanos>,
     flight_before: u64,
-    earliest_before: Option<Tsn>,
+    pub earliest_before: Option<Tsn>,
     /// A chunk is in flight again that had been acknowledged.
     withdrawn: bool,
     /// Chunks that missing reports marked.
     pub lost: u32,
+    /// The highest TSN among them, if there are any.
+    pub highest: Tsn,
 }
 
 impl Sender {
@@ -130,6 +132,9 @@ impl Sender {
         if let Some((_, a_rwnd)) = report {
             self.a_rwnd = a_rwnd.into();
         }
+        if self.cmt.is_some() {
+            self.expect_in_order(paths);
+        }
         let mut newly = Newly::default();
         self.take_cumulative(now, cumulative, &mut newly, paths);
         gaps::advance(&mut self.gaps, cumulative.distance_from(point));
@@ -169,6 +174,9 @@ impl Sender {
             self.burst.earn(now, self.burst_for(packets));
         } else {
             self.burst.restart(now);
+        }
+        if self.cmt.is_some() {
+            self.end_recoveries(paths);
         }
         if fast_retransmitted > 0 {
             self.enter_fast_retransmit(now, paths, trace);
@@ -227,6 +235,8 @@ impl Sender {
             if chunk.state != ChunkState::GapAcked {
                 self.count_acked(now, tsn, chunk, paths);
                 newly.count(tsn);
+            } else {
+                self.forget_gap_acked(chunk.path, chunk.length);
             }
             // The next burst could be large, since the retransmission released many at once (RFC 9260 §6.1 D).
             self.burst.armed |= chunk.fast_retransmitted;
@@ -248,7 +258,7 @@ impl Sender {
                 .next_unacked(cumulative.add(run.start), end);
             while let Some(tsn) = next {
                 self.gap_acked(now, tsn, paths);
-                newly.count(tsn);
+                newly.count_by_gap(tsn);
                 next = self.outstanding.next_unacked(tsn.next(), end);
             }
         }
@@ -266,6 +276,7 @@ impl Sender {
         };
         let standing = chunk.standing();
         self.outstanding.set_state(tsn, ChunkState::GapAcked);
+        self.note_gap_acked(standing.path, standing.length);
         self.count_acked(now, tsn, standing, paths);
     }
 
@@ -314,14 +325,15 @@ impl Sender {
             let Some(chunk) = self.outstanding.get(tsn) else {
                 continue;
             };
-            let length = chunk.fragment.user_data.len();
-            let entry = paths.get_mut(chunk.path);
+            let (path, length) = (chunk.path, chunk.fragment.user_data.len());
+            self.forget_gap_acked(path, length);
+            let entry = paths.get_mut(path);
             entry.flightsize += self.profile.cwnd_counts.bytes(length);
             entry.watch(tsn);
             if entry.t3_deadline.is_none() {
                 entry.start_t3(now);
             }
-            if let Some(ack) = self.acks.get_mut(usize::from(chunk.path.0)) {
+            if let Some(ack) = self.acks.get_mut(usize::from(path.0)) {
                 ack.withdrawn = true;
             }
             self.rwnd_in_flight += self.profile.rwnd_counts.bytes(length);
@@ -348,6 +360,7 @@ impl Sender {
         let in_doubt = chunk.state == ChunkState::Marked { timed_out: true };
         ack.bytes += bytes;
         ack.chunks += 1;
+        ack.highest = tsn; // they come in order
         ack.packets += u32::from(chunk.begins_packet);
         let ambiguous = chunk.moved && !self.profile.ambiguous_answer_clears_errors;
         let doubted = in_doubt && !self.profile.answer_after_timeout_clears_errors;
@@ -378,6 +391,12 @@ impl Sender {
     ) {
         for index in 0..self.acks.len() {
             let (ack, id) = (self.acks[index], PathId(index as u8));
+            let (mut advanced, mut in_recovery) = (advanced, in_recovery);
+            if let Some(cmt) = &self.cmt {
+                advanced = self.advanced_on(cmt, id, advanced);
+                in_recovery |= self.recovers(cmt, id);
+                self.couple(id, paths);
+            }
             if let Some(rtt) = ack.rtt {
                 let entry = paths.get_mut(id);
                 entry.measure_rtt(now, id, rtt, trace);
@@ -434,11 +453,9 @@ impl Sender {
             trace_window(now, id, entry, before, trace);
         }
         let earliest_acked = ack.passed
-            || ack.earliest_before.is_some_and(|tsn| {
-                self.outstanding.get(tsn).is_none_or(|chunk| {
-                    matches!(chunk.state, ChunkState::GapAcked | ChunkState::Abandoned)
-                })
-            });
+            || ack
+                .earliest_before
+                .is_some_and(|tsn| self.is_acknowledged(tsn));
         let all_acked = entry.flightsize + entry.marked_bytes == 0;
         if all_acked && self.withdrawn_on != Some(id) {
             entry.t3_deadline = None; // RFC 9260 §6.3.2 R2
@@ -455,14 +472,23 @@ impl Sender {
 pub(super) struct Newly {
     pub chunks: u32,
     pub highest: Option<Tsn>,
+    /// The lowest, where the cumulative point brought none.
+    pub lowest_by_gap: Option<Tsn>,
 }
 
 impl Newly {
+    /// A SACK's chunks are counted from the lowest to the highest.
     pub(super) fn count(&mut self, tsn: Tsn) {
         self.chunks += 1;
-        if self.highest.is_none_or(|highest| tsn.gt(highest)) {
-            self.highest = Some(tsn);
+        self.highest = Some(tsn);
+    }
+
+    /// As [`Self::count`], of one that a Gap Ack Block reports.
+    fn count_by_gap(&mut self, tsn: Tsn) {
+        if self.chunks == 0 {
+            self.lowest_by_gap = Some(tsn);
         }
+        self.count(tsn);
     }
 }
 

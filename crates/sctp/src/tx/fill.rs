@@ -39,7 +39,9 @@ impl Sender {
         };
         let room_for_new =
             again == 0 || (self.profile.bundle_new_with_retransmissions && self.bundling);
-        let new = if room_for_new && self.outstanding.first_marked().is_none() {
+        let may_be_new =
+            || self.outstanding.first_marked().is_none() || self.nothing_goes_again_on(id, paths);
+        let new = if room_for_new && may_be_new() {
             let known = again == 0 && !decayed;
             self.fill_new(now, id, again > 0, known, packet, paths, trace)
         } else {
@@ -261,7 +263,7 @@ impl Sender {
         trace: &mut Trace,
     ) -> usize {
         let mut count = 0;
-        let may_go = || paths.choose_for_new_data() == id && self.may_send_new(now, id, paths);
+        let may_go = || self.takes_new(id, paths) && self.may_send_new(now, id, paths);
         debug_assert!(!known || may_go(), "that was asked");
         if !known && !may_go() {
             return 0;

@@ -381,6 +381,12 @@ impl Outstanding {
             .next(from, end, |word| !word.unacked & !word.abandoned)
     }
 
+    /// As [`Outstanding::next_reportable`], of those last sent on `path`.
+    pub fn next_reportable_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
+        let from = self.at_least_first(from);
+        self.sets.next_reportable_on(path, from, end)
+    }
+
     /// The lowest TSN from `from` to before `end` whose missing reports count for something.
     pub fn next_reportable(&self, from: Tsn, end: Tsn) -> Option<Tsn> {
         let next_tsn = self.next_tsn();

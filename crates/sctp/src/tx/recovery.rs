@@ -53,6 +53,9 @@ impl Sender {
             self.remember_newly_acked(newly, advanced);
             return 0;
         };
+        if self.splits_fast_retransmit() {
+            return self.count_missing_by_path(now, cumulative, newly, blocks, paths, trace);
+        }
         let known = self.remember_newly_acked(newly, advanced);
         let Some(limit) = self.report_limit(advanced, known, newly, highest) else {
             return 0;
@@ -69,7 +72,8 @@ impl Sender {
             let end = if hole_end.lt(limit) { hole_end } else { limit };
             let mut next = self.outstanding.next_reportable(hole_start, end);
             while let Some(tsn) = next {
-                marked += u32::from(self.report_missing(now, tsn, paths, trace));
+                let reports = self.reports_of(tsn, newly);
+                marked += u32::from(self.report_missing(now, tsn, reports, paths, trace));
                 next = self.outstanding.next_reportable(tsn.next(), end);
             }
             hole_start = cumulative.add(run.end).next();
@@ -114,11 +118,12 @@ impl Sender {
         }
     }
 
-    /// One report for one missing TSN; true if that marks it.
-    fn report_missing(
+    /// So many reports for one missing TSN; true if that marks it.
+    pub(super) fn report_missing(
         &mut self,
         now: Nanos,
         tsn: Tsn,
+        reports: u32,
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> bool {
@@ -126,7 +131,7 @@ impl Sender {
         let Some(chunk) = self.outstanding.get_mut(tsn) else {
             return false;
         };
-        chunk.missing_reports += 1;
+        chunk.missing_reports += reports;
         if chunk.missing_reports < self.profile.missing_reports {
             return false;
         }
@@ -181,7 +186,9 @@ impl Sender {
             self.profile.cwnd_counts.bytes(length),
             self.profile.rwnd_counts.bytes(length),
         );
-        let entry = paths.get_mut(chunk.path);
+        let path = chunk.path;
+        let entry = paths.get_mut(path);
+        let mut withdrawn = None;
         match before {
             ChunkState::Marked { .. } => return,
             ChunkState::InFlight => {
@@ -192,14 +199,21 @@ impl Sender {
                 }
             }
             // It had been acknowledged, and that was withdrawn.
-            ChunkState::GapAcked => entry.watch(tsn),
+            ChunkState::GapAcked => {
+                entry.watch(tsn);
+                withdrawn = Some((path, length));
+            }
             ChunkState::Abandoned => {
                 debug_assert!(false, "no search finds what was given up");
                 return;
             }
         }
         entry.marked_bytes += bytes;
+        entry.losses.count(entry.carried.chunks);
         self.rwnd_marked += rwnd;
+        if let Some((path, length)) = withdrawn {
+            self.forget_gap_acked(path, length);
+        }
     }
 
     /// Missing reports have marked chunks: cuts the windows as the profile's recovery says, and lets one packet go.
@@ -212,6 +226,9 @@ impl Sender {
         let waits = self.recovery_until.is_some() && self.profile.fast_retransmit_in_recovery_waits;
         self.one_packet = self.profile.fast_retransmit_ignores_cwnd && !waits;
         self.judge_reported(now, paths, trace);
+        if self.splits_fast_retransmit() {
+            return self.enter_recovery_by_path(now, paths, trace);
+        }
         match self.profile.fast_recovery {
             FastRecovery::None => self.cut_lost_paths(now, paths, trace),
             FastRecovery::ExitPoint if self.recovery_until.is_none() => {
@@ -276,7 +293,8 @@ impl Sender {
         }
     }
 
-    fn cut(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) {
+    pub(super) fn cut(&mut self, now: Nanos, id: PathId, paths: &mut Paths, trace: &mut Trace) {
+        self.couple(id, paths);
         if self.in_use.loss_events() == LossEvents::PerCut {
             self.judge_loss(now, id, LossCause::FastRetransmit, paths, trace);
         }
@@ -338,6 +356,7 @@ impl Sender {
             self.judge_loss(now, id, LossCause::Timeout, paths, trace);
             paths.switch_if_lossy(now, id, trace);
         }
+        self.couple(id, paths);
         let entry = paths.get_mut(id);
         let before = window(entry);
         if is_loss {
@@ -361,6 +380,7 @@ impl Sender {
         if self.profile.fast_recovery == FastRecovery::ExitPoint {
             self.recovery_until = None; // slow start begins anew; all that was lost is marked
         }
+        self.forget_recovery(id);
         self.one_packet = true;
         self.gate_closed = false;
         self.timed_out = self.profile.retransmissions_wait_for_sack;

@@ -12,6 +12,7 @@ use super::*;
 use crate::config::SchedulerKind;
 use crate::profile::{FastRecovery, RetransmissionPath};
 
+mod concurrent;
 mod packets;
 mod several_paths;
 mod window;

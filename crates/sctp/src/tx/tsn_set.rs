@@ -140,6 +140,13 @@ impl TsnSets {
         })
     }
 
+    /// As [`TsnSets::next_on`], of those whose missing reports count.
+    pub fn next_reportable_on(&self, path: PathId, from: Tsn, end: Tsn) -> Option<Tsn> {
+        self.find(from, end, |index| {
+            self.on_path(path, index) & self.words[index].reportable
+        })
+    }
+
     /// The first TSN from `from` to before `end` in the set that `of` picks from a word.
     #[inline]
     pub fn next(&self, from: Tsn, end: Tsn, of: impl Fn(&Word) -> u64) -> Option<Tsn> {

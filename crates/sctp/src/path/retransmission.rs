@@ -1,0 +1,62 @@
+//! Which of several paths in use at once sends again (Iyengar et al. 2006, retransmission policies).
+
+use super::{PathEntry, PathId, PathState, Paths};
+use crate::profile::RetransmissionPath;
+
+/// Chunks sent after which what was lost before counts half.
+const HALF_LIFE: u32 = 1_000;
+
+/// What of a path's data was taken for lost, of late.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Losses {
+    lost: u32,
+    /// Chunks that the path had carried when the count began.
+    since: u32,
+}
+
+impl Losses {
+    /// A chunk was lost of a path that has `carried` so many.
+    pub(crate) fn count(&mut self, carried: u32) {
+        self.lost = self.lost.saturating_add(1);
+        let sent = carried.wrapping_sub(self.since);
+        if sent > 2 * HALF_LIFE {
+            self.lost /= 2;
+            self.since = carried.wrapping_sub(sent / 2);
+        }
+    }
+
+    /// The share that was lost, 0 before any was.
+    fn share(&self, carried: u32) -> f64 {
+        let sent = carried.wrapping_sub(self.since);
+        f64::from(self.lost) / f64::from(sent.max(1))
+    }
+}
+
+impl Paths {
+    /// Where a chunk last sent on `last` goes by a policy that compares the active paths; `last` of equals. While none is active, as
+    /// ever.
+    #[cold]
+    pub(super) fn best_for_retransmission(
+        &self,
+        last: PathId,
+        policy: RetransmissionPath,
+    ) -> PathId {
+        let merit = |entry: &PathEntry| match policy {
+            RetransmissionPath::LargestCwnd => entry.cc.cwnd_exact(),
+            RetransmissionPath::LargestSsthresh => entry.cc.ssthresh() as f64,
+            RetransmissionPath::LeastLoss => -entry.losses.share(entry.carried.chunks),
+            _ => f64::from(u8::from(entry.has_room())),
+        };
+        let mut best: Option<(PathId, f64)> = None;
+        let count = self.len();
+        for step in 0..count {
+            let id = PathId(((usize::from(last.0) + step) % count) as u8);
+            let entry = self.get(id);
+            if entry.state == PathState::Active && best.is_none_or(|(_, most)| merit(entry) > most)
+            {
+                best = Some((id, merit(entry)));
+            }
+        }
+        best.map_or_else(|| self.alternate_to(last), |(id, _)| id)
+    }
+}

@@ -1,0 +1,120 @@
+//! Concurrent multipath transfer (CMT): new data goes over all active paths at once (J. Iyengar, P. Amer and R. Stewart,
+//! "Concurrent Multipath Transfer Using SCTP Multihoming Over Independent End-to-End Paths", IEEE/ACM Transactions on Networking,
+//! 2006). Each switch is a file of its own. Without the setting `cmt` nothing of this exists in a sender.
+
+mod buffers;
+mod coupling;
+mod cwnd_update;
+mod delayed_ack;
+mod split_fast_retransmit;
+
+use anabranch_transport::Nanos;
+use anabranch_wire::Tsn;
+
+pub use buffers::BufferSplit;
+pub(crate) use delayed_ack::flags as sack_flags;
+
+use super::Sender;
+use crate::config::Config;
+use crate::path::{PathId, PathState, Paths};
+
+/// What a sender over several paths at once keeps beside the others.
+#[derive(Debug)]
+pub(super) struct Cmt {
+    split_fast_retransmit: bool,
+    cwnd_update: bool,
+    delayed_ack: bool,
+    buffers: BufferSplit,
+    pub(super) send_buffer: u64,
+    /// Packets that the SACK at hand says it answers; 0 where it says nothing.
+    reported: u8,
+    each: Vec<Each>,
+}
+
+/// What is kept of each path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Each {
+    /// Fast recovery of the path: until all of its TSNs up to this one are acknowledged or sent elsewhere.
+    recovery_until: Option<Tsn>,
+    /// No chunk sent here for the first time, and only once, is unacknowledged and lower: a bound.
+    fresh_from: Option<Tsn>,
+    /// The lowest such chunk before the SACK at hand.
+    fresh_before: Option<Tsn>,
+    /// Bytes sent here last that Gap Ack Blocks alone have reported: the receiver may still hold them.
+    gap_acked: u64,
+}
+
+impl Cmt {
+    /// What `config` asks for.
+    pub(super) fn of(config: &Config) -> Option<Box<Self>> {
+        config.cmt.then(|| {
+            Box::new(Self {
+                split_fast_retransmit: config.cmt_split_fast_retransmit,
+                cwnd_update: config.cmt_cwnd_update,
+                delayed_ack: config.cmt_delayed_ack,
+                buffers: config.cmt_buffer_split,
+                send_buffer: config.send_buffer as u64,
+                reported: 0,
+                each: vec![Each::default(); Paths::MOST],
+            })
+        })
+    }
+}
+
+impl Sender {
+    /// As [`Sender::wants_to_send`] where chunks wait to be sent again, and paths are used at once: a path whose window is full
+    /// holds up no other. Each path sends again before it sends new data.
+    #[cold]
+    pub(super) fn wants_concurrently(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
+        if let Some(path) = self.sends_again_on(now, paths) {
+            return Some(path);
+        }
+        let new = !self.gate_closed && !self.queue.is_empty();
+        new.then(|| self.new_concurrently(now, paths)).flatten()
+    }
+
+    /// The lowest of the chunks to be sent again whose path lets it go: where it goes.
+    fn sends_again_on(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
+        let allowed = |&(_, to): &(u32, PathId)| {
+            self.one_packet || (!self.gate_closed && paths.get(to).may_go(now))
+        };
+        let waiting = self.waiting_to_go_again(paths).filter(allowed);
+        waiting.min().map(|(_, to)| to)
+    }
+
+    /// The lowest marked chunk of each path, by its distance from the first in the ring, and where it goes.
+    fn waiting_to_go_again(&self, paths: &Paths) -> impl Iterator<Item = (u32, PathId)> {
+        let first = self.outstanding.cumulative_point().next();
+        paths.iter().filter_map(move |(id, _)| {
+            let tsn = self.outstanding.next_marked_on(id, first)?;
+            let to = self.retransmission_path(tsn, paths)?;
+            Some((tsn.distance_from(first), to))
+        })
+    }
+
+    /// Whether, where paths are used at once, nothing that waits to be sent again goes to `id`.
+    #[cold]
+    pub(super) fn nothing_goes_again_on(&self, id: PathId, paths: &Paths) -> bool {
+        self.cmt.is_some() && self.waiting_to_go_again(paths).all(|(_, to)| to != id)
+    }
+
+    /// Where new data goes now, if it may go: to the path after the one that new data took last which has room.
+    pub(super) fn new_concurrently(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
+        let newest = self.outstanding.get(self.outstanding.next_tsn().prev());
+        let last = newest.map_or(0, |chunk| usize::from(chunk.path.0) + 1);
+        let count = paths.len();
+        let in_turn = (0..count).map(|step| PathId(((last + step) % count) as u8));
+        in_turn
+            .filter(|&id| self.takes_new(id, paths))
+            .find(|&id| self.may_send_new(now, id, paths))
+    }
+
+    /// Whether new data goes to `id` at all: where paths are used at once, to every active one that has its share of the buffers.
+    pub(super) fn takes_new(&self, id: PathId, paths: &Paths) -> bool {
+        let active = |id: PathId| paths.get(id).state == PathState::Active;
+        match &self.cmt {
+            Some(cmt) if active(id) => self.has_share(cmt, id, paths),
+            _ => paths.choose_for_new_data() == id,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Buffer splitting: no path fills the buffers alone, or a slow one would hold up all (T. Dreibholz, M. Becke, E. Rathgeb and
+//! M. Tüxen, "On the Use of Concurrent Multipath Transfer over Asymmetric Paths", GLOBECOM 2010; H. Adhari et al., "Evaluation of
+//! Concurrent Multipath Transfer over Dissimilar Paths", WAINA 2011).
+
+use anabranch_settings::spelled;
+
+use super::Cmt;
+use crate::path::{PathId, PathState, Paths};
+use crate::tx::Sender;
+
+/// Which buffers are split between the active paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BufferSplit {
+    /// None.
+    #[default]
+    Off,
+    /// The send buffer: what a path holds of it until the cumulative TSN passes it.
+    Sender,
+    /// The peer's receive buffer: what is in flight on a path.
+    Receiver,
+    /// Both.
+    Both,
+}
+spelled!(BufferSplit: BufferSplit::Off = "off", BufferSplit::Sender = "sender", BufferSplit::Receiver = "receiver",
+    BufferSplit::Both = "both");
+
+impl Sender {
+    /// Whether `id` has less than its share of the buffers.
+    pub(super) fn has_share(&self, cmt: &Cmt, id: PathId, paths: &Paths) -> bool {
+        if cmt.buffers == BufferSplit::Off {
+            return true;
+        }
+        let active = |it: &&crate::path::PathEntry| it.state == PathState::Active;
+        let count = paths.iter().map(|(_, entry)| entry).filter(active).count();
+        let share = |whole: u64| whole / count.max(1) as u64;
+        let entry = paths.get(id);
+        let held = entry.flightsize + entry.marked_bytes + cmt.each[usize::from(id.0)].gap_acked;
+        let sends = matches!(cmt.buffers, BufferSplit::Sender | BufferSplit::Both);
+        let receives = matches!(cmt.buffers, BufferSplit::Receiver | BufferSplit::Both);
+        // With nothing in flight it may probe a window that is closed.
+        let in_flight = entry.flightsize;
+        (!sends || held < share(cmt.send_buffer))
+            && (!receives
+                || in_flight == 0
+                || in_flight < share(self.peer_rwnd + self.rwnd_in_flight))
+    }
+
+    /// A Gap Ack Block reports a chunk of so many bytes of user data that was sent on `id` last.
+    pub(in crate::tx) fn note_gap_acked(&mut self, id: PathId, length: usize) {
+        if let Some(cmt) = &mut self.cmt {
+            cmt.each[usize::from(id.0)].gap_acked += self.profile.cwnd_counts.bytes(length);
+        }
+    }
+
+    /// Such a chunk is passed by the cumulative TSN, in flight again, or given up.
+    pub(in crate::tx) fn forget_gap_acked(&mut self, id: PathId, length: usize) {
+        if let Some(cmt) = &mut self.cmt {
+            let bytes = self.profile.cwnd_counts.bytes(length);
+            let held = &mut cmt.each[usize::from(id.0)].gap_acked;
+            debug_assert!(*held >= bytes, "it was counted");
+            *held = held.saturating_sub(bytes);
+        }
+    }
+}

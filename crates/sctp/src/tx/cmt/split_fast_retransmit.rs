@@ -1,0 +1,112 @@
+//! SFR-CMT: missing reports are counted, and losses recovered from, by path. Data that overtakes other data on a faster path is
+//! no sign of a loss (Iyengar et al. 2006, split fast retransmit).
+
+use anabranch_transport::{Nanos, Trace};
+use anabranch_wire::Tsn;
+
+use super::Cmt;
+use crate::path::{PathId, Paths};
+use crate::profile::FastRecovery;
+use crate::tx::Sender;
+use crate::tx::ack::Newly;
+use crate::tx::gaps::Run;
+
+impl Sender {
+    /// Whether reports and recovery are by path.
+    pub(in crate::tx) fn splits_fast_retransmit(&self) -> bool {
+        self.cmt
+            .as_ref()
+            .is_some_and(|cmt| cmt.split_fast_retransmit)
+    }
+
+    /// As [`Sender::count_missing`]: a TSN counts a report only if the SACK newly acknowledges a higher one that was sent to the
+    /// same path.
+    #[cold]
+    pub(in crate::tx) fn count_missing_by_path(
+        &mut self,
+        now: Nanos,
+        cumulative: Tsn,
+        newly: &Newly,
+        blocks: &[Run],
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> u32 {
+        let mut marked = 0;
+        for index in 0..self.acks.len() {
+            let ack = &self.acks[index];
+            if ack.chunks == 0 {
+                continue;
+            }
+            // Only what counts a report is looked at: a peer must not choose how long that takes.
+            let (id, limit) = (PathId(index as u8), ack.highest);
+            let mut hole_start = cumulative.next();
+            for run in blocks {
+                let hole_end = cumulative.add(run.start);
+                let end = if hole_end.lt(limit) { hole_end } else { limit };
+                let mut next = self.outstanding.next_reportable_on(id, hole_start, end);
+                while let Some(tsn) = next {
+                    let reports = self.reports_of(tsn, newly);
+                    marked += u32::from(self.report_missing(now, tsn, reports, paths, trace));
+                    next = self.outstanding.next_reportable_on(id, tsn.next(), end);
+                }
+                hole_start = cumulative.add(run.end).next();
+                if hole_start.gt(limit) {
+                    break;
+                }
+            }
+        }
+        marked
+    }
+
+    /// Whether `id` is in fast recovery: a TSN up to its exit point, sent there last, is still unacknowledged.
+    pub(in crate::tx) fn recovers(&self, cmt: &Cmt, id: PathId) -> bool {
+        let first = self.outstanding.cumulative_point().next();
+        cmt.each[usize::from(id.0)]
+            .recovery_until
+            .is_some_and(|until| {
+                let lowest = self.outstanding.earliest_on(id, first);
+                lowest.is_some_and(|tsn| tsn.le(until))
+            })
+    }
+
+    /// Paths that have recovered are in fast recovery no longer.
+    #[cold]
+    pub(in crate::tx) fn end_recoveries(&mut self, paths: &Paths) {
+        for (id, _) in paths.iter() {
+            let over = self.cmt.as_ref().is_some_and(|cmt| !self.recovers(cmt, id));
+            if over {
+                self.forget_recovery(id);
+            }
+        }
+    }
+
+    /// A timeout ends the fast recovery of `id`.
+    pub(in crate::tx) fn forget_recovery(&mut self, id: PathId) {
+        if let Some(cmt) = &mut self.cmt {
+            cmt.each[usize::from(id.0)].recovery_until = None;
+        }
+    }
+
+    /// Missing reports have marked chunks: each path that lost some, and does not recover already, cuts its window.
+    pub(in crate::tx) fn enter_recovery_by_path(
+        &mut self,
+        now: Nanos,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        let until = self.outstanding.next_tsn().prev();
+        for index in 0..self.acks.len() {
+            let id = PathId(index as u8);
+            let recovers = self.cmt.as_ref().is_some_and(|cmt| self.recovers(cmt, id));
+            if self.acks[index].lost == 0 || recovers {
+                continue;
+            }
+            self.cut(now, id, paths, trace);
+            if self.profile.fast_recovery != FastRecovery::None
+                && let Some(cmt) = &mut self.cmt
+            {
+                cmt.each[index].recovery_until = Some(until);
+            }
+        }
+    }
+}

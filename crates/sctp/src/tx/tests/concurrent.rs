@@ -1,0 +1,308 @@
+//! Concurrent multipath transfer, computed by hand: two paths, data in turn, so that even TSNs go to path 0 and odd ones to path 1.
+
+use super::*;
+use crate::config::BufferSplit;
+use crate::profile::{InitialCwnd, MaxBurst};
+
+/// Of RFC 4960, whose windows grow with the cumulative TSN, with 4380 bytes to begin with: four segments to each path.
+fn concurrent(change: impl FnOnce(&mut Config)) -> Config {
+    let mut profile = Profile::rfc4960();
+    profile.max_burst_applies = MaxBurst::Off;
+    profile.growth_needs_full_cwnd = false;
+    let mut config = Config {
+        cmt: true,
+        ..config(profile)
+    };
+    change(&mut config);
+    config
+}
+
+fn two_paths(config: &Config) -> Rig {
+    let mut rig = Rig::new(config, 7);
+    let added = rig.paths.add(config, path(2), PathState::Active);
+    added.expect("a second path");
+    rig.offer(100, MESSAGE);
+    rig
+}
+
+fn windows(rig: &Rig) -> [u64; 2] {
+    [0, 1].map(|id| rig.paths.get(PathId(id)).cc.cwnd())
+}
+
+#[test]
+fn new_data_goes_over_all_paths_in_turn_as_far_as_each_window_goes() {
+    let mut rig = two_paths(&concurrent(|_| {}));
+    rig.drain();
+    let expected: Vec<(u32, u8)> = (0..8).map(|it| (it, it as u8 % 2)).collect();
+    assert_eq!(rig.sent, expected);
+    // Room on path 1 alone: what was first on its way there is acknowledged.
+    rig.sack(0, &[(1, 1), (3, 3)], 65536);
+    rig.drain();
+    assert!(rig.sent[8..].iter().all(|it| it.1 == 1), "{:?}", rig.sent);
+    // A path that is not active takes nothing.
+    let mut rig = two_paths(&concurrent(|_| {}));
+    rig.paths.get_mut(PathId(0)).state = PathState::PotentiallyFailed;
+    rig.drain();
+    assert_eq!(rig.sent, [(0, 1), (1, 1), (2, 1), (3, 1)]);
+}
+
+/// All of path 1 arrives before anything of path 0.
+#[test]
+fn data_that_overtakes_on_another_path_is_no_missing_report() {
+    for (split, lost) in [(true, [0, 0, 0, 0]), (false, [0, 0, 1, 1])] {
+        let mut rig = two_paths(&concurrent(|it| it.cmt_split_fast_retransmit = split));
+        rig.drain();
+        let found = [1, 2, 3, 4].map(|count| {
+            let odd: Vec<_> = (0..count).map(|it| (2 * it + 1, 2 * it + 1)).collect();
+            rig.sack(0, &odd, 65536).fast_retransmitted
+        });
+        // Without: TSN 0 is reported by 1, 3 and 5, TSN 2 by 3, 5 and 7.
+        assert_eq!(found, lost, "split: {split}");
+    }
+}
+
+/// TSN 0 is lost, and 2, 4 and 6 of its path are acknowledged one by one. Both windows are 8 units of 1480 bytes.
+#[test]
+fn three_reports_of_its_own_path_find_a_loss_and_cut_that_path_alone() {
+    let mut rig = two_paths(&concurrent(|it| {
+        it.profile.initial_cwnd = InitialCwnd::Units(20);
+        it.cmt_delayed_ack = false;
+    }));
+    rig.drain();
+    let last = rig.sent.len() as u32 - 1;
+    assert_eq!(windows(&rig), [29_600, 29_600]);
+    assert_eq!(rig.sack(0, &[(2, 2)], 65536).fast_retransmitted, 0);
+    assert_eq!(rig.sack(0, &[(2, 2), (4, 4)], 65536).fast_retransmitted, 0);
+    let third = rig.sack(0, &[(2, 2), (4, 4), (6, 6)], 65536);
+    assert_eq!(third.fast_retransmitted, 1);
+    assert_eq!(windows(&rig), [14_800, 29_600]);
+    // In recovery path 0 does not grow, and loses no more for another hole of the same window; path 1 grows.
+    let blocks = [(1, 2), (4, 4), (6, 6), (10, 10), (12, 12), (14, 14)];
+    let more = [&blocks[..4], &blocks[..5], &blocks[..6]].map(|blocks| {
+        let found = rig.sack(0, blocks, 65536).fast_retransmitted;
+        (found, windows(&rig))
+    });
+    let grown = 29_600 + SEGMENT;
+    let expected = [
+        (0, [14_800, grown]),
+        (0, [14_800, grown]),
+        (1, [14_800, grown]), // TSN 8, by 10, 12 and 14
+    ];
+    assert_eq!(more, expected);
+    // Path 0 has recovered when all that it had sent by then is acknowledged, whatever path 1 does.
+    let at = |id: u8| rig.sent.iter().filter(move |it| it.1 == id);
+    let even: Vec<u32> = at(0).map(|it| it.0).filter(|it| *it <= last).collect();
+    let retransmitted = rig.drain();
+    assert_eq!(retransmitted[0], 0, "the first goes at once");
+    let mut all: Vec<(u32, u32)> = even.iter().skip(1).map(|it| (*it, *it)).collect();
+    all[0].0 = 1;
+    let before = windows(&rig)[0];
+    rig.sack(1, &all[..1], 65536); // TSN 0 alone: 8 is missing
+    assert_eq!(windows(&rig)[0], before);
+}
+
+#[test]
+fn a_window_grows_by_what_is_in_order_on_its_own_path() {
+    for (update, expected) in [
+        (
+            true,
+            [[4380, 5828], [4380, 5828], [4380, 7276], [5828, 7276]],
+        ),
+        (
+            false,
+            [[4380, 4380], [4380, 4380], [4380, 4380], [5828, 4380]],
+        ),
+    ] {
+        let mut rig = two_paths(&concurrent(|it| it.cmt_cwnd_update = update));
+        rig.drain();
+        // TSN 1 is the lowest of path 1; 5 is not, since 3 is missing; then 3 is; then TSN 0, of path 0.
+        let found = [
+            (0, vec![(1, 1)]),
+            (0, vec![(1, 1), (5, 5)]),
+            (0, vec![(1, 1), (3, 3), (5, 5)]),
+            (2, vec![(3, 3), (5, 5)]),
+        ]
+        .map(|(next, blocks)| {
+            rig.sack(next, &blocks, 65536);
+            windows(&rig)
+        });
+        assert_eq!(found, expected, "update: {update}");
+    }
+}
+
+/// TSN 0 is lost on path 0 and sent again on path 1, where 1, 3, 5 and 7 are under way: it hides none of them.
+#[test]
+fn what_was_lost_elsewhere_does_not_hide_what_is_in_order() {
+    let mut rig = two_paths(&concurrent(|it| {
+        it.profile.retransmission_path = RetransmissionPath::Alternate;
+        it.cmt_delayed_ack = false;
+    }));
+    rig.drain();
+    for blocks in [&[(2, 2)][..], &[(2, 2), (4, 4)], &[(2, 2), (4, 4), (6, 6)]] {
+        rig.sack(0, blocks, 65536);
+    }
+    assert_eq!(rig.drain()[0], 0);
+    assert!(
+        rig.sent.contains(&(0, 1)),
+        "again on path 1: {:?}",
+        rig.sent
+    );
+    let before = windows(&rig)[1];
+    rig.sack(0, &[(1, 2), (4, 4), (6, 6)], 65536);
+    assert_eq!(windows(&rig)[1], before + SEGMENT);
+}
+
+#[test]
+fn a_sack_reports_as_often_as_it_answers_packets_of_one_path() {
+    // TSN 0 is lost. The SACKs, the packets each says it answers, and what they find lost.
+    type Sacks<'a> = &'a [(&'a [(u32, u32)], u32, u32)];
+    let cases: [(&str, Sacks<'_>); 4] = [
+        // Two packets of path 0 behind it, then one.
+        (
+            "two at once",
+            &[(&[(2, 2), (4, 4)], 2, 0), (&[(2, 2), (4, 4), (6, 6)], 1, 1)],
+        ),
+        // One of each path: one report.
+        (
+            "mixed",
+            &[
+                (&[(1, 2)], 2, 0),
+                (&[(1, 2), (4, 4)], 1, 0),
+                (&[(1, 2), (4, 4), (6, 6)], 1, 1),
+            ],
+        ),
+        // It says nothing: one report.
+        (
+            "silent",
+            &[(&[(2, 2), (4, 4)], 0, 0), (&[(2, 2), (4, 4), (6, 6)], 0, 0)],
+        ),
+        // Three: TSN 0 is lost at once. TSN 4 lies between those acknowledged, and is reported once.
+        ("between", &[(&[(2, 2), (6, 6)], 3, 1)]),
+    ];
+    for (name, sacks) in cases {
+        let mut rig = two_paths(&concurrent(|_| {}));
+        rig.drain();
+        for (index, &(blocks, packets, lost)) in sacks.iter().enumerate() {
+            rig.sender.note_sack_flags(sack_flags(packets));
+            let found = rig.sack(0, blocks, 65536).fast_retransmitted;
+            rig.sender.note_sack_flags(0);
+            assert_eq!(found, lost, "{name}, SACK {index}");
+        }
+    }
+    // Without the switch two packets are one report.
+    let mut rig = two_paths(&concurrent(|it| it.cmt_delayed_ack = false));
+    rig.drain();
+    rig.sender.note_sack_flags(sack_flags(3));
+    assert_eq!(rig.sack(0, &[(2, 2), (4, 4)], 65536).fast_retransmitted, 0);
+    assert_eq!(
+        rig.sack(0, &[(2, 2), (4, 4), (6, 6)], 65536)
+            .fast_retransmitted,
+        0
+    );
+}
+
+#[test]
+fn flags_tell_three_packets_at_most() {
+    assert_eq!(
+        [0, 1, 2, 3, 4, 99].map(sack_flags),
+        [0, 0x40, 0x80, 0xc0, 0xc0, 0xc0]
+    );
+}
+
+/// Windows of 40 units, and shares of four segments or so.
+#[test]
+fn no_path_takes_more_than_its_share_of_a_buffer() {
+    let rig = |split| {
+        let mut rig = two_paths(&concurrent(|it| {
+            it.profile.initial_cwnd = InitialCwnd::Units(40);
+            it.cmt_buffer_split = split;
+        }));
+        rig.sender.cmt.as_mut().expect("on").send_buffer = 8 * SEGMENT;
+        rig.sender.set_peer(20_000, 10);
+        rig
+    };
+    let on = |rig: &Rig, id: u8| rig.sent.iter().filter(|it| it.1 == id).count();
+    // Off: 13 segments of 1432 bytes of user data fit the peer's window.
+    let mut off = rig(BufferSplit::Off);
+    off.drain();
+    assert_eq!((on(&off, 0), on(&off, 1)), (7, 6));
+    let mut sender = rig(BufferSplit::Sender);
+    sender.drain();
+    assert_eq!((on(&sender, 0), on(&sender, 1)), (4, 4));
+    // Path 1's arrive, and are held until the cumulative TSN passes them: TSN 1 with TSN 0, which lets one go.
+    sender.sack(0, &[(1, 1), (3, 3), (5, 5), (7, 7)], 20_000);
+    sender.drain();
+    assert_eq!((on(&sender, 0), on(&sender, 1)), (4, 4));
+    sender.sack(2, &[(3, 3), (5, 5), (7, 7)], 20_000);
+    sender.drain();
+    assert_eq!((on(&sender, 0), on(&sender, 1)), (5, 5));
+    // The peer's: half of 20,000 in flight each, and no more than the peer's window lets go.
+    let mut receiver = rig(BufferSplit::Receiver);
+    receiver.drain();
+    assert_eq!((on(&receiver, 0), on(&receiver, 1)), (7, 6));
+    receiver.sack(0, &[(1, 1), (3, 3), (5, 5)], 20_000 - 3 * 1432);
+    // 14,272 + 10 x 1432 are free or in flight... of which path 0 has seven in flight, and path 1 three.
+    receiver.drain();
+    assert_eq!(on(&receiver, 0), 7, "it has its share");
+}
+
+#[test]
+fn what_is_sent_again_goes_where_the_policy_says() {
+    use RetransmissionPath::{AnyWithRoom, LargestCwnd, LargestSsthresh, LeastLoss};
+    let chosen = |policy, change: fn(&mut Paths)| {
+        let config = concurrent(|it| it.profile.retransmission_path = policy);
+        let mut rig = two_paths(&config);
+        let added = rig.paths.add(&config, path(3), PathState::Active);
+        added.expect("a third path");
+        change(&mut rig.paths);
+        [0, 1].map(|last| rig.paths.choose_for_retransmission(PathId(last), true).0)
+    };
+    let all = [AnyWithRoom, LargestCwnd, LargestSsthresh, LeastLoss];
+    for policy in all {
+        assert_eq!(chosen(policy, |_| {}), [0, 1], "{policy:?}: equals");
+        let failed = chosen(policy, |it| {
+            it.get_mut(PathId(0)).state = PathState::Inactive
+        });
+        assert_eq!(failed, [1, 1], "{policy:?}: 0 has failed");
+    }
+    fn cut(paths: &mut Paths) {
+        for id in [0, 2] {
+            let cc = &mut paths.get_mut(PathId(id)).cc;
+            cc.on_loss(0, anabranch_congestion::LossCause::Timeout, 0);
+        }
+    }
+    assert_eq!(chosen(LargestCwnd, cut), [1, 1]);
+    assert_eq!(chosen(LargestSsthresh, cut), [1, 1]);
+    assert_eq!(
+        chosen(AnyWithRoom, |it| it.get_mut(PathId(1)).flightsize = 4380),
+        [0, 2]
+    );
+    fn lossy(paths: &mut Paths) {
+        for (id, lost) in [(0, 3), (1, 2), (2, 1)] {
+            let entry = paths.get_mut(PathId(id));
+            (0..100).for_each(|_| entry.carried.count(1432));
+            (0..lost).for_each(|_| entry.losses.count(100));
+        }
+    }
+    assert_eq!(chosen(LeastLoss, lossy), [2, 2]);
+}
+
+/// A retransmission that waits for its path's window holds up no other path.
+#[test]
+fn a_full_path_holds_up_no_other() {
+    let mut rig = two_paths(&concurrent(|it| {
+        it.profile.retransmission_path = RetransmissionPath::Same;
+        it.cmt_delayed_ack = false;
+    }));
+    rig.drain();
+    // T3-rtx of path 0: its four chunks are marked, one of them may go.
+    rig.now = 5 * SECOND;
+    rig.sender
+        .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace);
+    assert_eq!(rig.drain(), [0]);
+    rig.sack(0, &[(1, 1), (3, 3)], 65536);
+    let went = rig.drain();
+    assert!(!went.is_empty(), "path 1 has room");
+    let on_1 = |it: &u32| rig.sent.contains(&(*it, 1));
+    assert!(went.iter().all(on_1), "{went:?} of {:?}", rig.sent);
+}
