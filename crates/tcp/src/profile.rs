@@ -86,12 +86,13 @@ switches! {
 
 impl Profile {
     /// The names that [`Profile::by_name`] knows.
-    pub const NAMES: &'static [&'static str] = &["rfc6675", "sack1", "newreno"];
+    pub const NAMES: &'static [&'static str] = &["rfc6675", "linux", "sack1", "newreno"];
 
     /// The profile of that name; see [`Profile::NAMES`].
     pub fn by_name(name: &str) -> Option<Self> {
         match name {
             "rfc6675" => Some(Self::rfc6675()),
+            "linux" => Some(Self::linux()),
             "sack1" => Some(Self::sack1()),
             "newreno" => Some(Self::newreno()),
             _ => None,
@@ -141,6 +142,27 @@ impl Profile {
             name: "newreno",
             recovery: RecoveryKind::NewReno,
             sack: false,
+            ..Self::rfc6675()
+        }
+    }
+
+    /// TCP as Linux runs it today, as far as these switches tell: initial window 10, timestamps, RTO from 200 ms to 120 s,
+    /// delayed acknowledgements of 40 ms, windows in whole segments that grow only when used up. Its control is a setting
+    /// of its own (`congestion`; Linux's default is `cubic`). Linux also has RACK-TLP, F-RTO and PRR, which this
+    /// TCP has not, and adapts the delay of acknowledgements from 40 to 200 ms.
+    pub fn linux() -> Self {
+        Self {
+            name: "linux",
+            timestamps: true,
+            initial_window: InitialWindow::Segments(10),
+            growth_needs_full_cwnd: true,
+            halving: HalvingBasis::Window,
+            integer_halving: true,
+            whole_segments: true,
+            delayed_ack_timeout: Span(40 * MILLISECOND),
+            sack_blocks_remembered: 4,
+            rto_min: Span(200 * MILLISECOND),
+            rto_max: Span(120 * SECOND),
             ..Self::rfc6675()
         }
     }

@@ -154,7 +154,7 @@ fn rfc6675_fills_both_holes_within_one_round_trip() {
 /// bring the third, without a timeout.
 #[test]
 fn limited_transmit_saves_a_small_window_from_its_timeout() {
-    for name in ["rfc6675", "newreno", "sack1"] {
+    for name in ["rfc6675", "linux", "newreno", "sack1"] {
         let mut with = profile(name, 3);
         with.limited_transmit = true;
         let mut world = lossy(with, 20, &[2]);
