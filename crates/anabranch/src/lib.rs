@@ -21,7 +21,7 @@
 //! | use the `anabranch` command | | | `cargo install anabranch-cli` |
 //! | use the laboratory from Python | | | the package `anabranch` for Python |
 //!
-//! The feature `full` turns all of them on. The front page of each crate is written for its kind of user and has an example. Four other
+//! The feature `full` turns all of them on. Each crate has a front page for its kind of user. Four other
 //! modules are shared parts: [`transport`] is the contract between a protocol and its driver, [`settings`] describes what can be set,
 //! [`tcp`] is TCP for comparison, and [`scenario`] and [`report`] are the grammar of specs and the output of the laboratory.
 //!
@@ -52,6 +52,81 @@
 //! assert_eq!((echo.stream, &echo.bytes[..]), (3, &b"hello"[..]));
 //! association.shutdown().await?;
 //! serving.await??;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The protocol without sockets
+//!
+//! An [`sctp::Endpoint`] does no I/O and reads no clock. Its driver hands it packets and times, and takes packets and deadlines from it. Here
+//! the driver is a loop that hands the packets of two endpoints to each other at once:
+//!
+//! ```
+//! use anabranch::sctp::{Config, Endpoint, Message};
+//! use anabranch::transport::Ecn;
+//! use bytes::{Bytes, BytesMut};
+//! use std::net::IpAddr;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let address = |host: u8| IpAddr::from([192, 0, 2, host]);
+//! let endpoint = |host: u8, port: u16| {
+//!     // The seed of cookies and tags must be secret and random in a real program.
+//!     Endpoint::new(Config::default().with(|it| it.addresses = vec![address(host)]), port, [host; 32])
+//! };
+//! let mut hosts = [endpoint(1, 5000)?, endpoint(2, 5001)?];
+//! hosts[1].listen(true);
+//! let now = 0; // nanoseconds
+//! let id = hosts[0].connect(now, &[address(2)], 5001)?;
+//! let message = Message { ppid: 0, unordered: false, payload: Bytes::from_static(b"hello") };
+//! hosts[0].association_mut(id).ok_or("gone")?.send(3, message)?;
+//!
+//! let (mut out, mut quiet) = (BytesMut::new(), false);
+//! while !quiet {
+//!     quiet = true;
+//!     for from in [0, 1] {
+//!         while let Some(packet) = hosts[from].poll_outgoing(now, &mut out) {
+//!             let path = packet.transmit.path.reversed();
+//!             hosts[1 - from].handle_from(now, path, 0, Ecn::NotEct, out.split().freeze());
+//!             quiet = false;
+//!         }
+//!     }
+//! }
+//!
+//! let id = hosts[1].associations().next().ok_or("no association")?;
+//! let received = hosts[1].association_mut(id).ok_or("gone")?.poll_message().ok_or("no message")?;
+//! assert_eq!((received.stream, &received.payload.into_bytes()[..]), (3, &b"hello"[..]));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A simulated network
+//!
+//! ```
+//! use anabranch::sim::udp::{UdpSink, UdpSource, UdpSourceConfig};
+//! use anabranch::sim::workload::Cbr;
+//! use anabranch::sim::{Attachment, DirectionConfig, Family, LinkConfig, Seed, Topology, World};
+//! use anabranch::transport::{Path, time::SECOND};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut topology = Topology::new();
+//! let (near, far) = (topology.add_node("near")?, topology.add_node("far")?);
+//! // 1 Mbit/s and 20 ms in each direction.
+//! let direction = || DirectionConfig::new(1_000_000, 20_000_000);
+//! let (forward, backward) = (direction(), direction());
+//! topology.add_link(LinkConfig { name: "wire".into(), between: [near, far], forward, backward })?;
+//! let address = |node| topology.addresses(node, Family::V4).next().ok_or("no address");
+//! let path = Path::new(address(near)?, address(far)?);
+//!
+//! let mut world = World::new(topology, Seed::new(1, 0))?;
+//! let udp = 17;
+//! let sink = world.attach(Attachment::new(far, udp, 9), UdpSink::new())?;
+//! let config = UdpSourceConfig { path, source_port: 7, destination_port: 9 };
+//! // 100 datagrams of 1,000 bytes a second.
+//! let source = UdpSource::new(config, Cbr::new(800_000, 1_000)?);
+//! world.attach(Attachment::new(near, udp, 7), source)?;
+//! world.run_until(2 * SECOND)?;
+//! let received = world.agent::<UdpSink>(sink).ok_or("no sink")?.stats().received;
+//! assert!(received > 190, "{received}");
 //! # Ok(())
 //! # }
 //! ```
