@@ -33,7 +33,7 @@ impl FromStr for Zoned {
         };
         if !link_local {
             return Err(format!(
-                "found zone {name:?} at {address}; only a link-local address (fe80::/10) has one"
+                "found zone {name:?} at {address}; only link-local addresses (fe80::/10) have a zone"
             ));
         }
         let index = name.parse().ok().filter(|&index| index > 0);
@@ -58,7 +58,10 @@ pub fn one_zone(all: impl IntoIterator<Item = Zoned>) -> Result<Option<u32>, Str
     let mut found = None;
     for zone in all.into_iter().filter_map(|it| it.zone) {
         if found.is_some_and(|before| before != zone) {
-            return Err("found link-local addresses of two interfaces; all are of one".to_owned());
+            return Err(
+                "found link-local addresses of two interfaces; all must be of the same interface"
+                    .to_owned(),
+            );
         }
         found = Some(zone);
     }

@@ -45,7 +45,7 @@ pub async fn emulate(arguments: Emulate) -> Result<(), Failure> {
     check(&path).map_err(|why| Failure::Asked(format!("{}: {why}", file.display())))?;
     if arguments.listen == arguments.to {
         return Err(Failure::Asked(format!(
-            "found {} for both --listen and --to; packets would go round for ever",
+            "found {} for both --listen and --to; packets would loop forever",
             arguments.to
         )));
     }
@@ -135,7 +135,7 @@ fn check(path: &Path) -> Result<(), String> {
     {
         None => Ok(()),
         Some(node) => Err(format!(
-            "node {} has no link; --between NODE,NODE names two ends that have",
+            "node {} has no link; name two nodes with links by --between NODE,NODE",
             topology.node_name(node)
         )),
     }

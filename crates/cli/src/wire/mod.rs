@@ -331,7 +331,9 @@ async fn peer(host: &str, usual: u16, further: &[Zoned]) -> Result<(Peer, Option
         let found = tokio::net::lookup_host((name.as_str(), port)).await;
         let first = found.map(|mut all| all.next().map(|address| address.ip()));
         let Ok(Some(address)) = first else {
-            return Err(Failure::Asked(format!("no host is called {name:?}")));
+            return Err(Failure::Asked(format!(
+                "found no host with the name {name:?}"
+            )));
         };
         Zoned {
             address,

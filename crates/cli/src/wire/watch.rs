@@ -199,7 +199,7 @@ impl Watched {
         let full = kept.samples == MOST_SAMPLES;
         let Some((_, (_, mut observed))) = kept.associations.pop_first() else {
             return Err(Failure::Wire(format!(
-                "no association came, so {} has no series",
+                "no association was established, so {} has no series",
                 directory.display()
             )));
         };
