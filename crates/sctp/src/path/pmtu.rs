@@ -169,7 +169,7 @@ impl Discovery {
             self.go_on(now.saturating_add(patience));
         }
         if self.flying.is_none() && self.is_complete() && self.next.is_some_and(|at| at <= now) {
-            if self.pmtu < self.most {
+            if self.pmtu + STEP <= self.most {
                 self.search_anew();
                 self.next = Some(now);
             } else {
@@ -244,6 +244,18 @@ mod tests {
             }
         }
         (tried, now)
+    }
+
+    #[test]
+    fn a_largest_size_right_above_the_base_is_not_looked_for_again_and_again() {
+        for most in 1_200..=1_210 {
+            let mut discovery = Discovery::new(false, most);
+            discovery.start(0);
+            let (_, over) = search(&mut discovery, 0, most);
+            discovery.handle_timeout(over, false);
+            let next = discovery.deadline(true);
+            assert!(next.is_some_and(|at| at > over), "{most}: {next:?}");
+        }
     }
 
     #[test]
