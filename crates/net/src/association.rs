@@ -1,5 +1,6 @@
 //! An association as its user holds it.
 
+mod authentication;
 mod reconfig;
 mod settings;
 

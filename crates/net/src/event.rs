@@ -85,6 +85,11 @@ pub enum AssociationEvent {
         /// What became of it.
         outcome: ReconfigOutcome,
     },
+    /// The peer authenticates with another key from now on (SCTP_AUTHENTICATION_EVENT).
+    PeerAuthKey {
+        /// The key's identifier.
+        key_id: u16,
+    },
     /// Messages given before the association was up were on streams that the peer did not grant; they are lost.
     SendFailed {
         /// How many.

@@ -66,8 +66,9 @@ mod status;
 mod turns;
 
 pub use anabranch_sctp::{
-    self as sctp, AbandonPolicy, AssociationSettings, CloseReason, PathSettings, PathState,
-    ReconfigError, ReconfigOutcome, RuntimeError, SendDefaults, StreamDirection,
+    self as sctp, AbandonPolicy, AssociationSettings, CloseReason, KeyError, PathSettings,
+    PathState, ReconfigError, ReconfigOutcome, RuntimeError, SendDefaults, SharedKeys,
+    StreamDirection,
 };
 pub use association::Association;
 pub use config::{Carrier, Config, ENCAPSULATION_PORT, Peer};

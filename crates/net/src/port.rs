@@ -477,6 +477,7 @@ fn translate(event: Event) -> Option<AssociationEvent> {
             inbound_streams,
             outcome,
         },
+        Event::PeerAuthKey { key_id } => AssociationEvent::PeerAuthKey { key_id },
         Event::PeerError { cause } => AssociationEvent::PeerError { cause },
         Event::SendFailed { messages } => AssociationEvent::SendFailed { messages },
         Event::StreamLimitMet { outbound_streams } => {

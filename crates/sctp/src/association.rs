@@ -4,6 +4,7 @@
 //! does is in `association/receive.rs`, what goes out in `association/transmit.rs`, what time does in
 //! `association/timers.rs`.
 
+mod authentication;
 mod cookie_echo;
 mod data;
 mod ecn;
@@ -11,6 +12,7 @@ mod heartbeat;
 mod icmp;
 mod interleaving;
 mod lifecycle;
+mod other;
 mod partial;
 mod pmtu;
 mod receive;
@@ -41,6 +43,7 @@ use heartbeat::Verifying;
 pub(crate) use lifecycle::{Ports, Terms};
 pub(crate) use receive::Admission;
 
+use crate::authentication::Authenticator;
 use crate::config::Config;
 use crate::cookie::TieTags;
 use crate::event::{CloseReason, Event};
@@ -110,6 +113,8 @@ pub struct Association {
     /// Present while both ends use ECN.
     marks: Option<Marks>,
     sums: Sums,
+    /// Present while this side offers AUTH.
+    auth: Option<Box<Authenticator>>,
     /// A RE-CONFIG with requests must be sent.
     request_due: bool,
     readable_told: bool,

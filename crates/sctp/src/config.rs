@@ -20,6 +20,9 @@ pub(crate) use check::{LEAST_RTO, MOST_SACK_DELAY, MOST_SPAN};
 
 use crate::address::common_prefix;
 use crate::allocation::AllocationKind;
+use crate::authentication::{
+    AuthHmac, AuthOffer, Authentication, ChunkTypes, RANDOM_LEN, SharedKeys,
+};
 use crate::mtu::{self, LEAST_MTU, MOST_MTU};
 use crate::profile::Profile;
 use crate::runtime::PathSettings;
@@ -166,6 +169,15 @@ settings! {
         /// Negotiate zero checksums: packets are sent and accepted without a checksum if the peer agrees. The lower layer must detect
         /// damaged packets by this method. In the simulator, use it only with links that do not corrupt packets.
         zero_checksum: ZeroChecksum = ZeroChecksum::Off, ZeroChecksum::KIND, "RFC 9653 §5";
+        /// Negotiate authenticated chunks (AUTH): the chunk types that either end lists are accepted only with a valid HMAC.
+        /// `required`: associations with peers that do not support AUTH are refused.
+        authentication: Authentication = Authentication::Off, Authentication::KIND, "RFC 4895 §6.1";
+        /// With `authentication`: the chunk types that the peer must authenticate. They are discarded without a valid HMAC.
+        /// Off: none.
+        authenticated_chunks: Option<ChunkTypes> = None, <Option<ChunkTypes>>::KIND, "RFC 4895 §3.2";
+        /// With `authentication`: the HMAC algorithm that the peer is asked to use. `sha256`: HMAC-SHA-256, or HMAC-SHA-1 if the peer
+        /// supports no other. `sha1`: HMAC-SHA-1 only.
+        authentication_hmac: AuthHmac = AuthHmac::Sha256, AuthHmac::KIND, "RFC 4895 §3.3";
         /// Negotiate stream reconfiguration (RE-CONFIG): streams can be reset and added. Off: streams stay as negotiated in the handshake.
         reconfiguration: bool = false, Kind::Flag, "RFC 6525 §5.1.1";
         /// With `reconfiguration`: accept requests of the peer to reset its streams or those of this side. Off: such requests are denied.
@@ -183,6 +195,8 @@ settings! {
         tuning: Tuning = Tuning::default();
         /// This host's addresses, listed in INIT or INIT ACK if there are several; empty: the one the packets come from.
         addresses: Vec<IpAddr> = Vec::new();
+        /// With `authentication`, the keys that associations begin with. Peers that share none have the null key alone.
+        auth_keys: SharedKeys = SharedKeys::default();
         /// Bytes that an encapsulation puts between IP and SCTP (8 for UDP, RFC 6951): 32 at most.
         encapsulation: usize = 0;
         /// Compute and verify CRC32c; a simulator may save the time.
@@ -199,6 +213,12 @@ impl Config {
         let potentially_failed = self.profile.potentially_failed;
         PathSettings::of(self)
             .least_primary_switch(potentially_failed.then_some(self.pf_max_retrans))
+    }
+
+    /// What is offered of AUTH.
+    pub(crate) fn auth_offer(&self, random: [u8; RANDOM_LEN]) -> AuthOffer {
+        let chunks = self.authenticated_chunks.unwrap_or_default();
+        AuthOffer::own(random, chunks, self.authentication_hmac)
     }
 
     /// The largest SCTP packet to `remote`, bytes with the common header, without IP and encapsulation.

@@ -12,7 +12,8 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use crate::extensions::Extensions;
+use crate::authentication::AuthTerms;
+use crate::extensions::{AUTH, Extensions};
 use crate::random::Random;
 
 /// Addresses of a peer that are remembered; any further ones are ignored, so that neither a cookie nor an association
@@ -20,7 +21,7 @@ use crate::random::Random;
 pub(crate) const MAX_PEER_ADDRESSES: usize = 8;
 
 const MAC_LEN: usize = 32;
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 /// How long one secret signs. The one before it still verifies, so a cookie outlives at least this span.
 const SECRET_LIFE: Nanos = 3_600 * SECOND;
 
@@ -51,6 +52,8 @@ pub(crate) struct Cookie {
     pub(crate) peer_addresses: Vec<IpAddr>,
     /// What both ends offered beyond the RFC.
     pub(crate) extensions: Extensions,
+    /// What they said of AUTH, where it is among that.
+    pub(crate) auth: Option<Box<AuthTerms>>,
 }
 
 /// A nonce of 64 bits that ties a restarting association to the one it replaces without telling its tags
@@ -102,7 +105,10 @@ impl Cookie {
         for &address in addresses {
             put_address(out, address);
         }
-        out.put_u8(self.extensions.bits());
+        out.put_u16(self.extensions.bits());
+        if let Some(auth) = &self.auth {
+            auth.encode(out);
+        }
         // A chunk that needs no padding is the same whether or not its length counts the padding (RFC 9260 §3.2).
         out.resize(out.len().next_multiple_of(4), 0);
     }
@@ -133,6 +139,7 @@ impl Cookie {
             path: Path::new(take_address(body)?, take_address(body)?),
             peer_addresses: Vec::new(),
             extensions: Extensions::default(),
+            auth: None,
         };
         let addresses = usize::from(body.try_get_u8().ok()?);
         if addresses > MAX_PEER_ADDRESSES {
@@ -141,7 +148,10 @@ impl Cookie {
         for _ in 0..addresses {
             cookie.peer_addresses.push(take_address(body)?);
         }
-        cookie.extensions = Extensions::from_bits(body.try_get_u8().ok()?)?;
+        cookie.extensions = Extensions::from_bits(body.try_get_u16().ok()?)?;
+        if cookie.extensions.has(&AUTH) {
+            cookie.auth = Some(Box::new(AuthTerms::decode(body)?));
+        }
         (body.len() < 4).then_some(cookie)
     }
 }
@@ -247,6 +257,7 @@ mod tests {
             path: Path::new([10, 0, 0, 2].into(), peer),
             peer_addresses: vec![peer, Ipv6Addr::LOCALHOST.into()],
             extensions: Extensions::from_bits(1).expect("a bit"),
+            auth: None,
         }
     }
 

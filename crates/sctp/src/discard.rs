@@ -75,6 +75,11 @@ discards! {
     /// A RE-CONFIG whose parameters do not go together or cannot be read, a request under a number that was not next, or an answer
     /// to nothing that was asked (RFC 6525 §5.2).
     BadReConfig = "bad_re_config",
+    /// A chunk that is taken only if it is authenticated, and is not (RFC 4895 §6.3).
+    Unauthenticated = "unauthenticated",
+    /// An AUTH whose HMAC is wrong, whose key or algorithm is not known, or that is the second of its packet; all behind it goes,
+    /// too (RFC 4895 §6.3).
+    BadAuth = "bad_auth",
     /// A second SACK of one packet: a receiver sends one for a packet at most (RFC 9260 §6.2).
     SecondSack = "second_sack",
     /// DATA that was received before, found no room, or names a stream that does not exist.

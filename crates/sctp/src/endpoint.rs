@@ -1,5 +1,6 @@
 //! An SCTP endpoint: one port, its addresses, and all associations of that port (RFC 9260 §1.2).
 
+mod authentication;
 mod cookie_echo;
 mod icmp;
 mod init;
@@ -30,6 +31,7 @@ use crate::cookie::CookieJar;
 use crate::discard::{Discard, Discards};
 use crate::error::ConnectError;
 use crate::event::Event;
+use crate::extensions::AUTH;
 use crate::random::Random;
 use crate::timer::Timers;
 use crate::zero_checksum::ZeroChecksum;
@@ -492,7 +494,10 @@ impl Endpoint {
         match first.kind {
             _ if elsewhere => self.for_another_port(arrival, first.to_raw(), &packet),
             kind::INIT => self.on_init(arrival, first.to_raw(), chunks),
-            kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first.to_raw(), chunks),
+            kind::COOKIE_ECHO => self.on_cookie_echo(arrival, first.to_raw(), chunks, None),
+            kind::AUTH if (AUTH.wanted)(&self.config) => {
+                self.on_auth(arrival, first, chunks, &packet);
+            }
             _ => self.dispatch(arrival, first, chunks, &packet),
         }
     }

@@ -107,6 +107,12 @@ pub enum Event {
         /// What became of it.
         outcome: ReconfigOutcome,
     },
+    /// The peer authenticates with another key from now on (SCTP_AUTHENTICATION_EVENT with SCTP_AUTH_NEW_KEY, RFC 6458 §6.1.8):
+    /// the one before can be deleted once what was sent with it has come.
+    PeerAuthKey {
+        /// The key's identifier.
+        key_id: u16,
+    },
     /// The stream allocation wants more streams than the handshake settled and stays at these. Comes again only after
     /// fewer were in use.
     StreamLimitMet {

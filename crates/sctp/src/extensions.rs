@@ -1,6 +1,7 @@
 //! What is spoken beyond RFC 9260 where both ends offer it. An extension is a folder or file that declares itself as an
 //! [`Extension`]; [`REGISTRY`] is the one place that lists them.
 
+mod authentication;
 mod ecn;
 
 use anabranch_wire::parameter::Parameter;
@@ -11,6 +12,7 @@ use crate::config::Config;
 use crate::extension::Extension;
 use crate::{interleaving, partial, reconfig, rsctp, zero_checksum};
 
+pub(crate) use authentication::AUTH;
 pub(crate) use ecn::ECN;
 pub(crate) use interleaving::{INTERLEAVED_ABANDONING, INTERLEAVING};
 pub(crate) use partial::PARTIAL_RELIABILITY;
@@ -19,7 +21,7 @@ pub(crate) use rsctp::RSCTP;
 pub(crate) use zero_checksum::ZERO_CHECKSUM;
 
 /// All extensions, each by its bit in [`Extensions`]. Cookies outlive no endpoint, so that places may change.
-static REGISTRY: [&Extension; 7] = [
+static REGISTRY: [&Extension; 8] = [
     &RSCTP,
     &ECN,
     &PARTIAL_RELIABILITY,
@@ -27,13 +29,14 @@ static REGISTRY: [&Extension; 7] = [
     &RE_CONFIG,
     &INTERLEAVING,
     &INTERLEAVED_ABANDONING,
+    &AUTH,
 ];
 
 /// Those that an end offers, or that both agreed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Extensions(u8);
+pub(crate) struct Extensions(u16);
 
-const _: () = assert!(REGISTRY.len() <= u8::BITS as usize, "one bit each");
+const _: () = assert!(REGISTRY.len() <= u16::BITS as usize, "one bit each");
 
 impl Extensions {
     /// What an endpoint with these settings offers.
@@ -45,6 +48,12 @@ impl Extensions {
         let bits = REGISTRY.iter().enumerate();
         let bits = bits.filter(|(_, extension)| wanted(extension));
         Self(bits.fold(0, |bits, (place, _)| bits | 1 << place))
+    }
+
+    /// `extension` is offered, or is not, by what tells of it elsewhere.
+    pub(crate) fn set(&mut self, extension: &Extension, offered: bool) {
+        let bit = Self::those(|it| std::ptr::eq(it, extension)).0;
+        self.0 = if offered { self.0 | bit } else { self.0 & !bit };
     }
 
     /// What both offer.
@@ -105,13 +114,13 @@ impl Extensions {
         }
     }
 
-    /// As a byte of a cookie.
-    pub(crate) fn bits(self) -> u8 {
+    /// As two bytes of a cookie.
+    pub(crate) fn bits(self) -> u16 {
         self.0
     }
 
     /// What [`Extensions::bits`] wrote.
-    pub(crate) fn from_bits(bits: u8) -> Option<Self> {
+    pub(crate) fn from_bits(bits: u16) -> Option<Self> {
         (u32::from(bits) >> REGISTRY.len() == 0).then_some(Self(bits))
     }
 }

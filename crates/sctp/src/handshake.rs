@@ -12,12 +12,15 @@ use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::{TlvWriter, U16List};
 use bytes::Bytes;
 
+use crate::authentication::RANDOM_LEN;
 use crate::config::Config;
-use crate::extensions::Extensions;
+use crate::extensions::{AUTH, Extensions};
 
 /// The most bytes of parameters that an INIT or INIT ACK has, and less where packets are smaller. What does not fit goes
 /// unsaid, so that neither outgrows a packet, whatever was asked (RFC 9260 §3.2.1 asks for a report, not for the moon).
 const MAX_PARAMETERS: usize = 1_024;
+/// The most bytes of the parameters of extensions, but for those of AUTH.
+const EXTENSIONS: usize = 64;
 /// Bytes of a packet with an INIT or INIT ACK without parameters.
 const BARE_INIT: usize = 12 + 20;
 
@@ -33,6 +36,8 @@ pub(crate) struct Own {
     pub(crate) initial_tsn: Tsn,
     pub(crate) outbound_streams: u16,
     pub(crate) inbound_streams: u16,
+    /// The random number of AUTH, where that is offered.
+    pub(crate) auth_random: Option<[u8; RANDOM_LEN]>,
 }
 
 /// An INIT of this endpoint (RFC 9260 §3.3.2).
@@ -57,6 +62,7 @@ pub(crate) fn init(
     }
     let _ = parameters.push(&Parameter::SupportedAddressTypes(U16List::of(&families)));
     Extensions::of(config).push(&mut parameters);
+    push_auth(config, own, &mut parameters);
     if let Some(increment) = cookie_preservative {
         let _ = parameters.push(&Parameter::CookiePreservative(increment));
     }
@@ -65,7 +71,7 @@ pub(crate) fn init(
     assemble(config, own, parameters.finish())
 }
 
-/// The INIT ACK that carries `cookie`, answers `offer` and reports the parameters that were not recognised
+/// The INIT ACK that carries `cookie`, answers `offer` by the extensions that `both` speak and reports the parameters that were not recognised
 /// (RFC 9260 §3.3.3).
 pub(crate) fn init_ack(
     config: &Config,
@@ -73,16 +79,35 @@ pub(crate) fn init_ack(
     remote: IpAddr,
     cookie: Bytes,
     offer: &Offer,
+    both: Extensions,
 ) -> Init {
     let mut parameters = TlvWriter::new(room_for_parameters(config, remote));
     let _ = parameters.push(&Parameter::StateCookie(cookie));
-    let both = offer.extensions.and(Extensions::of(config));
     both.push(&mut parameters);
+    if both.has(&AUTH) {
+        push_auth(config, own, &mut parameters);
+    }
     push_addresses(&mut parameters, &config.addresses);
     for parameter in &offer.unrecognized {
         let _ = parameters.push(&Parameter::UnrecognizedParameter(parameter.clone()));
     }
     assemble(config, own, parameters.finish())
+}
+
+/// What this end says of AUTH, where it offers that.
+fn push_auth(config: &Config, own: Own, parameters: &mut TlvWriter) {
+    if let Some(random) = own.auth_random {
+        config.auth_offer(random).push(parameters);
+    }
+}
+
+/// Whether an INIT ACK to `remote` with a cookie of so many bytes has room for what AUTH adds to it.
+pub(crate) fn has_room_for_auth(config: &Config, own: Own, remote: IpAddr, cookie: usize) -> bool {
+    let said = own
+        .auth_random
+        .map_or(0, |random| config.auth_offer(random).encoded_len());
+    // The cookie's header, and the parameters of the other extensions.
+    cookie + said + 4 + EXTENSIONS <= room_for_parameters(config, remote)
 }
 
 /// The addresses of an endpoint with several; one with a single address is known by the packet's source

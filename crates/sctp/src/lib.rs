@@ -11,6 +11,7 @@
 mod address;
 pub mod allocation;
 mod association;
+mod authentication;
 pub mod config;
 mod cookie;
 mod discard;
@@ -43,6 +44,7 @@ pub mod work;
 mod zero_checksum;
 
 pub use association::Association;
+pub use authentication::{AuthHmac, Authentication, ChunkTypes, KeyError, SharedKeys};
 pub use config::{Config, ConfigError};
 pub use discard::{Discard, Discards};
 pub use endpoint::{AssociationId, Endpoint, Outgoing};

@@ -34,3 +34,12 @@ pub const fn pmdcs(max_packet: usize) -> usize {
 pub const fn max_user_data(max_packet: usize) -> usize {
     pmdcs(max_packet) - DATA_HEADER
 }
+
+/// What an AUTH of `reserved` bytes (RFC 4895 §6.2) leaves of a packet of `max_packet`: at least what a chunk with a little data
+/// needs.
+pub(crate) fn less_reserved(max_packet: usize, reserved: usize) -> usize {
+    const LEAST: usize = COMMON_HEADER + DATA_HEADER + 16;
+    max_packet
+        .saturating_sub(reserved)
+        .max(LEAST.min(max_packet))
+}

@@ -9,6 +9,7 @@ mod retransmission;
 pub mod rto;
 mod seen;
 mod settings;
+mod size;
 mod switching;
 
 pub(crate) use heartbeat::{Answered, Heartbeat, Role};

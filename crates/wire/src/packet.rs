@@ -223,6 +223,21 @@ impl<'a> Frame<'a> {
         self.datagram.slice(begin..self.at + self.length)
     }
 
+    /// The packet from this chunk on to its end: what an AUTH vouches for (RFC 4895 §6.2).
+    pub fn to_end(&self) -> &'a [u8] {
+        &self.datagram[self.at..]
+    }
+
+    /// The chunk as it lies in the packet, with its padding.
+    pub fn padded(&self) -> &'a [u8] {
+        &self.datagram[self.at..self.at + padded(self.length)]
+    }
+
+    /// The common header of its packet.
+    pub fn common_header(&self) -> &'a [u8] {
+        &self.datagram[..COMMON_HEADER]
+    }
+
     /// Header and value, bytes.
     #[inline]
     pub(crate) fn length(&self) -> usize {
@@ -242,7 +257,7 @@ impl<'a> Frame<'a> {
 
 /// Type, flags and length of the chunk that `rest` begins with; with its padding it lies within `rest`.
 #[inline]
-fn frame(rest: &[u8]) -> Result<(u8, u8, usize), ChunkError> {
+pub(crate) fn frame(rest: &[u8]) -> Result<(u8, u8, usize), ChunkError> {
     let remaining = rest.len();
     let Some(&[kind, flags, high, low]) = rest.first_chunk::<CHUNK_HEADER>() else {
         return Err(ChunkError::Truncated { remaining });

@@ -11,11 +11,12 @@ use anabranch_wire::serial::Tsn;
 
 use super::heartbeat::Verifying;
 use super::{Association, LastChunk, MAX_PEER_ERRORS, MAX_REPLIES, Marks, Parting, Reply};
+use crate::authentication::{AuthTerms, Authenticator};
 use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event};
-use crate::extensions::{ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM};
+use crate::extensions::{AUTH, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM};
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;
 use crate::reconfig::Reconfiguration;
@@ -36,6 +37,8 @@ pub(crate) struct Terms {
     pub(crate) addresses: Vec<IpAddr>,
     /// What both ends offered beyond the RFC.
     pub(crate) extensions: Extensions,
+    /// What they said of AUTH, where it is among that.
+    pub(crate) auth: Option<Box<AuthTerms>>,
 }
 
 impl Terms {
@@ -51,6 +54,7 @@ impl Terms {
             inbound_streams: cookie.inbound_streams,
             addresses: cookie.peer_addresses.clone(),
             extensions: cookie.extensions,
+            auth: cookie.auth.clone(),
         }
     }
 }
@@ -150,7 +154,14 @@ impl Association {
     ) -> Self {
         let local_initial_tsn = initial_tsn.unwrap_or_else(|| Tsn(random.next_u32()));
         let begins = matches!(state, State::CookieWait(_));
+        let offers_auth = begins && (AUTH.wanted)(&config);
+        let auth = offers_auth.then(|| {
+            let keys = config.auth_keys.clone();
+            let own = config.auth_offer(random.key());
+            Box::new(Authenticator::new(own, keys))
+        });
         Self {
+            auth,
             sums: Sums::new(&config, begins),
             local_port: ports.local,
             remote_port: ports.remote,
@@ -229,6 +240,7 @@ impl Association {
         self.addresses_changed = true;
         self.marks = terms.extensions.has(&ECN).then(Marks::default);
         self.sums.settle(terms.extensions.has(&ZERO_CHECKSUM));
+        self.settle_auth(terms.auth.as_deref());
         self.settle_rsctp(terms.extensions.has(&RSCTP));
         known
     }

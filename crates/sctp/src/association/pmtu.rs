@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anabranch_transport::{Nanos, Transmit};
-use anabranch_wire::chunk::{Heartbeat, Pad};
+use anabranch_wire::chunk::{Heartbeat, Pad, kind};
 use anabranch_wire::packet::PacketBuilder;
 use bytes::BytesMut;
 
@@ -92,11 +92,12 @@ impl Association {
             discovery.sent(now, nonce, size, rto);
         }
         let info = own_info(path, nonce);
-        let mut packet = PacketBuilder::new(out, header, limit);
+        let signature = self.auth_len_for(&[kind::HEARTBEAT, kind::PAD]);
+        let mut packet = PacketBuilder::new(out, header, limit - signature);
         // The smallest probe is larger than the two.
         let _ = packet.push(&Heartbeat { info });
         let _ = packet.push(&Pad::of_size(packet.room()));
-        let len = packet.finish(self.sums.wanted(false));
+        let len = self.seal(packet, self.sums.wanted(false));
         debug_assert_eq!(len, limit, "the probe has its size");
         self.control.pmtu_probes += 1;
         self.transmit(path, len)

@@ -3,19 +3,18 @@
 use anabranch_transport::{Nanos, Path};
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Chunk, InitAck, Sack, kind};
-use anabranch_wire::encode::padded;
-use anabranch_wire::extension::Extension;
-use anabranch_wire::packet::{CHUNK_HEADER, COMMON_HEADER, Chunks, CommonHeader, Frame, RawChunk};
+use anabranch_wire::packet::{Chunks, CommonHeader, Frame};
 use anabranch_wire::parameter;
 use anabranch_wire::serial::Tsn;
-use anabranch_wire::tlv::{self, U16List};
-use bytes::{Bytes, BytesMut};
+use anabranch_wire::tlv::U16List;
+use bytes::Bytes;
 
 use super::{Association, Reply, Terms};
+use crate::authentication::AuthTerms;
 use crate::cookie::MAX_PEER_ADDRESSES;
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event, Violation};
-use crate::extensions::Extensions;
+use crate::extensions::{AUTH, Extensions};
 use crate::handshake::Offer;
 use crate::path::PathId;
 use crate::rx::Receiver;
@@ -66,7 +65,7 @@ impl Association {
         now: Nanos,
         path: Path,
         first: Frame<'_>,
-        mut rest: Chunks<'_>,
+        rest: Chunks<'_>,
         mut behind: bool,
         discards: &mut Discards,
     ) {
@@ -76,7 +75,14 @@ impl Association {
         self.sack_taken = false;
         self.data_taken = false;
         self.reply_room = None;
-        let mut frame = first;
+        let mut kept = None;
+        let (mut frame, mut rest) = (first, rest);
+        if self.auth.is_some() {
+            match self.admitted(path, first, rest, &mut kept, discards) {
+                Some(admitted) => (frame, rest) = admitted,
+                None => return,
+            }
+        }
         loop {
             if frame.kind == kind::DATA {
                 data = true;
@@ -247,54 +253,16 @@ impl Association {
         }
     }
 
-    /// A chunk that RFC 9260 does not know: of an extension that is spoken, or of a type unknown here.
-    fn on_other(&mut self, now: Nanos, path: Path, raw: RawChunk, discards: &mut Discards) -> bool {
-        let spoken = match &self.state {
-            State::Known(known) => known.extensions.take_chunk(raw.kind),
-            _ => false,
-        };
-        if !spoken {
-            return self.on_unknown(path, &raw, discards);
-        }
-        match Extension::decode(raw) {
-            Ok(Extension::ForwardTsn(forward)) => {
-                let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
-                let from = self.paths.verified(from);
-                self.on_forward_tsn(now, from, &forward, discards);
-            }
-            Ok(Extension::ReConfig(chunk)) => self.on_re_config(now, path, &chunk, discards),
-            Ok(chunk @ (Extension::IData(_) | Extension::IForwardTsn(_))) => {
-                self.on_interleaved(now, path, chunk, discards);
-            }
-            Ok(_) => discards.count(Discard::Unexpected),
-            Err(_) => discards.count(Discard::ChunkFields),
-        }
-        true
-    }
-
-    fn on_unknown(&mut self, path: Path, raw: &RawChunk, discards: &mut Discards) -> bool {
-        discards.count(Discard::UnknownChunk);
-        let action = raw.action();
-        // Before the COOKIE ACK no packet may follow the COOKIE ECHO (RFC 9260 §5.1 C).
-        if action.report
-            && !matches!(self.state.stage(), Some(Stage::CookieEchoed(_)))
-            && let Some(to) = self.paths.find(path.remote)
-        {
-            let to = self.paths.verified(to);
-            let chunk = reported(raw.whole(), self.paths.get(to).max_packet);
-            let causes = Causes::of(&[Cause::UnrecognizedChunkType { chunk }]);
-            self.reply(Reply::Error { to, causes }, discards);
-        }
-        !action.stop
-    }
-
     /// INIT ACK (RFC 9260 §5.1 B, §5.2.3).
     fn on_init_ack(&mut self, now: Nanos, path: Path, ack: &InitAck, discards: &mut Discards) {
         let State::CookieWait(wait) = &self.state else {
             return discards.count(Discard::Unexpected);
         };
         let wait = wait.clone();
-        let offer = match Offer::read(ack, path.remote, Extensions::of(&self.config)) {
+        let ours = Extensions::of(&self.config);
+        let offer = Offer::read(ack, path.remote, ours)
+            .and_then(|offer| offer.with_what_is_required(&self.config));
+        let offer = match offer {
             Ok(offer) => offer,
             Err(error) => {
                 discards.count(Discard::BadInit);
@@ -331,6 +299,11 @@ impl Association {
         offer: Offer,
         cookie: Bytes,
     ) {
+        let mut extensions = offer.extensions.and(Extensions::of(&self.config));
+        let random = self.auth.as_ref().map(|auth| auth.random());
+        let auth = random.zip(offer.auth);
+        let auth = auth.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
+        extensions.set(&AUTH, auth.is_some());
         let terms = Terms {
             peer: Peer {
                 tag: offer.initiate_tag,
@@ -341,7 +314,8 @@ impl Association {
             outbound_streams: self.config.outbound_streams.min(offer.inbound_streams),
             inbound_streams: self.config.inbound_streams.min(offer.outbound_streams),
             addresses: offer.addresses,
-            extensions: offer.extensions.and(Extensions::of(&self.config)),
+            extensions,
+            auth,
         };
         let known = self.adopt(path.local, &terms);
         // What the user called and the peer does not name is not the peer's (RFC 9260 §5.1.2 A and C).
@@ -488,17 +462,4 @@ fn misplaced(frame: Frame<'_>) -> Option<Discard> {
         kind::ABORT if frame.flags & TAG_REFLECTED != 0 => Some(Discard::BlindEnd),
         _ => None,
     }
-}
-
-/// An unrecognised chunk as it is reported in a packet of at most `most` bytes: with its padding, as it came; cut where it is
-/// larger, and then of the length that is left.
-fn reported(chunk: &Bytes, most: usize) -> Bytes {
-    let room = most.saturating_sub(COMMON_HEADER + CHUNK_HEADER + tlv::HEADER) / 4 * 4;
-    let mut whole = BytesMut::from(&chunk[..chunk.len().min(room)]);
-    if whole.len() < chunk.len() {
-        let length = whole.len() as u16;
-        whole[2..CHUNK_HEADER].copy_from_slice(&length.to_be_bytes());
-    }
-    whole.resize(padded(whole.len()), 0);
-    whole.freeze()
 }

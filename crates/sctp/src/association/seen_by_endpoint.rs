@@ -31,6 +31,7 @@ impl Association {
             initial_tsn: self.local_initial_tsn,
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,
+            auth_random: self.auth.as_ref().map(|auth| auth.random()),
         }
     }
 

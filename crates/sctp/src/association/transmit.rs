@@ -13,7 +13,7 @@ use anabranch_wire::parameter::Parameters;
 use bytes::{Bytes, BytesMut};
 
 use super::{Association, LastChunk, Parting, Reply};
-use crate::handshake::{self, Own};
+use crate::handshake;
 use crate::path::{PathId, mtu};
 use crate::state::{Known, Stage, State};
 
@@ -64,7 +64,7 @@ impl Association {
             if len > 0 {
                 return Some(Transmit {
                     ecn: self.take_field(),
-                    may_fragment: len > self.paths.get(path).max_packet,
+                    may_fragment: len > self.paths.get(path).max_packet + self.paths.reserved(),
                     ..self.transmit(path, len)
                 });
             }
@@ -160,7 +160,8 @@ impl Association {
         out: &mut BytesMut,
     ) -> usize {
         let limit = self.paths.get(path).max_packet;
-        let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit);
+        let room = if plain { 0 } else { self.room_for_auth() };
+        let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit - room);
         let mut echoed = false;
         if !plain {
             echoed = self.push_cookie_echo(now, path, &mut packet);
@@ -175,6 +176,7 @@ impl Association {
         self.push_sack(now, path, data, &mut packet);
         if !plain {
             self.push_shutdown(now, path, &mut packet);
+            self.release_room(room, &mut packet);
         }
         let data = if echoed && self.config.data_with_cookie_echo {
             self.tx.wants_to_send(now, &self.paths)
@@ -198,7 +200,7 @@ impl Association {
         if packet.is_empty() {
             0
         } else {
-            packet.finish(self.sums.wanted(echoed))
+            self.seal(packet, self.sums.wanted(echoed))
         }
     }
 
@@ -352,18 +354,13 @@ impl Association {
     fn write_init(&mut self, now: Nanos, path: PathId, out: &mut BytesMut) -> Transmit {
         let entry = self.paths.get(path);
         let (limit, rto) = (entry.max_packet, entry.rto.rto());
-        let own = Own {
-            tag: self.local_tag,
-            initial_tsn: self.local_initial_tsn,
-            outbound_streams: self.config.outbound_streams,
-            inbound_streams: self.config.inbound_streams,
-        };
+        let (own, remote) = (self.own(), entry.path.remote);
         let mut preservative = None;
         if let State::CookieWait(wait) = &mut self.state {
             preservative = wait.cookie_preservative;
             wait.init.sent(now, rto);
         }
-        let init = handshake::init(&self.config, own, entry.path.remote, preservative);
+        let init = handshake::init(&self.config, own, remote, preservative);
         let mut packet = PacketBuilder::new(out, self.header(0), limit);
         // Its parameters are bounded far below any MTU.
         let _ = packet.push(&init);
@@ -377,7 +374,7 @@ impl Association {
         let mut packet =
             PacketBuilder::new(out, self.header_to_peer(), self.paths.get(path).max_packet);
         let _ = packet.push(&Heartbeat { info });
-        let len = packet.finish(self.sums.wanted(false));
+        let len = self.seal(packet, self.sums.wanted(false));
         let headers = self.headers(path) - mtu::COMMON_HEADER;
         self.count_heartbeat(now, path, headers + len);
         self.transmit(path, len)
@@ -410,7 +407,7 @@ impl Association {
             }),
         };
         debug_assert!(pushed.is_ok(), "a bare chunk fits any packet");
-        let len = packet.finish(self.sums.wanted(false));
+        let len = self.seal(packet, self.sums.wanted(false));
         self.transmit(path, len)
     }
 }

@@ -6,6 +6,7 @@ use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::{Abort, Chunk, ErrorChunk};
 use anabranch_wire::packet::{Chunks, RawChunk};
 
+use super::authentication::Voucher;
 use super::{Arrival, Endpoint};
 use crate::association::Association;
 use crate::cookie::{Cookie, TieTags};
@@ -51,6 +52,7 @@ impl Endpoint {
         arrival: Arrival,
         first: RawChunk,
         mut rest: Chunks<'_>,
+        voucher: Option<Voucher<'_>>,
     ) {
         let Ok(Chunk::CookieEcho(echo)) = Chunk::decode(first) else {
             return self.discards.count(Discard::ChunkFields);
@@ -71,6 +73,9 @@ impl Endpoint {
         let action = existing
             .and_then(|slot| self.table.get(slot))
             .map(|it| Action::of(it, &cookie));
+        if let Err(reason) = self.admits_cookie(existing, &cookie, voucher.as_ref()) {
+            return self.discards.count(reason);
+        }
         // The association's own cookie never grows stale (RFC 9260 §5.2.4, step 3).
         if let Some(staleness) = cookie.staleness(arrival.now)
             && action != Some(Action::Own)
@@ -84,6 +89,11 @@ impl Endpoint {
         };
         let Some(slot) = slot else { return };
         self.taken = true;
+        if voucher.is_some()
+            && let Some(auth) = self.table.get_mut(slot).and_then(|it| it.authenticator())
+        {
+            auth.vouch();
+        }
         self.table.index(slot);
         self.table.touch(slot);
         match rest.next_frame() {

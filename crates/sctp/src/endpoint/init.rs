@@ -11,9 +11,10 @@ use anabranch_wire::serial::Tsn;
 
 use super::{Arrival, Endpoint};
 use crate::association::Association;
+use crate::authentication::{AuthTerms, Authentication};
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
-use crate::extensions::Extensions;
+use crate::extensions::{AUTH, Extensions};
 use crate::handshake::{self, Offer, Own};
 use crate::state::StateName;
 
@@ -45,7 +46,10 @@ impl Endpoint {
         let Ok(Chunk::Init(init)) = Chunk::decode(first) else {
             return self.discards.count(Discard::ChunkFields);
         };
-        let offer = match Offer::read(&init, arrival.path.remote, Extensions::of(&self.config)) {
+        let ours = Extensions::of(&self.config);
+        let offer = Offer::read(&init, arrival.path.remote, ours)
+            .and_then(|offer| offer.with_what_is_required(&self.config));
+        let offer = match offer {
             Ok(offer) => offer,
             Err(error) => {
                 self.discards.count(Discard::BadInit);
@@ -85,7 +89,7 @@ impl Endpoint {
             }
             Collision::NewTag(tie_tags) => {
                 // In place of a life that may have been lost.
-                let own = self.draw_own();
+                let own = self.draw_own(&offer);
                 self.send_init_ack(arrival, &offer, own, tie_tags);
             }
             Collision::ShutdownAck => {
@@ -120,7 +124,7 @@ impl Endpoint {
             self.discards.count(Discard::Overload);
             return self.refuse_init(arrival, offer.initiate_tag, &[Cause::OutOfResource]);
         }
-        let own = self.draw_own();
+        let own = self.draw_own(offer);
         self.send_init_ack(arrival, offer, own, TieTags::NONE);
     }
 
@@ -133,12 +137,14 @@ impl Endpoint {
         self.answer(arrival, tag, &[&abort]);
     }
 
-    fn draw_own(&mut self) -> Own {
+    fn draw_own(&mut self, offer: &Offer) -> Own {
+        let both = offer.extensions.and(Extensions::of(&self.config));
         Own {
             tag: self.random.tag(),
             initial_tsn: Tsn(self.random.next_u32()),
             outbound_streams: self.config.outbound_streams,
             inbound_streams: self.config.inbound_streams,
+            auth_random: both.has(&AUTH).then(|| self.random.key()),
         }
     }
 
@@ -148,7 +154,11 @@ impl Endpoint {
         // A peer may double the life of its cookie, not more (RFC 9260 §3.3.2.1.3 leaves the bound to us).
         let longer = u64::from(offer.cookie_preservative.unwrap_or(0)).saturating_mul(1_000_000);
         let outbound_streams = own.outbound_streams.min(offer.inbound_streams);
-        let cookie = Cookie {
+        let mut extensions = offer.extensions.and(Extensions::of(&self.config));
+        let auth = own.auth_random.zip(offer.auth.clone());
+        let auth = auth.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
+        extensions.set(&AUTH, auth.is_some());
+        let mut cookie = Cookie {
             created_at: arrival.now,
             lifespan: valid_cookie_life.saturating_add(longer.min(valid_cookie_life)),
             local_port: self.port,
@@ -163,19 +173,32 @@ impl Endpoint {
             inbound_streams: own.inbound_streams.min(offer.outbound_streams),
             path: arrival.path,
             peer_addresses: offer.addresses.clone(),
-            extensions: offer.extensions.and(Extensions::of(&self.config)),
+            extensions,
+            auth,
         };
-        let sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
-        let own = Own {
+        let mut own = Own {
             outbound_streams,
             ..own
         };
+        let remote = arrival.path.remote;
+        let mut sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
+        if cookie.auth.is_some()
+            && !handshake::has_room_for_auth(&self.config, own, remote, sealed.len())
+        {
+            if self.config.authentication == Authentication::Required {
+                return self.refuse_init(arrival, offer.initiate_tag, &[Cause::OutOfResource]);
+            }
+            (cookie.auth, own.auth_random) = (None, None);
+            cookie.extensions.set(&AUTH, false);
+            sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
+        }
         let ack = InitAck(handshake::init_ack(
             &self.config,
             own,
-            arrival.path.remote,
+            remote,
             sealed,
             offer,
+            cookie.extensions,
         ));
         self.answer(arrival, offer.initiate_tag, &[&ack]);
     }

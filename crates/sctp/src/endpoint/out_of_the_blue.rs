@@ -76,6 +76,8 @@ fn judge(packet: &Packet<'_>) -> Answer {
             return Answer::Nothing(Discard::ChunkLength);
         };
         match chunk.kind {
+            // It is as if it were not there (RFC 4895 §6.3).
+            kind::AUTH => {}
             kind::ABORT | kind::SHUTDOWN_COMPLETE | kind::COOKIE_ACK => {
                 return Answer::Nothing(Discard::OutOfTheBlue);
             }

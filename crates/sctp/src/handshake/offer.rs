@@ -4,14 +4,16 @@ use std::net::IpAddr;
 
 use anabranch_wire::cause::Cause;
 use anabranch_wire::chunk::Init;
-use anabranch_wire::parameter::Parameter;
+use anabranch_wire::parameter::{Parameter, kind};
 use anabranch_wire::serial::Tsn;
-use anabranch_wire::tlv::Tlv;
+use anabranch_wire::tlv::{Tlv, U16List};
 use bytes::Bytes;
 
 use crate::address::is_unicast;
+use crate::authentication::{AuthOffer, Authentication, Collected};
+use crate::config::Config;
 use crate::cookie::MAX_PEER_ADDRESSES;
-use crate::extensions::{Extensions, PARTIAL_RELIABILITY};
+use crate::extensions::{AUTH, Extensions, PARTIAL_RELIABILITY};
 
 /// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
 pub(crate) const MIN_A_RWND: u32 = 1_500;
@@ -31,6 +33,8 @@ pub(crate) struct Offer {
     pub(crate) cookie: Option<Bytes>,
     /// What the peer speaks beyond the RFC.
     pub(crate) extensions: Extensions,
+    /// What it says of AUTH, where that is spoken here.
+    pub(crate) auth: Option<AuthOffer>,
     /// The longer life asked for, milliseconds.
     pub(crate) cookie_preservative: Option<u32>,
     /// Unrecognised parameters that ask to be reported, whole.
@@ -48,6 +52,10 @@ pub(crate) enum OfferError {
     Malformed,
     /// The peer gives a host name; the parameter, whole.
     HostName(Bytes),
+    /// What it says of AUTH breaks a rule (RFC 4895 §6.1), in the words that it is told.
+    BadAuth(&'static str),
+    /// It does not offer AUTH, which is required here.
+    NoAuth,
 }
 
 impl OfferError {
@@ -65,6 +73,12 @@ impl OfferError {
             }),
             OfferError::HostName(parameter) => Some(Cause::UnresolvableAddress {
                 parameter: parameter.clone(),
+            }),
+            OfferError::BadAuth(what) => Some(Cause::ProtocolViolation {
+                information: Bytes::from_static(what.as_bytes()),
+            }),
+            OfferError::NoAuth => Some(Cause::MissingMandatoryParameter {
+                kinds: U16List::of(&[kind::RANDOM, kind::HMAC_ALGO]),
             }),
         }
     }
@@ -88,17 +102,35 @@ impl Offer {
             addresses: vec![source],
             cookie: None,
             extensions: Extensions::default(),
+            auth: None,
             cookie_preservative: None,
             unrecognized: Vec::new(),
         };
         let mut reported = 0;
+        let mut auth = Collected::default();
         for parameter in &init.parameters {
             let parameter = parameter.map_err(|_| OfferError::Malformed)?;
+            if let Parameter::Unknown(tlv) = &parameter
+                && ours.has(&AUTH)
+                && auth.take(tlv).map_err(OfferError::BadAuth)?
+            {
+                continue;
+            }
             if !offer.take(parameter, source, ours, &mut reported)? {
                 break;
             }
         }
+        offer.auth = auth.finish();
+        offer.extensions.set(&AUTH, offer.auth.is_some());
         Ok(offer)
+    }
+
+    /// Refuses an offer that lacks what `config` requires.
+    pub(crate) fn with_what_is_required(self, config: &Config) -> Result<Self, OfferError> {
+        if config.authentication == Authentication::Required && self.auth.is_none() {
+            return Err(OfferError::NoAuth);
+        }
+        Ok(self)
     }
 
     /// Takes one parameter; `false` if those after it are not to be read.

@@ -9,7 +9,7 @@ use anabranch_transport::{Nanos, Path, Probe, Trace};
 use anabranch_wire::serial::Tsn;
 
 use super::rto::RtoEstimator;
-use super::{Discovery, Heartbeat, Losses, Reduction, SwitchRules, mtu, pmtu};
+use super::{Discovery, Heartbeat, Losses, Reduction, SwitchRules, mtu};
 use crate::config::Config;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
 use crate::runtime::PathSettings;
@@ -91,6 +91,8 @@ pub struct PathEntry {
     /// The largest SCTP packet, bytes with the common header. What cannot be cut smaller may exceed it, and is then left to
     /// IP to fragment.
     pub(crate) max_packet: usize,
+    /// What of each packet is kept for an AUTH, and not in `max_packet`.
+    pub(super) reserved: usize,
     /// What finds the path MTU, where that is wanted.
     pub(crate) discovery: Option<Discovery>,
     /// When T3-rtx expires; `None` while stopped.
@@ -158,6 +160,7 @@ impl PathEntry {
                 path.remote,
                 config.encapsulation,
             ),
+            reserved: 0,
             discovery: config.new_discovery(path.remote),
             t3_deadline: None,
             last_sent: 0,
@@ -174,18 +177,6 @@ impl PathEntry {
     /// Whether anything but HEARTBEATs and their answers may go here (RFC 9260 §5.4).
     pub fn is_verified(&self) -> bool {
         self.verified && self.state != PathState::Unconfirmed
-    }
-
-    /// Most user data that one DATA chunk carries here.
-    pub fn max_user_data(&self) -> usize {
-        mtu::max_user_data(self.max_packet)
-    }
-
-    /// The path MTU is another: packets have so many bytes with the IP header from now on.
-    pub(crate) fn set_mtu(&mut self, config: &Config, mtu: usize) {
-        let remote = self.path.remote;
-        self.max_packet = mtu::max_packet(mtu, remote, config.encapsulation);
-        self.cc.on_mtu(config.window_unit(remote, mtu));
     }
 
     /// Takes a round-trip measurement, by DATA or HEARTBEAT.
@@ -260,10 +251,10 @@ impl PathEntry {
 /// All paths of an association. There is always at least one, and the primary is one of them.
 #[derive(Debug)]
 pub struct Paths {
-    entries: Vec<PathEntry>,
+    pub(super) entries: Vec<PathEntry>,
     primary: PathId,
     /// The least that any path's packets hold; without it, path MTUs change.
-    max_user_data: Option<usize>,
+    pub(super) max_user_data: Option<usize>,
     retransmission: RetransmissionPath,
     dormant: DormantPath,
     /// No data goes before all paths are verified: then the primary is waited for as well.
@@ -274,6 +265,8 @@ pub struct Paths {
     pub(crate) switch_rules: Option<SwitchRules>,
     /// The UDP port of paths whose own was not seen yet.
     udp_port: u16,
+    /// Bytes of each packet that are kept for an AUTH.
+    pub(super) reserved: usize,
 }
 
 impl Paths {
@@ -297,6 +290,7 @@ impl Paths {
             potentially_failed: config.profile.potentially_failed,
             switch_rules: None,
             udp_port: 0,
+            reserved: 0,
         }
     }
 
@@ -310,70 +304,13 @@ impl Paths {
         }
         let mut entry = PathEntry::new(config, path, state);
         entry.udp_port = self.udp_port;
+        entry.reserved = self.reserved;
+        entry.max_packet = mtu::less_reserved(entry.max_packet, self.reserved);
         if let Some(least) = &mut self.max_user_data {
             *least = entry.max_user_data().min(*least);
         }
         self.entries.push(entry);
         Some(PathId(self.entries.len() as u8 - 1))
-    }
-
-    /// Most user data of one DATA chunk that fits the packets of every path, so that it can be sent again on any
-    /// (AMDCS less the chunk's header, RFC 9260 §6.9). Where path MTUs are found out, of every path that may carry data: an
-    /// address that never answered would keep all packets small.
-    #[inline]
-    pub fn max_user_data(&self) -> usize {
-        if let [only] = &self.entries[..] {
-            return only.max_user_data();
-        }
-        self.max_user_data_of_all()
-    }
-
-    fn max_user_data_of_all(&self) -> usize {
-        self.max_user_data.unwrap_or_else(|| {
-            let chosen = self.get(self.choose_for_new_data()).max_user_data();
-            let usable = |entry: &&PathEntry| {
-                matches!(
-                    entry.state,
-                    PathState::Active | PathState::PotentiallyFailed
-                )
-            };
-            let usable = self.entries.iter().filter(usable);
-            usable
-                .map(PathEntry::max_user_data)
-                .fold(chosen, usize::min)
-        })
-    }
-
-    /// The MTU of path `id` is at most `mtu`, as the network says: lowers it. True if packets are smaller from now on.
-    pub(crate) fn lower_mtu(
-        &mut self,
-        now: Nanos,
-        id: PathId,
-        mtu: usize,
-        config: &Config,
-    ) -> bool {
-        let entry = self.get_mut(id);
-        let before = entry.max_packet;
-        match &mut entry.discovery {
-            Some(discovery) => {
-                if discovery.too_big(now, mtu) {
-                    let mtu = discovery.pmtu();
-                    entry.set_mtu(config, mtu);
-                }
-            }
-            None => {
-                let remote = entry.path.remote;
-                let believable = mtu >= pmtu::least(remote.is_ipv6());
-                if believable && mtu::max_packet(mtu, remote, config.encapsulation) < before {
-                    entry.set_mtu(config, mtu);
-                }
-            }
-        }
-        let (after, user_data) = (entry.max_packet, entry.max_user_data());
-        if let Some(least) = &mut self.max_user_data {
-            *least = user_data.min(*least);
-        }
-        after < before
     }
 
     /// The primary path (RFC 9260 §6.4).

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod caller;
+pub mod signed;
 pub mod wrong;
 
 use std::collections::BTreeMap;
@@ -449,6 +450,7 @@ fn kind_name(of: u8) -> String {
         kind::PAD => "PAD",
         kind::FORWARD_TSN => "FORWARD TSN",
         kind::RE_CONFIG => "RE-CONFIG",
+        kind::AUTH => "AUTH",
         other => return format!("type {other}"),
     };
     name.into()

@@ -38,7 +38,7 @@ const MILLISECOND: u64 = 1_000_000;
 const NEAR: u32 = 4_096;
 /// Bytes of the signature at a cookie's end, and the format that [`Canon::cookie`] reads.
 const MAC: usize = 32;
-const COOKIE_FORMAT: u8 = 2;
+const COOKIE_FORMAT: u8 = 3;
 
 /// Writes canonical text into a hash.
 pub struct Canon {

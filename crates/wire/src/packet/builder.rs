@@ -3,8 +3,8 @@
 use bytes::BytesMut;
 
 use crate::checksum;
-use crate::encode::{Encode, Full};
-use crate::packet::{COMMON_HEADER, CommonHeader};
+use crate::encode::{Encode, Full, padded};
+use crate::packet::{COMMON_HEADER, CommonHeader, frame};
 
 /// The longest packet whatever the limit says: lengths have 16 bits.
 const MAX_PACKET: usize = 65_532;
@@ -84,6 +84,36 @@ impl<'a> PacketBuilder<'a> {
         if let Some(byte) = self.out.get_mut(self.start + at + 1) {
             *byte |= flags;
         }
+    }
+
+    /// Lets the packet be longer than its limit by `more` bytes.
+    pub fn raise_limit(&mut self, more: usize) {
+        self.end = (self.end + more).min(self.start + MAX_PACKET);
+    }
+
+    /// Where the first chunk begins whose type `is_wanted`, as [`PacketBuilder::len`] was before it was pushed.
+    pub fn find(&self, is_wanted: impl Fn(u8) -> bool) -> Option<usize> {
+        let packet = &self.out[self.start..];
+        let mut at = COMMON_HEADER;
+        while let Ok((kind, _, length)) = frame(packet.get(at..)?) {
+            if is_wanted(kind) {
+                return Some(at);
+            }
+            at += padded(length);
+        }
+        None
+    }
+
+    /// Puts `chunk` before the one that begins at `at`, whatever the packet's limit.
+    pub fn insert(&mut self, at: usize, chunk: &impl Encode) {
+        let (at, end) = (self.start + at, self.out.len());
+        chunk.encode(self.out);
+        self.out[at..].rotate_left(end - at);
+    }
+
+    /// What was written from `at` on.
+    pub fn written_from(&mut self, at: usize) -> &mut [u8] {
+        &mut self.out[self.start + at..]
     }
 
     /// Ends the packet and returns its length in bytes. With `checksum` the CRC32c is filled in (RFC 9260 §6.8),

@@ -1,0 +1,32 @@
+//! The keys of authenticated chunks (RFC 4895), where both ends have the setting `authentication`.
+
+use anabranch_sctp::{KeyError, SharedKeys};
+
+use super::Association;
+
+impl Association {
+    /// Whether both ends speak AUTH.
+    pub fn is_authenticated(&self) -> bool {
+        let mut state = self.shared.lock();
+        let association = state.association(self.id);
+        association.is_some_and(|it| it.is_authenticated())
+    }
+
+    /// Changes the keys that are shared with the peer (SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY, SCTP_AUTH_DEACTIVATE_KEY and
+    /// SCTP_AUTH_DELETE_KEY, RFC 6458 §8.1.18, §8.3.3 to §8.3.5). Those that associations begin with are set by `auth_keys` of the
+    /// endpoint's [`sctp`](crate::Config::sctp). [`AssociationEvent::PeerAuthKey`](crate::AssociationEvent::PeerAuthKey) tells when
+    /// the peer uses another one.
+    ///
+    /// # Errors
+    /// AUTH is not offered, or what `change` gives.
+    pub fn change_auth_keys(
+        &self,
+        change: impl FnOnce(&mut SharedKeys) -> Result<(), KeyError>,
+    ) -> Result<(), KeyError> {
+        let mut state = self.shared.lock();
+        let association = state.association(self.id);
+        association.map_or(Err(KeyError::NotNegotiated), |it| {
+            it.change_auth_keys(change)
+        })
+    }
+}

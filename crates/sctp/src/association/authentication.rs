@@ -1,0 +1,214 @@
+//! AUTH's part of an association: what of a packet may be taken, and what is signed ([`crate::authentication`], RFC 4895 §6).
+
+use anabranch_transport::Path;
+use anabranch_wire::cause::Causes;
+use anabranch_wire::chunk::kind;
+use anabranch_wire::extension::{Auth, Extension, ExtensionCause};
+use anabranch_wire::packet::{Checksum, Chunks, Frame, Packet, PacketBuilder};
+use anabranch_wire::tlv::TlvList;
+use bytes::{Bytes, BytesMut};
+
+use super::{Association, Reply};
+use crate::authentication::{AuthTerms, Authenticator, ChunkTypes, KeyError, SharedKeys, Unproved};
+use crate::discard::{Discard, Discards};
+use crate::event::Event;
+
+/// What packets have in which nothing but data and its acknowledgement goes.
+const PLAIN: [u8; 5] = [kind::DATA, kind::I_DATA, kind::SACK, kind::ECNE, kind::CWR];
+
+impl Association {
+    /// Whether both ends speak AUTH (RFC 4895), which the setting [`Config::authentication`](crate::Config::authentication) offers.
+    pub fn is_authenticated(&self) -> bool {
+        self.auth.as_ref().is_some_and(|auth| auth.is_agreed())
+    }
+
+    /// The chunks that this side takes only if they are authenticated (SCTP_LOCAL_AUTH_CHUNKS, RFC 6458 §8.2.4).
+    pub fn demanded_chunks(&self) -> ChunkTypes {
+        let auth = self.auth.as_ref();
+        auth.map(|auth| auth.demanded()).unwrap_or_default()
+    }
+
+    /// The chunks that the peer takes only if they are authenticated (SCTP_PEER_AUTH_CHUNKS, RFC 6458 §8.2.3).
+    pub fn peer_demanded_chunks(&self) -> ChunkTypes {
+        let auth = self.auth.as_ref();
+        auth.map(|auth| auth.peer_demands()).unwrap_or_default()
+    }
+
+    /// The keys that are shared with the peer, where AUTH is offered.
+    pub fn auth_keys(&self) -> Option<&SharedKeys> {
+        self.auth.as_ref().map(|auth| auth.keys())
+    }
+
+    /// Changes the keys that are shared with the peer (SCTP_AUTH_KEY, SCTP_AUTH_ACTIVE_KEY, SCTP_AUTH_DEACTIVATE_KEY and
+    /// SCTP_AUTH_DELETE_KEY, RFC 6458 §8.1.18, §8.3.3 to §8.3.5), at any time: packets are signed with the active key when they are
+    /// made, so that a key which is deactivated signs none any more.
+    ///
+    /// To change keys in mid association: both ends [`SharedKeys::set`] the new key, then both [`SharedKeys::activate`] it, and when
+    /// [`Event::PeerAuthKey`] has told that the peer uses it, they [`SharedKeys::delete`] the old one.
+    ///
+    /// # Errors
+    /// AUTH is not offered, or what `change` gives.
+    pub fn change_auth_keys(
+        &mut self,
+        change: impl FnOnce(&mut SharedKeys) -> Result<(), KeyError>,
+    ) -> Result<(), KeyError> {
+        let auth = self.auth.as_mut().ok_or(KeyError::NotNegotiated)?;
+        auth.change_keys(change)
+    }
+
+    /// What the handshake settled.
+    pub(super) fn settle_auth(&mut self, terms: Option<&AuthTerms>) {
+        match terms {
+            Some(terms) => {
+                let former = self.auth.take();
+                let keys =
+                    former.map_or_else(|| self.config.auth_keys.clone(), |it| it.keys().clone());
+                let own = self.config.auth_offer(terms.random);
+                let auth = Authenticator::agreed(own, &terms.peer, keys);
+                self.auth = Some(Box::new(auth));
+            }
+            None => {
+                if let Some(auth) = &mut self.auth {
+                    auth.disagree();
+                }
+            }
+        }
+        // Where any packet may need an AUTH, all leave room for it.
+        let all = self.peer_demanded_chunks().has_any(&PLAIN);
+        let reserved = if all { self.auth_len() } else { 0 };
+        self.paths.reserve(reserved);
+    }
+
+    /// Bytes of an AUTH.
+    fn auth_len(&self) -> usize {
+        self.auth.as_ref().map_or(0, |auth| auth.chunk_len())
+    }
+
+    /// Who signs its packets, where both ends speak AUTH.
+    pub(crate) fn authenticator(&mut self) -> Option<&mut Authenticator> {
+        self.auth.as_deref_mut().filter(|auth| auth.is_agreed())
+    }
+
+    /// The chunks of the packet at hand that may be taken: those that need not be authenticated, and those that a valid AUTH vouches
+    /// for (RFC 4895 §6.3). Where there are others, what is left is put into `kept` as a packet of its own.
+    pub(super) fn admitted<'a>(
+        &mut self,
+        path: Path,
+        first: Frame<'a>,
+        rest: Chunks<'a>,
+        kept: &'a mut Option<Bytes>,
+        discards: &mut Discards,
+    ) -> Option<(Frame<'a>, Chunks<'a>)> {
+        let demanded = self
+            .authenticator()
+            .map(|auth| (auth.take_vouched(), auth.demanded()));
+        let Some((false, demanded)) = demanded else {
+            return Some((first, rest));
+        };
+        let mut left = BytesMut::from(first.common_header());
+        let mut dropped = false;
+        let mut vouched = false;
+        let mut frames = rest.clone();
+        let mut next = Some(first);
+        while let Some(frame) = next {
+            if frame.kind == kind::AUTH {
+                if vouched || !self.is_proved(path, frame, discards) {
+                    // One for a packet (RFC 4895 §4.1); what it was to vouch for goes with it.
+                    discards.count(Discard::BadAuth);
+                    dropped = true;
+                    break;
+                }
+                vouched = true;
+            } else if demanded.has(frame.kind) && !vouched {
+                discards.count(Discard::Unauthenticated);
+                dropped = true;
+            } else {
+                left.extend_from_slice(frame.padded());
+            }
+            // What cannot be read is found again by who takes the rest.
+            next = frames.next_frame().and_then(Result::ok);
+        }
+        if !dropped {
+            return Some((first, rest));
+        }
+        let packet = kept.insert(left.freeze());
+        let mut chunks = Packet::parse(packet, Checksum::Ignore).ok()?.chunks();
+        let first = chunks.next_frame()?.ok()?;
+        Some((first, chunks))
+    }
+
+    /// Whether the AUTH that is `frame` vouches for what follows it.
+    fn is_proved(&mut self, path: Path, frame: Frame<'_>, discards: &mut Discards) -> bool {
+        let Ok(Extension::Auth(chunk)) = Extension::decode(frame.to_raw()) else {
+            return false;
+        };
+        match self.prove(&chunk, frame.to_end()) {
+            Ok(()) => true,
+            Err(Unproved::Wrong) => false,
+            Err(Unproved::Algorithm(hmac_id)) => {
+                let cause = ExtensionCause::UnsupportedHmac { hmac_id };
+                let causes = Causes::from_bytes(TlvList::of(&[cause]).as_bytes().clone());
+                if let Some(to) = self.paths.find(path.remote) {
+                    let to = self.paths.verified(to);
+                    self.reply(Reply::Error { to, causes }, discards);
+                }
+                false
+            }
+        }
+    }
+
+    /// Verifies `chunk`, which vouches for `covered`, and tells of a key that the peer has not used before.
+    pub(crate) fn prove(&mut self, chunk: &Auth, covered: &[u8]) -> Result<(), Unproved> {
+        let auth = self.authenticator().ok_or(Unproved::Wrong)?;
+        if let Some(key_id) = auth.verify(chunk, covered)? {
+            self.events.push_back(Event::PeerAuthKey { key_id });
+        }
+        Ok(())
+    }
+
+    /// Bytes that a packet with control chunks leaves free, so that an AUTH may be put before them.
+    pub(super) fn room_for_auth(&self) -> usize {
+        match &self.auth {
+            Some(auth) if self.paths.reserved() == 0 && !auth.peer_demands().is_empty() => {
+                auth.chunk_len()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Gives data the `room` that was left for an AUTH which none of the control chunks before it needs.
+    pub(super) fn release_room(&self, room: usize, packet: &mut PacketBuilder<'_>) {
+        let demands = self.peer_demanded_chunks();
+        if room > 0 && packet.find(|kind| demands.has(kind)).is_none() {
+            packet.raise_limit(room);
+        }
+    }
+
+    /// Bytes of an AUTH, if the peer takes one of `kinds` only with it.
+    pub(super) fn auth_len_for(&self, kinds: &[u8]) -> usize {
+        let demanded = self.peer_demanded_chunks().has_any(kinds);
+        if demanded { self.auth_len() } else { 0 }
+    }
+
+    /// Ends a packet: an AUTH goes before the first chunk that the peer takes only with one. Gives the packet's length.
+    #[inline]
+    pub(super) fn seal(&self, mut packet: PacketBuilder<'_>, checksum: bool) -> usize {
+        if let Some(auth) = &self.auth {
+            sign(auth, &mut packet);
+        }
+        packet.finish(checksum)
+    }
+}
+
+#[cold]
+fn sign(auth: &Authenticator, packet: &mut PacketBuilder<'_>) {
+    let demands = auth.peer_demands();
+    if demands.is_empty() {
+        return;
+    }
+    let at = packet.find(|kind| demands.has(kind));
+    if let (Some(at), Some(chunk)) = (at, auth.blank()) {
+        packet.insert(at, &chunk);
+        auth.sign(packet.written_from(at));
+    }
+}

@@ -1,0 +1,77 @@
+//! Chunks that RFC 9260 does not know: of extensions that are spoken, and of types unknown here.
+
+use anabranch_transport::{Nanos, Path};
+use anabranch_wire::cause::{Cause, Causes};
+use anabranch_wire::encode::padded;
+use anabranch_wire::extension::Extension;
+use anabranch_wire::packet::{CHUNK_HEADER, COMMON_HEADER, RawChunk};
+use anabranch_wire::tlv;
+use bytes::{Bytes, BytesMut};
+
+use super::{Association, Reply};
+use crate::discard::{Discard, Discards};
+use crate::state::{Stage, State};
+
+impl Association {
+    /// A chunk that RFC 9260 does not know: of an extension that is spoken, or of a type unknown here.
+    pub(super) fn on_other(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        raw: RawChunk,
+        discards: &mut Discards,
+    ) -> bool {
+        let spoken = match &self.state {
+            State::Known(known) => known.extensions.take_chunk(raw.kind),
+            _ => false,
+        };
+        if !spoken {
+            return self.on_unknown(path, &raw, discards);
+        }
+        match Extension::decode(raw) {
+            Ok(Extension::ForwardTsn(forward)) => {
+                let from = self.paths.find(path.remote).unwrap_or(self.sack_path);
+                let from = self.paths.verified(from);
+                self.on_forward_tsn(now, from, &forward, discards);
+            }
+            Ok(Extension::ReConfig(chunk)) => self.on_re_config(now, path, &chunk, discards),
+            Ok(chunk @ (Extension::IData(_) | Extension::IForwardTsn(_))) => {
+                self.on_interleaved(now, path, chunk, discards);
+            }
+            // It was looked at before any chunk of its packet.
+            Ok(Extension::Auth(_)) => {}
+            Ok(_) => discards.count(Discard::Unexpected),
+            Err(_) => discards.count(Discard::ChunkFields),
+        }
+        true
+    }
+
+    fn on_unknown(&mut self, path: Path, raw: &RawChunk, discards: &mut Discards) -> bool {
+        discards.count(Discard::UnknownChunk);
+        let action = raw.action();
+        // Before the COOKIE ACK no packet may follow the COOKIE ECHO (RFC 9260 §5.1 C).
+        if action.report
+            && !matches!(self.state.stage(), Some(Stage::CookieEchoed(_)))
+            && let Some(to) = self.paths.find(path.remote)
+        {
+            let to = self.paths.verified(to);
+            let chunk = reported(raw.whole(), self.paths.get(to).max_packet);
+            let causes = Causes::of(&[Cause::UnrecognizedChunkType { chunk }]);
+            self.reply(Reply::Error { to, causes }, discards);
+        }
+        !action.stop
+    }
+}
+
+/// An unrecognised chunk as it is reported in a packet of at most `most` bytes: with its padding, as it came; cut where it is
+/// larger, and then of the length that is left.
+fn reported(chunk: &Bytes, most: usize) -> Bytes {
+    let room = most.saturating_sub(COMMON_HEADER + CHUNK_HEADER + tlv::HEADER) / 4 * 4;
+    let mut whole = BytesMut::from(&chunk[..chunk.len().min(room)]);
+    if whole.len() < chunk.len() {
+        let length = whole.len() as u16;
+        whole[2..CHUNK_HEADER].copy_from_slice(&length.to_be_bytes());
+    }
+    whole.resize(padded(whole.len()), 0);
+    whole.freeze()
+}

@@ -1,0 +1,196 @@
+//! Endpoint pair shared keys, each by its identifier (RFC 4895 §6.1; the calls are those of RFC 6458 §8.1.18 and §8.3.3 to §8.3.5).
+
+use bytes::Bytes;
+use thiserror::Error;
+
+/// The most keys that are kept.
+const MOST: usize = 64;
+
+/// Why a key was not set, chosen or deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The association does not use AUTH: the setting `authentication` is off, or the peer does not offer it.
+    #[error("the association does not use AUTH")]
+    NotNegotiated,
+    /// There is no key with that identifier.
+    #[error("there is no key {0}")]
+    NoSuchKey(u16),
+    /// It is the active key, which cannot be deactivated or deleted.
+    #[error("key {0} is the active key; activate another one first")]
+    Active(u16),
+    /// It was deactivated, and cannot become active again unless it is set anew.
+    #[error("key {0} was deactivated")]
+    Deactivated(u16),
+    /// There are 64 keys already.
+    #[error("there are {MOST} keys already; delete one first")]
+    TooMany,
+}
+
+/// One of them.
+#[derive(Clone)]
+struct Key {
+    id: u16,
+    secret: Bytes,
+    deactivated: bool,
+}
+
+/// The endpoint pair shared keys that an association begins with. At first there is the null key alone: key 0, which is empty. It
+/// counts as a key until it is deleted or replaced, so that keys can be changed from it (RFC 6458 §8.3.3).
+#[derive(Clone)]
+pub struct SharedKeys {
+    keys: Vec<Key>,
+    active: u16,
+}
+
+impl Default for SharedKeys {
+    fn default() -> Self {
+        Self::only(0, Bytes::new())
+    }
+}
+
+impl std::fmt::Debug for SharedKeys {
+    /// Tells the identifiers, and never the keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ids: Vec<u16> = self.keys.iter().map(|key| key.id).collect();
+        f.debug_struct("SharedKeys")
+            .field("ids", &ids)
+            .field("active", &self.active)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SharedKeys {
+    /// This key and no other, not even the null key.
+    pub fn only(id: u16, secret: impl Into<Bytes>) -> Self {
+        let key = Key {
+            id,
+            secret: secret.into(),
+            deactivated: false,
+        };
+        Self {
+            keys: vec![key],
+            active: id,
+        }
+    }
+
+    /// Sets a key, or replaces the one with that identifier.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn set(&mut self, id: u16, secret: impl Into<Bytes>) -> Result<(), KeyError> {
+        let key = Key {
+            id,
+            secret: secret.into(),
+            deactivated: false,
+        };
+        if let Some(former) = self.keys.iter_mut().find(|key| key.id == id) {
+            *former = key;
+            return Ok(());
+        }
+        if self.keys.len() == MOST {
+            return Err(KeyError::TooMany);
+        }
+        self.keys.push(key);
+        Ok(())
+    }
+
+    /// Packets are authenticated with this key from now on.
+    ///
+    /// # Errors
+    /// There is no such key, or it was deactivated.
+    pub fn activate(&mut self, id: u16) -> Result<(), KeyError> {
+        if self.find(id)?.deactivated {
+            return Err(KeyError::Deactivated(id));
+        }
+        self.active = id;
+        Ok(())
+    }
+
+    /// The key is not used for what is sent any more, and still for what is received.
+    ///
+    /// # Errors
+    /// There is no such key, or it is the active one.
+    pub fn deactivate(&mut self, id: u16) -> Result<(), KeyError> {
+        self.find(id)?;
+        if id == self.active {
+            return Err(KeyError::Active(id));
+        }
+        for key in self.keys.iter_mut().filter(|key| key.id == id) {
+            key.deactivated = true;
+        }
+        Ok(())
+    }
+
+    /// Forgets a key: what comes under it is discarded from now on.
+    ///
+    /// # Errors
+    /// There is no such key, or it is the active one.
+    pub fn delete(&mut self, id: u16) -> Result<(), KeyError> {
+        self.find(id)?;
+        if id == self.active {
+            return Err(KeyError::Active(id));
+        }
+        self.keys.retain(|key| key.id != id);
+        Ok(())
+    }
+
+    /// The identifier of the key that packets are authenticated with.
+    pub fn active(&self) -> u16 {
+        self.active
+    }
+
+    fn find(&self, id: u16) -> Result<&Key, KeyError> {
+        let found = self.keys.iter().find(|key| key.id == id);
+        found.ok_or(KeyError::NoSuchKey(id))
+    }
+
+    /// Each identifier with its key.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        self.keys.iter().map(|key| (key.id, &key.secret[..]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_null_key_is_there_until_it_is_deleted() {
+        let mut keys = SharedKeys::default();
+        assert_eq!(keys.iter().collect::<Vec<_>>(), [(0, &b""[..])]);
+        assert_eq!(keys.delete(0), Err(KeyError::Active(0)));
+        assert_eq!(keys.activate(5), Err(KeyError::NoSuchKey(5)));
+        keys.set(5, "five").expect("room");
+        keys.activate(5).expect("there");
+        keys.delete(0).expect("no longer active");
+        assert_eq!(keys.iter().collect::<Vec<_>>(), [(5, &b"five"[..])]);
+        assert_eq!(keys.active(), 5);
+        assert_eq!(keys.delete(0), Err(KeyError::NoSuchKey(0)));
+    }
+
+    #[test]
+    fn a_deactivated_key_stays_and_is_not_chosen_again_unless_set_anew() {
+        let mut keys = SharedKeys::only(1, "one");
+        keys.set(2, "two").expect("room");
+        assert_eq!(keys.deactivate(1), Err(KeyError::Active(1)));
+        assert_eq!(keys.deactivate(3), Err(KeyError::NoSuchKey(3)));
+        keys.activate(2).expect("there");
+        keys.deactivate(1).expect("not active");
+        assert_eq!(keys.activate(1), Err(KeyError::Deactivated(1)));
+        assert_eq!(keys.iter().count(), 2);
+        keys.set(1, "one again").expect("replaced");
+        keys.activate(1).expect("set anew");
+    }
+
+    #[test]
+    fn keys_are_bounded_and_never_shown() {
+        let mut keys = SharedKeys::default();
+        for id in 1..64 {
+            keys.set(id, "secret").expect("room");
+        }
+        assert_eq!(keys.set(64, "secret"), Err(KeyError::TooMany));
+        assert_eq!(keys.set(63, "another"), Ok(()));
+        assert!(!format!("{keys:?}").contains("secret"));
+    }
+}

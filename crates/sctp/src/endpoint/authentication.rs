@@ -1,0 +1,85 @@
+//! Packets that begin with an AUTH, before it is known whose they are (RFC 4895 §6.3).
+
+use anabranch_wire::chunk::kind;
+use anabranch_wire::extension::{Auth, Extension};
+use anabranch_wire::packet::{Chunks, Frame, Packet};
+
+use super::{Arrival, Endpoint};
+use crate::authentication::{AuthTerms, Authenticator};
+use crate::cookie::Cookie;
+use crate::discard::Discard;
+
+/// An AUTH that stands before a COOKIE ECHO, and what it vouches for.
+pub(super) struct Voucher<'a> {
+    chunk: Auth,
+    covered: &'a [u8],
+}
+
+impl Endpoint {
+    /// A packet that begins with an AUTH, where AUTH is spoken: with a COOKIE ECHO behind it the cookie tells what was agreed on.
+    pub(super) fn on_auth(
+        &mut self,
+        arrival: Arrival,
+        first: Frame<'_>,
+        chunks: Chunks<'_>,
+        packet: &Packet<'_>,
+    ) {
+        let mut rest = chunks.clone();
+        match rest.next_frame() {
+            Some(Ok(second)) if second.kind == kind::COOKIE_ECHO => {
+                if arrival.without && !packet.is_intact() {
+                    return self.discards.count(Discard::ZeroChecksum);
+                }
+                let Ok(Extension::Auth(chunk)) = Extension::decode(first.to_raw()) else {
+                    return self.discards.count(Discard::BadAuth);
+                };
+                let covered = first.to_end();
+                let voucher = Voucher { chunk, covered };
+                self.on_cookie_echo(arrival, second.to_raw(), rest, Some(voucher));
+            }
+            _ => self.dispatch(arrival, first, chunks, packet),
+        }
+    }
+
+    /// Whether a COOKIE ECHO with `cookie` may be taken. An association that is up tells, else the cookie: before that, what the
+    /// peer has said of itself is what the cookie says.
+    pub(super) fn admits_cookie(
+        &mut self,
+        existing: Option<u32>,
+        cookie: &Cookie,
+        voucher: Option<&Voucher<'_>>,
+    ) -> Result<(), Discard> {
+        let association = existing.and_then(|slot| self.table.get_mut(slot));
+        let keys = association
+            .as_ref()
+            .and_then(|it| it.auth_keys())
+            .unwrap_or(&self.config.auth_keys)
+            .clone();
+        let of_cookie = |auth: &AuthTerms| {
+            Authenticator::agreed(self.config.auth_offer(auth.random), &auth.peer, keys)
+        };
+        let mut of_cookie = cookie.auth.as_deref().map(of_cookie);
+        let up = association.filter(|it| !it.is_being_set_up());
+        let up = up.filter(|it| it.is_authenticated());
+        let Some(voucher) = voucher else {
+            let demanded = match (&up, &of_cookie) {
+                (Some(up), _) => up.demanded_chunks(),
+                (None, Some(auth)) => auth.demanded(),
+                (None, None) => return Ok(()),
+            };
+            let refused = demanded.has(kind::COOKIE_ECHO);
+            return if refused {
+                Err(Discard::Unauthenticated)
+            } else {
+                Ok(())
+            };
+        };
+        let proved = match (up, &mut of_cookie) {
+            (Some(up), _) => up.prove(&voucher.chunk, voucher.covered),
+            (None, Some(auth)) => auth.verify(&voucher.chunk, voucher.covered).map(|_| ()),
+            // Nobody has agreed on AUTH: it is a chunk of a type that is not known, and ends the packet (RFC 9260 §3.2).
+            (None, None) => return Err(Discard::UnknownChunk),
+        };
+        proved.map_err(|_| Discard::BadAuth)
+    }
+}

@@ -1,0 +1,103 @@
+//! How large the packets of each path are, and the chunks in them (RFC 9260 §6.9, §7.3).
+
+use anabranch_transport::Nanos;
+
+use super::{PathEntry, PathId, PathState, Paths, mtu, pmtu};
+use crate::config::Config;
+
+impl PathEntry {
+    /// Most user data that one DATA chunk carries here.
+    pub fn max_user_data(&self) -> usize {
+        mtu::max_user_data(self.max_packet)
+    }
+
+    /// The path MTU is another: packets have so many bytes with the IP header from now on.
+    pub(crate) fn set_mtu(&mut self, config: &Config, mtu: usize) {
+        let remote = self.path.remote;
+        let max_packet = mtu::max_packet(mtu, remote, config.encapsulation);
+        self.max_packet = mtu::less_reserved(max_packet, self.reserved);
+        self.cc.on_mtu(config.window_unit(remote, mtu));
+    }
+}
+
+impl Paths {
+    /// Most user data of one DATA chunk that fits the packets of every path, so that it can be sent again on any
+    /// (AMDCS less the chunk's header, RFC 9260 §6.9). Where path MTUs are found out, of every path that may carry data: an
+    /// address that never answered would keep all packets small.
+    #[inline]
+    pub fn max_user_data(&self) -> usize {
+        if let [only] = &self.entries[..] {
+            return only.max_user_data();
+        }
+        self.max_user_data_of_all()
+    }
+
+    fn max_user_data_of_all(&self) -> usize {
+        self.max_user_data.unwrap_or_else(|| {
+            let chosen = self.get(self.choose_for_new_data()).max_user_data();
+            let usable = |entry: &&PathEntry| {
+                matches!(
+                    entry.state,
+                    PathState::Active | PathState::PotentiallyFailed
+                )
+            };
+            let usable = self.entries.iter().filter(usable);
+            usable
+                .map(PathEntry::max_user_data)
+                .fold(chosen, usize::min)
+        })
+    }
+
+    /// The MTU of path `id` is at most `mtu`, as the network says: lowers it. True if packets are smaller from now on.
+    pub(crate) fn lower_mtu(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        mtu: usize,
+        config: &Config,
+    ) -> bool {
+        let entry = self.get_mut(id);
+        let before = entry.max_packet;
+        match &mut entry.discovery {
+            Some(discovery) => {
+                if discovery.too_big(now, mtu) {
+                    let mtu = discovery.pmtu();
+                    entry.set_mtu(config, mtu);
+                }
+            }
+            None => {
+                let remote = entry.path.remote;
+                let believable = mtu >= pmtu::least(remote.is_ipv6());
+                let most = mtu::max_packet(mtu, remote, config.encapsulation);
+                if believable && mtu::less_reserved(most, entry.reserved) < before {
+                    entry.set_mtu(config, mtu);
+                }
+            }
+        }
+        let (after, user_data) = (entry.max_packet, entry.max_user_data());
+        if let Some(least) = &mut self.max_user_data {
+            *least = user_data.min(*least);
+        }
+        after < before
+    }
+
+    /// Keeps `bytes` of each packet for an AUTH from now on (RFC 4895 §6.2): `max_packet` of each path is less by so many.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        if std::mem::replace(&mut self.reserved, bytes) == bytes {
+            return;
+        }
+        for entry in &mut self.entries {
+            let whole = entry.max_packet + std::mem::replace(&mut entry.reserved, bytes);
+            entry.max_packet = mtu::less_reserved(whole, bytes);
+        }
+        if let Some(least) = &mut self.max_user_data {
+            let all = self.entries.iter().map(PathEntry::max_user_data);
+            *least = all.min().unwrap_or(*least);
+        }
+    }
+
+    /// Bytes of each packet that are kept for an AUTH, beside `max_packet`.
+    pub(crate) fn reserved(&self) -> usize {
+        self.reserved
+    }
+}
