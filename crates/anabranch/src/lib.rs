@@ -15,6 +15,7 @@
 //! | write a congestion control | [`congestion`] | always | `anabranch-congestion` |
 //! | simulate a network of your own agents | [`sim`] | `sim` | `anabranch-sim` |
 //! | put a program on a simulated path in real time | [`emulate`] | `emulate` | `anabranch-emulate` |
+//! | compute paths over satellites | [`orbit`] | `orbit` | `anabranch-orbit` |
 //! | run a spec, or add a kind that specs can name | [`engine`] | `engine` | `anabranch-engine` |
 //! | run experiments into files, or reproduce a paper | [`lab`] | `lab` | `anabranch-lab` |
 //! | ask which settings suit a path | [`advise`] | `lab` | `anabranch-advise` |
@@ -196,6 +197,8 @@ pub use anabranch_engine as engine;
 pub use anabranch_lab as lab;
 #[cfg(feature = "net")]
 pub use anabranch_net as net;
+#[cfg(feature = "orbit")]
+pub use anabranch_orbit as orbit;
 #[cfg(feature = "lab")]
 pub use anabranch_report as report;
 #[cfg(feature = "engine")]
