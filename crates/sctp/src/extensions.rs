@@ -44,6 +44,14 @@ impl Extensions {
         Self::those(|extension| (extension.wanted)(config))
     }
 
+    /// What the INIT of such an endpoint offers: a bare one nothing, and what the INIT ACK lists is then not agreed on.
+    pub(crate) fn in_init(config: &Config) -> Self {
+        if config.bare_init {
+            return Self::default();
+        }
+        Self::of(config)
+    }
+
     fn those(wanted: impl Fn(&Extension) -> bool) -> Self {
         let bits = REGISTRY.iter().enumerate();
         let bits = bits.filter(|(_, extension)| wanted(extension));

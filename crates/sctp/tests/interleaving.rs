@@ -458,6 +458,40 @@ fn long_messages_on_many_streams_pass_a_small_buffer() {
     assert_eq!(lengths, [60_000; 8], "{:?}", world.close_reason(Z, z));
 }
 
+/// The longest messages of all streams are under way at a time, each of which alone is as long as one may be.
+#[test]
+fn the_longest_messages_of_all_streams_are_put_together() {
+    let mut world = World::new(on().with(|it| {
+        it.send_buffer = 1 << 20;
+        it.receive_buffer = 20_000;
+        it.max_message = 100_000;
+    }));
+    world.narrate = false;
+    let (a, z) = world.established();
+    let association = world.endpoints[A].association_mut(a).expect("up");
+    for stream in 0..10 {
+        association.send(stream, message(100_000)).expect("room");
+    }
+    world.drain(A);
+    let mut came = 0;
+    for _ in 0..4_000 {
+        world.run_for(10 * MILLISECOND);
+        came += world.receive_all(Z, z).len();
+    }
+    assert_eq!(came, 10);
+}
+
+/// What an INIT does not offer is not agreed on, whatever the INIT ACK lists.
+#[test]
+fn a_bare_init_agrees_on_nothing() {
+    let mut world = World::with_configs(on().with(|it| it.bare_init = true), on());
+    let (a, z) = world.established();
+    for (host, id) in [(A, a), (Z, z)] {
+        let association = world.endpoints[host].association(id).expect("up");
+        assert!(!association.is_interleaving(), "{host}");
+    }
+}
+
 /// A peer that begins messages on every stream and ends none holds no more than the buffer, and is found out.
 #[test]
 fn messages_without_beginnings_exhaust_nobody() {

@@ -299,8 +299,9 @@ impl Association {
         offer: Offer,
         cookie: Bytes,
     ) {
-        let mut extensions = offer.extensions.and(Extensions::of(&self.config));
-        let random = self.auth.as_ref().map(|auth| auth.random());
+        let mut extensions = offer.extensions.and(Extensions::in_init(&self.config));
+        let random = self.auth.as_ref().filter(|_| !self.config.bare_init);
+        let random = random.map(|auth| auth.random());
         let auth = random.zip(offer.auth);
         let auth = auth.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
         extensions.set(&AUTH, auth.is_some());

@@ -7,6 +7,9 @@ use bytes::{Bytes, BytesMut};
 
 use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 
+/// Messages of the greatest length that are put together at a time where they are interleaved, if there are so many streams.
+const MOST_OVERLAPPING: usize = 16;
+
 /// A message is longer than is put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
@@ -26,6 +29,8 @@ pub(super) struct Assembly {
     bytes: usize,
     /// The most of one message.
     most: usize,
+    /// The receive buffer.
+    buffer: usize,
     /// The most of all: messages overlap by no more than what the receive buffer holds at a time, if the peer sends one
     /// after the other as it must.
     most_in_all: usize,
@@ -37,8 +42,16 @@ impl Assembly {
             pending: BTreeMap::new(),
             bytes: 0,
             most,
+            buffer,
             most_in_all: most.saturating_add(buffer),
         }
+    }
+
+    /// Where messages are interleaved, one of each stream may be under way.
+    pub fn interleaves(&mut self, streams: u16) {
+        let overlapping = usize::from(streams).clamp(1, MOST_OVERLAPPING);
+        let most = self.most.saturating_mul(overlapping);
+        self.most_in_all = most.saturating_add(self.buffer);
     }
 
     /// Takes a part of a message that came in several; gives the message that it ends. What goes on with a message whose beginning the user has read in

@@ -18,6 +18,9 @@ const MOST_OPEN: usize = 64;
 impl Receiver {
     /// Whether the peer interleaves messages.
     pub(crate) fn expect_interleaved(&mut self, spoken: bool, gives_up: bool) {
+        if spoken {
+            self.assembly.interleaves(self.streams);
+        }
         self.interleaved = spoken.then(|| {
             Box::new(Interleaved {
                 gives_up,
