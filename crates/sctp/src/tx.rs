@@ -150,6 +150,11 @@ impl Sender {
         for (stream, value) in (0..=u16::MAX).zip(values) {
             queue.set_value(stream, *value);
         }
+        let cmt = Cmt::of(config);
+        let mut outstanding = Outstanding::new(initial_tsn);
+        if cmt.is_some() {
+            outstanding.use_paths_at_once();
+        }
         Self {
             profile: config.profile.clone(),
             bundling: config.bundling,
@@ -161,7 +166,7 @@ impl Sender {
             streams: 0,
             queue,
             in_use: StreamsInUse::new(&config.allocation),
-            outstanding: Outstanding::new(initial_tsn),
+            outstanding,
             gaps: Vec::new(),
             withdrawn_on: None,
             a_rwnd: 0,
@@ -182,7 +187,7 @@ impl Sender {
             begun_anew: false,
             statistics: SenderStatistics::default(),
             burst: Burst::default(),
-            cmt: Cmt::of(config),
+            cmt,
             blocks: Vec::new(),
             acks: Vec::new(),
             last_data_at: 0,
@@ -439,24 +444,31 @@ impl Sender {
     /// The path that the next packet with DATA takes, if one may go now: retransmissions before new data
     /// (RFC 9260 §6.1 C).
     pub fn wants_to_send(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
-        if let Some(tsn) = self.outstanding.first_marked() {
-            if self.cmt.is_some() {
-                return self.wants_concurrently(now, paths);
-            }
-            let path = self.retransmission_path(tsn, paths)?;
-            let entry = paths.get(path);
-            let allowed = self.one_packet || (!self.gate_closed && entry.may_go(now));
-            return allowed.then_some(path);
+        if self.outstanding.takes_a_look() {
+            return self.wants_to_send_some(now, paths);
         }
         // Asked after every packet, and a receiver of data never has any.
         if self.queue.is_empty() {
             return None;
         }
-        if self.cmt.is_some() {
-            return self.new_concurrently(now, paths);
-        }
         let path = paths.choose_for_new_data();
         self.may_send_new(now, path, paths).then_some(path)
+    }
+
+    /// As [`Self::wants_to_send`], where chunks wait to be sent again, or paths are used at once.
+    #[cold]
+    fn wants_to_send_some(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
+        let marked = self.outstanding.first_marked();
+        if self.cmt.is_some() {
+            return match marked {
+                Some(_) => self.wants_concurrently(now, paths),
+                None => self.new_concurrently(now, paths),
+            };
+        }
+        let path = self.retransmission_path(marked?, paths)?;
+        let entry = paths.get(path);
+        let allowed = self.one_packet || (!self.gate_closed && entry.may_go(now));
+        allowed.then_some(path)
     }
 
     /// Whether a new chunk may go. Where the peer's window has no room for it, one chunk in flight is allowed, whatever the

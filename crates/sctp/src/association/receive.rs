@@ -140,7 +140,12 @@ impl Association {
     ) -> bool {
         if frame.kind == kind::SACK {
             match Sack::read(&frame) {
-                Ok(sack) => self.on_sack(now, &sack, frame.flags, discards),
+                Ok(sack) => {
+                    if frame.flags != 0 {
+                        self.tx.note_sack_flags(frame.flags);
+                    }
+                    self.on_sack(now, &sack, discards);
+                }
                 Err(_) => discards.count(Discard::ChunkFields),
             }
             return true;
@@ -187,22 +192,16 @@ impl Association {
     }
 
     /// SACK (RFC 9260 §6.2.1). In COOKIE-ECHOED it can only answer DATA bundled with the COOKIE ECHO.
-    fn on_sack(&mut self, now: Nanos, sack: &Sack<&[u8]>, flags: u8, discards: &mut Discards) {
+    fn on_sack(&mut self, now: Nanos, sack: &Sack<&[u8]>, discards: &mut Discards) {
         if !self.state.sends_data() {
             return discards.count(Discard::Unexpected);
         }
         if std::mem::replace(&mut self.sack_taken, true) {
             return discards.count(Discard::SecondSack);
         }
-        if flags != 0 {
-            self.tx.note_sack_flags(flags);
-        }
         let outcome = self
             .tx
             .handle_sack(now, sack, &mut self.paths, &mut self.trace);
-        if flags != 0 {
-            self.tx.note_sack_flags(0);
-        }
         if outcome.protocol_violation {
             discards.count(Discard::BadSack);
             return self.refuse_protocol("acknowledgement of data never sent");

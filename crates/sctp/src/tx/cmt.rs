@@ -69,7 +69,7 @@ impl Sender {
         if let Some(path) = self.sends_again_on(now, paths) {
             return Some(path);
         }
-        let new = !self.gate_closed && !self.queue.is_empty();
+        let new = !self.gate_closed;
         new.then(|| self.new_concurrently(now, paths)).flatten()
     }
 
@@ -103,10 +103,21 @@ impl Sender {
         let newest = self.outstanding.get(self.outstanding.next_tsn().prev());
         let last = newest.map_or(0, |chunk| usize::from(chunk.path.0) + 1);
         let count = paths.len();
+        if self.queue.is_empty() {
+            return None;
+        }
         let in_turn = (0..count).map(|step| PathId(((last + step) % count) as u8));
         in_turn
             .filter(|&id| self.takes_new(id, paths))
             .find(|&id| self.may_send_new(now, id, paths))
+    }
+
+    /// All TSNs have begun anew; nothing is outstanding.
+    pub(super) fn begin_anew_concurrently(&mut self) {
+        if let Some(cmt) = &mut self.cmt {
+            cmt.each.fill(Each::default());
+            self.outstanding.use_paths_at_once();
+        }
     }
 
     /// Whether new data goes to `id` at all: where paths are used at once, to every active one that has its share of the buffers.

@@ -120,6 +120,8 @@ pub(super) struct Outstanding {
     ring: Queue<Outgoing>,
     sets: TsnSets,
     marked: usize,
+    /// Not 0 while any is marked, or paths are used at once: then it takes a look to tell what goes next, and where.
+    look: usize,
     /// The lowest marked TSN, while any is marked.
     first_marked: Tsn,
     gap_acked: usize,
@@ -133,6 +135,7 @@ impl Outstanding {
             ring: Queue::default(),
             sets: TsnSets::default(),
             marked: 0,
+            look: 0,
             first_marked: initial_tsn,
             gap_acked: 0,
             abandoned: 0,
@@ -289,6 +292,7 @@ impl Outstanding {
             let (word, bit) = self.sets.word(tsn);
             word.marked |= bit;
             self.marked += 1;
+            self.look += 1;
         } else if was && !is {
             self.unmarked(tsn);
         }
@@ -326,6 +330,7 @@ impl Outstanding {
         let (word, bit) = self.sets.word(tsn);
         word.marked &= !bit;
         self.marked -= 1;
+        self.look -= 1;
         if self.marked > 0 && tsn == self.first_marked {
             self.first_marked = self.next_marked(tsn.next()).unwrap_or(tsn);
         }
@@ -351,6 +356,17 @@ impl Outstanding {
     pub fn next_marked_on(&self, path: PathId, from: Tsn) -> Option<Tsn> {
         let from = self.at_least_first(from);
         self.sets.next_marked_on(path, from, self.next_tsn())
+    }
+
+    /// Paths are used at once.
+    pub fn use_paths_at_once(&mut self) {
+        self.look += 1;
+    }
+
+    /// Whether what goes next, and where, is not plainly new data on the path for it.
+    #[inline]
+    pub fn takes_a_look(&self) -> bool {
+        self.look > 0
     }
 
     /// The lowest marked TSN.

@@ -51,6 +51,7 @@ impl Sender {
         let sent = self.outstanding.next_tsn().distance_from(self.initial_tsn);
         self.initial_tsn = next.add(sent.wrapping_neg());
         self.outstanding = Outstanding::new(next);
+        self.begin_anew_concurrently();
         self.begun_anew = true;
         self.gaps.clear();
         self.withdrawn_on = None;

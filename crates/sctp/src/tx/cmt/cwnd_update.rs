@@ -50,6 +50,7 @@ impl Sender {
     }
 
     /// Whether a TSN that was outstanding is so no longer.
+    #[inline]
     pub(in crate::tx) fn is_acknowledged(&self, tsn: Tsn) -> bool {
         self.outstanding
             .get(tsn)

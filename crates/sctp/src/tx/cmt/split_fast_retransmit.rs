@@ -69,9 +69,10 @@ impl Sender {
             })
     }
 
-    /// Paths that have recovered are in fast recovery no longer.
+    /// A SACK has been counted: paths that have recovered are in fast recovery no longer, and what its flags said is over.
     #[cold]
     pub(in crate::tx) fn end_recoveries(&mut self, paths: &Paths) {
+        self.note_sack_flags(0);
         for (id, _) in paths.iter() {
             let over = self.cmt.as_ref().is_some_and(|cmt| !self.recovers(cmt, id));
             if over {
