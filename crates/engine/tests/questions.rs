@@ -123,3 +123,58 @@ fn handovers_of_a_leo_path_hold_packets_back() {
     assert!((0.021..0.026).contains(&p50[4]), "{p50:?}");
     assert!(p50[0] > 0.026 && p50[2] > 0.026, "{p50:?}");
 }
+
+/// A message of 1 MiB takes 0.84 s on the path. Without interleaving a small one waits for the end of what was begun; with it, for
+/// packets that are under way.
+#[test]
+fn interleaving_takes_small_messages_past_large_ones() {
+    let records = run("interleaving");
+    let p99 = values(&records, "sctp", "small_p99");
+    // The first experiment: six schedulers, with and without.
+    for (record, age) in records.iter().zip(p99).take(12) {
+        let [scheduler, messages] = [0, 1].map(|it| record.point[it].1.to_string());
+        // First come, first served, is in order either way.
+        let waits = !messages.contains("I-DATA") || scheduler.contains("fcfs");
+        let fits = if waits { age > 0.5 } else { age < 0.1 };
+        assert!(fits, "{scheduler}, {messages}: {age}");
+    }
+    // Nothing is given up, nor held back for good: 20 a second, for 90 s.
+    for count in values(&records, "sctp", "small_count") {
+        assert_eq!(count, 1800.0);
+    }
+}
+
+/// One way takes 282 ms, and what is lost once comes 560 ms later at the earliest.
+#[test]
+fn frames_that_may_be_given_up_are_younger() {
+    let records = run("frames");
+    let [p50, p95] = ["age_p50", "age_p95"].map(|it| values(&records, "frames", it));
+    let missing = values(&records, "frames", "missing_messages");
+    assert!(p50.iter().all(|age| *age > 0.28), "{p50:?}");
+    // Reliable: everything arrives, and one in twenty frames waits for a retransmission.
+    assert_eq!(missing[0], 0.0);
+    assert!(p95[0] > 0.8, "{p95:?}");
+    // Given up after 300 ms: frames are missing, of 9,300, and those that arrive are younger.
+    assert!(missing[3] > 200.0 && p95[3] < p95[0], "{missing:?} {p95:?}");
+    // Never sent again: about one of a hundred is missing.
+    assert!((50.0..150.0).contains(&missing[6]), "{missing:?}");
+}
+
+/// 10 and 4 Mbit/s, less headers of 3 %.
+#[test]
+fn both_paths_at_once_carry_more_than_either() {
+    let records = run("concurrent");
+    let names: Vec<String> = records.iter().map(|it| it.point[0].1.to_string()).collect();
+    let goodput = values(&records, "sctp", "goodput");
+    let of = |name: &str| {
+        let at = names.iter().position(|it| it.contains(name));
+        goodput[at.unwrap_or_else(|| panic!("no {name}: {names:?}"))]
+    };
+    let sum = of("first path alone") + of("second path alone");
+    let whole = goodput[2];
+    assert!(
+        whole > 0.85 * sum && whole < 1.05 * sum,
+        "{whole} of {sum}: {goodput:?}"
+    );
+    assert!(of("without any of the three") < 0.9 * whole, "{goodput:?}");
+}
