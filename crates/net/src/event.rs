@@ -85,6 +85,10 @@ pub enum AssociationEvent {
         /// What became of it.
         outcome: ReconfigOutcome,
     },
+    /// The peer has added an address (SCTP_ADDR_ADDED); [`AssociationEvent::PathUp`] tells when it answers.
+    PeerAddressAdded(IpAddr),
+    /// The peer has deleted an address (SCTP_ADDR_REMOVED).
+    PeerAddressRemoved(IpAddr),
     /// The peer authenticates with another key from now on (SCTP_AUTHENTICATION_EVENT).
     PeerAuthKey {
         /// The key's identifier.

@@ -477,6 +477,8 @@ fn translate(event: Event) -> Option<AssociationEvent> {
             inbound_streams,
             outcome,
         },
+        Event::PeerAddressAdded { address, .. } => AssociationEvent::PeerAddressAdded(address),
+        Event::PeerAddressRemoved { address, .. } => AssociationEvent::PeerAddressRemoved(address),
         Event::PeerAuthKey { key_id } => AssociationEvent::PeerAuthKey { key_id },
         Event::PeerError { cause } => AssociationEvent::PeerError { cause },
         Event::SendFailed { messages } => AssociationEvent::SendFailed { messages },

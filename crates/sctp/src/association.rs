@@ -4,6 +4,7 @@
 //! does is in `association/receive.rs`, what goes out in `association/transmit.rs`, what time does in
 //! `association/timers.rs`.
 
+mod address_changes;
 mod authentication;
 mod cookie_echo;
 mod data;
@@ -31,8 +32,8 @@ use std::sync::Arc;
 use anabranch_transport::{Nanos, ProbeSet, Sample, Trace};
 use anabranch_wire::cause::{Cause, Causes};
 use anabranch_wire::chunk::Heartbeat;
-use anabranch_wire::encode::padded;
-use anabranch_wire::extension::ReConfigParameter;
+use anabranch_wire::encode::{Encode, padded};
+use anabranch_wire::extension::{AsconfAck, ReConfigParameter};
 use anabranch_wire::packet::CHUNK_HEADER;
 use anabranch_wire::serial::Tsn;
 use anabranch_wire::tlv::TlvList;
@@ -137,6 +138,10 @@ pub(crate) enum Reply {
         to: PathId,
         causes: Causes,
     },
+    AsconfAck {
+        to: PathId,
+        ack: AsconfAck,
+    },
     ReConfig {
         to: PathId,
         parameters: TlvList<ReConfigParameter>,
@@ -149,6 +154,7 @@ impl Reply {
         match *self {
             Reply::HeartbeatAck { to, .. }
             | Reply::Error { to, .. }
+            | Reply::AsconfAck { to, .. }
             | Reply::ReConfig { to, .. } => to,
         }
     }
@@ -158,6 +164,7 @@ impl Reply {
         match self {
             Reply::HeartbeatAck { info, .. } => padded(Heartbeat::HEADER + info.len()),
             Reply::Error { causes, .. } => padded(CHUNK_HEADER + causes.as_bytes().len()),
+            Reply::AsconfAck { ack, .. } => ack.encoded_len(),
             Reply::ReConfig { parameters, .. } => {
                 padded(CHUNK_HEADER + parameters.as_bytes().len())
             }

@@ -11,6 +11,7 @@ mod keys;
 mod offer;
 mod vector;
 
+use anabranch_wire::chunk::kind;
 use anabranch_wire::extension::Auth;
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -130,7 +131,8 @@ impl Authenticator {
     pub(crate) fn agreed(own: AuthOffer, peer: &AuthOffer, keys: SharedKeys) -> Self {
         let mut this = Self::new(own, keys);
         this.agreed = Some(Agreed {
-            demanded: peer.demanded(),
+            // ASCONF and its answer go authenticated, whatever the peer lists (RFC 5061 §4.1).
+            demanded: peer.demanded().and(&[kind::ASCONF, kind::ASCONF_ACK]),
             algorithm: peer.algorithm(),
             peer: peer.clone(),
             keyed: Vec::new(),

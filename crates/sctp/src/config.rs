@@ -11,6 +11,7 @@ use anabranch_congestion::{Algorithm, registry};
 use anabranch_settings::{Kind, OFF, Value, profiled, settings};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_wire::chunk::kind;
 
 pub use crate::scheduling::{SchedulerKind, StreamValues};
 pub use crate::tx::BufferSplit;
@@ -178,6 +179,9 @@ settings! {
         /// With `authentication`: the HMAC algorithm that the peer is asked to use. `sha256`: HMAC-SHA-256, or HMAC-SHA-1 if the peer
         /// supports no other. `sha1`: HMAC-SHA-1 only.
         authentication_hmac: AuthHmac = AuthHmac::Sha256, AuthHmac::KIND, "RFC 4895 §3.3";
+        /// Negotiate dynamic addresses (ASCONF): the peer can add and delete its addresses and choose the primary one, always
+        /// authenticated. Needs `authentication`. This side answers such requests and makes none.
+        address_changes: bool = false, Kind::Flag, "RFC 5061 §5.2";
         /// Negotiate stream reconfiguration (RE-CONFIG): streams can be reset and added. Off: streams stay as negotiated in the handshake.
         reconfiguration: bool = false, Kind::Flag, "RFC 6525 §5.1.1";
         /// With `reconfiguration`: accept requests of the peer to reset its streams or those of this side. Off: such requests are denied.
@@ -217,7 +221,10 @@ impl Config {
 
     /// What is offered of AUTH.
     pub(crate) fn auth_offer(&self, random: [u8; RANDOM_LEN]) -> AuthOffer {
-        let chunks = self.authenticated_chunks.unwrap_or_default();
+        let mut chunks = self.authenticated_chunks.unwrap_or_default();
+        if self.address_changes {
+            chunks = chunks.and(&[kind::ASCONF, kind::ASCONF_ACK]);
+        }
         AuthOffer::own(random, chunks, self.authentication_hmac)
     }
 

@@ -75,6 +75,9 @@ discards! {
     /// A RE-CONFIG whose parameters do not go together or cannot be read, a request under a number that was not next, or an answer
     /// to nothing that was asked (RFC 6525 §5.2).
     BadReConfig = "bad_re_config",
+    /// An ASCONF whose serial number is neither the next nor that of one answered lately, or that cannot be read; an ASCONF-ACK to
+    /// nothing that was asked (RFC 5061 §5.2, §5.3).
+    BadAsconf = "bad_asconf",
     /// A chunk that is taken only if it is authenticated, and is not (RFC 4895 §6.3).
     Unauthenticated = "unauthenticated",
     /// An AUTH whose HMAC is wrong, whose key or algorithm is not known, or that is the second of its packet; all behind it goes,

@@ -1,5 +1,6 @@
 //! An SCTP endpoint: one port, its addresses, and all associations of that port (RFC 9260 §1.2).
 
+mod address_changes;
 mod authentication;
 mod cookie_echo;
 mod icmp;
@@ -331,6 +332,7 @@ impl Endpoint {
         // Most packets tell nothing.
         let tells = association.has_events();
         if association.addresses_changed() {
+            association.follow_udp_port(arrival.path.remote, arrival.udp_port);
             self.table.index(slot);
         }
         self.table.sends(slot);
@@ -349,6 +351,7 @@ impl Endpoint {
         packet: &Packet<'_>,
     ) {
         let slot = self.addressee(&arrival, first);
+        let slot = slot.or_else(|| self.by_asconf(&arrival, packet));
         let found = slot.and_then(|it| Some((it, self.table.get(it)?)));
         let accepts = Association::accepts_zero_checksums;
         if arrival.without && !found.is_some_and(|(_, it)| accepts(it)) && !packet.is_intact() {

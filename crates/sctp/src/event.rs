@@ -107,6 +107,20 @@ pub enum Event {
         /// What became of it.
         outcome: ReconfigOutcome,
     },
+    /// The peer has added an address (SCTP_ADDR_ADDED, RFC 6458 §6.1.2): it is used once a HEARTBEAT has verified it.
+    PeerAddressAdded {
+        /// Its number in this association.
+        path: PathId,
+        /// The address.
+        address: IpAddr,
+    },
+    /// The peer has deleted an address (SCTP_ADDR_REMOVED, RFC 6458 §6.1.2): nothing goes there any more.
+    PeerAddressRemoved {
+        /// Its number in this association.
+        path: PathId,
+        /// The address.
+        address: IpAddr,
+    },
     /// The peer authenticates with another key from now on (SCTP_AUTHENTICATION_EVENT with SCTP_AUTH_NEW_KEY, RFC 6458 §6.1.8):
     /// the one before can be deleted once what was sent with it has come.
     PeerAuthKey {

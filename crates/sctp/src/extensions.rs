@@ -1,6 +1,7 @@
 //! What is spoken beyond RFC 9260 where both ends offer it. An extension is a folder or file that declares itself as an
 //! [`Extension`]; [`REGISTRY`] is the one place that lists them.
 
+mod address_changes;
 mod authentication;
 mod ecn;
 
@@ -12,6 +13,7 @@ use crate::config::Config;
 use crate::extension::Extension;
 use crate::{interleaving, partial, reconfig, rsctp, zero_checksum};
 
+pub(crate) use address_changes::ASCONF;
 pub(crate) use authentication::AUTH;
 pub(crate) use ecn::ECN;
 pub(crate) use interleaving::{INTERLEAVED_ABANDONING, INTERLEAVING};
@@ -21,7 +23,7 @@ pub(crate) use rsctp::RSCTP;
 pub(crate) use zero_checksum::ZERO_CHECKSUM;
 
 /// All extensions, each by its bit in [`Extensions`]. Cookies outlive no endpoint, so that places may change.
-static REGISTRY: [&Extension; 8] = [
+static REGISTRY: [&Extension; 9] = [
     &RSCTP,
     &ECN,
     &PARTIAL_RELIABILITY,
@@ -30,6 +32,7 @@ static REGISTRY: [&Extension; 8] = [
     &INTERLEAVING,
     &INTERLEAVED_ABANDONING,
     &AUTH,
+    &ASCONF,
 ];
 
 /// Those that an end offers, or that both agreed on.

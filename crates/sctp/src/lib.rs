@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod address_changes;
 pub mod allocation;
 mod association;
 mod authentication;

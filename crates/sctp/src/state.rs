@@ -4,6 +4,7 @@ use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
 use bytes::Bytes;
 
+use crate::address_changes::AddressChanges;
 use crate::event::CloseReason;
 use crate::extensions::Extensions;
 use crate::path::PathId;
@@ -87,6 +88,8 @@ pub(crate) struct Known {
     pub(crate) extensions: Extensions,
     /// Present while both ends speak RE-CONFIG.
     pub(crate) reconfig: Option<Box<Reconfiguration>>,
+    /// Present while the peer may change its addresses.
+    pub(crate) addresses: Option<Box<AddressChanges>>,
     pub(crate) stage: Stage,
 }
 

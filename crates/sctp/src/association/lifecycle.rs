@@ -11,12 +11,15 @@ use anabranch_wire::serial::Tsn;
 
 use super::heartbeat::Verifying;
 use super::{Association, LastChunk, MAX_PEER_ERRORS, MAX_REPLIES, Marks, Parting, Reply};
+use crate::address_changes::AddressChanges;
 use crate::authentication::{AuthTerms, Authenticator};
 use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event};
-use crate::extensions::{AUTH, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM};
+use crate::extensions::{
+    ASCONF, AUTH, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM,
+};
 use crate::path::{PathId, PathState, Paths};
 use crate::random::Random;
 use crate::reconfig::Reconfiguration;
@@ -71,6 +74,7 @@ impl Known {
             rx,
             extensions: terms.extensions,
             reconfig: None,
+            addresses: None,
             stage: Stage::Established,
         }
     }
@@ -229,6 +233,9 @@ impl Association {
             let held = self.config.receive_buffer as usize;
             Box::new(Reconfiguration::new(ours, peers, most_inbound, held))
         });
+        let peers = terms.peer.initial_tsn.0;
+        let changes = terms.extensions.has(&ASCONF);
+        known.addresses = changes.then(|| Box::new(AddressChanges::new(peers)));
         self.request_due = false;
         let config = Arc::clone(&self.config);
         for &remote in &terms.addresses {

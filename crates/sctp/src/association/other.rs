@@ -38,6 +38,8 @@ impl Association {
             Ok(chunk @ (Extension::IData(_) | Extension::IForwardTsn(_))) => {
                 self.on_interleaved(now, path, chunk, discards);
             }
+            Ok(Extension::Asconf(asconf)) => self.on_asconf(now, path, &asconf, discards),
+            Ok(Extension::AsconfAck(ack)) => self.on_asconf_ack(&ack, discards),
             // It was looked at before any chunk of its packet.
             Ok(Extension::Auth(_)) => {}
             Ok(_) => discards.count(Discard::Unexpected),

@@ -14,7 +14,7 @@ use crate::authentication::AuthTerms;
 use crate::cookie::MAX_PEER_ADDRESSES;
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event, Violation};
-use crate::extensions::{AUTH, Extensions};
+use crate::extensions::{ASCONF, AUTH, Extensions};
 use crate::handshake::Offer;
 use crate::path::PathId;
 use crate::rx::Receiver;
@@ -304,6 +304,9 @@ impl Association {
         let auth = random.zip(offer.auth);
         let auth = auth.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
         extensions.set(&AUTH, auth.is_some());
+        if auth.is_none() {
+            extensions.set(&ASCONF, false);
+        }
         let terms = Terms {
             peer: Peer {
                 tag: offer.initiate_tag,

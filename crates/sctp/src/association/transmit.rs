@@ -281,6 +281,7 @@ impl Association {
                 Reply::Error { to, causes } if *to == path => packet.push(&ErrorChunk {
                     causes: causes.clone(),
                 }),
+                Reply::AsconfAck { to, ack } if *to == path => packet.push(ack),
                 Reply::ReConfig { to, parameters } if *to == path => packet.push(&ReConfig {
                     parameters: parameters.clone(),
                 }),

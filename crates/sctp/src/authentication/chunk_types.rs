@@ -56,6 +56,16 @@ impl ChunkTypes {
         set
     }
 
+    /// These, and `types`.
+    #[must_use]
+    pub(crate) fn and(&self, types: &[u8]) -> Self {
+        let mut all = Self::of(types);
+        for (both, own) in all.0.iter_mut().zip(self.0) {
+            *both |= own;
+        }
+        all
+    }
+
     /// Whether `kind` is in it.
     pub fn has(&self, kind: u8) -> bool {
         self.0[usize::from(kind >> 6)] >> (kind & 63) & 1 == 1

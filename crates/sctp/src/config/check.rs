@@ -9,6 +9,7 @@ use anabranch_transport::time::MILLISECOND;
 use thiserror::Error;
 
 use super::Config;
+use crate::authentication::Authentication;
 use crate::mtu::MOST_ENCAPSULATION;
 use crate::profile::Profile;
 pub(crate) use crate::profile::{LEAST_RTO, MOST_SPAN};
@@ -78,6 +79,10 @@ impl Config {
     }
 
     fn check_relations(&self) -> Result<(), ConfigError> {
+        if self.address_changes && self.authentication == Authentication::Off {
+            let allowed = "false, or authentication = \"on\" beside it (RFC 5061 §4.1)";
+            return Err(refuse("address_changes", true, allowed));
+        }
         if self.encapsulation > MOST_ENCAPSULATION {
             let allowed = format!("0 B to {MOST_ENCAPSULATION} B");
             return Err(refuse(

@@ -14,7 +14,7 @@ use crate::association::Association;
 use crate::authentication::{AuthTerms, Authentication};
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::Discard;
-use crate::extensions::{AUTH, Extensions};
+use crate::extensions::{ASCONF, AUTH, Extensions};
 use crate::handshake::{self, Offer, Own};
 use crate::state::StateName;
 
@@ -158,6 +158,9 @@ impl Endpoint {
         let auth = own.auth_random.zip(offer.auth.clone());
         let auth = auth.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
         extensions.set(&AUTH, auth.is_some());
+        if auth.is_none() {
+            extensions.set(&ASCONF, false);
+        }
         let mut cookie = Cookie {
             created_at: arrival.now,
             lifespan: valid_cookie_life.saturating_add(longer.min(valid_cookie_life)),
@@ -190,6 +193,7 @@ impl Endpoint {
             }
             (cookie.auth, own.auth_random) = (None, None);
             cookie.extensions.set(&AUTH, false);
+            cookie.extensions.set(&ASCONF, false);
             sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
         }
         let ack = InitAck(handshake::init_ack(

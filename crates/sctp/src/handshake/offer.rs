@@ -13,7 +13,7 @@ use crate::address::is_unicast;
 use crate::authentication::{AuthOffer, Authentication, Collected};
 use crate::config::Config;
 use crate::cookie::MAX_PEER_ADDRESSES;
-use crate::extensions::{AUTH, Extensions, PARTIAL_RELIABILITY};
+use crate::extensions::{ASCONF, AUTH, Extensions, PARTIAL_RELIABILITY};
 
 /// The least window a peer may advertise at the start (RFC 9260 §3.3.2).
 pub(crate) const MIN_A_RWND: u32 = 1_500;
@@ -122,6 +122,9 @@ impl Offer {
         }
         offer.auth = auth.finish();
         offer.extensions.set(&AUTH, offer.auth.is_some());
+        if offer.auth.is_none() {
+            offer.extensions.set(&ASCONF, false);
+        }
         Ok(offer)
     }
 

@@ -2,7 +2,10 @@
 
 use std::net::IpAddr;
 
+use anabranch_transport::Path;
+
 use super::{Heartbeat, PathEntry, PathId, PathState, Paths};
+use crate::config::Config;
 
 impl PathEntry {
     /// Nothing goes here any more, and nothing finds it. Its number stays, as that of an inactive path.
@@ -22,6 +25,31 @@ impl Paths {
         let id = self.find(remote).filter(|&id| !self.get(id).verified)?;
         self.get_mut(id).disown();
         self.appoint_primary();
+        Some(id)
+    }
+
+    /// Takes a path out of use: the peer has deleted its address.
+    pub(crate) fn give_up(&mut self, id: PathId) {
+        self.get_mut(id).disown();
+        self.appoint_primary();
+    }
+
+    /// As [`Paths::add`]; where there are too many, in place of one that is out of use and has nothing in flight.
+    pub(crate) fn add_or_replace(
+        &mut self,
+        config: &Config,
+        path: Path,
+        state: PathState,
+    ) -> Option<PathId> {
+        if self.len() < Paths::MOST {
+            return self.add(config, path, state);
+        }
+        let idle =
+            |entry: &PathEntry| entry.disowned && entry.flightsize == 0 && entry.marked_bytes == 0;
+        let (id, _) = self.iter().find(|(_, entry)| idle(entry))?;
+        let mut fresh = Paths::new(config, path, state);
+        fresh.reserve(self.reserved());
+        self.replace(id, fresh);
         Some(id)
     }
 

@@ -96,6 +96,14 @@ impl Paths {
         }
     }
 
+    /// Puts the only path of `fresh` in the place of `id`.
+    pub(super) fn replace(&mut self, id: PathId, mut fresh: Paths) {
+        if let Some(mut entry) = fresh.entries.pop() {
+            entry.udp_port = self.udp_port_to(entry.path.remote);
+            self.entries[usize::from(id.0)] = entry;
+        }
+    }
+
     /// Bytes of each packet that are kept for an AUTH, beside `max_packet`.
     pub(crate) fn reserved(&self) -> usize {
         self.reserved
