@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anabranch_emulate::Carrier;
 
 use crate::capture::{Capture, Sender};
+use crate::extension::Extension;
 use crate::namespace::{self, Family};
 use crate::peer::{Peer, Setup, Stack, Transport};
 use crate::programs::Programs;
@@ -53,6 +54,8 @@ pub struct Case {
     pub family: Family,
     /// What lies between.
     pub condition: Condition,
+    /// What both offer.
+    pub extension: Extension,
 }
 
 impl fmt::Display for Case {
@@ -63,11 +66,16 @@ impl fmt::Display for Case {
             transport,
             family,
             condition,
+            extension,
         } = self;
         write!(
             f,
             "{connecting}-to-{accepting}/{transport}{family}/{condition}"
-        )
+        )?;
+        match extension {
+            Extension::None => Ok(()),
+            extension => write!(f, "/{extension}"),
+        }
     }
 }
 
@@ -98,13 +106,15 @@ impl Case {
     fn multihomed(&self) -> bool {
         let able = |stack| matches!(stack, Stack::Anabranch | Stack::Linux);
         let shown = self.condition != Condition::Impaired;
-        self.linux() && shown && able(self.connecting) && able(self.accepting)
+        let plain = self.extension == Extension::None;
+        self.linux() && plain && shown && able(self.connecting) && able(self.accepting)
     }
 
     /// Messages in each direction.
     pub fn messages(&self) -> u32 {
         match (self.condition, self.family) {
             (Condition::Captured, _) => 250,
+            (..) if self.extension != Extension::None => 2_500,
             // The family is another, the stacks are the same: every length is among the first 402.
             (_, Family::V6) => 2_500,
             (_, Family::V4) => 10_000,
@@ -158,10 +168,14 @@ impl Case {
         let mut outcome = self.transfer(programs, relay.as_ref())?;
         if let Some(relay) = relay {
             let (all, lost) = relay.counts();
-            outcome.remark = format!("{lost} of {all} datagrams lost");
+            let remark = format!("{lost} of {all} datagrams lost");
             if lost * 100 < all {
-                return Err(format!("the relay did too little: {}", outcome.remark));
+                return Err(format!("the relay did too little: {remark}"));
             }
+            outcome.remark = match outcome.remark.as_str() {
+                "" => remark,
+                more => format!("{remark}; {more}"),
+            };
         }
         if let Some(capture) = capture.filter(|_| self.condition == Condition::Captured) {
             let remarks = capture.judge(&self.ours())?;
@@ -183,22 +197,37 @@ impl Case {
         connecting.wait("established", until)?;
         let begin = Instant::now();
         let outcome = self.attend(&mut connecting, &mut accepting, until);
-        let bytes = outcome.map_err(|error| format!("{error}\n{connecting}\n{accepting}"))?;
+        let (bytes, remark) =
+            outcome.map_err(|error| format!("{error}\n{connecting}\n{accepting}"))?;
         let seconds = begin.elapsed().as_secs_f64();
         Ok(Outcome {
             seconds,
             bytes,
-            remark: String::new(),
+            remark,
         })
     }
 
-    /// Waits until both have received everything, and have ended well. Returns the bytes received by both.
+    /// Waits until both have received everything, and have ended well. Returns the bytes received by both, and what there is to say.
     fn attend(
         &self,
         connecting: &mut Peer,
         accepting: &mut Peer,
         until: Instant,
-    ) -> Result<u64, String> {
+    ) -> Result<(u64, String), String> {
+        if self.extension != Extension::None {
+            let spoken = format!("speaks {}", self.extension);
+            for (peer, stack) in [
+                (&mut *connecting, self.connecting),
+                (&mut *accepting, self.accepting),
+            ] {
+                if stack == Stack::Anabranch {
+                    peer.wait(&spoken, until)?;
+                }
+            }
+        }
+        if self.extension == Extension::Partial {
+            return self.attend_partial(connecting, accepting, until);
+        }
         if self.condition == Condition::PathDown {
             connecting.wait("quarter", until)?;
             accepting.wait("quarter", until)?;
@@ -224,11 +253,71 @@ impl Case {
             }
             bytes += sum;
         }
-        for peer in [connecting, accepting] {
+        for (peer, stack) in [(connecting, self.connecting), (accepting, self.accepting)] {
+            peer.wait("sent", until)?;
+            peer.wait("closed", until)?;
+            if self.extension == Extension::Resets && stack == Stack::Anabranch {
+                peer.wait("reset outgoing", until)?;
+                peer.wait("reset incoming", until)?;
+            }
+        }
+        Ok((bytes, String::new()))
+    }
+
+    /// Where messages may be given up: those that may not have all come, and each that may has come or is told to be given up, where its
+    /// sender is one that tells. Where packets are lost some are given up.
+    fn attend_partial(
+        &self,
+        connecting: &mut Peer,
+        accepting: &mut Peer,
+        until: Instant,
+    ) -> Result<(u64, String), String> {
+        for peer in [&mut *connecting, &mut *accepting] {
             peer.wait("sent", until)?;
             peer.wait("closed", until)?;
         }
-        Ok(bytes)
+        let number = |line: &str, key: &str| {
+            let value = line.split_whitespace().find_map(|it| it.strip_prefix(key));
+            let value = value.and_then(|it| it.strip_prefix('='));
+            let value = value.and_then(|it| it.parse::<u64>().ok());
+            value.ok_or_else(|| format!("{line}: no {key}"))
+        };
+        let (mut bytes, mut remarks) = (0, Vec::new());
+        for connects in [true, false] {
+            let (sender, receiver) = match connects {
+                true => (&mut *connecting, &mut *accepting),
+                false => (&mut *accepting, &mut *connecting),
+            };
+            let (stack, _) = self.stacks(connects);
+            let seed = SEEDS[usize::from(!connects)];
+            let all = u64::from(self.messages());
+            let reliable = u64::from(self.reliable(seed));
+            let line = receiver.wait("received", until)?;
+            let came = number(&line, "messages")?;
+            if number(&line, "reliable")? != reliable {
+                return Err(format!("{line}; {reliable} are reliable"));
+            }
+            bytes += number(&line, "bytes")?;
+            let mut remark = format!("{came} of {all} came");
+            if stack == Stack::Anabranch {
+                let told = number(&sender.wait("abandoned", until)?, "messages")?;
+                if came + told < all {
+                    return Err(format!("{came} came and {told} were given up, of {all}"));
+                }
+                remark.push_str(&format!(", {told} given up"));
+            }
+            if self.condition == Condition::Impaired && came == all {
+                return Err("nothing was given up at 2 % loss".into());
+            }
+            remarks.push(remark);
+        }
+        Ok((bytes, remarks.join(" and ")))
+    }
+
+    /// How many messages of a seed are never given up.
+    fn reliable(&self, seed: u64) -> u32 {
+        let plan = Plan::new(seed, self.messages());
+        plan.filter(|it| !it.is_expendable()).count() as u32
     }
 
     fn relay(&self) -> Result<Relay, String> {
@@ -345,6 +434,8 @@ impl Case {
             bare_init: self.accepting == Stack::Pion,
             hold: self.condition == Condition::PathDown,
             netem: self.condition == Condition::Netem,
+            extension: self.extension,
+            expects: self.reliable(SEEDS[usize::from(connects)]),
         }
     }
 

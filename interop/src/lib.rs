@@ -7,6 +7,7 @@
 
 pub mod capture;
 pub mod case;
+pub mod extension;
 pub mod guest;
 pub mod namespace;
 pub mod peer;

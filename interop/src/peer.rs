@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use crate::extension::Extension;
 use crate::guest;
 use crate::programs::Programs;
 
@@ -106,6 +107,10 @@ pub struct Setup {
     pub hold: bool,
     /// Whether a guest loses and reorders what passes its first interface.
     pub netem: bool,
+    /// What both peers offer.
+    pub extension: Extension,
+    /// Messages of the other that it may not give up, where it may any.
+    pub expects: u32,
 }
 
 impl Setup {
@@ -128,6 +133,10 @@ impl Setup {
         }
         if self.flood > 0 {
             all.push(format!("size={}", self.flood));
+        }
+        if self.extension != Extension::None {
+            all.push(format!("speaks={}", self.extension));
+            all.push(format!("expects={}", self.expects));
         }
         if self.bare_init && self.stack == Stack::Anabranch {
             all.push("bare-init=1".to_owned());

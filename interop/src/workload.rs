@@ -12,6 +12,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::extension::Extension;
+
 /// Streams in each direction.
 pub const STREAMS: u16 = 10;
 /// Bytes of the header, and of the smallest message.
@@ -121,6 +123,11 @@ impl Message {
         self.index + PPID
     }
 
+    /// Whether it is never sent again where messages may be given up: those of the streams of odd numbers.
+    pub fn is_expendable(&self) -> bool {
+        self.stream % 2 == 1
+    }
+
     /// The bytes to send.
     pub fn compose(mut self) -> Vec<u8> {
         let mut out = vec![0; self.length as usize];
@@ -145,6 +152,9 @@ pub struct Checker {
     next: [u32; STREAMS as usize],
     count: u32,
     bytes: u64,
+    /// Where messages may be given up: how many that may not there are, and how many of them have come.
+    reliable: Option<u32>,
+    reliable_count: u32,
 }
 
 /// A whole message as a stack delivered it.
@@ -168,6 +178,37 @@ impl Checker {
             next: [0; STREAMS as usize],
             count: 0,
             bytes: 0,
+            reliable: None,
+            reliable_count: 0,
+        }
+    }
+
+    /// Expects of `count` messages the `reliable` that are not [expendable](Message::is_expendable), and perhaps others.
+    pub fn partial(count: u32, reliable: u32) -> Self {
+        Self {
+            reliable: Some(reliable),
+            ..Self::new(count)
+        }
+    }
+
+    /// As the command line says.
+    ///
+    /// # Errors
+    ///
+    /// A value that is none.
+    pub fn of(arguments: &Arguments) -> Result<Self, String> {
+        let count = arguments.number("messages")?;
+        match arguments.extension()? {
+            Extension::Partial => Ok(Self::partial(count, arguments.number("expects")?)),
+            _ => Ok(Self::new(count)),
+        }
+    }
+
+    /// At the end, where messages may be given up: prints what has come.
+    pub fn conclude(&self) {
+        let (count, bytes, reliable) = (self.count, self.bytes, self.reliable_count);
+        if self.reliable.is_some() {
+            println!("received messages={count} bytes={bytes} reliable={reliable}");
         }
     }
 
@@ -176,9 +217,12 @@ impl Checker {
         (self.count, self.bytes)
     }
 
-    /// Whether every message has come.
+    /// Whether every message has come that must.
     pub fn complete(&self) -> bool {
-        self.count as usize == self.seen.len()
+        match self.reliable {
+            Some(reliable) => self.reliable_count == reliable,
+            None => self.count as usize == self.seen.len(),
+        }
     }
 
     /// Takes one message. Prints how far it is at a quarter and at the end.
@@ -223,20 +267,22 @@ impl Checker {
             return wrong("twice".into());
         }
         let next = &mut self.next[usize::from(stream)];
+        let passes_over = self.reliable.is_some() && stream % 2 == 1 && ordinal > *next;
         if !unordered {
-            if ordinal != *next {
+            if ordinal != *next && !passes_over {
                 return wrong(format!(
                     "ordinal {ordinal} on stream {stream}, expected {next}"
                 ));
             }
-            *next += 1;
+            *next = ordinal + 1;
         }
+        self.reliable_count += u32::from(stream % 2 == 0);
         self.count += 1;
         self.bytes += u64::from(length);
         if self.count as usize == self.seen.len() / 4 {
             println!("quarter");
         }
-        if self.complete() {
+        if self.reliable.is_none() && self.complete() {
             println!("received messages={} bytes={}", self.count, self.bytes);
         }
         Ok(())
@@ -253,7 +299,7 @@ pub struct Arguments {
 
 impl Arguments {
     /// The keys that all peers know, with what they are unless told; `bare-init` and `hold` are this stack's alone.
-    const DEFAULTS: [(&str, &str); 14] = [
+    const DEFAULTS: [(&str, &str); 16] = [
         ("local", "127.0.0.1"),
         ("remote", "127.0.0.1"),
         ("transport", "plain"),
@@ -266,6 +312,8 @@ impl Arguments {
         ("seed", "1"),
         ("bare-init", "0"),
         ("hold", "0"),
+        ("speaks", "none"),
+        ("expects", "0"),
         ("size", "0"),
         ("seconds", "3"),
     ];
@@ -290,6 +338,15 @@ impl Arguments {
             }
         }
         Ok(Self { connects, values })
+    }
+
+    /// What both peers offer.
+    ///
+    /// # Errors
+    ///
+    /// There is nothing of that name.
+    pub fn extension(&self) -> Result<Extension, String> {
+        Extension::by_name(self.text("speaks"))
     }
 
     /// The text of a key.

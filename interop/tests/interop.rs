@@ -6,6 +6,7 @@
 use std::sync::Mutex;
 
 use anabranch_interop::case::{Case, Condition, Outcome};
+use anabranch_interop::extension::Extension;
 use anabranch_interop::namespace::{self, Family};
 use anabranch_interop::peer::{Stack, Transport};
 use anabranch_interop::programs::Programs;
@@ -51,6 +52,7 @@ fn cases() -> Vec<Case> {
                     transport,
                     family,
                     condition,
+                    extension: Extension::None,
                 });
             }
         }
@@ -68,6 +70,7 @@ fn cases() -> Vec<Case> {
                 transport,
                 family: V4,
                 condition,
+                extension: Extension::None,
             });
             all.push(Case {
                 connecting: accepting,
@@ -75,6 +78,50 @@ fn cases() -> Vec<Case> {
                 transport,
                 family: V4,
                 condition,
+                extension: Extension::None,
+            });
+        }
+    }
+    all.extend(extended());
+    all
+}
+
+/// The extensions against the peers that have them, where `docs/INTEROP.md` does not say why not.
+fn extended() -> Vec<Case> {
+    use Extension::{Interleaving, Partial, Resets};
+    use Stack::{Anabranch, Dcsctp, Linux, Pion, Usrsctp};
+    let mut all = Vec::new();
+    for (extension, connecting, accepting) in [
+        (Interleaving, Anabranch, Usrsctp),
+        (Interleaving, Usrsctp, Anabranch),
+        (Interleaving, Pion, Anabranch),
+        (Interleaving, Anabranch, Dcsctp),
+        (Interleaving, Dcsctp, Anabranch),
+        (Partial, Anabranch, Linux),
+        (Partial, Pion, Anabranch),
+        (Partial, Anabranch, Dcsctp),
+        (Partial, Dcsctp, Anabranch),
+        (Resets, Anabranch, Linux),
+        (Resets, Linux, Anabranch),
+        (Resets, Anabranch, Usrsctp),
+        (Resets, Anabranch, Dcsctp),
+        (Resets, Dcsctp, Anabranch),
+    ] {
+        let encap = [Linux, Usrsctp]
+            .iter()
+            .any(|it| [connecting, accepting].contains(it));
+        for condition in [Condition::Clean, Condition::Impaired] {
+            all.push(Case {
+                connecting,
+                accepting,
+                transport: if encap {
+                    Transport::Encap
+                } else {
+                    Transport::Plain
+                },
+                family: Family::V4,
+                condition,
+                extension,
             });
         }
     }
@@ -133,7 +180,7 @@ fn main() {
     conclusion.exit();
 }
 
-/// The matrix as a table of Markdown: a line for each pair of peers and what carries their packets.
+/// The matrix as tables of Markdown, one for each extension: a line for each pair of peers and what carries their packets.
 fn report(cases: &[Case], results: &[Option<Result<Outcome, String>>], skips: &Skips) -> String {
     const COLUMNS: [Condition; 5] = [
         Condition::Clean,
@@ -142,42 +189,54 @@ fn report(cases: &[Case], results: &[Option<Result<Outcome, String>>], skips: &S
         Condition::PathDown,
         Condition::Captured,
     ];
-    let mut text =
-        "| connecting | accepting | over | clean | impaired | netem | path-down | captured |\n"
-            .to_owned();
-    text.push_str("|---|---|---|---|---|---|---|---|\n");
-    let mut pairs: Vec<(Stack, Stack, Transport, Family)> = Vec::new();
-    for case in cases {
-        let pair = (case.connecting, case.accepting, case.transport, case.family);
-        if !pairs.contains(&pair) {
-            pairs.push(pair);
+    let mut text = String::new();
+    for extension in Extension::ALL {
+        let mut columns = COLUMNS.to_vec();
+        if extension != Extension::None {
+            columns.truncate(2);
+            text.push_str(&format!("\nWith `{extension}`:\n\n"));
         }
-    }
-    for (connecting, accepting, transport, family) in pairs {
+        let names: Vec<_> = columns.iter().map(Condition::to_string).collect();
+        let names = names.join(" | ");
         text.push_str(&format!(
-            "| {connecting} | {accepting} | {transport}{family} |"
+            "| connecting | accepting | over | {names} |\n|---|---|---|"
         ));
-        for condition in COLUMNS {
-            let case = Case {
-                connecting,
-                accepting,
-                transport,
-                family,
-                condition,
-            };
-            let name = case.to_string();
-            let place = cases.iter().position(|other| other.to_string() == name);
-            let result = place.map(|place| results[place].as_ref());
-            let cell = match (result, skips.reason(&name)) {
-                (None, _) => String::new(),
-                (Some(None), _) => "not run".to_owned(),
-                (Some(Some(Ok(outcome))), _) => cell(outcome),
-                (Some(Some(Err(_))), Some(reason)) => format!("skipped: {reason}"),
-                (Some(Some(Err(_))), None) => "**failed**".to_owned(),
-            };
-            text.push_str(&format!(" {cell} |"));
-        }
+        text.push_str(&"---|".repeat(columns.len()));
         text.push('\n');
+        let mut pairs: Vec<(Stack, Stack, Transport, Family)> = Vec::new();
+        for case in cases.iter().filter(|case| case.extension == extension) {
+            let pair = (case.connecting, case.accepting, case.transport, case.family);
+            if !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+        for (connecting, accepting, transport, family) in pairs {
+            text.push_str(&format!(
+                "| {connecting} | {accepting} | {transport}{family} |"
+            ));
+            for &condition in &columns {
+                let case = Case {
+                    connecting,
+                    accepting,
+                    transport,
+                    family,
+                    condition,
+                    extension,
+                };
+                let name = case.to_string();
+                let place = cases.iter().position(|other| other.to_string() == name);
+                let result = place.map(|place| results[place].as_ref());
+                let cell = match (result, skips.reason(&name)) {
+                    (None, _) => String::new(),
+                    (Some(None), _) => "not run".to_owned(),
+                    (Some(Some(Ok(outcome))), _) => cell(outcome),
+                    (Some(Some(Err(_))), Some(reason)) => format!("skipped: {reason}"),
+                    (Some(Some(Err(_))), None) => "**failed**".to_owned(),
+                };
+                text.push_str(&format!(" {cell} |"));
+            }
+            text.push('\n');
+        }
     }
     text
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anabranch_bench::page::{self, Page};
 use anabranch_bench::standing::{self, Figure};
 use anabranch_bench::{median, raw};
+use anabranch_interop::extension::Extension;
 use anabranch_interop::namespace;
 use anabranch_interop::peer::{Peer, Setup, Stack, Transport};
 use anabranch_interop::programs::Programs;
@@ -162,6 +163,8 @@ fn flood(
         max_retrans: 0,
         flood: size,
         bare_init: false,
+        extension: Extension::None,
+        expects: 0,
         hold: false,
         netem: false,
     };

@@ -3,6 +3,7 @@
 mod authentication;
 mod reconfig;
 mod settings;
+mod speaks;
 
 use std::fmt;
 use std::net::IpAddr;

@@ -4,9 +4,11 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anabranch_interop::extension::Extension;
 use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received, STREAMS};
 use anabranch_net::{
-    Association, AssociationEvent, Carrier, Config, Endpoint, Lost, Peer, SendOptions,
+    Association, AssociationEvent, Carrier, Config, Endpoint, Lost, Peer, ReconfigOutcome,
+    SendOptions, StreamDirection,
 };
 use bytes::Bytes;
 use tokio::sync::Notify;
@@ -63,6 +65,12 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         0 => (),
         most => config.sctp.path_max_retrans = most,
     }
+    match arguments.extension()? {
+        Extension::None => (),
+        Extension::Interleaving => config.sctp.interleaving = true,
+        Extension::Partial => config.sctp.partial_reliability = true,
+        Extension::Resets => config.sctp.reconfiguration = true,
+    }
     if holds(arguments)? {
         // A path that goes down when everything is acknowledged is found down too, and soon.
         config.sctp.hb_interval = Some(500_000_000);
@@ -91,6 +99,18 @@ async fn associate(arguments: &Arguments, endpoint: &Endpoint) -> Result<Associa
         false => endpoint.accept().await.map_err(|error| error.to_string())?,
     };
     println!("established");
+    let extension = arguments.extension()?;
+    let spoken = match extension {
+        Extension::None => false,
+        Extension::Interleaving => association.is_interleaving(),
+        Extension::Partial => association.is_partially_reliable(),
+        Extension::Resets => association.is_reconfigurable(),
+    };
+    if spoken {
+        println!("speaks {extension}");
+    } else if extension != Extension::None {
+        return Err(format!("the peer does not speak {extension}"));
+    }
     Ok(association)
 }
 
@@ -100,14 +120,21 @@ async fn send(
     seed: u64,
     count: u32,
     hold: Option<Arc<Notify>>,
+    extension: Extension,
 ) -> Result<(), String> {
     for message in Plan::new(seed, count) {
+        if extension == Extension::Resets && message.index == count / 2 {
+            let reset = association.reset_streams(&[]);
+            reset.map_err(|error| format!("reset: {error}"))?;
+        }
+        let gives_up = extension == Extension::Partial && message.is_expendable();
         if let Some(hold) = hold.as_ref().filter(|_| message.index + 1 == count) {
             hold.notified().await;
         }
         let options = SendOptions::default()
             .with_ppid(message.ppid())
-            .with_unordered(message.unordered);
+            .with_unordered(message.unordered)
+            .with_max_retransmits(gives_up.then_some(0));
         let sent = association
             .send(message.stream, message.compose(), options)
             .await;
@@ -117,17 +144,43 @@ async fn send(
     Ok(())
 }
 
-/// Prints what happens beside the messages; nothing of it may be a loss. Tells `down` that a path is.
-async fn watch(association: Arc<Association>, down: Arc<Notify>) {
+/// Prints what happens beside the messages; nothing of it may be a loss but what may be given up, which is counted. Tells `down` that a
+/// path is.
+async fn watch(association: Arc<Association>, down: Arc<Notify>) -> u32 {
+    let mut given_up = 0;
     while let Some(event) = association.next_event().await {
-        println!("event: {event:?}");
+        match &event {
+            AssociationEvent::MessageAbandoned { stream, .. } => {
+                given_up += 1;
+                if stream.is_none_or(|stream| stream % 2 == 0) {
+                    println!("error: given up on {stream:?}");
+                }
+                continue;
+            }
+            AssociationEvent::StreamsReset {
+                direction,
+                outcome: ReconfigOutcome::Performed,
+                ..
+            } => println!(
+                "reset {}",
+                match direction {
+                    StreamDirection::Outgoing => "outgoing",
+                    StreamDirection::Incoming => "incoming",
+                }
+            ),
+            _ => println!("event: {event:?}"),
+        }
         if let AssociationEvent::PathDown(_) = event {
             down.notify_one();
         }
         if let AssociationEvent::Restarted { .. } | AssociationEvent::SendFailed { .. } = event {
             println!("error: {event:?}");
         }
+        if let AssociationEvent::Missed(events) = event {
+            given_up += events as u32; // nearly all events are of these
+        }
     }
+    given_up
 }
 
 /// Sends messages of one size for a time, or counts them, until the association ends.
@@ -163,20 +216,19 @@ async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
     let (seed, count) = (arguments.number("seed")?, arguments.number("messages")?);
     let association = Arc::new(associate(arguments, endpoint).await?);
     let down = Arc::new(Notify::new());
-    tokio::spawn(watch(association.clone(), down.clone()));
+    let watching = tokio::spawn(watch(association.clone(), down.clone()));
     let hold = holds(arguments)?.then_some(down);
-    let sender = tokio::spawn(send(association.clone(), seed, count, hold));
-    let mut checker = Checker::new(count);
+    let extension = arguments.extension()?;
+    let sender = tokio::spawn(send(association.clone(), seed, count, hold, extension));
+    let mut checker = Checker::of(arguments)?;
     let mut sender = Some(sender);
     loop {
-        if arguments.connects && checker.complete() {
-            let sender = sender.take().ok_or("nothing left to send")?;
+        if arguments.connects
+            && checker.complete()
+            && let Some(sender) = sender.take()
+        {
             sender.await.map_err(|error| error.to_string())??;
-            association
-                .shutdown()
-                .await
-                .map_err(|error| error.to_string())?;
-            return Ok(());
+            association.begin_shutdown();
         }
         let received = association.recv().await;
         let after = |error: &dyn std::fmt::Display| {
@@ -191,6 +243,11 @@ async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
             unordered: Some(message.unordered),
             data: &message.bytes,
         })?;
+    }
+    checker.conclude();
+    if extension == Extension::Partial {
+        let given_up = watching.await.map_err(|error| error.to_string())?;
+        println!("abandoned messages={given_up}");
     }
     match checker.complete() {
         true => Ok(()),

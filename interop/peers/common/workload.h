@@ -111,8 +111,8 @@ static inline void compose(struct message m, uint8_t *out)
 /* What this peer has been told on its command line, as key=value. */
 struct arguments {
     bool connects;
-    const char *local, *remote, *transport;
-    int local_udp, remote_udp, port, messages, rto_min, max_retrans, size, seconds;
+    const char *local, *remote, *transport, *speaks;
+    int local_udp, remote_udp, port, messages, rto_min, max_retrans, size, seconds, expects;
     uint64_t seed;
 };
 
@@ -177,6 +177,10 @@ static inline bool take_argument(struct arguments *a, const char *given)
         a->size = atoi(v);
     else if (argument(given, "seconds", &v))
         a->seconds = atoi(v);
+    else if (argument(given, "speaks", &v))
+        a->speaks = v;
+    else if (argument(given, "expects", &v))
+        a->expects = atoi(v);
     else if (argument(given, "seed", &v))
         a->seed = strtoull(v, NULL, 10);
     else
@@ -185,9 +189,21 @@ static inline bool take_argument(struct arguments *a, const char *given)
 }
 
 static const struct arguments defaults = {
-    .local = "127.0.0.1", .remote = "127.0.0.1", .transport = "encap", .local_udp = 9899, .remote_udp = 9899,
+    .local = "127.0.0.1", .remote = "127.0.0.1", .transport = "encap", .speaks = "none", .local_udp = 9899, .remote_udp = 9899,
     .port = 5000, .messages = 10000, .rto_min = 0, .max_retrans = 0, .seconds = 3, .seed = 1,
 };
+
+/* Whether the peers are told to offer this extension: interleaving, partial or resets. */
+static inline bool speaks(const struct arguments *a, const char *extension)
+{
+    return !strcmp(a->speaks, extension);
+}
+
+/* Whether a message is never sent again where messages may be given up: those of the streams of odd numbers. */
+static inline bool expendable(uint16_t stream)
+{
+    return stream % 2 == 1;
+}
 
 /* With `size` the connecting peer sends messages of so many bytes for `seconds`, and the accepting one counts them. */
 static inline double seconds_now(void)
@@ -218,7 +234,29 @@ struct checker {
     uint32_t expected, count, next[STREAMS];
     uint64_t bytes;
     uint8_t *seen;
+    /* Where messages may be given up: of those that may not, how many there are, and how many have come. */
+    bool partial;
+    uint32_t reliable, reliable_count;
 };
+
+static inline struct checker checker_of(const struct arguments *a)
+{
+    struct checker c = { .expected = (uint32_t)a->messages, .partial = speaks(a, "partial"), .reliable = (uint32_t)a->expects };
+    return c;
+}
+
+/* Whether all has come that must. */
+static inline bool complete(const struct checker *c)
+{
+    return c->partial ? c->reliable_count == c->reliable : c->count == c->expected;
+}
+
+/* At the end, where messages may be given up: says what has come. */
+static inline void conclude(const struct checker *c)
+{
+    if (c->partial)
+        say("received messages=%u bytes=%llu reliable=%u", c->count, (unsigned long long)c->bytes, c->reliable_count);
+}
 
 /* Takes one whole message; ends the peer with the reason if it is not what was sent. */
 static inline void check(struct checker *c, uint16_t stream, uint32_t ppid, bool unordered, const uint8_t *data, size_t length)
@@ -242,13 +280,17 @@ static inline void check(struct checker *c, uint16_t stream, uint32_t ppid, bool
         fail("message %u: another hash", index);
     if (c->seen[index]++)
         fail("message %u: twice", index);
-    if (!unordered && ordinal != c->next[stream]++)
-        fail("message %u: ordinal %u on stream %u, expected %u", index, ordinal, stream, c->next[stream] - 1);
+    bool passes_over = c->partial && expendable(stream) && ordinal > c->next[stream];
+    if (!unordered && ordinal != c->next[stream] && !passes_over)
+        fail("message %u: ordinal %u on stream %u, expected %u", index, ordinal, stream, c->next[stream]);
+    if (!unordered)
+        c->next[stream] = ordinal + 1;
+    c->reliable_count += !expendable(stream);
     c->count++;
     c->bytes += length;
     if (c->count == c->expected / 4)
         say("quarter");
-    if (c->count == c->expected)
+    if (!c->partial && c->count == c->expected)
         say("received messages=%u bytes=%llu", c->count, (unsigned long long)c->bytes);
 }
 

@@ -4,8 +4,9 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use anabranch_interop::extension::Extension;
 use anabranch_interop::programs::receive_room;
-use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received};
+use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received, STREAMS};
 use dcsctp::api::{
     DcSctpSocket, ErrorKind, LifecycleId, Message, Options, PpId, SendError, SendOptions,
     SocketEvent, SocketTime, StreamId,
@@ -28,7 +29,11 @@ struct Peer {
     sent: bool,
     checker: Checker,
     closed: bool,
-    /// Messages that the stack says the other end has.
+    extension: Extension,
+    /// All streams are being reset.
+    resetting: bool,
+    has_reset: bool,
+    /// Messages that the stack says the other end has, or that it has given up.
     delivered: u64,
 }
 
@@ -53,6 +58,8 @@ impl Peer {
             max_retransmissions: None,
             ..Options::default()
         };
+        let extension = arguments.extension()?;
+        options.enable_message_interleaving = extension == Extension::Interleaving;
         match arguments.number("rto-min")? {
             0 => (),
             ms => {
@@ -72,7 +79,10 @@ impl Peer {
             established: false,
             sent: false,
             delivered: 0,
-            checker: Checker::new(count),
+            checker: Checker::of(&arguments)?,
+            extension,
+            resetting: false,
+            has_reset: false,
             closed: false,
             arguments,
         })
@@ -87,7 +97,7 @@ impl Peer {
         while !self.closed {
             self.sctp
                 .advance_time(SocketTime::zero() + self.begin.elapsed());
-            if self.established && !self.sent {
+            if self.established && !self.sent && !self.resetting {
                 self.send()?;
             }
             // It sends SHUTDOWN when nothing is in flight, be there ever so much that has still to be sent, or sent again.
@@ -101,6 +111,7 @@ impl Peer {
             self.messages()?;
             self.receive()?;
         }
+        self.checker.conclude();
         match self.checker.complete() {
             true => Ok(()),
             false => Err(format!("over after {} messages", self.checker.total().0)),
@@ -115,6 +126,21 @@ impl Peer {
                 println!("sent messages={}", self.arguments.text("messages"));
                 return Ok(());
             };
+            if self.extension == Extension::Resets && self.is_half_sent() && !self.has_reset {
+                // It throws away what is queued on a stream that is reset.
+                if self.delivered < self.arguments.number::<u64>("messages")? / 2 {
+                    self.waiting = Some(message);
+                    return Ok(());
+                }
+                self.has_reset = true;
+                self.resetting = true;
+                self.waiting = Some(message);
+                let all: Vec<_> = (0..STREAMS).map(StreamId).collect();
+                return self
+                    .sctp
+                    .reset_streams(&all)
+                    .map_err(|error| format!("reset: {error:?}"));
+            }
             let again = Message::new(message.stream_id, message.ppid, message.payload.clone());
             match self.sctp.send(message, &self.waiting_options) {
                 Ok(()) => (),
@@ -127,9 +153,18 @@ impl Peer {
         }
     }
 
+    /// Whether the message that waits is the first of the second half.
+    fn is_half_sent(&self) -> bool {
+        let index = self.waiting_options.lifecycle_id;
+        let half = self.arguments.number::<u64>("messages").unwrap_or(0) / 2;
+        index == LifecycleId::new(half + 1)
+    }
+
     fn next(&mut self) -> Option<Message> {
         let message = self.plan.next()?;
         self.waiting_options.unordered = message.unordered;
+        let gives_up = self.extension == Extension::Partial && message.is_expendable();
+        self.waiting_options.max_retransmissions = gives_up.then_some(0);
         self.waiting_options.lifecycle_id = LifecycleId::new(u64::from(message.index) + 1);
         let (stream, ppid) = (StreamId(message.stream), PpId(message.ppid()));
         Some(Message::new(stream, ppid, message.compose()))
@@ -149,7 +184,13 @@ impl Peer {
                     self.established = true;
                     println!("established");
                 }
-                SocketEvent::OnLifecycleMessageDelivered(_) => self.delivered += 1,
+                SocketEvent::OnLifecycleMessageDelivered(_)
+                | SocketEvent::OnLifecycleMessageExpired(_)
+                | SocketEvent::OnLifecycleMessageMaybeExpired(_) => self.delivered += 1,
+                SocketEvent::OnStreamsResetPerformed(_) => self.resetting = false,
+                SocketEvent::OnStreamsResetFailed(streams) => {
+                    return Err(format!("reset of {streams:?} failed"));
+                }
                 SocketEvent::OnClosed() => self.closed = true,
                 SocketEvent::OnAborted(kind, text) => {
                     return Err(format!("aborted: {kind:?}: {text}"));

@@ -184,6 +184,12 @@ void guest_setup(const char *modules, const char *addresses, int local_udp, int 
         set("sctp/path_max_retrans", max_retrans);
 }
 
+void guest_extend(const char *speaks)
+{
+    set("sctp/intl_enable", !strcmp(speaks, "interleaving"));
+    set("sctp/reconf_enable", !strcmp(speaks, "resets"));
+}
+
 void guest_end(void)
 {
     sync();

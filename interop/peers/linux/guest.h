@@ -7,6 +7,9 @@
 void guest_setup(const char *modules, const char *addresses, int local_udp, int remote_udp, int rto_min, int max_retrans,
                  int impair);
 
+/* Allows the extension that a case speaks, where Linux does not by itself. */
+void guest_extend(const char *speaks);
+
 /* Switches the guest off. */
 void guest_end(void);
 

@@ -18,15 +18,33 @@ static void option(int s, int level, int name, const void *value, socklen_t leng
         fail("option %d: %s", name, strerror(errno));
 }
 
+/* Offers what the case speaks; guest_extend has allowed it. */
+static void extend(int s)
+{
+    struct sctp_assoc_value value = { .assoc_value = 1 };
+    int level = 1;
+    if (speaks(&arguments, "interleaving")) {
+        option(s, IPPROTO_SCTP, SCTP_FRAGMENT_INTERLEAVE, &level, sizeof level);
+        option(s, IPPROTO_SCTP, SCTP_INTERLEAVING_SUPPORTED, &value, sizeof value);
+    }
+    if (speaks(&arguments, "resets")) {
+        struct sctp_event event = { .se_type = SCTP_STREAM_RESET_EVENT, .se_on = 1 };
+        value.assoc_value = SCTP_ENABLE_RESET_STREAM_REQ;
+        option(s, IPPROTO_SCTP, SCTP_ENABLE_STREAM_RESET, &value, sizeof value);
+        option(s, IPPROTO_SCTP, SCTP_EVENT, &event, sizeof event);
+    }
+}
+
 static void configure(int s)
 {
     int on = 1, room = 2 << 20;
     struct sctp_initmsg init = { .sinit_num_ostreams = STREAMS, .sinit_max_instreams = STREAMS };
-    struct sctp_event_subscribe events = { .sctp_association_event = 1 };
+    struct sctp_event_subscribe events = { .sctp_association_event = 1, .sctp_partial_delivery_event = speaks(&arguments, "partial") };
     option(s, IPPROTO_SCTP, SCTP_INITMSG, &init, sizeof init);
     option(s, IPPROTO_SCTP, SCTP_EVENTS, &events, sizeof events);
     option(s, IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on);
     option(s, IPPROTO_SCTP, SCTP_NODELAY, &on, sizeof on);
+    extend(s);
     option(s, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
     option(s, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
 }
@@ -84,19 +102,66 @@ static int open_association(void)
     return accepted;
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool reset_done;
+
+/* Resets all streams outwards, and waits until that is done. Linux refuses it while anything is queued or in flight. */
+static void reset_all(int s)
+{
+    struct sctp_reset_streams all = { .srs_flags = SCTP_STREAM_RESET_OUTGOING };
+    while (setsockopt(s, IPPROTO_SCTP, SCTP_RESET_STREAMS, &all, sizeof all)) {
+        if (errno != EAGAIN && errno != EINPROGRESS)
+            fail("reset: %s", strerror(errno));
+        usleep(1000);
+    }
+    pthread_mutex_lock(&lock);
+    while (!reset_done)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Notifications of what the case speaks. */
+static void take_notification(const void *data, struct pieces *pieces)
+{
+    const struct sctp_pdapi_event *aborted = data;
+    const struct sctp_stream_reset_event *reset = data;
+    if (aborted->pdapi_type == SCTP_PARTIAL_DELIVERY_EVENT && aborted->pdapi_stream < STREAMS)
+        pieces->length[aborted->pdapi_stream] = 0;
+    if (reset->strreset_type != SCTP_STREAM_RESET_EVENT || !(reset->strreset_flags & SCTP_STREAM_RESET_OUTGOING_SSN))
+        return;
+    if (reset->strreset_flags & (SCTP_STREAM_RESET_DENIED | SCTP_STREAM_RESET_FAILED))
+        fail("the reset was refused: flags %u", reset->strreset_flags);
+    pthread_mutex_lock(&lock);
+    reset_done = true;
+    pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
 static void *send_all(void *association)
 {
     static uint8_t data[LARGEST];
     uint32_t ordinals[STREAMS] = { 0 };
     for (int i = 0; i < arguments.messages; i++) {
         struct message m = plan(arguments.seed, (uint32_t)i, ordinals);
-        char control[CMSG_SPACE(sizeof(struct sctp_sndinfo))] = { 0 };
+        char control[CMSG_SPACE(sizeof(struct sctp_sndinfo)) + CMSG_SPACE(sizeof(struct sctp_prinfo))] = { 0 };
+        bool gives_up = speaks(&arguments, "partial") && expendable(m.stream);
         struct iovec part = { data, m.length };
         struct msghdr header = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control };
         struct cmsghdr *c = CMSG_FIRSTHDR(&header);
         *c = (struct cmsghdr){ .cmsg_level = IPPROTO_SCTP, .cmsg_type = SCTP_SNDINFO, .cmsg_len = CMSG_LEN(sizeof(struct sctp_sndinfo)) };
         struct sctp_sndinfo info = { .snd_sid = m.stream, .snd_ppid = htonl(m.index + PPID), .snd_flags = m.unordered ? SCTP_UNORDERED : 0 };
         memcpy(CMSG_DATA(c), &info, sizeof info);
+        header.msg_controllen = CMSG_SPACE(sizeof info);
+        if (gives_up) {
+            struct sctp_prinfo terms = { .pr_policy = SCTP_PR_SCTP_RTX };
+            header.msg_controllen = sizeof control;
+            c = CMSG_NXTHDR(&header, c);
+            *c = (struct cmsghdr){ .cmsg_level = IPPROTO_SCTP, .cmsg_type = SCTP_PRINFO, .cmsg_len = CMSG_LEN(sizeof terms) };
+            memcpy(CMSG_DATA(c), &terms, sizeof terms);
+        }
+        if (speaks(&arguments, "resets") && i == arguments.messages / 2)
+            reset_all(*(int *)association);
         compose(m, data);
         ssize_t n = sendmsg(*(int *)association, &header, 0);
         if (n != (ssize_t)m.length)
@@ -121,6 +186,7 @@ static bool receive_one(int s, struct checker *checker)
         return false;
     if (header.msg_flags & MSG_NOTIFICATION) {
         struct sctp_assoc_change *change = (struct sctp_assoc_change *)data;
+        take_notification(data, &pieces);
         if (change->sac_type != SCTP_ASSOC_CHANGE || change->sac_state == SCTP_COMM_UP)
             return true;
         if (change->sac_state != SCTP_SHUTDOWN_COMP)
@@ -140,19 +206,20 @@ static void run(void)
 {
     int s = open_association();
     say("established");
-    struct checker checker = { .expected = (uint32_t)arguments.messages };
+    struct checker checker = checker_of(&arguments);
     pthread_t sender;
     pthread_create(&sender, NULL, send_all, &s);
     bool open = true;
-    while (open && (!arguments.connects || checker.count < checker.expected))
+    while (open && (!arguments.connects || !complete(&checker)))
         open = receive_one(s, &checker);
-    if (checker.count < checker.expected)
+    if (!complete(&checker))
         fail("over after %u messages of %u", checker.count, checker.expected);
     pthread_join(sender, NULL);
     if (open && shutdown(s, SHUT_WR))
         fail("shutdown: %s", strerror(errno));
     while (open)
         open = receive_one(s, &checker);
+    conclude(&checker);
     say("closed");
     for (;;) /* until it is ended: the kernel may have to answer for what is closed */
         pause();
@@ -178,6 +245,8 @@ int main(int count, char **given)
     if (guest)
         guest_setup(modules, arguments.local, encap ? arguments.local_udp : 0, arguments.remote_udp, arguments.rto_min,
                     arguments.max_retrans, impair);
+    if (guest)
+        guest_extend(arguments.speaks);
     run();
     return 0;
 }

@@ -39,7 +39,8 @@ type arguments struct {
 func parse(given []string) arguments {
 	a := arguments{text: map[string]string{
 		"local": "127.0.0.1", "remote": "127.0.0.1", "transport": "plain", "local-udp": "9899", "remote-udp": "9899",
-		"port": "5000", "messages": "10000", "rto-min": "0", "seed": "1", "size": "0", "seconds": "3",
+		"port": "5000", "messages": "10000", "rto-min": "0", "seed": "1", "size": "0", "seconds": "3", "speaks": "none",
+		"expects": "0",
 	}}
 	for _, one := range given {
 		key, value, pair := strings.Cut(one, "=")
@@ -144,8 +145,11 @@ type checker struct {
 	expected, count uint32
 	bytes           uint64
 	seen            []bool
-	next            [streams]uint32
-	all             chan struct{}
+	// Where messages may be given up: of those that may not, how many there are, and how many have come.
+	partial                 bool
+	reliable, reliableCount uint32
+	next                    [streams]uint32
+	all                     chan struct{}
 }
 
 func (c *checker) check(stream uint16, ppid uint32, data []byte) {
@@ -170,10 +174,11 @@ func (c *checker) check(stream uint16, ppid uint32, data []byte) {
 		fail("message %d: twice", index)
 	}
 	if data[7]&1 == 0 {
-		if ordinal != c.next[stream] {
+		passesOver := c.partial && expendable(stream) && ordinal > c.next[stream]
+		if ordinal != c.next[stream] && !passesOver {
 			fail("message %d: ordinal %d on stream %d, expected %d", index, ordinal, stream, c.next[stream])
 		}
-		c.next[stream]++
+		c.next[stream] = ordinal + 1
 	}
 	c.seen[index] = true
 	c.count++
@@ -181,11 +186,38 @@ func (c *checker) check(stream uint16, ppid uint32, data []byte) {
 	if c.count == c.expected/4 {
 		fmt.Println("quarter")
 	}
-	if c.count == c.expected {
+	if c.partial {
+		if !expendable(stream) {
+			c.reliableCount++
+			if c.reliableCount == c.reliable {
+				close(c.all)
+			}
+		}
+	} else if c.count == c.expected {
 		fmt.Printf("received messages=%d bytes=%d\n", c.count, c.bytes)
 		close(c.all)
 	}
 }
+
+// complete tells whether all has come that must.
+func (c *checker) complete() bool {
+	if c.partial {
+		return c.reliableCount == c.reliable
+	}
+	return c.count == c.expected
+}
+
+// conclude says at the end what has come, where messages may be given up.
+func (c *checker) conclude() {
+	c.Lock()
+	defer c.Unlock()
+	if c.partial {
+		fmt.Printf("received messages=%d bytes=%d reliable=%d\n", c.count, c.bytes, c.reliableCount)
+	}
+}
+
+// expendable messages are never sent again where messages may be given up: those of the streams of odd numbers.
+func expendable(stream uint16) bool { return stream%2 == 1 }
 
 // read takes the messages of one stream until it ends, which is no error where the association has been shut down.
 func (c *checker) read(s *sctp.Stream, ended *sync.WaitGroup) {
@@ -242,6 +274,7 @@ func associate(a arguments) *sctp.Association {
 	if flood {
 		config.MTU = 1472 // an Ethernet's, as the others have
 	}
+	// Interleaving and partial reliability it always offers.
 	fmt.Println("ready")
 	open := sctp.Server
 	if a.connects {
@@ -261,7 +294,11 @@ func send(a arguments, association *sctp.Association, out []*sctp.Stream) {
 	for i := range count {
 		m := plan(a.number("seed"), i, &ordinals)
 		s := out[m.stream]
-		s.SetReliabilityParams(m.unordered, sctp.ReliabilityTypeReliable, 0)
+		kind := sctp.ReliabilityTypeReliable
+		if a.text["speaks"] == "partial" && expendable(m.stream) {
+			kind = sctp.ReliabilityTypeRexmit
+		}
+		s.SetReliabilityParams(m.unordered, kind, 0)
 		if _, err := s.WriteSCTP(m.compose(), sctp.PayloadProtocolIdentifier(m.index+ppidBase)); err != nil {
 			fail("send of message %d: %v", i, err)
 		}
@@ -332,6 +369,7 @@ func main() {
 	}
 	count := uint32(a.number("messages"))
 	c := &checker{expected: count, seen: make([]bool, count), all: make(chan struct{})}
+	c.partial, c.reliable = a.text["speaks"] == "partial", uint32(a.number("expects"))
 	out := make([]*sctp.Stream, streams)
 	var ended sync.WaitGroup
 	ended.Add(streams)
@@ -346,7 +384,7 @@ func main() {
 		ended.Wait()
 		c.Lock()
 		defer c.Unlock()
-		if c.count < c.expected {
+		if !c.complete() {
 			fail("over after %d messages of %d", c.count, c.expected)
 		}
 	}()
@@ -370,6 +408,8 @@ func main() {
 			}
 		}
 	}
+	ended.Wait()
+	c.conclude()
 	fmt.Println("closed")
 	select {} // until it is ended
 }

@@ -66,6 +66,35 @@ static void option(struct socket *s, int name, const void *value, socklen_t leng
         fail("option %d: %s", name, strerror(errno));
 }
 
+#ifndef SCTP_INTERLEAVING_SUPPORTED /* the library has it, its header has not */
+#define SCTP_INTERLEAVING_SUPPORTED 0x00001206
+#endif
+
+static void notify_of(struct socket *s, uint16_t type)
+{
+    struct sctp_event event = { .se_assoc_id = SCTP_FUTURE_ASSOC, .se_type = type, .se_on = 1 };
+    option(s, SCTP_EVENT, &event, sizeof event);
+}
+
+/* Offers what the case speaks, and nothing else of it. */
+static void extend(struct socket *s)
+{
+    struct sctp_assoc_value value = { .assoc_id = SCTP_FUTURE_ASSOC };
+    int level = 2;
+    if (speaks(&arguments, "interleaving")) {
+        option(s, SCTP_FRAGMENT_INTERLEAVE, &level, sizeof level);
+        value.assoc_value = 1;
+        option(s, SCTP_INTERLEAVING_SUPPORTED, &value, sizeof value);
+    }
+    if (speaks(&arguments, "resets")) {
+        value.assoc_value = SCTP_ENABLE_RESET_STREAM_REQ;
+        option(s, SCTP_ENABLE_STREAM_RESET, &value, sizeof value);
+        notify_of(s, SCTP_STREAM_RESET_EVENT);
+    }
+    if (speaks(&arguments, "partial"))
+        notify_of(s, SCTP_PARTIAL_DELIVERY_EVENT);
+}
+
 static void configure(struct socket *s, sa_family_t family)
 {
     int on = 1, room = 2 << 20;
@@ -81,6 +110,7 @@ static void configure(struct socket *s, sa_family_t family)
     }
     usrsctp_setsockopt(s, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     usrsctp_setsockopt(s, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+    extend(s);
     if (plain < 0) {
         struct sctp_udpencaps encaps = { .sue_port = htons((uint16_t)arguments.remote_udp) };
         encaps.sue_address.ss_family = family;
@@ -137,6 +167,38 @@ static void flood(struct socket *s)
             fail("send: %s", strerror(errno));
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static bool reset_done;
+
+/* Resets all streams outwards, and waits until that is done. */
+static void reset_all(struct socket *s)
+{
+    struct sctp_reset_streams all = { .srs_assoc_id = SCTP_ALL_ASSOC, .srs_flags = SCTP_STREAM_RESET_OUTGOING };
+    option(s, SCTP_RESET_STREAMS, &all, sizeof all);
+    pthread_mutex_lock(&lock);
+    while (!reset_done)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Notifications of what the case speaks. */
+static void take_notification(const void *data, struct pieces *pieces)
+{
+    const struct sctp_pdapi_event *aborted = data;
+    const struct sctp_stream_reset_event *reset = data;
+    if (aborted->pdapi_type == SCTP_PARTIAL_DELIVERY_EVENT && aborted->pdapi_stream < STREAMS)
+        pieces->length[aborted->pdapi_stream] = 0;
+    if (reset->strreset_type != SCTP_STREAM_RESET_EVENT || !(reset->strreset_flags & SCTP_STREAM_RESET_OUTGOING_SSN))
+        return;
+    if (reset->strreset_flags & (SCTP_STREAM_RESET_DENIED | SCTP_STREAM_RESET_FAILED))
+        fail("the reset was refused: flags %u", reset->strreset_flags);
+    pthread_mutex_lock(&lock);
+    reset_done = true;
+    pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
 static void *send_all(void *socket)
 {
     static uint8_t data[LARGEST];
@@ -144,8 +206,20 @@ static void *send_all(void *socket)
     for (int i = 0; i < arguments.messages; i++) {
         struct message m = plan(arguments.seed, (uint32_t)i, ordinals);
         compose(m, data);
-        struct sctp_sndinfo info = { .snd_sid = m.stream, .snd_ppid = htonl(m.index + PPID), .snd_flags = m.unordered ? SCTP_UNORDERED : 0 };
-        ssize_t n = usrsctp_sendv(socket, data, m.length, NULL, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0);
+        struct sctp_sendv_spa how = {
+            .sendv_flags = SCTP_SEND_SNDINFO_VALID,
+            .sendv_sndinfo = { .snd_sid = m.stream, .snd_ppid = htonl(m.index + PPID), .snd_flags = m.unordered ? SCTP_UNORDERED : 0 },
+        };
+        if (speaks(&arguments, "partial") && expendable(m.stream)) {
+            how.sendv_flags |= SCTP_SEND_PRINFO_VALID;
+            how.sendv_prinfo.pr_policy = SCTP_PR_SCTP_RTX;
+        }
+        if (speaks(&arguments, "resets") && i == arguments.messages / 2)
+            reset_all(socket);
+        ssize_t n;
+        while ((n = usrsctp_sendv(socket, data, m.length, NULL, 0, &how, sizeof how, SCTP_SENDV_SPA, 0)) < 0
+               && errno == EAGAIN && speaks(&arguments, "resets"))
+            usleep(1000); /* a stream that is being reset takes nothing */
         if (n != (ssize_t)m.length)
             fail("send of message %d: %s", i, n < 0 ? strerror(errno) : "in part");
     }
@@ -158,7 +232,7 @@ static void receive(struct socket *s, struct checker *checker, bool whole)
 {
     static uint8_t data[LARGEST];
     static struct pieces pieces;
-    while (whole || checker->count < checker->expected) {
+    while (whole || !complete(checker)) {
         struct sctp_rcvinfo info;
         struct sockaddr_storage from;
         socklen_t from_length = sizeof from, info_length = sizeof info;
@@ -171,6 +245,7 @@ static void receive(struct socket *s, struct checker *checker, bool whole)
             break;
         if (flags & MSG_NOTIFICATION) {
             struct sctp_assoc_change *change = (struct sctp_assoc_change *)data;
+            take_notification(data, &pieces);
             if (change->sac_type != SCTP_ASSOC_CHANGE || change->sac_state == SCTP_COMM_UP)
                 continue;
             if (change->sac_state == SCTP_SHUTDOWN_COMP)
@@ -183,7 +258,7 @@ static void receive(struct socket *s, struct checker *checker, bool whole)
         }
         gather(&pieces, checker, info.rcv_sid, ntohl(info.rcv_ppid), info.rcv_flags & SCTP_UNORDERED, data, (size_t)n, flags & MSG_EOR);
     }
-    if (checker->count < checker->expected)
+    if (!complete(checker))
         fail("over after %u messages of %u", checker->count, checker->expected);
 }
 
@@ -214,7 +289,7 @@ int main(int count, char **given)
         say("closed");
         pause();
     }
-    struct checker checker = { .expected = (uint32_t)arguments.messages };
+    struct checker checker = checker_of(&arguments);
     pthread_t sender;
     pthread_create(&sender, NULL, send_all, s);
     if (arguments.connects) {
@@ -225,6 +300,7 @@ int main(int count, char **given)
     }
     receive(s, &checker, true);
     pthread_join(sender, NULL);
+    conclude(&checker);
     say("closed");
     for (;;) /* until it is ended: the stack may have to answer for what is closed */
         pause();
