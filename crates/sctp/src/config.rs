@@ -1,5 +1,6 @@
 //! Everything that can be set about an endpoint and its associations.
 
+mod buffer_split;
 mod check;
 
 use std::net::IpAddr;
@@ -14,7 +15,7 @@ use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::chunk::kind;
 
 pub use crate::scheduling::{SchedulerKind, StreamValues};
-pub use crate::tx::BufferSplit;
+pub use buffer_split::BufferSplit;
 pub use check::ConfigError;
 use check::{LEAST_RECEIVE_BUFFER, MOST_BYTES, MOST_ERRORS};
 pub(crate) use check::{LEAST_RTO, MOST_SACK_DELAY, MOST_SPAN};
@@ -26,7 +27,6 @@ use crate::authentication::{
 };
 use crate::mtu::{self, LEAST_MTU, MOST_MTU};
 use crate::profile::Profile;
-use crate::runtime::PathSettings;
 use crate::zero_checksum::ZeroChecksum;
 
 settings! {
@@ -214,9 +214,11 @@ impl Config {
     /// The least that [`Config::primary_switch_max_retrans`] may be: PFMR, or Path.Max.Retrans where paths cannot be
     /// potentially failed (RFC 7829 §5, rule 1).
     pub fn least_primary_switch(&self) -> u32 {
-        let potentially_failed = self.profile.potentially_failed;
-        PathSettings::of(self)
-            .least_primary_switch(potentially_failed.then_some(self.pf_max_retrans))
+        if self.profile.potentially_failed {
+            self.pf_max_retrans.min(self.path_max_retrans)
+        } else {
+            self.path_max_retrans
+        }
     }
 
     /// What is offered of AUTH.

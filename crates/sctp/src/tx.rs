@@ -23,7 +23,6 @@ use anabranch_wire::Tsn;
 use thiserror::Error;
 
 pub use ack::SackOutcome;
-pub use cmt::BufferSplit;
 pub(crate) use cmt::sack_flags;
 pub(crate) use ecn::Heard;
 pub use recovery::T3Outcome;

@@ -11,11 +11,10 @@ mod split_fast_retransmit;
 use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
 
-pub use buffers::BufferSplit;
 pub(crate) use delayed_ack::flags as sack_flags;
 
 use super::Sender;
-use crate::config::Config;
+use crate::config::{BufferSplit, Config};
 use crate::path::{PathId, PathState, Paths};
 
 /// What a sender over several paths at once keeps beside the others.

@@ -2,27 +2,10 @@
 //! M. Tüxen, "On the Use of Concurrent Multipath Transfer over Asymmetric Paths", GLOBECOM 2010; H. Adhari et al., "Evaluation of
 //! Concurrent Multipath Transfer over Dissimilar Paths", WAINA 2011).
 
-use anabranch_settings::spelled;
-
 use super::Cmt;
+use crate::config::BufferSplit;
 use crate::path::{PathId, PathState, Paths};
 use crate::tx::Sender;
-
-/// Which buffers are split between the active paths.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BufferSplit {
-    /// None.
-    #[default]
-    Off,
-    /// The send buffer: what a path holds of it until the cumulative TSN passes it.
-    Sender,
-    /// The peer's receive buffer: what is in flight on a path.
-    Receiver,
-    /// Both.
-    Both,
-}
-spelled!(BufferSplit: BufferSplit::Off = "off", BufferSplit::Sender = "sender", BufferSplit::Receiver = "receiver",
-    BufferSplit::Both = "both");
 
 impl Sender {
     /// Whether `id` has less than its share of the buffers.
