@@ -162,7 +162,7 @@ fn script(steps: &[Step], here: &Path, logs: &Path) -> String {
                     ),
                     // Until it has said what it has to say, or is gone.
                     End::Served => format!(
-                        "( exec {command} ) > {log} 2>&1 &\nserver=$!\n\
+                        ": > {log}\n( exec {command} ) >> {log} 2>&1 &\nserver=$!\n\
                          while kill -0 $server && [ $(wc -l < {log}) -lt {} ]; do sleep 0.05; done\n\
                          kill $server && echo 0 > {log}.status\nwait $server\n[ -e {log}.status ] || exit 1\n",
                         shown.len()
