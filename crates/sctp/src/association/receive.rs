@@ -66,23 +66,50 @@ impl Association {
         path: Path,
         first: Frame<'_>,
         rest: Chunks<'_>,
+        behind: bool,
+        discards: &mut Discards,
+    ) {
+        self.sack_taken = false;
+        self.data_taken = false;
+        self.reply_room = None;
+        if self.auth.is_some() {
+            return self.take_admitted(now, path, first, rest, behind, discards);
+        }
+        self.take_chunks(now, path, first, rest, behind, discards);
+    }
+
+    /// As [`Self::handle_chunks`] where chunks may have to be authenticated.
+    #[cold]
+    #[inline(never)]
+    fn take_admitted(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        first: Frame<'_>,
+        rest: Chunks<'_>,
+        behind: bool,
+        discards: &mut Discards,
+    ) {
+        let mut kept = None;
+        if let Some((first, rest)) = self.admitted(path, first, rest, &mut kept, discards) {
+            self.take_chunks(now, path, first, rest, behind, discards);
+        }
+    }
+
+    #[inline(always)]
+    fn take_chunks(
+        &mut self,
+        now: Nanos,
+        path: Path,
+        first: Frame<'_>,
+        mut rest: Chunks<'_>,
         mut behind: bool,
         discards: &mut Discards,
     ) {
         let mut data = false;
         // Found by the first of the packet's DATA, and again after what may change it.
         let mut from = None;
-        self.sack_taken = false;
-        self.data_taken = false;
-        self.reply_room = None;
-        let mut kept = None;
-        let (mut frame, mut rest) = (first, rest);
-        if self.auth.is_some() {
-            match self.admitted(path, first, rest, &mut kept, discards) {
-                Some(admitted) => (frame, rest) = admitted,
-                None => return,
-            }
-        }
+        let mut frame = first;
         loop {
             if frame.kind == kind::DATA {
                 data = true;
