@@ -336,3 +336,11 @@ fn a_reset_never_loses_what_was_sent_before_it() {
         "a play in which nothing is reset says nothing: {each:?}"
     );
 }
+
+/// Seeds that once ended badly.
+#[test]
+fn plays_that_once_ended_badly_end_well() {
+    // A second copy of a request to begin all numbers anew came behind the answer "In progress". Performed at once, its new numbers met a
+    // peer that took old ones.
+    case(135_665, 20);
+}

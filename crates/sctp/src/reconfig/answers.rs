@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use anabranch_transport::Nanos;
 use anabranch_wire::Tsn;
 use anabranch_wire::extension::{ReConfigParameter, ReConfigResult};
 
@@ -53,8 +54,10 @@ pub(crate) struct Answers {
     expected: u32,
     kept: VecDeque<Answered>,
     pub(crate) deferred: Option<Deferred>,
-    /// The request for which nothing is sent until all is acknowledged: all numbers are to begin anew.
-    pub(crate) quieting: Option<u32>,
+    /// The request for which nothing is sent until all is acknowledged: all numbers are to begin anew. Until that time, a round trip
+    /// after it was answered by "In progress", another copy of it was sent before that answer was heard: it gets the same one. The
+    /// peer takes data of the old numbers again once it has heard it, and could not tell them from the new ones.
+    pub(crate) quieting: Option<(u32, Nanos)>,
 }
 
 impl Answers {

@@ -275,10 +275,19 @@ impl Association {
             self.no_longer_quiet();
             return (ReConfigResult::AlreadyInProgress, None);
         }
-        if reconfig.answers.quieting.replace(number).is_none() {
+        let before = reconfig.answers.quieting;
+        if before.is_some_and(|(asked, until)| asked == number && now < until) {
+            return (ReConfigResult::InProgress, None);
+        }
+        if before.is_none() {
             self.tx.hold(None);
         }
-        if !self.tx.is_quiet() {
+        let quiet = self.tx.is_quiet();
+        let heard = now.saturating_add(self.round_trip(path));
+        if let Some(reconfig) = self.reconfiguration_mut() {
+            reconfig.answers.quieting = Some((number, heard));
+        }
+        if !quiet {
             return (ReConfigResult::InProgress, None);
         }
         // What this side wished is done by it, too.
@@ -304,6 +313,12 @@ impl Association {
             self.tx.resume(None, false);
         }
         (ReConfigResult::Performed, Some((next, peers)))
+    }
+
+    /// The smoothed round-trip time of a path; 0 before any was measured.
+    fn round_trip(&self, path: Path) -> Nanos {
+        let entry = self.paths.get(self.path_to(path.remote));
+        entry.rto.srtt().unwrap_or(0)
     }
 
     /// Nothing is held any more for the sake of a reset of all numbers that the peer asked for.
