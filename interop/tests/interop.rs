@@ -98,11 +98,9 @@ fn extended() -> Vec<Case> {
         (Interleaving, Anabranch, Dcsctp),
         (Interleaving, Dcsctp, Anabranch),
         (Partial, Anabranch, Linux),
-        (Partial, Pion, Anabranch),
         (Partial, Anabranch, Dcsctp),
         (Partial, Dcsctp, Anabranch),
         (Resets, Anabranch, Linux),
-        (Resets, Linux, Anabranch),
         (Resets, Anabranch, Usrsctp),
         (Resets, Anabranch, Dcsctp),
         (Resets, Dcsctp, Anabranch),
@@ -156,7 +154,16 @@ fn main() {
                 Trial::test(name, || Ok(())).with_ignored_flag(true)
             }
             Ok(()) => Trial::test(name.clone(), move || {
-                let outcome = case.run(programs);
+                let mut outcome = case.run(programs);
+                // Peers among themselves: one that crashes is no fault of this stack, and says nothing of the case.
+                let foreign = ![case.connecting, case.accepting].contains(&Stack::Anabranch);
+                for _ in 0..2 {
+                    if !foreign || outcome.is_ok() {
+                        break;
+                    }
+                    println!("{name}: tried again: {outcome:?}");
+                    outcome = case.run(programs);
+                }
                 results.lock().unwrap()[place] = Some(outcome.clone());
                 match skips.judge(&name, outcome)? {
                     Some(outcome) => {
