@@ -27,6 +27,8 @@ fn least(kind: &Kind) -> Datum {
         Kind::Tuple(kinds) => Datum::List(kinds.iter().map(least).collect()),
         Kind::OverTime(inner) => least(inner),
         Kind::Name(_) => Datum::word("anything"),
+        // The only text of a kind so far is a place.
+        Kind::Text(_) => Datum::word("0,0"),
         Kind::Table(settings) => Datum::Table(required(settings)),
         Kind::Variant(variants) => {
             let first = variants()[0];
