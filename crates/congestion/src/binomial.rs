@@ -9,7 +9,8 @@ use anabranch_transport::Nanos;
 use thiserror::Error;
 
 use crate::algorithm::Algorithm;
-use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+use crate::credit::Credit;
+use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
 /// How specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -178,7 +179,7 @@ pub struct Binomial<Base> {
     base: Base,
     parameters: BinomialParameters,
     /// Growth earned below a byte.
-    credit: f64,
+    credit: Credit,
 }
 
 impl<Base: Adjustable> Binomial<Base> {
@@ -187,7 +188,7 @@ impl<Base: Adjustable> Binomial<Base> {
         Self {
             base,
             parameters,
-            credit: 0.0,
+            credit: Credit::default(),
         }
     }
 
@@ -209,10 +210,8 @@ impl<Base: Adjustable> CongestionControl for Binomial<Base> {
         if avoiding && grown > 0.0 {
             // The base grows by one unit in a round trip.
             let BinomialParameters { k, alpha, .. } = self.parameters;
-            let earned = self.credit + grown * alpha / k.power(self.units(before).max(1.0));
-            let whole = earned.floor();
-            self.credit = earned - whole;
-            self.base.set_cwnd(before + whole);
+            let earned = grown * alpha / k.power(self.units(before).max(1.0));
+            self.base.set_cwnd(before + self.credit.earn(earned));
         }
     }
 
@@ -226,25 +225,17 @@ impl<Base: Adjustable> CongestionControl for Binomial<Base> {
         let before = self.base.cwnd_exact();
         let ssthresh = self.base.ssthresh();
         self.base.on_loss(now, cause, flightsize);
-        self.credit = 0.0;
+        self.credit.clear();
         let unit = self.base.unit() as f64;
         if cause == LossCause::Timeout && before <= unit && self.base.ssthresh() == ssthresh {
             return; // the base lets a repeated timeout pass
         }
         let BinomialParameters { l, beta, .. } = self.parameters;
         let left = before - beta * l.power(self.units(before)) * unit;
-        let left = left.max(self.base.least_ssthresh() as f64);
-        self.base.set_ssthresh(left);
-        if cause == LossCause::FastRetransmit {
-            self.base.set_cwnd(left);
-        }
+        self.base.fall_to(left, cause);
     }
 
-    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
-        self.base.on_feedback(now, feedback);
-    }
-
-    windows_of_base!();
+    rest_of_base!();
 
     fn name(&self) -> &'static str {
         "binomial"

@@ -5,7 +5,7 @@
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Protocol};
-use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause, Pool};
+use crate::{AckSample, Adjustable, CongestionControl, LossCause, Pool};
 
 /// How specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -73,11 +73,7 @@ impl<Base: Adjustable> CongestionControl for CmtRp<Base> {
         }
     }
 
-    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
-        self.base.on_feedback(now, feedback);
-    }
-
-    windows_of_base!();
+    rest_of_base!();
 
     fn name(&self) -> &'static str {
         "cmt_rp"

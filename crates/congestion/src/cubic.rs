@@ -8,7 +8,7 @@ use anabranch_transport::{Nanos, time};
 
 use crate::algorithm::Algorithm;
 use crate::hystart::HyStart;
-use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
 /// How specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -217,23 +217,15 @@ impl<Base: Adjustable> CongestionControl for Cubic<Base> {
             _ => Some(window),
         };
         // §4.6 multiplies what is in flight, which is no more than the window had allowed.
-        let left = BETA * before.min(flightsize as f64);
-        let left = left.max(self.base.least_ssthresh() as f64);
-        self.base.set_ssthresh(left);
-        if cause == LossCause::FastRetransmit {
-            self.base.set_cwnd(left);
-        }
-    }
-
-    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
-        self.base.on_feedback(now, feedback);
+        self.base
+            .fall_to(BETA * before.min(flightsize as f64), cause);
     }
 
     fn wants_latest_rtt(&self) -> bool {
         !self.hystart.is_done()
     }
 
-    windows_of_base!();
+    rest_of_base!();
 
     fn name(&self) -> &'static str {
         ALGORITHM.name

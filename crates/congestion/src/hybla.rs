@@ -8,7 +8,8 @@
 use anabranch_transport::{Nanos, time::MILLISECOND};
 
 use crate::algorithm::Algorithm;
-use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+use crate::credit::Credit;
+use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
 /// How specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -32,7 +33,7 @@ pub struct Hybla<Base> {
     /// `2^rho - 1`.
     burst: f64,
     /// Growth earned below a byte.
-    credit: f64,
+    credit: Credit,
 }
 
 /// `2^exponent` for an exponent of 0 or more: whole powers by doubling, the rest by square roots of two, which are the same
@@ -63,7 +64,7 @@ impl<Base: Adjustable> Hybla<Base> {
             least: None,
             rho: 1.0,
             burst: 1.0,
-            credit: 0.0,
+            credit: Credit::default(),
         }
     }
 
@@ -94,11 +95,9 @@ impl<Base: Adjustable> CongestionControl for Hybla<Base> {
         self.base.on_ack(ack);
         let grown = self.base.cwnd_exact() - before;
         if grown > 0.0 {
-            let earned = self.credit + grown * factor;
-            self.credit = earned.fract();
+            let earned = self.credit.earn(grown * factor);
             let most = MOST_SEGMENTS * self.base.unit() as f64;
-            self.base
-                .set_cwnd((before + earned.trunc()).min(most.max(before)));
+            self.base.set_cwnd((before + earned).min(most.max(before)));
         }
     }
 
@@ -108,18 +107,14 @@ impl<Base: Adjustable> CongestionControl for Hybla<Base> {
     }
 
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
-        self.credit = 0.0;
+        self.credit.clear();
         // A window far beyond what is in flight must not stay so.
         let most = (flightsize as f64).max(self.base.least_ssthresh() as f64);
         self.base.cap_cwnd(most);
         self.base.on_loss(now, cause, flightsize);
     }
 
-    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
-        self.base.on_feedback(now, feedback);
-    }
-
-    windows_of_base!();
+    rest_of_base!();
 
     fn name(&self) -> &'static str {
         ALGORITHM.name

@@ -3,6 +3,7 @@
 use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 
+use crate::credit::Credit;
 use crate::rounds::{RoundDelays, Seen};
 use crate::{AckSample, Adjustable};
 
@@ -30,7 +31,7 @@ pub struct HyStart {
     last: Seen,
     conservative: Option<Conservative>,
     /// Growth earned below a byte.
-    credit: f64,
+    credit: Credit,
     done: bool,
 }
 
@@ -58,9 +59,7 @@ impl HyStart {
         let ended = self.delays.on_ack(ack);
         if self.conservative.is_some() {
             let grown = (base.cwnd_exact() - before).max(0.0);
-            let earned = self.credit + grown / CSS_GROWTH_DIVISOR;
-            self.credit = earned.fract();
-            base.set_cwnd(before + earned.trunc());
+            base.set_cwnd(before + self.credit.earn(grown / CSS_GROWTH_DIVISOR));
         }
         match ended {
             Some(seen) => self.next_round(seen, base),

@@ -9,8 +9,9 @@
 use anabranch_transport::Nanos;
 
 use crate::algorithm::Algorithm;
+use crate::credit::Credit;
 use crate::rounds::{RoundDelays, Seen};
-use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
 /// How specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -43,7 +44,7 @@ pub struct Illinois<Base> {
     /// The delay was above eta 1 since alpha was greatest.
     above: bool,
     /// Growth earned below a byte.
-    credit: f64,
+    credit: Credit,
 }
 
 impl<Base: Adjustable> Illinois<Base> {
@@ -56,7 +57,7 @@ impl<Base: Adjustable> Illinois<Base> {
             beta: BETA_MAX,
             low: 0,
             above: false,
-            credit: 0.0,
+            credit: Credit::default(),
         }
     }
 
@@ -121,9 +122,8 @@ impl<Base: Adjustable> CongestionControl for Illinois<Base> {
         self.base.on_ack(ack);
         let grown = self.base.cwnd_exact() - before;
         if adapts && grown > 0.0 {
-            let earned = self.credit + grown * self.alpha;
-            self.credit = earned.fract();
-            self.base.set_cwnd(before + earned.trunc());
+            let earned = self.credit.earn(grown * self.alpha);
+            self.base.set_cwnd(before + earned);
         }
     }
 
@@ -137,24 +137,19 @@ impl<Base: Adjustable> CongestionControl for Illinois<Base> {
         let beta = if self.is_small() { BETA_MAX } else { self.beta };
         let window = self.base.cwnd_exact();
         self.base.on_loss(now, cause, flightsize);
-        (self.credit, self.low) = (0.0, 0);
+        self.credit.clear();
+        self.low = 0;
         if cause == LossCause::FastRetransmit {
             let left = (1.0 - beta) * window.min(flightsize as f64);
-            let left = left.max(self.base.least_ssthresh() as f64);
-            self.base.set_ssthresh(left);
-            self.base.set_cwnd(left);
+            self.base.fall_to(left, cause);
         }
-    }
-
-    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
-        self.base.on_feedback(now, feedback);
     }
 
     fn wants_latest_rtt(&self) -> bool {
         true
     }
 
-    windows_of_base!();
+    rest_of_base!();
 
     fn name(&self) -> &'static str {
         ALGORITHM.name

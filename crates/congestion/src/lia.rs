@@ -4,7 +4,8 @@
 use anabranch_transport::Nanos;
 
 use crate::algorithm::{Algorithm, Protocol};
-use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause, Pool};
+use crate::credit::Credit;
+use crate::{AckSample, Adjustable, CongestionControl, LossCause, Pool};
 
 /// How specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -20,7 +21,7 @@ pub struct Lia<Base> {
     base: Base,
     pool: Option<Pool>,
     /// Growth earned below a byte.
-    credit: f64,
+    credit: Credit,
 }
 
 impl<Base: Adjustable> Lia<Base> {
@@ -29,7 +30,7 @@ impl<Base: Adjustable> Lia<Base> {
         Self {
             base,
             pool: None,
-            credit: 0.0,
+            credit: Credit::default(),
         }
     }
 
@@ -57,9 +58,8 @@ impl<Base: Adjustable> CongestionControl for Lia<Base> {
         self.base.on_ack(ack);
         let grown = self.base.cwnd_exact() - before;
         if avoiding && grown > 0.0 {
-            let earned = self.credit + grown * self.share(before);
-            self.credit = earned.fract();
-            self.base.set_cwnd(before + earned.floor());
+            let earned = self.credit.earn(grown * self.share(before));
+            self.base.set_cwnd(before + earned);
         }
     }
 
@@ -69,14 +69,10 @@ impl<Base: Adjustable> CongestionControl for Lia<Base> {
 
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
         self.base.on_loss(now, cause, flightsize);
-        self.credit = 0.0;
+        self.credit.clear();
     }
 
-    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
-        self.base.on_feedback(now, feedback);
-    }
-
-    windows_of_base!();
+    rest_of_base!();
 
     fn name(&self) -> &'static str {
         "lia"

@@ -5,6 +5,17 @@
 //! chunks), so an algorithm never needs to know a header's size.
 #![forbid(unsafe_code)]
 
+/// As [`windows_of_base`], for an algorithm that has no use for what the receiver reports.
+macro_rules! rest_of_base {
+    () => {
+        fn on_feedback(&mut self, now: ::anabranch_transport::Nanos, feedback: &$crate::Feedback) {
+            self.base.on_feedback(now, feedback);
+        }
+
+        windows_of_base!();
+    };
+}
+
 /// Inside an implementation of [`CongestionControl`]: what an algorithm built on an [`Adjustable`] `base` leaves to it.
 macro_rules! windows_of_base {
     () => {
@@ -51,6 +62,7 @@ mod algorithm;
 mod base;
 pub mod binomial;
 pub mod cmt_rp;
+mod credit;
 pub mod cubic;
 pub mod delivery;
 pub mod estimator;
@@ -150,6 +162,16 @@ pub trait Adjustable: CongestionControl {
 
     /// Sets the slow-start threshold, bytes.
     fn set_ssthresh(&mut self, ssthresh: f64);
+
+    /// A loss leaves `left` bytes of the window, but no less than [`Self::least_ssthresh`]. After a timeout that is ssthresh
+    /// alone: the window is the loss window that the base has set.
+    fn fall_to(&mut self, left: f64, cause: LossCause) {
+        let left = left.max(self.least_ssthresh() as f64);
+        self.set_ssthresh(left);
+        if cause == LossCause::FastRetransmit {
+            self.set_cwnd(left);
+        }
+    }
 
     /// Cuts the window to `most` bytes where it is larger. Marks let no window grow, but the rules of a loss may: they have
     /// a least ssthresh, which lifts a small window.

@@ -9,7 +9,7 @@ use anabranch_transport::Nanos;
 
 use crate::algorithm::Algorithm;
 use crate::rounds::{RoundDelays, Seen};
-use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
 /// How specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -103,15 +103,11 @@ impl<Base: Adjustable> CongestionControl for Vegas<Base> {
         self.base.on_loss(now, cause, flightsize);
     }
 
-    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
-        self.base.on_feedback(now, feedback);
-    }
-
     fn wants_latest_rtt(&self) -> bool {
         true
     }
 
-    windows_of_base!();
+    rest_of_base!();
 
     fn name(&self) -> &'static str {
         ALGORITHM.name

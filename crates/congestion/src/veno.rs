@@ -7,8 +7,9 @@
 use anabranch_transport::Nanos;
 
 use crate::algorithm::Algorithm;
+use crate::credit::Credit;
 use crate::rounds::RoundDelays;
-use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
 /// How specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -31,7 +32,7 @@ pub struct Veno<Base> {
     /// N of the last round, segments.
     backlog: Option<f64>,
     /// Growth earned below a byte.
-    credit: f64,
+    credit: Credit,
 }
 
 impl<Base: Adjustable> Veno<Base> {
@@ -41,7 +42,7 @@ impl<Base: Adjustable> Veno<Base> {
             base,
             delays: RoundDelays::default(),
             backlog: None,
-            credit: 0.0,
+            credit: Credit::default(),
         }
     }
 
@@ -67,9 +68,8 @@ impl<Base: Adjustable> CongestionControl for Veno<Base> {
         self.base.on_ack(ack);
         let grown = self.base.cwnd_exact() - window;
         if halved && grown > 0.0 {
-            let earned = self.credit + grown / 2.0;
-            self.credit = earned.fract();
-            self.base.set_cwnd(window + earned.trunc());
+            let earned = self.credit.earn(grown / 2.0);
+            self.base.set_cwnd(window + earned);
         }
     }
 
@@ -82,21 +82,15 @@ impl<Base: Adjustable> CongestionControl for Veno<Base> {
         self.base.on_loss(now, cause, flightsize);
         if cause == LossCause::FastRetransmit && self.is_uncongested() {
             let left = RANDOM_LOSS_LEAVES * window.min(flightsize as f64);
-            let left = left.max(self.base.least_ssthresh() as f64);
-            self.base.set_ssthresh(left);
-            self.base.set_cwnd(left);
+            self.base.fall_to(left, cause);
         }
-    }
-
-    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
-        self.base.on_feedback(now, feedback);
     }
 
     fn wants_latest_rtt(&self) -> bool {
         true
     }
 
-    windows_of_base!();
+    rest_of_base!();
 
     fn name(&self) -> &'static str {
         ALGORITHM.name

@@ -6,7 +6,7 @@ use anabranch_transport::{Nanos, time};
 use crate::algorithm::Algorithm;
 use crate::estimator::PathEstimator;
 use crate::westwood_rate::{RateParameters, WestwoodRate};
-use crate::{AckSample, Adjustable, CongestionControl, Feedback, LossCause};
+use crate::{AckSample, Adjustable, CongestionControl, LossCause};
 
 /// How specs name it.
 pub static ALGORITHM: Algorithm = Algorithm {
@@ -78,11 +78,7 @@ impl<Base: Adjustable> CongestionControl for Westwood<Base> {
         }
     }
 
-    fn on_feedback(&mut self, now: Nanos, feedback: &Feedback) {
-        self.base.on_feedback(now, feedback);
-    }
-
-    windows_of_base!();
+    rest_of_base!();
 
     fn name(&self) -> &'static str {
         "westwood"

@@ -1,0 +1,34 @@
+//! Growth below a byte: windows are whole bytes, and what is earned by parts of them must not be lost.
+
+/// What was earned and not given yet, bytes below 1.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Credit(f64);
+
+impl Credit {
+    /// Adds `bytes`, 0 or more; the whole bytes that are due.
+    pub fn earn(&mut self, bytes: f64) -> f64 {
+        let earned = self.0 + bytes;
+        self.0 = earned.fract();
+        earned.trunc()
+    }
+
+    /// Forgets what was earned.
+    pub fn clear(&mut self) {
+        self.0 = 0.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_byte_add_up() {
+        let mut credit = Credit::default();
+        let given: Vec<f64> = [0.5, 0.75, 2.5, 0.25].map(|it| credit.earn(it)).to_vec();
+        assert_eq!(given, [0.0, 1.0, 2.0, 1.0]);
+        credit.earn(0.75);
+        credit.clear();
+        assert_eq!(credit.earn(0.75), 0.0);
+    }
+}
