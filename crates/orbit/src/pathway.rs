@@ -8,8 +8,6 @@ use crate::route::{Route, Router};
 
 /// Delays between two turns of this length are computed once.
 const STEP: Nanos = 10 * time::MILLISECOND;
-/// After so long without a path none is waited for, seconds.
-const PATIENCE: f64 = 3600.0;
 
 /// A path between two places, asked in the order of time.
 ///
@@ -26,6 +24,9 @@ pub struct Pathway {
 }
 
 impl Pathway {
+    /// After so long without a path none is waited for.
+    pub const PATIENCE: Nanos = 3600 * time::SECOND;
+
     /// The path from `from` to `to`. For `handover` after each change to another path nothing passes.
     pub fn new(
         constellation: &Constellation,
@@ -62,7 +63,7 @@ impl Pathway {
     /// Until when a packet that is ready at `at` waits; `None`: there is no path for an hour.
     fn ready(&mut self, at: Nanos) -> Option<(Nanos, Route)> {
         let first = at / self.interval;
-        let last = first + (PATIENCE / time::seconds(self.interval)) as u64 + 1;
+        let last = first + Self::PATIENCE / self.interval + 1;
         for turn in first..=last {
             let before = turn.checked_sub(1).map(|before| self.route(before));
             let Some(route) = self.route(turn) else {

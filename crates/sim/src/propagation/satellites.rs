@@ -121,10 +121,7 @@ impl Satellites {
             }
         }
         let constellation = Constellation::walker(&sky).map_err(Refusal::together)?;
-        let gateways: Vec<String> = match parameters.optional::<String>("gateways") {
-            Ok(None) => Vec::new(),
-            _ => parameters.list("gateways")?,
-        };
+        let gateways: Vec<String> = parameters.list("gateways")?;
         let gateway = |text: &String| {
             text.parse()
                 .map_err(|error| Refusal::together(format!("`gateways`: {error}")))
@@ -156,10 +153,9 @@ impl std::fmt::Debug for Satellites {
 
 impl Propagation for Satellites {
     fn delay(&mut self, at: Nanos, _packet: &Packet, _rng: &mut Rng) -> Nanos {
-        // A path that is lost for good: an hour, which is longer than any transport waits.
-        let lost = 3600 * anabranch_transport::time::SECOND;
+        // No path for so long: longer than any transport waits.
         self.pathway
             .delay(self.start.saturating_add(at))
-            .unwrap_or(lost)
+            .unwrap_or(Pathway::PATIENCE)
     }
 }
