@@ -10,6 +10,9 @@ use super::message::{MessageBytes, ReceivedMessage, ReceivedPart};
 /// Messages of the greatest length that are put together at a time where they are interleaved, if there are so many streams.
 const MOST_OVERLAPPING: usize = 16;
 
+/// Bytes that such messages may have together, where one alone may not have more.
+const MOST_TOGETHER: usize = 16 << 20;
+
 /// A message is longer than is put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLong;
@@ -50,7 +53,8 @@ impl Assembly {
     /// Where messages are interleaved, one of each stream may be under way.
     pub fn interleaves(&mut self, streams: u16) {
         let overlapping = usize::from(streams).clamp(1, MOST_OVERLAPPING);
-        let most = self.most.saturating_mul(overlapping);
+        let together = self.most.saturating_mul(overlapping);
+        let most = together.min(MOST_TOGETHER).max(self.most);
         self.most_in_all = most.saturating_add(self.buffer);
     }
 
@@ -101,5 +105,24 @@ impl Assembly {
     /// The message of that stream will not end.
     pub fn forget(&mut self, stream: u16) {
         let _ = self.take(stream);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sixteen of 256 KiB, but not sixteen of 16 MiB: a peer chooses how many it begins.
+    #[test]
+    fn interleaved_messages_share_a_bound() {
+        let most_in_all = |most: usize, streams: u16| {
+            let mut assembly = Assembly::new(most, 1000);
+            assembly.interleaves(streams);
+            assembly.most_in_all
+        };
+        assert_eq!(most_in_all(256 << 10, 100), (4 << 20) + 1000);
+        assert_eq!(most_in_all(256 << 10, 3), (768 << 10) + 1000);
+        assert_eq!(most_in_all(16 << 20, 100), (16 << 20) + 1000);
+        assert_eq!(most_in_all(64 << 20, 100), (64 << 20) + 1000);
     }
 }
