@@ -15,7 +15,7 @@ mod wishes;
 use anabranch_transport::Nanos;
 use anabranch_wire::chunk::kind;
 
-pub(crate) use answers::{Answered, Answers, Deferred, Judged};
+pub(crate) use answers::{Answered, Answers, Deferred, Judged, Quieting};
 pub(crate) use flight::{Asked, Flight, Request};
 pub(crate) use held::{HeldData, UserChunk};
 pub use outcome::{ReconfigError, ReconfigOutcome, StreamDirection};

@@ -55,6 +55,15 @@ fn random_plays_end_well() {
     assert!(failed.is_empty(), "play them alone by CASE=: {failed:?}");
 }
 
+/// Seeds that once ended badly.
+#[test]
+fn plays_that_once_ended_badly_end_well() {
+    let _turn = turn();
+    // All numbers began anew at the second copy of a request. The answer to the first, "In progress", came behind the second copy, so that
+    // data behind the reset was taken for data before it, and then once more.
+    play::play(&script(186_373), Some(held));
+}
+
 /// What the plays of the second, third and fourth seed in four are made of, by the numbers of `Play::act`: how often an
 /// act comes, and how many bytes it takes. Bytes that know nothing of acts close, release and begin again too often to get
 /// far.

@@ -146,6 +146,22 @@ impl Rig {
         self.world.inject(Z, packet);
     }
 
+    /// All that Z has sent has come.
+    fn acknowledge(&mut self) {
+        let shots = self.world.shots.iter().rev();
+        let tsn = shots
+            .flat_map(|it| chunks_of(&it.bytes))
+            .find_map(|it| match it {
+                Chunk::Data(data) => Some(data.tsn.0),
+                _ => None,
+            });
+        let mut sack = vec![kind::SACK, 0, 0, 16];
+        sack.extend_from_slice(&tsn.expect("DATA").to_be_bytes());
+        sack.extend_from_slice(&100_000_u32.to_be_bytes());
+        sack.extend_from_slice(&[0; 4]);
+        self.raw(&sack);
+    }
+
     fn read(&mut self) -> String {
         let messages = self.world.receive_all(Z, self.z).into_iter();
         let text = |payload: Bytes| String::from_utf8_lossy(&payload).into_owned();
@@ -474,27 +490,64 @@ fn a_reset_of_all_numbers_is_answered_with_both_next_tsns() {
     assert!(rig.is_up());
 }
 
-/// What this side has in flight is not lost: it is waited for, and nothing new is sent.
+/// Packets with DATA so far.
+fn data_packets(rig: &Rig) -> usize {
+    let shots = rig.world.shots.iter();
+    shots.filter(|it| it.chunks.contains("DATA")).count()
+}
+
+/// What this side has in flight is not lost: it is waited for, and nothing new is sent. The answer to one number stays what it was, so that
+/// a copy that comes late does nothing (RFC 6525 §5.2.4).
 #[test]
 fn a_reset_of_all_numbers_waits_for_what_is_in_flight() {
     let mut rig = Rig::new();
     let z = rig.z;
     rig.world.send(Z, z, 1, "in flight");
     let request = rig.all(0);
-    assert_eq!(rig.ask(std::slice::from_ref(&request)), [InProgress]);
+    assert_eq!(rig.ask(std::slice::from_ref(&request)), [AlreadyInProgress]);
     rig.world.send(Z, z, 1, "held");
-    let data = |rig: &Rig| {
-        let shots = rig.world.shots.iter();
-        shots.filter(|it| it.chunks.contains("DATA")).count()
-    };
-    assert_eq!(data(&rig), 1);
+    assert_eq!(data_packets(&rig), 1);
     rig.world.run_for(500 * MILLISECOND);
-    assert_eq!(rig.ask(std::slice::from_ref(&request)), [InProgress]);
+    assert_eq!(rig.ask(std::slice::from_ref(&request)), [AlreadyInProgress]);
     // The peer gives it up and asks for something else: what was held goes.
     let other = rig.add(1, 0);
     assert_eq!(rig.ask(&[other]), [NothingToDo]);
-    assert_eq!(data(&rig), 2);
-    assert_eq!(rig.ask(&[request]), [InProgress]);
+    assert_eq!(data_packets(&rig), 2);
+    assert_eq!(rig.ask(&[request]), [AlreadyInProgress]);
+    assert!(rig.is_up());
+}
+
+/// A peer that does not ask again is not waited for without end.
+#[test]
+fn what_is_held_for_a_reset_goes_when_the_peer_does_not_come_back() {
+    let mut rig = Rig::new();
+    let z = rig.z;
+    rig.world.send(Z, z, 1, "in flight");
+    let request = rig.all(0);
+    assert_eq!(rig.ask(std::slice::from_ref(&request)), [AlreadyInProgress]);
+    rig.world.send(Z, z, 1, "held");
+    let before = data_packets(&rig);
+    rig.acknowledge();
+    rig.world.run_for(500 * MILLISECOND);
+    assert_eq!(data_packets(&rig), before);
+    rig.world.run_for(5 * SECOND);
+    assert!(data_packets(&rig) > before);
+    assert!(rig.is_up());
+}
+
+/// All is acknowledged: a copy of the request that was refused changes nothing, the next number is taken.
+#[test]
+fn a_refused_reset_of_all_numbers_is_performed_under_the_next_number_only() {
+    let mut rig = Rig::new();
+    let z = rig.z;
+    rig.world.send(Z, z, 1, "in flight");
+    let refused = rig.all(0);
+    assert_eq!(rig.ask(std::slice::from_ref(&refused)), [AlreadyInProgress]);
+    rig.acknowledge();
+    assert_eq!(rig.ask(std::slice::from_ref(&refused)), [AlreadyInProgress]);
+    let next = rig.all(1);
+    assert_eq!(rig.ask(&[next]), [Performed]);
+    assert_eq!(rig.ask(&[refused]), [AlreadyInProgress]);
     assert!(rig.is_up());
 }
 

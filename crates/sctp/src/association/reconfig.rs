@@ -262,17 +262,37 @@ impl Association {
         }
     }
 
-    /// When the Re-configuration Timer expires (RFC 6525 §5.1.1).
+    /// When the Re-configuration Timer expires (RFC 6525 §5.1.1), or the peer is not waited for any more.
     #[inline]
     pub(super) fn request_deadline(&self) -> Option<Nanos> {
-        let flight = self.reconfiguration()?.flight.as_ref()?;
-        flight
-            .deadline
-            .filter(|_| !flight.due && self.state.sends_data())
+        let reconfig = self.reconfiguration()?;
+        let quiet = reconfig.answers.quieting.map(|it| it.until);
+        let timer = self.timer_of(reconfig.flight.as_ref());
+        timer.into_iter().chain(quiet).min()
     }
 
-    /// It expired: the requests go again, and count as errors unless the peer has said that it is at it (RFC 6525 §5.1.1, §5.2.7).
+    fn timer_of(&self, flight: Option<&Flight>) -> Option<Nanos> {
+        let flight = flight.filter(|it| !it.due && self.state.sends_data())?;
+        flight.deadline
+    }
+
+    /// One of them has come. Requests go again, and count as errors unless the peer has answered (RFC 6525 §5.1.1, §5.2.7).
     pub(super) fn handle_request_timeout(&mut self, now: Nanos) {
+        let Some(reconfig) = self.reconfiguration() else {
+            return;
+        };
+        let is_due = |at: Option<Nanos>| at.is_some_and(|at| at <= now);
+        let waited = is_due(reconfig.answers.quieting.map(|it| it.until));
+        let asks_again = is_due(self.timer_of(reconfig.flight.as_ref()));
+        if waited {
+            self.no_longer_quiet();
+        }
+        if asks_again {
+            self.ask_again(now);
+        }
+    }
+
+    fn ask_again(&mut self, now: Nanos) {
         let Some(flight) = self.reconfiguration().and_then(|it| it.flight.as_ref()) else {
             return;
         };

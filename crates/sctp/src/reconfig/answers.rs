@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use anabranch_transport::Nanos;
+use anabranch_transport::time::SECOND;
 use anabranch_wire::Tsn;
 use anabranch_wire::extension::{ReConfigParameter, ReConfigResult};
 
@@ -10,6 +11,10 @@ use super::streams::Streams;
 
 /// Answers that are kept: as many as one chunk has requests.
 const KEPT: usize = 2;
+/// How much longer than the peer took to ask again before, or than its answers may take, nothing new is sent for it.
+const QUIET_FOR: u64 = 4;
+/// The longest time between two requests that is reckoned with.
+const MOST_BETWEEN: Nanos = 60 * SECOND;
 
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +42,26 @@ pub(crate) struct Deferred {
     pub(crate) streams: Streams,
 }
 
+/// A reset of all numbers was refused while something was in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quieting {
+    /// When it was asked for last.
+    asked: Nanos,
+    /// The peer does not come back to it after that time.
+    pub(crate) until: Nanos,
+}
+
+impl Quieting {
+    /// Asked for `now`, where an answer takes `rto` at most, and `before` was the last time.
+    pub(crate) fn new(now: Nanos, rto: Nanos, before: Option<Self>) -> Self {
+        let since = before.map_or(0, |it| now.saturating_sub(it.asked));
+        Self {
+            asked: now,
+            until: now.saturating_add(QUIET_FOR.saturating_mul(since.clamp(rto, MOST_BETWEEN))),
+        }
+    }
+}
+
 /// What a request is by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
@@ -54,10 +79,8 @@ pub(crate) struct Answers {
     expected: u32,
     kept: VecDeque<Answered>,
     pub(crate) deferred: Option<Deferred>,
-    /// The request for which nothing is sent until all is acknowledged: all numbers are to begin anew. Until that time, a round trip
-    /// after it was answered by "In progress", another copy of it was sent before that answer was heard: it gets the same one. The
-    /// peer takes data of the old numbers again once it has heard it, and could not tell them from the new ones.
-    pub(crate) quieting: Option<(u32, Nanos)>,
+    /// All numbers are to begin anew, and nothing new is sent until all is acknowledged.
+    pub(crate) quieting: Option<Quieting>,
 }
 
 impl Answers {

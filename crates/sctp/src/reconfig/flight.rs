@@ -68,6 +68,8 @@ pub(crate) struct Flight {
     pub(crate) all_was_there: bool,
     /// How often it was told so nevertheless.
     pub(crate) senseless: u32,
+    /// The peer asked that all numbers begin anew while this side did.
+    pub(crate) crossed: bool,
 }
 
 impl Flight {
@@ -83,6 +85,7 @@ impl Flight {
             renumbered: 0,
             all_was_there: false,
             senseless: 0,
+            crossed: false,
         }
     }
 

@@ -9,7 +9,7 @@ use super::super::{Association, Reply};
 use super::OUTGOING_HEADER;
 use crate::discard::{Discard, Discards};
 use crate::reconfig::{
-    Answered, Deferred, Judged, ReconfigOutcome, StreamDirection, Streams, UserChunk,
+    Answered, Deferred, Judged, Quieting, ReconfigOutcome, StreamDirection, Streams, UserChunk,
 };
 use crate::state::{Known, Stage, State};
 
@@ -121,7 +121,7 @@ impl Association {
                 result?
             }
             ReConfigParameter::SsnTsnReset { .. } => {
-                let (result, next_tsns) = self.on_ssn_tsn_reset(now, path, number, discards);
+                let (result, next_tsns) = self.on_ssn_tsn_reset(now, path, discards);
                 answered.next_tsns = next_tsns;
                 result
             }
@@ -255,12 +255,16 @@ impl Association {
         Some(ReConfigResult::Performed)
     }
 
-    /// SSN/TSN Reset (RFC 6525 §5.2.4). Nothing that was sent is lost by it: it waits until all is acknowledged.
+    /// SSN/TSN Reset (RFC 6525 §5.2.4). Nothing that was sent is lost by it: while something is in flight it is refused, and nothing new
+    /// is sent, so that it can be done when the peer asks again.
+    ///
+    /// The answer to a number is final. TSNs go on where they were (G2), so that the peer cannot tell data that was sent before the reset
+    /// from data behind it: it takes the one kind until it asks, and none until it is answered. Had a number two answers, "In progress"
+    /// and later "Performed", the former could come late and let it take data behind the reset for data before it.
     fn on_ssn_tsn_reset(
         &mut self,
         now: Nanos,
         path: Path,
-        number: u32,
         discards: &mut Discards,
     ) -> (ReConfigResult, Option<(Tsn, Tsn)>) {
         if !self.config.accept_association_reset || !self.is_established() {
@@ -269,32 +273,32 @@ impl Association {
         let Some(reconfig) = self.reconfiguration_mut() else {
             return (ReConfigResult::Denied, None);
         };
-        let flight = reconfig.flight.as_ref();
-        let asking = flight.is_some_and(|it| !it.is_of_association() || it.is_unanswered());
+        let asking = match &mut reconfig.flight {
+            Some(flight) if flight.is_of_association() => {
+                flight.crossed = true;
+                flight.is_unanswered()
+            }
+            flight => flight.is_some(),
+        };
         if asking || !reconfig.wishes.outgoing.is_empty() {
             self.no_longer_quiet();
             return (ReConfigResult::AlreadyInProgress, None);
         }
-        let before = reconfig.answers.quieting;
-        if before.is_some_and(|(asked, until)| asked == number && now < until) {
-            return (ReConfigResult::InProgress, None);
-        }
+        let before = reconfig.answers.quieting.take();
         if before.is_none() {
             self.tx.hold(None);
         }
-        let quiet = self.tx.is_quiet();
-        let heard = now.saturating_add(self.round_trip(path));
-        if let Some(reconfig) = self.reconfiguration_mut() {
-            reconfig.answers.quieting = Some((number, heard));
-        }
-        if !quiet {
-            return (ReConfigResult::InProgress, None);
+        if !self.tx.is_quiet() {
+            let rto = self.paths.get(self.path_to(path.remote)).rto.rto();
+            if let Some(reconfig) = self.reconfiguration_mut() {
+                reconfig.answers.quieting = Some(Quieting::new(now, rto, before));
+            }
+            return (ReConfigResult::AlreadyInProgress, None);
         }
         // What this side wished is done by it, too.
         let Some(reconfig) = self.reconfiguration_mut() else {
             return (ReConfigResult::Denied, None);
         };
-        reconfig.answers.quieting = None;
         reconfig.answers.deferred = None;
         let ours = reconfig.resets_all();
         if ours {
@@ -313,12 +317,6 @@ impl Association {
             self.tx.resume(None, false);
         }
         (ReConfigResult::Performed, Some((next, peers)))
-    }
-
-    /// The smoothed round-trip time of a path; 0 before any was measured.
-    fn round_trip(&self, path: Path) -> Nanos {
-        let entry = self.paths.get(self.path_to(path.remote));
-        entry.rto.srtt().unwrap_or(0)
     }
 
     /// Nothing is held any more for the sake of a reset of all numbers that the peer asked for.

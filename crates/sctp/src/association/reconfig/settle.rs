@@ -99,7 +99,12 @@ impl Association {
         if result == ReConfigResult::AlreadyInProgress {
             flight.renumber = true;
             // Both may have asked at once, and would again.
-            wait = if ours_is_later { 3 * rto } else { rto };
+            let crossed = flight.crossed || !flight.is_of_association();
+            wait = if ours_is_later && crossed { 3 } else { 1 } * rto;
+            // What the peer has in flight may be much.
+            if flight.is_of_association() {
+                wait = wait.saturating_mul(1 << flight.renumbered.min(3));
+            }
         } else if flight.all_was_there {
             // Some never look again at a request of the same number.
             flight.senseless += 1;
