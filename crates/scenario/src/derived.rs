@@ -31,7 +31,7 @@ pub enum Derived {
         name: String,
     },
     /// The smallest x of a sweep from which on a measure never exceeds a bound, in each replication. A point at which
-    /// some replication has no such x is left out.
+    /// some replication has no such point is left out.
     SmallestX {
         /// Short name.
         id: String,

@@ -303,7 +303,7 @@ impl<'de> Deserialize<'de> for Window {
         let [begin, end] = <[Span; 2]>::deserialize(deserializer)?;
         if begin >= end {
             return Err(de::Error::custom(format!(
-                "found [\"{begin}\", \"{end}\"]; a window's begin lies before its end"
+                "found [\"{begin}\", \"{end}\"]; a window must begin before it ends"
             )));
         }
         Ok(Window([begin, end]))

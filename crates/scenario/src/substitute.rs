@@ -252,7 +252,7 @@ pub fn unused(root: &Node, used: &BTreeSet<String>) -> Vec<Problem> {
     let problem = |entry: &Entry| {
         let name = &entry.key;
         let message = format!(
-            "the parameter `{name}` is used nowhere; write \"${name}\" where it shall stand, or leave it out"
+            "the parameter `{name}` is used nowhere; refer to it as \"${name}\", or remove it"
         );
         let path = Node::key_path(SECTION, name);
         Problem::new(entry.key_place.clone(), path, message)

@@ -150,7 +150,7 @@ fn check_flow(
         {
             c.problem(
                 &path,
-                format!("{name:?} has {count} members and the flow {}; the counts must be equal, or the node's 1", flow.count.0),
+                format!("{name:?} has {count} members and the flow {}; the counts must be equal, or the node must have 1 member", flow.count.0),
             );
         }
     }
@@ -172,7 +172,7 @@ fn check_flow(
     if flow.stop.is_some() && flow.lasts.is_some() {
         c.problem(
             &format!("{path}.lasts"),
-            "found both `stop` and `lasts`; a flow has one of them",
+            "found both `stop` and `lasts`; set only one of them",
         );
     }
     if flow.lasts == Some(Span(0)) {
@@ -227,13 +227,13 @@ fn check_experiment(
     if experiment.replications == 0 {
         c.problem(
             &format!("{path}.replications"),
-            "found 0; at least 1 replication is run",
+            "found 0; expected 1 or more",
         );
     }
     if experiment.quick_replications == Some(0) {
         c.problem(
             &format!("{path}.quick_replications"),
-            "found 0; at least 1 replication is run",
+            "found 0; expected 1 or more",
         );
     }
     if experiment.duration == Some(Span(0)) {

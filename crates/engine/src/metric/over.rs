@@ -103,7 +103,7 @@ fn window((begin, end): (Nanos, Nanos)) -> Result<Window, Refusal> {
     let [begin, end] = [Span(begin), Span(end)];
     if begin >= end {
         return Err(Refusal::together(format!(
-            "found [\"{begin}\", \"{end}\"]; a window's begin lies before its end"
+            "found [\"{begin}\", \"{end}\"]; a window must begin before it ends"
         )));
     }
     Ok(Window([begin, end]))

@@ -33,7 +33,7 @@ pub(super) fn check_link(
         } else if first != second && ![first, second].iter().any(|count| *count <= 1) {
             let [a, b] = &link.between;
             let message = format!(
-                "joins {first} members of {a:?} with {second} of {b:?}; the counts must be equal, or one of them 1"
+                "joins {first} members of {a:?} with {second} of {b:?}; the counts must be equal, or one of them must be 1"
             );
             c.problem(&format!("{path}.between"), message);
         }

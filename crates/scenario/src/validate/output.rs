@@ -162,7 +162,7 @@ pub(super) fn check_point(
         Value::Text(text) => format!("{text:?}"),
         other => other.to_string(),
     };
-    let message = format!("found {}, but sweep {name:?} has no such x", shown(x));
+    let message = format!("found {}, but sweep {name:?} has no such point", shown(x));
     let known: Vec<String> = known.iter().map(shown).collect();
     c.not_among(place, &message, &shown(x), known.iter().map(String::as_str));
 }
@@ -374,7 +374,7 @@ pub(super) fn check_measure(
     let taken = source.measures(spec, vocabulary);
     if taken.iter().all(|(_, name)| name != metric) {
         let message = format!(
-            "found {metric:?}, but experiment {:?} takes no such measure",
+            "found {metric:?}, but experiment {:?} has no measure of this name",
             source.id()
         );
         return c.not_among(

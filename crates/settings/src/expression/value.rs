@@ -221,7 +221,7 @@ impl Value {
         if [units::PACKETS, units::SEGMENTS].contains(&family.units) {
             let Some(whole) = base.as_whole() else {
                 return Err(format!(
-                    "the result is {} {unit}; only a whole number makes sense: use round, floor or ceil",
+                    "the result is {} {unit}; expected a whole number; use round, floor or ceil",
                     base.real()
                 ));
             };
