@@ -273,6 +273,8 @@ int main(int count, char **given)
         fail("transport %s: this peer has encap and plain", arguments.transport);
     usrsctp_init(encap ? (uint16_t)arguments.local_udp : 0, encap ? NULL : send_plain, NULL);
     usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
+    /* Of I-DATA it refuses the begin of any message while 512 others wait behind a hole, so the hole never closes. */
+    usrsctp_sysctl_set_sctp_max_chunks_on_queue(1 << 20);
     if (!encap)
         open_plain();
     struct socket *s = open_association();
