@@ -98,6 +98,8 @@ pub enum ChannelEvent {
     Message(ChannelId, Payload),
     /// `bufferedAmount` fell to the low mark.
     BufferedAmountLow(ChannelId),
+    /// A message of ours was given up by the channel's [`Reliability`]. One of which all was sent may have arrived all the same.
+    Abandoned(ChannelId),
     /// A channel ended; the last of it.
     Closed(ChannelId),
 }
@@ -380,6 +382,7 @@ impl Channels {
     pub fn handle_abandoned(&mut self, stream: u16) {
         if let Some(channel) = self.table.get_mut(&stream) {
             channel.abandoned += 1;
+            self.events.push_back(ChannelEvent::Abandoned(channel.id));
         }
     }
 
@@ -521,7 +524,9 @@ impl Channels {
     fn abandon(&mut self, now: Nanos) {
         for channel in self.table.values_mut() {
             let before = channel.buffered();
-            channel.abandon(now);
+            for _ in 0..channel.abandon(now) {
+                self.events.push_back(ChannelEvent::Abandoned(channel.id));
+            }
             if channel.fell_to_low(before) {
                 let low = ChannelEvent::BufferedAmountLow(channel.id);
                 self.events.push_back(low);

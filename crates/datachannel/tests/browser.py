@@ -3,6 +3,9 @@
 No test asks how long something takes. What does not happen at all ends after PATIENCE seconds.
 """
 
+import json
+import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -21,21 +24,43 @@ FLAGS = [
 
 # What the tests use in the page: a connection, and waiting for what happens to a channel.
 HELPERS = """
-window.begin = async (open, options = {}) => {
+// What there is, to be told where something does not happen.
+window.made = { connections: [], channels: [] };
+window.state = () => [
+  ...made.connections.map(it => `connection ${it.connectionState}, ICE ${it.iceConnectionState}`),
+  ...made.channels.filter(it => it.readyState !== "closed")
+    .map(it => `${it.id} "${it.label}" ${it.readyState}, ${it.bufferedAmount} bytes buffered, ${it.received ?? 0} messages received`),
+].slice(0, 40).join("\\n");
+window.within = (work, patience) => Promise.race([
+  work(),
+  new Promise((_, failed) => setTimeout(() => failed(new Error(`not done in ${patience} s:\\n${state()}`)), patience * 1000)),
+]);
+window.adopt = channel => {
+  channel.binaryType = "arraybuffer";
+  channel.addEventListener("message", () => { channel.received = (channel.received ?? 0) + 1; });
+  made.channels.push(channel);
+  return channel;
+};
+window.pause = milliseconds => new Promise(done => setTimeout(done, milliseconds));
+// `delay`: through a path with losses, and with this delay each way.
+window.begin = async (open, options = {}, delay = null) => {
   const connection = new RTCPeerConnection();
+  made.connections.push(connection);
   const incoming = [];
   const waiting = [];
   connection.ondatachannel = ({ channel }) => {
-    channel.binaryType = "arraybuffer";
-    incoming.push(channel);
+    incoming.push(adopt(channel));
     waiting.splice(0).forEach(wake => wake());
   };
-  const first = connection.createDataChannel("first", options);
-  first.binaryType = "arraybuffer";
+  const first = adopt(connection.createDataChannel("first", options));
   await connection.setLocalDescription();
   const answer = await fetch(`/offer?open=${open}`, { method: "POST", body: connection.localDescription.sdp });
-  const text = await answer.text();
+  let text = await answer.text();
   if (!answer.ok) throw new Error(text);
+  if (delay !== null) {
+    const [, before, port] = text.match(/(a=candidate:1 1 udp \\d+ \\S+ )(\\d+)/);
+    text = text.replace(before + port, before + await lossyPath(Number(port), delay));
+  }
   await connection.setRemoteDescription({ type: "answer", sdp: text });
   await opened(first);
   const come = async count => {
@@ -52,8 +77,7 @@ window.opened = channel => channel.readyState === "open" ? Promise.resolve() : n
 // When a channel is closed: by which event.
 window.ended = channel => new Promise(done => channel.addEventListener("close", event => done(event.type), { once: true }));
 window.create = async (connection, label, options) => {
-  const channel = connection.createDataChannel(label, options);
-  channel.binaryType = "arraybuffer";
+  const channel = adopt(connection.createDataChannel(label, options));
   await opened(channel);
   return channel;
 };
@@ -85,6 +109,35 @@ window.exchange = (channel, messages) => new Promise((done, failed) => {
 });
 // A message of so many bytes that tells which it is.
 window.pattern = (number, size) => Uint8Array.from({ length: size }, (_, at) => at * 31 + number * 7);
+// Sends numbered messages one by one, each when nothing waits, on a channel that may lose any; then has the other side close it.
+// Gives the numbers that came back.
+window.trickle = async (channel, count, size) => {
+  const message = number => {
+    const bytes = pattern(number, size);
+    new DataView(bytes.buffer).setUint32(0, number);
+    return bytes;
+  };
+  const came = [];
+  const wrong = [];
+  channel.onmessage = ({ data }) => {
+    const number = new DataView(data).getUint32(0);
+    (same(message(number), data) ? came : wrong).push(number);
+  };
+  let open = true;
+  const over = ended(channel).then(() => { open = false; });
+  for (let number = 0; number < count; number++) {
+    channel.send(message(number));
+    do await pause(0); while (channel.bufferedAmount > 0);
+  }
+  // Each of these may be lost as well.
+  while (open) {
+    if (channel.readyState === "open") channel.send("/close");
+    await Promise.race([over, pause(50)]);
+  }
+  return { came, wrong };
+};
+// Not a function, which would be called.
+null;
 """
 
 
@@ -119,6 +172,35 @@ class Server:
         assert self.process.wait(PATIENCE) in (0, -15), self.process.returncode
 
 
+class LossyPaths:
+    """Emulators of lossy.toml between the page and the server."""
+
+    def __init__(self, program):
+        self.program = program
+        self.running = []
+
+    def begin(self, port, delay):
+        """Begins one towards a port of the server, and gives the port for the page."""
+        spec = pathlib.Path(__file__).with_name("lossy.toml")
+        command = [self.program, "emulate", spec, "--interval", "0", "--set", f"delay={delay}",
+                   "--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{port}"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.running.append(process)
+        line = process.stdout.readline()
+        return int(re.search(r"from 127\.0\.0\.1:(\d+) ", line).group(1))
+
+    def end(self):
+        for process in self.running:
+            process.terminate()
+            process.communicate()
+        self.running.clear()
+
+
+def run(page, script):
+    """What an async function in the page gives, or where it stands when patience ends."""
+    return page.evaluate(f"() => within({script}, {PATIENCE})")
+
+
 TESTS = []
 
 
@@ -144,7 +226,7 @@ def the_page_itself(page, server):
 @test
 def channels_from_either_side(page, server):
     """The page is the DTLS client and has even streams, the server odd ones (RFC 8832 section 6)."""
-    found = page.evaluate("""async () => {
+    found = run(page, """async () => {
         const { connection, first, come } = await begin(3);
         const second = await create(connection, "näme", { protocol: "some" });
         const theirs = await come(3);
@@ -162,7 +244,7 @@ def channels_from_either_side(page, server):
 @test
 def ten_thousand_messages(page, server):
     """On ten channels, five opened by either side, from nothing to 256 KiB, each way."""
-    came = page.evaluate("""async () => {
+    came = run(page, """async () => {
         const { connection, first, come } = await begin(5);
         const ours = [first];
         while (ours.length < 5) ours.push(await create(connection, "more"));
@@ -180,7 +262,7 @@ def ten_thousand_messages(page, server):
 @test
 def kinds_of_channels(page, server):
     """Unordered and partially reliable ones; with so much patience everything arrives."""
-    came = page.evaluate("""async () => {
+    came = run(page, """async () => {
         const { connection } = await begin(0);
         const kinds = [
             { ordered: false },
@@ -200,7 +282,7 @@ def kinds_of_channels(page, server):
 def a_channel_agreed_on_beforehand(page, server):
     """With negotiated ids the server knows no channel, and says so when the connection ends."""
     start = len(server.lines)
-    page.evaluate("""async () => {
+    run(page, """async () => {
         const { connection, first } = await begin(0);
         const channel = await create(connection, "unknown", { negotiated: true, id: 100 });
         channel.send("nobody reads this");
@@ -213,7 +295,7 @@ def a_channel_agreed_on_beforehand(page, server):
 
 @test
 def three_hundred_channels(page, server):
-    came = page.evaluate("""async () => {
+    came = run(page, """async () => {
         const { connection, come } = await begin(150);
         const ours = [];
         for (let number = 0; number < 149; number++) ours.push(create(connection, `number ${number}`));
@@ -229,7 +311,7 @@ def three_hundred_channels(page, server):
 def channels_are_closed_from_either_side(page, server):
     """Both sides hear of it, what was sent before arrives, and the id is used again (RFC 8831 section 6.7)."""
     start = len(server.lines)
-    found = page.evaluate("""async () => {
+    found = run(page, """async () => {
         const { connection, first, come } = await begin(2);
         const [one, two] = await come(2);
         const messages = Array.from({ length: 100 }, (_, number) => pattern(number, number * 20));
@@ -269,7 +351,7 @@ def channels_are_closed_from_either_side(page, server):
 @test
 def three_hundred_channels_are_closed(page, server):
     """At once and from both sides; then as many are opened again."""
-    came = page.evaluate("""async () => {
+    came = run(page, """async () => {
         const { connection, first, come } = await begin(150);
         let channels = await come(150);
         const ids = [];
@@ -289,13 +371,60 @@ def three_hundred_channels_are_closed(page, server):
     assert came == [True, 1], came
 
 
+def lossy_channels(page, server, delay, kinds, count):
+    """Sends on a channel of each kind at once, through 5 % loss; gives for each what came back, and what the server counted."""
+    start = len(server.lines)
+    found = run(page, """async () => {
+        const { connection, first } = await begin(0, {}, "%s");
+        const messages = Array.from({ length: 100 }, (_, number) => pattern(number, number * 10));
+        const reliable = exchange(first, messages);
+        const kinds = %s;
+        const channels = await Promise.all(kinds.map((kind, at) => create(connection, `kind ${at}`, kind)));
+        const counts = await Promise.all(channels.map(channel => trickle(channel, %d, 1000)));
+        return { reliable: await reliable, counts };
+    }""" % (delay, json.dumps(kinds), count))
+    assert found["reliable"] == 100, found["reliable"]
+    results = []
+    for at, (kind, counts) in enumerate(zip(kinds, found["counts"])):
+        line = server.line(rf'"kind {at}" closed: (\d+) messages, \d+ bytes, (\d+) given up', start)
+        arrived, given_up = map(int, line.groups())
+        came = counts["came"]
+        print(f"check-browser: {kind}: {count} sent, {arrived} arrived, {len(came)} came back, {given_up} of them given up")
+        assert counts["wrong"] == [], counts["wrong"]
+        assert len(set(came)) == len(came), "a message came twice"
+        if kind.get("ordered", True):
+            assert came == sorted(came), came
+        # What did not come back was told to be given up. More may have been: what came, and its acknowledgement was lost.
+        assert count >= arrived >= len(came) and len(came) + given_up >= arrived >= given_up
+        results.append((arrived, len(came)))
+    return results
+
+
+@test
+def no_retransmission_at_five_percent_loss(page, server):
+    """Each message is one packet and is sent once: what is lost is binomial, whatever the times are. The bounds are further than 5.5
+    standard deviations from its mean."""
+    kinds = [{"maxRetransmits": 0}, {"maxRetransmits": 0, "ordered": False}]
+    for arrived, came in lossy_channels(page, server, "5 ms", kinds, 500):
+        assert 2 <= 500 - arrived <= 60, arrived
+        assert 1 <= arrived - came <= 60, (arrived, came)
+
+
+@test
+def lifetime_at_five_percent_loss(page, server):
+    """A round trip takes longer than the lifetime: nothing is sent twice, so not all can come. How much more is given up
+    before it is sent depends on the machine."""
+    for arrived, came in lossy_channels(page, server, "30 ms", [{"maxPacketLifeTime": 50}], 300):
+        assert 0 < came <= 300 - 3, (arrived, came)
+
+
 @test
 def a_page_that_is_loaded_again(page, server):
     start = len(server.lines)
-    page.evaluate("async () => { const { first } = await begin(1); await exchange(first, ['one']); }")
+    run(page, "async () => { const { first } = await begin(1); await exchange(first, ['one']); }")
     page.reload()
     page.evaluate(HELPERS)
-    came = page.evaluate("async () => exchange((await begin(1)).first, ['one', 'two'])")
+    came = run(page, "async () => exchange((await begin(1)).first, ['one', 'two'])")
     assert came == 2
     server.line("connection ended", start)
 
@@ -304,7 +433,7 @@ def a_page_that_is_loaded_again(page, server):
 def a_page_that_dies(page, server):
     """The process of the page ends at once. The server finds out, and others are served."""
     start = len(server.lines)
-    page.evaluate("async () => { const { first } = await begin(1); await exchange(first, ['one']); }")
+    run(page, "async () => { const { first } = await begin(1); await exchange(first, ['one']); }")
     crashed = threading.Event()
     page.on("crash", lambda _: crashed.set())
     try:
@@ -315,14 +444,17 @@ def a_page_that_dies(page, server):
 
 
 def main():
-    server = Server(sys.argv[1:])
+    paths = LossyPaths(sys.argv[1])
+    server = Server(sys.argv[2:])
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
             print(f"check-browser: chromium {browser.version}")
-            for function in TESTS:
+            wanted = os.environ.get("BROWSER_TESTS", "")
+            for function in (it for it in TESTS if wanted in it.__name__):
                 page = browser.new_page()
                 page.set_default_timeout(PATIENCE * 1000)
+                page.expose_function("lossyPath", paths.begin)
                 page.goto(server.url)
                 page.evaluate(HELPERS)
                 try:
@@ -332,8 +464,10 @@ def main():
                     raise
                 print(f"check-browser: passed {function.__name__}", flush=True)
                 page.close()
+                paths.end()
             browser.close()
     finally:
+        paths.end()
         server.end()
 
 

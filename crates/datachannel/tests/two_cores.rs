@@ -334,6 +334,44 @@ fn a_channel_that_gives_up() {
     assert_eq!(told, [given_up as u64, 0]);
 }
 
+/// A round trip takes 20 ms: within a lifetime of 50 ms what is lost can be sent again, and within one of 15 ms it cannot. What does
+/// not arrive is told in either case.
+#[test]
+fn channels_whose_messages_live_long_and_short() {
+    let mut world = World::new(5, 0).connect();
+    let of = |lifetime| {
+        let options = ChannelOptions::new("lifetime");
+        options.with_reliability(Reliability::MaxLifetime(lifetime))
+    };
+    let ids = [50, 15].map(|it| world.ends[0].open(world.now, of(it)).unwrap());
+    world.run(SECOND);
+    world.flaws = 5;
+    let count = 500;
+    for number in 0..count {
+        for id in ids {
+            let payload = pattern(number, 100);
+            world.ends[0].send(world.now, id, payload).unwrap();
+        }
+        world.run(5 * MS);
+    }
+    world.run(60 * SECOND);
+    let arrived = ids.map(|id| world.messages(1, id).len());
+    let told = ids.map(|id| {
+        let told = |it: &&Event| **it == Event::Channel(ChannelEvent::Abandoned(id));
+        world.events[0].iter().filter(told).count()
+    });
+    for at in 0..2 {
+        let id = ids[at];
+        assert_eq!(
+            world.ends[0].channels().abandoned(id),
+            told[at] as u64,
+            "an event each"
+        );
+        assert!(arrived[at] < count && arrived[at] + told[at] >= count);
+    }
+    assert!(told[1] > 10 && told[0] * 2 < told[1], "{told:?}");
+}
+
 /// Over a link with flaws: messages of all sizes, both ways, on ten channels, each in order and once.
 #[test]
 fn a_link_with_flaws() {

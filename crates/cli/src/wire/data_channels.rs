@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use anabranch_datachannel::{
-    BindError, ChannelOptions, Config, DataChannel, Payload, PeerConnection,
+    BindError, ChannelOptions, Config, DataChannel, Payload, PeerConnection, Reliability,
 };
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Query, State};
@@ -156,7 +156,11 @@ async fn echo(log: Log, channel: DataChannel) {
             break;
         }
     }
+    let given_up = match channel.options().reliability {
+        Reliability::Reliable => String::new(),
+        _ => format!(", {} given up", channel.abandoned()),
+    };
     log.say(format_args!(
-        "channel {id} {label:?} closed: {messages} messages, {bytes} bytes"
+        "channel {id} {label:?} closed: {messages} messages, {bytes} bytes{given_up}"
     ));
 }

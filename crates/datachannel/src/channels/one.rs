@@ -119,17 +119,20 @@ impl Channel {
     }
 
     /// Gives up the messages whose time is over and that were not handed over. Those are the first: all live equally long.
-    pub(super) fn abandon(&mut self, now: Nanos) {
+    /// Returns how many.
+    pub(super) fn abandon(&mut self, now: Nanos) -> u64 {
         let over = |queued: &Queued| queued.deadline.is_some_and(|deadline| deadline <= now);
         // A DATA_CHANNEL_OPEN or its answer stays, in front of them.
         let control = self.queue.iter().take_while(|it| it.deadline.is_none());
         let at = control.count();
+        let before = self.abandoned;
         while self.queue.get(at).is_some_and(over)
             && let Some(queued) = self.queue.remove(at)
         {
             self.queued -= queued.counted;
             self.abandoned += 1;
         }
+        self.abandoned - before
     }
 
     pub(super) fn drop_queue(&mut self) {

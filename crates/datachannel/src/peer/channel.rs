@@ -105,6 +105,15 @@ impl DataChannel {
             .with(|state| state.connection.channels().buffered_amount(self.id))
     }
 
+    /// Messages given to `send` that were given up by the channel's [`Reliability`](crate::Reliability), also once it is closed. One of
+    /// which all was sent may have arrived all the same.
+    pub fn abandoned(&self) -> u64 {
+        self.shared.with(|state| {
+            let inbox = state.inboxes.get(&self.id);
+            inbox.map_or(0, |inbox| inbox.abandoned)
+        })
+    }
+
     /// Sets the mark that [`DataChannel::buffered_amount_low`] waits for; 0 at first.
     pub fn set_buffered_amount_low_threshold(&self, bytes: usize) {
         self.shared

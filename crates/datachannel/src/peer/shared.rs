@@ -27,6 +27,8 @@ pub(super) struct Inbox {
     pub(super) closed: bool,
     /// How often `bufferedAmount` fell to the low mark.
     pub(super) lows: u64,
+    /// Messages of ours that were given up.
+    pub(super) abandoned: u64,
 }
 
 /// The connection, and what came of it.
@@ -114,6 +116,7 @@ impl State {
                 }
             }
             ChannelEvent::BufferedAmountLow(id) => self.inbox(id, |inbox| inbox.lows += 1),
+            ChannelEvent::Abandoned(id) => self.inbox(id, |inbox| inbox.abandoned += 1),
             ChannelEvent::Closed(id) => self.inbox(id, |inbox| inbox.closed = true),
         }
     }
