@@ -36,9 +36,11 @@ use crate::extensions::AUTH;
 use crate::random::Random;
 use crate::timer::Timers;
 use crate::zero_checksum::ZeroChecksum;
+pub use outgoing::Outgoing;
 use retired::RetiredTags;
 use table::Table;
 
+mod outgoing;
 mod retired;
 
 /// Answers without an association that wait to be sent. A driver that drains `poll_transmit` leaves room for each packet's
@@ -58,16 +60,6 @@ struct Arrival {
     /// Its checksum is zero, and was not looked at.
     without: bool,
     header: CommonHeader,
-}
-
-/// A packet to be sent, and how it is wrapped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Outgoing {
-    /// What was appended to the buffer, and the addresses it travels between.
-    pub transmit: Transmit,
-    /// The peer's UDP port, if the packet goes inside UDP (RFC 6951 §5.5); 0: it goes right above IP.
-    pub udp_port: u16,
 }
 
 /// One SCTP port and its associations, without I/O.
@@ -261,7 +253,13 @@ impl Endpoint {
     }
 
     /// The next notification and whose it is.
+    #[inline]
     pub fn poll_event(&mut self) -> Option<(AssociationId, Event)> {
+        self.table.next_to_tell()?;
+        self.next_event()
+    }
+
+    fn next_event(&mut self) -> Option<(AssociationId, Event)> {
         while let Some(slot) = self.table.next_to_tell() {
             if let Some(event) = self.table.get_mut(slot).and_then(Association::poll_event) {
                 return Some((self.table.id_of(slot), event));
@@ -350,8 +348,10 @@ impl Endpoint {
         rest: Chunks<'_>,
         packet: &Packet<'_>,
     ) {
-        let slot = self.addressee(&arrival, first);
-        let slot = slot.or_else(|| self.by_asconf(&arrival, packet));
+        let slot = match self.addressee(&arrival, first) {
+            None => self.by_asconf(&arrival, packet),
+            known => known,
+        };
         let found = slot.and_then(|it| Some((it, self.table.get(it)?)));
         let accepts = Association::accepts_zero_checksums;
         if arrival.without && !found.is_some_and(|(_, it)| accepts(it)) && !packet.is_intact() {
@@ -375,7 +375,8 @@ impl Endpoint {
             return self.discards.count(Discard::ForbiddenBundle);
         }
         match association.admits(arrival.header, first) {
-            Admission::Admitted if self.refuses_init_ack(slot, arrival, first) => {}
+            Admission::Admitted
+                if first.kind == kind::INIT_ACK && self.refuses_init_ack(slot, arrival, first) => {}
             Admission::Admitted => self.deliver(slot, arrival, first, rest, false),
             Admission::Refused(reason) => self.discards.count(reason),
             Admission::OutOfTheBlue => self.out_of_the_blue(arrival, packet),
@@ -504,61 +505,6 @@ impl Endpoint {
             _ => self.dispatch(arrival, first, chunks, &packet),
         }
     }
-
-    /// As [`Transport::poll_transmit`], and says which UDP port the packet goes to.
-    pub fn poll_outgoing(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Outgoing> {
-        let mut first = None;
-        self.poll_all(now, out, |outgoing, _| {
-            first = Some(outgoing);
-            ControlFlow::Break(())
-        });
-        first
-    }
-
-    /// All packets that may be sent now, in one call: what does not change between them is asked once. `each` is told of every
-    /// packet when it has been appended to `out`, and may take it from there; after [`ControlFlow::Break`] the rest is left to the
-    /// next call.
-    pub fn poll_all(
-        &mut self,
-        now: Nanos,
-        out: &mut BytesMut,
-        mut each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
-    ) {
-        let now = self.at(now);
-        while let Some((path, udp_port, bytes)) = self.answers.pop_front() {
-            out.extend_from_slice(&bytes);
-            let transmit = Transmit {
-                path,
-                len: bytes.len(),
-                ecn: Ecn::NotEct,
-                may_fragment: false,
-            };
-            if each(Outgoing { transmit, udp_port }, out).is_break() {
-                return;
-            }
-        }
-        while let Some(slot) = self.table.next_to_transmit() {
-            if let Some(association) = self.table.get_mut(slot) {
-                while let Some(transmit) = association.poll_transmit(now, out) {
-                    let udp_port = association.paths().udp_port_to(transmit.path.remote);
-                    if each(Outgoing { transmit, udp_port }, out).is_break() {
-                        return;
-                    }
-                }
-                let (deadline, tells) = (association.deadline(), association.has_events());
-                let ended = association.is_closed().then_some(association.local_tag());
-                if tells {
-                    self.table.tells(slot);
-                }
-                self.timers.set(slot, deadline);
-                if let Some(tag) = ended {
-                    self.retired.retire(now, tag, self.config.valid_cookie_life);
-                    self.table.detach(slot);
-                }
-            }
-            self.table.transmitted();
-        }
-    }
 }
 
 impl Transport for Endpoint {
@@ -578,8 +524,12 @@ impl Transport for Endpoint {
     }
 
     fn poll_transmit(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Transmit> {
-        self.poll_outgoing(now, out)
-            .map(|outgoing| outgoing.transmit)
+        let mut first = None;
+        self.poll_each(now, out, |_, transmit, _| {
+            first = Some(transmit);
+            ControlFlow::Break(())
+        });
+        first
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {

@@ -175,7 +175,7 @@ impl Receiver {
     ///
     /// # Errors
     /// It is shorter than its header.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn handle_frame(
         &mut self,
         now: Nanos,

@@ -191,24 +191,26 @@ impl Association {
     }
 
     /// Ends a packet: an AUTH goes before the first chunk that the peer takes only with one. Gives the packet's length.
-    #[inline]
-    pub(super) fn seal(&self, mut packet: PacketBuilder<'_>, checksum: bool) -> usize {
-        if let Some(auth) = &self.auth {
-            sign(auth, &mut packet);
+    #[inline(always)]
+    pub(super) fn seal(&self, packet: PacketBuilder<'_>, checksum: bool) -> usize {
+        match &self.auth {
+            None => packet.finish(checksum),
+            Some(auth) => signed(auth, packet).finish(checksum),
         }
-        packet.finish(checksum)
     }
 }
 
 #[cold]
-fn sign(auth: &Authenticator, packet: &mut PacketBuilder<'_>) {
+#[inline(never)]
+fn signed<'a>(auth: &Authenticator, mut packet: PacketBuilder<'a>) -> PacketBuilder<'a> {
     let demands = auth.peer_demands();
     if demands.is_empty() {
-        return;
+        return packet;
     }
     let at = packet.find(|kind| demands.has(kind));
     if let (Some(at), Some(chunk)) = (at, auth.blank()) {
         packet.insert(at, &chunk);
         auth.sign(packet.written_from(at));
     }
+    packet
 }

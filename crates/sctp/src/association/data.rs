@@ -18,7 +18,8 @@ use crate::rx::DataOutcome;
 use crate::state::State;
 
 impl Association {
-    /// Takes a chunk of type DATA. `from`: the path to which the packet's DATA is acknowledged, once known.
+    /// Takes a chunk of type DATA. `from`: the path to which the packet's DATA is acknowledged, once it is known and nobody has a say in
+    /// DATA.
     #[inline(always)]
     pub(super) fn handle_data_chunk(
         &mut self,
@@ -28,20 +29,21 @@ impl Association {
         frame: &Frame<'_>,
         discards: &mut Discards,
     ) {
-        if !self.state.receives_data() {
-            let reason = match Data::read(frame) {
-                Ok(_) => Discard::Unexpected,
-                Err(_) => Discard::ChunkFields,
-            };
-            return discards.count(reason);
-        }
         let from = match *from {
             Some(from) => from,
-            None => *from.insert(self.acknowledging_path(path)),
+            None => {
+                if !self.state.receives_data() {
+                    return discard_data(frame, discards);
+                }
+                let to = self.acknowledging_path(path);
+                if !self.cares_for_data() {
+                    *from = Some(to);
+                } else if !self.admit_data(path, frame, discards) {
+                    return;
+                }
+                to
+            }
         };
-        if self.cares_for_data() && !self.admit_data(path, frame, discards) {
-            return;
-        }
         let State::Known(known) = &mut self.state else {
             return;
         };
@@ -154,4 +156,13 @@ impl Association {
             DataOutcome::ProtocolViolation => self.refuse_protocol("contradictory fragments"),
         }
     }
+}
+
+/// DATA in a state that takes none.
+#[cold]
+fn discard_data(frame: &Frame<'_>, discards: &mut Discards) {
+    discards.count(match Data::read(frame) {
+        Ok(_) => Discard::Unexpected,
+        Err(_) => Discard::ChunkFields,
+    });
 }

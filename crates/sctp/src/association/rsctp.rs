@@ -170,7 +170,17 @@ impl Association {
     }
 
     /// Notices that new data takes another path than before, and that the primary is another than the user knows.
+    #[inline(always)]
     pub(crate) fn note_data_path(&mut self, now: Nanos) {
+        let told = [self.known_primary, self.data_path];
+        if [self.paths.primary(), self.paths.choose_for_new_data()] != told {
+            self.change_data_path(now);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change_data_path(&mut self, now: Nanos) {
         let primary = self.paths.primary();
         if primary != self.known_primary {
             self.known_primary = primary;

@@ -10,6 +10,8 @@ use crate::extensions::ASCONF;
 impl Endpoint {
     /// The association that the address of the packet's first ASCONF belongs to, if the packet has its tag. Whether it may do anything
     /// is shown by the AUTH before it.
+    #[cold]
+    #[inline(never)]
     pub(super) fn by_asconf(&mut self, arrival: &Arrival, packet: &Packet<'_>) -> Option<u32> {
         if !(ASCONF.wanted)(&self.config) {
             return None;

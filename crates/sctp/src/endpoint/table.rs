@@ -307,6 +307,7 @@ impl Table {
     }
 
     /// The slot whose turn it is to tell.
+    #[inline]
     pub(super) fn next_to_tell(&self) -> Option<u32> {
         self.to_tell.front().copied()
     }

@@ -126,6 +126,13 @@ pub(crate) struct Carried {
 }
 
 impl Carried {
+    /// So many chunks with so many bytes go out.
+    #[inline]
+    pub(crate) fn count_all(&mut self, chunks: u32, bytes: u64) {
+        self.chunks = self.chunks.wrapping_add(chunks);
+        self.bytes += bytes;
+    }
+
     /// A chunk with `user_data` bytes goes out.
     #[inline]
     pub(crate) fn count(&mut self, user_data: usize) {

@@ -293,7 +293,7 @@ impl Reassembly {
     /// messages and does not end them is found out here.
     #[inline]
     pub fn contradicts(&self, cumulative: Tsn) -> bool {
-        if self.gives_up {
+        if self.gives_up || self.runs.is_empty() {
             return false;
         }
         self.runs.first_key_value().is_some_and(|(first, run)| {

@@ -132,7 +132,11 @@ impl TsnTracker {
     }
 
     /// What `tsn` would be, without taking it.
+    #[inline]
     pub fn classify(&self, tsn: Tsn) -> Arrival {
+        if tsn == self.cumulative.next() {
+            return Arrival::New;
+        }
         if tsn.le(self.cumulative) {
             return Arrival::Duplicate;
         }

@@ -8,7 +8,7 @@ use anabranch_wire::{PacketBuilder, Tsn};
 use super::outstanding::{ChunkState, Outgoing};
 use super::{MOST_OUTSTANDING, Probing, Sender, trace_window, window};
 use crate::path::{PathId, Paths};
-use crate::profile::MaxBurst;
+use crate::profile::{Counts, MaxBurst};
 
 /// Marked chunks that go to another path, looked past for more that fit into a packet.
 const MOST_PASSED_OVER: u32 = 64;
@@ -269,12 +269,15 @@ impl Sender {
             return 0;
         }
         let most = self.most_user_data(paths);
+        let begins = self.outstanding.next_tsn();
+        let mut sent = Sent::default();
         loop {
             let length = self.next_piece(most, packet.room(), count > 0);
             if count > 0 && self.next_is_over(now) {
                 break;
             }
-            let fits_window = self.profile.rwnd_counts.bytes(length) <= self.peer_rwnd;
+            let rwnd = self.profile.rwnd_counts.bytes(length);
+            let fits_window = rwnd <= self.peer_rwnd;
             let first = count == 0 && !shared; // allowed by may_send_new, if only as a probe
             if length == 0
                 || self.outstanding.len() >= MOST_OUTSTANDING
@@ -290,11 +293,26 @@ impl Sender {
                     answered: false,
                 });
             }
-            self.send_new(now, id, length, first, packet, paths, trace);
+            self.send_new(now, id, length, first, packet, trace);
+            self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
+            sent.user_data += length as u64;
+            sent.rwnd += rwnd;
+            sent.cwnd += self.profile.cwnd_counts.bytes(length);
+            sent.carried += Counts::PaddedChunk.bytes(length);
             count += 1;
             if !self.bundling {
                 break;
             }
+        }
+        if count > 0 {
+            self.statistics.chunks_sent += count as u64;
+            self.statistics.bytes_sent += sent.user_data;
+            self.rwnd_in_flight += sent.rwnd;
+            let entry = paths.get_mut(id);
+            entry.carried.count_all(count as u32, sent.carried);
+            entry.flightsize += sent.cwnd;
+            entry.earliest.get_or_insert(begins);
+            entry.timed.get_or_insert(begins); // RFC 9260 §6.3.1 C4
         }
         if count > 0 && !shared {
             self.count_burst(now, id, paths);
@@ -331,7 +349,6 @@ impl Sender {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one step of fill_new")]
     fn send_new(
         &mut self,
         now: Nanos,
@@ -339,15 +356,12 @@ impl Sender {
         length: usize,
         begins_packet: bool,
         packet: &mut PacketBuilder<'_>,
-        paths: &mut Paths,
         trace: &mut Trace,
     ) {
         let Some(fragment) = self.queue.pop(length, || self.in_use.take_turn()) else {
             return;
         };
         let tsn = self.outstanding.next_tsn();
-        self.statistics.chunks_sent += 1;
-        self.statistics.bytes_sent += length as u64;
         let chunk = Outgoing {
             fragment,
             state: ChunkState::InFlight,
@@ -370,17 +384,17 @@ impl Sender {
         if self.abandoning.is_some() {
             self.note_terms(tsn);
         }
-        let (bytes, rwnd) = (
-            self.profile.cwnd_counts.bytes(length),
-            self.profile.rwnd_counts.bytes(length),
-        );
-        self.rwnd_in_flight += rwnd;
-        self.peer_rwnd = self.peer_rwnd.saturating_sub(rwnd);
-        let entry = paths.get_mut(id);
-        entry.carried.count(length);
-        entry.flightsize += bytes;
-        entry.earliest.get_or_insert(tsn);
-        entry.timed.get_or_insert(tsn); // RFC 9260 §6.3.1 C4
         trace.record(now, Probe::Sent, id.0.into(), self.number(tsn));
     }
+}
+
+/// Sums over the new chunks of a packet.
+#[derive(Clone, Copy, Default)]
+struct Sent {
+    user_data: u64,
+    /// As the windows count it.
+    rwnd: u64,
+    cwnd: u64,
+    /// Whole chunks with header and padding.
+    carried: u64,
 }

@@ -371,7 +371,7 @@ impl Association {
     }
 
     /// The end of a packet: a reset that waited for data may be due, and a wish that waited for acknowledgements.
-    #[inline]
+    #[inline(always)]
     pub(in super::super) fn follow_reconfiguration(
         &mut self,
         now: Nanos,
@@ -383,6 +383,8 @@ impl Association {
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn follow(&mut self, now: Nanos, path: Path, discards: &mut Discards) {
         let State::Known(Known { rx, reconfig, .. }) = &mut self.state else {
             return;

@@ -1,0 +1,107 @@
+//! What an endpoint sends: answers that belong to no association, then each association in turn.
+
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+
+#[cfg(doc)]
+use anabranch_transport::Transport;
+use anabranch_transport::{Ecn, Nanos, Transmit};
+use bytes::BytesMut;
+
+use super::Endpoint;
+use crate::path::Paths;
+
+/// A packet to be sent, and how it is wrapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Outgoing {
+    /// What was appended to the buffer, and the addresses it travels between.
+    pub transmit: Transmit,
+    /// The peer's UDP port, if the packet goes inside UDP (RFC 6951 §5.5); 0: it goes right above IP.
+    pub udp_port: u16,
+}
+
+/// Where the UDP port of a packet is found, for who asks.
+pub(super) enum UdpPort<'a> {
+    Known(u16),
+    Of(&'a Paths),
+}
+
+impl UdpPort<'_> {
+    fn of(self, remote: IpAddr) -> u16 {
+        match self {
+            Self::Known(port) => port,
+            Self::Of(paths) => paths.udp_port_to(remote),
+        }
+    }
+}
+
+impl Endpoint {
+    /// As [`Transport::poll_transmit`], and says which UDP port the packet goes to.
+    pub fn poll_outgoing(&mut self, now: Nanos, out: &mut BytesMut) -> Option<Outgoing> {
+        let mut first = None;
+        self.poll_all(now, out, |outgoing, _| {
+            first = Some(outgoing);
+            ControlFlow::Break(())
+        });
+        first
+    }
+
+    /// All packets that may be sent now, in one call: what does not change between them is asked once. `each` is told of every
+    /// packet when it has been appended to `out`, and may take it from there; after [`ControlFlow::Break`] the rest is left to the
+    /// next call.
+    pub fn poll_all(
+        &mut self,
+        now: Nanos,
+        out: &mut BytesMut,
+        mut each: impl FnMut(Outgoing, &mut BytesMut) -> ControlFlow<()>,
+    ) {
+        self.poll_each(now, out, |udp_port, transmit, out| {
+            let udp_port = udp_port.of(transmit.path.remote);
+            each(Outgoing { transmit, udp_port }, out)
+        });
+    }
+
+    #[inline(always)]
+    pub(super) fn poll_each(
+        &mut self,
+        now: Nanos,
+        out: &mut BytesMut,
+        mut each: impl FnMut(UdpPort<'_>, Transmit, &mut BytesMut) -> ControlFlow<()>,
+    ) {
+        let now = self.at(now);
+        while let Some((path, udp_port, bytes)) = self.answers.pop_front() {
+            out.extend_from_slice(&bytes);
+            let transmit = Transmit {
+                path,
+                len: bytes.len(),
+                ecn: Ecn::NotEct,
+                may_fragment: false,
+            };
+            if each(UdpPort::Known(udp_port), transmit, out).is_break() {
+                return;
+            }
+        }
+        while let Some(slot) = self.table.next_to_transmit() {
+            if let Some(association) = self.table.get_mut(slot) {
+                while let Some(transmit) = association.poll_transmit(now, out) {
+                    let udp_port = UdpPort::Of(association.paths());
+                    if each(udp_port, transmit, out).is_break() {
+                        return;
+                    }
+                }
+                let (deadline, tells) = (association.deadline(), association.has_events());
+                let ended = association.is_closed().then_some(association.local_tag());
+                if tells {
+                    self.table.tells(slot);
+                }
+                self.timers.set(slot, deadline);
+                if let Some(tag) = ended {
+                    self.retired.retire(now, tag, self.config.valid_cookie_life);
+                    self.table.detach(slot);
+                }
+            }
+            self.table.transmitted();
+        }
+    }
+}
