@@ -486,6 +486,7 @@ fn translate(event: Event) -> Option<AssociationEvent> {
             AssociationEvent::StreamLimitMet { outbound_streams }
         }
         Event::PeerShutdown => AssociationEvent::PeerShutdown,
+        Event::Missed { events } => AssociationEvent::Missed(events),
         Event::Established { .. } | Event::Readable | Event::Closed(_) => return None,
         // One that was added to the protocol, and not yet to `AssociationEvent`.
         _ => return None,

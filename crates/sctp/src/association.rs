@@ -48,6 +48,7 @@ use crate::authentication::Authenticator;
 use crate::config::Config;
 use crate::cookie::TieTags;
 use crate::event::{CloseReason, Event};
+use crate::events::Events;
 use crate::path::{PathId, Paths};
 use crate::random::Random;
 use crate::rsctp::Rsctp;
@@ -122,7 +123,7 @@ pub struct Association {
     send_defaults: SendDefaults,
     /// Values of streams that the user has set.
     stream_values: BTreeMap<u16, u16>,
-    events: VecDeque<Event>,
+    events: Events,
     random: Random,
     trace: Trace,
 }

@@ -19,6 +19,7 @@ mod discard;
 mod endpoint;
 mod error;
 mod event;
+mod events;
 mod extension;
 mod extensions;
 mod handshake;

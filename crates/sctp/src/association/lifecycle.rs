@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::cookie::{Cookie, TieTags};
 use crate::discard::{Discard, Discards};
 use crate::event::{CloseReason, Event};
+use crate::events::Events;
 use crate::extensions::{
     ASCONF, AUTH, ECN, Extensions, INTERLEAVING, RE_CONFIG, RSCTP, ZERO_CHECKSUM,
 };
@@ -201,7 +202,7 @@ impl Association {
             readable_told: false,
             send_defaults: SendDefaults::of(&config),
             stream_values: BTreeMap::new(),
-            events: VecDeque::new(),
+            events: Events::new(config.send_buffer),
             random,
             trace: Trace::default(),
             config,
