@@ -72,6 +72,7 @@ pub mod illinois;
 pub mod lia;
 pub mod pacer;
 mod pool;
+pub mod recovery;
 pub mod registry;
 pub mod rounds;
 pub mod rsctp;

@@ -1,0 +1,152 @@
+//! The tail loss probe: what was sent last is answered by nothing if it is lost, so something is sent after it that is
+//! (RFC 8985 §7).
+
+use anabranch_transport::Nanos;
+use anabranch_transport::time::SECOND;
+
+/// A probe that went, and waits for its acknowledgement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Probe {
+    /// Behind the highest number sent by then (TLP.end_seq).
+    end: u64,
+    /// It repeats what was sent last (TLP.is_retrans); otherwise it was new data.
+    again: bool,
+}
+
+/// The probe timer of one path, and the probe.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TailProbe {
+    deadline: Option<Nanos>,
+    probe: Option<Probe>,
+    /// No round trip was measured since the last probe.
+    unmeasured: bool,
+}
+
+/// How long after the last sending or acknowledgement a probe is due (TLP_calc_PTO). `alone`: one segment is in flight, whose
+/// acknowledgement the peer may delay by `most_delay`.
+pub fn timeout(srtt: Option<Nanos>, alone: bool, most_delay: Nanos) -> Nanos {
+    match srtt {
+        Some(srtt) if alone => srtt.saturating_mul(2).saturating_add(most_delay),
+        Some(srtt) => srtt.saturating_mul(2),
+        None => SECOND,
+    }
+}
+
+impl TailProbe {
+    /// The timer is to expire `after`, but no later than the retransmission timer, at `expiry`.
+    pub fn arm(&mut self, now: Nanos, after: Nanos, expiry: Nanos) {
+        self.deadline = Some(now.saturating_add(after).min(expiry));
+    }
+
+    /// Stops the timer: nothing is in flight, or a recovery runs.
+    pub fn disarm(&mut self) {
+        self.deadline = None;
+    }
+
+    /// When the timer expires.
+    pub fn deadline(&self) -> Option<Nanos> {
+        self.deadline
+    }
+
+    /// Whether the timer has expired; then it is stopped.
+    pub fn take_due(&mut self, now: Nanos) -> bool {
+        let due = self.deadline.is_some_and(|at| at <= now);
+        if due {
+            self.deadline = None;
+        }
+        due
+    }
+
+    /// Whether a probe may go: none is on its way, and the path was measured since the last one.
+    pub fn may_go(&self) -> bool {
+        self.probe.is_none() && !self.unmeasured
+    }
+
+    /// A probe went; `end` is behind the highest number sent by then.
+    pub fn on_sent(&mut self, end: u64, again: bool) {
+        self.probe = Some(Probe { end, again });
+        self.unmeasured = true;
+    }
+
+    /// Whether the probe on its way repeats what has this number: the last that was sent.
+    pub fn is_probe(&self, number: u64) -> bool {
+        self.probe
+            .is_some_and(|probe| probe.again && probe.end == number + 1)
+    }
+
+    /// A round trip was measured.
+    pub fn on_measured(&mut self) {
+        self.unmeasured = false;
+    }
+
+    /// All below `acknowledged` is acknowledged (TLP_process_ack). `repeated`: the receiver tells that what the probe
+    /// repeats came twice; `bare`: the acknowledgement tells nothing new. Returns whether the probe has repaired a loss,
+    /// for which the window is to be reduced.
+    pub fn on_ack(&mut self, acknowledged: u64, repeated: bool, bare: bool) -> bool {
+        let Some(probe) = self.probe.filter(|probe| acknowledged >= probe.end) else {
+            return false;
+        };
+        let repaired = probe.again && !repeated && acknowledged > probe.end;
+        if !probe.again || repeated || bare || repaired {
+            self.probe = None;
+        }
+        repaired
+    }
+
+    /// A retransmission timeout: the probe is over.
+    pub fn on_timeout(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_transport::time::MILLISECOND as MS;
+
+    #[test]
+    fn two_round_trips_and_what_the_peer_may_wait() {
+        assert_eq!(timeout(Some(100 * MS), false, 200 * MS), 200 * MS);
+        assert_eq!(timeout(Some(100 * MS), true, 200 * MS), 400 * MS);
+        assert_eq!(timeout(None, false, 200 * MS), SECOND);
+        let mut tail = TailProbe::default();
+        tail.arm(10 * MS, 200 * MS, 150 * MS);
+        assert_eq!(tail.deadline(), Some(150 * MS), "no later than T3-rtx");
+        assert!(!tail.take_due(149 * MS));
+        assert!(tail.take_due(150 * MS) && tail.deadline().is_none());
+    }
+
+    #[test]
+    fn one_probe_at_a_time_and_for_each_measurement() {
+        let mut tail = TailProbe::default();
+        assert!(tail.may_go());
+        tail.on_sent(8, false);
+        assert!(!tail.may_go());
+        assert!(!tail.on_ack(7, false, false));
+        assert!(!tail.on_ack(8, false, false), "new data repairs nothing");
+        assert!(!tail.may_go(), "not measured yet");
+        tail.on_measured();
+        assert!(tail.may_go());
+    }
+
+    #[test]
+    fn a_loss_is_repaired_if_only_one_copy_came() {
+        let probed = || {
+            let mut tail = TailProbe::default();
+            tail.on_sent(8, true);
+            tail.on_measured();
+            tail
+        };
+        // The receiver saw both.
+        let mut tail = probed();
+        assert!(!tail.on_ack(8, true, true) && tail.may_go());
+        // One acknowledgement for each: nothing was lost.
+        let mut tail = probed();
+        assert!(!tail.on_ack(8, false, false) && !tail.may_go());
+        assert!(!tail.on_ack(8, false, true) && tail.may_go());
+        // Later data is acknowledged, and no second copy was told of.
+        let mut tail = probed();
+        assert!(!tail.on_ack(8, false, false));
+        assert!(tail.on_ack(9, false, false) && tail.may_go());
+    }
+}

@@ -1,0 +1,65 @@
+//! The least of what was measured of late.
+
+use anabranch_transport::Nanos;
+
+/// The least value of the last one to two spans.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowedMin {
+    span: Nanos,
+    since: Nanos,
+    current: Nanos,
+    before: Nanos,
+}
+
+impl WindowedMin {
+    /// Nothing is measured yet.
+    pub const fn new(span: Nanos) -> Self {
+        Self {
+            span,
+            since: 0,
+            current: Nanos::MAX,
+            before: Nanos::MAX,
+        }
+    }
+
+    /// `value` was measured at `now`.
+    pub fn measure(&mut self, now: Nanos, value: Nanos) {
+        let age = now.saturating_sub(self.since);
+        if age >= self.span {
+            self.before = if age < 2 * self.span {
+                self.current
+            } else {
+                Nanos::MAX
+            };
+            (self.since, self.current) = (now, Nanos::MAX);
+        }
+        self.current = self.current.min(value);
+    }
+
+    /// The least, if anything was measured.
+    pub fn least(&self) -> Option<Nanos> {
+        let least = self.current.min(self.before);
+        (least != Nanos::MAX).then_some(least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_old_is_forgotten_after_one_to_two_spans() {
+        let mut least = WindowedMin::new(100);
+        assert_eq!(least.least(), None);
+        for (at, value, expected) in [
+            (0, 7, 7),
+            (50, 9, 7),
+            (120, 8, 7),  // the span before had 7
+            (230, 10, 8), // now the span before has 8
+            (600, 12, 12),
+        ] {
+            least.measure(at, value);
+            assert_eq!(least.least(), Some(expected), "at {at}");
+        }
+    }
+}
