@@ -41,6 +41,13 @@ settings! {
         /// 9002 suggests 1.25. Off: packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
+        /// Find losses by time (RACK): data is lost once data sent later on the same path has arrived, and a reordering window of a
+        /// quarter of the least round-trip time has passed. Lost retransmissions are found as well. Off: losses are found by
+        /// missing reports, and a lost retransmission by a timeout.
+        rack: bool = false, Kind::Flag, "RFC 8985 §6";
+        /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip times, send new data, or the last
+        /// data again. Off: a lost tail is found by a timeout.
+        tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7";
         /// Path MTU: the largest IP packet, including the IP header. With `path_mtu_discovery`: the upper limit of the
         /// search, which is the MTU of the interface.
         mtu: usize = 1500, Kind::bytes(LEAST_MTU as u64, MOST_MTU as u64), "RFC 9260 §7.3";

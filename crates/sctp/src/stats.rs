@@ -50,6 +50,8 @@ pub struct SenderStatistics {
     pub fast_retransmits: u64,
     /// Expiries of T3-rtx.
     pub timeouts: u64,
+    /// Probes of a silent tail sent (RFC 8985 §7.3).
+    pub tail_probes: u64,
     /// Times that a window was reduced for marks (RFC 4960 Appendix A).
     pub reductions_by_mark: u64,
     /// SACKs taken.

@@ -12,6 +12,7 @@ mod fill;
 mod gaps;
 mod interleaving;
 mod outstanding;
+mod rack;
 mod recovery;
 mod reset;
 mod send_queue;
@@ -33,7 +34,7 @@ use crate::config::Config;
 use crate::mtu::DATA_HEADER;
 use crate::partial::Abandoning;
 use crate::path::{PathEntry, PathId, PathState, Paths};
-use crate::profile::{MaxBurst, Profile};
+use crate::profile::Profile;
 use crate::scheduling::Turn;
 use crate::stats::SenderStatistics;
 use ack::PathAck;
@@ -41,6 +42,7 @@ use burst::Burst;
 use cmt::Cmt;
 use gaps::Run;
 use outstanding::Outstanding;
+use rack::Racking;
 use send_queue::SendQueue;
 
 /// Chunks sent and not cumulatively acknowledged. The messages of a stream are told apart within half the range of their
@@ -126,6 +128,8 @@ pub struct Sender {
     burst: Burst,
     /// Where data goes over several paths at once.
     cmt: Option<Box<Cmt>>,
+    /// Where losses are found by time.
+    racking: Option<Box<Racking>>,
     /// Scratch of `handle_sack`, kept for its memory.
     blocks: Vec<Run>,
     acks: Vec<PathAck>,
@@ -187,6 +191,14 @@ impl Sender {
             statistics: SenderStatistics::default(),
             burst: Burst::default(),
             cmt,
+            racking: config.rack.then(|| {
+                let delay = if config.delayed_sack {
+                    config.sack_delay
+                } else {
+                    0
+                };
+                Box::new(Racking::new(config.tail_loss_probe, delay))
+            }),
             blocks: Vec::new(),
             acks: Vec::new(),
             last_data_at: 0,
@@ -389,8 +401,16 @@ impl Sender {
         self.outstanding.len()
     }
 
-    /// When the earliest T3-rtx expires, or a closed window is to be probed.
+    /// When the earliest timer expires that says what is lost, or a closed window is to be probed.
     pub fn next_deadline(&self, paths: &Paths) -> Option<Nanos> {
+        if self.racking.is_some() {
+            return self.timed_deadline(paths);
+        }
+        self.untimed_deadline(paths)
+    }
+
+    /// When the earliest T3-rtx expires, or a closed window is to be probed.
+    fn untimed_deadline(&self, paths: &Paths) -> Option<Nanos> {
         let t3 = paths.next_t3();
         // Asked after every packet; while anything is in flight T3-rtx runs, and nothing is probed.
         if self.queue.is_empty() || self.in_flight_for_window() > 0 {
@@ -458,11 +478,14 @@ impl Sender {
     #[cold]
     fn wants_to_send_some(&self, now: Nanos, paths: &Paths) -> Option<PathId> {
         let marked = self.outstanding.first_marked();
-        if self.cmt.is_some() {
+        if self.cmt.is_some() && (marked.is_some() || self.probe_due().is_none()) {
             return match marked {
                 Some(_) => self.wants_concurrently(now, paths),
                 None => self.new_concurrently(now, paths),
             };
+        }
+        if marked.is_none() {
+            return self.probe_due();
         }
         let path = self.retransmission_path(marked?, paths)?;
         let entry = paths.get(path);
@@ -506,32 +529,6 @@ impl Sender {
             return !paths.iter().any(|(_, entry)| unconfirmed(entry));
         }
         paths.get(path).is_verified()
-    }
-
-    fn burst_spent(&self, now: Nanos) -> bool {
-        if self.burst.stopped {
-            return true;
-        }
-        let limited = match self.profile.max_burst_applies {
-            MaxBurst::Off => false,
-            MaxBurst::AfterFastRetransmit => self.burst.armed,
-            MaxBurst::EachSack => !(self.burst.message_given && now > self.burst.began),
-        };
-        limited && self.burst.packets >= self.burst.allowed.max(self.profile.max_burst)
-    }
-
-    /// Packets that a SACK lets go which has newly acknowledged so many: Max.Burst for every two. A receiver acknowledges
-    /// every second packet (RFC 9260 §6.2); one that takes packets in batches answers many by one SACK, and Max.Burst bounds
-    /// what goes at once for two of them, not what is in flight (§6.1 D).
-    fn burst_for(&self, newly_acked: u32) -> u32 {
-        self.profile
-            .max_burst
-            .saturating_mul((newly_acked / 2).max(1))
-    }
-
-    /// The owner has taken out all that could be sent.
-    pub(crate) fn taken_out(&mut self) {
-        self.burst.taken_out = true;
     }
 
     /// Bytes in flight as the peer's window is judged by.

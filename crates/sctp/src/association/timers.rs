@@ -73,6 +73,7 @@ impl Association {
             return;
         }
         if self.data_deadline().is_some_and(|deadline| deadline <= now) {
+            self.tx.handle_timed(now, &mut self.paths, &mut self.trace);
             self.handle_t3_timeout(now);
         }
         if self

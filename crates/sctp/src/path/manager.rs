@@ -9,7 +9,7 @@ use anabranch_transport::{Nanos, Path, Probe, Trace};
 use anabranch_wire::serial::Tsn;
 
 use super::rto::RtoEstimator;
-use super::{Discovery, Heartbeat, Losses, Reduction, SwitchRules, mtu};
+use super::{Discovery, Heartbeat, Losses, PathRack, Reduction, SwitchRules, mtu};
 use crate::config::Config;
 use crate::profile::{Counts, DormantPath, IdleDecay, RetransmissionPath};
 use crate::runtime::PathSettings;
@@ -114,6 +114,8 @@ pub struct PathEntry {
     pub(crate) reduction: Option<Reduction>,
     /// When idle time next shrinks cwnd.
     pub(crate) decay_at: Option<Nanos>,
+    /// Where losses are found by time.
+    pub(crate) rack: Option<Box<PathRack>>,
 }
 
 /// DATA sent over a path since the association began, first and again.
@@ -178,6 +180,7 @@ impl PathEntry {
             unreachable_until: None,
             reduction: None,
             decay_at: None,
+            rack: config.rack.then(Box::default),
         }
     }
 

@@ -45,9 +45,9 @@ pub(super) struct PathAck {
     pub alive: bool,
     /// The cumulative point passed a chunk, where that restarts T3-rtx.
     passed: bool,
-    rtt: Option<Nanos>,
-    /// The controller asks for the round-trip time of the newest chunk.
-    wants_latest: bool,
+    pub rtt: Option<Nanos>,
+    /// Somebody asks for more of each chunk than its bytes.
+    watched: bool,
     /// When the newest chunk among them was sent, of those sent only once.
     latest_sent: Option<Nanos>,
     flight_before: u64,
@@ -70,6 +70,9 @@ impl Sender {
         trace: &mut Trace,
     ) -> SackOutcome {
         self.statistics.sacks += 1;
+        if self.racking.is_some() {
+            self.note_duplicates(sack.duplicates());
+        }
         let mut blocks = std::mem::take(&mut self.blocks);
         gaps::read_blocks(sack.gap_blocks(), &mut blocks);
         let outcome = self.acknowledge(
@@ -189,6 +192,10 @@ impl Sender {
             self.repeat_probe(now, paths);
         }
         self.follow_acknowledgement(now, cumulative, paths);
+        if self.racking.is_some() {
+            let gaps = !self.gaps.is_empty();
+            self.follow_by_time(now, newly.chunks, gaps, paths, trace);
+        }
         let probe = if advanced {
             Probe::CumulativeAck
         } else {
@@ -211,7 +218,7 @@ impl Sender {
                 .and_then(|bound| self.outstanding.earliest_on(id, bound));
             self.acks.push(PathAck {
                 flight_before: self.flight_for_growth(entry),
-                wants_latest: entry.cc.wants_latest_rtt(),
+                watched: entry.cc.wants_latest_rtt() || entry.rack.is_some(),
                 earliest_before: entry.earliest,
                 ..PathAck::default()
             });
@@ -237,6 +244,9 @@ impl Sender {
                 newly.count(tsn);
             } else {
                 self.forget_gap_acked(chunk.path, chunk.length);
+                if self.racking.is_some() {
+                    Self::note_reported(chunk.path, chunk.begins_packet, false, paths);
+                }
             }
             // The next burst could be large, since the retransmission released many at once (RFC 9260 §6.1 D).
             self.burst.armed |= chunk.fast_retransmitted;
@@ -277,6 +287,9 @@ impl Sender {
         let standing = chunk.standing();
         self.outstanding.set_state(tsn, ChunkState::GapAcked);
         self.note_gap_acked(standing.path, standing.length);
+        if self.racking.is_some() {
+            Self::note_reported(standing.path, standing.begins_packet, true, paths);
+        }
         self.count_acked(now, tsn, standing, paths);
     }
 
@@ -341,7 +354,7 @@ impl Sender {
     }
 
     /// Counts a chunk that was in flight or marked, and is acknowledged now.
-    #[inline]
+    #[inline(always)]
     fn count_acked(&mut self, now: Nanos, tsn: Tsn, chunk: Standing, paths: &mut Paths) {
         let length = chunk.length;
         let (bytes, rwnd) = (
@@ -374,8 +387,16 @@ impl Sender {
         if timed {
             entry.timed = None;
         }
-        if ack.wants_latest && chunk.transmissions == 1 && !in_doubt {
-            ack.latest_sent = ack.latest_sent.max(Some(chunk.sent_at));
+        if ack.watched {
+            if chunk.transmissions == 1 && !in_doubt {
+                ack.latest_sent = ack.latest_sent.max(Some(chunk.sent_at));
+            }
+            self.note_delivered(
+                now,
+                tsn,
+                (chunk.path, chunk.sent_at, chunk.transmissions),
+                paths,
+            );
         }
     }
 

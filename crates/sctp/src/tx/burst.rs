@@ -2,6 +2,9 @@
 
 use anabranch_transport::Nanos;
 
+use super::Sender;
+use crate::profile::MaxBurst;
+
 /// Counts the packets of one occasion to send (RFC 9260 §6.1 D).
 #[derive(Debug, Default)]
 pub(super) struct Burst {
@@ -40,5 +43,33 @@ impl Burst {
     pub(super) fn earn(&mut self, now: Nanos, packets: u32) {
         self.restart(now);
         self.allowed = self.allowed.saturating_add(packets);
+    }
+}
+
+impl Sender {
+    pub(super) fn burst_spent(&self, now: Nanos) -> bool {
+        if self.burst.stopped {
+            return true;
+        }
+        let limited = match self.profile.max_burst_applies {
+            MaxBurst::Off => false,
+            MaxBurst::AfterFastRetransmit => self.burst.armed,
+            MaxBurst::EachSack => !(self.burst.message_given && now > self.burst.began),
+        };
+        limited && self.burst.packets >= self.burst.allowed.max(self.profile.max_burst)
+    }
+
+    /// Packets that a SACK lets go which has newly acknowledged so many: Max.Burst for every two. A receiver acknowledges
+    /// every second packet (RFC 9260 §6.2); one that takes packets in batches answers many by one SACK, and Max.Burst bounds
+    /// what goes at once for two of them, not what is in flight (§6.1 D).
+    pub(super) fn burst_for(&self, newly_acked: u32) -> u32 {
+        self.profile
+            .max_burst
+            .saturating_mul((newly_acked / 2).max(1))
+    }
+
+    /// The owner has taken out all that could be sent.
+    pub(crate) fn taken_out(&mut self) {
+        self.burst.taken_out = true;
     }
 }

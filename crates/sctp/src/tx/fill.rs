@@ -42,7 +42,7 @@ impl Sender {
         let may_be_new =
             || self.outstanding.first_marked().is_none() || self.nothing_goes_again_on(id, paths);
         let new = if room_for_new && may_be_new() {
-            let known = again == 0 && !decayed;
+            let known = again == 0 && !decayed || self.probe_due() == Some(id);
             self.fill_new(now, id, again > 0, known, packet, paths, trace)
         } else {
             0
@@ -74,6 +74,9 @@ impl Sender {
                 entry.cc.on_app_limited(now);
             }
             self.trace_flight(now, id, entry, trace);
+            if self.racking.is_some() {
+                self.note_filled(now, id, (again, new), paths);
+            }
         }
         again + new
     }
@@ -229,6 +232,9 @@ impl Sender {
             new.earliest = Some(tsn);
         }
         new.flightsize += bytes;
+        if self.racking.is_some() {
+            self.note_sending(now, tsn, id, paths);
+        }
     }
 
     /// Retransmissions count towards the burst, and under ns-2.35's rule may be one more than new packets.
@@ -264,7 +270,10 @@ impl Sender {
     ) -> usize {
         let mut count = 0;
         let may_go = || self.takes_new(id, paths) && self.may_send_new(now, id, paths);
-        debug_assert!(!known || may_go(), "that was asked");
+        debug_assert!(
+            !known || may_go() || self.probe_due() == Some(id),
+            "that was asked"
+        );
         if !known && !may_go() {
             return 0;
         }

@@ -363,6 +363,16 @@ impl Outstanding {
         self.look += 1;
     }
 
+    /// Something beside new data may go next: it takes a look.
+    pub fn look_closer(&mut self) {
+        self.look += 1;
+    }
+
+    /// That has gone, or is not to go any more.
+    pub fn look_no_more(&mut self) {
+        self.look -= 1;
+    }
+
     /// Whether what goes next, and where, is not plainly new data on the path for it.
     #[inline]
     pub fn takes_a_look(&self) -> bool {

@@ -49,6 +49,9 @@ impl Sender {
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> u32 {
+        if self.racking.is_some() {
+            return self.find_lost(now, cumulative, paths, trace);
+        }
         let Some(highest) = blocks.last().map(|run| cumulative.add(run.end)) else {
             self.remember_newly_acked(newly, advanced);
             return 0;
@@ -171,7 +174,7 @@ impl Sender {
     }
 
     /// Takes a chunk out of flight to be sent again; the peer's window gets its room back (RFC 9260 §6.2.1 C).
-    fn mark(&mut self, tsn: Tsn, timed_out: bool, paths: &mut Paths) {
+    pub(super) fn mark(&mut self, tsn: Tsn, timed_out: bool, paths: &mut Paths) {
         let Some(before) = self
             .outstanding
             .set_state(tsn, ChunkState::Marked { timed_out })
@@ -308,6 +311,9 @@ impl Sender {
             self.note_reduction(id, false, paths);
         }
         let entry = paths.get_mut(id);
+        if let Some(state) = &mut entry.rack {
+            state.cut_at = now;
+        }
         if self.profile.loss_cancels_rtt {
             entry.timed = None;
         }
@@ -375,7 +381,11 @@ impl Sender {
         trace_window(now, id, entry, before, trace);
         trace.record(now, Probe::Timeout, id.0.into(), self.number(earliest));
         trace.record(now, Probe::Rto, id.0.into(), time::seconds(entry.rto.rto()));
-        self.mark_path(id, earliest, paths);
+        if self.racking.is_some() {
+            self.mark_overdue(now, id, earliest, paths);
+        } else {
+            self.mark_path(id, earliest, paths);
+        }
         self.forward_due |= self.forward_pending(); // RFC 3758 §3.5 A5
         if self.profile.fast_recovery == FastRecovery::ExitPoint {
             self.recovery_until = None; // slow start begins anew; all that was lost is marked

@@ -10,10 +10,11 @@ use bytes::{Bytes, BytesMut};
 
 use super::*;
 use crate::config::SchedulerKind;
-use crate::profile::{FastRecovery, RetransmissionPath};
+use crate::profile::{FastRecovery, MaxBurst, RetransmissionPath};
 
 mod concurrent;
 mod packets;
+mod rack;
 mod several_paths;
 mod window;
 mod withdrawals;

@@ -1,0 +1,432 @@
+//! RACK-TLP over TSNs (RFC 8985): losses are found by the time of sending, path by path, and a probe follows a silent tail.
+//!
+//! Without the setting `rack` nothing of this exists. With it missing reports are not counted: a chunk is lost once one that
+//! was sent later on the same path has arrived, and a reordering window has passed. So a lost retransmission is found as well
+//! as a lost first sending.
+
+use anabranch_congestion::recovery::{Transmission, Verdict, tail_probe};
+use anabranch_transport::{Nanos, Probe, Trace};
+use anabranch_wire::Tsn;
+
+use super::Sender;
+use super::ack::PathAck;
+use super::outstanding::ChunkState;
+use crate::path::{PathEntry, PathId, PathRack, Paths, Sending};
+
+/// What a sender with RACK keeps beside what is kept of each path.
+#[derive(Debug)]
+pub(super) struct Racking {
+    /// A probe follows a silent tail.
+    probes: bool,
+    /// The longest that the peer may delay a SACK.
+    most_delay: Nanos,
+    /// A probe is to go on this path.
+    due: Option<PathId>,
+    /// TSNs that the SACK at hand reports as duplicates.
+    duplicates: Vec<Tsn>,
+}
+
+impl Racking {
+    pub fn new(probes: bool, most_delay: Nanos) -> Self {
+        Self {
+            probes,
+            most_delay,
+            due: None,
+            duplicates: Vec::new(),
+        }
+    }
+}
+
+impl Sender {
+    /// The number of a chunk that was sent: 0 for the first of the association. It does not wrap.
+    fn number_of(&self, tsn: Tsn) -> u64 {
+        let behind = self.outstanding.next_tsn().distance_from(tsn);
+        self.statistics.chunks_sent.saturating_sub(behind.into())
+    }
+
+    /// Chunk `tsn` goes out on path `id`, new or again.
+    #[cold]
+    pub(super) fn note_sending(&mut self, now: Nanos, tsn: Tsn, id: PathId, paths: &mut Paths) {
+        let number = self.number_of(tsn);
+        if let Some(state) = &mut paths.get_mut(id).rack {
+            let transmission = Transmission {
+                sent_at: now,
+                number,
+            };
+            state.sent.push_back(Sending { tsn, transmission });
+        }
+    }
+
+    /// A chunk was acknowledged: where it was sent last, when, and how often it was sent.
+    #[cold]
+    pub(super) fn note_delivered(
+        &mut self,
+        now: Nanos,
+        tsn: Tsn,
+        (id, sent_at, times): (PathId, Nanos, u32),
+        paths: &mut Paths,
+    ) {
+        let number = self.number_of(tsn);
+        if let Some(state) = &mut paths.get_mut(id).rack {
+            let transmission = Transmission { sent_at, number };
+            state.rack.on_delivered(now, transmission, times > 1);
+        }
+    }
+
+    /// A Gap Ack Block reports a chunk, the `first` of its packet or not, or the cumulative point passes one that was
+    /// reported.
+    #[cold]
+    pub(super) fn note_reported(id: PathId, first: bool, is: bool, paths: &mut Paths) {
+        if let Some(state) = &mut paths.get_mut(id).rack
+            && first
+        {
+            state.reported = if is {
+                state.reported.saturating_add(1)
+            } else {
+                state.reported.saturating_sub(1)
+            };
+        }
+    }
+
+    /// The SACK at hand reports duplicates.
+    pub(super) fn note_duplicates(&mut self, duplicates: impl Iterator<Item = Tsn>) {
+        if let Some(racking) = &mut self.racking {
+            racking.duplicates.clear();
+            racking.duplicates.extend(duplicates);
+        }
+    }
+
+    /// Marks what the times of sending show to be lost, on every path, and returns how much of it is a new loss.
+    #[cold]
+    pub(super) fn find_lost(
+        &mut self,
+        now: Nanos,
+        cumulative: Tsn,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> u32 {
+        let mut found = 0;
+        for index in 0..paths.len() {
+            found += self.find_lost_on(now, PathId(index as u8), cumulative, paths, trace);
+        }
+        found
+    }
+
+    fn find_lost_on(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        cumulative: Tsn,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> u32 {
+        let recovering = self.recovers_on(id, cumulative, paths);
+        let entry = paths.get_mut(id);
+        let (srtt, Some(mut state)) = (entry.rto.srtt(), entry.rack.take()) else {
+            return 0;
+        };
+        let window = state.rack.window(recovering, state.reported, srtt);
+        let mut found = 0;
+        state.deadline = None;
+        while let Some(&sending) = state.sent.front() {
+            let verdict = if self.flies(&sending, id) {
+                state.rack.judge(now, sending.transmission, window)
+            } else {
+                state.sent.pop_front();
+                continue;
+            };
+            match verdict {
+                Verdict::Lost => {
+                    state.sent.pop_front();
+                    found += u32::from(self.lose(now, &sending, &state, paths, trace));
+                }
+                Verdict::LostAt(_) => {
+                    state.start_timer(now, window, |it| self.flies(it, id));
+                    break;
+                }
+                Verdict::Unknown => break,
+            }
+        }
+        paths.get_mut(id).rack = Some(state);
+        found
+    }
+
+    /// Whether what was sent is in flight still.
+    fn flies(&self, sending: &Sending, id: PathId) -> bool {
+        self.outstanding.get(sending.tsn).is_some_and(|chunk| {
+            chunk.state == ChunkState::InFlight
+                && chunk.path == id
+                && chunk.sent_at == sending.transmission.sent_at
+        })
+    }
+
+    /// Takes a chunk for lost; whether that is congestion not answered yet. A lost retransmission is (RFC 5681 §4.3); what
+    /// was sent before a timeout is not.
+    fn lose(
+        &mut self,
+        now: Nanos,
+        sending: &Sending,
+        state: &PathRack,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) -> bool {
+        let Some(chunk) = self.outstanding.get_mut(sending.tsn) else {
+            return false;
+        };
+        chunk.fast_retransmitted = true;
+        let (id, since_cut) = (chunk.path, chunk.sent_at >= state.cut_at);
+        if chunk.transmissions > 1 && since_cut {
+            self.recovery_until = None;
+            self.forget_recovery(id);
+        }
+        self.mark(sending.tsn, false, paths);
+        self.statistics.fast_retransmits += 1;
+        let number = self.number(sending.tsn);
+        trace.record(now, Probe::FastRetransmit, id.0.into(), number);
+        let news = state.timeout_until.is_none() || since_cut;
+        self.acks[usize::from(id.0)].lost += u32::from(news);
+        news
+    }
+
+    /// Whether a path is in recovery, fast or after a timeout, when all up to `cumulative` is acknowledged.
+    fn recovers_on(&self, id: PathId, cumulative: Tsn, paths: &Paths) -> bool {
+        let split = self.cmt.as_ref().is_some_and(|cmt| self.recovers(cmt, id));
+        let fast = self
+            .recovery_until
+            .is_some_and(|until| cumulative.lt(until));
+        let acknowledged = self.number_of(cumulative.next());
+        let timed_out = paths.get(id).rack.as_ref().is_some_and(|state| {
+            let until = state.timeout_until;
+            until.is_some_and(|until| acknowledged < until)
+        });
+        fast || split || timed_out
+    }
+
+    /// A SACK was counted, which acknowledged all up to `cumulative`, newly or not, and `chunks` chunks in all; `gaps`: it
+    /// reports gaps.
+    #[cold]
+    pub(super) fn follow_by_time(
+        &mut self,
+        now: Nanos,
+        chunks: u32,
+        gaps: bool,
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        self.forget_probe();
+        let cumulative = self.outstanding.cumulative_point();
+        let acknowledged = self.number_of(cumulative.next());
+        let next = self.statistics.chunks_sent;
+        let Some(racking) = &mut self.racking else {
+            return;
+        };
+        let duplicates = std::mem::take(&mut racking.duplicates);
+        for index in 0..paths.len() {
+            let id = PathId(index as u8);
+            let recovers = self.recovers_on(id, cumulative, paths);
+            let ack = self.acks.get(index).copied().unwrap_or_default();
+            let Some(state) = &mut paths.get_mut(id).rack else {
+                continue;
+            };
+            if !duplicates.is_empty() {
+                state.rack.on_duplicate(acknowledged, next);
+            }
+            if state.recovering && !recovers {
+                state.rack.on_recovery_end();
+                state.timeout_until = None;
+            }
+            state.recovering = recovers;
+            if ack.rtt.is_some() {
+                state.tail.on_measured();
+            }
+            let repeated = |tsn: &Tsn| state.tail.is_probe(self.number_of(*tsn));
+            let repeated = duplicates.iter().any(repeated);
+            let bare = chunks == 0 && !gaps;
+            let repaired = state.tail.on_ack(acknowledged, repeated, bare);
+            if repaired && !recovers {
+                self.cut(now, id, paths, trace);
+            }
+            if ack.chunks > 0 || !self.may_probe(paths.get(id)) {
+                self.arm_probe(now, id, paths);
+            }
+        }
+        if let Some(racking) = &mut self.racking {
+            racking.duplicates = duplicates;
+            racking.duplicates.clear();
+        }
+    }
+
+    /// Whether the path's silence would be that of a tail (RFC 8985 §7.2): in flight is something, reported nothing, and no
+    /// recovery runs.
+    fn may_probe(&self, entry: &PathEntry) -> bool {
+        let state = entry.rack.as_ref();
+        self.racking.as_ref().is_some_and(|it| it.probes)
+            && entry.flightsize > 0
+            && self.outstanding.gap_acked() == 0
+            && self.outstanding.first_marked().is_none()
+            && state.is_some_and(|state| !state.recovering)
+    }
+
+    /// Starts the probe timer of a path anew, or stops it.
+    fn arm_probe(&mut self, now: Nanos, id: PathId, paths: &mut Paths) {
+        let may = self.may_probe(paths.get(id));
+        let entry = paths.get_mut(id);
+        let alone = entry.flightsize <= entry.max_packet as u64;
+        let (srtt, expiry) = (entry.rto.srtt(), entry.t3_deadline);
+        let (Some(state), Some(racking)) = (&mut entry.rack, &self.racking) else {
+            return;
+        };
+        match expiry {
+            Some(expiry) if may => {
+                let after = tail_probe::timeout(srtt, alone, racking.most_delay);
+                state.tail.arm(now, after, expiry);
+            }
+            _ => state.tail.disarm(),
+        }
+    }
+
+    /// A packet went out on path `id` with so many chunks that were sent before, and so many new ones.
+    #[cold]
+    pub(super) fn note_filled(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        (again, new): (usize, usize),
+        paths: &mut Paths,
+    ) {
+        let next = self.outstanding.next_tsn();
+        for behind in (1..=new as u32).rev() {
+            self.note_sending(now, Tsn(next.0.wrapping_sub(behind)), id, paths);
+        }
+        if self.forget_probe() != Some(id) {
+            return self.arm_probe(now, id, paths);
+        }
+        self.statistics.tail_probes += 1;
+        let entry = paths.get_mut(id);
+        if let Some(state) = &mut entry.rack {
+            state.tail.on_sent(self.statistics.chunks_sent, again > 0);
+        }
+        entry.start_t3(now); // RFC 8985 §7.3
+    }
+
+    /// No probe is due any more; where one was.
+    pub(super) fn forget_probe(&mut self) -> Option<PathId> {
+        let due = self.racking.as_mut()?.due.take();
+        if due.is_some() {
+            self.outstanding.look_no_more();
+        }
+        due
+    }
+
+    /// Where a probe is due.
+    #[cold]
+    pub(super) fn probe_due(&self) -> Option<PathId> {
+        self.racking.as_ref()?.due
+    }
+
+    /// The timers of RACK-TLP on all paths, beside T3-rtx.
+    #[cold]
+    pub(super) fn timed_deadline(&self, paths: &Paths) -> Option<Nanos> {
+        let timers = paths
+            .iter()
+            .filter_map(|(_, entry)| entry.rack.as_ref()?.next_deadline());
+        timers.chain(self.untimed_deadline(paths)).min()
+    }
+
+    /// Runs the reordering and the probe timers that are due.
+    pub(crate) fn handle_timed(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
+        if self.racking.is_none() {
+            return;
+        }
+        for index in 0..paths.len() {
+            let id = PathId(index as u8);
+            let Some(state) = &mut paths.get_mut(id).rack else {
+                continue;
+            };
+            let probes = state.tail.take_due(now);
+            if state.deadline.is_some_and(|at| at <= now) {
+                self.acks.clear();
+                self.acks.resize(paths.len(), PathAck::default());
+                let cumulative = self.outstanding.cumulative_point();
+                if self.find_lost_on(now, id, cumulative, paths, trace) > 0 {
+                    self.burst.restart(now);
+                    self.enter_fast_retransmit(now, paths, trace);
+                }
+            } else if probes {
+                self.probe_tail(now, id, paths);
+            }
+        }
+    }
+
+    /// The probe timer has expired: one packet of new data goes, or the last chunk again (TLP_send_probe).
+    fn probe_tail(&mut self, now: Nanos, id: PathId, paths: &mut Paths) {
+        let may = paths
+            .get(id)
+            .rack
+            .as_ref()
+            .is_some_and(|it| it.tail.may_go());
+        if !may || !self.may_probe(paths.get(id)) {
+            return;
+        }
+        let takes_new = !self.queue.is_empty()
+            && self.takes_new(id, paths)
+            && self.fits_peer_window(paths)
+            && paths.get(id).is_verified();
+        if !takes_new {
+            let Some(last) = self.last_in_flight_on(id) else {
+                return;
+            };
+            self.mark(last, false, paths);
+            self.one_packet = true;
+        }
+        self.burst.restart(now);
+        if let Some(racking) = &mut self.racking {
+            racking.due = Some(id);
+            self.outstanding.look_closer();
+        }
+    }
+
+    fn last_in_flight_on(&self, id: PathId) -> Option<Tsn> {
+        let ring = &self.outstanding;
+        let mut tsn = ring.next_tsn();
+        while tsn != ring.cumulative_point().next() {
+            tsn = tsn.prev();
+            let chunk = ring.get(tsn)?;
+            if chunk.state == ChunkState::InFlight && chunk.path == id {
+                return Some(tsn);
+            }
+        }
+        None
+    }
+
+    /// T3-rtx of a path has expired: marks the lowest chunk there, and what is overdue (RFC 8985 §6.3). The rest may be on its
+    /// way, and is found lost by what arrives.
+    #[cold]
+    pub(super) fn mark_overdue(
+        &mut self,
+        now: Nanos,
+        id: PathId,
+        earliest: Tsn,
+        paths: &mut Paths,
+    ) {
+        self.forget_probe();
+        let Some(mut state) = paths.get_mut(id).rack.take() else {
+            return;
+        };
+        let window = state.rack.window(true, 0, paths.get(id).rto.srtt());
+        let mut next = Some(earliest);
+        while let Some(tsn) = next {
+            let sent_at = self.outstanding.get(tsn).map_or(0, |chunk| chunk.sent_at);
+            if tsn == earliest || state.rack.overdue_at(sent_at, window) <= now {
+                self.mark(tsn, true, paths);
+            }
+            next = self.outstanding.earliest_on(id, tsn.next());
+        }
+        state.tail.on_timeout();
+        state.deadline = None;
+        state.cut_at = now;
+        state.timeout_until = Some(self.statistics.chunks_sent);
+        state.recovering = true;
+        paths.get_mut(id).rack = Some(state);
+    }
+}

@@ -1,0 +1,207 @@
+//! RACK-TLP by hand (RFC 8985), with a round trip of 100 ms.
+
+use super::*;
+
+const MS: u64 = MILLISECOND;
+
+/// A sender with RACK whose window is `units` segments, at time 0.
+fn rig(units: u32) -> Rig {
+    let mut profile = Profile::rfc9260();
+    profile.initial_cwnd = crate::profile::InitialCwnd::Units(units.into());
+    profile.growth_needs_cumulative_advance = true;
+    profile.max_burst_applies = MaxBurst::Off;
+    let config = Config {
+        rack: true,
+        ..config(profile)
+    };
+    Rig::new(&config, u32::MAX - 3)
+}
+
+impl Rig {
+    fn at(&mut self, milliseconds: u64) -> &mut Self {
+        self.now = milliseconds * MS;
+        self
+    }
+
+    fn due(&self) -> Option<u64> {
+        self.sender.next_deadline(&self.paths).map(|at| at / MS)
+    }
+
+    /// The timers of RACK and of the probe.
+    fn expire(&mut self) -> Vec<u32> {
+        self.sender
+            .handle_timed(self.now, &mut self.paths, &mut self.trace);
+        self.drain()
+    }
+
+    fn duplicate(&mut self, next: u32, tsn: u32) {
+        let sack = OutgoingSack {
+            cumulative_tsn_ack: self.start.add(next).prev(),
+            a_rwnd: 65536,
+            gap_blocks: std::iter::empty(),
+            duplicates: &[self.start.add(tsn)],
+        };
+        self.sender
+            .handle_sack(self.now, &sack.to_sack(), &mut self.paths, &mut self.trace);
+    }
+}
+
+#[test]
+fn a_hole_is_lost_a_quarter_of_a_round_trip_after_what_came_later() {
+    let mut rig = rig(20);
+    rig.offer(100, MESSAGE);
+    assert_eq!(rig.drain().len(), 20);
+    rig.at(100).sack_and_drain(0, &[(1, 1)]);
+    assert_eq!(rig.due(), Some(125));
+    assert_eq!(rig.at(124).expire(), []);
+    assert_eq!(rig.at(125).expire(), [0]);
+    assert_eq!(rig.cwnd(), 10 * SEGMENT);
+}
+
+#[test]
+fn a_hole_is_lost_at_once_when_three_packets_came_later() {
+    let mut rig = rig(20);
+    rig.offer(100, MESSAGE);
+    rig.drain();
+    rig.at(100).sack_and_drain(0, &[(1, 2)]);
+    assert_eq!(rig.sent.len(), 22);
+    assert_eq!(rig.sack_and_drain(0, &[(1, 3)])[0], 0);
+}
+
+/// 0 is lost, and lost again. What is sent after the second time, and arrives, shows that.
+#[test]
+fn a_lost_retransmission_is_found_without_a_timeout_and_cuts_again() {
+    let mut rig = rig(20);
+    rig.offer(100, MESSAGE);
+    rig.drain();
+    assert_eq!(rig.at(101).sack_and_drain(0, &[(1, 3)]), [0]);
+    assert_eq!(rig.cwnd(), 10 * SEGMENT);
+    // The flight is 17, and falls below the window with the eighth.
+    assert_eq!(rig.at(105).sack_and_drain(0, &[(1, 10)]), []);
+    assert_eq!(rig.at(110).sack_and_drain(0, &[(1, 12)]), [20, 21]);
+    assert_eq!(rig.at(120).sack_and_drain(0, &[(1, 19)]).len(), 7);
+    // 20 and the retransmission at 101: it went first, and in recovery nothing is waited for.
+    let again = rig.at(210).sack_and_drain(0, &[(1, 20)]);
+    assert_eq!(again[0], 0);
+    assert_eq!(rig.cwnd(), 5 * SEGMENT, "lowered twice (RFC 5681 §4.3)");
+    assert_eq!(rig.at(310).sack_and_drain(28, &[]).len(), 5);
+    assert_eq!(rig.sender.statistics().timeouts, 0);
+}
+
+/// Of three segments the last two are lost.
+#[test]
+fn a_lost_tail_is_probed_two_round_trips_after_the_last_acknowledgement() {
+    let mut rig = rig(20);
+    rig.offer(3, MESSAGE);
+    assert_eq!(rig.drain(), [0, 1, 2]);
+    // Nothing was measured: a second, which is the timeout, too.
+    assert_eq!(rig.due(), Some(1000));
+    rig.at(100).sack_and_drain(1, &[]);
+    assert_eq!(rig.due(), Some(300));
+    assert_eq!(rig.at(300).expire(), [2]);
+    assert_eq!(rig.due(), Some(1300), "T3-rtx begins anew");
+    // The probe arrived: 1 was sent before it, and is overdue.
+    assert_eq!(rig.at(400).sack_and_drain(1, &[(2, 2)]), [1]);
+    assert_eq!(rig.cwnd(), 10 * SEGMENT);
+    rig.at(500).sack_and_drain(3, &[]);
+    assert_eq!((rig.due(), rig.flight()), (None, 0));
+    let statistics = rig.sender.statistics();
+    assert_eq!((statistics.tail_probes, statistics.timeouts), (1, 0));
+}
+
+/// The last of two is lost: its probe alone repairs that, and the window is cut once later data shows it.
+#[test]
+fn a_loss_that_the_probe_repairs_cuts_the_window() {
+    let mut rig = rig(20);
+    rig.offer(2, MESSAGE);
+    rig.drain();
+    rig.at(100).sack_and_drain(1, &[]);
+    // One segment is in flight, whose SACK the peer may delay by 200 ms.
+    assert_eq!(rig.due(), Some(500));
+    assert_eq!(rig.at(500).expire(), [1]);
+    rig.at(600).sack_and_drain(2, &[]);
+    assert_eq!(rig.cwnd(), 20 * SEGMENT);
+    rig.offer(2, MESSAGE);
+    rig.drain();
+    rig.at(700).sack_and_drain(4, &[]);
+    assert_eq!(rig.cwnd(), 10 * SEGMENT);
+}
+
+#[test]
+fn a_probe_that_came_twice_cuts_nothing() {
+    let mut rig = rig(20);
+    rig.offer(2, MESSAGE);
+    rig.drain();
+    rig.at(100).sack_and_drain(1, &[]);
+    assert_eq!(rig.at(500).expire(), [1]);
+    rig.at(510).sack_and_drain(2, &[]); // of the first sending, late
+    rig.at(600).duplicate(2, 1);
+    rig.offer(2, MESSAGE);
+    rig.drain();
+    rig.at(700).sack_and_drain(4, &[]);
+    assert_eq!(rig.cwnd(), 20 * SEGMENT);
+}
+
+#[test]
+fn the_probe_is_new_data_where_there_is_some_and_whatever_the_window_is() {
+    let mut rig = rig(4);
+    rig.offer(9, MESSAGE);
+    assert_eq!(rig.drain(), [0, 1, 2, 3]);
+    rig.at(100).sack_and_drain(1, &[]);
+    let (sent, window) = (rig.sent.len() as u32, rig.cwnd());
+    assert!(rig.flight() >= window);
+    assert_eq!(rig.at(300).expire(), [sent]);
+    assert!(rig.flight() > window);
+    assert_eq!(rig.expire(), [], "one");
+    // It arrives: the others were lost.
+    let again = rig.at(400).sack_and_drain(1, &[(sent, sent)]);
+    assert_eq!(again[0], 1);
+}
+
+/// A timeout takes the lowest for lost, and what was sent so long ago that it should have been acknowledged.
+#[test]
+fn a_timeout_marks_what_is_overdue() {
+    let mut rig = rig(20);
+    rig.offer(1, MESSAGE);
+    rig.drain();
+    rig.at(100).sack_and_drain(1, &[]);
+    rig.offer(2, MESSAGE);
+    rig.drain();
+    // Neither the probe at 500 nor its retransmission arrives; 3 is sent just before T3-rtx expires.
+    assert_eq!(rig.due(), Some(300));
+    assert_eq!(rig.at(300).expire(), [2]);
+    assert_eq!(rig.due(), Some(1300));
+    rig.at(1250);
+    rig.offer(1, MESSAGE);
+    assert_eq!(rig.drain(), [3]);
+    rig.at(1300);
+    let outcome = rig
+        .sender
+        .handle_t3(rig.now, PathId(0), &mut rig.paths, &mut rig.trace);
+    assert_eq!(outcome, T3Outcome::Marked { count_error: true });
+    assert_eq!(rig.flight(), SEGMENT, "3 may be on its way");
+    assert_eq!(rig.drain(), [1]);
+    assert_eq!(rig.cwnd(), SEGMENT);
+    // The window is cut once for all that was sent before the timeout.
+    rig.at(1400).sack_and_drain(2, &[(3, 3)]);
+    assert!(rig.cwnd() > SEGMENT);
+    assert_eq!(rig.sent.last(), Some(&(2, 0)));
+    rig.at(1500).sack_and_drain(4, &[]);
+    assert_eq!((rig.due(), rig.flight()), (None, 0));
+}
+
+#[test]
+fn reordered_data_is_waited_for_once_that_was_seen() {
+    let mut rig = rig(20);
+    rig.offer(100, MESSAGE);
+    rig.drain();
+    rig.at(100).sack_and_drain(0, &[(1, 2)]);
+    rig.at(110).sack_and_drain(3, &[]); // 0 was late
+    let before = rig.sent.len();
+    // Now even five later ones wait for a quarter of the round trip, which is 112 ms of late.
+    rig.at(112).sack_and_drain(3, &[(4, 8)]);
+    assert!(rig.sent[before..].iter().all(|sent| sent.0 >= 20));
+    assert_eq!(rig.due(), Some(137));
+    rig.at(120).sack_and_drain(9, &[]);
+    assert_eq!(rig.sender.statistics().fast_retransmits, 0);
+}
