@@ -62,6 +62,8 @@ pub struct PathStatus {
     pub mtu: usize,
     /// Errors in a row.
     pub error_count: u32,
+    /// Bytes of DATA chunks sent over it since the association began, first and again.
+    pub bytes_sent: u64,
 }
 
 impl PathStatus {
@@ -79,6 +81,7 @@ impl PathStatus {
             rto: 0,
             mtu: 1_500,
             error_count: 0,
+            bytes_sent: 0,
         }
     }
 
@@ -132,6 +135,7 @@ impl Status {
                 rto: entry.rto().rto(),
                 mtu: entry.max_packet(),
                 error_count: entry.error_count(),
+                bytes_sent: entry.bytes_sent(),
             })
             .collect();
         let primary = usize::from(association.paths().primary().0);

@@ -34,6 +34,11 @@ impl PathEntry {
         self.error_count
     }
 
+    /// Bytes of DATA chunks sent over it since the association began, first and again.
+    pub fn bytes_sent(&self) -> u64 {
+        self.carried.bytes
+    }
+
     /// Congestion window, bytes.
     pub fn cwnd(&self) -> u64 {
         self.cc.cwnd()

@@ -6,6 +6,7 @@
 //! order of their streams; what the endpoints hold is bounded by their buffers and what they do by the bytes they are
 //! given; and in the end all is silent.
 
+mod concurrent;
 mod extensions;
 mod insider;
 mod ledger;
@@ -96,7 +97,8 @@ pub fn play(bytes: &[u8], held: Option<fn() -> usize>) {
     let meter = watch::Meter::new(held);
     let mut script = Script(bytes);
     let (choice, extremes) = (script.byte(), script.byte());
-    let (config, honest) = (config_of(choice, extremes), choice & 0x08 != 0);
+    let tail = bytes.last_chunk().copied().unwrap_or_default();
+    let (config, honest) = (config_of(choice, extremes, tail), choice & 0x08 != 0);
     let wraps = extremes & 0x04 != 0;
     let ledger = Ledger::new(&config);
     let mut play = Play {
@@ -139,7 +141,8 @@ pub fn play(bytes: &[u8], held: Option<fn() -> usize>) {
     play.end();
 }
 
-fn config_of(choice: u8, extremes: u8) -> Config {
+/// `tail`: the last bytes of the play, which may ask for all paths at once.
+fn config_of(choice: u8, extremes: u8, tail: [u8; 2]) -> Config {
     let names = Profile::NAMES;
     let mut profile =
         Profile::by_name(names[usize::from(choice) % names.len()]).expect("its own name");
@@ -171,6 +174,7 @@ fn config_of(choice: u8, extremes: u8) -> Config {
         if extremes != WIND_UP {
             extensions::set(it, extremes);
         }
+        concurrent::set(it, tail);
     })
 }
 

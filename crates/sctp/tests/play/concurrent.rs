@@ -1,0 +1,28 @@
+//! Plays in which all paths are used at once.
+
+use anabranch_congestion::Protocol;
+use anabranch_congestion::registry;
+use anabranch_sctp::Config;
+use anabranch_sctp::config::BufferSplit;
+
+/// Algorithms that a path may have, by name: coupled ones, and one that is not.
+const CONTROLS: [&str; 3] = ["sctp", "cmt_rp", "lia"];
+
+/// One play in eight, by its last byte; the one before it says how.
+pub(super) fn set(config: &mut Config, [how, whether]: [u8; 2]) {
+    if whether & 0x07 != 5 || config.profile.rsctp {
+        return;
+    }
+    config.cmt = true;
+    config.cmt_split_fast_retransmit = how & 0x01 != 0;
+    config.cmt_cwnd_update = how & 0x02 != 0;
+    config.cmt_delayed_ack = how & 0x04 != 0;
+    config.cmt_buffer_split = [
+        BufferSplit::Off,
+        BufferSplit::Sender,
+        BufferSplit::Receiver,
+        BufferSplit::Both,
+    ][usize::from(how >> 3 & 3)];
+    let name = CONTROLS[usize::from(how >> 5) % CONTROLS.len()];
+    config.congestion = registry::by_name(Protocol::Sctp, name).expect("its own name");
+}
