@@ -1,75 +1,30 @@
-//! Addresses of the peer that change while an association lives (RFC 5061): what it was answered. It asks by ASCONF, always
-//! authenticated; the association ([`crate::association`]) carries it out. This side answers, and asks nothing itself.
+//! Addresses that change while an association lives (RFC 5061), by requests in ASCONF chunks.
+//!
+//! Here is what it consists of, without the association that carries it out: [`Answers`] are what the peer was told, [`Asking`] is
+//! what this side wishes of the peer, one ASCONF at a time, and which addresses it has. The association ([`crate::association`])
+//! sends, times and settles it.
 
-use std::collections::VecDeque;
+mod answers;
+mod asking;
+mod wish;
 
-use bytes::Bytes;
+pub(crate) use answers::{Answers, Serial};
+pub(crate) use asking::{Asking, MAX_REQUESTS};
+pub use wish::{AddressChange, AddressChangeError, AddressChangeOutcome};
 
-/// Answers that are kept for requests that come again: a peer has one on its way, or a few in one packet (RFC 5061 §5.2 E3, E6).
-const KEPT: usize = 4;
-
-/// What a request is by its serial number.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Serial {
-    /// The next.
-    Next,
-    /// It was answered, with these parameters.
-    Answered(Bytes),
-    /// Neither: too old, or of a peer that counts otherwise.
-    Strange,
-}
-
-/// The peer's requests.
+/// What an association keeps of it while both ends speak it.
 #[derive(Debug)]
 pub(crate) struct AddressChanges {
-    expected: u32,
-    answers: VecDeque<(u32, Bytes)>,
+    pub(crate) answers: Answers,
+    pub(crate) asking: Asking,
 }
 
 impl AddressChanges {
-    /// Serial numbers begin as the peer's TSNs do (RFC 5061 §5.1).
-    pub(crate) fn new(peers: u32) -> Self {
+    /// Serial numbers begin as the TSNs do (RFC 5061 §5.1 A2): `ours` and the `peers`.
+    pub(crate) fn new(ours: u32, peers: u32) -> Self {
         Self {
-            expected: peers,
-            answers: VecDeque::new(),
+            answers: Answers::new(peers),
+            asking: Asking::new(ours),
         }
-    }
-
-    pub(crate) fn judge(&self, serial: u32) -> Serial {
-        if serial == self.expected {
-            return Serial::Next;
-        }
-        let mut answers = self.answers.iter();
-        let answered = answers.find(|(known, _)| *known == serial);
-        answered.map_or(Serial::Strange, |(_, it)| Serial::Answered(it.clone()))
-    }
-
-    /// The next one was answered with `parameters`.
-    pub(crate) fn answered(&mut self, parameters: Bytes) {
-        if self.answers.len() == KEPT {
-            self.answers.pop_front();
-        }
-        self.answers.push_back((self.expected, parameters));
-        self.expected = self.expected.wrapping_add(1);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_few_answers_are_kept_and_serials_wrap() {
-        let mut changes = AddressChanges::new(u32::MAX - 1);
-        for answer in 0..6_u8 {
-            let serial = (u32::MAX - 1).wrapping_add(answer.into());
-            assert_eq!(changes.judge(serial), Serial::Next);
-            assert_eq!(changes.judge(serial.wrapping_add(1)), Serial::Strange);
-            changes.answered(Bytes::copy_from_slice(&[answer]));
-            let kept = Bytes::copy_from_slice(&[answer]);
-            assert_eq!(changes.judge(serial), Serial::Answered(kept));
-        }
-        assert_eq!(changes.judge(u32::MAX), Serial::Strange, "forgotten");
-        assert_eq!(changes.judge(0), Serial::Answered(Bytes::from_static(&[2])));
     }
 }

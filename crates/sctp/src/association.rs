@@ -9,6 +9,7 @@ mod authentication;
 mod cookie_echo;
 mod data;
 mod ecn;
+mod errands;
 mod heartbeat;
 mod icmp;
 mod interleaving;
@@ -40,6 +41,7 @@ use anabranch_wire::tlv::TlvList;
 use bytes::Bytes;
 
 use ecn::Marks;
+use errands::{Errand, Errands};
 use heartbeat::Verifying;
 pub(crate) use lifecycle::{Ports, Terms};
 pub(crate) use receive::Admission;
@@ -117,8 +119,7 @@ pub struct Association {
     sums: Sums,
     /// Present while this side offers AUTH.
     auth: Option<Box<Authenticator>>,
-    /// A RE-CONFIG with requests must be sent.
-    request_due: bool,
+    errands: Errands,
     readable_told: bool,
     send_defaults: SendDefaults,
     /// Values of streams that the user has set.

@@ -187,8 +187,11 @@ settings! {
         /// supports no other. `sha1`: HMAC-SHA-1 only.
         authentication_hmac: AuthHmac = AuthHmac::Sha256, AuthHmac::KIND, "RFC 4895 §3.3";
         /// Negotiate dynamic addresses (ASCONF): the peer can add and delete its addresses and choose the primary one, always
-        /// authenticated. Needs `authentication`. This side answers such requests and makes none.
-        address_changes: bool = false, Kind::Flag, "RFC 5061 §5.2";
+        /// authenticated, and this side its own. Needs `authentication`, unless the switch `asconf_without_auth` is on.
+        address_changes: bool = false, Kind::Flag, "RFC 5061 §5";
+        /// With `address_changes`: carry out the requests of the peer. Off: they are refused (No Authorization), and this side can
+        /// still change its own addresses.
+        accept_address_changes: bool = true, Kind::Flag, "RFC 5061 §4.3.5";
         /// Negotiate stream reconfiguration (RE-CONFIG): streams can be reset and added. Off: streams stay as negotiated in the handshake.
         reconfiguration: bool = false, Kind::Flag, "RFC 6525 §5.1.1";
         /// With `reconfiguration`: accept requests of the peer to reset its streams or those of this side. Off: such requests are denied.
@@ -251,14 +254,23 @@ impl Config {
         remote: IpAddr,
         preferred: Option<IpAddr>,
     ) -> Option<IpAddr> {
-        let preferred = preferred.filter(|local| local.is_ipv4() == remote.is_ipv4());
-        let mut best = preferred.map(|local| (common_prefix(local, remote), local));
-        for &local in &self.addresses {
-            let common = common_prefix(local, remote);
-            if local.is_ipv4() == remote.is_ipv4() && best.is_none_or(|(most, _)| common > most) {
-                best = Some((common, local));
-            }
-        }
-        best.map(|(_, local)| local)
+        nearest(&self.addresses, remote, preferred)
     }
+}
+
+/// As [`Config::local_address_for`], of `addresses`.
+pub(crate) fn nearest(
+    addresses: &[IpAddr],
+    remote: IpAddr,
+    preferred: Option<IpAddr>,
+) -> Option<IpAddr> {
+    let preferred = preferred.filter(|local| local.is_ipv4() == remote.is_ipv4());
+    let mut best = preferred.map(|local| (common_prefix(local, remote), local));
+    for &local in addresses {
+        let common = common_prefix(local, remote);
+        if local.is_ipv4() == remote.is_ipv4() && best.is_none_or(|(most, _)| common > most) {
+            best = Some((common, local));
+        }
+    }
+    best.map(|(_, local)| local)
 }

@@ -25,7 +25,7 @@ use bytes::{Bytes, BytesMut};
 
 pub use table::AssociationId;
 
-use crate::address::is_unicast;
+use crate::address::{is_unicast, unspecified_like};
 use crate::association::{Admission, Association, Ports};
 use crate::config::{Config, ConfigError};
 use crate::cookie::CookieJar;
@@ -419,13 +419,6 @@ trait DynEncode {
 impl<T: Encode> DynEncode for T {
     fn push_to(&self, packet: &mut PacketBuilder<'_>) -> Result<(), anabranch_wire::Full> {
         packet.push(self)
-    }
-}
-
-fn unspecified_like(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
     }
 }
 

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use anabranch_wire::serial::{Ssn, Tsn};
 
+use crate::address_changes::{AddressChange, AddressChangeOutcome};
 use crate::partial::AbandonedMessage;
 use crate::path::{PathId, PathState};
 use crate::reconfig::{ReconfigOutcome, StreamDirection};
@@ -107,19 +108,28 @@ pub enum Event {
         /// What became of it.
         outcome: ReconfigOutcome,
     },
-    /// The peer has added an address (SCTP_ADDR_ADDED, RFC 6458 §6.1.2): it is used once a HEARTBEAT has verified it.
+    /// The peer has added an address (SCTP_ADDR_ADDED, RFC 6458 §6.1.2), or one of its addresses can be reached again: it is used once
+    /// a HEARTBEAT has verified it.
     PeerAddressAdded {
         /// Its number in this association.
         path: PathId,
         /// The address.
         address: IpAddr,
     },
-    /// The peer has deleted an address (SCTP_ADDR_REMOVED, RFC 6458 §6.1.2): nothing goes there any more.
+    /// The peer has deleted an address (SCTP_ADDR_REMOVED, RFC 6458 §6.1.2), or this side has none left of its family: nothing goes
+    /// there any more.
     PeerAddressRemoved {
         /// Its number in this association.
         path: PathId,
         /// The address.
         address: IpAddr,
+    },
+    /// A change of this side's addresses is settled ([`Association::change_addresses`](crate::Association::change_addresses)).
+    AddressChanged {
+        /// What was wished.
+        change: AddressChange,
+        /// What became of it.
+        outcome: AddressChangeOutcome,
     },
     /// The peer authenticates with another key from now on (SCTP_AUTHENTICATION_EVENT with SCTP_AUTH_NEW_KEY, RFC 6458 §6.1.8):
     /// the one before can be deleted once what was sent with it has come.

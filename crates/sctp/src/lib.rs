@@ -32,6 +32,7 @@ pub mod profile;
 mod queue;
 mod random;
 mod reconfig;
+mod retry;
 mod rsctp;
 mod runtime;
 pub mod rx;
@@ -45,6 +46,7 @@ pub mod tx;
 pub mod work;
 mod zero_checksum;
 
+pub use address_changes::{AddressChange, AddressChangeError, AddressChangeOutcome};
 pub use association::Association;
 pub use authentication::{AuthHmac, Authentication, ChunkTypes, KeyError, SharedKeys};
 pub use config::{Config, ConfigError};

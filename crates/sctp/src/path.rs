@@ -3,6 +3,7 @@
 mod disowned;
 mod heartbeat;
 pub mod manager;
+mod moved;
 mod pmtu;
 mod rack;
 mod reduction;

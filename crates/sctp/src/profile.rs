@@ -181,6 +181,10 @@ with_rsctp! {
     /// of dropping them; a mark reduces cwnd without a retransmission. Off in every profile: RFC 9260 only reserves what
     /// RFC 4960 described, and the stacks of the papers had none.
     ecn: bool, "RFC 4960 Appendix A";
+    /// With `address_changes`: negotiate and accept ASCONF without AUTH as well, as Linux does with `addip_noauth_enable`. Whoever
+    /// learns the verification tag of an association can then move it to an address of their own. For peers without AUTH, and for
+    /// studies, whose networks have no attackers. Off in every profile.
+    asconf_without_auth: bool, "RFC 5061 §4.1.1";
 }
 
 impl Profile {
@@ -254,6 +258,7 @@ impl Profile {
             binomial_alpha: Factor(1.0),
             binomial_beta: Fraction(0.5),
             ecn: false,
+            asconf_without_auth: false,
         })
     }
 

@@ -7,61 +7,10 @@ use bytes::Bytes;
 use crate::address_changes::AddressChanges;
 use crate::event::CloseReason;
 use crate::extensions::Extensions;
-use crate::path::PathId;
 use crate::reconfig::Reconfiguration;
+pub(crate) use crate::retry::Retry;
 use crate::rx::Receiver;
 use crate::stats::SenderStatistics;
-
-/// A control chunk that is sent again until it is answered: INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK, with its timer
-/// (T1-init, T1-cookie or T2-shutdown).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Retry {
-    /// Where it goes.
-    pub(crate) path: PathId,
-    /// It must be put into the next packet.
-    pub(crate) due: bool,
-    /// When it is sent again; `None` until it was sent.
-    pub(crate) deadline: Option<Nanos>,
-    /// How often it was sent again without an answer.
-    pub(crate) retransmissions: u32,
-    /// When it was sent, as long as it was sent once only (Karn's rule, RFC 9260 §6.3.1 C5).
-    pub(crate) sent_once_at: Option<Nanos>,
-}
-
-impl Retry {
-    /// To be sent to `path` at once.
-    pub(crate) fn new(path: PathId) -> Self {
-        Self {
-            path,
-            due: true,
-            deadline: None,
-            retransmissions: 0,
-            sent_once_at: None,
-        }
-    }
-
-    /// It was put into a packet.
-    pub(crate) fn sent(&mut self, now: Nanos, rto: Nanos) {
-        self.sent_once_at = match self.deadline {
-            None => Some(now),
-            Some(_) => None,
-        };
-        self.due = false;
-        self.deadline = Some(now.saturating_add(rto));
-    }
-
-    /// Whether the timer expired.
-    pub(crate) fn expired(&self, now: Nanos) -> bool {
-        !self.due && self.deadline.is_some_and(|deadline| deadline <= now)
-    }
-
-    /// Sends it again, to `path`.
-    pub(crate) fn again(&mut self, path: PathId) {
-        self.path = path;
-        self.due = true;
-        self.retransmissions += 1;
-    }
-}
 
 /// What is alive of an association.
 #[derive(Debug)]
@@ -88,7 +37,7 @@ pub(crate) struct Known {
     pub(crate) extensions: Extensions,
     /// Present while both ends speak RE-CONFIG.
     pub(crate) reconfig: Option<Box<Reconfiguration>>,
-    /// Present while the peer may change its addresses.
+    /// Present while both ends speak ASCONF.
     pub(crate) addresses: Option<Box<AddressChanges>>,
     pub(crate) stage: Stage,
 }

@@ -18,6 +18,8 @@ pub struct AssociationStatistics {
 pub struct ControlStatistics {
     /// RE-CONFIGs with requests sent (RFC 6525 §5.1).
     pub re_configs: u64,
+    /// ASCONFs sent, again or for the first time (RFC 5061 §5.1).
+    pub asconfs: u64,
     /// HEARTBEATs sent.
     pub heartbeats: u64,
     /// HEARTBEAT ACKs sent.

@@ -1,279 +1,45 @@
-//! What the peer's changes of its addresses do to an association (RFC 5061 §5.2, [`crate::address_changes`]).
+//! Addresses that change (RFC 5061): what the peer asks and is answered ([`answer`]), what this side asks ([`ask`]), and from which
+//! address packets go meanwhile ([`sources`]).
+
+mod answer;
+mod ask;
+mod sources;
 
 use std::net::IpAddr;
 
-use anabranch_transport::{Nanos, Path};
-use anabranch_wire::cause::{Cause, Causes};
-use anabranch_wire::extension::{
-    Asconf, AsconfAck, AsconfParameter, AsconfRequest, AsconfResponse, ExtensionCause,
-};
-use anabranch_wire::parameter::Parameters;
-use anabranch_wire::tlv::{Tlv, TlvItem, TlvList};
-use bytes::Bytes;
-
-use super::{Association, Reply};
-use crate::address::is_unicast;
-use crate::address_changes::{AddressChanges, Serial};
-use crate::cookie::MAX_PEER_ADDRESSES;
-use crate::discard::{Discard, Discards};
-use crate::event::{CloseReason, Event, Violation};
-use crate::path::{PathId, PathState};
-use crate::state::State;
-
-/// Requests that one ASCONF may have: their answers fit a packet, errors and all.
-const MOST_REQUESTS: usize = 10;
-/// Bytes of an unrecognised parameter that are told back.
-const MOST_ECHOED: usize = 32;
-/// The cause Illegal ASCONF-ACK (RFC 5061 §4.3.4).
-const ILLEGAL_ASCONF_ACK: u16 = 0x00A3;
-
-/// Why a request was not carried out.
-enum Refusal {
-    LastAddress,
-    NoRoom,
-    SourceAddress,
-    /// It is not an address that can be used here, or none of the peer's.
-    Unresolvable,
-    Unrecognized,
-}
+use crate::address_changes::AddressChanges;
+use crate::association::Association;
+use crate::state::{Stage, State};
 
 impl Association {
-    /// Whether the peer may change its addresses: both ends speak ASCONF (RFC 5061), which the setting
+    /// Whether both sides may change their addresses: both ends speak ASCONF (RFC 5061), which the setting
     /// [`Config::address_changes`](crate::Config::address_changes) offers.
     pub fn takes_address_changes(&self) -> bool {
-        matches!(&self.state, State::Known(known) if known.addresses.is_some())
+        self.address_changes().is_some()
     }
 
-    fn address_changes(&mut self) -> Option<&mut AddressChanges> {
+    fn address_changes(&self) -> Option<&AddressChanges> {
+        match &self.state {
+            State::Known(known) => known.addresses.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn address_changes_mut(&mut self) -> Option<&mut AddressChanges> {
         match &mut self.state {
             State::Known(known) => known.addresses.as_deref_mut(),
             _ => None,
         }
     }
 
-    /// ASCONF. That it was authenticated was looked at before.
-    pub(super) fn on_asconf(
-        &mut self,
-        now: Nanos,
-        path: Path,
-        asconf: &Asconf,
-        discards: &mut Discards,
-    ) {
-        if !self.state.sends_data() {
-            return discards.count(Discard::Unexpected);
-        }
-        let Some(changes) = self.address_changes() else {
-            return discards.count(Discard::Unexpected);
-        };
-        let parameters = match changes.judge(asconf.serial) {
-            Serial::Strange => return discards.count(Discard::BadAsconf),
-            Serial::Answered(parameters) => parameters,
-            Serial::Next => {
-                let Ok(answer) = self.carry_out(now, path, asconf) else {
-                    discards.count(Discard::BadAsconf);
-                    return self.refuse_protocol("malformed parameters of ASCONF");
-                };
-                if let Some(changes) = self.address_changes() {
-                    changes.answered(answer.clone());
-                }
-                answer
-            }
-        };
-        // To where it came from, verified or not (RFC 5061 §5.2 E7).
-        let to = self.paths.find(path.remote);
-        let to = to.unwrap_or_else(|| self.paths.choose_for_new_data());
-        let parameters = TlvList::from_bytes(parameters);
-        let serial = asconf.serial;
-        self.reply(
-            Reply::AsconfAck {
-                to,
-                ack: AsconfAck { serial, parameters },
-            },
-            discards,
-        );
+    /// Whether `local` is an address of this side that is being removed, or was lately.
+    pub(super) fn is_of_the_past(&self, local: IpAddr) -> bool {
+        self.address_changes()
+            .is_some_and(|it| it.asking.is_of_the_past(local))
     }
 
-    /// Does what is asked, in order; the parameters of the answer. Where all succeeded there are none (RFC 5061 §4.2.5).
-    fn carry_out(&mut self, now: Nanos, path: Path, asconf: &Asconf) -> Result<Bytes, ()> {
-        let requests: Result<Vec<Tlv>, ()> = asconf
-            .parameters
-            .raw()
-            .map(|it| it.map_err(|_| ()))
-            .collect();
-        let requests = requests?;
-        if requests.len() > MOST_REQUESTS {
-            return Err(());
-        }
-        let mut responses = Vec::new();
-        let mut all_done = true;
-        for tlv in requests {
-            let id = tlv.value().first_chunk().ok_or(())?;
-            let correlation_id = u32::from_be_bytes(*id);
-            let done = match AsconfParameter::decode(tlv.clone()) {
-                Ok(AsconfParameter::Request {
-                    request, address, ..
-                }) => self.change(now, path, request, address.to_canonical()),
-                Ok(AsconfParameter::Unknown(_)) => Err(Refusal::Unrecognized),
-                // Of a family that is not spoken here, or of none (CVE-2014-7841).
-                Err(_) => Err(Refusal::Unresolvable),
-            };
-            responses.push(match done {
-                Ok(()) => AsconfResponse::Success { correlation_id },
-                Err(refusal) => {
-                    all_done = false;
-                    let causes = refusal.causes(&tlv);
-                    AsconfResponse::Error {
-                        correlation_id,
-                        causes,
-                    }
-                }
-            });
-        }
-        Ok(if all_done {
-            Bytes::new()
-        } else {
-            TlvList::of(&responses).as_bytes().clone()
-        })
-    }
-
-    fn change(
-        &mut self,
-        now: Nanos,
-        path: Path,
-        request: AsconfRequest,
-        address: IpAddr,
-    ) -> Result<(), Refusal> {
-        let wildcard = address.is_unspecified();
-        let source = path.remote;
-        match request {
-            AsconfRequest::Add => {
-                self.add_peer_address(path, if wildcard { source } else { address })
-            }
-            AsconfRequest::Delete if wildcard => {
-                let kept = self.paths.find(source).ok_or(Refusal::Unresolvable)?;
-                let others: Vec<_> = self.path_ids().filter(|&id| id != kept).collect();
-                for id in others {
-                    self.remove_path(now, id);
-                }
-                Ok(())
-            }
-            AsconfRequest::Delete => {
-                let id = self.paths.find(address).ok_or(Refusal::Unresolvable)?;
-                let usable = self.path_ids().filter(|&it| it != id);
-                if !usable.into_iter().any(|it| !self.paths.get(it).disowned) {
-                    return Err(Refusal::LastAddress);
-                }
-                if address == source {
-                    return Err(Refusal::SourceAddress);
-                }
-                self.remove_path(now, id);
-                Ok(())
-            }
-            AsconfRequest::SetPrimary => {
-                let address = if wildcard { source } else { address };
-                // One that is not verified yet is used once it is.
-                self.set_primary(now, address)
-                    .then_some(())
-                    .ok_or(Refusal::Unresolvable)
-            }
-        }
-    }
-
-    fn add_peer_address(&mut self, path: Path, address: IpAddr) -> Result<(), Refusal> {
-        let on_this_host = address.is_loopback() && !path.remote.is_loopback();
-        if !is_unicast(address) || on_this_host {
-            return Err(Refusal::Unresolvable);
-        }
-        if self.paths.find(address).is_some() {
-            return Ok(());
-        }
-        let local = self.config.local_address_for(address, Some(path.local));
-        let local = local.ok_or(Refusal::Unresolvable)?;
-        if self.remote_addresses().count() >= MAX_PEER_ADDRESSES {
-            return Err(Refusal::NoRoom);
-        }
-        let way = Path::new(local, address);
-        let added = self
-            .paths
-            .add_or_replace(&self.config, way, PathState::Unconfirmed);
-        let id = added.ok_or(Refusal::NoRoom)?;
-        self.addresses_changed = true;
-        self.heartbeat_mut(id).request();
-        self.events
-            .push_back(Event::PeerAddressAdded { path: id, address });
-        Ok(())
-    }
-
-    /// The peer does not have the address of `id` any more: what is in flight there is sent again elsewhere.
-    fn remove_path(&mut self, now: Nanos, id: PathId) {
-        if self.paths.get(id).disowned {
-            return;
-        }
-        let entry = self.paths.get_mut(id);
-        let address = entry.path.remote;
-        if entry.t3_deadline.is_some() {
-            entry.t3_deadline = Some(now);
-            self.tx.handle_t3(now, id, &mut self.paths, &mut self.trace);
-        }
-        self.paths.get_mut(id).t3_deadline = None;
-        self.paths.give_up(id);
-        self.addresses_changed = true;
-        self.forget_probes();
-        let next = self.paths.choose_for_new_data();
-        if self.sack_path == id {
-            self.sack_path = next;
-        }
-        if self.cookie_ack == Some(id) {
-            self.cookie_ack = Some(next);
-        }
-        if let Some(retry) = self.state.retry_mut().filter(|retry| retry.path == id) {
-            retry.path = next;
-        }
-        self.replies.retain(|reply| reply.to() != id);
-        self.events
-            .push_back(Event::PeerAddressRemoved { path: id, address });
-        let primary = self.paths.primary();
-        if primary != self.known_primary {
-            self.known_primary = primary;
-            let address = self.paths.get(primary).path.remote;
-            self.events.push_back(Event::PrimaryChanged {
-                path: primary,
-                address,
-            });
-        }
-        self.note_data_path(now);
-    }
-
-    /// ASCONF-ACK: nothing was asked. One for a serial that was never used is illegal (RFC 5061 §4.3.4).
-    pub(super) fn on_asconf_ack(&mut self, ack: &AsconfAck, discards: &mut Discards) {
-        discards.count(Discard::BadAsconf);
-        let ahead = ack.serial.wrapping_sub(self.local_initial_tsn.0);
-        let Ok(cause) = Tlv::new(ILLEGAL_ASCONF_ACK, &[]) else {
-            return;
-        };
-        if ahead < 1 << 31 {
-            let violation = Violation::Protocol("illegal ASCONF-ACK");
-            self.abort_with(Cause::Unknown(cause), CloseReason::PeerViolation(violation));
-        }
-    }
-}
-
-impl Refusal {
-    /// What the peer is told of `request`, which is cut where it is long.
-    fn causes(&self, request: &Tlv) -> Causes {
-        let parameter = request
-            .whole()
-            .slice(..request.whole().len().min(MOST_ECHOED));
-        let cause = match self {
-            Self::LastAddress => ExtensionCause::DeleteLastAddress { parameter },
-            Self::NoRoom => ExtensionCause::ResourceShortage { parameter },
-            Self::SourceAddress => ExtensionCause::DeleteSourceAddress { parameter },
-            Self::Unresolvable => return Causes::of(&[Cause::UnresolvableAddress { parameter }]),
-            Self::Unrecognized => {
-                let parameters = Parameters::from_bytes(parameter);
-                return Causes::of(&[Cause::UnrecognizedParameters { parameters }]);
-            }
-        };
-        Causes::from_bytes(TlvList::of(&[cause]).as_bytes().clone())
+    /// Whether ASCONF and ASCONF-ACK may be sent (RFC 5061 §5.1.1 C4).
+    fn may_send_asconf(&self) -> bool {
+        self.state.sends_data() || matches!(self.state.stage(), Some(Stage::ShutdownSent(_)))
     }
 }

@@ -86,7 +86,7 @@ impl Association {
 
     /// The earliest time a path must be looked at.
     pub(crate) fn heartbeat_deadline(&self) -> Option<Nanos> {
-        if !self.state.probes_paths() {
+        if !self.state.probes_paths() || self.is_mute() {
             return None;
         }
         let mut earliest = Nanos::MAX;

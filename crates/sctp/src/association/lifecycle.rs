@@ -10,7 +10,7 @@ use anabranch_wire::packet::COMMON_HEADER;
 use anabranch_wire::serial::Tsn;
 
 use super::heartbeat::Verifying;
-use super::{Association, LastChunk, MAX_PEER_ERRORS, MAX_REPLIES, Marks, Parting, Reply};
+use super::{Association, Errands, LastChunk, MAX_PEER_ERRORS, MAX_REPLIES, Marks, Parting, Reply};
 use crate::address_changes::AddressChanges;
 use crate::authentication::{AuthTerms, Authenticator};
 use crate::config::Config;
@@ -198,7 +198,7 @@ impl Association {
             addresses_changed: true,
             marks_received: 0,
             marks: None,
-            request_due: false,
+            errands: Errands::default(),
             readable_told: false,
             send_defaults: SendDefaults::of(&config),
             stream_values: BTreeMap::new(),
@@ -234,10 +234,11 @@ impl Association {
             let held = self.config.receive_buffer as usize;
             Box::new(Reconfiguration::new(ours, peers, most_inbound, held))
         });
-        let peers = terms.peer.initial_tsn.0;
-        let changes = terms.extensions.has(&ASCONF);
-        known.addresses = changes.then(|| Box::new(AddressChanges::new(peers)));
-        self.request_due = false;
+        known.addresses = terms.extensions.has(&ASCONF).then(|| {
+            let [ours, peers] = [self.local_initial_tsn, terms.peer.initial_tsn].map(|it| it.0);
+            Box::new(AddressChanges::new(ours, peers))
+        });
+        self.errands = Errands::default();
         let config = Arc::clone(&self.config);
         for &remote in &terms.addresses {
             if let Some(local) = config.local_address_for(remote, Some(local)) {
@@ -306,7 +307,11 @@ impl Association {
 
     /// The peer lost the association and set it up anew (RFC 9260 §5.2.4.1, action A): all begins again but the user's
     /// hold on it, and the wish to close it.
-    pub(crate) fn restart(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr) {
+    ///
+    /// `own` are the addresses that the peer was told of, if there are several.
+    pub(crate) fn restart(&mut self, now: Nanos, cookie: &Cookie, local: IpAddr, own: &[IpAddr]) {
+        self.give_up_address_changes();
+        self.take_addresses(own);
         let data_lost = !self.tx.is_drained();
         let closing = matches!(
             self.state.stage(),
@@ -349,12 +354,13 @@ impl Association {
         if self.is_closed() {
             return;
         }
+        self.give_up_address_changes();
         self.tell_given_up();
         self.tell_abandoned();
         self.events.push_back(Event::Closed(reason.clone()));
         self.replies.clear();
         self.cookie_ack = None;
-        self.request_due = false;
+        self.errands = Errands::default();
         let closed = State::Closed(Box::new(Closed {
             reason,
             peers_reason: None,

@@ -39,7 +39,7 @@ impl Association {
                 self.on_interleaved(now, path, chunk, discards);
             }
             Ok(Extension::Asconf(asconf)) => self.on_asconf(now, path, &asconf, discards),
-            Ok(Extension::AsconfAck(ack)) => self.on_asconf_ack(&ack, discards),
+            Ok(Extension::AsconfAck(ack)) => self.on_asconf_ack(now, &ack, discards),
             // It was looked at before any chunk of its packet.
             Ok(Extension::Auth(_)) => {}
             Ok(_) => discards.count(Discard::Unexpected),

@@ -44,7 +44,7 @@ impl Association {
 
     /// The earliest time that a probe goes, or is taken for lost.
     pub(crate) fn pmtu_deadline(&self) -> Option<Nanos> {
-        if !self.state.probes_paths() {
+        if !self.state.probes_paths() || self.is_mute() {
             return None;
         }
         let deadlines = self.paths.iter().filter_map(|(_, entry)| {

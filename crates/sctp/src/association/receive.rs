@@ -196,6 +196,10 @@ impl Association {
             Chunk::CookieAck => self.on_cookie_ack(now, discards),
             Chunk::Heartbeat(heartbeat) => self.on_heartbeat(now, path, heartbeat.info, discards),
             Chunk::HeartbeatAck(ack) => self.on_heartbeat_ack(now, ack.info, discards),
+            // To an address that is being removed: of what was sent from there before (RFC 5061 §5.3.1).
+            Chunk::Abort(_) if self.is_of_the_past(path.local) => {
+                discards.count(Discard::BlindEnd);
+            }
             Chunk::Abort(abort) => self.on_abort(&abort.causes, discards),
             Chunk::Error(error) => self.on_error(now, &error.causes, discards),
             Chunk::Shutdown(shutdown) => {
@@ -331,7 +335,7 @@ impl Association {
         let auth = random.zip(offer.auth);
         let auth = auth.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
         extensions.set(&AUTH, auth.is_some());
-        if auth.is_none() {
+        if auth.is_none() && !self.config.profile.asconf_without_auth {
             extensions.set(&ASCONF, false);
         }
         let terms = Terms {
@@ -428,7 +432,12 @@ impl Association {
                 }) => {
                     self.on_stale_cookie(now, measure_of_staleness, discards);
                 }
-                Ok(cause) => self.report_peer_error(cause.code()),
+                Ok(cause) => {
+                    if let Cause::UnrecognizedChunkType { chunk } = &cause {
+                        self.on_unrecognized_chunk(now, chunk);
+                    }
+                    self.report_peer_error(cause.code());
+                }
                 Err(_) => return discards.count(Discard::ChunkFields),
             }
         }

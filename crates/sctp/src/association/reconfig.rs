@@ -11,7 +11,7 @@ use anabranch_wire::extension::ReConfig;
 use anabranch_wire::packet::{CHUNK_HEADER, COMMON_HEADER, PacketBuilder};
 use anabranch_wire::tlv::TlvList;
 
-use super::Association;
+use super::{Association, Errand};
 use crate::event::Event;
 use crate::path::PathId;
 use crate::reconfig::{
@@ -211,12 +211,12 @@ impl Association {
             .map(|asked| Request::new(reconfig.number(), asked));
         let requests = requests.collect();
         reconfig.flight = Some(Flight::new(requests, self.paths.choose_for_new_data()));
-        self.request_due = true;
+        self.errands.set(Errand::ReConfig);
     }
 
     /// Where a RE-CONFIG with requests goes that is due.
     pub(super) fn request_destination(&self) -> Option<PathId> {
-        if !self.request_due || !self.state.sends_data() {
+        if !self.errands.has(Errand::ReConfig) || !self.state.sends_data() {
             return None;
         }
         let flight = self.reconfiguration()?.flight.as_ref()?;
@@ -258,7 +258,7 @@ impl Association {
             }
             flight.all_was_there = last.is_some_and(|last| self.tx.has_acknowledged(last));
             self.control.re_configs += 1;
-            self.request_due = false;
+            self.errands.clear(Errand::ReConfig);
         }
     }
 
@@ -314,7 +314,7 @@ impl Association {
             return;
         };
         reconfig.ask_again(next);
-        self.request_due = true;
+        self.errands.set(Errand::ReConfig);
     }
 
     /// The association closes: what the peer was not asked yet will not be.

@@ -149,7 +149,8 @@ impl Association {
             Some(Stage::ShutdownReceived) => false,
             _ => return,
         };
-        if !self.tx.is_drained() {
+        // While no address is left to send from, the end waits for the one to come.
+        if !self.tx.is_drained() || self.is_mute() {
             return;
         }
         let guard = now.saturating_add(GUARD_RTO_MAX * self.config.rto_max);

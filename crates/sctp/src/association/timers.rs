@@ -23,7 +23,8 @@ impl Association {
         }
         before(self.closing_deadline());
         before(self.request_deadline());
-        if self.state.sends_data() {
+        before(self.asconf_deadline());
+        if self.state.sends_data() && !self.is_mute() {
             before(self.tx.next_deadline(&self.paths));
             before(self.tx.streams_deadline());
             before(self.tx.pacing_deadline(&self.paths));
@@ -34,7 +35,7 @@ impl Association {
 
     /// T3-rtx and the zero-window probe, while DATA may be sent at all.
     fn data_deadline(&self) -> Option<Nanos> {
-        if self.state.sends_data() {
+        if self.state.sends_data() && !self.is_mute() {
             self.tx.next_deadline(&self.paths)
         } else {
             None
@@ -88,6 +89,15 @@ impl Association {
             .is_some_and(|deadline| deadline <= now)
         {
             self.handle_request_timeout(now);
+            if self.is_closed() {
+                return;
+            }
+        }
+        if self
+            .asconf_deadline()
+            .is_some_and(|deadline| deadline <= now)
+        {
+            self.handle_asconf_timeout(now);
             if self.is_closed() {
                 return;
             }

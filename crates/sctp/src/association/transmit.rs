@@ -37,6 +37,15 @@ impl Association {
         loop {
             self.give_up_due(now);
             let plain = self.is_plain();
+            if !plain && self.asconf_due() {
+                if let Some(transmit) = self.write_asconf(now, out) {
+                    return Some(transmit);
+                }
+                continue;
+            }
+            if !plain && self.is_mute() {
+                return None;
+            }
             let data = if plain {
                 self.tx.wants_to_send(now, &self.paths)
             } else {
@@ -81,7 +90,7 @@ impl Association {
             && self.replies.is_empty()
             && self.cookie_ack.is_none()
             && !self.tx.forward_due()
-            && !self.request_due
+            && self.errands.are_none()
     }
 
     pub(super) fn transmit(&self, path: PathId, len: usize) -> Transmit {

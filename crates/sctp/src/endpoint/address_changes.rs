@@ -5,6 +5,7 @@ use anabranch_wire::extension::{Asconf, Extension};
 use anabranch_wire::packet::Packet;
 
 use super::{Arrival, Endpoint};
+use crate::association::Association;
 use crate::extensions::ASCONF;
 
 impl Endpoint {
@@ -21,10 +22,13 @@ impl Endpoint {
         let Ok(Extension::Asconf(Asconf { address, .. })) = Extension::decode(raw) else {
             return None;
         };
-        let slot = self.live(arrival.header.source_port, address.to_canonical())?;
-        let association = self.table.get(slot)?;
-        let fits = association.local_tag() == arrival.header.verification_tag
-            && association.takes_address_changes();
-        fits.then_some(slot)
+        let (port, address) = (arrival.header.source_port, address.to_canonical());
+        let tag = arrival.header.verification_tag;
+        let fits = |it: &Association| it.local_tag() == tag && it.takes_address_changes();
+        let slot = self.live(port, address).or_else(|| {
+            // An address that was added lately and is not verified.
+            self.table.claimants(port, address, tag).next()
+        })?;
+        self.table.get(slot).is_some_and(fits).then_some(slot)
     }
 }

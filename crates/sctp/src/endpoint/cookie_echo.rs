@@ -169,7 +169,12 @@ impl Endpoint {
                 }
                 self.table.detach(slot);
                 let association = self.table.get_mut(slot)?;
-                association.restart(arrival.now, cookie, arrival.path.local);
+                association.restart(
+                    arrival.now,
+                    cookie,
+                    arrival.path.local,
+                    &self.config.addresses,
+                );
                 association.set_udp_port(arrival.udp_port);
             }
             Action::PeerBeganAnew => {

@@ -158,7 +158,8 @@ impl Endpoint {
         let auth = own.auth_random.zip(offer.auth.clone());
         let auth = auth.map(|(random, peer)| Box::new(AuthTerms { random, peer }));
         extensions.set(&AUTH, auth.is_some());
-        if auth.is_none() {
+        let unsigned = self.config.profile.asconf_without_auth;
+        if auth.is_none() && !unsigned {
             extensions.set(&ASCONF, false);
         }
         let mut cookie = Cookie {
@@ -193,7 +194,9 @@ impl Endpoint {
             }
             (cookie.auth, own.auth_random) = (None, None);
             cookie.extensions.set(&AUTH, false);
-            cookie.extensions.set(&ASCONF, false);
+            if !unsigned {
+                cookie.extensions.set(&ASCONF, false);
+            }
             sealed = self.jar.seal(arrival.now, &cookie, &mut self.random);
         }
         let ack = InitAck(handshake::init_ack(

@@ -122,9 +122,6 @@ impl Offer {
         }
         offer.auth = auth.finish();
         offer.extensions.set(&AUTH, offer.auth.is_some());
-        if offer.auth.is_none() {
-            offer.extensions.set(&ASCONF, false);
-        }
         Ok(offer)
     }
 
@@ -132,6 +129,10 @@ impl Offer {
     pub(crate) fn with_what_is_required(self, config: &Config) -> Result<Self, OfferError> {
         if config.authentication == Authentication::Required && self.auth.is_none() {
             return Err(OfferError::NoAuth);
+        }
+        let changes = config.address_changes && self.extensions.has(&ASCONF);
+        if changes && self.auth.is_none() && !config.profile.asconf_without_auth {
+            return Err(OfferError::NoAuth); // RFC 5061 §4.2.7
         }
         Ok(self)
     }

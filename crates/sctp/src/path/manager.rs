@@ -144,7 +144,7 @@ impl Carried {
 }
 
 impl PathEntry {
-    fn new(config: &Config, path: Path, state: PathState) -> Self {
+    pub(super) fn new(config: &Config, path: Path, state: PathState) -> Self {
         Self {
             path,
             udp_port: 0,

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod caller;
+pub mod pair;
 pub mod signed;
 pub mod wrong;
 

@@ -5,7 +5,7 @@ use anabranch_wire::Tsn;
 use anabranch_wire::extension::{ReConfig, ReConfigParameter, ReConfigResult};
 use anabranch_wire::tlv::TlvList;
 
-use super::super::{Association, Reply};
+use super::super::{Association, Errand, Reply};
 use super::OUTGOING_HEADER;
 use crate::discard::{Discard, Discards};
 use crate::reconfig::{
@@ -304,7 +304,7 @@ impl Association {
         if ours {
             reconfig.wishes.association = false;
             reconfig.cancel();
-            self.request_due = false;
+            self.errands.clear(Errand::ReConfig);
         }
         self.release_held(now, path, discards);
         let Some(rx) = self.state.live_rx() else {

@@ -4,7 +4,7 @@ use anabranch_transport::{Nanos, Path};
 use anabranch_wire::Tsn;
 use anabranch_wire::extension::ReConfigResult;
 
-use super::super::Association;
+use super::super::{Association, Errand};
 use crate::discard::{Discard, Discards};
 use crate::event::Event;
 use crate::path::PathId;
@@ -74,7 +74,7 @@ impl Association {
             && flight.requests.iter().all(|it| it.settled)
         {
             reconfig.flight = None;
-            self.request_due = false;
+            self.errands.clear(Errand::ReConfig);
         }
         self.advance_reconfiguration();
     }
@@ -111,7 +111,7 @@ impl Association {
             flight.renumber |= flight.senseless > 1;
         }
         flight.deadline = Some(now.saturating_add(wait));
-        self.request_due = false;
+        self.errands.clear(Errand::ReConfig);
     }
 
     /// The request has its outcome.

@@ -1,0 +1,74 @@
+//! What the peer was answered (RFC 5061 §5.2).
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+/// Answers that are kept for requests that come again: a peer has one on its way, or a few in one packet (RFC 5061 §5.2 E3, E6).
+const KEPT: usize = 4;
+
+/// What a request is by its serial number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Serial {
+    /// The next.
+    Next,
+    /// It was answered, with these parameters.
+    Answered(Bytes),
+    /// Neither: too old, or of a peer that counts otherwise.
+    Strange,
+}
+
+/// The peer's requests.
+#[derive(Debug)]
+pub(crate) struct Answers {
+    expected: u32,
+    answers: VecDeque<(u32, Bytes)>,
+}
+
+impl Answers {
+    /// Serial numbers begin as the peer's TSNs do (RFC 5061 §5.1).
+    pub(crate) fn new(peers: u32) -> Self {
+        Self {
+            expected: peers,
+            answers: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn judge(&self, serial: u32) -> Serial {
+        if serial == self.expected {
+            return Serial::Next;
+        }
+        let mut answers = self.answers.iter();
+        let answered = answers.find(|(known, _)| *known == serial);
+        answered.map_or(Serial::Strange, |(_, it)| Serial::Answered(it.clone()))
+    }
+
+    /// The next one was answered with `parameters`.
+    pub(crate) fn answered(&mut self, parameters: Bytes) {
+        if self.answers.len() == KEPT {
+            self.answers.pop_front();
+        }
+        self.answers.push_back((self.expected, parameters));
+        self.expected = self.expected.wrapping_add(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_answers_are_kept_and_serials_wrap() {
+        let mut changes = Answers::new(u32::MAX - 1);
+        for answer in 0..6_u8 {
+            let serial = (u32::MAX - 1).wrapping_add(answer.into());
+            assert_eq!(changes.judge(serial), Serial::Next);
+            assert_eq!(changes.judge(serial.wrapping_add(1)), Serial::Strange);
+            changes.answered(Bytes::copy_from_slice(&[answer]));
+            let kept = Bytes::copy_from_slice(&[answer]);
+            assert_eq!(changes.judge(serial), Serial::Answered(kept));
+        }
+        assert_eq!(changes.judge(u32::MAX), Serial::Strange, "forgotten");
+        assert_eq!(changes.judge(0), Serial::Answered(Bytes::from_static(&[2])));
+    }
+}

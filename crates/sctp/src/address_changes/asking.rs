@@ -1,0 +1,414 @@
+//! What this side asks of the peer: wishes, the one ASCONF under way, and the addresses that come of it (RFC 5061 §5.1).
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use anabranch_wire::cause::code;
+use anabranch_wire::extension::{
+    Asconf, AsconfAck, AsconfParameter, AsconfRequest, AsconfResponse,
+};
+use anabranch_wire::tlv::TlvList;
+
+use super::wish::{AddressChange, AddressChangeOutcome};
+use crate::address::unspecified_like;
+use crate::path::PathId;
+use crate::retry::Retry;
+
+/// Requests that one ASCONF has: their answers fit a packet, errors and all.
+pub(crate) const MAX_REQUESTS: usize = 10;
+/// Addresses removed lately, of which late packets may tell.
+const MAX_LEFT: usize = 8;
+
+/// The ASCONF that waits for its answer.
+#[derive(Debug)]
+pub(crate) struct Flight {
+    /// As it was first sent: it never changes (RFC 5061 §5.1 B4).
+    pub(crate) asconf: Asconf,
+    /// What it asks, by number.
+    requests: Vec<(u32, AddressChange)>,
+    /// Where it goes, and the timer T-4.
+    pub(crate) retry: Retry,
+}
+
+impl Flight {
+    /// The address that it must come from, if one of its requests says so.
+    pub(crate) fn source(&self) -> Option<IpAddr> {
+        self.requests.iter().find_map(|(_, it)| it.source())
+    }
+
+    /// The addresses that it adds and leaves.
+    pub(crate) fn adding(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        let gone = |address: &IpAddr| self.changes().any(|it| it.removes(*address));
+        let added = self.changes().filter_map(AddressChange::adds);
+        added.filter(move |address| !gone(address))
+    }
+
+    fn changes(&self) -> impl Iterator<Item = &AddressChange> {
+        self.requests.iter().map(|(_, change)| change)
+    }
+
+    /// What became of each request by what the peer answered (RFC 5061 §5.1 A6 to A8). What cannot be read says nothing.
+    fn outcomes(&self, ack: &AsconfAck) -> Vec<(AddressChange, AddressChangeOutcome)> {
+        let mut said = Vec::new();
+        for response in ack.parameters.iter().map_while(Result::ok) {
+            match response {
+                AsconfResponse::Success { correlation_id } => {
+                    said.push((correlation_id, AddressChangeOutcome::Performed));
+                }
+                AsconfResponse::Error {
+                    correlation_id,
+                    causes,
+                } => {
+                    let first = causes.iter().next().and_then(Result::ok);
+                    let cause = first.map(|cause| cause.code());
+                    said.push((correlation_id, AddressChangeOutcome::Refused { cause }));
+                }
+                AsconfResponse::Unknown(_) => {}
+            }
+        }
+        let mut unsaid = AddressChangeOutcome::Performed;
+        let outcome = |&(id, change): &(u32, AddressChange)| {
+            let of_it = said.iter().find(|(said, _)| *said == id);
+            let outcome = of_it.map_or(unsaid, |(_, outcome)| *outcome);
+            if outcome != AddressChangeOutcome::Performed {
+                unsaid = AddressChangeOutcome::Refused { cause: None };
+            }
+            (change, outcome)
+        };
+        self.requests.iter().map(outcome).collect()
+    }
+}
+
+/// What the peer does not understand, and is not asked again.
+#[derive(Clone, Copy, Debug, Default)]
+struct NotUnderstood {
+    asconf: bool,
+    /// Add or Delete IP Address (RFC 5061 §5.3 F3a).
+    addresses: bool,
+    /// Set Primary IP Address (F3b).
+    primary: bool,
+}
+
+/// This side's wishes.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    next_serial: u32,
+    next_request: u32,
+    /// What is not asked yet; what was wished by one call goes in one ASCONF.
+    wishes: VecDeque<Vec<AddressChange>>,
+    flight: Option<Flight>,
+    /// The addresses that the peer knows, oldest first; empty as long as nothing was wished.
+    own: Vec<IpAddr>,
+    /// Addresses that the peer has removed from the association lately.
+    left: VecDeque<IpAddr>,
+    /// Addresses of the peer that no address is left to reach from.
+    unreached: Vec<IpAddr>,
+    not_understood: NotUnderstood,
+}
+
+impl Asking {
+    /// Wishes that wait.
+    pub(crate) const MAX_WISHES: usize = 64;
+
+    pub(super) fn new(serial: u32) -> Self {
+        Self {
+            next_serial: serial,
+            next_request: 1,
+            wishes: VecDeque::new(),
+            flight: None,
+            own: Vec::new(),
+            left: VecDeque::new(),
+            unreached: Vec::new(),
+            not_understood: NotUnderstood::default(),
+        }
+    }
+
+    /// Whether anything was ever wished; else the addresses are as the handshake has left them.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.own.is_empty()
+    }
+
+    /// The addresses that the handshake told the peer.
+    pub(crate) fn begin(&mut self, own: Vec<IpAddr>) {
+        self.own = own;
+    }
+
+    /// The addresses that the peer knows, oldest first.
+    pub(crate) fn own(&self) -> &[IpAddr] {
+        &self.own
+    }
+
+    /// What was wished and is not settled, in order.
+    fn open(&self) -> impl Iterator<Item = &AddressChange> {
+        let flying = self.flight.iter().flat_map(Flight::changes);
+        flying.chain(self.wishes.iter().flatten())
+    }
+
+    /// Whether the address is about to be removed (RFC 5061 §5.3 F4).
+    pub(crate) fn is_leaving(&self, address: IpAddr) -> bool {
+        self.open().any(|it| it.removes(address))
+    }
+
+    /// The addresses that anything may be sent from.
+    pub(crate) fn usable(&self) -> Vec<IpAddr> {
+        let own = self.own.iter().copied();
+        own.filter(|&it| !self.is_leaving(it)).collect()
+    }
+
+    /// Whether an ABORT that came to `local` is to be ignored: the address is being removed, or was lately, and the peer answers
+    /// what was sent from there before (RFC 5061 §5.3.1).
+    pub(crate) fn is_of_the_past(&self, local: IpAddr) -> bool {
+        self.left.contains(&local) || (self.own.contains(&local) && self.is_leaving(local))
+    }
+
+    /// The addresses once all that was wished is done.
+    pub(crate) fn afterwards(&self) -> Vec<IpAddr> {
+        let mut addresses = self.own.clone();
+        self.open().for_each(|it| it.apply(&mut addresses));
+        addresses
+    }
+
+    /// Whether the peer understands a request for `change`, as far as is known.
+    pub(crate) fn is_understood(&self, change: &AddressChange) -> bool {
+        let not = self.not_understood;
+        let kind = match change {
+            AddressChange::PeerPrimary(_) => not.primary,
+            _ => not.addresses,
+        };
+        !(not.asconf || kind)
+    }
+
+    /// Whether so many wishes more can wait.
+    pub(crate) fn has_room(&self, more: usize) -> bool {
+        let waiting: usize = self.wishes.iter().map(Vec::len).sum();
+        waiting + more <= Self::MAX_WISHES
+    }
+
+    pub(crate) fn wish(&mut self, changes: Vec<AddressChange>) {
+        self.wishes.push_back(changes);
+    }
+
+    pub(crate) fn flight(&self) -> Option<&Flight> {
+        self.flight.as_ref()
+    }
+
+    pub(crate) fn flight_mut(&mut self) -> Option<&mut Flight> {
+        self.flight.as_mut()
+    }
+
+    /// The serial number of the next ASCONF.
+    pub(crate) fn next_serial(&self) -> u32 {
+        self.next_serial
+    }
+
+    /// What is wished goes out in an ASCONF to `path`, as much as one can ask. Gives what can no longer be asked: what it needs was
+    /// refused.
+    pub(crate) fn launch(&mut self, path: PathId) -> Vec<AddressChange> {
+        let mut failed = Vec::new();
+        let mut requests = Vec::new();
+        let mut source = None;
+        let mut after = self.own.clone();
+        while self.flight.is_none()
+            && let Some(batch) = self.wishes.front()
+        {
+            let of_batch = batch.iter().find_map(AddressChange::source);
+            let one_source = source.is_none() || of_batch.is_none() || source == of_batch;
+            if requests.len() + batch.len() > MAX_REQUESTS || !one_source {
+                break;
+            }
+            for change in self.wishes.pop_front().unwrap_or_default() {
+                if !is_possible(&change, &after) || !self.is_understood(&change) {
+                    failed.push(change);
+                    continue;
+                }
+                change.apply(&mut after);
+                source = source.or(change.source());
+                requests.push((self.next_request, change));
+                self.next_request = self.next_request.wrapping_add(1);
+            }
+        }
+        if let (false, Some(&address)) = (requests.is_empty(), self.own.first()) {
+            let parameters: Vec<_> = requests.iter().map(parameter).collect();
+            let asconf = Asconf {
+                serial: self.next_serial,
+                // One that the peer has known for long, whatever it makes of what is asked.
+                address,
+                parameters: TlvList::of(&parameters),
+            };
+            self.next_serial = self.next_serial.wrapping_add(1);
+            self.flight = Some(Flight {
+                asconf,
+                requests,
+                retry: Retry::new(path),
+            });
+        }
+        failed
+    }
+
+    /// The answer to what is under way came. What became of each request.
+    pub(crate) fn settle(&mut self, ack: &AsconfAck) -> Vec<(AddressChange, AddressChangeOutcome)> {
+        let Some(flight) = self.flight.take() else {
+            return Vec::new();
+        };
+        let outcomes = flight.outcomes(ack);
+        for (change, outcome) in &outcomes {
+            match outcome {
+                AddressChangeOutcome::Performed => self.carry_out(change),
+                AddressChangeOutcome::Refused { cause } => self.note_refusal(change, *cause),
+                AddressChangeOutcome::Failed => {}
+            }
+        }
+        outcomes
+    }
+
+    fn carry_out(&mut self, change: &AddressChange) {
+        let before = self.own.clone();
+        change.apply(&mut self.own);
+        for gone in before.into_iter().filter(|it| !self.own.contains(it)) {
+            if self.left.len() == MAX_LEFT {
+                self.left.pop_front();
+            }
+            self.left.push_back(gone);
+        }
+        if let Some(added) = change.adds() {
+            self.left.retain(|&it| it != added);
+        }
+    }
+
+    fn note_refusal(&mut self, change: &AddressChange, cause: Option<u16>) {
+        if cause != Some(code::UNRECOGNIZED_PARAMETERS) {
+            return;
+        }
+        match change {
+            AddressChange::PeerPrimary(_) => self.not_understood.primary = true,
+            _ => self.not_understood.addresses = true,
+        }
+    }
+
+    /// Nothing is asked any more, and nothing waits: gives what did. `forever`: the peer does not know ASCONF.
+    pub(crate) fn give_up(&mut self, forever: bool) -> Vec<AddressChange> {
+        self.not_understood.asconf |= forever;
+        let open = self.open().copied().collect();
+        self.flight = None;
+        self.wishes.clear();
+        open
+    }
+
+    /// No address is left to reach the peer's address `remote` from.
+    pub(crate) fn lose(&mut self, remote: IpAddr) {
+        self.unreached.push(remote);
+    }
+
+    /// The peer's addresses that were lost so and of which `is_reached` now.
+    pub(crate) fn regain(&mut self, is_reached: impl Fn(IpAddr) -> bool) -> Vec<IpAddr> {
+        let (back, lost) = self.unreached.drain(..).partition(|&it| is_reached(it));
+        self.unreached = lost;
+        back
+    }
+}
+
+/// Whether the peer, which knows the addresses `own`, can do it.
+fn is_possible(change: &AddressChange, own: &[IpAddr]) -> bool {
+    match *change {
+        AddressChange::Add(_) | AddressChange::AddSource(_) => true,
+        AddressChange::Remove(gone) => own.contains(&gone) && own.len() > 1,
+        AddressChange::KeepOnly(address) | AddressChange::PeerPrimary(address) => {
+            own.contains(&address)
+        }
+    }
+}
+
+fn parameter(&(correlation_id, change): &(u32, AddressChange)) -> AsconfParameter {
+    let (request, address) = match change {
+        AddressChange::Add(address) => (AsconfRequest::Add, address),
+        AddressChange::AddSource(source) => (AsconfRequest::Add, unspecified_like(source)),
+        AddressChange::Remove(address) => (AsconfRequest::Delete, address),
+        AddressChange::KeepOnly(source) => (AsconfRequest::Delete, unspecified_like(source)),
+        AddressChange::PeerPrimary(address) => (AsconfRequest::SetPrimary, address),
+    };
+    AsconfParameter::Request {
+        request,
+        correlation_id,
+        address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(last: u8) -> IpAddr {
+        [10, 0, 0, last].into()
+    }
+
+    fn ack(serial: u32) -> AsconfAck {
+        let parameters = TlvList::from_bytes(bytes::Bytes::new());
+        AsconfAck { serial, parameters }
+    }
+
+    #[test]
+    fn serials_wrap_and_one_chunk_takes_whole_calls() {
+        let mut asking = Asking::new(u32::MAX - 1);
+        asking.begin(vec![ip(1)]);
+        for round in 0..4 {
+            let serial = (u32::MAX - 1).wrapping_add(round);
+            assert_eq!(asking.next_serial(), serial);
+            asking.wish(vec![AddressChange::Add(ip(2)); 6]);
+            asking.wish(vec![AddressChange::Remove(ip(2)); 6]);
+            assert!(asking.launch(PathId(0)).is_empty());
+            assert_eq!(asking.flight().map(|it| it.asconf.serial), Some(serial));
+            assert_eq!(asking.settle(&ack(serial)).len(), 6, "twelve are too many");
+            assert_eq!(asking.own(), [ip(1), ip(2)]);
+            asking.give_up(false);
+            asking.begin(vec![ip(1)]);
+        }
+    }
+
+    #[test]
+    fn two_that_must_come_from_two_addresses_go_one_after_the_other() {
+        let mut asking = Asking::new(0);
+        asking.begin(vec![ip(1)]);
+        asking.wish(vec![AddressChange::AddSource(ip(2))]);
+        asking.wish(vec![AddressChange::Add(ip(3))]);
+        asking.wish(vec![AddressChange::KeepOnly(ip(3))]);
+        asking.launch(PathId(0));
+        let flight = asking.flight().expect("under way");
+        assert_eq!(flight.source(), Some(ip(2)));
+        assert_eq!(flight.adding().collect::<Vec<_>>(), [ip(2), ip(3)]);
+        // What waits leaves already.
+        assert!(asking.usable().is_empty());
+        asking.settle(&ack(0));
+        asking.launch(PathId(0));
+        let flight = asking.flight().expect("under way");
+        assert_eq!(flight.source(), Some(ip(3)));
+        asking.settle(&ack(1));
+        assert_eq!(asking.own(), [ip(3)]);
+        assert!(asking.is_of_the_past(ip(1)) && !asking.is_of_the_past(ip(3)));
+    }
+
+    #[test]
+    fn what_needs_a_refused_one_is_not_asked() {
+        let mut asking = Asking::new(0);
+        asking.begin(vec![ip(1)]);
+        asking.wish(vec![AddressChange::Add(ip(2))]);
+        asking.launch(PathId(0));
+        let after = [
+            AddressChange::PeerPrimary(ip(2)),
+            AddressChange::Remove(ip(1)),
+        ];
+        asking.wish(after.to_vec());
+        let refusal = AsconfResponse::Error {
+            correlation_id: 1,
+            causes: anabranch_wire::cause::Causes::empty(),
+        };
+        let parameters = TlvList::of(&[refusal]);
+        let outcome = AddressChangeOutcome::Refused { cause: None };
+        let settled = asking.settle(&AsconfAck {
+            serial: 0,
+            parameters,
+        });
+        assert_eq!(settled, [(AddressChange::Add(ip(2)), outcome)]);
+        assert_eq!(asking.launch(PathId(0)), after);
+        assert!(asking.flight().is_none() && asking.own() == [ip(1)]);
+    }
+}

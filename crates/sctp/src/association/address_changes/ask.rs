@@ -1,0 +1,311 @@
+//! What this side asks: ASCONF, its timer T-4, and the answer (RFC 5061 §5.1).
+
+use std::net::IpAddr;
+
+use anabranch_transport::{Ecn, Nanos, Transmit};
+use anabranch_wire::Encode;
+use anabranch_wire::cause::Cause;
+use anabranch_wire::chunk::kind;
+use anabranch_wire::extension::{AsconfAck, ExtensionCause};
+use anabranch_wire::packet::PacketBuilder;
+use anabranch_wire::tlv::TlvList;
+use bytes::BytesMut;
+
+use super::super::{Association, Errand};
+use crate::address::is_unicast;
+use crate::address_changes::{
+    AddressChange, AddressChangeError, AddressChangeOutcome, Asking, MAX_REQUESTS,
+};
+use crate::discard::{Discard, Discards};
+use crate::event::{CloseReason, Event, Violation};
+
+impl Association {
+    /// Adds an address of this host. See [`Association::change_addresses`].
+    ///
+    /// # Errors
+    /// See [`AddressChangeError`]; nothing changes then.
+    pub fn add_address(&mut self, now: Nanos, address: IpAddr) -> Result<(), AddressChangeError> {
+        self.change_addresses(now, &[AddressChange::Add(address)])
+    }
+
+    /// Removes an address of this host. See [`Association::change_addresses`].
+    ///
+    /// # Errors
+    /// See [`AddressChangeError`]; nothing changes then.
+    pub fn remove_address(
+        &mut self,
+        now: Nanos,
+        address: IpAddr,
+    ) -> Result<(), AddressChangeError> {
+        self.change_addresses(now, &[AddressChange::Remove(address)])
+    }
+
+    /// Asks the peer to send to `address`, which is one of this host, before its others. See [`Association::change_addresses`].
+    ///
+    /// # Errors
+    /// See [`AddressChangeError`]; nothing changes then.
+    pub fn set_peer_primary(
+        &mut self,
+        now: Nanos,
+        address: IpAddr,
+    ) -> Result<(), AddressChangeError> {
+        self.change_addresses(now, &[AddressChange::PeerPrimary(address)])
+    }
+
+    /// Asks the peer for changes of this side's addresses, in this order and in one chunk (RFC 5061 §5.1): ten at most.
+    /// [`Event::AddressChanged`] tells of each when the peer has answered. What is wished before that waits.
+    ///
+    /// An address that is removed is no source of packets from now on, one that is added none until the peer has agreed. Where the
+    /// last one goes and another comes, in one call, nothing but the request is sent meanwhile; what was in flight then goes
+    /// again. A path that begins at another address than before begins anew, with the RTO and window of a new one.
+    ///
+    /// # Errors
+    /// See [`AddressChangeError`]; nothing changes then.
+    pub fn change_addresses(
+        &mut self,
+        now: Nanos,
+        changes: &[AddressChange],
+    ) -> Result<(), AddressChangeError> {
+        self.judge_changes(changes)?;
+        let own = self.local_addresses();
+        let asking = self.asking_mut();
+        let asking = asking.ok_or(AddressChangeError::NotNegotiated)?;
+        if !asking.has_begun() {
+            asking.begin(own);
+        }
+        asking.wish(changes.to_vec());
+        self.settle_sources(now);
+        self.advance_address_changes();
+        Ok(())
+    }
+
+    /// Whether `changes` can be asked for.
+    fn judge_changes(&self, changes: &[AddressChange]) -> Result<(), AddressChangeError> {
+        if !self.state.sends_data() {
+            return Err(AddressChangeError::NotEstablished);
+        }
+        let asking = self.asking().ok_or(AddressChangeError::NotNegotiated)?;
+        if changes.len() > MAX_REQUESTS {
+            let most = MAX_REQUESTS;
+            return Err(AddressChangeError::TooMany { most });
+        }
+        if !asking.has_room(changes.len()) {
+            let most = Asking::MAX_WISHES;
+            return Err(AddressChangeError::TooMany { most });
+        }
+        let mut after = if asking.has_begun() {
+            asking.afterwards()
+        } else {
+            self.local_addresses()
+        };
+        if after.is_empty() {
+            return Err(AddressChangeError::Unknown);
+        }
+        for change in changes {
+            let address = change.address();
+            if !asking.is_understood(change) {
+                return Err(AddressChangeError::NotUnderstood);
+            }
+            let there = after.contains(&address);
+            match change.adds() {
+                Some(_) if !is_unicast(address) => {
+                    return Err(AddressChangeError::NotUnicast(address));
+                }
+                Some(_) if there => return Err(AddressChangeError::Exists(address)),
+                Some(_) if !self.reaches_peer(&[address]) => {
+                    return Err(AddressChangeError::Family(address));
+                }
+                None if !there => return Err(AddressChangeError::NoSuchAddress(address)),
+                _ => {}
+            }
+            change.apply(&mut after);
+            if !self.reaches_peer(&after) {
+                return Err(AddressChangeError::LastAddress(address));
+            }
+        }
+        Ok(())
+    }
+
+    fn asking(&self) -> Option<&Asking> {
+        Some(&self.address_changes()?.asking)
+    }
+
+    pub(super) fn asking_mut(&mut self) -> Option<&mut Asking> {
+        Some(&mut self.address_changes_mut()?.asking)
+    }
+
+    /// Asks the peer for what is wished, if nothing is under way.
+    fn advance_address_changes(&mut self) {
+        if !self.may_send_asconf() {
+            return;
+        }
+        let path = self.paths.choose_for_new_data();
+        let Some(asking) = self.asking_mut() else {
+            return;
+        };
+        let failed = asking.launch(path);
+        let due = asking.flight().is_some_and(|it| it.retry.due);
+        if due {
+            self.errands.set(Errand::Asconf);
+        }
+        self.tell_failed(failed);
+    }
+
+    /// Whether an ASCONF must be sent now.
+    #[cold]
+    pub(in crate::association) fn asconf_due(&self) -> bool {
+        self.errands.has(Errand::Asconf) && self.may_send_asconf()
+    }
+
+    /// The ASCONF that is due, alone in its packet but for the AUTH before it: it may come from an address that nothing else may
+    /// come from yet.
+    #[cold]
+    pub(in crate::association) fn write_asconf(
+        &mut self,
+        now: Nanos,
+        out: &mut BytesMut,
+    ) -> Option<Transmit> {
+        self.errands.clear(Errand::Asconf);
+        let (wished, way) = (self.asking()?.flight()?.retry.path, self.way_of_asconf());
+        let (id, path) = way.unwrap_or_else(|| (wished, self.paths.get(wished).path));
+        let rto = self.paths.get(id).rto.rto();
+        let flight = self.asking_mut()?.flight_mut()?;
+        flight.retry.path = id;
+        flight.retry.sent(now, rto);
+        // Without an address to send it from it waits for T-4.
+        way?;
+        let asconf = flight.asconf.clone();
+        let limit = self.paths.get(id).max_packet - self.room_for_auth();
+        let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit);
+        packet.make_room(asconf.encoded_len()); // where packets are very small, IP fragments it
+        let _ = packet.push(&asconf);
+        let len = self.seal(packet, self.sums.wanted(false));
+        self.control.asconfs += 1;
+        Some(Transmit {
+            path,
+            len,
+            ecn: Ecn::NotEct,
+            may_fragment: len > self.paths.get(id).max_packet + self.paths.reserved(),
+        })
+    }
+
+    /// When T-4 expires.
+    #[inline]
+    pub(in crate::association) fn asconf_deadline(&self) -> Option<Nanos> {
+        let retry = self.asking()?.flight()?.retry;
+        retry
+            .deadline
+            .filter(|_| !retry.due && self.may_send_asconf())
+    }
+
+    /// T-4 expired: an error of the path and of the association, and the same chunk again, elsewhere if there is a choice
+    /// (RFC 5061 §5.1 B1 to B5).
+    pub(in crate::association) fn handle_asconf_timeout(&mut self, now: Nanos) {
+        let Some(path) = self
+            .asking()
+            .and_then(Asking::flight)
+            .map(|it| it.retry.path)
+        else {
+            return;
+        };
+        self.count_path_error(now, path);
+        self.count_association_error();
+        if self.is_closed() {
+            return;
+        }
+        self.back_off(now, path);
+        let next = self.paths.alternate_to(path);
+        if let Some(flight) = self.asking_mut().and_then(Asking::flight_mut) {
+            flight.retry.again(next);
+            self.errands.set(Errand::Asconf);
+        }
+    }
+
+    /// ASCONF-ACK (RFC 5061 §5.1 A5 to A8). One to a serial that was never used, while nothing is under way, is illegal (§4.3.4, §5.3
+    /// F0).
+    pub(in crate::association) fn on_asconf_ack(
+        &mut self,
+        now: Nanos,
+        ack: &AsconfAck,
+        discards: &mut Discards,
+    ) {
+        let Some(asking) = self.asking() else {
+            return discards.count(Discard::Unexpected);
+        };
+        let Some(flight) = asking.flight() else {
+            discards.count(Discard::BadAsconf);
+            let ahead = ack.serial.wrapping_sub(asking.next_serial());
+            if ahead < 1 << 31 {
+                self.refuse_asconf_ack();
+            }
+            return;
+        };
+        // One that was never sent is not answered.
+        if flight.asconf.serial != ack.serial || flight.retry.deadline.is_none() {
+            return discards.count(Discard::BadAsconf);
+        }
+        let retry = flight.retry;
+        self.errands.clear(Errand::Asconf);
+        self.error_count = 0;
+        let outcomes = self.asking_mut().map(|it| it.settle(ack));
+        for (change, outcome) in outcomes.unwrap_or_default() {
+            self.events
+                .push_back(Event::AddressChanged { change, outcome });
+        }
+        self.settle_sources(now);
+        if !self.paths.get(retry.path).disowned {
+            // By the address that is the path's source now, or was until now: one of another way is measured anew.
+            if let Some(sent) = retry.sent_once_at {
+                let rtt = now.saturating_sub(sent);
+                let entry = self.paths.get_mut(retry.path);
+                entry.measure_rtt(now, retry.path, rtt, &mut self.trace);
+            }
+            self.revive_path(now, retry.path);
+        }
+        self.advance_address_changes();
+        self.advance_shutdown(now);
+    }
+
+    fn refuse_asconf_ack(&mut self) {
+        let causes = TlvList::of(&[ExtensionCause::IllegalAsconfAck]);
+        let cause = TlvList::<Cause>::from_bytes(causes.as_bytes().clone());
+        if let Some(Ok(cause)) = cause.iter().next() {
+            let violation = Violation::Protocol("illegal ASCONF-ACK");
+            self.abort_with(cause, CloseReason::PeerViolation(violation));
+        }
+    }
+
+    /// The peer has reported `chunk` as of a type that it does not know: if that is the ASCONF under way, no more are sent
+    /// (RFC 5061 §5.1 A9).
+    pub(in crate::association) fn on_unrecognized_chunk(&mut self, now: Nanos, chunk: &[u8]) {
+        let unanswered = self
+            .asking()
+            .and_then(Asking::flight)
+            .is_some_and(|it| it.retry.deadline.is_some());
+        if unanswered && chunk.first() == Some(&kind::ASCONF) {
+            self.end_address_changes(true);
+            self.settle_sources(now);
+        }
+    }
+
+    /// What is wished will not be.
+    pub(in crate::association) fn give_up_address_changes(&mut self) {
+        self.end_address_changes(false);
+    }
+
+    fn end_address_changes(&mut self, forever: bool) {
+        let Some(asking) = self.asking_mut() else {
+            return;
+        };
+        let open = asking.give_up(forever);
+        self.errands.clear(Errand::Asconf);
+        self.tell_failed(open);
+    }
+
+    fn tell_failed(&mut self, changes: Vec<AddressChange>) {
+        let outcome = AddressChangeOutcome::Failed;
+        let told = changes.into_iter();
+        let told = told.map(|change| Event::AddressChanged { change, outcome });
+        self.events.extend(told);
+    }
+}

@@ -1,0 +1,175 @@
+//! From which of this side's addresses packets go (RFC 5061 §5.3).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anabranch_transport::{Nanos, Path};
+
+use super::super::{Association, Errand};
+use crate::config::nearest;
+use crate::event::Event;
+use crate::path::{PathEntry, PathId, PathState};
+
+impl Association {
+    /// This side's addresses as the peer knows them, oldest first: those it was told of, or where it was told of none, where packets
+    /// leave from. None: that is left to the system.
+    pub fn local_addresses(&self) -> Vec<IpAddr> {
+        if let Some(changes) = self.address_changes().filter(|it| it.asking.has_begun()) {
+            return changes.asking.own().to_vec();
+        }
+        if !self.config.addresses.is_empty() {
+            return self.config.addresses.clone();
+        }
+        let mut known = Vec::new();
+        for (_, entry) in self.paths.iter() {
+            let local = entry.path.local;
+            if !local.is_unspecified() && !known.contains(&local) {
+                known.push(local);
+            }
+        }
+        known
+    }
+
+    /// Whether the peer has an address of the family of one of `addresses`.
+    pub(super) fn reaches_peer(&self, addresses: &[IpAddr]) -> bool {
+        let mut remotes = self.paths.addresses();
+        remotes.any(|remote| addresses.iter().any(|it| it.is_ipv4() == remote.is_ipv4()))
+    }
+
+    /// The peer was told that these are the addresses of this side.
+    pub(in crate::association) fn take_addresses(&mut self, own: &[IpAddr]) {
+        if self.config.addresses != own {
+            let mut config = (*self.config).clone();
+            config.addresses = own.to_vec();
+            self.config = Arc::new(config);
+        }
+    }
+
+    /// Whether nothing but an ASCONF may be sent.
+    pub(in crate::association) fn is_mute(&self) -> bool {
+        self.errands.has(Errand::Mute)
+    }
+
+    /// This side's addresses have changed, or are about to: each path begins at the nearest that may be used. One that none is left
+    /// for is given up; where that is so of all, nothing but the ASCONF goes until the peer has agreed to another.
+    pub(super) fn settle_sources(&mut self, now: Nanos) {
+        let Some(asking) = self.asking_mut().filter(|it| it.has_begun()) else {
+            return;
+        };
+        let usable = asking.usable();
+        let was_mute = self.is_mute();
+        self.forget_probes();
+        if !self.reaches_peer(&usable) {
+            self.errands.set(Errand::Mute);
+            // What was in vain says nothing of the way that comes.
+            let config = Arc::clone(&self.config);
+            for (_, entry) in self.paths.iter_mut() {
+                entry.forget_timeouts(&config);
+            }
+            return;
+        }
+        self.errands.clear(Errand::Mute);
+        self.take_addresses(&usable);
+        let ours =
+            |(id, entry): (PathId, &PathEntry)| (!entry.disowned).then_some((id, entry.path));
+        let paths: Vec<_> = self.paths.iter().filter_map(ours).collect();
+        for (id, Path { local, remote }) in paths {
+            match nearest(
+                &usable,
+                remote,
+                Some(local).filter(|it| usable.contains(it)),
+            ) {
+                Some(nearest) if nearest != local || was_mute => {
+                    self.move_path(now, id, nearest, was_mute);
+                }
+                Some(_) => {}
+                None => {
+                    self.remove_path(now, id);
+                    if let Some(asking) = self.asking_mut() {
+                        asking.lose(remote);
+                    }
+                }
+            }
+        }
+        self.regain_paths(&usable);
+        self.advance_shutdown(now);
+    }
+
+    /// Packets to `id` leave from `local` from now on. Where nothing was sent for a while, what was in flight before is taken for
+    /// lost: nothing was heard of it, and perhaps nothing could be.
+    fn move_path(&mut self, now: Nanos, id: PathId, local: IpAddr, was_mute: bool) {
+        let config = Arc::clone(&self.config);
+        if was_mute && self.paths.get(id).t3_deadline.is_some() {
+            self.paths.get_mut(id).t3_deadline = Some(now);
+            self.tx.handle_t3(now, id, &mut self.paths, &mut self.trace);
+        }
+        let entry = self.paths.get_mut(id);
+        entry.move_to(&config, local);
+        if entry.t3_deadline.is_some() {
+            entry.start_t3(now);
+        }
+        let known = entry.state != PathState::Unconfirmed;
+        self.heartbeat_mut(id).request();
+        if known {
+            self.start_discovery(now, id);
+        }
+        self.note_data_path(now);
+    }
+
+    /// Addresses of the peer that were given up for want of an address of their family, and are reached from `usable`, are the peer's
+    /// as before, to be verified.
+    fn regain_paths(&mut self, usable: &[IpAddr]) {
+        let Some(asking) = self.asking_mut() else {
+            return;
+        };
+        let back = asking.regain(|remote| nearest(usable, remote, None).is_some());
+        let config = Arc::clone(&self.config);
+        for remote in back {
+            if let Some(local) = nearest(usable, remote, None)
+                && let Some(id) = self.paths.add_or_replace(
+                    &config,
+                    Path::new(local, remote),
+                    PathState::Unconfirmed,
+                )
+            {
+                self.addresses_changed = true;
+                self.heartbeat_mut(id).request();
+                let address = remote;
+                self.events
+                    .push_back(Event::PeerAddressAdded { path: id, address });
+            }
+        }
+    }
+
+    /// Where the ASCONF under way goes next, and from which address: one that it does not remove, or else one that it adds
+    /// (RFC 5061 §5.3 F1, F6); when the first was in vain, the other in turn.
+    pub(super) fn way_of_asconf(&self) -> Option<(PathId, Path)> {
+        let asking = &self.address_changes()?.asking;
+        let flight = asking.flight()?;
+        let usable = asking.usable();
+        let adding: Vec<_> = flight.adding().collect();
+        let bound: Vec<_> = flight.source().into_iter().collect();
+        let mut sources = match bound[..] {
+            [] => vec![&usable, &adding],
+            _ => vec![&bound],
+        };
+        if flight.retry.retransmissions % 2 == 1 {
+            sources.reverse();
+        }
+        let first = self.paths.verified(flight.retry.path);
+        let others = self.paths.iter().filter(|(_, entry)| entry.is_verified());
+        let ways: Vec<_> = [first]
+            .into_iter()
+            .chain(others.map(|(id, _)| id))
+            .filter(|&id| !self.paths.get(id).disowned)
+            .collect();
+        sources.into_iter().find_map(|sources| {
+            ways.iter().find_map(|&id| {
+                let Path { local, remote } = self.paths.get(id).path;
+                let preferred = Some(local).filter(|it| sources.contains(it));
+                let source = nearest(sources, remote, preferred)?;
+                Some((id, Path::new(source, remote)))
+            })
+        })
+    }
+}

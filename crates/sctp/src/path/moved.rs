@@ -1,0 +1,36 @@
+//! Paths that begin at another address of this side.
+
+use std::net::IpAddr;
+
+use super::{PathEntry, RtoEstimator};
+use crate::config::Config;
+
+impl PathEntry {
+    /// Packets leave from `local` from now on, and take another way: what was measured of the old one, and the windows that came
+    /// of it, begin anew (RFC 9260 §7.2.1). What is in flight stays so.
+    pub(crate) fn move_to(&mut self, config: &Config, local: IpAddr) {
+        self.path.local = local;
+        let fresh = Self::new(config, self.path, self.state);
+        self.cc = fresh.cc;
+        self.pacer = fresh.pacer;
+        self.estimator = fresh.estimator;
+        self.rtt_min = None;
+        self.timed = None;
+        self.unreachable_until = None;
+        self.reduction = None;
+        self.decay_at = None;
+        self.heartbeat = fresh.heartbeat;
+        self.forget_timeouts(config);
+        if fresh.discovery.is_some() {
+            self.discovery = fresh.discovery;
+            self.set_mtu(config, config.first_mtu(self.path.remote));
+        }
+    }
+
+    /// The RTO is what it is before any measurement.
+    pub(crate) fn forget_timeouts(&mut self, config: &Config) {
+        let (min, max) = (self.settings.rto_min, self.settings.rto_max);
+        let initial = config.profile.rto_initial.0.clamp(min, max);
+        self.rto = RtoEstimator::new(initial, min, max);
+    }
+}
