@@ -53,7 +53,7 @@ fn a_hole_is_lost_a_quarter_of_a_round_trip_after_what_came_later() {
     assert_eq!(rig.drain().len(), 20);
     rig.at(100).sack_and_drain(0, &[(1, 1)]);
     assert_eq!(rig.due(), Some(125));
-    assert_eq!(rig.at(124).expire(), []);
+    assert!(rig.at(124).expire().is_empty());
     assert_eq!(rig.at(125).expire(), [0]);
     assert_eq!(rig.cwnd(), 10 * SEGMENT);
 }
@@ -77,7 +77,7 @@ fn a_lost_retransmission_is_found_without_a_timeout_and_cuts_again() {
     assert_eq!(rig.at(101).sack_and_drain(0, &[(1, 3)]), [0]);
     assert_eq!(rig.cwnd(), 10 * SEGMENT);
     // The flight is 17, and falls below the window with the eighth.
-    assert_eq!(rig.at(105).sack_and_drain(0, &[(1, 10)]), []);
+    assert!(rig.at(105).sack_and_drain(0, &[(1, 10)]).is_empty());
     assert_eq!(rig.at(110).sack_and_drain(0, &[(1, 12)]), [20, 21]);
     assert_eq!(rig.at(120).sack_and_drain(0, &[(1, 19)]).len(), 7);
     // 20 and the retransmission at 101: it went first, and in recovery nothing is waited for.
@@ -152,7 +152,7 @@ fn the_probe_is_new_data_where_there_is_some_and_whatever_the_window_is() {
     assert!(rig.flight() >= window);
     assert_eq!(rig.at(300).expire(), [sent]);
     assert!(rig.flight() > window);
-    assert_eq!(rig.expire(), [], "one");
+    assert!(rig.expire().is_empty(), "one");
     // It arrives: the others were lost.
     let again = rig.at(400).sack_and_drain(1, &[(sent, sent)]);
     assert_eq!(again[0], 1);
