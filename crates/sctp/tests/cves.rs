@@ -1,5 +1,5 @@
 //! Flaws of other stacks, each by its name: the same input meets this stack. Those about chunks that it does not have
-//! (ASCONF, AUTH, FORWARD-TSN, RE-CONFIG) are unknown chunks here; with AUTH spoken they are in `authentication_setup.rs`.
+//! (ASCONF, AUTH, FORWARD-TSN, RE-CONFIG) are unknown chunks here; where they are spoken they are in `cves_of_extensions.rs`.
 //!
 //! Elsewhere: the walkers behind CVE-2019-20503 and CVE-2010-1173 also in `wire` (`packet/tests.rs`); cookies that are cut
 //! short (CVE-2026-53224) in `hostile.rs` and, with a signature that fits, in `cookie.rs`; the gap counts of

@@ -7,11 +7,12 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use anabranch_sctp::path::PathId;
-use anabranch_sctp::{AssociationId, Config, Profile, StateName};
+use anabranch_sctp::{AssociationId, Authentication, ChunkTypes, Config, Profile, StateName};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_wire::chunk::kind;
 use bytes::Bytes;
-use common::{A, Fate, World, Z, address};
+use common::{A, Fate, Shot, World, Z, address};
 
 /// Of an IPv4 packet around an SCTP packet.
 const IP: usize = 20;
@@ -60,7 +61,7 @@ fn largest(world: &World) -> usize {
 }
 
 fn probes(world: &World, from: usize) -> Vec<(Nanos, usize)> {
-    let is_probe = |shot: &&common::Shot| shot.from == from && shot.chunks == "HEARTBEAT, PAD";
+    let is_probe = |shot: &&Shot| shot.from == from && shot.chunks == "HEARTBEAT, PAD";
     let probes = world.shots.iter().filter(is_probe);
     probes.map(|it| (it.at, it.bytes.len() + IP)).collect()
 }
@@ -274,4 +275,26 @@ fn a_jumbo_interface_is_used_where_the_path_is_jumbo() {
     world.run_for(SECOND);
     assert_eq!(world.receive_all(Z, z).len(), 1);
     assert_eq!(largest(&world), 9000);
+}
+
+/// Where the peer takes HEARTBEATs only behind an AUTH, a probe with one has the size that it is to have.
+#[test]
+fn a_probe_behind_an_auth_has_its_size() {
+    let config = discovering().with(|it| {
+        it.authentication = Authentication::On;
+        it.authenticated_chunks = Some(ChunkTypes::of(&[kind::HEARTBEAT]));
+    });
+    let (mut world, [a, _], _) = world(config, 1_400);
+    world.run_for(30 * SECOND);
+    assert_eq!(packet_of(&world, A, a), 1_400 - IP);
+    let is_probe = |shot: &&Shot| shot.from == A && shot.chunks.ends_with("HEARTBEAT, PAD");
+    let probes = world.shots.iter().filter(is_probe);
+    let sizes: Vec<usize> = probes.clone().map(|it| it.bytes.len() + IP).collect();
+    assert!(
+        sizes.contains(&1_500) && sizes.contains(&1_400),
+        "{sizes:?}"
+    );
+    for probe in probes {
+        assert_eq!(probe.bytes[12], kind::AUTH, "{}", probe.chunks);
+    }
 }

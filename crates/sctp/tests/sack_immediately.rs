@@ -4,7 +4,7 @@ mod common;
 
 use anabranch_sctp::{CloseReason, Config};
 use anabranch_transport::time::{MILLISECOND, SECOND};
-use anabranch_wire::chunk::Chunk;
+use anabranch_wire::chunk::{Chunk, kind};
 use common::*;
 
 /// The chunks of A's packets with DATA, and which of them carry the I bit.
@@ -113,4 +113,34 @@ fn data_that_fills_the_window_alone_is_answered_at_once() {
     let sacks = world.shots.iter().filter(is_sack).count();
     assert!(sacks >= 1, "{:#?}", world.story);
     assert!(immediate_bits(&world).len() >= 2, "{:#?}", world.story);
+}
+
+/// RFC 8260 §2.1: the same bit stands in I-DATA, on the last piece of a message, and does the same.
+#[test]
+fn the_i_bit_of_a_piece_draws_its_sack() {
+    let answered = |immediate: bool| {
+        let mut world = World::new(Config::default().with(|it| it.interleaving = true));
+        let (a, _) = world.established();
+        world.send(A, a, 0, "the first is answered at once anyway");
+        world.run_for(SECOND);
+        world.forget();
+        let from = world.now;
+        let association = world.endpoints[A].association_mut(a).unwrap();
+        // One packet: alone it would be answered after a while.
+        let message = message(b"short");
+        if immediate {
+            association.send_immediate(Some(0), message).unwrap();
+        } else {
+            association.send(0, message).unwrap();
+        }
+        world.drain(A);
+        world.run_for(SECOND);
+        let sent: Vec<_> = world.shots.iter().filter(|it| it.from == A).collect();
+        assert!(sent[0].chunks.contains("I-DATA") || sent[0].bytes[12] == kind::I_DATA);
+        assert_eq!(sent[0].bytes[13] & 0x08 != 0, immediate, "the I bit");
+        let sack = world.shots.iter().find(|it| it.from == Z).expect("a SACK");
+        sack.at - from
+    };
+    assert!(answered(true) < 50 * MILLISECOND);
+    assert!(answered(false) >= 200 * MILLISECOND);
 }
