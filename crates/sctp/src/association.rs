@@ -360,6 +360,11 @@ impl Association {
         self.tx.buffered()
     }
 
+    /// Bytes of user data accepted for `stream` and not yet sent; without those of messages that have no stream yet.
+    pub fn buffered_on(&self, stream: u16) -> usize {
+        self.tx.buffered_on(stream)
+    }
+
     /// Memory, bytes, that messages hold until the peer acknowledges them: user data queued and in flight, and what is kept
     /// beside each message and chunk. A million messages of one byte hold 193 times their user data.
     pub fn held_to_send(&self) -> usize {

@@ -285,6 +285,11 @@ impl Sender {
         self.queue.bytes()
     }
 
+    /// Bytes of user data accepted for `stream` and not yet sent.
+    pub fn buffered_on(&self, stream: u16) -> usize {
+        self.queue.bytes_of(stream)
+    }
+
     /// Memory that messages hold until they are acknowledged, bytes: user data in `flight` and queued, and what is kept beside
     /// each chunk and message.
     pub fn held(&self, flight: usize) -> usize {

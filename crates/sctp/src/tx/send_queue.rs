@@ -60,6 +60,8 @@ struct Queued {
 #[derive(Debug, Default)]
 struct OutStream {
     messages: Queue<Queued>,
+    /// Bytes of them, and of the one that is under way.
+    bytes: usize,
     next_ssn: Ssn,
     /// The numbers of the next ordered and the next unordered message.
     next_mid: [Mid; 2],
@@ -147,6 +149,12 @@ impl SendQueue {
         self.bytes + self.behind
     }
 
+    /// Bytes of user data queued for `stream`, with those that wait behind a reset.
+    pub fn bytes_of(&self, stream: u16) -> usize {
+        let queued = self.streams.get(stream).map_or(0, |it| it.bytes);
+        queued + self.bytes_behind(stream)
+    }
+
     /// Messages queued, the one that is under way and those that wait behind a reset included.
     pub fn messages(&self) -> usize {
         self.messages
@@ -199,7 +207,11 @@ impl SendQueue {
         self.bytes += length;
         self.messages += 1;
         let queue = match turn {
-            Turn::Stream(stream) => &mut self.streams.entry(stream).messages,
+            Turn::Stream(stream) => {
+                let entry = self.streams.entry(stream);
+                entry.bytes += length;
+                &mut entry.messages
+            }
             Turn::Spread => &mut self.spread,
         };
         queue.push_back(queued);
@@ -213,8 +225,11 @@ impl SendQueue {
     pub fn forget_streams_from(&mut self, streams: u16) -> usize {
         let mut forgotten = 0;
         for stream in self.scheduler.forget_from(streams) {
-            for message in self.streams.entry(stream).messages.take_all() {
-                self.bytes -= message.message.payload.len();
+            let entry = self.streams.entry(stream);
+            for message in entry.messages.take_all() {
+                let length = message.message.payload.len();
+                entry.bytes -= length;
+                self.bytes -= length;
                 forgotten += 1;
             }
         }
@@ -282,6 +297,7 @@ impl SendQueue {
             .payload
             .split_to(started.message.payload.len().min(most));
         self.bytes -= user_data.len();
+        self.streams.entry(started.stream).bytes -= user_data.len();
         let ending = started.message.payload.is_empty();
         if started.untouched && started.terms.is_some() {
             self.begun.clone_from(&started.terms);
@@ -328,6 +344,7 @@ impl SendQueue {
         if let Some(terms) = terms {
             self.begun = Some(Box::new((*terms, message.payload.clone())));
         }
+        entry.bytes -= length;
         let (ssn, mid) = entry.number(message.unordered);
         let after = entry.messages.front();
         let after = after.map(|queued| queued.message.payload.len());
@@ -418,6 +435,7 @@ impl SendQueue {
         }
         if let Some(started) = self.started.take() {
             self.bytes -= started.message.payload.len();
+            self.streams.entry(started.stream).bytes -= started.message.payload.len();
             self.messages -= 1;
             self.next = self.find_next();
         }
@@ -458,6 +476,9 @@ impl SendQueue {
         };
         let dropped = queue.remove(at)?;
         let waiting = queue.len();
+        if let Turn::Stream(stream) = turn {
+            self.streams.entry(stream).bytes -= dropped.message.payload.len();
+        }
         let paused = self.paused_at(turn);
         self.scheduler.dropped(turn, at + paused, waiting + paused);
         self.bytes -= dropped.message.payload.len();
@@ -500,7 +521,11 @@ impl SendQueue {
             Turn::Stream(stream) => stream,
             Turn::Spread => any(),
         };
-        let (ssn, mid) = self.streams.entry(stream).number(message.unordered);
+        let entry = self.streams.entry(stream);
+        if turn == Turn::Spread {
+            entry.bytes += message.payload.len();
+        }
+        let (ssn, mid) = entry.number(message.unordered);
         self.started = Some(Started {
             stream,
             ssn,

@@ -39,6 +39,13 @@ impl SendQueue {
         None
     }
 
+    /// Bytes of user data given for `stream` that wait.
+    pub(super) fn bytes_behind(&self, stream: u16) -> usize {
+        let behind = self.holding.iter().flat_map(|it| &it.behind);
+        let of_it = behind.filter(|(turn, _)| *turn == Turn::Stream(stream));
+        of_it.map(|(_, queued)| queued.message.payload.len()).sum()
+    }
+
     /// What is given for `streams` from now on waits; `None`: for any. Those of several calls differ, but for any.
     pub fn hold(&mut self, streams: Option<&[u16]>) {
         let holding = self.holding.get_or_insert_default();

@@ -95,6 +95,7 @@ impl SendQueue {
         };
         started.fsn = Fsn(started.fsn.0.wrapping_add(1));
         self.bytes -= fragment.user_data.len();
+        self.streams.entry(stream).bytes -= fragment.user_data.len();
         if ending {
             self.messages -= 1;
         } else if let Some(paused) = &mut self.paused {
@@ -124,7 +125,11 @@ impl SendQueue {
             terms,
         } = queue.pop_front()?;
         let terms = terms.map(|terms| Box::new((*terms, message.payload.clone())));
-        let (ssn, mid) = self.streams.entry(stream).number(message.unordered);
+        let entry = self.streams.entry(stream);
+        if turn == Turn::Spread {
+            entry.bytes += message.payload.len();
+        }
+        let (ssn, mid) = entry.number(message.unordered);
         Some(Started {
             stream,
             ssn,
@@ -177,7 +182,9 @@ impl SendQueue {
             ended: true,
             waiting: self.spread.len(),
         });
-        let queue = &mut self.streams.entry(stream).messages;
+        let entry = self.streams.entry(stream);
+        entry.bytes += queued.message.payload.len();
+        let queue = &mut entry.messages;
         queue.push_back(queued);
         let waiting = queue.len();
         let waiting = waiting + self.paused_at(Turn::Stream(stream));
@@ -191,6 +198,7 @@ impl SendQueue {
             return;
         };
         self.bytes -= started.message.payload.len();
+        self.streams.entry(stream).bytes -= started.message.payload.len();
         self.messages -= 1;
         let waiting = self.streams.get(stream).map_or(0, |it| it.messages.len());
         self.scheduler.dropped(turn, 0, waiting);

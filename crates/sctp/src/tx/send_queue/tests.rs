@@ -179,3 +179,57 @@ fn a_message_without_a_stream_gets_one_when_it_is_begun() {
     );
     assert_eq!(turn, 3);
 }
+
+/// What is queued of each stream is what was given for it and has not left, however it left.
+#[test]
+fn bytes_of_a_stream_are_those_given_and_not_taken() {
+    for (seed, interleaving) in (1..200_u64).flat_map(|it| [(it, false), (it, true)]) {
+        let mut random = seed;
+        let mut below = |most: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) % most
+        };
+        let mut queue = SendQueue::new(SchedulerKind::ALL[seed as usize % 6]);
+        queue.set_interleaving(interleaving);
+        let mut expected = [0; 4];
+        for _ in 0..60 {
+            let (stream, length) = (below(4) as u16, 1 + below(50) as usize);
+            match below(12) {
+                0..6 => {
+                    queue.push(Turn::Stream(stream), message(length), false, None);
+                    expected[usize::from(stream)] += length;
+                }
+                6..10 => {
+                    if let Some(chunk) = queue.pop(20, none) {
+                        expected[usize::from(chunk.stream)] -= chunk.user_data.len();
+                    }
+                }
+                10 => {
+                    if let Some(unsent) = queue
+                        .started_message()
+                        .is_none()
+                        .then(|| queue.drop_next())
+                        .flatten()
+                    {
+                        expected[usize::from(unsent.stream.unwrap())] -=
+                            unsent.message.payload.len();
+                    }
+                }
+                _ => {
+                    if let Some((stream, ..)) = queue.started_message() {
+                        let others = queue.streams.get(stream).unwrap().messages.iter();
+                        let left = others.map(|it| it.message.payload.len()).sum();
+                        queue.drop_started(stream);
+                        expected[usize::from(stream)] = left;
+                    }
+                }
+            }
+            for stream in 0..4 {
+                assert_eq!(queue.bytes_of(stream), expected[usize::from(stream)]);
+            }
+            assert_eq!(queue.bytes(), expected.iter().sum::<usize>());
+        }
+    }
+}
