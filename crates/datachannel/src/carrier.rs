@@ -38,8 +38,11 @@ pub struct NoReset;
 
 /// An association, as channels use it.
 pub trait Carrier {
-    /// Bytes of user data taken and not yet sent, in the order in which they were taken.
-    fn buffered(&self) -> usize;
+    /// Bytes of user data taken for the stream and not yet sent. What is taken for one stream is sent in that order.
+    fn buffered(&self, stream: u16) -> usize;
+
+    /// What is sent of the stream beside others is in proportion to this (RFC 8831 §6.4, RFC 8260 §3.6).
+    fn set_weight(&mut self, stream: u16, weight: u16);
 
     /// Takes a message.
     ///
@@ -55,8 +58,12 @@ pub trait Carrier {
 }
 
 impl Carrier for Association {
-    fn buffered(&self) -> usize {
-        Association::buffered(self)
+    fn buffered(&self, stream: u16) -> usize {
+        self.buffered_on(stream)
+    }
+
+    fn set_weight(&mut self, stream: u16, weight: u16) {
+        self.set_stream_value(stream, weight);
     }
 
     fn send(&mut self, now: Nanos, message: Outgoing) -> Result<(), Refused> {

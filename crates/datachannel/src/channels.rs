@@ -1,6 +1,7 @@
 //! The channels of an association (RFC 8831, RFC 8832), without the association: they are handed messages, and hand messages to a
 //! [`Carrier`].
 
+mod feed;
 mod handed;
 mod one;
 #[cfg(test)]
@@ -12,15 +13,11 @@ use anabranch_transport::Nanos;
 use bytes::Bytes;
 use thiserror::Error;
 
-use crate::carrier::{Carrier, Outgoing, Refused};
-use crate::channel::{ChannelId, ChannelOptions, Payload, Reliability, ppid};
+use crate::channel::{ChannelId, ChannelOptions, Payload, ppid};
 use crate::dcep::{Dcep, Open};
 use crate::discard::{Discard, Discards};
-use handed::Handed;
 use one::{Channel, Queued, State};
 
-/// Bytes that wait in the association: enough that it never starves, few enough that priorities count.
-const FEED: usize = 128 << 10;
 /// Stream 65,535 is not to be used (RFC 8832 §5: identifiers are below it).
 const MAX_STREAM: u16 = 65_534;
 /// Bytes of labels and protocols of the channels that the peer opened, all together.
@@ -104,6 +101,19 @@ pub enum ChannelEvent {
     Closed(ChannelId),
 }
 
+/// What an event holds beside its payload, about, bytes.
+const EVENT: usize = 64;
+
+impl ChannelEvent {
+    /// Memory that it holds until it is polled, about, bytes.
+    pub(crate) fn held(&self) -> usize {
+        match self {
+            Self::Message(_, payload) => payload.len() + EVENT,
+            _ => EVENT,
+        }
+    }
+}
+
 /// Limits of [`Channels`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -114,6 +124,17 @@ pub struct Limits {
     pub max_buffered: usize,
     /// The most channels.
     pub max_channels: usize,
+}
+
+impl Limits {
+    /// Those of a connection with these settings; the peer takes messages of any length.
+    pub fn of(config: &crate::Config) -> Self {
+        Self {
+            max_message: usize::MAX,
+            max_buffered: config.max_buffered,
+            max_channels: config.max_channels,
+        }
+    }
 }
 
 /// All channels of an association.
@@ -131,7 +152,8 @@ pub struct Channels {
     spent: std::collections::BTreeSet<u16>,
     /// Bytes of the peer's labels and protocols.
     names: usize,
-    handed: Handed,
+    /// Bytes of large messages of which the association has not sent all, with what it has sent of them.
+    large: usize,
     /// Weighted fair queueing: the finish of the message served last.
     served: u64,
     events: VecDeque<ChannelEvent>,
@@ -150,7 +172,7 @@ impl Channels {
             turns: BTreeMap::new(),
             spent: std::collections::BTreeSet::new(),
             names: 0,
-            handed: Handed::default(),
+            large: 0,
             served: 0,
             events: VecDeque::new(),
             discards: Discards::default(),
@@ -436,130 +458,8 @@ impl Channels {
     fn end(&mut self, stream: u16) {
         if let Some(channel) = self.table.remove(&stream) {
             self.names -= channel.names;
-            self.handed.forget(channel.id);
+            self.large -= channel.handed.large();
             self.events.push_back(ChannelEvent::Closed(channel.id));
-        }
-    }
-
-    /// Hands the carrier what it can take, and closes what is to be closed. To be called after every other call, and whenever
-    /// the carrier has sent something.
-    pub fn pump(&mut self, now: Nanos, carrier: &mut impl Carrier) {
-        self.settle(carrier.buffered());
-        self.abandon(now);
-        while self.streams.is_some() && carrier.buffered() < FEED {
-            let Some(stream) = self.next_to_send() else {
-                break;
-            };
-            if !self.hand(now, stream, carrier) {
-                break;
-            }
-        }
-        self.reset_closing(carrier);
-    }
-
-    /// The channel whose first message finishes first, where each has its priority's share (RFC 8831 §6.4).
-    fn next_to_send(&self) -> Option<u16> {
-        let waiting = self.table.iter().filter_map(|(&stream, channel)| {
-            let next = channel.queue.front()?;
-            Some((channel.finish_of(next), stream))
-        });
-        waiting.min().map(|(_, stream)| stream)
-    }
-
-    /// Hands over the stream's first message; `false` if the carrier takes none now.
-    fn hand(&mut self, now: Nanos, stream: u16, carrier: &mut impl Carrier) -> bool {
-        let Some(channel) = self.table.get_mut(&stream) else {
-            return false;
-        };
-        let Some(next) = channel.queue.front() else {
-            return false;
-        };
-        let finish = channel.finish_of(next);
-        // Until the peer knows the channel, nothing may overtake the DATA_CHANNEL_OPEN (RFC 8832 §6); and that is reliable.
-        let control = next.ppid == ppid::DCEP;
-        let unordered = !control && !channel.options.ordered && channel.state != State::Opening;
-        let outgoing = Outgoing {
-            stream,
-            ppid: next.ppid,
-            unordered,
-            deadline: next.deadline,
-            max_retransmits: match channel.options.reliability {
-                Reliability::MaxRetransmits(retransmits) if !control => Some(retransmits),
-                _ => None,
-            },
-            payload: next.payload.clone(),
-        };
-        match carrier.send(now, outgoing) {
-            Ok(()) => {
-                channel.finish = finish;
-                self.served = self.served.max(finish);
-                if let Some((length, counted)) = channel.pop_handed() {
-                    self.handed.push(channel.id, length, counted);
-                }
-                true
-            }
-            Err(Refused::Full) => false,
-            Err(Refused::Closing) => {
-                channel.drop_queue();
-                false
-            }
-        }
-    }
-
-    /// The carrier has `buffered` bytes left: what is before them is sent.
-    fn settle(&mut self, buffered: usize) {
-        while let Some((id, counted)) = self.handed.sent(buffered) {
-            let Some(channel) = self.table.get_mut(&id.stream).filter(|it| it.id == id) else {
-                continue;
-            };
-            let before = channel.buffered();
-            channel.handed -= counted;
-            if channel.fell_to_low(before) {
-                self.events.push_back(ChannelEvent::BufferedAmountLow(id));
-            }
-        }
-    }
-
-    /// Gives up what waited too long. What the carrier has is its own business.
-    fn abandon(&mut self, now: Nanos) {
-        for channel in self.table.values_mut() {
-            let before = channel.buffered();
-            for _ in 0..channel.abandon(now) {
-                self.events.push_back(ChannelEvent::Abandoned(channel.id));
-            }
-            if channel.fell_to_low(before) {
-                let low = ChannelEvent::BufferedAmountLow(channel.id);
-                self.events.push_back(low);
-            }
-        }
-    }
-
-    /// Resets the streams of channels that close and have nothing left to hand over.
-    fn reset_closing(&mut self, carrier: &mut impl Carrier) {
-        let due: Vec<u16> = self
-            .table
-            .iter()
-            .filter(|(_, it)| it.state == State::Closing && !it.reset_asked && it.queue.is_empty())
-            .map(|(&stream, _)| stream)
-            .collect();
-        for stream in due {
-            // Before the association is up the peer knows of nothing.
-            let known = self.streams.is_some();
-            if known && carrier.reset(stream).is_ok() {
-                if let Some(channel) = self.table.get_mut(&stream) {
-                    channel.reset_asked = true;
-                }
-            } else if known {
-                // The peer cannot be told. Its half stays open, so the stream cannot be used again.
-                if self.handed.holds(stream) {
-                    continue;
-                }
-                self.spent.insert(stream);
-                self.end(stream);
-            } else {
-                *self.turns.entry(stream).or_default() += 1;
-                self.end(stream);
-            }
         }
     }
 }

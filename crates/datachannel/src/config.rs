@@ -17,6 +17,8 @@ pub struct Config {
     pub max_buffered: usize,
     /// The most channels at a time. 1,024 at first.
     pub max_channels: usize,
+    /// Whether I-DATA (RFC 8260) is offered: with a peer that speaks it, a large message delays none of another channel. On at first.
+    pub interleaving: bool,
 }
 
 impl Config {
@@ -36,6 +38,7 @@ impl Default for Config {
             max_message: 256 << 10,
             max_buffered: 16 << 20,
             max_channels: 1_024,
+            interleaving: true,
         }
     }
 }

@@ -30,7 +30,7 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 /// An IPv4 header, which the association counts into its MTU, and DTLS has not.
 const IP_HEADER: usize = 20;
-/// Messages that wait to be polled, bytes: no more are taken from the association beyond it.
+/// Events of channels that wait to be polled, with their messages, bytes: beyond it no more messages are taken from the association.
 const MAX_UNREAD: usize = 1 << 20;
 
 /// What a connection tells.
@@ -76,7 +76,7 @@ pub struct Connection {
     /// Streams that the peer has reset, and of which messages before that may not be read.
     resets: BTreeSet<u16>,
     events: VecDeque<Event>,
-    /// Bytes of messages among the events.
+    /// Bytes that events of channels hold.
     unread: usize,
     transmits: VecDeque<(SocketAddr, Bytes)>,
     closed: bool,
@@ -111,11 +111,8 @@ impl Connection {
         let dtls = Dtls::new(origin, now, identity, offer.role, offer.fingerprint)
             .map_err(|error| setup(&error))?;
         let sctp = sctp_endpoint(config, secret).map_err(|error| setup(&error))?;
-        let limits = Limits {
-            max_message: offer.max_message,
-            max_buffered: config.max_buffered,
-            max_channels: config.max_channels,
-        };
+        let mut limits = Limits::of(config);
+        limits.max_message = offer.max_message;
         let connection = Self {
             role: offer.role,
             ice: Lite::new(now, &ice, &offer.ice),
@@ -191,12 +188,12 @@ impl Connection {
         self.transmits.pop_front()
     }
 
-    /// The next event. While 1 MiB of messages waits to be polled, no more is taken from the association, and the peer is held
-    /// back by its window.
+    /// The next event. While 1 MiB of messages and of what else channels tell waits to be polled, no more is taken from the
+    /// association, and the peer is held back by its window.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front()?;
-        if let Event::Channel(ChannelEvent::Message(_, payload)) = &event {
-            self.unread -= payload.len();
+        if let Event::Channel(event) = &event {
+            self.unread -= event.held();
         }
         Some(event)
     }
@@ -279,6 +276,12 @@ impl Connection {
         association.is_some_and(anabranch_sctp::Association::sends_zero_checksums)
     }
 
+    /// Whether a large message holds up none of another channel: both ends speak I-DATA (RFC 8260).
+    pub fn is_interleaving(&self) -> bool {
+        let association = self.association.and_then(|id| self.sctp.association(id));
+        association.is_some_and(anabranch_sctp::Association::is_interleaving)
+    }
+
     /// What SCTP counts of this connection, once it is connected.
     pub fn statistics(&self) -> Option<anabranch_sctp::stats::AssociationStatistics> {
         let association = self.sctp.association(self.association?)?;
@@ -300,8 +303,9 @@ fn sctp_endpoint(
         it.zero_checksum = ZeroChecksum::Dtls;
         it.outbound_streams = u16::MAX;
         it.inbound_streams = u16::MAX;
-        // The channels are served by their priorities before; `bufferedAmount` counts on the order.
-        it.scheduler = SchedulerKind::Fcfs;
+        // Priorities are weights (RFC 8831 §6.4): of the pieces of messages where the peer speaks I-DATA, else of messages.
+        it.interleaving = config.interleaving;
+        it.scheduler = SchedulerKind::WeightedFair;
         it.receive_buffer = 2 << 20;
         it.max_message = config.max_message;
         // Channels keep what is not sent, and hand over little at a time.

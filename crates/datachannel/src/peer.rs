@@ -116,6 +116,11 @@ impl PeerConnection {
         })
     }
 
+    /// Whether a large message holds up none of another channel: both ends speak I-DATA (RFC 8260). `false` until connected.
+    pub fn is_interleaving(&self) -> bool {
+        self.shared.with(|state| state.connection.is_interleaving())
+    }
+
     /// What SCTP counts of this connection, once it is connected.
     pub fn statistics(&self) -> Option<anabranch_sctp::stats::AssociationStatistics> {
         self.shared.with(|state| state.connection.statistics())

@@ -22,6 +22,9 @@ FLAGS = [
     "--allow-loopback-in-peer-connection",
 ]
 
+# Chromium speaks I-DATA (RFC 8260) when it is told to.
+INTERLEAVING = "--force-fieldtrials=WebRTC-DataChannelMessageInterleaving/Enabled/"
+
 # What the tests use in the page: a connection, and waiting for what happens to a channel.
 HELPERS = """
 // What there is, to be told where something does not happen.
@@ -202,10 +205,17 @@ def run(page, script):
 
 
 TESTS = []
+# Those that are run with I-DATA, too.
+INTERLEAVED = []
 
 
 def test(function):
     TESTS.append(function)
+    return function
+
+
+def interleaved(function):
+    INTERLEAVED.append(function)
     return function
 
 
@@ -224,8 +234,10 @@ def the_page_itself(page, server):
 
 
 @test
+@interleaved
 def channels_from_either_side(page, server):
     """The page is the DTLS client and has even streams, the server odd ones (RFC 8832 section 6)."""
+    start = len(server.lines)
     found = run(page, """async () => {
         const { connection, first, come } = await begin(3);
         const second = await create(connection, "näme", { protocol: "some" });
@@ -239,9 +251,11 @@ def channels_from_either_side(page, server):
     theirs = [[2 * number + 1, f"from the server {number}", True] for number in range(3)]
     assert sorted(found["theirs"]) == theirs, found
     server.line("channel 2 \"näme\" up")
+    print(f"check-browser: {server.line('connection up.*', start).group()}")
 
 
 @test
+@interleaved
 def ten_thousand_messages(page, server):
     """On ten channels, five opened by either side, from nothing to 256 KiB, each way."""
     came = run(page, """async () => {
@@ -308,6 +322,7 @@ def three_hundred_channels(page, server):
 
 
 @test
+@interleaved
 def channels_are_closed_from_either_side(page, server):
     """Both sides hear of it, what was sent before arrives, and the id is used again (RFC 8831 section 6.7)."""
     start = len(server.lines)
@@ -401,6 +416,7 @@ def lossy_channels(page, server, delay, kinds, count):
 
 
 @test
+@interleaved
 def no_retransmission_at_five_percent_loss(page, server):
     """Each message is one packet and is sent once: what is lost is binomial, whatever the times are. The bounds are further than 5.5
     standard deviations from its mean."""
@@ -443,29 +459,36 @@ def a_page_that_dies(page, server):
     server.line("connection ended: the peer no longer asks", start)
 
 
+def check(playwright, more, functions, server, paths):
+    """Runs tests in a browser with more flags."""
+    more = more + os.environ.get("BROWSER_FLAGS", "").split()
+    browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS + more)
+    print(f"check-browser: chromium {browser.version}", *more)
+    wanted = os.environ.get("BROWSER_TESTS", "")
+    for function in (it for it in functions if wanted in it.__name__):
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE * 1000)
+        page.expose_function("lossyPath", paths.begin)
+        page.goto(server.url)
+        page.evaluate(HELPERS)
+        try:
+            function(page, server)
+        except BaseException:
+            print("\n".join(["the server said:", *server.lines[-30:]]), file=sys.stderr)
+            raise
+        print(f"check-browser: passed {function.__name__}", flush=True)
+        page.close()
+        paths.end()
+    browser.close()
+
+
 def main():
     paths = LossyPaths(sys.argv[1])
     server = Server(sys.argv[2:])
     try:
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
-            print(f"check-browser: chromium {browser.version}")
-            wanted = os.environ.get("BROWSER_TESTS", "")
-            for function in (it for it in TESTS if wanted in it.__name__):
-                page = browser.new_page()
-                page.set_default_timeout(PATIENCE * 1000)
-                page.expose_function("lossyPath", paths.begin)
-                page.goto(server.url)
-                page.evaluate(HELPERS)
-                try:
-                    function(page, server)
-                except BaseException:
-                    print("\n".join(["the server said:", *server.lines[-30:]]), file=sys.stderr)
-                    raise
-                print(f"check-browser: passed {function.__name__}", flush=True)
-                page.close()
-                paths.end()
-            browser.close()
+            for more, functions in [([], TESTS), ([INTERLEAVING], INTERLEAVED)]:
+                check(playwright, more, functions, server, paths)
     finally:
         paths.end()
         server.end()

@@ -2,232 +2,21 @@
 //! still between events. Each believes that the other has ICE whole: the tests ask its questions.
 
 mod common;
+mod world;
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::time::Instant;
 
 use anabranch_datachannel::channels::{ChannelEvent, OpenError};
-use anabranch_datachannel::{
-    AcceptError, ChannelId, ChannelOptions, Closed, Config, Connection, Discard, Event, Identity,
-    Payload, Reliability, Secret,
-};
+use anabranch_datachannel::{ChannelOptions, Closed, Config, Connection, Discard, Event, Payload};
 use bytes::Bytes;
-use common::{attribute, check, offer_of};
+use common::{attribute, check};
 use stun_types::attribute::{AttributeType, RawAttribute, Username};
 use stun_types::message::{
     BINDING, IntegrityAlgorithm, Message, MessageIntegrityCredentials, MessageWriteVec,
     ShortTermCredentials,
 };
 use stun_types::prelude::*;
-
-const MS: u64 = 1_000_000;
-const SECOND: u64 = 1_000 * MS;
-
-fn address(end: usize) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 4_000 + end as u16))
-}
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 20) % most
-    }
-}
-
-struct World {
-    now: u64,
-    /// The DTLS client, the DTLS server.
-    ends: [Connection; 2],
-    answers: [String; 2],
-    offers: [String; 2],
-    /// What travels: by when it arrives, and in order of sending.
-    travels: BTreeMap<(u64, u64), (usize, Bytes)>,
-    sent: u64,
-    random: Random,
-    /// Of 100: lost, repeated, held up.
-    flaws: u64,
-    next_check: u64,
-    checks: bool,
-    /// The second end polls its events.
-    reads: bool,
-    events: [Vec<Event>; 2],
-    wire: Vec<Bytes>,
-}
-
-fn identity(end: usize) -> Identity {
-    Identity::new([end as u8 + 1; 32]).unwrap()
-}
-
-/// Accepts `offer` at `end`.
-fn accept(end: usize, offer: &str, origin: Instant) -> Result<(Connection, String), AcceptError> {
-    let secret = Secret::new([end as u8 + 7; 32]);
-    let config = Config::default();
-    let at = (origin, 0);
-    Connection::accept(offer, &config, &identity(end), &secret, address(end), at)
-}
-
-impl World {
-    fn new(seed: u64, flaws: u64) -> Self {
-        Self::with(seed, flaws, |offer| offer)
-    }
-
-    /// `change`: what becomes of the offer that the server gets.
-    fn with(seed: u64, flaws: u64, change: impl Fn(String) -> String) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "an origin and nothing more")]
-        let origin = Instant::now();
-        let draft = "v=0\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\n\
-            a=ice-ufrag:xxxx\r\na=ice-pwd:xxxxxxxxxxxxxxxxxxxxxx\r\na=setup:passive\r\n";
-        let draft = format!(
-            "{draft}a=fingerprint:sha-256 {}\r\n",
-            identity(1).fingerprint()
-        );
-        // Names and passwords come of the secret, so the draft tells them.
-        let (_, first) = accept(0, &draft, origin).unwrap();
-        let offer = change(offer_of(&first, "active"));
-        let (server, second) = accept(1, &offer, origin).unwrap();
-        let back = offer_of(&second, "passive");
-        let (client, first) = accept(0, &back, origin).unwrap();
-        Self {
-            now: 0,
-            ends: [client, server],
-            answers: [first, second],
-            offers: [back, offer],
-            travels: BTreeMap::new(),
-            sent: 0,
-            random: Random(seed * 2 + 1),
-            flaws,
-            next_check: 0,
-            checks: true,
-            reads: true,
-            events: [Vec::new(), Vec::new()],
-            wire: Vec::new(),
-        }
-    }
-
-    fn collect(&mut self) {
-        for end in 0..2 {
-            while let Some((to, datagram)) = self.ends[end].poll_transmit() {
-                assert_eq!(to, address(1 - end));
-                assert!(datagram.len() <= 1_200, "{} bytes", datagram.len());
-                self.wire.push(datagram.clone());
-                // Answers to checks are for those who ask.
-                if datagram[0] > 3 {
-                    self.travel(1 - end, datagram);
-                }
-            }
-            while (self.reads || end == 0)
-                && let Some(event) = self.ends[end].poll_event()
-            {
-                self.events[end].push(event);
-            }
-        }
-    }
-
-    fn travel(&mut self, to: usize, datagram: Bytes) {
-        if self.random.below(100) < self.flaws {
-            return;
-        }
-        let copies = if self.random.below(100) < self.flaws {
-            2
-        } else {
-            1
-        };
-        for _ in 0..copies {
-            let late = self.random.below(100) < self.flaws;
-            let delay = 10 * MS + if late { self.random.below(30 * MS) } else { 0 };
-            self.sent += 1;
-            self.travels
-                .insert((self.now + delay, self.sent), (to, datagram.clone()));
-        }
-    }
-
-    /// Goes on to the next thing that happens; `false` if that is after `until`.
-    fn step(&mut self, until: u64) -> bool {
-        self.collect();
-        let arrival = self.travels.keys().next().map(|&(at, _)| at);
-        let timers = self.ends.iter().filter_map(Connection::poll_timeout).min();
-        let check = self.checks.then_some(self.next_check);
-        let next = [arrival, timers, check].into_iter().flatten().min();
-        let Some(next) = next.filter(|&next| next <= until) else {
-            self.now = until;
-            return false;
-        };
-        self.now = self.now.max(next);
-        if check.is_some_and(|check| check <= self.now) {
-            self.next_check = self.now + 2 * SECOND;
-            for end in 0..2 {
-                let pwd = attribute(&self.answers[end], "ice-pwd");
-                let request = check_of(self, end, true, &pwd);
-                self.ends[end].handle_datagram(self.now, address(1 - end), &request);
-            }
-        }
-        while let Some(first) = self.travels.first_entry()
-            && first.key().0 <= self.now
-        {
-            let (to, datagram) = first.remove();
-            self.ends[to].handle_datagram(self.now, address(1 - to), &datagram);
-        }
-        for end in &mut self.ends {
-            if end.poll_timeout().is_some_and(|at| at <= self.now) {
-                end.handle_timeout(self.now);
-            }
-        }
-        true
-    }
-
-    fn run(&mut self, span: u64) {
-        let until = self.now + span;
-        while self.step(until) {}
-        self.collect();
-    }
-
-    /// Runs until `done`, for ten minutes of the clock at most.
-    fn run_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
-        let until = self.now + 600 * SECOND;
-        while !done(self) {
-            assert!(
-                self.step(until),
-                "not done: {:?}",
-                self.events.each_ref().map(Vec::len)
-            );
-        }
-    }
-
-    fn connect(mut self) -> Self {
-        self.run_until(|world| {
-            let up = |events: &Vec<Event>| events.contains(&Event::Connected);
-            world.events.iter().all(up)
-        });
-        self
-    }
-
-    fn messages(&self, end: usize, id: ChannelId) -> Vec<&Payload> {
-        let of = |event| match event {
-            &Event::Channel(ChannelEvent::Message(of, ref payload)) if of == id => Some(payload),
-            _ => None,
-        };
-        self.events[end].iter().filter_map(of).collect()
-    }
-
-    fn has(&self, end: usize, event: ChannelEvent) -> bool {
-        self.events[end].contains(&Event::Channel(event))
-    }
-}
-
-fn check_of(world: &World, end: usize, nominate: bool, pwd: &str) -> Vec<u8> {
-    check(&world.answers[end], &world.offers[end], nominate, pwd)
-}
-
-/// Bytes that tell where they are from.
-fn pattern(number: usize, length: usize) -> Payload {
-    let bytes = (0..length).map(|at| (at * 31 + number * 7) as u8);
-    Payload::Binary(bytes.collect::<Bytes>())
-}
+use world::{SECOND, World, address, check_of, identity, pattern};
 
 /// RFC 9653 §6: DTLS finds what is damaged.
 #[test]
@@ -302,76 +91,6 @@ fn nothing_travels_in_the_clear() {
     }
 }
 
-/// A channel without retransmissions loses what the link loses, and its association is done with it; one beside it loses
-/// nothing.
-#[test]
-fn a_channel_that_gives_up() {
-    let mut world = World::new(3, 0).connect();
-    let mut options = ChannelOptions::new("partial");
-    options.reliability = Reliability::MaxRetransmits(0);
-    let partial = world.ends[0].open(world.now, options).unwrap();
-    let reliable = world.ends[0]
-        .open(world.now, ChannelOptions::new("reliable"))
-        .unwrap();
-    world.run(SECOND);
-    world.flaws = 10;
-    let count = 500;
-    for number in 0..count {
-        let now = world.now;
-        for id in [partial, reliable] {
-            world.ends[0].send(now, id, pattern(number, 100)).unwrap();
-        }
-        world.run(20 * MS);
-    }
-    world.run(60 * SECOND);
-    assert_eq!(world.messages(1, reliable).len(), count);
-    let arrived = world.messages(1, partial).len();
-    let counted = world.ends[0].statistics().expect("connected").sender;
-    let given_up = (counted.abandoned_sent + counted.abandoned_unsent) as usize;
-    assert!((count / 2..count).contains(&arrived), "{arrived}");
-    assert!(counted.forward_tsns > 0 && arrived + given_up >= count);
-    let told = [partial, reliable].map(|id| world.ends[0].channels().abandoned(id));
-    assert_eq!(told, [given_up as u64, 0]);
-}
-
-/// A round trip takes 20 ms: within a lifetime of 50 ms what is lost can be sent again, and within one of 15 ms it cannot. What does
-/// not arrive is told in either case.
-#[test]
-fn channels_whose_messages_live_long_and_short() {
-    let mut world = World::new(5, 0).connect();
-    let of = |lifetime| {
-        let options = ChannelOptions::new("lifetime");
-        options.with_reliability(Reliability::MaxLifetime(lifetime))
-    };
-    let ids = [50, 15].map(|it| world.ends[0].open(world.now, of(it)).unwrap());
-    world.run(SECOND);
-    world.flaws = 5;
-    let count = 500;
-    for number in 0..count {
-        for id in ids {
-            let payload = pattern(number, 100);
-            world.ends[0].send(world.now, id, payload).unwrap();
-        }
-        world.run(5 * MS);
-    }
-    world.run(60 * SECOND);
-    let arrived = ids.map(|id| world.messages(1, id).len());
-    let told = ids.map(|id| {
-        let told = |it: &&Event| **it == Event::Channel(ChannelEvent::Abandoned(id));
-        world.events[0].iter().filter(told).count()
-    });
-    for at in 0..2 {
-        let id = ids[at];
-        assert_eq!(
-            world.ends[0].channels().abandoned(id),
-            told[at] as u64,
-            "an event each"
-        );
-        assert!(arrived[at] < count && arrived[at] + told[at] >= count);
-    }
-    assert!(told[1] > 10 && told[0] * 2 < told[1], "{told:?}");
-}
-
 /// Over a link with flaws: messages of all sizes, both ways, on ten channels, each in order and once.
 #[test]
 fn a_link_with_flaws() {
@@ -442,7 +161,9 @@ fn the_low_mark() {
 fn a_foreign_certificate() {
     let foreign = identity(5).fingerprint().to_string();
     let own = identity(0).fingerprint().to_string();
-    let mut world = World::with(1, 0, |offer| offer.replace(&own, &foreign));
+    let mut world = World::of(1, 0, &Config::default(), |offer| {
+        offer.replace(&own, &foreign)
+    });
     world.run(60 * SECOND);
     assert_eq!(world.events[1], [Event::Closed(Closed::Fingerprint)]);
     assert!(!world.events[0].contains(&Event::Connected));

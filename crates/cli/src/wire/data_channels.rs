@@ -129,7 +129,10 @@ async fn attend(log: Log, peer: PeerConnection, open: u16) {
         }
     }
     if peer.connected().await.is_ok() {
-        log.say("connection up");
+        log.say(match peer.is_interleaving() {
+            true => "connection up, messages are interleaved",
+            false => "connection up",
+        });
     }
     while let Some(channel) = peer.incoming().await {
         tokio::spawn(echo(log.clone(), channel));

@@ -1,69 +1,85 @@
-//! What the carrier was given and has not sent, in order: whose the bytes are that it still has.
+//! What the carrier was given of one channel and has not sent.
 
 use std::collections::VecDeque;
 
-use crate::channel::ChannelId;
+/// The longest message that goes in one packet and never comes in pieces, bytes.
+const ONE_PACKET: usize = 1_024;
+
+/// What a message of `length` bytes counts as a large one.
+pub(super) fn large(length: usize) -> usize {
+    if length > ONE_PACKET { length } else { 0 }
+}
 
 #[derive(Debug)]
 struct Piece {
-    /// Whose they are.
-    owner: ChannelId,
-    /// Bytes that are not sent.
+    /// Its bytes.
+    length: usize,
+    /// Those that are not sent.
     left: usize,
-    /// Those of them that `bufferedAmount` counts.
-    counted: usize,
-    /// The channel is gone.
-    gone: bool,
+    /// `bufferedAmount` counts them.
+    counts: bool,
 }
 
-/// Messages in the carrier.
+/// Messages of a channel in the carrier, which sends them in the order in which they were given.
 #[derive(Debug, Default)]
 pub(super) struct Handed {
     pieces: VecDeque<Piece>,
-    bytes: usize,
+    left: usize,
+    counted: usize,
+    large: usize,
 }
 
 impl Handed {
-    pub(super) fn push(&mut self, owner: ChannelId, left: usize, counted: usize) {
-        self.bytes += left;
+    pub(super) fn push(&mut self, length: usize, counts: bool) {
+        self.left += length;
+        self.large += large(length);
+        if counts {
+            self.counted += length;
+        }
         self.pieces.push_back(Piece {
-            owner,
-            left,
-            counted,
-            gone: false,
+            length,
+            left: length,
+            counts,
         });
     }
 
-    /// The carrier has `buffered` bytes left. Gives a channel and bytes of it that count and are sent, until there are no more.
-    pub(super) fn sent(&mut self, buffered: usize) -> Option<(ChannelId, usize)> {
-        while self.bytes > buffered {
-            let first = self.pieces.front_mut()?;
-            let sent = first.left.min(self.bytes - buffered);
+    /// The carrier has `buffered` bytes left. Returns by how much there is less of large messages, of which all is sent.
+    pub(super) fn settle(&mut self, buffered: usize) -> usize {
+        let mut ended = 0;
+        while self.left > buffered
+            && let Some(first) = self.pieces.front_mut()
+        {
+            let sent = first.left.min(self.left - buffered);
             first.left -= sent;
-            self.bytes -= sent;
-            // What counts is either all of a message or none.
-            let counted = first.counted.min(sent);
-            first.counted -= counted;
-            let (owner, gone) = (first.owner, first.gone);
+            self.left -= sent;
+            if first.counts {
+                self.counted -= sent;
+            }
             if first.left == 0 {
+                ended += large(first.length);
                 self.pieces.pop_front();
             }
-            if !gone {
-                return Some((owner, counted));
-            }
         }
-        None
+        self.large -= ended;
+        ended
     }
 
-    /// Whether there is something of that stream's.
-    pub(super) fn holds(&self, stream: u16) -> bool {
-        self.pieces.iter().any(|it| it.owner.stream == stream)
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
     }
 
-    /// The channel is gone, and need not hear of its bytes.
-    pub(super) fn forget(&mut self, id: ChannelId) {
-        for piece in self.pieces.iter_mut().filter(|it| it.owner == id) {
-            piece.gone = true;
-        }
+    /// Bytes that are not sent.
+    pub(super) fn left(&self) -> usize {
+        self.left
+    }
+
+    /// Those of them that `bufferedAmount` counts.
+    pub(super) fn counted(&self) -> usize {
+        self.counted
+    }
+
+    /// Bytes of large messages of which not all is sent.
+    pub(super) fn large(&self) -> usize {
+        self.large
     }
 }

@@ -6,6 +6,7 @@ use anabranch_transport::Nanos;
 use anabranch_transport::time::MILLISECOND;
 use bytes::Bytes;
 
+use super::handed::{Handed, large};
 use crate::channel::{ChannelId, ChannelOptions, Payload, Reliability, ppid};
 use crate::dcep::Dcep;
 
@@ -40,6 +41,11 @@ impl Queued {
             deadline,
         }
     }
+
+    /// What it counts as a large message.
+    pub(super) fn large(&self) -> usize {
+        large(self.payload.len())
+    }
 }
 
 /// What is known of the channel.
@@ -63,8 +69,10 @@ pub(super) struct Channel {
     pub(super) queue: VecDeque<Queued>,
     /// Bytes of it that count.
     pub(super) queued: usize,
-    /// Bytes that count, which the carrier has and has not sent.
-    pub(super) handed: usize,
+    /// What the carrier has.
+    pub(super) handed: Handed,
+    /// The carrier knows its weight.
+    pub(super) weighed: bool,
     /// The low mark.
     pub(super) low: usize,
     /// Weighted fair queueing: when the last message was finished, in bytes of a channel of weight 1.
@@ -86,7 +94,8 @@ impl Channel {
             state: State::Opening,
             queue: VecDeque::new(),
             queued: 0,
-            handed: 0,
+            handed: Handed::default(),
+            weighed: false,
             low: 0,
             finish: served,
             abandoned: 0,
@@ -102,12 +111,14 @@ impl Channel {
         self.queue.push_back(queued);
     }
 
-    /// The first message was handed over; gives its bytes, and those that count.
-    pub(super) fn pop_handed(&mut self) -> Option<(usize, usize)> {
-        let first = self.queue.pop_front()?;
+    /// The first message was handed over; gives what it counts as a large one.
+    pub(super) fn hand_first(&mut self) -> usize {
+        let Some(first) = self.queue.pop_front() else {
+            return 0;
+        };
         self.queued -= first.counted;
-        self.handed += first.counted;
-        Some((first.payload.len(), first.counted))
+        self.handed.push(first.payload.len(), first.counted > 0);
+        first.large()
     }
 
     /// When a message that is given at `now` is given up.
@@ -141,7 +152,7 @@ impl Channel {
     }
 
     pub(super) fn buffered(&self) -> usize {
-        self.queued + self.handed
+        self.queued + self.handed.counted()
     }
 
     /// Whether `bufferedAmount`, which was `before`, fell to the low mark.
@@ -149,9 +160,14 @@ impl Channel {
         before > self.low && self.buffered() <= self.low
     }
 
-    /// When `next` would be finished. A priority of 0 is served as 1.
+    /// Its share beside others (RFC 8831 §6.4). A priority of 0 is served as 1.
+    pub(super) fn weight(&self) -> u16 {
+        self.options.priority.max(1)
+    }
+
+    /// When `next` would be finished.
     pub(super) fn finish_of(&self, next: &Queued) -> u64 {
-        let weight = u64::from(self.options.priority.max(1));
+        let weight = u64::from(self.weight());
         // 65,536: whole numbers for any weight, and a message costs something however short it is.
         self.finish + (next.payload.len() as u64 + 1) * 65_536 / weight
     }

@@ -3,7 +3,8 @@
 mod play;
 
 use super::*;
-use crate::carrier::NoReset;
+use crate::carrier::{Carrier, NoReset, Outgoing, Refused};
+use crate::channel::Reliability;
 
 const LIMITS: Limits = Limits {
     max_message: 1 << 20,
@@ -15,10 +16,12 @@ const LIMITS: Limits = Limits {
 #[derive(Default)]
 struct Pipe {
     waiting: VecDeque<Outgoing>,
-    bytes: usize,
+    /// Bytes left of each stream.
+    bytes: BTreeMap<u16, usize>,
     /// Streams whose reset was asked; none, where that is not spoken.
     resets: Option<VecDeque<u16>>,
     full: bool,
+    weights: BTreeMap<u16, u16>,
 }
 
 impl Pipe {
@@ -30,9 +33,22 @@ impl Pipe {
     }
 }
 
+impl Pipe {
+    /// Sends the next message of all.
+    fn pop(&mut self) -> Option<Outgoing> {
+        let message = self.waiting.pop_front()?;
+        *self.bytes.get_mut(&message.stream).unwrap() -= message.payload.len();
+        Some(message)
+    }
+}
+
 impl Carrier for Pipe {
-    fn buffered(&self) -> usize {
-        self.bytes
+    fn buffered(&self, stream: u16) -> usize {
+        self.bytes.get(&stream).copied().unwrap_or_default()
+    }
+
+    fn set_weight(&mut self, stream: u16, weight: u16) {
+        self.weights.insert(stream, weight);
     }
 
     fn send(&mut self, _now: Nanos, message: Outgoing) -> Result<(), Refused> {
@@ -40,7 +56,7 @@ impl Carrier for Pipe {
         if self.full {
             return Err(Refused::Full);
         }
-        self.bytes += message.payload.len();
+        *self.bytes.entry(message.stream).or_default() += message.payload.len();
         self.waiting.push_back(message);
         Ok(())
     }
@@ -115,8 +131,7 @@ fn exchange(a: &mut End, b: &mut End) {
 
 /// Carries one message or reset; a reset comes after what was sent before it.
 fn carry(from: &mut End, to: &mut End) -> bool {
-    if let Some(message) = from.pipe.waiting.pop_front() {
-        from.pipe.bytes -= message.payload.len();
+    if let Some(message) = from.pipe.pop() {
         let Outgoing {
             stream,
             ppid,
@@ -329,9 +344,10 @@ fn what_waits_is_counted_until_it_is_sent() {
         ),
         (300, 2)
     );
-    // The short one went first. It leaves, and 199 bytes of the long one.
-    assert_eq!(a.pipe.bytes, 303);
-    a.pipe.bytes = 102;
+    // The short one leaves, and 199 bytes of the long one.
+    let all = BTreeMap::from([(id.stream, 301), (other.stream, 2)]);
+    assert_eq!(a.pipe.bytes, all);
+    a.pipe.bytes = BTreeMap::from([(id.stream, 102)]);
     a.pump();
     assert_eq!(
         (
@@ -340,12 +356,12 @@ fn what_waits_is_counted_until_it_is_sent() {
         ),
         (101, 0)
     );
-    a.pipe.bytes = 101;
+    a.pipe.bytes.insert(id.stream, 101);
     a.pump();
     assert_eq!(a.channels.buffered_amount(id), 100);
     let low = ChannelEvent::BufferedAmountLow;
     assert_eq!(a.all_events(), [low(other), low(id)]);
-    a.pipe.bytes = 0;
+    a.pipe.bytes.clear();
     a.pump();
     // Once for each time that it falls.
     assert_eq!(a.all_events(), []);
@@ -377,41 +393,67 @@ fn a_queue_has_its_limit() {
     assert!(a.pipe.waiting.is_empty());
 }
 
-/// Of two channels that always have something, each has its priority's share (RFC 8831 §6.4).
+/// Each channel's priority is told to the association as its weight (RFC 8831 §6.4), once; 0 is as 1.
 #[test]
-fn priorities_are_shares() {
+fn priorities_are_weights() {
     let (mut a, mut b) = pair();
-    let of = |priority| ChannelOptions {
-        priority,
-        ..ChannelOptions::new("")
-    };
-    let (low, high) = (a.open(of(256)), a.open(of(1_024)));
+    let of = |priority| ChannelOptions::new("").with_priority(priority);
+    let ids = [256, 1_024, 0].map(|priority| a.open(of(priority)));
     exchange(&mut a, &mut b);
-    for _ in 0..1_000 {
-        a.channels.send(0, low, text(&"l".repeat(1_000))).unwrap();
-        a.channels.send(0, high, text(&"h".repeat(1_000))).unwrap();
+    let expected = [256, 1_024, 1];
+    for (id, weight) in ids.into_iter().zip(expected) {
+        assert_eq!(a.pipe.weights[&id.stream], weight);
+        // The other end answers with the same.
+        assert_eq!(b.pipe.weights[&id.stream], weight);
     }
-    let mut shares = [0, 0];
-    for _ in 0..1_000 {
-        a.pump();
-        let sent = a.pipe.waiting.pop_front().unwrap();
-        a.pipe.bytes -= sent.payload.len();
-        shares[usize::from(sent.stream == high.stream)] += 1;
+}
+
+/// Where large messages have to wait, since a receiver could not hold them all, they are let through by their channels' shares; one
+/// that fits a packet waits for none.
+#[test]
+fn large_messages_under_way_have_a_limit() {
+    let (mut a, mut b) = pair();
+    let of = |priority| ChannelOptions::new("").with_priority(priority);
+    let low: Vec<_> = (0..10).map(|_| a.open(of(256))).collect();
+    let high: Vec<_> = (0..10).map(|_| a.open(of(1_024))).collect();
+    let quick = a.open(of(256));
+    exchange(&mut a, &mut b);
+    let large = Payload::Binary(Bytes::from(vec![0; 200_000]));
+    for &id in low.iter().chain(&high) {
+        for _ in 0..10 {
+            a.channels.send(0, id, large.clone()).unwrap();
+        }
     }
-    assert!((199..=201).contains(&shares[0]), "{shares:?}");
-    // One that was silent has no credit for that.
-    let late = a.open(of(256));
-    a.channels.send(0, late, text(&"x".repeat(1_000))).unwrap();
-    a.channels.send(0, late, text(&"x".repeat(1_000))).unwrap();
     a.pump();
-    let last = a
-        .pipe
-        .waiting
-        .iter()
-        .rev()
-        .take(2)
-        .filter(|it| it.stream == late.stream);
-    assert!(last.count() < 2);
+    let under_way = |a: &End| {
+        a.pipe
+            .waiting
+            .iter()
+            .filter(|it| it.payload.len() > 2_000)
+            .count()
+    };
+    assert_eq!(under_way(&a), 5, "less than a megabyte");
+    a.channels.send(0, quick, text("quick")).unwrap();
+    a.pump();
+    assert_eq!(
+        a.pipe.waiting.back().map(|it| it.stream),
+        Some(quick.stream)
+    );
+    // All but the last byte of each is sent: they are still under way.
+    for left in a.pipe.bytes.values_mut() {
+        *left = (*left).min(1);
+    }
+    a.pump();
+    assert_eq!(under_way(&a), 5);
+    let mut shares = [0, 0];
+    a.pipe.waiting.clear();
+    a.pipe.bytes.clear();
+    for _ in 0..50 {
+        a.pump();
+        let sent = a.pipe.pop().unwrap();
+        shares[usize::from(high.iter().any(|it| it.stream == sent.stream))] += 1;
+    }
+    assert!((38..=42).contains(&shares[1]), "{shares:?}");
 }
 
 /// What was sent before the end arrives; both ends hear of it; the stream carries another channel (RFC 8831 §6.7).

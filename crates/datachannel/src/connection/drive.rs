@@ -170,9 +170,7 @@ impl Connection {
     /// Makes events of what channels tell.
     fn collect(&mut self) {
         while let Some(event) = self.channels.poll_event() {
-            if let ChannelEvent::Message(_, payload) = &event {
-                self.unread += payload.len();
-            }
+            self.unread += event.held();
             self.events.push_back(Event::Channel(event));
         }
     }

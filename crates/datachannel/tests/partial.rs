@@ -1,0 +1,78 @@
+//! Channels that give messages up, over a link that loses packets.
+
+mod common;
+mod world;
+
+use anabranch_datachannel::channels::ChannelEvent;
+use anabranch_datachannel::{ChannelOptions, Event, Reliability};
+use world::{MS, SECOND, World, pattern};
+
+/// A channel without retransmissions loses what the link loses, and its association is done with it; one beside it loses
+/// nothing.
+#[test]
+fn a_channel_that_gives_up() {
+    let mut world = World::new(3, 0).connect();
+    let mut options = ChannelOptions::new("partial");
+    options.reliability = Reliability::MaxRetransmits(0);
+    let partial = world.ends[0].open(world.now, options).unwrap();
+    let reliable = world.ends[0]
+        .open(world.now, ChannelOptions::new("reliable"))
+        .unwrap();
+    world.run(SECOND);
+    world.flaws = 10;
+    let count = 500;
+    for number in 0..count {
+        let now = world.now;
+        for id in [partial, reliable] {
+            world.ends[0].send(now, id, pattern(number, 100)).unwrap();
+        }
+        world.run(20 * MS);
+    }
+    world.run(60 * SECOND);
+    assert_eq!(world.messages(1, reliable).len(), count);
+    let arrived = world.messages(1, partial).len();
+    let counted = world.ends[0].statistics().expect("connected").sender;
+    let given_up = (counted.abandoned_sent + counted.abandoned_unsent) as usize;
+    assert!((count / 2..count).contains(&arrived), "{arrived}");
+    assert!(counted.forward_tsns > 0 && arrived + given_up >= count);
+    let told = [partial, reliable].map(|id| world.ends[0].channels().abandoned(id));
+    assert_eq!(told, [given_up as u64, 0]);
+}
+
+/// A round trip takes 20 ms: within a lifetime of 50 ms what is lost can be sent again, and within one of 15 ms it cannot. What does
+/// not arrive is told in either case.
+#[test]
+fn channels_whose_messages_live_long_and_short() {
+    let mut world = World::new(5, 0).connect();
+    let of = |lifetime| {
+        let options = ChannelOptions::new("lifetime");
+        options.with_reliability(Reliability::MaxLifetime(lifetime))
+    };
+    let ids = [50, 15].map(|it| world.ends[0].open(world.now, of(it)).unwrap());
+    world.run(SECOND);
+    world.flaws = 5;
+    let count = 500;
+    for number in 0..count {
+        for id in ids {
+            let payload = pattern(number, 100);
+            world.ends[0].send(world.now, id, payload).unwrap();
+        }
+        world.run(5 * MS);
+    }
+    world.run(60 * SECOND);
+    let arrived = ids.map(|id| world.messages(1, id).len());
+    let told = ids.map(|id| {
+        let told = |it: &&Event| **it == Event::Channel(ChannelEvent::Abandoned(id));
+        world.events[0].iter().filter(told).count()
+    });
+    for at in 0..2 {
+        let id = ids[at];
+        assert_eq!(
+            world.ends[0].channels().abandoned(id),
+            told[at] as u64,
+            "an event each"
+        );
+        assert!(arrived[at] < count && arrived[at] + told[at] >= count);
+    }
+    assert!(told[1] > 10 && told[0] * 2 < told[1], "{told:?}");
+}
