@@ -16,6 +16,10 @@ pub use crate::ice::Credentials as IceCredentials;
 
 /// The most that is read of an offer, bytes.
 const MAX_OFFER: usize = 256 << 10;
+/// The most sections that are read: a call of many has some dozens.
+const MAX_SECTIONS: usize = 256;
+/// What is shown of a line that is wrong, characters.
+const MAX_SHOWN: usize = 80;
 /// What a peer takes that does not tell (RFC 8841 §6.1).
 const DEFAULT_MAX_MESSAGE: usize = 64 << 10;
 
@@ -37,6 +41,12 @@ pub enum SdpError {
     /// The first line is not `v=0`.
     #[error("line 1: found {0:?}; allowed: v=0")]
     Version(String),
+    /// There are more sections than anybody's.
+    #[error("line {line}: more than 256 sections")]
+    TooManySections {
+        /// The number of the line that begins one too many, from 1.
+        line: usize,
+    },
     /// No section is of data channels.
     #[error("no section m=application ... UDP/DTLS/SCTP webrtc-datachannel")]
     NoDataChannels,
@@ -109,7 +119,7 @@ impl Attributes {
     fn take(&mut self, line: usize, name: &str, value: &str) -> Result<(), SdpError> {
         let wrong = |allowed| SdpError::Value {
             line,
-            found: value.to_owned(),
+            found: shown(value),
             allowed,
         };
         match name {
@@ -174,10 +184,13 @@ impl Offer {
             lines = line;
             let content = content.trim_end();
             if line == 1 && content != "v=0" {
-                return Err(SdpError::Version(content.to_owned()));
+                return Err(SdpError::Version(shown(content)));
             }
             let (kind, value) = split(line, content)?;
             match kind {
+                'm' if sections.len() >= MAX_SECTIONS => {
+                    return Err(SdpError::TooManySections { line });
+                }
                 'm' => sections.push(section(line, value, &sections)?),
                 'a' => {
                     let (name, value) = value.split_once(':').unwrap_or((value, ""));
@@ -313,14 +326,22 @@ pub struct Local {
     pub max_message: usize,
 }
 
-/// The letter of a line, and its value.
+/// The beginning of what was found.
+fn shown(text: &str) -> String {
+    text.chars().take(MAX_SHOWN).collect()
+}
+
+/// The letter of a line, and its value, which is repeated in the answer and must not break its lines (RFC 8866 §9).
 fn split(line: usize, content: &str) -> Result<(char, &str), SdpError> {
     let mut letters = content.chars();
+    let whole = !content.contains(['\0', '\r']);
     match (letters.next(), letters.next()) {
-        (Some(kind), Some('=')) if kind.is_ascii_lowercase() => Ok((kind, letters.as_str())),
+        (Some(kind), Some('=')) if kind.is_ascii_lowercase() && whole => {
+            Ok((kind, letters.as_str()))
+        }
         _ => Err(SdpError::Line {
             line,
-            found: content.to_owned(),
+            found: shown(content),
         }),
     }
 }
@@ -333,7 +354,7 @@ fn section(line: usize, value: &str, before: &[Section]) -> Result<Section, SdpE
     else {
         return Err(SdpError::Value {
             line,
-            found: value.to_owned(),
+            found: shown(value),
             allowed: "m=MEDIA PORT PROTOCOL FORMAT",
         });
     };

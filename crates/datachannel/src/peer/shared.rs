@@ -15,7 +15,7 @@ use crate::connection::{Connection, Event};
 
 /// Messages that nobody has read, bytes: beyond it no more are taken, and the peer is held back.
 const MAX_UNREAD: usize = 4 << 20;
-/// What a message holds beside its payload, about, bytes.
+/// What a message holds beside its payload, and a channel that nobody has taken, about, bytes.
 const MESSAGE: usize = 64;
 
 /// What a handle reads of its channel.
@@ -45,7 +45,10 @@ pub(super) struct State {
 impl State {
     pub(super) fn next_incoming(&mut self) -> Poll<Option<ChannelId>> {
         match self.incoming.pop_front() {
-            Some(id) => Poll::Ready(Some(id)),
+            Some(id) => {
+                self.unread -= MESSAGE;
+                Poll::Ready(Some(id))
+            }
             None if self.reason.is_some() => Poll::Ready(None),
             None => Poll::Pending,
         }
@@ -105,6 +108,7 @@ impl State {
                 let inbox = self.inboxes.entry(id).or_default();
                 inbox.opened = true;
                 self.incoming.push_back(id);
+                self.unread += MESSAGE;
             }
             ChannelEvent::Opened(id) => self.inbox(id, |inbox| inbox.opened = true),
             ChannelEvent::Message(id, payload) => {
