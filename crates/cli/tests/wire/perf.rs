@@ -132,10 +132,11 @@ fn perf_the_other_way_and_for_a_time() {
     let [inner @ .., begin, end] = &between[..] else {
         panic!("no interval:\n{said}");
     };
-    assert_eq!(
-        (*begin, inner.first(), inner.last()),
-        ("0.00", Some(begin), Some(end))
-    );
+    assert_eq!((*begin, inner.first()), ("0.00", Some(begin)));
+    // The last interval may end before the summary, since a busy machine looks at the clock late.
+    let last = inner.last().and_then(|it| it.parse::<f64>().ok());
+    let whole = end.parse::<f64>().ok();
+    assert!(last.is_some() && last <= whole, "{said}");
     assert!(
         inner[1..inner.len() - 1].chunks(2).all(|it| it[0] == it[1]),
         "{said}"

@@ -379,7 +379,7 @@ fn every_metric_says_what_it_is_and_refuses_what_it_does_not_have() {
     for (parameters, words) in [
         (
             json!({ "window": ["2 s", "1 s"] }),
-            "begin lies before its end",
+            "must begin before it ends",
         ),
         (
             json!({ "window": ["1 s", "2 s"], "windows": { "a": ["1 s", "2 s"] } }),
