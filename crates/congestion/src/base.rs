@@ -2,7 +2,9 @@
 
 use anabranch_transport::Nanos;
 
-use crate::{AckSample, Adjustable, Base, CongestionControl, Feedback, LossCause, Pool};
+use crate::{
+    AckSample, Adjustable, Base, CongestionControl, Feedback, LossCause, LostPacket, Pool,
+};
 
 impl CongestionControl for Base {
     fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
@@ -23,6 +25,22 @@ impl CongestionControl for Base {
 
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
         (**self).on_loss(now, cause, flightsize);
+    }
+
+    fn on_packet_lost(&mut self, lost: &LostPacket) {
+        (**self).on_packet_lost(lost);
+    }
+
+    fn on_undo(&mut self, cwnd: f64, ssthresh: u64) {
+        (**self).on_undo(cwnd, ssthresh);
+    }
+
+    fn wants_rate_samples(&self) -> bool {
+        (**self).wants_rate_samples()
+    }
+
+    fn limits_itself(&self) -> bool {
+        (**self).limits_itself()
     }
 
     fn on_heartbeat_lost(&mut self, now: Nanos) {

@@ -32,6 +32,10 @@ macro_rules! windows_of_base {
             self.base.on_app_limited(now);
         }
 
+        fn on_undo(&mut self, cwnd: f64, ssthresh: u64) {
+            self.base.on_undo(cwnd, ssthresh);
+        }
+
         fn on_mtu(&mut self, segment: u64) {
             self.base.on_mtu(segment);
         }
@@ -60,6 +64,7 @@ macro_rules! windows_of_base {
 
 mod algorithm;
 mod base;
+pub mod bbr;
 pub mod binomial;
 pub mod cmt_rp;
 mod credit;
@@ -72,6 +77,7 @@ pub mod illinois;
 pub mod lia;
 pub mod pacer;
 mod pool;
+pub mod rate_sample;
 pub mod recovery;
 pub mod registry;
 pub mod rounds;
@@ -93,6 +99,7 @@ pub use algorithm::{Algorithm, Base, Factory, Numbers, Protocol};
 pub use delivery::{Delivery, DeliveryMeter};
 pub use pacer::Pacer;
 pub use pool::Pool;
+pub use rate_sample::{LostPacket, RateSample, RateSampler};
 
 /// What one acknowledgement told about one path.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -120,6 +127,8 @@ pub struct AckSample {
     pub srtt: Option<Nanos>,
     /// What the path delivered in the round trip that it ends, if it ends one.
     pub delivery: Option<Delivery>,
+    /// How fast the path delivers, for a controller that [asks for it](CongestionControl::wants_rate_samples).
+    pub rate: Option<RateSample>,
 }
 
 /// Why the sender believes that something was lost.
@@ -211,6 +220,17 @@ pub trait CongestionControl: Any + Debug + Send {
     /// recovery profile defines the event.
     fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64);
 
+    /// A packet was found lost, for a controller that asks for [rate samples](Self::wants_rate_samples); each loss is told,
+    /// before the event is by [`Self::on_loss`].
+    fn on_packet_lost(&mut self, lost: &LostPacket) {
+        let _ = lost;
+    }
+
+    /// What the last reduction answered was no loss: the window is to be at least `cwnd` again, and ssthresh `ssthresh`, bytes.
+    fn on_undo(&mut self, cwnd: f64, ssthresh: u64) {
+        let _ = (cwnd, ssthresh);
+    }
+
     /// A packet that only measures the path was lost (a HEARTBEAT).
     fn on_heartbeat_lost(&mut self, now: Nanos) {
         let _ = now;
@@ -240,6 +260,16 @@ pub trait CongestionControl: Any + Debug + Send {
 
     /// Whether acknowledgements are to tell [the latest round-trip time](AckSample::latest_rtt). A sender asks before each.
     fn wants_latest_rtt(&self) -> bool {
+        false
+    }
+
+    /// Whether acknowledgements are to carry [rate samples](AckSample::rate), and losses are to be told one by one.
+    fn wants_rate_samples(&self) -> bool {
+        false
+    }
+
+    /// It holds the flow back on purpose: rate samples say little of the path.
+    fn limits_itself(&self) -> bool {
         false
     }
 

@@ -3,9 +3,11 @@
 //! A sender numbers what it sends: SCTP its chunks, TCP its bytes. A number here is one of those, counted from the first and
 //! never wrapping. Which chunks or segments are in flight is the sender's to know.
 
+pub mod prr;
 pub mod rack;
 pub mod tail_probe;
 mod windowed_min;
 
+pub use prr::Prr;
 pub use rack::{Rack, Transmission, Verdict};
 pub use tail_probe::TailProbe;

@@ -9,8 +9,8 @@ use anabranch_settings::{Choice, Datum, Kind, Value};
 
 use crate::algorithm::{Algorithm, Protocol};
 use crate::{
-    binomial, cmt_rp, cubic, hybla, illinois, lia, rsctp, sctp_newreno, tcp_newreno, vegas, veno,
-    westwood,
+    bbr, binomial, cmt_rp, cubic, hybla, illinois, lia, rsctp, sctp_newreno, tcp_newreno, vegas,
+    veno, westwood,
 };
 
 /// Every algorithm, a protocol's own before those that build on it: one line for each.
@@ -18,6 +18,7 @@ pub const KINDS: &[&Algorithm] = &[
     &sctp_newreno::ALGORITHM,
     &tcp_newreno::ALGORITHM,
     &cubic::ALGORITHM,
+    &bbr::ALGORITHM,
     &vegas::ALGORITHM,
     &veno::ALGORITHM,
     &hybla::ALGORITHM,

@@ -169,6 +169,11 @@ impl CongestionControl for SctpNewReno {
         self.partial_bytes_acked = 0;
     }
 
+    fn on_undo(&mut self, cwnd: f64, ssthresh: u64) {
+        self.cwnd = self.cwnd.max(cwnd as u64);
+        self.ssthresh = self.ssthresh.max(ssthresh);
+    }
+
     fn on_idle(&mut self, _now: Nanos, idle_for: Nanos, rto: Nanos) {
         let floor = self.floor();
         // Sixty-four halvings empty any window; more turns would only be a way to burn time.

@@ -160,6 +160,13 @@ impl CongestionControl for TcpNewReno {
         };
     }
 
+    fn on_undo(&mut self, cwnd: f64, ssthresh: u64) {
+        self.window = self.window.max(cwnd / self.segment());
+        if ssthresh > self.ssthresh() {
+            self.set_ssthresh(ssthresh as f64);
+        }
+    }
+
     fn on_idle(&mut self, _now: Nanos, idle_for: Nanos, rto: Nanos) {
         if let Some(restart) = self.config.restart_window
             && idle_for > rto
@@ -258,6 +265,7 @@ mod tests {
             latest_rtt: None,
             srtt: None,
             delivery: None,
+            rate: None,
         }
     }
 

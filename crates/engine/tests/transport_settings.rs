@@ -116,7 +116,7 @@ fn settings_that_do_not_go_together_are_named() {
 #[test]
 fn tcp_has_a_congestion_control() {
     for name in [
-        "newreno", "cubic", "vegas", "veno", "hybla", "illinois", "westwood", "binomial",
+        "newreno", "cubic", "bbr", "vegas", "veno", "hybla", "illinois", "westwood", "binomial",
     ] {
         let config = tcp(&format!("protocol = \"tcp\", congestion = \"{name}\""));
         assert_eq!(config.congestion.name, name);

@@ -38,7 +38,8 @@ settings! {
         congestion: &'static Algorithm = &sctp_newreno::ALGORITHM, registry::SCTP, "RFC 9260 §7.2";
         /// Spreads packets over the round-trip time: a packet follows the previous one after `bytes / (factor x cwnd /
         /// SRTT)`, unless the algorithm computes a rate itself. Use a factor above 1, or the window is never filled; RFC
-        /// 9002 suggests 1.25. Off: packets are sent as soon as the window permits.
+        /// 9002 suggests 1.25. Turns `fast_retransmit_in_recovery_waits` on, which only bursts made slow. Off: packets are sent as
+        /// soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
         /// Find losses by time (RACK): data is lost once data sent later on the same path has arrived, and a reordering window of a
@@ -48,6 +49,12 @@ settings! {
         /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip times, send new data, or the last
         /// data again. Off: a lost tail is found by a timeout.
         tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7";
+        /// Proportional rate reduction: in fast recovery, send as much as the reduced window's share of what arrives. Off: send when
+        /// the flight has fallen below the reduced window.
+        proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937";
+        /// Undo the reduction of a fast recovery if the peer reports all that was retransmitted in it as duplicate TSNs: the data
+        /// had only been reordered.
+        undo_spurious_reductions: bool = false, Kind::Flag, "RFC 3708";
         /// Path MTU: the largest IP packet, including the IP header. With `path_mtu_discovery`: the upper limit of the
         /// search, which is the MTU of the interface.
         mtu: usize = 1500, Kind::bytes(LEAST_MTU as u64, MOST_MTU as u64), "RFC 9260 §7.3";

@@ -54,6 +54,8 @@ pub struct SenderStatistics {
     pub timeouts: u64,
     /// Probes of a silent tail sent (RFC 8985 §7.3).
     pub tail_probes: u64,
+    /// Reductions of a window that were undone, since nothing had been lost.
+    pub reductions_undone: u64,
     /// Times that a window was reduced for marks (RFC 4960 Appendix A).
     pub reductions_by_mark: u64,
     /// SACKs taken.

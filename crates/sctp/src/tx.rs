@@ -12,11 +12,14 @@ mod fill;
 mod gaps;
 mod interleaving;
 mod outstanding;
+mod prr;
 mod rack;
 mod recovery;
 mod reset;
 mod send_queue;
 mod tsn_set;
+mod undo;
+mod watch;
 
 use anabranch_congestion::LossCause;
 use anabranch_transport::{Nanos, Probe, Trace};
@@ -42,8 +45,8 @@ use burst::Burst;
 use cmt::Cmt;
 use gaps::Run;
 use outstanding::Outstanding;
-use rack::Racking;
 use send_queue::SendQueue;
+use watch::Watch;
 
 /// Chunks sent and not cumulatively acknowledged. The messages of a stream are told apart within half the range of their
 /// 16-bit sequence numbers (RFC 9260 §6.6), and Gap Ack Blocks reach no further than 65,535 TSNs (§3.3.4).
@@ -81,6 +84,8 @@ pub enum SendError {
 pub struct Sender {
     profile: Profile,
     bundling: bool,
+    /// Packets are spread over the round trip.
+    paced: bool,
     fill_packets: bool,
     /// Bytes of a chunk before its user data: of DATA, or of I-DATA.
     header: usize,
@@ -128,8 +133,8 @@ pub struct Sender {
     burst: Burst,
     /// Where data goes over several paths at once.
     cmt: Option<Box<Cmt>>,
-    /// Where losses are found by time.
-    racking: Option<Box<Racking>>,
+    /// Where more is watched than missing reports and T3-rtx.
+    watch: Option<Box<Watch>>,
     /// Scratch of `handle_sack`, kept for its memory.
     blocks: Vec<Run>,
     acks: Vec<PathAck>,
@@ -161,6 +166,7 @@ impl Sender {
         Self {
             profile: config.profile.clone(),
             bundling: config.bundling,
+            paced: config.pacing.is_some(),
             fill_packets: config.fill_packets,
             header: DATA_HEADER,
             interleaving: false,
@@ -191,14 +197,7 @@ impl Sender {
             statistics: SenderStatistics::default(),
             burst: Burst::default(),
             cmt,
-            racking: config.rack.then(|| {
-                let delay = if config.delayed_sack {
-                    config.sack_delay
-                } else {
-                    0
-                };
-                Box::new(Racking::new(config.tail_loss_probe, delay))
-            }),
+            watch: Watch::of(config, config.samples_rates()),
             blocks: Vec::new(),
             acks: Vec::new(),
             last_data_at: 0,
@@ -408,7 +407,7 @@ impl Sender {
 
     /// When the earliest timer expires that says what is lost, or a closed window is to be probed.
     pub fn next_deadline(&self, paths: &Paths) -> Option<Nanos> {
-        if self.racking.is_some() {
+        if self.watch.is_some() {
             return self.timed_deadline(paths);
         }
         self.untimed_deadline(paths)

@@ -26,6 +26,16 @@ settings! {
         /// 9002 suggests 1.25. Off: packets are sent as soon as the window permits.
         pacing: Option<f64> = None,
             Kind::Either(anabranch_settings::OFF, &Kind::Number { least: 0.0, most: 1000.0, above: true, step: 0.0 }), "RFC 9002 §7.7";
+        /// Find losses by time (RACK): a segment is lost once one sent later has arrived, and a reordering window of a quarter of
+        /// the least round-trip time has passed. Lost retransmissions are found as well. Takes the place of `recovery` if the peer
+        /// permits SACK. Always on with `bbr`, which needs to know the fate of each segment.
+        rack: bool = false, Kind::Flag, "RFC 8985 §6";
+        /// With `rack`: tail loss probe (TLP). If no acknowledgement arrives for two round-trip times, send new data, or the last
+        /// segment again. Off: a lost tail is found by a timeout.
+        tail_loss_probe: bool = true, Kind::Flag, "RFC 8985 §7";
+        /// Proportional rate reduction: in fast recovery, send as much as the reduced window's share of what arrives. Off: send when
+        /// the flight has fallen below the reduced window. Has no effect with `newreno` and `sack1`.
+        proportional_rate_reduction: bool = false, Kind::Flag, "RFC 6937";
         /// Maximum segment size (MSS) sent and received, without headers. Over IPv6 the default is 20 B less, so that
         /// packets have the same size.
         mss as segment: u16 = 1460, Kind::Bytes { least: 1, most: 65_495 }, "RFC 9293 §3.7.1";

@@ -148,8 +148,8 @@ impl Profile {
 
     /// TCP as Linux runs it today, as far as these switches tell: initial window 10, timestamps, RTO from 200 ms to 120 s,
     /// delayed acknowledgements of 40 ms, windows in whole segments that grow only when used up. Its control is a setting
-    /// of its own (`congestion`; Linux's default is `cubic`). Linux also has RACK-TLP, F-RTO and PRR, which this
-    /// TCP has not, and adapts the delay of acknowledgements from 40 to 200 ms.
+    /// of its own (`congestion`; Linux's default is `cubic`), and so are RACK-TLP (`rack`) and PRR
+    /// (`proportional_rate_reduction`), which Linux has on. Linux also has F-RTO, which this TCP has not, and adapts the delay of acknowledgements from 40 to 200 ms.
     pub fn linux() -> Self {
         Self {
             name: "linux",

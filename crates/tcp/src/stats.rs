@@ -26,6 +26,8 @@ pub struct Stats {
     pub syn_retransmissions: u64,
     /// Times that the window was reduced, or held back, for marks (RFC 3168 §6.1.2).
     pub reductions_by_mark: u64,
+    /// Probes of a silent tail (RFC 8985 §7.3).
+    pub tail_probes: u64,
     /// Probes of a closed window.
     pub window_probes: u64,
     /// Segments of any kind received, dropped ones included.

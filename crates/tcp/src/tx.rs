@@ -9,11 +9,12 @@ pub(crate) mod rto;
 pub(crate) mod scoreboard;
 pub(crate) mod send_buffer;
 mod sent_times;
+mod timers;
 mod traces;
 
 use std::ops::Range;
 
-use anabranch_congestion::{AckSample, DeliveryMeter, LossCause, Pacer};
+use anabranch_congestion::{AckSample, DeliveryMeter, Pacer};
 use anabranch_transport::{Ecn, Nanos, Probe, Trace};
 
 use crate::config::Config;
@@ -23,7 +24,7 @@ use control::Congestion;
 use ecn::EcnSender;
 use flow::Flow;
 pub(crate) use plan::Plan;
-use recovery::{Acknowledgement, Outcome, Recovery};
+use recovery::{Acknowledgement, ByTime, Outcome, Recovery};
 use rto::{RtoConfig, RtoEstimator};
 use scoreboard::Scoreboard;
 use send_buffer::SendBuffer;
@@ -67,6 +68,7 @@ pub(crate) struct Sender {
     pub flow: Flow,
     pub rto: RtoEstimator,
     recovery: Box<dyn Recovery>,
+    by_time: Option<ByTime>,
     buffer: SendBuffer,
     profile: Profile,
     congestion: Congestion,
@@ -87,12 +89,23 @@ pub(crate) struct Sender {
     probe_owed: bool,
     /// Timeouts in a row.
     timeouts: u32,
+    /// What goes next is the probe of a silent tail.
+    probing: bool,
     /// `cwnd` and `ssthresh` as last recorded.
     traced: (f64, u64),
 }
 
 /// Offset of the first byte: behind the SYN.
 const FIRST: u64 = 1;
+
+/// How losses are found by time, if they are.
+fn by_time(config: &Config) -> Option<ByTime> {
+    let delay = config.profile.delayed_ack_timeout.0;
+    config.rack.then(|| ByTime {
+        probes: config.tail_loss_probe.then_some(delay),
+        samples: false,
+    })
+}
 
 impl Sender {
     /// A sender before the handshake.
@@ -126,9 +139,12 @@ impl Sender {
                 halving: profile.halving,
                 limited_transmit: profile.limited_transmit,
                 duplicate_threshold: profile.duplicate_threshold.max(1),
+                proportional: config.proportional_rate_reduction,
+                reduction: None,
             },
             rto,
-            recovery: recovery::choose(profile.recovery, false),
+            recovery: recovery::choose(profile.recovery, false, None),
+            by_time: by_time(config),
             buffer: SendBuffer::new(FIRST),
             profile: profile.clone(),
             congestion,
@@ -143,6 +159,7 @@ impl Sender {
             probes: 0,
             probe_owed: false,
             timeouts: 0,
+            probing: false,
             traced: (0.0, 0),
         }
     }
@@ -188,7 +205,10 @@ impl Sender {
             .congestion
             .controller(&self.profile, mss, first, ssthresh);
         self.flow.mss = mss;
-        self.recovery = recovery::choose(self.profile.recovery, settled.sack);
+        let samples = self.flow.control.wants_rate_samples();
+        let by_time = self.by_time.or(samples.then(ByTime::default));
+        let by_time = by_time.map(|it| ByTime { samples, ..it });
+        self.recovery = recovery::choose(self.profile.recovery, settled.sack, by_time);
         self.timestamps = settled.timestamps;
         self.flow.ecn.settle(settled.ecn);
         if let Some((_, sent_at)) = self.timing.take() {
@@ -289,7 +309,7 @@ impl Sender {
             self.advance(now, ack.to, stats, trace);
         }
         let seen = Acknowledgement {
-            now,
+            moment: self.moment(now),
             advanced,
             duplicate,
             blocks: ack.blocks,
@@ -317,7 +337,11 @@ impl Sender {
                 latest_rtt: latest.map(|sent_at| now.saturating_sub(sent_at)),
                 srtt: self.rto.srtt(),
                 delivery,
+                rate: self.recovery.rate_sample(rtt),
             });
+            if self.flow.control.limits_itself() {
+                self.recovery.on_app_limited();
+            }
         }
         if ack.marked
             && self
@@ -463,9 +487,16 @@ impl Sender {
         if waits < self.flow.mss && self.flow.room(0) > 0 {
             self.flow.delivery.on_app_limited();
             self.flow.control.on_app_limited(now);
+            self.recovery.on_app_limited();
         }
+        let moment = self.moment(now);
         self.recovery
-            .on_sent(&mut self.flow, start..end, plan.retransmit);
+            .on_sent(&mut self.flow, &moment, start..end, plan.retransmit);
+        if self.probing && !self.recovery.recovering() {
+            self.retransmit_at = Some(now + self.rto.rto()); // RFC 8985 §7.3
+            stats.tail_probes += 1;
+        }
+        self.probing = false;
         trace.record(now, Probe::FlightSize, 0, self.flow.flightsize() as f64);
     }
 
@@ -497,83 +528,6 @@ impl Sender {
         } else {
             Ecn::NotEct
         }
-    }
-
-    /// Nothing may be sent now: if only the peer's window is in the way and no acknowledgement will tell of its opening,
-    /// it is to be probed (RFC 9293 §3.8.6.1).
-    pub fn rest(&mut self, now: Nanos) {
-        let stuck = self.flow.flightsize() == 0 && self.flow.nxt < self.flow.queued_to;
-        if !stuck {
-            self.persist_at = None;
-        } else if self.persist_at.is_none() {
-            let interval = self
-                .rto
-                .rto()
-                .saturating_mul(1 << self.probes.min(16))
-                .min(self.profile.rto_max.0);
-            self.persist_at = Some(now + interval);
-        }
-    }
-
-    /// The earliest timer.
-    pub fn deadline(&self) -> Option<Nanos> {
-        // Only where a segment was put off.
-        let gates = [self.flow.pacer.deadline(), self.flow.ecn.held_until()];
-        let gate = gates.into_iter().flatten().max();
-        let gate = gate.filter(|_| self.plan().is_some());
-        [self.retransmit_at, self.persist_at, gate]
-            .into_iter()
-            .flatten()
-            .min()
-    }
-
-    /// Whether the retransmission timer is due.
-    pub fn retransmission_due(&self, now: Nanos) -> bool {
-        self.retransmit_at.is_some_and(|at| at <= now)
-    }
-
-    /// Stops both timers.
-    pub fn stop(&mut self) {
-        (self.retransmit_at, self.persist_at) = (None, None);
-    }
-
-    /// Runs the timers that are due. Returns whether the connection fails for too many timeouts.
-    pub fn handle_timeout(&mut self, now: Nanos, stats: &mut Stats, trace: &mut Trace) -> bool {
-        self.flow.pacer.handle_timeout(now);
-        self.flow.ecn.release(now);
-        if self.persist_at.is_some_and(|at| at <= now) {
-            self.persist_at = None;
-            self.probes += 1;
-            self.probe_owed = true;
-        }
-        if self.retransmission_due(now) {
-            self.retransmission_timeout(now, stats, trace)
-        } else {
-            false
-        }
-    }
-
-    fn retransmission_timeout(&mut self, now: Nanos, stats: &mut Stats, trace: &mut Trace) -> bool {
-        self.retransmit_at = None;
-        if self.flow.flightsize() == 0 {
-            return false;
-        }
-        stats.timeouts += 1;
-        self.flow.ecn.release(Nanos::MAX);
-        self.timeouts += 1;
-        self.timing = None;
-        trace.record(now, Probe::Timeout, 0, self.number(self.flow.una));
-        if self.timeouts == 1 || !self.profile.repeated_timeout_keeps_ssthresh {
-            self.flow.cut(now, LossCause::Timeout, 0);
-        }
-        self.rto.back_off();
-        self.recovery.on_timeout(&mut self.flow);
-        self.flow.nxt = self.flow.una;
-        self.retransmit_at = Some(now + self.rto.rto());
-        self.trace_windows(now, trace);
-        self.trace_rto(now, trace);
-        let limit = self.profile.retransmission_limit.0;
-        limit > 0 && self.timeouts > limit
     }
 
     /// Whether a recovery is under way.

@@ -112,6 +112,7 @@ fn each_rule_sets_ssthresh_in_its_own_time() {
         latest_rtt: None,
         srtt: Some(RTT),
         delivery: None,
+        rate: None,
     };
     let rule = |ssthresh| RsctpParameters {
         ssthresh,

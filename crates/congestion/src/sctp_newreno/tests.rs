@@ -28,6 +28,7 @@ fn ack(bytes: u64, before: u64) -> AckSample {
         latest_rtt: None,
         srtt: None,
         delivery: None,
+        rate: None,
     }
 }
 

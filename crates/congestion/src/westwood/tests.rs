@@ -43,6 +43,7 @@ fn ack(at_ms: u64, bytes: u64) -> AckSample {
         latest_rtt: None,
         srtt: Some(100 * MILLISECOND),
         delivery: None,
+        rate: None,
     }
 }
 

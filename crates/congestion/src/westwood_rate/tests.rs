@@ -17,6 +17,7 @@ fn ack(at_ms: u64, bytes: u64, srtt_ms: u64) -> AckSample {
         latest_rtt: None,
         srtt: Some(srtt_ms * MILLISECOND),
         delivery: None,
+        rate: None,
     }
 }
 

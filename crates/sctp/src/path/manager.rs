@@ -3,8 +3,9 @@
 use std::net::IpAddr;
 
 use anabranch_congestion::estimator::PathEstimator;
+use anabranch_congestion::recovery::Prr;
 use anabranch_congestion::rsctp::receiver_estimate::ReceiverEstimate;
-use anabranch_congestion::{AckSample, CongestionControl, DeliveryMeter, Pacer};
+use anabranch_congestion::{AckSample, CongestionControl, DeliveryMeter, Pacer, RateSampler};
 use anabranch_transport::{Nanos, Path, Probe, Trace};
 use anabranch_wire::serial::Tsn;
 
@@ -106,8 +107,9 @@ pub struct PathEntry {
     pub(crate) timed: Option<Tsn>,
     /// No chunk last sent here and still unacknowledged has a lower TSN; a bound, tightened when asked.
     pub(crate) earliest: Option<Tsn>,
-    /// A timeout has been: one packet at a time until something is acknowledged (RFC 9260 §7.2.1).
-    pub(crate) one_packet_in_flight: bool,
+    /// What may be in flight in place of cwnd. After a timeout one byte, which is one packet at a time, until something is
+    /// acknowledged (RFC 9260 §7.2.1); in a recovery with `prr` what that lets.
+    pub(crate) most_in_flight: Option<u64>,
     /// Further ICMP messages until then are about the error that one of them was counted as.
     pub(crate) unreachable_until: Option<Nanos>,
     /// What was last answered of losses and marks here.
@@ -116,6 +118,10 @@ pub struct PathEntry {
     pub(crate) decay_at: Option<Nanos>,
     /// Where losses are found by time.
     pub(crate) rack: Option<Box<PathRack>>,
+    /// While a recovery reduces in proportion to what arrives.
+    pub(crate) prr: Option<Prr>,
+    /// Where the controller asks for rate samples.
+    pub(crate) sampler: Option<Box<RateSampler>>,
 }
 
 /// DATA sent over a path since the association began, first and again.
@@ -176,11 +182,13 @@ impl PathEntry {
             heartbeat: Heartbeat::default(),
             timed: None,
             earliest: None,
-            one_packet_in_flight: false,
+            most_in_flight: None,
             unreachable_until: None,
             reduction: None,
             decay_at: None,
             rack: config.rack.then(Box::default),
+            prr: None,
+            sampler: config.samples_rates().then(Box::default),
         }
     }
 
@@ -217,10 +225,9 @@ impl PathEntry {
 
     /// Whether cwnd lets another packet go (RFC 9260 §6.1 B): it may be exceeded by less than a packet.
     pub(crate) fn has_room(&self) -> bool {
-        let limit = if self.one_packet_in_flight {
-            1
-        } else {
-            self.cc.cwnd()
+        let limit = match self.most_in_flight {
+            Some(most) => most,
+            None => self.cc.cwnd(),
         };
         self.flightsize < limit
     }

@@ -78,4 +78,10 @@ impl Config {
         let base = SctpNewReno::new(self.congestion_parameters(remote));
         (self.congestion.make)(Box::new(base), &tuning)
     }
+
+    /// Whether controllers ask for rate samples.
+    pub(crate) fn samples_rates(&self) -> bool {
+        let anywhere = IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED);
+        self.new_congestion_control(anywhere).wants_rate_samples()
+    }
 }

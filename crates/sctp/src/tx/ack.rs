@@ -37,7 +37,7 @@ pub struct SackOutcome {
 /// What one acknowledgement told about one path; scratch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathAck {
-    bytes: u64,
+    pub bytes: u64,
     pub chunks: u32,
     /// Packets whose first chunk is among them.
     packets: u32,
@@ -70,7 +70,7 @@ impl Sender {
         trace: &mut Trace,
     ) -> SackOutcome {
         self.statistics.sacks += 1;
-        if self.racking.is_some() {
+        if self.watch.is_some() {
             self.note_duplicates(sack.duplicates());
         }
         let mut blocks = std::mem::take(&mut self.blocks);
@@ -192,9 +192,9 @@ impl Sender {
             self.repeat_probe(now, paths);
         }
         self.follow_acknowledgement(now, cumulative, paths);
-        if self.racking.is_some() {
+        if self.watch.is_some() {
             let gaps = !self.gaps.is_empty();
-            self.follow_by_time(now, newly.chunks, gaps, paths, trace);
+            self.follow_sack(now, newly.chunks, gaps, paths, trace);
         }
         let probe = if advanced {
             Probe::CumulativeAck
@@ -218,7 +218,7 @@ impl Sender {
                 .and_then(|bound| self.outstanding.earliest_on(id, bound));
             self.acks.push(PathAck {
                 flight_before: self.flight_for_growth(entry),
-                watched: entry.cc.wants_latest_rtt() || entry.rack.is_some(),
+                watched: entry.cc.wants_latest_rtt() || self.watch.is_some(),
                 earliest_before: entry.earliest,
                 ..PathAck::default()
             });
@@ -244,7 +244,7 @@ impl Sender {
                 newly.count(tsn);
             } else {
                 self.forget_gap_acked(chunk.path, chunk.length);
-                if self.racking.is_some() {
+                if self.watch.is_some() {
                     Self::note_reported(chunk.path, chunk.begins_packet, false, paths);
                 }
             }
@@ -287,7 +287,7 @@ impl Sender {
         let standing = chunk.standing();
         self.outstanding.set_state(tsn, ChunkState::GapAcked);
         self.note_gap_acked(standing.path, standing.length);
-        if self.racking.is_some() {
+        if self.watch.is_some() {
             Self::note_reported(standing.path, standing.begins_packet, true, paths);
         }
         self.count_acked(now, tsn, standing, paths);
@@ -454,7 +454,7 @@ impl Sender {
     ) {
         let entry = paths.get_mut(id);
         if ack.chunks > 0 {
-            entry.one_packet_in_flight = false;
+            entry.most_in_flight = None;
             let before = window(entry);
             let sample = AckSample {
                 now,
@@ -468,6 +468,10 @@ impl Sender {
                 latest_rtt: ack.latest_sent.map(|sent_at| now - sent_at),
                 srtt: entry.rto.srtt(),
                 delivery: entry.delivery.on_ack(now, ack.bytes, entry.flightsize),
+                rate: entry
+                    .sampler
+                    .as_mut()
+                    .and_then(|it| it.take_sample(ack.rtt)),
             };
             entry.cc.on_ack(&sample);
             entry.estimate(id, &sample, trace);

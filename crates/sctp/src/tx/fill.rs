@@ -74,8 +74,8 @@ impl Sender {
                 entry.cc.on_app_limited(now);
             }
             self.trace_flight(now, id, entry, trace);
-            if self.racking.is_some() {
-                self.note_filled(now, id, (again, new), paths);
+            if self.watch.is_some() {
+                self.note_filled(now, id, (again, new), bytes, paths);
             }
         }
         again + new
@@ -232,8 +232,8 @@ impl Sender {
             new.earliest = Some(tsn);
         }
         new.flightsize += bytes;
-        if self.racking.is_some() {
-            self.note_sending(now, tsn, id, paths);
+        if self.watch.is_some() {
+            self.note_sent_again(now, tsn, id, paths);
         }
     }
 

@@ -1,10 +1,10 @@
 //! RACK-TLP over TSNs (RFC 8985): losses are found by the time of sending, path by path, and a probe follows a silent tail.
 //!
-//! Without the setting `rack` nothing of this exists. With it missing reports are not counted: a chunk is lost once one that
+//! With the setting `rack`; [`Watch`](super::watch) calls it. Missing reports are not counted: a chunk is lost once one that
 //! was sent later on the same path has arrived, and a reordering window has passed. So a lost retransmission is found as well
 //! as a lost first sending.
 
-use anabranch_congestion::recovery::{Transmission, Verdict, tail_probe};
+use anabranch_congestion::recovery::{Verdict, tail_probe};
 use anabranch_transport::{Nanos, Probe, Trace};
 use anabranch_wire::Tsn;
 
@@ -13,66 +13,7 @@ use super::ack::PathAck;
 use super::outstanding::ChunkState;
 use crate::path::{PathEntry, PathId, PathRack, Paths, Sending};
 
-/// What a sender with RACK keeps beside what is kept of each path.
-#[derive(Debug)]
-pub(super) struct Racking {
-    /// A probe follows a silent tail.
-    probes: bool,
-    /// The longest that the peer may delay a SACK.
-    most_delay: Nanos,
-    /// A probe is to go on this path.
-    due: Option<PathId>,
-    /// TSNs that the SACK at hand reports as duplicates.
-    duplicates: Vec<Tsn>,
-}
-
-impl Racking {
-    pub fn new(probes: bool, most_delay: Nanos) -> Self {
-        Self {
-            probes,
-            most_delay,
-            due: None,
-            duplicates: Vec::new(),
-        }
-    }
-}
-
 impl Sender {
-    /// The number of a chunk that was sent: 0 for the first of the association. It does not wrap.
-    fn number_of(&self, tsn: Tsn) -> u64 {
-        let behind = self.outstanding.next_tsn().distance_from(tsn);
-        self.statistics.chunks_sent.saturating_sub(behind.into())
-    }
-
-    /// Chunk `tsn` goes out on path `id`, new or again.
-    #[cold]
-    pub(super) fn note_sending(&mut self, now: Nanos, tsn: Tsn, id: PathId, paths: &mut Paths) {
-        let number = self.number_of(tsn);
-        if let Some(state) = &mut paths.get_mut(id).rack {
-            let transmission = Transmission {
-                sent_at: now,
-                number,
-            };
-            state.sent.push_back(Sending { tsn, transmission });
-        }
-    }
-
-    /// A chunk was acknowledged: where it was sent last, when, and how often it was sent.
-    #[cold]
-    pub(super) fn note_delivered(
-        &mut self,
-        now: Nanos,
-        tsn: Tsn,
-        (id, sent_at, times): (PathId, Nanos, u32),
-        paths: &mut Paths,
-    ) {
-        let number = self.number_of(tsn);
-        if let Some(state) = &mut paths.get_mut(id).rack {
-            let transmission = Transmission { sent_at, number };
-            state.rack.on_delivered(now, transmission, times > 1);
-        }
-    }
-
     /// A Gap Ack Block reports a chunk, the `first` of its packet or not, or the cumulative point passes one that was
     /// reported.
     #[cold]
@@ -85,14 +26,6 @@ impl Sender {
             } else {
                 state.reported.saturating_sub(1)
             };
-        }
-    }
-
-    /// The SACK at hand reports duplicates.
-    pub(super) fn note_duplicates(&mut self, duplicates: impl Iterator<Item = Tsn>) {
-        if let Some(racking) = &mut self.racking {
-            racking.duplicates.clear();
-            racking.duplicates.extend(duplicates);
         }
     }
 
@@ -189,7 +122,7 @@ impl Sender {
     }
 
     /// Whether a path is in recovery, fast or after a timeout, when all up to `cumulative` is acknowledged.
-    fn recovers_on(&self, id: PathId, cumulative: Tsn, paths: &Paths) -> bool {
+    pub(super) fn recovers_on(&self, id: PathId, cumulative: Tsn, paths: &Paths) -> bool {
         let split = self.cmt.as_ref().is_some_and(|cmt| self.recovers(cmt, id));
         let fast = self
             .recovery_until
@@ -202,14 +135,13 @@ impl Sender {
         fast || split || timed_out
     }
 
-    /// A SACK was counted, which acknowledged all up to `cumulative`, newly or not, and `chunks` chunks in all; `gaps`: it
-    /// reports gaps.
-    #[cold]
+    /// A SACK was counted, which acknowledged `chunks` chunks newly; `gaps`: it reports gaps.
     pub(super) fn follow_by_time(
         &mut self,
         now: Nanos,
         chunks: u32,
         gaps: bool,
+        duplicates: &[Tsn],
         paths: &mut Paths,
         trace: &mut Trace,
     ) {
@@ -217,10 +149,6 @@ impl Sender {
         let cumulative = self.outstanding.cumulative_point();
         let acknowledged = self.number_of(cumulative.next());
         let next = self.statistics.chunks_sent;
-        let Some(racking) = &mut self.racking else {
-            return;
-        };
-        let duplicates = std::mem::take(&mut racking.duplicates);
         for index in 0..paths.len() {
             let id = PathId(index as u8);
             let recovers = self.recovers_on(id, cumulative, paths);
@@ -250,17 +178,13 @@ impl Sender {
                 self.arm_probe(now, id, paths);
             }
         }
-        if let Some(racking) = &mut self.racking {
-            racking.duplicates = duplicates;
-            racking.duplicates.clear();
-        }
     }
 
     /// Whether the path's silence would be that of a tail (RFC 8985 §7.2): in flight is something, reported nothing, and no
     /// recovery runs.
     fn may_probe(&self, entry: &PathEntry) -> bool {
         let state = entry.rack.as_ref();
-        self.racking.as_ref().is_some_and(|it| it.probes)
+        self.watch.as_ref().is_some_and(|it| it.probes)
             && entry.flightsize > 0
             && self.outstanding.gap_acked() == 0
             && self.outstanding.first_marked().is_none()
@@ -273,45 +197,40 @@ impl Sender {
         let entry = paths.get_mut(id);
         let alone = entry.flightsize <= entry.max_packet as u64;
         let (srtt, expiry) = (entry.rto.srtt(), entry.t3_deadline);
-        let (Some(state), Some(racking)) = (&mut entry.rack, &self.racking) else {
+        let (Some(state), Some(watch)) = (&mut entry.rack, &self.watch) else {
             return;
         };
         match expiry {
             Some(expiry) if may => {
-                let after = tail_probe::timeout(srtt, alone, racking.most_delay);
+                let after = tail_probe::timeout(srtt, alone, watch.most_delay);
                 state.tail.arm(now, after, expiry);
             }
             _ => state.tail.disarm(),
         }
     }
 
-    /// A packet went out on path `id` with so many chunks that were sent before, and so many new ones.
-    #[cold]
-    pub(super) fn note_filled(
-        &mut self,
-        now: Nanos,
-        id: PathId,
-        (again, new): (usize, usize),
-        paths: &mut Paths,
-    ) {
-        let next = self.outstanding.next_tsn();
-        for behind in (1..=new as u32).rev() {
-            self.note_sending(now, Tsn(next.0.wrapping_sub(behind)), id, paths);
-        }
+    /// A packet went out on path `id`; `again`: it repeats some.
+    pub(super) fn follow_filled(&mut self, now: Nanos, id: PathId, again: bool, paths: &mut Paths) {
         if self.forget_probe() != Some(id) {
             return self.arm_probe(now, id, paths);
         }
         self.statistics.tail_probes += 1;
         let entry = paths.get_mut(id);
         if let Some(state) = &mut entry.rack {
-            state.tail.on_sent(self.statistics.chunks_sent, again > 0);
+            state.tail.on_sent(self.statistics.chunks_sent, again);
         }
         entry.start_t3(now); // RFC 8985 §7.3
     }
 
+    fn set_no_loss(&mut self, is: bool) {
+        if let Some(watch) = &mut self.watch {
+            watch.no_loss = is;
+        }
+    }
+
     /// No probe is due any more; where one was.
     pub(super) fn forget_probe(&mut self) -> Option<PathId> {
-        let due = self.racking.as_mut()?.due.take();
+        let due = self.watch.as_mut()?.due.take();
         if due.is_some() {
             self.outstanding.look_no_more();
         }
@@ -321,7 +240,7 @@ impl Sender {
     /// Where a probe is due.
     #[cold]
     pub(super) fn probe_due(&self) -> Option<PathId> {
-        self.racking.as_ref()?.due
+        self.watch.as_ref()?.due
     }
 
     /// The timers of RACK-TLP on all paths, beside T3-rtx.
@@ -335,7 +254,7 @@ impl Sender {
 
     /// Runs the reordering and the probe timers that are due.
     pub(crate) fn handle_timed(&mut self, now: Nanos, paths: &mut Paths, trace: &mut Trace) {
-        if self.racking.is_none() {
+        if !self.finds_by_time() {
             return;
         }
         for index in 0..paths.len() {
@@ -376,12 +295,14 @@ impl Sender {
             let Some(last) = self.last_in_flight_on(id) else {
                 return;
             };
+            self.set_no_loss(true);
             self.mark(last, false, paths);
+            self.set_no_loss(false);
             self.one_packet = true;
         }
         self.burst.restart(now);
-        if let Some(racking) = &mut self.racking {
-            racking.due = Some(id);
+        if let Some(watch) = &mut self.watch {
+            watch.due = Some(id);
             self.outstanding.look_closer();
         }
     }

@@ -49,7 +49,7 @@ impl Sender {
         paths: &mut Paths,
         trace: &mut Trace,
     ) -> u32 {
-        if self.racking.is_some() {
+        if self.finds_by_time() {
             return self.find_lost(now, cumulative, paths, trace);
         }
         let Some(highest) = blocks.last().map(|run| cumulative.add(run.end)) else {
@@ -212,6 +212,10 @@ impl Sender {
             }
         }
         entry.marked_bytes += bytes;
+        if self.watch.is_some() && before == ChunkState::InFlight {
+            self.note_lost(tsn, paths);
+        }
+        let entry = paths.get_mut(path);
         entry.losses.count(entry.carried.chunks);
         self.rwnd_marked += rwnd;
         if let Some((path, length)) = withdrawn {
@@ -226,7 +230,9 @@ impl Sender {
         paths: &mut Paths,
         trace: &mut Trace,
     ) {
-        let waits = self.recovery_until.is_some() && self.profile.fast_retransmit_in_recovery_waits;
+        // Spread over the round trip, what has waited makes no burst.
+        let may_wait = self.profile.fast_retransmit_in_recovery_waits || self.paced;
+        let waits = self.recovery_until.is_some() && may_wait;
         self.one_packet = self.profile.fast_retransmit_ignores_cwnd && !waits;
         self.judge_reported(now, paths, trace);
         if self.splits_fast_retransmit() {
@@ -305,15 +311,17 @@ impl Sender {
         let answered = self.mark_has_answered(id, paths);
         let entry = paths.get_mut(id);
         let before = window(entry);
+        if self.watch.is_some() {
+            let flight = entry.flightsize + entry.marked_bytes;
+            self.note_cut(now, id, flight, paths);
+        }
+        let entry = paths.get_mut(id);
         if !answered {
             let flight = entry.flightsize + entry.marked_bytes;
             entry.cc.on_loss(now, LossCause::FastRetransmit, flight);
             self.note_reduction(id, false, paths);
         }
         let entry = paths.get_mut(id);
-        if let Some(state) = &mut entry.rack {
-            state.cut_at = now;
-        }
         if self.profile.loss_cancels_rtt {
             entry.timed = None;
         }
@@ -374,14 +382,17 @@ impl Sender {
         entry.rto.back_off();
         self.statistics.timeouts += 1;
         entry.decay_at = None;
-        entry.one_packet_in_flight |= is_loss;
+        if is_loss {
+            (entry.prr, entry.most_in_flight) = (None, Some(1));
+        }
         if self.profile.loss_cancels_rtt {
             entry.timed = None;
         }
         trace_window(now, id, entry, before, trace);
         trace.record(now, Probe::Timeout, id.0.into(), self.number(earliest));
         trace.record(now, Probe::Rto, id.0.into(), time::seconds(entry.rto.rto()));
-        if self.racking.is_some() {
+        self.forget_undo();
+        if self.finds_by_time() {
             self.mark_overdue(now, id, earliest, paths);
         } else {
             self.mark_path(id, earliest, paths);

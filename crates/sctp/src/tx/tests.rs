@@ -15,6 +15,7 @@ use crate::profile::{FastRecovery, MaxBurst, RetransmissionPath};
 mod concurrent;
 mod packets;
 mod rack;
+mod reductions;
 mod several_paths;
 mod window;
 mod withdrawals;

@@ -1,5 +1,6 @@
 //! The send sequence space (RFC 9293 §3.3.1) in offsets that do not wrap, shared by the sender and its loss recovery.
 
+use anabranch_congestion::recovery::Prr;
 use anabranch_congestion::{CongestionControl, DeliveryMeter, LossCause, Pacer};
 use anabranch_transport::Nanos;
 
@@ -40,6 +41,18 @@ pub(crate) struct Flow {
     pub limited_transmit: bool,
     /// Duplicates that are a loss (RFC 5681 §3.2).
     pub duplicate_threshold: u32,
+    /// Recoveries reduce the window in proportion to what arrives (RFC 6937).
+    pub proportional: bool,
+    /// While they do.
+    pub reduction: Option<Reduction>,
+}
+
+/// A proportional rate reduction under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reduction {
+    prr: Prr,
+    /// What may be in flight until the next acknowledgement.
+    limit: u64,
 }
 
 impl Flow {
@@ -70,6 +83,42 @@ impl Flow {
     /// Unsent data waits, and the peer's window takes some of it.
     pub fn can_send_new(&self) -> bool {
         self.nxt.max(self.max) < self.queued_to.min(self.window_edge)
+    }
+
+    /// A recovery begins with `pipe` in flight, before the window is cut.
+    pub fn begin_reduction(&mut self, pipe: u64) {
+        self.reduction = self.proportional.then(|| Reduction {
+            prr: Prr::new(self.flightsize().max(pipe)),
+            limit: pipe,
+        });
+    }
+
+    /// An acknowledgement in a recovery tells that `delivered` bytes more arrived; `pipe` is in flight.
+    pub fn reduce(&mut self, delivered: u64, pipe: u64) {
+        let (target, segment) = (self.control.cwnd(), self.mss);
+        if let Some(reduction) = &mut self.reduction {
+            let due = reduction.prr.on_ack(delivered, pipe, target, segment);
+            reduction.limit = pipe + due;
+        }
+    }
+
+    /// So much went.
+    pub fn count_reduced(&mut self, bytes: u64) {
+        if let Some(reduction) = &mut self.reduction {
+            reduction.prr.on_sent(bytes);
+        }
+    }
+
+    /// No recovery runs any more.
+    pub fn end_reduction(&mut self) {
+        self.reduction = None;
+    }
+
+    /// What may be in flight where [`Self::flightsize`] is not what counts.
+    pub fn limit(&self) -> u64 {
+        let cwnd = || self.control.cwnd();
+        self.reduction
+            .map_or_else(cwnd, |reduction| reduction.limit)
     }
 
     /// Tells the controller of a loss; `uncounted` bytes of the flight were sent by limited transmit (RFC 5681 §3.2

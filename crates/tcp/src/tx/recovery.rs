@@ -4,21 +4,40 @@
 //! there may be one. Whether the peer's window and the application allow new data is the sender's to check.
 
 mod newreno;
+mod rack;
 mod rfc6675;
 mod sack1;
 
 use std::fmt::Debug;
 use std::ops::Range;
 
+use anabranch_congestion::RateSample;
 use anabranch_transport::Nanos;
 
 use super::flow::Flow;
 use crate::profile::RecoveryKind;
 
+/// When something happens, and the smoothed round-trip time then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub now: Nanos,
+    pub srtt: Option<Nanos>,
+}
+
+/// What a timer of a recovery found due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Due {
+    Nothing,
+    /// Something is lost: a recovery begins.
+    Lost,
+    /// A probe is to go.
+    Probe,
+}
+
 /// An acknowledgement, as a recovery sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acknowledgement<'a> {
-    pub now: Nanos,
+    pub moment: Moment,
     /// Bytes by which the cumulative point moved.
     pub advanced: u64,
     /// It is a duplicate by RFC 5681 §2, which needs no SACK to tell.
@@ -66,13 +85,38 @@ pub(crate) trait Recovery: Debug + Send {
     fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome;
 
     /// The retransmission timer expired. The caller has told the controller and sets `flow.nxt` back to `flow.una`.
-    fn on_timeout(&mut self, flow: &mut Flow);
+    fn on_timeout(&mut self, flow: &mut Flow, moment: &Moment);
+
+    /// After a timeout all goes again from the cumulative point on; otherwise what [`Recovery::next`] names.
+    fn goes_back(&self) -> bool {
+        true
+    }
+
+    /// When it wants [`Recovery::on_timer`] to be called.
+    fn deadline(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// Its timers, or `timeout`: the retransmission timer, may have expired. A probe takes the place of a timeout.
+    fn on_timer(&mut self, flow: &mut Flow, moment: &Moment, timeout: bool) -> Due {
+        let _ = (flow, moment, timeout);
+        Due::Nothing
+    }
+
+    /// What the last acknowledgement tells of the rate, where it is measured; `rtt`: the round trip that it measured.
+    fn rate_sample(&mut self, rtt: Option<Nanos>) -> Option<RateSample> {
+        let _ = rtt;
+        None
+    }
+
+    /// The application has nothing to send, or the controller holds the flow back.
+    fn on_app_limited(&mut self) {}
 
     /// What may go next.
     fn next(&self, flow: &Flow) -> Option<Next>;
 
     /// `sent` went out, which [`Recovery::next`] had named as a retransmission or not.
-    fn on_sent(&mut self, flow: &mut Flow, sent: Range<u64>, retransmit: bool);
+    fn on_sent(&mut self, flow: &mut Flow, moment: &Moment, sent: Range<u64>, retransmit: bool);
 
     /// A recovery is under way.
     fn recovering(&self) -> bool;
@@ -83,8 +127,20 @@ pub(crate) trait Recovery: Debug + Send {
     }
 }
 
-/// The algorithm that a connection uses: that of the profile, or NewReno where SACK was not negotiated.
-pub(crate) fn choose(kind: RecoveryKind, sack: bool) -> Box<dyn Recovery> {
+/// How losses are found by time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ByTime {
+    /// Silent tails are probed, where the peer may delay an acknowledgement by so much.
+    pub probes: Option<Nanos>,
+    /// The controller asks for rate samples.
+    pub samples: bool,
+}
+
+/// The algorithm that a connection uses: losses by time if asked for, that of the profile, or NewReno where SACK was not negotiated.
+pub(crate) fn choose(kind: RecoveryKind, sack: bool, time: Option<ByTime>) -> Box<dyn Recovery> {
+    if let Some(time) = time.filter(|_| sack) {
+        return Box::new(rack::Rack::new(time));
+    }
     match kind {
         RecoveryKind::Rfc6675 if sack => Box::new(rfc6675::Rfc6675::default()),
         RecoveryKind::Sack1 if sack => Box::new(sack1::Sack1::default()),

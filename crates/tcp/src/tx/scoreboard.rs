@@ -44,6 +44,11 @@ impl Scoreboard {
         self.retransmitted_to
     }
 
+    /// Bytes that the peer has reported beyond the cumulative point.
+    pub fn reported(&self) -> u64 {
+        self.sacked
+    }
+
     /// Moves the cumulative point to `una`. Returns the bytes that had been reported before.
     pub fn advance(&mut self, una: u64) -> u64 {
         self.una = self.una.max(una);

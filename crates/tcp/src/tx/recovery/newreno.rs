@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use anabranch_congestion::LossCause;
 
-use super::{Acknowledgement, Flow, Next, Outcome, Recovery};
+use super::{Acknowledgement, Flow, Moment, Next, Outcome, Recovery};
 
 #[derive(Debug, Default)]
 pub(super) struct NewReno {
@@ -39,7 +39,7 @@ impl NewReno {
             self.owed = true;
             self.had_partial = false;
             self.inflation = i64::from(flow.duplicate_threshold) * flow.mss as i64;
-            flow.cut(ack.now, LossCause::FastRetransmit, self.limited);
+            flow.cut(ack.moment.now, LossCause::FastRetransmit, self.limited);
             outcome.entered = true;
             outcome.in_recovery = true;
         }
@@ -87,7 +87,7 @@ impl Recovery for NewReno {
         }
     }
 
-    fn on_timeout(&mut self, flow: &mut Flow) {
+    fn on_timeout(&mut self, flow: &mut Flow, _moment: &Moment) {
         *self = Self {
             recover: flow.max,
             ..Self::default()
@@ -112,7 +112,7 @@ impl Recovery for NewReno {
         })
     }
 
-    fn on_sent(&mut self, flow: &mut Flow, sent: Range<u64>, retransmit: bool) {
+    fn on_sent(&mut self, flow: &mut Flow, _moment: &Moment, sent: Range<u64>, retransmit: bool) {
         if retransmit {
             self.owed = false;
         } else if !self.recovering && flow.duplicates > 0 {

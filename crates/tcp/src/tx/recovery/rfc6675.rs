@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use anabranch_congestion::LossCause;
 
-use super::{Acknowledgement, Flow, Next, Outcome, Recovery, note_blocks};
+use super::{Acknowledgement, Flow, Moment, Next, Outcome, Recovery, note_blocks};
 
 #[derive(Debug, Default)]
 pub(super) struct Rfc6675 {
@@ -27,7 +27,8 @@ impl Rfc6675 {
         self.owed = true;
         self.rescue = None;
         flow.board.begin_recovery();
-        flow.cut(ack.now, LossCause::FastRetransmit, self.limited);
+        flow.begin_reduction(flow.board.pipe(flow.max));
+        flow.cut(ack.moment.now, LossCause::FastRetransmit, self.limited);
     }
 
     /// `NextSeg()` of §4, while the pipe has room for a segment.
@@ -60,7 +61,7 @@ impl Rfc6675 {
 
 impl Recovery for Rfc6675 {
     fn on_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
-        flow.board.advance(flow.una);
+        let reported = flow.board.advance(flow.una);
         let newly_sacked = note_blocks(flow, ack.blocks);
         // A duplicate is what reports something new, whatever else it carries (§2).
         let duplicate = ack.advanced == 0 && newly_sacked > 0;
@@ -92,16 +93,23 @@ impl Recovery for Rfc6675 {
             outcome.entered = true;
             outcome.in_recovery = true;
         }
+        if self.recovery_point.is_some() {
+            let delivered = (ack.advanced + newly_sacked).saturating_sub(reported);
+            flow.reduce(delivered, flow.board.pipe(flow.max));
+        } else {
+            flow.end_reduction();
+        }
         outcome
     }
 
-    fn on_timeout(&mut self, flow: &mut Flow) {
+    fn on_timeout(&mut self, flow: &mut Flow, _moment: &Moment) {
         *self = Self {
             not_before: flow.max,
             ..Self::default()
         };
         flow.duplicates = 0;
         flow.board.clear();
+        flow.end_reduction();
     }
 
     fn next(&self, flow: &Flow) -> Option<Next> {
@@ -110,7 +118,8 @@ impl Recovery for Rfc6675 {
         }
         let cwnd = flow.control.cwnd();
         if self.recovery_point.is_some() {
-            let fits = flow.board.pipe(flow.max) + flow.mss <= cwnd;
+            let pipe = flow.board.pipe(flow.max);
+            let fits = pipe + flow.mss <= flow.limit();
             return if fits { self.next_seg(flow) } else { None };
         }
         if flow.limited_transmit && flow.duplicates > 0 && flow.nxt == flow.max {
@@ -127,7 +136,8 @@ impl Recovery for Rfc6675 {
         })
     }
 
-    fn on_sent(&mut self, flow: &mut Flow, sent: Range<u64>, retransmit: bool) {
+    fn on_sent(&mut self, flow: &mut Flow, _moment: &Moment, sent: Range<u64>, retransmit: bool) {
+        flow.count_reduced(sent.end - sent.start);
         if self.owed {
             self.owed = false;
             flow.board.mark_retransmitted_to(sent.end);

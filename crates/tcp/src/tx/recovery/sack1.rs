@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use anabranch_congestion::LossCause;
 
-use super::{Acknowledgement, Flow, Next, Outcome, Recovery, note_blocks};
+use super::{Acknowledgement, Flow, Moment, Next, Outcome, Recovery, note_blocks};
 
 /// Offset of the first byte of data: behind the SYN.
 const FIRST: u64 = 1;
@@ -51,7 +51,7 @@ impl Sack1 {
         self.owed = true;
         self.held = true;
         flow.board.begin_recovery();
-        flow.cut(ack.now, LossCause::FastRetransmit, 0);
+        flow.cut(ack.moment.now, LossCause::FastRetransmit, 0);
     }
 
     fn normal_ack(&mut self, flow: &mut Flow, ack: &Acknowledgement<'_>) -> Outcome {
@@ -123,7 +123,7 @@ impl Recovery for Sack1 {
         }
     }
 
-    fn on_timeout(&mut self, flow: &mut Flow) {
+    fn on_timeout(&mut self, flow: &mut Flow, _moment: &Moment) {
         *self = Self {
             recover: flow.max,
             timed_out: true,
@@ -156,7 +156,7 @@ impl Recovery for Sack1 {
         }
     }
 
-    fn on_sent(&mut self, flow: &mut Flow, sent: Range<u64>, retransmit: bool) {
+    fn on_sent(&mut self, flow: &mut Flow, _moment: &Moment, sent: Range<u64>, retransmit: bool) {
         if retransmit {
             flow.board.mark_retransmitted_to(sent.end);
         }

@@ -1,0 +1,339 @@
+//! BBR version 3 (draft-ietf-ccwg-bbr-06, July 2026): the window and the pace follow a model of the path, its bandwidth and its
+//! least round-trip time, and not its losses alone.
+//!
+//! Names are the draft's where it names something. It needs a rate sample with each acknowledgement, and selective
+//! acknowledgements. What the draft leaves to chance, when to probe next, is drawn from the bytes delivered so far, so that a
+//! run can be repeated. The budget for offloads is that of a sender without them, one quantum. The draft has no answer to
+//! marks; here a mark bounds the model as a loss in its round trip does.
+//!
+//! [`phases`] is the state machine, [`model`] what is learnt of the path.
+
+mod model;
+mod phases;
+
+use anabranch_transport::{Nanos, time};
+
+use crate::algorithm::Algorithm;
+use crate::rate_sample::{LostPacket, RateSample};
+use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+use model::{ExtraAcked, FullBandwidth, LongTerm, MaxBandwidth, MinRtt, ShortTerm};
+use phases::{Cycle, ProbeRtt, State};
+
+/// How specs name it.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "bbr",
+    about: "BBRv3: cwnd and pace by a model of bandwidth and least round-trip time (draft-ietf-ccwg-bbr-06)",
+    only: None,
+    make: &|base, _| Box::new(Bbr::new(base)),
+};
+
+/// Part of the estimated bandwidth that is left free (PacingMarginPercent).
+const PACING_MARGIN: f64 = 0.01;
+/// The most that goes at once (send quantum), bytes.
+const MOST_QUANTUM: f64 = 65_536.0;
+/// A round trip before one was measured.
+const NOMINAL_RTT: Nanos = time::MILLISECOND;
+/// MinPipeCwnd, segments.
+const LEAST_WINDOW: f64 = 4.0;
+
+/// What the acknowledgement at hand tells (RS), and how the flow stands (C).
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    now: Nanos,
+    rs: RateSample,
+    /// In flight after it.
+    inflight: f64,
+}
+
+/// BBR in place of the window of `Base`, of which the unit and the first window are taken.
+#[derive(Clone, Debug)]
+pub struct Bbr<Base> {
+    base: Base,
+    initial_cwnd: f64,
+    cwnd: f64,
+    prior_cwnd: f64,
+    pacing_rate: f64,
+    state: State,
+    cycle: Cycle,
+    probe_rtt: ProbeRtt,
+    max_bw: MaxBandwidth,
+    min_rtt: MinRtt,
+    full_bw: FullBandwidth,
+    extra_acked: ExtraAcked,
+    short: ShortTerm,
+    long: LongTerm,
+    /// The bandwidth that the flow is to use (BBR.bw).
+    bw: f64,
+    /// Packet-timed round trips.
+    next_round_delivered: u64,
+    round_start: bool,
+    round_count: u64,
+    delivered: u64,
+    /// The window was used up in this round, and in the one before.
+    cwnd_limited: [bool; 2],
+    /// A loss recovery runs, and began in this round.
+    recovery: Option<u64>,
+    app_limited: bool,
+    idle_restart: bool,
+}
+
+impl<Base: Adjustable> Bbr<Base> {
+    /// A controller at the start of its path.
+    pub fn new(base: Base) -> Self {
+        let initial_cwnd = base.cwnd_exact();
+        let state = State::Startup;
+        Self {
+            base,
+            initial_cwnd,
+            cwnd: initial_cwnd,
+            prior_cwnd: 0.0,
+            pacing_rate: state.pacing_gain() * initial_cwnd / time::seconds(NOMINAL_RTT),
+            state,
+            cycle: Cycle::default(),
+            probe_rtt: ProbeRtt::default(),
+            max_bw: MaxBandwidth::default(),
+            min_rtt: MinRtt::default(),
+            full_bw: FullBandwidth::default(),
+            extra_acked: ExtraAcked::default(),
+            short: ShortTerm::default(),
+            long: LongTerm::default(),
+            bw: 0.0,
+            next_round_delivered: 0,
+            round_start: false,
+            round_count: 0,
+            delivered: 0,
+            cwnd_limited: [false; 2],
+            recovery: None,
+            app_limited: false,
+            idle_restart: false,
+        }
+    }
+
+    /// SMSS, as the sender counts bytes.
+    fn segment(&self) -> f64 {
+        self.base.unit().max(1) as f64
+    }
+
+    fn least_window(&self) -> f64 {
+        LEAST_WINDOW * self.segment()
+    }
+
+    /// C.is_cwnd_limited.
+    fn is_cwnd_limited(&self) -> bool {
+        self.cwnd_limited[0] || self.cwnd_limited[1]
+    }
+
+    /// StartRound.
+    fn start_round(&mut self) {
+        self.next_round_delivered = self.delivered;
+    }
+
+    /// UpdateRound.
+    fn update_round(&mut self, rs: &RateSample) {
+        self.round_start = rs.prior_delivered >= self.next_round_delivered;
+        if self.round_start {
+            self.start_round();
+            self.round_count += 1;
+            self.cycle.rounds_since_probe_up += 1;
+            self.cwnd_limited = [false, self.cwnd_limited[0]];
+        }
+    }
+
+    /// UpdateModelAndState.
+    fn update_model(&mut self, sample: &Sample) {
+        self.update_round(&sample.rs);
+        self.short.update_latest(&sample.rs);
+        self.max_bw.update(&sample.rs);
+        self.adapt_lower_bounds();
+        let (bw, cwnd) = (self.bw, self.cwnd);
+        let reached = self.full_bw.reached;
+        self.extra_acked
+            .update(sample.now, &sample.rs, bw, cwnd, reached, self.round_count);
+        self.full_bw.check(&sample.rs, self.round_start);
+        self.check_startup_done(sample);
+        self.check_drain_done(sample);
+        self.update_cycle(sample);
+        self.min_rtt.expire(sample.now);
+        self.check_probe_rtt(sample);
+        self.short.advance_latest(&sample.rs);
+        self.bw = self.max_bw.get().min(self.short.bw);
+    }
+
+    /// BDPMultiple, of the bandwidth `bw`.
+    fn bdp(&self, bw: f64, gain: f64) -> f64 {
+        match self.min_rtt.get() {
+            Some(least) => gain * bw * time::seconds(least),
+            None => self.initial_cwnd,
+        }
+    }
+
+    /// QuantizationBudget.
+    fn with_budget(&self, cap: f64) -> f64 {
+        let cap = cap.max(self.quantum()).max(self.least_window());
+        match self.state {
+            State::ProbeUp => cap + 2.0 * self.segment(),
+            _ => cap,
+        }
+    }
+
+    /// SetSendQuantum.
+    fn quantum(&self) -> f64 {
+        let quantum = self.pacing_rate * time::seconds(time::MILLISECOND);
+        quantum.min(MOST_QUANTUM).max(2.0 * self.segment())
+    }
+
+    /// SetPacingRateWithGain.
+    fn set_pacing_rate(&mut self, gain: f64) {
+        let rate = gain * self.bw * (1.0 - PACING_MARGIN);
+        if rate > 0.0 && (self.full_bw.reached || rate > self.pacing_rate) {
+            self.pacing_rate = rate;
+        }
+    }
+
+    /// SetCwnd.
+    fn set_cwnd(&mut self, rs: &RateSample) {
+        let cap = self.bdp(self.bw, self.state.cwnd_gain()) + self.extra_acked.get();
+        let most = self.with_budget(cap);
+        let grown = self.cwnd + rs.newly_acked as f64;
+        if self.full_bw.reached {
+            self.cwnd = grown.min(most);
+        } else if self.cwnd < most || (self.delivered as f64) < self.initial_cwnd {
+            self.cwnd = grown;
+        }
+        self.cwnd = self.cwnd.max(self.least_window());
+        if self.state == State::ProbeRtt {
+            self.cwnd = self.cwnd.min(self.probe_rtt_cwnd());
+        }
+        self.bound_cwnd();
+    }
+
+    /// BoundCwndForModel.
+    fn bound_cwnd(&mut self) {
+        let cap = match self.state {
+            State::ProbeDown | State::ProbeRefill | State::ProbeUp => self.long.inflight,
+            State::ProbeRtt | State::ProbeCruise => self.inflight_with_headroom(),
+            State::Startup | State::Drain => f64::INFINITY,
+        };
+        let cap = cap.min(self.short.inflight).max(self.least_window());
+        self.cwnd = self.cwnd.min(cap);
+    }
+
+    /// SaveCwnd.
+    fn save_cwnd(&mut self) {
+        if self.recovery.is_none() && self.state != State::ProbeRtt {
+            self.prior_cwnd = self.cwnd;
+        } else {
+            self.prior_cwnd = self.prior_cwnd.max(self.cwnd);
+        }
+    }
+
+    /// RestoreCwnd.
+    fn restore_cwnd(&mut self) {
+        self.cwnd = self.cwnd.max(self.prior_cwnd);
+    }
+
+    /// A recovery is over once a round trip has passed in which none ran.
+    fn leave_recovery(&mut self, in_recovery: bool) {
+        match self.recovery {
+            Some(_) if in_recovery => self.recovery = Some(self.round_count),
+            Some(round) if self.round_count > round => {
+                self.recovery = None;
+                self.restore_cwnd();
+            }
+            _ => {}
+        }
+    }
+}
+
+impl<Base: Adjustable> CongestionControl for Bbr<Base> {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        if flightsize <= bytes && self.app_limited {
+            self.restart_from_idle(now);
+        }
+        self.cwnd_limited[0] |= flightsize as f64 + self.segment() > self.cwnd;
+        self.app_limited = false;
+    }
+
+    fn on_app_limited(&mut self, _now: Nanos) {
+        self.app_limited = true;
+    }
+
+    fn on_ack(&mut self, ack: &AckSample) {
+        let Some(rs) = ack.rate else { return };
+        self.delivered = rs.total_delivered;
+        let sample = Sample {
+            now: ack.now,
+            rs,
+            inflight: ack.flightsize_after as f64,
+        };
+        if let Some(rtt) = ack.latest_rtt.or(ack.rtt) {
+            self.min_rtt.measure(ack.now, rtt);
+        }
+        self.update_model(&sample);
+        self.leave_recovery(ack.in_recovery);
+        self.set_pacing_rate(self.state.pacing_gain());
+        self.set_cwnd(&rs);
+    }
+
+    fn on_ecn(&mut self, _now: Nanos, _flightsize: u64) {
+        self.note_loss(self.delivered);
+    }
+
+    fn on_loss(&mut self, _now: Nanos, cause: LossCause, _flightsize: u64) {
+        self.save_cwnd();
+        self.save_model();
+        self.recovery = Some(self.round_count);
+        if cause == LossCause::Timeout {
+            self.cwnd = self.segment();
+        }
+    }
+
+    fn on_packet_lost(&mut self, lost: &LostPacket) {
+        self.handle_lost(lost);
+    }
+
+    fn on_undo(&mut self, _cwnd: f64, _ssthresh: u64) {
+        self.recovery = None;
+        self.restore_cwnd();
+        self.restore_model();
+    }
+
+    fn on_mtu(&mut self, segment: u64) {
+        self.base.on_mtu(segment);
+    }
+
+    fn wants_latest_rtt(&self) -> bool {
+        true
+    }
+
+    fn wants_rate_samples(&self) -> bool {
+        true
+    }
+
+    fn limits_itself(&self) -> bool {
+        self.state == State::ProbeRtt
+    }
+
+    fn cwnd(&self) -> u64 {
+        self.cwnd as u64
+    }
+
+    fn cwnd_exact(&self) -> f64 {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn pacing_rate(&self) -> Option<f64> {
+        Some(self.pacing_rate)
+    }
+
+    fn name(&self) -> &'static str {
+        ALGORITHM.name
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,357 @@
+//! What BBR learns of the path: bandwidth, least round-trip time, aggregation, and bounds on what may be in flight.
+
+use anabranch_transport::{Nanos, time};
+
+use super::phases::State;
+use super::{Adjustable, Bbr};
+use crate::rate_sample::{LostPacket, RateSample};
+
+/// Losses tolerated while probing, a share of what was in flight (LossThresh).
+const LOSS_THRESHOLD: f64 = 0.02;
+/// What a round trip with a loss leaves of the short-term bounds (Beta).
+pub(super) const BETA: f64 = 0.7;
+/// Room left for other flows (Headroom).
+const HEADROOM: f64 = 0.15;
+/// MinRTTFilterLen.
+const MIN_RTT_SPAN: Nanos = 10 * time::SECOND;
+/// ProbeRTTInterval.
+const PROBE_RTT_INTERVAL: Nanos = 5 * time::SECOND;
+/// Rounds of half of ExtraAckedFilterLen.
+const EXTRA_ACKED_HALF: u64 = 5;
+/// Growth of the bandwidth that shows that the path is not full yet.
+const GROWTH: f64 = 1.25;
+/// Rounds without it after which the path is full.
+const FULL_ROUNDS: u32 = 3;
+
+/// The largest rate of the last and of this probing cycle (BBR.max_bw).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MaxBandwidth {
+    before: f64,
+    current: f64,
+}
+
+impl MaxBandwidth {
+    /// UpdateMaxBw.
+    pub fn update(&mut self, rs: &RateSample) {
+        if rs.rate > 0.0 && (rs.rate >= self.get() || !rs.app_limited) {
+            self.current = self.current.max(rs.rate);
+        }
+    }
+
+    /// AdvanceMaxBwFilter.
+    pub fn advance(&mut self) {
+        if self.current > 0.0 {
+            self.before = std::mem::take(&mut self.current);
+        }
+    }
+
+    pub fn get(&self) -> f64 {
+        self.before.max(self.current)
+    }
+}
+
+/// The least round-trip time, and when it has to be measured anew.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MinRtt {
+    least: Option<(Nanos, Nanos)>,
+    /// Least of the last 5 s, and when it was measured.
+    pub probe: Option<(Nanos, Nanos)>,
+    pub expired: bool,
+}
+
+impl MinRtt {
+    /// UpdateMinRTT, where a round trip was measured.
+    pub fn measure(&mut self, now: Nanos, rtt: Nanos) {
+        let old = |at: Nanos| now > at.saturating_add(PROBE_RTT_INTERVAL);
+        self.expired = self.probe.is_some_and(|(_, at)| old(at));
+        if self.expired || self.probe.is_none_or(|(least, _)| rtt < least) {
+            self.probe = Some((rtt, now));
+        }
+        let stale = |at: Nanos| now > at.saturating_add(MIN_RTT_SPAN);
+        let probed = self.probe.unwrap_or((rtt, now));
+        if self
+            .least
+            .is_none_or(|(least, at)| probed.0 < least || stale(at))
+        {
+            self.least = Some(probed);
+        }
+    }
+
+    /// UpdateMinRTT, where none was.
+    pub fn expire(&mut self, now: Nanos) {
+        let old = |at: Nanos| now > at.saturating_add(PROBE_RTT_INTERVAL);
+        self.expired |= self.probe.is_some_and(|(_, at)| old(at));
+    }
+
+    pub fn get(&self) -> Option<Nanos> {
+        self.least.map(|(least, _)| least)
+    }
+
+    /// The path was emptied at `now`: the next time is an interval away.
+    pub fn probed(&mut self, now: Nanos) {
+        self.expired = false;
+        if let Some((_, at)) = &mut self.probe {
+            *at = now;
+        }
+    }
+}
+
+/// Whether the path is full: the bandwidth does not grow any more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FullBandwidth {
+    pub reached: bool,
+    pub now: bool,
+    pub baseline: f64,
+    count: u32,
+}
+
+impl FullBandwidth {
+    /// ResetFullBW.
+    pub fn reset(&mut self) {
+        (self.baseline, self.count, self.now) = (0.0, 0, false);
+    }
+
+    /// CheckFullBWReached.
+    pub fn check(&mut self, rs: &RateSample, round_start: bool) {
+        if self.now || !round_start || rs.app_limited {
+            return;
+        }
+        if rs.rate >= self.baseline * GROWTH {
+            self.reset();
+            self.baseline = rs.rate;
+            return;
+        }
+        self.count += 1;
+        self.now = self.count >= FULL_ROUNDS;
+        self.reached |= self.now;
+    }
+}
+
+/// How much more is acknowledged at once than the bandwidth explains (BBR.extra_acked).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ExtraAcked {
+    pub since: Nanos,
+    delivered: f64,
+    /// The largest of the last rounds, and of those that run, which began then.
+    before: f64,
+    current: f64,
+    round: u64,
+}
+
+impl ExtraAcked {
+    /// UpdateACKAggregation.
+    pub fn update(
+        &mut self,
+        now: Nanos,
+        rs: &RateSample,
+        bw: f64,
+        cwnd: f64,
+        full: bool,
+        round: u64,
+    ) {
+        let mut expected = bw * time::seconds(now.saturating_sub(self.since));
+        if self.delivered <= expected {
+            (self.delivered, self.since, expected) = (0.0, now, 0.0);
+        }
+        self.delivered += rs.newly_acked as f64;
+        let extra = (self.delivered - expected).min(cwnd);
+        let half = if full { EXTRA_ACKED_HALF } else { 1 };
+        if round >= self.round + half {
+            self.before = std::mem::take(&mut self.current);
+            self.round = round;
+        }
+        self.current = self.current.max(extra);
+    }
+
+    pub fn get(&self) -> f64 {
+        self.before.max(self.current)
+    }
+}
+
+/// Bounds by the losses since the last probe, and what the round trip that runs has delivered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ShortTerm {
+    pub bw: f64,
+    pub inflight: f64,
+    bw_latest: f64,
+    pub inflight_latest: f64,
+    pub loss_in_round: bool,
+    /// Runs of lost data in the round.
+    pub runs: u32,
+    pub loss_round_start: bool,
+    loss_round_delivered: u64,
+}
+
+impl Default for ShortTerm {
+    fn default() -> Self {
+        Self {
+            bw: f64::INFINITY,
+            inflight: f64::INFINITY,
+            bw_latest: 0.0,
+            inflight_latest: 0.0,
+            loss_in_round: false,
+            runs: 0,
+            loss_round_start: false,
+            loss_round_delivered: 0,
+        }
+    }
+}
+
+impl ShortTerm {
+    /// UpdateLatestDeliverySignals.
+    pub fn update_latest(&mut self, rs: &RateSample) {
+        self.bw_latest = self.bw_latest.max(rs.rate);
+        self.inflight_latest = self.inflight_latest.max(rs.delivered as f64);
+        self.loss_round_start = rs.prior_delivered >= self.loss_round_delivered;
+        if self.loss_round_start {
+            self.loss_round_delivered = rs.total_delivered;
+        }
+    }
+
+    /// AdvanceLatestDeliverySignals.
+    pub fn advance_latest(&mut self, rs: &RateSample) {
+        if self.loss_round_start {
+            (self.bw_latest, self.inflight_latest) = (rs.rate, rs.delivered as f64);
+        }
+    }
+
+    /// ResetCongestionSignals.
+    pub fn reset_signals(&mut self) {
+        (self.loss_in_round, self.runs) = (false, 0);
+        (self.bw_latest, self.inflight_latest) = (0.0, 0.0);
+    }
+
+    /// ResetShortTermModel.
+    pub fn reset_model(&mut self) {
+        (self.bw, self.inflight) = (f64::INFINITY, f64::INFINITY);
+    }
+
+    /// InitLowerBounds and LossLowerBounds.
+    fn lower(&mut self, max_bw: f64, cwnd: f64) {
+        if self.bw == f64::INFINITY {
+            self.bw = max_bw;
+        }
+        if self.inflight == f64::INFINITY {
+            self.inflight = cwnd;
+        }
+        self.bw = self.bw_latest.max(BETA * self.bw);
+        self.inflight = self.inflight_latest.max(BETA * self.inflight);
+    }
+}
+
+/// The bound that probes have found, and what a spurious loss would give back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LongTerm {
+    pub inflight: f64,
+    pub probe_sample: bool,
+    pub prev_probe_too_high: bool,
+    pub undo_state: Option<State>,
+    undo: (f64, f64, f64),
+}
+
+impl Default for LongTerm {
+    fn default() -> Self {
+        Self {
+            inflight: f64::INFINITY,
+            probe_sample: false,
+            prev_probe_too_high: false,
+            undo_state: None,
+            undo: (0.0, 0.0, 0.0),
+        }
+    }
+}
+
+/// IsInflightTooHigh.
+pub(super) fn too_high(lost: u64, tx_in_flight: u64) -> bool {
+    lost as f64 > tx_in_flight as f64 * LOSS_THRESHOLD
+}
+
+/// InflightAtLoss: what was in flight when the losses passed the threshold.
+fn inflight_at_loss(lost: &LostPacket) -> f64 {
+    let before = lost.tx_in_flight.saturating_sub(lost.size) as f64;
+    let lost_before = lost.lost.saturating_sub(lost.size) as f64;
+    before + (LOSS_THRESHOLD * before - lost_before) / (1.0 - LOSS_THRESHOLD)
+}
+
+impl<Base: Adjustable> Bbr<Base> {
+    /// AdaptLowerBoundsFromCongestion, once a round.
+    pub(super) fn adapt_lower_bounds(&mut self) {
+        if !self.short.loss_round_start {
+            return;
+        }
+        let probing = matches!(
+            self.state,
+            State::Startup | State::ProbeRefill | State::ProbeUp
+        );
+        if !probing && self.short.loss_in_round {
+            self.short.lower(self.max_bw.get(), self.cwnd);
+        }
+        if !probing || !self.short.loss_in_round {
+            self.short.runs = 0;
+        }
+        self.short.loss_in_round &= self.state == State::Startup;
+    }
+
+    /// NoteLoss.
+    pub(super) fn note_loss(&mut self, total_delivered: u64) {
+        if !self.short.loss_in_round {
+            self.short.loss_round_delivered = total_delivered;
+            self.save_cwnd();
+            self.save_model();
+        }
+        self.short.loss_in_round = true;
+    }
+
+    /// HandleLostPacket.
+    pub(super) fn handle_lost(&mut self, lost: &LostPacket) {
+        self.note_loss(lost.total_delivered);
+        self.short.runs += u32::from(!lost.adjacent);
+        if self.long.probe_sample && too_high(lost.lost, lost.tx_in_flight) {
+            self.handle_too_high(inflight_at_loss(lost), lost.app_limited);
+        }
+    }
+
+    /// HandleInflightTooHigh.
+    fn handle_too_high(&mut self, at_loss: f64, app_limited: bool) {
+        self.long.prev_probe_too_high = true;
+        self.long.probe_sample = false;
+        if !app_limited {
+            self.long.inflight = at_loss.max(self.target_inflight() * BETA);
+        }
+        if self.state == State::ProbeUp {
+            self.long.undo_state = Some(State::ProbeUp);
+            self.cycle.go_down = true;
+        }
+    }
+
+    /// TargetInflight.
+    pub(super) fn target_inflight(&self) -> f64 {
+        self.bdp(self.bw, 1.0).min(self.cwnd)
+    }
+
+    /// InflightWithHeadroom.
+    pub(super) fn inflight_with_headroom(&self) -> f64 {
+        if self.long.inflight == f64::INFINITY {
+            return f64::INFINITY;
+        }
+        let headroom = (HEADROOM * self.long.inflight).max(self.segment());
+        (self.long.inflight - headroom).max(self.least_window())
+    }
+
+    /// SaveStateUponLoss.
+    pub(super) fn save_model(&mut self) {
+        self.long.undo_state = None;
+        self.long.undo = (self.short.bw, self.short.inflight, self.long.inflight);
+    }
+
+    /// HandleSpuriousLossDetection.
+    pub(super) fn restore_model(&mut self) {
+        self.short.loss_in_round = false;
+        self.full_bw.reset();
+        let (bw, short, long) = self.long.undo;
+        self.short.bw = self.short.bw.max(bw);
+        self.short.inflight = self.short.inflight.max(short);
+        self.long.inflight = self.long.inflight.max(long);
+        self.return_to_probing();
+    }
+}

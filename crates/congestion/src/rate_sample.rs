@@ -1,0 +1,274 @@
+//! Delivery-rate samples: with each acknowledgement, how fast the network delivered what was sent a round trip before (the BBR
+//! draft's section on delivery rate samples, which took up draft-cheng-iccrg-delivery-rate-estimation).
+//!
+//! What is known when a packet goes is kept with it, and compared with what is known when it arrives.
+
+use std::collections::VecDeque;
+
+use anabranch_transport::{Nanos, time};
+
+use crate::recovery::Transmission;
+
+/// Packets whose fate is awaited; beyond that the oldest are forgotten.
+const MOST_PACKETS: usize = 1 << 16;
+
+/// What an acknowledgement tells of the rate of delivery (RS).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RateSample {
+    /// Bytes per second; 0: the interval was too short to tell.
+    pub rate: f64,
+    /// Bytes delivered since the newest packet it acknowledges was sent.
+    pub delivered: u64,
+    /// Bytes delivered when that packet was sent, and delivered by now.
+    pub prior_delivered: u64,
+    /// Bytes delivered so far.
+    pub total_delivered: u64,
+    /// Bytes in flight when that packet was sent, itself counted.
+    pub tx_in_flight: u64,
+    /// Bytes taken for lost since it was sent.
+    pub lost: u64,
+    /// Bytes that this acknowledgement newly tells of.
+    pub newly_acked: u64,
+    /// The application had nothing to send when that packet went: the path may carry more.
+    pub app_limited: bool,
+}
+
+/// A packet that is taken for lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostPacket {
+    /// Its bytes.
+    pub size: u64,
+    /// Bytes in flight when it was sent, itself counted.
+    pub tx_in_flight: u64,
+    /// Bytes taken for lost since it was sent, itself counted.
+    pub lost: u64,
+    /// Bytes delivered so far.
+    pub total_delivered: u64,
+    /// It went when the application had nothing more to send.
+    pub app_limited: bool,
+    /// It follows the one lost before without a gap.
+    pub adjacent: bool,
+}
+
+/// What is kept with a packet (P).
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    sent: Transmission,
+    /// Number of its first byte or chunk.
+    first: u64,
+    size: u64,
+    delivered: u64,
+    delivered_at: Nanos,
+    first_sent_at: Nanos,
+    lost: u64,
+    tx_in_flight: u64,
+    app_limited: bool,
+    /// It arrived, or was lost.
+    settled: bool,
+}
+
+/// Makes the samples of one path (C). Each transmission that it is told of comes back as delivered or as lost.
+#[derive(Clone, Debug, Default)]
+pub struct RateSampler {
+    packets: VecDeque<Packet>,
+    delivered: u64,
+    delivered_at: Nanos,
+    first_sent_at: Nanos,
+    lost: u64,
+    /// Samples are limited by the application until so much was delivered; 0: they are not.
+    app_limited: u64,
+    least_rtt: Option<Nanos>,
+    newest: Option<Packet>,
+    newly_acked: u64,
+    last_lost: Option<u64>,
+}
+
+impl RateSampler {
+    /// A packet of `size` went: numbers from `first` to that of `sent`. `flight` counts it already.
+    pub fn on_sent(&mut self, sent: Transmission, first: u64, size: u64, flight: u64) {
+        if flight <= size {
+            (self.first_sent_at, self.delivered_at) = (sent.sent_at, sent.sent_at);
+        }
+        if self.packets.len() == MOST_PACKETS {
+            self.packets.pop_front();
+        }
+        self.packets.push_back(Packet {
+            sent,
+            first,
+            size,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            lost: self.lost,
+            tx_in_flight: flight,
+            app_limited: self.app_limited > 0,
+            settled: false,
+        });
+    }
+
+    fn settle(&mut self, sent: Transmission) -> Option<Packet> {
+        let at = |it: &Packet| it.sent.sent_at;
+        let from = self.packets.partition_point(|it| at(it) < sent.sent_at);
+        let same = self.packets.range_mut(from..);
+        let found = same
+            .take_while(|it| it.sent.sent_at == sent.sent_at)
+            .find(|it| it.sent == sent && !it.settled)?;
+        found.settled = true;
+        let packet = *found;
+        while self.packets.front().is_some_and(|it| it.settled) {
+            self.packets.pop_front();
+        }
+        Some(packet)
+    }
+
+    /// A packet arrived, as an acknowledgement at `now` tells for the first time (UpdateRateSample).
+    pub fn on_delivered(&mut self, now: Nanos, sent: Transmission) {
+        let Some(packet) = self.settle(sent) else {
+            return;
+        };
+        self.delivered += packet.size;
+        self.newly_acked += packet.size;
+        self.delivered_at = now;
+        if self.newest.is_none_or(|newest| newest.sent < sent) {
+            self.newest = Some(packet);
+            self.first_sent_at = sent.sent_at;
+        }
+    }
+
+    /// A packet is taken for lost.
+    pub fn on_lost(&mut self, sent: Transmission) -> Option<LostPacket> {
+        let packet = self.settle(sent)?;
+        self.lost += packet.size;
+        let before = self.last_lost.replace(packet.sent.number);
+        Some(LostPacket {
+            size: packet.size,
+            tx_in_flight: packet.tx_in_flight,
+            lost: self.lost - packet.lost,
+            total_delivered: self.delivered,
+            app_limited: packet.app_limited,
+            adjacent: before.is_some_and(|before| before + 1 == packet.first),
+        })
+    }
+
+    /// A packet will not be told of any more.
+    pub fn forget(&mut self, sent: Transmission) {
+        self.settle(sent);
+    }
+
+    /// The application has nothing to send, or the controller holds the flow back, while `flight` is in flight.
+    pub fn on_app_limited(&mut self, flight: u64) {
+        self.app_limited = (self.delivered + flight).max(1);
+    }
+
+    /// An acknowledgement has been taken whole (GenerateRateSample); `rtt`: the round-trip time that it measured.
+    pub fn take_sample(&mut self, rtt: Option<Nanos>) -> Option<RateSample> {
+        if self.app_limited > 0 && self.delivered > self.app_limited {
+            self.app_limited = 0;
+        }
+        if let Some(rtt) = rtt {
+            self.least_rtt = Some(self.least_rtt.map_or(rtt, |least| least.min(rtt)));
+        }
+        let newly_acked = std::mem::take(&mut self.newly_acked);
+        let newest = self.newest.take()?;
+        let sending = newest.sent.sent_at - newest.first_sent_at;
+        let arriving = self.delivered_at - newest.delivered_at;
+        let interval = sending.max(arriving);
+        let delivered = self.delivered - newest.delivered;
+        let tells = interval > 0 && self.least_rtt.is_none_or(|least| interval >= least);
+        Some(RateSample {
+            rate: if tells {
+                delivered as f64 / time::seconds(interval)
+            } else {
+                0.0
+            },
+            delivered,
+            prior_delivered: newest.delivered,
+            total_delivered: self.delivered,
+            tx_in_flight: newest.tx_in_flight,
+            lost: self.lost - newest.lost,
+            newly_acked,
+            app_limited: newest.app_limited,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use time::MILLISECOND as MS;
+
+    fn sent(at: Nanos, number: u64) -> Transmission {
+        Transmission {
+            sent_at: at * MS,
+            number,
+        }
+    }
+
+    /// Ten packets of 1000 bytes, one each 10 ms, each acknowledged 100 ms after it went: 100,000 bytes per second.
+    #[test]
+    fn a_steady_flow_is_measured_at_its_rate() {
+        let mut sampler = RateSampler::default();
+        let mut samples = Vec::new();
+        for number in 0..40 {
+            let now = 10 * number;
+            if number >= 10 {
+                sampler.on_delivered(now * MS, sent(now - 100, number - 10));
+                samples.extend(sampler.take_sample(Some(100 * MS)));
+            }
+            let flight = 1000 * (number + 1).min(10);
+            sampler.on_sent(sent(now, number), number, 1000, flight);
+        }
+        // The first acknowledgement: one packet in 100 ms. The eleventh: ten since its packet went.
+        assert_eq!((samples[0].rate, samples[0].delivered), (10_000.0, 1000));
+        let last = samples.last().unwrap();
+        assert_eq!((last.rate, last.delivered), (100_000.0, 10_000));
+        assert_eq!((last.tx_in_flight, last.newly_acked), (10_000, 1000));
+        assert!(!last.app_limited);
+    }
+
+    /// Acknowledgements that come in a bunch tell the rate of sending, not that of their coming.
+    #[test]
+    fn the_longer_of_the_two_intervals_counts() {
+        let mut sampler = RateSampler::default();
+        (0..10).for_each(|number| {
+            sampler.on_sent(sent(20 * number, number), number, 1000, 1000 * (number + 1));
+        });
+        sampler.on_delivered(300 * MS, sent(0, 0));
+        assert_eq!(
+            sampler.take_sample(Some(100 * MS)).unwrap().rate,
+            1000.0 / 0.3
+        );
+        (1..10).for_each(|number| sampler.on_delivered(301 * MS, sent(20 * number, number)));
+        let sample = sampler.take_sample(None).unwrap();
+        // Nine more in 301 ms since the beginning, which is longer than the 180 ms that they took to send.
+        assert_eq!(sample.rate, 10_000.0 / 0.301);
+        assert_eq!(sample.newly_acked, 9000);
+    }
+
+    #[test]
+    fn losses_and_pauses_are_told() {
+        let mut sampler = RateSampler::default();
+        (0..4).for_each(|number| {
+            sampler.on_sent(sent(0, number), number, 1000, 1000 * (number + 1));
+        });
+        sampler.on_delivered(100 * MS, sent(0, 3));
+        let first = sampler.on_lost(sent(0, 0)).unwrap();
+        let second = sampler.on_lost(sent(0, 1)).unwrap();
+        assert_eq!(
+            (first.lost, first.tx_in_flight, first.adjacent),
+            (1000, 1000, false)
+        );
+        assert_eq!(
+            (second.lost, second.tx_in_flight, second.adjacent),
+            (2000, 2000, true)
+        );
+        assert_eq!(sampler.on_lost(sent(0, 1)), None, "once");
+        let sample = sampler.take_sample(None).unwrap();
+        assert_eq!((sample.lost, sample.tx_in_flight), (2000, 4000));
+        sampler.on_app_limited(1000);
+        sampler.on_sent(sent(100, 4), 4, 1000, 2000);
+        sampler.on_delivered(200 * MS, sent(100, 4));
+        assert!(sampler.take_sample(None).unwrap().app_limited);
+        assert_eq!(sampler.take_sample(None), None, "nothing new");
+    }
+}

@@ -1,0 +1,87 @@
+//! Undoing a reduction that was made for no loss: all that was sent again for it is reported as duplicate (RFC 3708; for SCTP the
+//! Duplicate TSNs of RFC 9260 §3.3.4 tell).
+
+use std::collections::VecDeque;
+
+use anabranch_transport::{Nanos, Trace};
+use anabranch_wire::Tsn;
+
+use super::{Sender, trace_window, window};
+use crate::path::{PathId, Paths};
+
+/// Chunks sent again in a recovery, beyond which it is not thought to be spurious.
+const MOST_SENT_AGAIN: usize = 1024;
+
+/// The window before a reduction, and what was sent again since.
+#[derive(Debug)]
+pub(super) struct Undo {
+    path: PathId,
+    cwnd: f64,
+    ssthresh: u64,
+    /// Sent again, and not reported as a duplicate yet.
+    doubtful: VecDeque<Tsn>,
+}
+
+impl Sender {
+    /// The window of a path is about to be reduced for a loss. A second reduction cannot be undone alone, nor with the first.
+    pub(super) fn remember_window(&mut self, id: PathId, paths: &Paths) {
+        let Some(watch) = self.watch.as_mut().filter(|it| it.undoes) else {
+            return;
+        };
+        let entry = paths.get(id);
+        watch.undo = Some(Undo {
+            path: id,
+            cwnd: entry.cc.cwnd_exact(),
+            ssthresh: entry.cc.ssthresh(),
+            doubtful: VecDeque::new(),
+        });
+    }
+
+    /// A timeout: what was lost is not told by duplicates.
+    pub(super) fn forget_undo(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.undo = None;
+        }
+    }
+
+    /// A chunk was sent again.
+    pub(super) fn count_sent_again(&mut self, tsn: Tsn) {
+        let watch = self.watch.as_mut();
+        if let Some(undo) = watch.and_then(|watch| watch.undo.as_mut()) {
+            undo.doubtful.push_back(tsn);
+            if undo.doubtful.len() > MOST_SENT_AGAIN {
+                self.forget_undo();
+            }
+        }
+    }
+
+    /// A SACK reports these duplicates. If nothing that was sent again is left, nothing had been lost.
+    pub(super) fn undo_if_spurious(
+        &mut self,
+        now: Nanos,
+        duplicates: &[Tsn],
+        paths: &mut Paths,
+        trace: &mut Trace,
+    ) {
+        let watch = self.watch.as_mut();
+        let Some(undo) = watch.and_then(|watch| watch.undo.as_mut()) else {
+            return;
+        };
+        let before = undo.doubtful.len();
+        for duplicate in duplicates {
+            let found = undo.doubtful.iter().position(|tsn| tsn == duplicate);
+            found.and_then(|index| undo.doubtful.remove(index));
+        }
+        if undo.doubtful.len() == before || !undo.doubtful.is_empty() {
+            return;
+        }
+        let (id, cwnd, ssthresh) = (undo.path, undo.cwnd, undo.ssthresh);
+        self.forget_undo();
+        let entry = paths.get_mut(id);
+        let shown = window(entry);
+        entry.cc.on_undo(cwnd, ssthresh);
+        (entry.prr, entry.most_in_flight) = (None, None);
+        self.statistics.reductions_undone += 1;
+        trace_window(now, id, entry, shown, trace);
+    }
+}

@@ -1,0 +1,128 @@
+//! The timers of a sender: retransmission, persist, those of the recovery, and what holds a segment back.
+
+use anabranch_congestion::LossCause;
+use anabranch_transport::{Nanos, Probe, Trace};
+
+use super::Sender;
+use super::recovery::{Due, Moment, Outcome};
+use crate::stats::Stats;
+
+impl Sender {
+    /// Nothing may be sent now: if only the peer's window is in the way and no acknowledgement will tell of its opening,
+    /// it is to be probed (RFC 9293 §3.8.6.1).
+    pub fn rest(&mut self, now: Nanos) {
+        let stuck = self.flow.flightsize() == 0 && self.flow.nxt < self.flow.queued_to;
+        if !stuck {
+            self.persist_at = None;
+        } else if self.persist_at.is_none() {
+            let interval = self
+                .rto
+                .rto()
+                .saturating_mul(1 << self.probes.min(16))
+                .min(self.profile.rto_max.0);
+            self.persist_at = Some(now + interval);
+        }
+    }
+
+    /// The earliest timer.
+    pub fn deadline(&self) -> Option<Nanos> {
+        // Only where a segment was put off.
+        let gates = [self.flow.pacer.deadline(), self.flow.ecn.held_until()];
+        let gate = gates.into_iter().flatten().max();
+        let gate = gate.filter(|_| self.plan().is_some());
+        let timed = self.recovery.deadline();
+        [self.retransmit_at, self.persist_at, gate, timed]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Whether the retransmission timer is due.
+    pub fn retransmission_due(&self, now: Nanos) -> bool {
+        self.retransmit_at.is_some_and(|at| at <= now)
+    }
+
+    /// Stops both timers.
+    pub fn stop(&mut self) {
+        (self.retransmit_at, self.persist_at) = (None, None);
+    }
+
+    /// Runs the timers that are due. Returns whether the connection fails for too many timeouts.
+    pub fn handle_timeout(&mut self, now: Nanos, stats: &mut Stats, trace: &mut Trace) -> bool {
+        self.flow.pacer.handle_timeout(now);
+        self.flow.ecn.release(now);
+        if self.persist_at.is_some_and(|at| at <= now) {
+            self.persist_at = None;
+            self.probes += 1;
+            self.probe_owed = true;
+        }
+        let timeout = self.retransmission_due(now);
+        match self.recovery_timer(now, timeout, stats, trace) {
+            Due::Nothing if timeout => self.retransmission_timeout(now, stats, trace),
+            _ => false,
+        }
+    }
+
+    /// The timers of the recovery, which may be due.
+    fn recovery_timer(
+        &mut self,
+        now: Nanos,
+        timeout: bool,
+        stats: &mut Stats,
+        trace: &mut Trace,
+    ) -> Due {
+        if !timeout && self.recovery.deadline().is_none_or(|at| at > now) {
+            return Due::Nothing;
+        }
+        let moment = self.moment(now);
+        let due = self.recovery.on_timer(&mut self.flow, &moment, timeout);
+        match due {
+            Due::Lost => {
+                let outcome = Outcome {
+                    entered: true,
+                    ..Outcome::default()
+                };
+                self.after(now, &outcome, stats, trace);
+                self.retransmit_at = Some(now + self.rto.rto());
+                self.trace_windows(now, trace);
+            }
+            Due::Probe => {
+                self.probing = true;
+                self.retransmit_at = Some(now + self.rto.rto());
+            }
+            Due::Nothing => {}
+        }
+        due
+    }
+
+    pub(super) fn moment(&self, now: Nanos) -> Moment {
+        let srtt = self.rto.srtt();
+        Moment { now, srtt }
+    }
+
+    fn retransmission_timeout(&mut self, now: Nanos, stats: &mut Stats, trace: &mut Trace) -> bool {
+        self.retransmit_at = None;
+        if self.flow.flightsize() == 0 {
+            return false;
+        }
+        stats.timeouts += 1;
+        self.flow.ecn.release(Nanos::MAX);
+        self.timeouts += 1;
+        self.timing = None;
+        trace.record(now, Probe::Timeout, 0, self.number(self.flow.una));
+        if self.timeouts == 1 || !self.profile.repeated_timeout_keeps_ssthresh {
+            self.flow.cut(now, LossCause::Timeout, 0);
+        }
+        self.rto.back_off();
+        let moment = self.moment(now);
+        self.recovery.on_timeout(&mut self.flow, &moment);
+        if self.recovery.goes_back() {
+            self.flow.nxt = self.flow.una;
+        }
+        self.retransmit_at = Some(now + self.rto.rto());
+        self.trace_windows(now, trace);
+        self.trace_rto(now, trace);
+        let limit = self.profile.retransmission_limit.0;
+        limit > 0 && self.timeouts > limit
+    }
+}

@@ -1,0 +1,190 @@
+//! RACK-TLP (RFC 8985) and proportional rate reduction (RFC 6937) by hand-computed traces: segments of 1000 bytes, a
+//! millisecond each, over 50 ms each way.
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use anabranch_tcp::profile::InitialWindow;
+use anabranch_tcp::{Config, Profile};
+use anabranch_transport::time::{MILLISECOND as MS, SECOND};
+use anabranch_transport::{Nanos, Probe};
+use common::{Fate, Line, World};
+
+/// Number of the segment in a packet of the client, from 1; `None`: it carries no text.
+fn segment_of(packet: &[u8]) -> Option<u32> {
+    let sequence = u32::from_be_bytes(packet[4..8].try_into().unwrap());
+    (packet.len() > 900).then(|| sequence.wrapping_sub(0xFFFF_F001) / 1000 + 1)
+}
+
+/// A world whose client has sent `segments` segments with a first window of `window`, where segment `n` is lost
+/// `losses[n]` times.
+fn world(
+    segments: u64,
+    window: u32,
+    losses: &[(u32, u32)],
+    set: impl FnOnce(&mut Config),
+) -> World {
+    let mut profile = Profile::rfc6675();
+    profile.initial_window = InitialWindow::Segments(window);
+    profile.delayed_ack = false;
+    let config = Config::new(profile).with(|it| {
+        it.mss = 1000;
+        set(it);
+    });
+    let mut world = World::new(config.clone(), config);
+    world.lines = [
+        vec![Line::new(0, 0), Line::new(8_320_000, 50 * MS)],
+        vec![Line::new(0, 50 * MS)],
+    ];
+    let mut left: BTreeMap<u32, u32> = losses.iter().copied().collect();
+    world.fate = Box::new(move |end, _, packet| {
+        let segment = segment_of(packet).filter(|_| end == 0);
+        match segment.and_then(|segment| left.get_mut(&segment)) {
+            Some(times) if *times > 0 => {
+                *times -= 1;
+                Fate::Drop
+            }
+            _ => Fate::Pass,
+        }
+    });
+    world.ends[1].set_discard(true);
+    world.run_until(150 * MS);
+    world.ends[0].write_zeros(segments * 1000).unwrap();
+    world.drain(0);
+    world
+}
+
+/// When each segment was sent, in milliseconds.
+fn sends(world: &World) -> Vec<(Nanos, u64)> {
+    world.samples[0]
+        .iter()
+        .filter(|sample| matches!(sample.probe, Probe::Sent | Probe::Retransmitted))
+        .map(|sample| (sample.at / MS, sample.value as u64 + 1))
+        .collect()
+}
+
+fn again(world: &World) -> Vec<(Nanos, u64)> {
+    let again = world.samples[0].iter();
+    again
+        .filter(|sample| sample.probe == Probe::Retransmitted)
+        .map(|sample| (sample.at / MS, sample.value as u64 + 1))
+        .collect()
+}
+
+/// Of ten segments the last two are lost. The last acknowledgement comes at 258 ms, the probe two round trips later, and
+/// what it shows one after that. Without a probe a second passes.
+#[test]
+fn a_lost_tail_is_probed_two_round_trips_after_the_last_acknowledgement() {
+    let mut probed = world(10, 10, &[(9, 1), (10, 1)], |it| it.rack = true);
+    probed.run_until(3 * SECOND);
+    let [(first, 10), (second, 9)] = again(&probed)[..] else {
+        panic!("{:?}", again(&probed));
+    };
+    assert!((456..=464).contains(&first), "{first}");
+    assert!((556..=566).contains(&second), "{second}");
+    let stats = probed.ends[0].stats();
+    assert_eq!((stats.timeouts, stats.tail_probes), (0, 1));
+    assert_eq!(probed.ends[0].unacknowledged(), 0);
+
+    let mut waits = world(10, 10, &[(9, 1), (10, 1)], |_| {});
+    waits.run_until(3 * SECOND);
+    assert_eq!(again(&waits)[0].1, 9);
+    assert!(again(&waits)[0].0 >= 1256, "{:?}", again(&waits));
+    assert!(waits.ends[0].stats().timeouts >= 1);
+}
+
+/// Segment 3 is lost, and its retransmission.
+#[test]
+fn a_lost_retransmission_is_found_without_a_timeout() {
+    let run = |rack: bool| {
+        let mut world = world(60, 20, &[(3, 2)], |it| it.rack = rack);
+        world.run_until(10 * SECOND);
+        assert_eq!(world.ends[0].unacknowledged(), 0);
+        let times: Vec<Nanos> = again(&world)
+            .into_iter()
+            .filter(|&(_, segment)| segment == 3)
+            .map(|(at, _)| at)
+            .collect();
+        (times, world.ends[0].stats().timeouts)
+    };
+    let (times, timeouts) = run(true);
+    // Three segments after it came back by 256 ms; then what was sent after the retransmission takes a round trip.
+    assert_eq!(timeouts, 0);
+    assert!((254..=258).contains(&times[0]), "{times:?}");
+    assert!((355..=390).contains(&times[1]), "{times:?}");
+    let (times, timeouts) = run(false);
+    assert!(timeouts >= 1 && times[1] > 1200, "{times:?}");
+}
+
+/// A segment that comes 20 ms late is not sent again: that is within a quarter of the round trip.
+#[test]
+fn reordering_within_a_quarter_of_the_round_trip_is_no_loss() {
+    let mut world = world(4, 4, &[], |it| it.rack = true);
+    world.fate = Box::new(|_, _, _| Fate::Pass);
+    world.run_until(SECOND);
+    world.fate = Box::new(|end, _, packet| match segment_of(packet) {
+        Some(5) if end == 0 => Fate::Late(20 * MS),
+        _ => Fate::Pass,
+    });
+    world.ends[0].write_zeros(2_000).unwrap();
+    world.drain(0);
+    world.run_until(2 * SECOND);
+    assert_eq!(again(&world), []);
+    assert_eq!(world.ends[0].unacknowledged(), 0);
+}
+
+/// Segment 1 of 20 is lost. What goes in the recovery goes from its beginning on, a segment for every second one that
+/// arrives; without the switch the sender is silent for half a window first.
+#[test]
+fn the_reduction_is_spread_over_the_recovery() {
+    let gaps = |spread: bool, rack: bool| {
+        let mut world = world(200, 20, &[(1, 1)], |it| {
+            it.proportional_rate_reduction = spread;
+            it.rack = rack;
+        });
+        world.run_until(10 * SECOND);
+        assert_eq!(world.ends[0].unacknowledged(), 0);
+        let times: Vec<Nanos> = sends(&world).iter().map(|&(at, _)| at).collect();
+        let recovery = times.iter().filter(|at| (252..=271).contains(*at));
+        let times: Vec<Nanos> = recovery.copied().collect();
+        let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
+        (gaps.max().unwrap_or(99), times.len())
+    };
+    for rack in [false, true] {
+        let (silence, _) = gaps(false, rack);
+        assert!(silence >= 6, "{rack}: {silence}");
+        let (silence, sent) = gaps(true, rack);
+        assert!(silence <= 4, "{rack}: {silence}");
+        assert!((9..=14).contains(&sent), "{rack}: {sent}");
+    }
+}
+
+/// Random losses, both ways: all arrives, and timeouts are rare with RACK-TLP.
+#[test]
+fn random_losses_cost_few_timeouts() {
+    let seed = std::env::var("CASE").map_or(8985, |seed| seed.parse().expect("a number"));
+    println!("CASE={seed}");
+    let run = |rack: bool| {
+        let mut world = world(2_000, 10, &[], |it| it.rack = rack);
+        world.keep_sent = false;
+        let mut random: u64 = seed;
+        world.fate = Box::new(move |_, _, _| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let lost = (random >> 33) % 100 < 8;
+            if lost { Fate::Drop } else { Fate::Pass }
+        });
+        let mut until = world.now;
+        while world.ends[0].unacknowledged() > 0 {
+            until += SECOND;
+            assert!(until < 3_600 * SECOND);
+            world.run_until(until);
+        }
+        (until / SECOND, world.ends[0].stats().timeouts)
+    };
+    let (with, without) = (run(true), run(false));
+    println!("with RACK-TLP {with:?}, without {without:?}");
+    assert!(with.1 * 2 < without.1, "{with:?}, {without:?}");
+}
