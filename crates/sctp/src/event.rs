@@ -145,7 +145,7 @@ pub enum Event {
     },
     /// The peer wants to close: nothing more can be sent, what is queued still goes out (RFC 9260 §11.2 H).
     PeerShutdown,
-    /// Events were not kept since nobody asked for those before: 256 wait, and abandoned messages of one send buffer. Comes where they
+    /// Events were not kept since nobody asked for those before: 256 wait, or abandoned messages of one send buffer. Comes where they
     /// would have come.
     Missed {
         /// How many.

@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 
 use crate::event::Event;
+use crate::partial::AbandonedMessage;
 
-/// Events that wait, beside those that are told once.
+/// Events that wait, beside those that are told once, and messages that were given up together.
 const MOST_WAITING: usize = 256;
 
 /// Events in the order in which they came.
@@ -22,7 +23,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// For events that hold so many bytes of user data, or one that holds more.
+    /// For events that hold so many bytes of user data, and messages given up together beyond it.
     pub(crate) fn new(most_bytes: usize) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -37,19 +38,37 @@ impl Events {
         if matches!(event, Event::Readable) && std::mem::replace(&mut self.readable, true) {
             return;
         }
-        let bytes = user_data(&event);
         let once = matches!(
             event,
             Event::Established { .. } | Event::Readable | Event::Closed(_)
         );
-        let full = self.waiting.len() >= MOST_WAITING
-            || (bytes > 0 && self.bytes > 0 && self.bytes + bytes > self.most_bytes);
-        if full && !once {
+        if self.is_full() && !once {
             self.missed += 1;
             return;
         }
+        self.put(event);
+    }
+
+    /// Messages that were given up at one time are told of together: the sender held them all, and a user who asks after each call
+    /// misses none.
+    pub(crate) fn given_up(&mut self, messages: impl Iterator<Item = AbandonedMessage>) {
+        let full = self.is_full();
+        for message in messages {
+            if full {
+                self.missed += 1;
+            } else {
+                self.put(Event::MessageAbandoned(Box::new(message)));
+            }
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.waiting.len() >= MOST_WAITING || self.bytes > self.most_bytes
+    }
+
+    fn put(&mut self, event: Event) {
         self.tell_missed();
-        self.bytes += bytes;
+        self.bytes += user_data(&event);
         self.waiting.push_back(event);
     }
 
@@ -148,28 +167,27 @@ mod tests {
     #[test]
     fn abandoned_messages_hold_no_more_than_the_send_buffer() {
         let mut events = Events::new(1_000);
-        let message = |len: usize| {
-            Event::MessageAbandoned(Box::new(AbandonedMessage {
-                stream: Some(1),
-                ppid: 0,
-                unordered: false,
-                payload: vec![0; len].into(),
-                policy: AbandonPolicy::Lifetime,
-                sent: false,
-            }))
+        let message = |len: usize| AbandonedMessage {
+            stream: Some(1),
+            ppid: 0,
+            unordered: false,
+            payload: vec![0; len].into(),
+            policy: AbandonPolicy::Lifetime,
+            sent: false,
         };
-        events.push_back(message(5_000));
-        events.push_back(message(1));
-        assert_eq!(events.pop_front(), Some(message(5_000)));
-        assert_eq!(events.pop_front(), Some(Event::Missed { events: 1 }));
-        (0..4).for_each(|_| events.push_back(message(300)));
-        events.push_back(key(1));
-        let told = told(&mut events);
+        let event = |len| Event::MessageAbandoned(Box::new(message(len)));
+        // However many come at a time are told; of those behind them none is.
+        events.given_up((0..400).map(|_| message(300)));
+        events.given_up([message(1), message(2)].into_iter());
+        let mut expected = vec![event(300); 400];
+        expected.push(Event::Missed { events: 2 });
+        assert_eq!(told(&mut events), expected);
+        (0..5).for_each(|_| events.given_up([message(300)].into_iter()));
+        events.push_back(Event::Readable);
         let missed = Event::Missed { events: 1 };
-        assert_eq!(
-            told,
-            [message(300), message(300), message(300), missed, key(1)]
-        );
+        let four = (0..4).map(|_| event(300));
+        let expected: Vec<_> = four.chain([missed, Event::Readable]).collect();
+        assert_eq!(told(&mut events), expected);
         assert_eq!(events.bytes, 0);
     }
 }

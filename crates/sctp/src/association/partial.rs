@@ -70,10 +70,8 @@ impl Association {
 
     /// Tells the user of messages that were given up.
     pub(super) fn tell_given_up(&mut self) {
-        while let Some(message) = self.tx.next_abandoned() {
-            self.events
-                .push_back(Event::MessageAbandoned(Box::new(message)));
-        }
+        let messages = std::iter::from_fn(|| self.tx.next_abandoned());
+        self.events.given_up(messages);
     }
 
     /// FORWARD TSN (RFC 3758 §3.6).
