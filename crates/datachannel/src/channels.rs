@@ -146,7 +146,7 @@ pub struct Channels {
     streams: Option<u16>,
     ended: bool,
     table: BTreeMap<u16, Channel>,
-    /// How many channels each stream carried before; only those that can be used again.
+    /// How many channels each stream carried before.
     turns: BTreeMap<u16, u32>,
     /// Streams that cannot be used again, since they were closed without a reset.
     spent: std::collections::BTreeSet<u16>,
@@ -450,13 +450,14 @@ impl Channels {
     fn end_if_reset(&mut self, stream: u16) {
         let reset = self.table.get(&stream);
         if reset.is_some_and(|channel| channel.reset_in && channel.reset_out) {
-            *self.turns.entry(stream).or_default() += 1;
             self.end(stream);
         }
     }
 
     fn end(&mut self, stream: u16) {
         if let Some(channel) = self.table.remove(&stream) {
+            // A name is used once, also where there was no reset: the stream may not have been agreed on, and be added later.
+            *self.turns.entry(stream).or_default() += 1;
             self.names -= channel.names;
             self.large -= channel.handed.large();
             self.events.push_back(ChannelEvent::Closed(channel.id));

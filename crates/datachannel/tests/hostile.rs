@@ -187,6 +187,20 @@ fn channels_opened_and_closed_over_and_over() {
     assert!(counts(&channels).is_empty());
 }
 
+/// A channel on a stream that was not agreed on ends; one on the same stream, when it is added, is another.
+#[test]
+fn a_name_is_used_once() {
+    let limits = Limits::of(&Config::default());
+    let mut channels = Channels::new(Role::Client, limits);
+    let early = [(); 2].map(|()| channels.open(ChannelOptions::new("early")).unwrap());
+    channels.handle_up(1, 1);
+    assert_eq!(events(&mut channels), [ChannelEvent::Closed(early[1])]);
+    channels.handle_added(1_000, 1_000);
+    let late = channels.open(ChannelOptions::new("late")).unwrap();
+    assert_eq!(late.stream(), early[1].stream());
+    assert_ne!(late, early[1]);
+}
+
 #[test]
 fn data_that_is_none() {
     let mut channels = server(|_| ());

@@ -141,7 +141,6 @@ impl Channels {
                 self.spent.insert(stream);
                 self.end(stream);
             } else {
-                *self.turns.entry(stream).or_default() += 1;
                 self.end(stream);
             }
         }

@@ -266,6 +266,11 @@ impl World {
         }
     }
 
+    /// Packets that were put on the wire so far and not lost.
+    pub fn packets(&self) -> u64 {
+        self.sequence
+    }
+
     /// Hands `bytes` to `host` at once, as if it came over the path between the first addresses.
     pub fn inject(&mut self, host: usize, bytes: Bytes) {
         let path = Path::new(address(host, 0), address(1 - host, 0));

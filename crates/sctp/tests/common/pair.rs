@@ -34,6 +34,14 @@ pub struct Pair {
     pub signer: Signer,
     /// The tag in packets to A.
     pub tag: u32,
+    /// The initial TSNs, with which serials of ASCONF begin.
+    pub a_initial: u32,
+    pub z_initial: u32,
+}
+
+/// The initial TSN of an INIT or INIT ACK.
+fn initial_tsn(packet: &Bytes) -> u32 {
+    u32::from_be_bytes(packet[28..32].try_into().expect("four"))
 }
 
 impl Pair {
@@ -54,6 +62,8 @@ impl Pair {
         );
         let signer = Signer::of(&world, b"", 0);
         let tag = header_of(&world.shot(Z, "INIT ACK")).verification_tag;
+        let [a_initial, z_initial] = [(A, "INIT"), (Z, "INIT ACK")]
+            .map(|(host, chunks)| initial_tsn(&world.shot(host, chunks)));
         world.forget();
         Self {
             world,
@@ -61,6 +71,8 @@ impl Pair {
             z,
             signer,
             tag,
+            a_initial,
+            z_initial,
         }
     }
 
@@ -148,6 +160,8 @@ impl Pair {
             z,
             signer,
             tag: 0,
+            a_initial: 0,
+            z_initial: 0,
         }
     }
 }

@@ -1,0 +1,48 @@
+//! Plays of random bytes against channels, random offers, and what the fuzz targets `channels` and `offer` kept.
+
+mod channel_play;
+#[path = "channel_play/offer.rs"]
+mod offer;
+
+/// `CASE=seed` plays one alone, `CASES=number` so many.
+#[test]
+fn random_plays_end_well() {
+    let number = |name: &str| {
+        let value = std::env::var(name).ok()?;
+        Some(value.parse::<u64>().expect("a number"))
+    };
+    let seeds = match (number("CASE"), number("CASES")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, cases) => 0..cases.unwrap_or(2_000),
+    };
+    for seed in seeds {
+        println!("CASE={seed}");
+        let mut state = seed + 1;
+        let mut byte = || {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 40) as u8
+        };
+        // Up in the first act, so that there is something to play.
+        let mut bytes = vec![byte(), 9, 200, 0];
+        bytes.extend((0..2_000).map(|_| byte()));
+        channel_play::play(&bytes);
+    }
+}
+
+fn corpus(name: &str, check: fn(&[u8])) {
+    let corpus = format!("{}/../../fuzz/corpus/{name}", env!("CARGO_MANIFEST_DIR"));
+    let mut files = 0;
+    for entry in std::fs::read_dir(&corpus).expect(&corpus) {
+        check(&std::fs::read(entry.expect(&corpus).path()).expect(&corpus));
+        files += 1;
+    }
+    assert!(files > 3, "{files} files in {corpus}");
+}
+
+#[test]
+fn the_corpus_ends_well() {
+    corpus("channels", channel_play::play);
+    corpus("offer", offer::check);
+}

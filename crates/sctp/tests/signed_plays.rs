@@ -1,0 +1,39 @@
+//! Plays of random bytes against endpoints that authenticate and change addresses. The fuzz target `signed` searches for more.
+
+mod common;
+mod signed_play;
+
+use rand_core::{RngCore, SeedableRng};
+
+/// `CASE=seed` plays one alone, `CASES=number` so many.
+#[test]
+fn random_plays_end_well() {
+    let number = |name: &str| {
+        let value = std::env::var(name).ok()?;
+        Some(value.parse::<u64>().expect("a number"))
+    };
+    let seeds = match (number("CASE"), number("CASES")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, cases) => 0..cases.unwrap_or(300),
+    };
+    for seed in seeds {
+        println!("CASE={seed}");
+        let mut random = rand_pcg::Pcg64Mcg::seed_from_u64(seed);
+        let mut bytes = vec![0; 40 + random.next_u32() as usize % 1_000];
+        random.fill_bytes(&mut bytes);
+        signed_play::play(&bytes);
+    }
+}
+
+/// What the fuzzer kept.
+#[test]
+fn the_corpus_ends_well() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/signed");
+    let mut plays = 0;
+    for entry in std::fs::read_dir(corpus).expect(corpus) {
+        let bytes = std::fs::read(entry.expect(corpus).path()).expect(corpus);
+        signed_play::play(&bytes);
+        plays += 1;
+    }
+    assert!(plays > 3, "{plays} plays in {corpus}");
+}

@@ -1,0 +1,9 @@
+//! Any bytes as what a peer says of data channels, and as what their user does (RFC 8831, RFC 8832).
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../crates/datachannel/tests/channel_play/mod.rs"]
+mod channel_play;
+
+fuzz_target!(|bytes: &[u8]| channel_play::play(bytes));
