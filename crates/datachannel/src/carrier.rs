@@ -1,6 +1,6 @@
 //! What data channels ask of an association: the seam between the two.
 
-use anabranch_sctp::{Association, Message, ReconfigError, SendOptions};
+use anabranch_sctp::{Association, ReconfigError, SendOptions};
 use anabranch_transport::Nanos;
 use bytes::Bytes;
 
@@ -75,16 +75,13 @@ impl Carrier for Association {
             max_retransmits,
             payload,
         } = message;
-        let message = Message {
-            ppid,
-            unordered,
-            payload,
-        };
         // Without effect where the peer does not speak PR-SCTP: then what was given is tried until it arrives.
         let options = SendOptions::default()
+            .with_ppid(ppid)
+            .with_unordered(unordered)
             .with_lifetime(deadline.map(|deadline| deadline.saturating_sub(now)))
             .with_max_retransmits(max_retransmits);
-        Association::send_with(self, now, Some(stream), message, &options).map_err(|error| {
+        Association::send_with(self, now, Some(stream), payload, &options).map_err(|error| {
             match error {
                 anabranch_sctp::SendError::BufferFull => Refused::Full,
                 _ => Refused::Closing,

@@ -11,14 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_sctp::{
-    Association as Protocol, AssociationId, CloseReason, Message as SctpMessage,
-    SendError as Refusal,
+    Association as Protocol, AssociationId, CloseReason, SendError as Refusal, SendOptions,
 };
 use bytes::Bytes;
 
 use crate::error::{Lost, SendError, TrySendError};
 use crate::event::AssociationEvent;
-use crate::message::{Message, MessagePart, SendOptions};
+use crate::message::{Message, MessagePart};
 use crate::shared::{Phase, Shared, Signals, State};
 use crate::status::Status;
 
@@ -74,8 +73,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        self.send_on(Some(stream), bytes.into(), options, false)
-            .await
+        self.send_on(Some(stream), bytes.into(), options).await
     }
 
     /// As [`Association::send`], on whichever of the streams in use has its turn; how many are in use is the business of
@@ -88,7 +86,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        self.send_on(None, bytes.into(), options, false).await
+        self.send_on(None, bytes.into(), options).await
     }
 
     /// As [`Association::send`]; the peer is asked to acknowledge the message at once (the I bit, RFC 9260 §6.1), for which it
@@ -102,7 +100,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), SendError> {
-        self.send_on(Some(stream), bytes.into(), options, true)
+        self.send_on(Some(stream), bytes.into(), options.with_immediate(true))
             .await
     }
 
@@ -111,9 +109,8 @@ impl Association {
         stream: Option<u16>,
         bytes: Bytes,
         options: SendOptions,
-        immediate: bool,
     ) -> Result<(), SendError> {
-        let mut bytes = match self.try_send_on(stream, bytes, options, immediate) {
+        let mut bytes = match self.try_send_on(stream, bytes, options) {
             Err(TrySendError::Full(bytes)) => bytes,
             Err(TrySendError::Error(error)) => return Err(error),
             Ok(()) => return Ok(()),
@@ -122,7 +119,7 @@ impl Association {
             let notified = self.signals.writable.notified();
             tokio::pin!(notified);
             notified.as_mut().enable();
-            bytes = match self.try_send_on(stream, bytes, options, immediate) {
+            bytes = match self.try_send_on(stream, bytes, options) {
                 Err(TrySendError::Full(bytes)) => bytes,
                 Err(TrySendError::Error(error)) => return Err(error),
                 Ok(()) => return Ok(()),
@@ -141,7 +138,7 @@ impl Association {
         bytes: impl Into<Bytes>,
         options: SendOptions,
     ) -> Result<(), TrySendError> {
-        self.try_send_on(Some(stream), bytes.into(), options, false)
+        self.try_send_on(Some(stream), bytes.into(), options)
     }
 
     fn try_send_on(
@@ -149,7 +146,6 @@ impl Association {
         stream: Option<u16>,
         bytes: Bytes,
         options: SendOptions,
-        immediate: bool,
     ) -> Result<(), TrySendError> {
         let (size, most) = (bytes.len(), self.shared.max_message_size);
         if size > most {
@@ -166,18 +162,12 @@ impl Association {
         let Some(association) = state.endpoint.association_mut(self.id) else {
             return Err(SendError::Closing.into());
         };
-        let policies = options.policies(association.send_defaults().options, immediate);
         let no_room = association.buffered() > 0 && association.held_to_send() + size > most_held;
         // The bytes are a counted reference: to keep one costs next to nothing, and they are given back where full.
-        let message = SctpMessage {
-            ppid: options.ppid,
-            unordered: options.unordered,
-            payload: bytes.clone(),
-        };
         let queued = if no_room && !association.is_closed() {
             Err(Refusal::BufferFull)
         } else {
-            association.send_with(now, stream, message, &policies)
+            association.send_with(now, stream, bytes.clone(), &options)
         };
         match queued {
             Ok(()) => {

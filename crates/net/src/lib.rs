@@ -67,7 +67,7 @@ mod turns;
 
 pub use anabranch_sctp::{
     self as sctp, AbandonPolicy, AssociationSettings, CloseReason, KeyError, PathSettings,
-    PathState, ReconfigError, ReconfigOutcome, RuntimeError, SendDefaults, SharedKeys,
+    PathState, ReconfigError, ReconfigOutcome, RuntimeError, SendDefaults, SendOptions, SharedKeys,
     StreamDirection,
 };
 pub use association::Association;
@@ -75,7 +75,7 @@ pub use config::{Carrier, Config, ENCAPSULATION_PORT, Peer};
 pub use endpoint::Endpoint;
 pub use error::{BindError, ConnectError, Lost, SendError, TrySendError};
 pub use event::AssociationEvent;
-pub use message::{Message, MessagePart, SendOptions};
+pub use message::{Message, MessagePart};
 pub use observer::{Direction, Observer, Seen};
 pub use shared_sockets::SharedSockets;
 pub use status::{EndpointStatistics, PathStatus, Status};

@@ -48,7 +48,8 @@ fn what_nothing_else_is_said_of_goes_as_the_defaults_say() {
     bounded(async {
         let (client, server) = pair(without_timers(Config::default())).await;
         let defaults = client.send_defaults().expect("up").with(|it| {
-            (it.stream, it.ppid, it.unordered) = (4, 51, true);
+            it.stream = 4;
+            it.options = it.options.with_ppid(51).with_unordered(true);
         });
         client.set_send_defaults(defaults).expect("in range");
         client.send_default("as ever").await.expect("open");

@@ -50,11 +50,7 @@ pub struct PathSettings {
 pub struct SendDefaults {
     /// The stream.
     pub stream: u16,
-    /// Payload Protocol Identifier.
-    pub ppid: u32,
-    /// Delivered without regard to the order of the stream.
-    pub unordered: bool,
-    /// When they are given up, and whether they are to be acknowledged at once.
+    /// Their identifier, order, and when they are given up.
     pub options: SendOptions,
 }
 

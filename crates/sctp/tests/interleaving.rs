@@ -524,11 +524,9 @@ fn a_message_given_up_is_told_by_its_identifier() {
     let association = world.endpoints[A].association_mut(a).expect("known");
     let short = SendOptions::default().with_lifetime(Some(500 * MILLISECOND));
     for unordered in [false, true] {
-        let message = Message {
-            unordered,
-            ..message(5_000)
-        };
-        let sent = association.send_with(now, Some(6), message, &short);
+        let Message { ppid, payload, .. } = message(5_000);
+        let options = short.with_ppid(ppid).with_unordered(unordered);
+        let sent = association.send_with(now, Some(6), payload, &options);
         sent.expect("room");
     }
     association.send(6, message(30)).expect("room");

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use anabranch_sctp::config::{SchedulerKind, StreamValues};
-use anabranch_sctp::{CloseReason, Config, Event, Message, Profile, SendOptions};
+use anabranch_sctp::{CloseReason, Config, Event, Profile, SendOptions};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MILLISECOND, SECOND};
 use anabranch_wire::Tsn;
@@ -240,13 +240,9 @@ fn case(seed: u64, loss_per_mille: u64, deaf: bool) -> [u64; 2] {
         let now = world.now;
         let association = world.endpoints[A].association_mut(a).expect("known");
         while let Some(offer) = offered.get(next) {
-            let message = Message {
-                ppid: 1,
-                unordered: offer.unordered,
-                payload: offer.payload.clone(),
-            };
+            let options = offer.options.with_ppid(1).with_unordered(offer.unordered);
             if association
-                .send_with(now, Some(offer.stream), message, &offer.options)
+                .send_with(now, Some(offer.stream), offer.payload.clone(), &options)
                 .is_err()
             {
                 break;

@@ -40,7 +40,10 @@ fn offer(
 ) -> Result<(), SendError> {
     let now = world.now;
     let association = world.endpoints[A].association_mut(a).expect("known");
-    association.send_with(now, Some(stream), message, options)
+    let options = options
+        .with_ppid(message.ppid)
+        .with_unordered(message.unordered);
+    association.send_with(now, Some(stream), message.payload, &options)
 }
 
 fn send(world: &mut World, a: AssociationId, stream: u16, text: &str, options: &SendOptions) {

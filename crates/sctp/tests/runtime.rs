@@ -264,7 +264,8 @@ fn messages_go_as_the_defaults_say() {
     let defaults = association.send_defaults();
     assert_eq!(defaults.options.lifetime, Some(9 * SECOND));
     let defaults = defaults.with(|it| {
-        (it.stream, it.ppid, it.unordered) = (7, 51, true);
+        it.stream = 7;
+        it.options = it.options.with_ppid(51).with_unordered(true);
         it.options.lifetime = Some(SECOND / 2);
     });
     association.set_send_defaults(defaults).expect("in range");
@@ -301,7 +302,7 @@ fn what_was_set_outlasts_a_restart_of_the_peer() {
     let done = association.set_path_settings(now, Some(address(A, 1)), path);
     done.expect("in range");
     association.set_stream_value(1, 7);
-    let defaults = association.send_defaults().with(|it| it.ppid = 3);
+    let defaults = association.send_defaults().with(|it| it.options.ppid = 3);
     association.set_send_defaults(defaults).expect("in range");
     // A forgets all, and calls again.
     world.endpoints[A] = Endpoint::new(

@@ -7,7 +7,6 @@ use bytes::Bytes;
 
 use super::{Association, Protocol};
 use crate::error::SendError;
-use crate::message::SendOptions;
 
 impl Association {
     /// The settings that can change while it is up; `None` once it is forgotten.
@@ -55,7 +54,7 @@ impl Association {
     }
 
     /// How messages are sent of which nothing else is said: by [`Association::send_default`] all, by the others what
-    /// [`SendOptions`] leave open. `None` once the association is forgotten.
+    /// [`SendOptions`](crate::SendOptions) leave open. `None` once the association is forgotten.
     pub fn send_defaults(&self) -> Option<SendDefaults> {
         let state = self.shared.lock();
         Some(state.endpoint.association(self.id)?.send_defaults())
@@ -77,13 +76,7 @@ impl Association {
     /// As [`Association::send`].
     pub async fn send_default(&self, bytes: impl Into<Bytes>) -> Result<(), SendError> {
         let defaults = self.send_defaults().ok_or(SendError::Closing)?;
-        let options = SendOptions {
-            ppid: defaults.ppid,
-            unordered: defaults.unordered,
-            ..SendOptions::default()
-        };
-        let immediate = defaults.options.immediate;
-        self.send_on(Some(defaults.stream), bytes.into(), options, immediate)
+        self.send_on(Some(defaults.stream), bytes.into(), defaults.options)
             .await
     }
 

@@ -2,6 +2,7 @@
 
 use anabranch_transport::Nanos;
 use anabranch_wire::extension::ForwardTsn;
+use bytes::Bytes;
 
 use super::Association;
 use crate::discard::{Discard, Discards};
@@ -19,9 +20,9 @@ impl Association {
         self.tx.is_partially_reliable()
     }
 
-    /// As [`Association::send`], or without a stream as [`Association::send_spread`], with a message that may be given up as
-    /// `options` say; its lifetime begins `now`. [`Event::MessageAbandoned`] tells of it. What is to be done with messages of which
-    /// nothing is said is in the settings: [`SendOptions::of`].
+    /// As [`Association::send`], or without a stream as [`Association::send_spread`], with a message that is sent, and may be given
+    /// up, as `options` say; its lifetime begins `now`. [`Event::MessageAbandoned`] tells of it. Policies that the options leave open are
+    /// those of the [defaults](Association::send_defaults).
     ///
     /// # Errors
     /// As [`Association::send`].
@@ -29,13 +30,19 @@ impl Association {
         &mut self,
         now: Nanos,
         stream: Option<u16>,
-        message: Message,
+        payload: Bytes,
         options: &SendOptions,
     ) -> Result<(), SendError> {
         if !self.state.takes_messages() {
             return Err(SendError::Closing);
         }
-        let sent = self.tx.send_with(now, stream, message, options);
+        let message = Message {
+            ppid: options.ppid,
+            unordered: options.unordered,
+            payload,
+        };
+        let options = options.or(&self.send_defaults().options);
+        let sent = self.tx.send_with(now, stream, message, &options);
         self.tell_given_up();
         sent
     }

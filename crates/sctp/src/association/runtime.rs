@@ -10,7 +10,7 @@ use super::Association;
 use crate::config::Config;
 use crate::path::PathId;
 use crate::runtime::{AssociationSettings, PathSettings, RuntimeError, SendDefaults};
-use crate::tx::{Message, SendError, Sender};
+use crate::tx::{SendError, Sender};
 
 impl Association {
     /// The settings that can change while it is up.
@@ -107,18 +107,8 @@ impl Association {
     /// # Errors
     /// As [`Association::send`].
     pub fn send_default(&mut self, now: Nanos, payload: Bytes) -> Result<(), SendError> {
-        let SendDefaults {
-            stream,
-            ppid,
-            unordered,
-            options,
-        } = self.send_defaults;
-        let message = Message {
-            ppid,
-            unordered,
-            payload,
-        };
-        self.send_with(now, Some(stream), message, &options)
+        let SendDefaults { stream, options } = self.send_defaults;
+        self.send_with(now, Some(stream), payload, &options)
     }
 
     /// The value of a stream as it was set, if it was.

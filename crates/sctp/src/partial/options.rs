@@ -7,29 +7,39 @@ use crate::config::Config;
 
 /// How one message is sent. The policies of RFC 7496 and RFC 3758 §4.1 have an effect only where both ends speak partial
 /// reliability ([`Association::is_partially_reliable`](crate::Association::is_partially_reliable)); where several are given, the first
-/// that is met gives the message up.
+/// that is met gives the message up. Where none is, those of the
+/// [defaults](crate::Association::set_send_defaults) count, unless it is [reliable](Self::reliable).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendOptions {
-    /// It is given up when it is so old and not all of it was acknowledged (RFC 3758 §4.1).
+    /// Payload Protocol Identifier, handed through to the peer's user.
+    pub ppid: u32,
+    /// Delivered without regard to the order of the stream.
+    pub unordered: bool,
+    /// The peer is asked to acknowledge its end at once (RFC 9260 §6.1), for which it may else wait 200 ms.
+    pub immediate: bool,
+    /// It is given up when it is so old and not all of it was acknowledged, nanoseconds (RFC 3758 §4.1).
     pub lifetime: Option<Nanos>,
     /// It is given up when a chunk of it would be sent again more often (RFC 7496 §3.1).
     pub max_retransmits: Option<u32>,
     /// Where the send buffer is full, messages of a larger number that were not begun are given up for it, and it for those
     /// of a smaller one (RFC 7496 §3.2).
     pub priority: Option<u32>,
-    /// The peer is asked to acknowledge its end at once (RFC 9260 §6.1).
-    pub immediate: bool,
+    /// It is never given up, whatever the defaults say.
+    pub reliable: bool,
 }
 
 impl SendOptions {
-    /// Sent without any policy.
+    /// In order, with PPID 0, and without any policy of its own.
     pub const fn new() -> Self {
         Self {
+            ppid: 0,
+            unordered: false,
+            immediate: false,
             lifetime: None,
             max_retransmits: None,
             priority: None,
-            immediate: false,
+            reliable: false,
         }
     }
 
@@ -39,11 +49,32 @@ impl SendOptions {
             lifetime: config.lifetime,
             max_retransmits: config.max_retransmits,
             priority: config.priority,
-            immediate: false,
+            ..Self::new()
         }
     }
 
-    /// Given up when it is so old.
+    /// With this Payload Protocol Identifier.
+    #[must_use]
+    pub const fn with_ppid(mut self, ppid: u32) -> Self {
+        self.ppid = ppid;
+        self
+    }
+
+    /// Delivered without regard to the order of the stream, or in order.
+    #[must_use]
+    pub const fn with_unordered(mut self, unordered: bool) -> Self {
+        self.unordered = unordered;
+        self
+    }
+
+    /// The peer is asked to acknowledge its end at once, or not.
+    #[must_use]
+    pub const fn with_immediate(mut self, immediate: bool) -> Self {
+        self.immediate = immediate;
+        self
+    }
+
+    /// Given up when it is so old, nanoseconds.
     #[must_use]
     pub const fn with_lifetime(mut self, lifetime: Option<Nanos>) -> Self {
         self.lifetime = lifetime;
@@ -64,15 +95,28 @@ impl SendOptions {
         self
     }
 
-    /// The peer is asked to acknowledge its end at once, or not.
+    /// Never given up, whatever the defaults and the policies say.
     #[must_use]
-    pub const fn with_immediate(mut self, immediate: bool) -> Self {
-        self.immediate = immediate;
+    pub const fn reliable(mut self) -> Self {
+        self.reliable = true;
         self
+    }
+
+    /// The same, with the policies of `defaults` where it has none.
+    pub(crate) fn or(self, defaults: &Self) -> Self {
+        Self {
+            lifetime: self.lifetime.or(defaults.lifetime),
+            max_retransmits: self.max_retransmits.or(defaults.max_retransmits),
+            priority: self.priority.or(defaults.priority),
+            ..self
+        }
     }
 
     /// When a message that is given at `now` will be given up; `None` if never.
     pub(crate) fn terms(&self, now: Nanos) -> Option<Terms> {
+        if self.reliable {
+            return None;
+        }
         let terms = Terms {
             deadline: self.lifetime.map(|span| now.saturating_add(span)),
             max_retransmits: self.max_retransmits,

@@ -28,14 +28,11 @@ impl Play<'_> {
         let (serial, payload) =
             self.ledger
                 .write(host, id, stream, unordered, usize::from(len) % most);
-        let message = Message {
-            ppid: 1,
-            unordered,
-            payload,
-        };
         if let Some(association) = self.endpoints[host].association_mut(id) {
-            let terms = extensions::terms(&self.config, len);
-            let sent = association.send_with(self.now, Some(stream), message, &terms);
+            let options = extensions::terms(&self.config, len)
+                .with_ppid(1)
+                .with_unordered(unordered);
+            let sent = association.send_with(self.now, Some(stream), payload, &options);
             if sent.is_ok() {
                 self.ledger.accepted(serial, stream, unordered);
             }

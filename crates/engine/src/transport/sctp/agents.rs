@@ -64,7 +64,7 @@ impl Source {
         // Static bytes are cut without counting references.
         static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         let zeros = Bytes::from_static(&ZEROS);
-        let options = SendOptions::of(endpoint.config());
+        let options = SendOptions::of(endpoint.config()).with_unordered(config.unordered);
         Self {
             endpoint,
             config,
@@ -122,12 +122,7 @@ impl Source {
                 message.piece.map(|_| number as u16)
             });
             let payload = payload(&mut self.zeros, size, stamp);
-            let sent = SctpMessage {
-                ppid: 0,
-                unordered: self.config.unordered,
-                payload,
-            };
-            let taken = association.send_with(now, stream, sent, &self.options);
+            let taken = association.send_with(now, stream, payload, &self.options);
             if taken.is_err() {
                 break;
             }
