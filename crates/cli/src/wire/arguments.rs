@@ -63,6 +63,10 @@ pub struct Wire {
     /// Set a key of [flow.transport]: receive_buffer='4 MiB', allocation.kind=adaptive (repeatable).
     #[arg(long, value_name = "KEY=VALUE", long_help = set_help())]
     pub set: Vec<String>,
+    /// Shared key for authenticated chunks (repeatable): its identifier, 0 to 65535, and the file that holds it, without a line
+    /// break at the end. The first one signs. Needs --set authentication=on or required.
+    #[arg(long, value_name = "ID=FILE", value_parser = super::keys::key)]
+    pub auth_key: Vec<(u16, PathBuf)>,
     /// Path MTU: size of the largest IP packet. `auto` discovers it (RFC 8899), up to --set mtu=SIZE (default 1500 B).
     #[arg(long, value_name = "auto|SIZE", default_value = "auto", value_parser = super::pmtu)]
     pub pmtu: Pmtu,

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::arguments::Cat;
 use super::print::Printer;
-use super::{Interrupts, PATIENCE, Ports, connect, limit, peer};
+use super::{Interrupts, PATIENCE, Ports, connect, in_brackets, limit, peer};
 use crate::failure::Failure;
 
 /// How long after the end of the input answers are waited for by whoever called.
@@ -54,7 +54,11 @@ async fn talk(arguments: Cat, log: &Printer) -> Result<(), Failure> {
         }
     };
     if let (true, Some(status)) = (arguments.verbose, association.status()) {
-        say(format!("{}: association up", status.primary.address));
+        let extensions = in_brackets(&association.extensions());
+        say(format!(
+            "{}: association up{extensions}",
+            status.primary.address
+        ));
     }
     let mut interrupts = Interrupts::new();
     let result = tokio::select! {

@@ -5,6 +5,7 @@ pub mod arguments;
 mod cat;
 mod data_channels;
 mod emulate;
+mod keys;
 pub mod live;
 mod metrics;
 mod pace;
@@ -22,6 +23,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anabranch_engine::arguments::{Sctp, sctp as read_sctp};
+use anabranch_net::sctp::Authentication;
 use anabranch_net::{
     Association, BindError, Carrier, CloseReason, Config, ConnectError, Endpoint, Lost, Peer,
     SharedSockets, Status,
@@ -231,6 +233,15 @@ impl Wire {
             None => sctp.config.send_buffer.max(BUFFER as usize),
         };
         sctp.config.bare_init = self.bare_init;
+        if let Some(keys) = keys::shared(&self.auth_key)? {
+            if sctp.config.authentication == Authentication::Off {
+                return Err(Failure::Asked(
+                    "--auth-key: found with authentication off; it needs --set authentication=on or required"
+                        .to_owned(),
+                ));
+            }
+            sctp.config.auth_keys = keys;
+        }
         match self.pmtu {
             Pmtu::Auto => sctp.config.path_mtu_discovery = true,
             Pmtu::Fixed(bytes) => sctp.config.mtu = bytes,
@@ -386,6 +397,14 @@ async fn connect(
         _ => String::new(),
     };
     Err(Failure::Wire(format!("{host}: {error}{hint}")))
+}
+
+/// Names behind a word, where there are any.
+fn in_brackets(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        names => format!(" ({})", names.join(", ")),
+    }
 }
 
 /// Waits until everything given to the association is acknowledged, or it has ended.

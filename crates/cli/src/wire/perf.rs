@@ -1,6 +1,7 @@
 //! `anabranch perf`: what associations carry, by intervals.
 
 mod flow;
+mod paths;
 mod processor;
 mod report;
 mod work;
@@ -79,6 +80,9 @@ fn peers(associations: &[Association]) -> Peers {
         paths: paths.map(|path| path.address.to_string()).collect(),
         streams: status.as_ref().map_or(0, |status| status.outstrms),
         mtu: status.as_ref().map_or(0, |status| status.primary.mtu),
+        extensions: associations
+            .first()
+            .map_or_else(Vec::new, Association::extensions),
     }
 }
 

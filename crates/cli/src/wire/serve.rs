@@ -11,7 +11,7 @@ use super::metrics::Metrics;
 use super::pace::Pace;
 use super::print::Printer;
 use super::talk::{Job, PPID, Received, Sent, Text};
-use super::{Bound, Interrupts, PATIENCE, Ports, all_acknowledged};
+use super::{Bound, Interrupts, PATIENCE, Ports, all_acknowledged, in_brackets};
 use crate::failure::Failure;
 
 /// What was exchanged, without what `perf` and `serve` say to each other.
@@ -167,7 +167,9 @@ async fn attend(
     job: Job,
     at_once: bool,
 ) -> Option<String> {
-    log.say("up", json!({}), &["association up".to_owned()]);
+    let extensions = association.extensions();
+    let up = format!("association up{}", in_brackets(&extensions));
+    log.say("up", json!({ "extensions": extensions }), &[up]);
     let mut count = Count::default();
     let result = match service {
         Service::Sink => sink(&association, &mut count).await,
@@ -231,7 +233,7 @@ async fn sink(association: &Association, count: &mut Count) -> Result<(), Lost> 
 
 /// Says something to the client beside the data.
 async fn say(association: &Association, text: Text) {
-    let options = SendOptions::default().with_ppid(PPID);
+    let options = SendOptions::default().with_ppid(PPID).reliable();
     // Refused where the client closes, which then does not want to know.
     let _ = association.send_immediate(0, text.write(), options).await;
 }

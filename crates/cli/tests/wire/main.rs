@@ -4,6 +4,7 @@ mod cat;
 mod common;
 mod emulated;
 mod ends;
+mod extensions;
 mod mistakes;
 mod perf;
 mod serve;

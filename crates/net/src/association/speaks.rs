@@ -20,6 +20,30 @@ impl Association {
         self.speaks(sctp::Association::sends_zero_checksums)
     }
 
+    /// All that is spoken, by the names of the settings that offer it.
+    pub fn extensions(&self) -> Vec<&'static str> {
+        type Asked = fn(&sctp::Association) -> bool;
+        const ALL: [(&str, Asked); 7] = [
+            (
+                "partial_reliability",
+                sctp::Association::is_partially_reliable,
+            ),
+            ("interleaving", sctp::Association::is_interleaving),
+            ("reconfiguration", sctp::Association::is_reconfigurable),
+            ("authentication", sctp::Association::is_authenticated),
+            ("address_changes", sctp::Association::takes_address_changes),
+            ("zero_checksum", sctp::Association::sends_zero_checksums),
+            ("ecn", sctp::Association::uses_ecn),
+        ];
+        let mut state = self.shared.lock();
+        let association = state.association(self.id);
+        let spoken = association.iter().flat_map(|it| {
+            let spoken = ALL.iter().filter(|(_, speaks)| speaks(it));
+            spoken.map(|(name, _)| *name)
+        });
+        spoken.collect()
+    }
+
     fn speaks(&self, what: impl FnOnce(&sctp::Association) -> bool) -> bool {
         let mut state = self.shared.lock();
         let association = state.association(self.id);

@@ -67,7 +67,8 @@ fn sending(status: &Status, counted: &Counted, message: u64) -> Progress {
     let fed = counted.fed_bytes.load(Ordering::Relaxed);
     // Behind the data came a question of our own.
     let bytes = sender.bytes_acknowledged.min(fed);
-    let messages = if bytes == fed {
+    let abandoned = sender.abandoned_unsent + sender.abandoned_sent;
+    let messages = if bytes == fed && abandoned == 0 {
         counted.fed_messages.load(Ordering::Relaxed)
     } else {
         bytes / message
@@ -77,6 +78,7 @@ fn sending(status: &Status, counted: &Counted, message: u64) -> Progress {
         messages,
         retransmitted: Some(sender.chunks_retransmitted),
         timeouts: Some(sender.timeouts),
+        abandoned: Some(abandoned),
         cwnd: Some(status.in_use.cwnd),
         srtt: status.in_use.srtt.map(|srtt| srtt as f64 / 1e9),
     }
@@ -256,6 +258,7 @@ fn of_sender(sent: Sent) -> Progress {
         messages: sent.messages,
         retransmitted: Some(sent.retransmitted),
         timeouts: Some(sent.timeouts),
+        abandoned: None,
         cwnd: Some(sent.cwnd),
         srtt: sent.srtt.map(|srtt| srtt as f64 / 1e9),
     }

@@ -2,12 +2,14 @@
 
 use std::io;
 
-use anabranch_net::{PathState, PathStatus};
+use anabranch_net::PathStatus;
 use serde_json::{Value, json};
 
+use super::paths::{path_json, path_text};
 use super::processor::Used;
 use crate::failure::Failure;
 use crate::wire::arguments::Perf;
+use crate::wire::in_brackets;
 use crate::wire::print::Printer;
 
 /// How far an association is.
@@ -19,6 +21,8 @@ pub struct Progress {
     /// Chunks sent again, expiries of T3-rtx, and the path in use: the sender's, which a receiver does not know.
     pub retransmitted: Option<u64>,
     pub timeouts: Option<u64>,
+    /// Messages that the sender gave up.
+    pub abandoned: Option<u64>,
     /// Bytes.
     pub cwnd: Option<u64>,
     /// Seconds.
@@ -42,6 +46,7 @@ impl Progress {
             messages: less(self.messages, last.messages),
             retransmitted: both(self.retransmitted, last.retransmitted, less),
             timeouts: both(self.timeouts, last.timeouts, less),
+            abandoned: both(self.abandoned, last.abandoned, less),
             ..self
         }
     }
@@ -54,6 +59,7 @@ impl Progress {
             messages: self.messages + other.messages,
             retransmitted: both(self.retransmitted, other.retransmitted, sum),
             timeouts: both(self.timeouts, other.timeouts, sum),
+            abandoned: both(self.abandoned, other.abandoned, sum),
             cwnd: both(self.cwnd, other.cwnd, sum),
             srtt: both(self.srtt, other.srtt, f64::max),
         }
@@ -100,51 +106,12 @@ impl Line {
             "messages": self.done.messages,
             "retransmits": self.done.retransmitted,
             "timeouts": self.done.timeouts,
+            "abandoned": self.done.abandoned,
             "snd_cwnd": self.done.cwnd,
             "rtt": self.done.srtt,
             "sender": self.direction == Direction::Sends,
         })
     }
-}
-
-/// A path as it stands.
-fn path_json(path: &PathStatus) -> Value {
-    json!({
-        "address": path.address.to_string(),
-        "local": path.local.to_string(),
-        "state": state(path),
-        "mtu": path.mtu,
-        "snd_cwnd": path.cwnd,
-        "in_flight": path.flightsize,
-        "rtt": path.srtt.map(|srtt| srtt as f64 / 1e9),
-        "rto": path.rto as f64 / 1e9,
-    })
-}
-
-/// The state of a path in a word (RFC 9260 §8.2, RFC 7829 §3).
-fn state(path: &PathStatus) -> &'static str {
-    match path.state {
-        PathState::Unconfirmed => "unconfirmed",
-        PathState::Active => "active",
-        PathState::PotentiallyFailed => "potentially failed",
-        PathState::Inactive => "inactive",
-    }
-}
-
-/// The same for people.
-fn path_text(path: &PathStatus) -> String {
-    let size = |bytes: u64| scaled(bytes as f64, 1024.0, BYTES);
-    let milliseconds = |time: u64| format!("{:.3} ms", time as f64 / 1e6);
-    format!(
-        "      {}: {}, MTU {} B, cwnd {}, in flight {}, RTT {}, RTO {}",
-        path.address,
-        state(path),
-        path.mtu,
-        size(path.cwnd),
-        size(path.flightsize),
-        path.srtt.map_or_else(|| "-".to_owned(), milliseconds),
-        milliseconds(path.rto)
-    )
 }
 
 /// The same interval of several associations, and all of them together, each direction for itself.
@@ -264,6 +231,8 @@ pub struct Peers {
     pub streams: u16,
     /// The largest SCTP packet on the primary path, bytes.
     pub mtu: usize,
+    /// What is spoken beyond RFC 9260, by the names of settings.
+    pub extensions: Vec<&'static str>,
 }
 
 /// Writes lines, or gathers a document.
@@ -353,6 +322,12 @@ impl Summary {
             Direction::Sends => "  acknowledged".to_owned(),
             Direction::Receives => "  received".to_owned(),
         };
+        let abandoned: u64 = self
+            .here
+            .each
+            .iter()
+            .filter_map(|it| it.done.abandoned)
+            .sum();
         let mut lines = vec![self.here.text(per_path, here)];
         for sum in &self.here.sums {
             let name = self.here.name("SUM", sum.direction);
@@ -367,6 +342,9 @@ impl Summary {
                 },
             );
         }
+        if abandoned > 0 {
+            lines.push(format!("{abandoned} messages were abandoned"));
+        }
         lines.join("\n")
     }
 }
@@ -379,6 +357,7 @@ fn start(arguments: &Perf, peers: &Peers) -> Value {
         "paths": peers.paths,
         "streams": peers.streams,
         "mtu": peers.mtu,
+        "extensions": peers.extensions,
         "message": arguments.message.0,
         "unordered": arguments.unordered,
         "test_start": {
@@ -412,8 +391,9 @@ fn heading(arguments: &Perf, peers: &Peers) -> String {
         (false, _) => "[ ID] ",
     };
     format!(
-        "{direction} {}, {associations}{} streams, messages of {}\n{}{:>15}  {:>10}  {:>13}  {:>11}  {:>5}  {:>10}  {:>9}",
+        "{direction} {}{}, {associations}{} streams, messages of {}\n{}{:>15}  {:>10}  {:>13}  {:>11}  {:>5}  {:>10}  {:>9}",
         peers.paths.join(", "),
+        in_brackets(&peers.extensions),
         peers.streams,
         arguments.message,
         name,
@@ -428,7 +408,7 @@ fn heading(arguments: &Perf, peers: &Peers) -> String {
 }
 
 /// Units of sizes.
-const BYTES: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
+pub(super) const BYTES: [&str; 4] = ["B", "KiB", "MiB", "GiB"];
 
 /// A line as people read it; `-`: not known at this end.
 fn text(line: &Line) -> String {
@@ -452,7 +432,7 @@ fn text(line: &Line) -> String {
 }
 
 /// A number with the largest of the units that leaves it at least 1.
-fn scaled(mut value: f64, step: f64, units: [&str; 4]) -> String {
+pub(super) fn scaled(mut value: f64, step: f64, units: [&str; 4]) -> String {
     let mut unit = units[0];
     for larger in &units[1..] {
         if value < step {

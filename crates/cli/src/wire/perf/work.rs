@@ -149,8 +149,14 @@ impl Work {
         let late = self.late(stopped);
         tokio::pin!(late);
         let drained = async {
+            // Where messages may be given up nobody knows how many come; what came is behind what was acknowledged or given up.
+            let gives_up = self.association.is_partially_reliable();
+            if gives_up {
+                all_acknowledged(&self.association).await;
+            }
+            let messages = if gives_up { 0 } else { messages };
             let text = Text::Count { messages }.write();
-            let options = SendOptions::default().with_ppid(PPID);
+            let options = SendOptions::default().with_ppid(PPID).reliable();
             // Refused where the association has ended, which is told otherwise.
             let _ = self.association.send_immediate(0, text, options).await;
             all_acknowledged(&self.association).await;
@@ -261,7 +267,7 @@ impl Work {
     /// Asks the server to send, and tells it when time is over. Gives how it ended, whether it was cut, and whether something
     /// arrived after time was over.
     async fn ask(&self) -> (CloseReason, bool, bool) {
-        let options = SendOptions::default().with_ppid(PPID);
+        let options = SendOptions::default().with_ppid(PPID).reliable();
         let say = |text: Text| self.association.send_immediate(0, text.write(), options);
         // Refused where the association has ended, which is told otherwise.
         let _ = say(Text::Source(self.plan.job)).await;

@@ -1,0 +1,48 @@
+//! The paths of an association, as a report has them.
+
+use anabranch_net::{PathState, PathStatus};
+use serde_json::{Value, json};
+
+use super::report::{BYTES, scaled};
+
+/// A path as it stands.
+pub(super) fn path_json(path: &PathStatus) -> Value {
+    json!({
+        "address": path.address.to_string(),
+        "local": path.local.to_string(),
+        "state": state(path),
+        "mtu": path.mtu,
+        "snd_cwnd": path.cwnd,
+        "in_flight": path.flightsize,
+        "rtt": path.srtt.map(|srtt| srtt as f64 / 1e9),
+        "rto": path.rto as f64 / 1e9,
+        "bytes_sent": path.bytes_sent,
+    })
+}
+
+/// The state of a path in a word (RFC 9260 §8.2, RFC 7829 §3).
+fn state(path: &PathStatus) -> &'static str {
+    match path.state {
+        PathState::Unconfirmed => "unconfirmed",
+        PathState::Active => "active",
+        PathState::PotentiallyFailed => "potentially failed",
+        PathState::Inactive => "inactive",
+    }
+}
+
+/// The same for people.
+pub(super) fn path_text(path: &PathStatus) -> String {
+    let size = |bytes: u64| scaled(bytes as f64, 1024.0, BYTES);
+    let milliseconds = |time: u64| format!("{:.3} ms", time as f64 / 1e6);
+    format!(
+        "      {}: {}, MTU {} B, cwnd {}, in flight {}, RTT {}, RTO {}, sent {}",
+        path.address,
+        state(path),
+        path.mtu,
+        size(path.cwnd),
+        size(path.flightsize),
+        path.srtt.map_or_else(|| "-".to_owned(), milliseconds),
+        milliseconds(path.rto),
+        size(path.bytes_sent)
+    )
+}

@@ -1,0 +1,136 @@
+//! Extensions by the names of their settings.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::common::{json, run, server, text};
+
+/// Both ends offer four extensions, with a key from a file: all are spoken and named, and the data is authenticated by the key.
+#[test]
+fn what_is_spoken_is_named_as_the_settings_are() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    fs::write(here.join("shared.key"), "a secret of both\n").expect("a file");
+    let offered = [
+        "--set",
+        "interleaving=true",
+        "--set",
+        "reconfiguration=true",
+        "--set",
+        "authentication=required",
+        "--set",
+        "authenticated_chunks=[\"i_data\"]",
+        "--auth-key",
+        "1=shared.key",
+    ];
+    let mut sink = server(here, "sink", &[&["--json"], &offered[..]].concat());
+    let document: serde_json::Value = serde_json::from_str(&sink.first).expect("JSON");
+    let port = document["udp_port"].to_string();
+    let perf = [
+        "perf",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "-n",
+        "1 MB",
+        "-J",
+    ];
+    let document = json(&run(here, &[&perf[..], &offered].concat()));
+    let spoken = json!(["interleaving", "reconfiguration", "authentication"]);
+    assert_eq!(document["start"]["extensions"], spoken);
+    assert_eq!(document["end"]["sum_received"]["bytes"], 1_000_000);
+    let up: serde_json::Value = serde_json::from_str(&sink.line()).expect("JSON");
+    assert_eq!(up["event"], "up");
+    assert_eq!(up["extensions"], spoken);
+    assert_eq!(sink.end().0, 0);
+}
+
+/// What is given up is counted as such, and the other end still tells what came.
+#[test]
+fn messages_that_are_given_up_are_not_counted_as_sent() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let partial = ["--set", "partial_reliability=true"];
+    let sink = server(here, "sink", &partial);
+    let port = sink.port("UDP port");
+    let arguments = [
+        "perf",
+        "127.0.0.1",
+        "--peer-udp-port",
+        &port,
+        "-t",
+        "1 s",
+        "-J",
+        "--set",
+        "lifetime=1 us",
+    ];
+    let document = json(&run(here, &[&arguments[..], &partial].concat()));
+    let end = &document["end"];
+    assert!(end["sum_sent"]["abandoned"].as_u64() > Some(100), "{end}");
+    let received = end["sum_received"]["messages"].as_u64();
+    assert!(received.is_some(), "the other end told: {end}");
+    assert!(received >= end["sum_sent"]["messages"].as_u64(), "{end}");
+}
+
+/// All paths at once: each of them carried something.
+#[test]
+fn both_paths_carry_data_at_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    let homes = ["--local", "127.0.0.1", "--local", "127.0.0.2"];
+    let sink = server(here, "sink", &homes);
+    let port = sink.port("UDP port");
+    let arguments = [
+        "perf",
+        "127.0.0.1",
+        "--path",
+        "127.0.0.2",
+        "--peer-udp-port",
+        &port,
+        "-t",
+        "2 s",
+        "-J",
+        "--set",
+        "cmt=true",
+        "--congestion",
+        "lia",
+    ];
+    let document = json(&run(here, &[&arguments[..], &homes].concat()));
+    let paths = document["end"]["streams"][0]["paths"].as_array();
+    let paths = paths.expect("a list");
+    let sent: Vec<u64> = paths
+        .iter()
+        .filter_map(|it| it["bytes_sent"].as_u64())
+        .collect();
+    assert_eq!(sent.len(), 2, "{document}");
+    assert!(sent.iter().all(|it| *it > 0), "{sent:?}");
+    assert_eq!(
+        document["end"]["sum_received"]["bytes"],
+        document["end"]["sum_sent"]["bytes"]
+    );
+}
+
+#[test]
+fn keys_that_cannot_be_used_are_told_before_anything_is_sent() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let here = directory.path();
+    fs::write(here.join("shared.key"), "secret").expect("a file");
+    let on = ["--set", "authentication=on"];
+    for (keys, more, words) in [
+        (&["--auth-key", "1=nowhere.key"][..], &on[..], "nowhere.key"),
+        (&["--auth-key", "65536=shared.key"], &on, "0 to 65535"),
+        (&["--auth-key", "shared.key"], &on, "ID=FILE"),
+        (&["--auth-key", "1=shared.key"], &[], "authentication=on"),
+        (
+            &["--auth-key", "1=shared.key", "--auth-key", "1=shared.key"],
+            &on,
+            "twice",
+        ),
+    ] {
+        let output = run(here, &[&["perf", "127.0.0.1"], keys, more].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{keys:?}: {said}");
+        assert!(said.contains(words), "{keys:?}: {said}");
+    }
+}
