@@ -1,4 +1,4 @@
-//! What this side asks of the peer: wishes, the one ASCONF under way, and the addresses that come of it (RFC 5061 §5.1).
+//! What this side asks of the peer: wishes, the ASCONF under way, and the addresses that come of it (RFC 5061 §5.1).
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -16,33 +16,21 @@ use crate::retry::Retry;
 
 /// Requests that one ASCONF has: their answers fit a packet, errors and all.
 pub(crate) const MAX_REQUESTS: usize = 10;
+/// ASCONFs under way: one, and when that is sent again another beside it (RFC 5061 §5.5).
+const MAX_FLIGHTS: usize = 2;
 /// Addresses removed lately, of which late packets may tell.
 const MAX_LEFT: usize = 8;
 
-/// The ASCONF that waits for its answer.
+/// An ASCONF that waits for its answer.
 #[derive(Debug)]
 pub(crate) struct Flight {
     /// As it was first sent: it never changes (RFC 5061 §5.1 B4).
     pub(crate) asconf: Asconf,
     /// What it asks, by number.
     requests: Vec<(u32, AddressChange)>,
-    /// Where it goes, and the timer T-4.
-    pub(crate) retry: Retry,
 }
 
 impl Flight {
-    /// The address that it must come from, if one of its requests says so.
-    pub(crate) fn source(&self) -> Option<IpAddr> {
-        self.requests.iter().find_map(|(_, it)| it.source())
-    }
-
-    /// The addresses that it adds and leaves.
-    pub(crate) fn adding(&self) -> impl Iterator<Item = IpAddr> + '_ {
-        let gone = |address: &IpAddr| self.changes().any(|it| it.removes(*address));
-        let added = self.changes().filter_map(AddressChange::adds);
-        added.filter(move |address| !gone(address))
-    }
-
     fn changes(&self) -> impl Iterator<Item = &AddressChange> {
         self.requests.iter().map(|(_, change)| change)
     }
@@ -96,7 +84,10 @@ pub(crate) struct Asking {
     next_request: u32,
     /// What is not asked yet; what was wished by one call goes in one ASCONF.
     wishes: VecDeque<Vec<AddressChange>>,
-    flight: Option<Flight>,
+    /// What is under way, in the order of serials; it goes in one packet.
+    flights: VecDeque<Flight>,
+    /// Where that goes, and the timer T-4.
+    retry: Option<Retry>,
     /// The addresses that the peer knows, oldest first; empty as long as nothing was wished.
     own: Vec<IpAddr>,
     /// Addresses that the peer has removed from the association lately.
@@ -115,7 +106,8 @@ impl Asking {
             next_serial: serial,
             next_request: 1,
             wishes: VecDeque::new(),
-            flight: None,
+            flights: VecDeque::new(),
+            retry: None,
             own: Vec::new(),
             left: VecDeque::new(),
             unreached: Vec::new(),
@@ -138,10 +130,26 @@ impl Asking {
         &self.own
     }
 
+    /// What the peer is being asked, in order.
+    fn flying(&self) -> impl Iterator<Item = &AddressChange> {
+        self.flights.iter().flat_map(Flight::changes)
+    }
+
+    /// The address that what is under way must come from, if one of its requests says so.
+    pub(crate) fn source(&self) -> Option<IpAddr> {
+        self.flying().find_map(AddressChange::source)
+    }
+
+    /// The addresses that what is under way adds and leaves.
+    pub(crate) fn adding(&self) -> Vec<IpAddr> {
+        let gone = |address: &IpAddr| self.flying().any(|it| it.removes(*address));
+        let added = self.flying().filter_map(AddressChange::adds);
+        added.filter(|address| !gone(address)).collect()
+    }
+
     /// What was wished and is not settled, in order.
     fn open(&self) -> impl Iterator<Item = &AddressChange> {
-        let flying = self.flight.iter().flat_map(Flight::changes);
-        flying.chain(self.wishes.iter().flatten())
+        self.flying().chain(self.wishes.iter().flatten())
     }
 
     /// Whether the address is about to be removed (RFC 5061 §5.3 F4).
@@ -149,10 +157,15 @@ impl Asking {
         self.open().any(|it| it.removes(address))
     }
 
-    /// The addresses that anything may be sent from.
+    /// The addresses that anything may be sent from: not from those that go, but for the last as long as the peer is not asked.
     pub(crate) fn usable(&self) -> Vec<IpAddr> {
         let own = self.own.iter().copied();
-        own.filter(|&it| !self.is_leaving(it)).collect()
+        let usable: Vec<_> = own.clone().filter(|&it| !self.is_leaving(it)).collect();
+        if !usable.is_empty() {
+            return usable;
+        }
+        let asked = |address: IpAddr| self.flying().any(|it| it.removes(address));
+        own.filter(|&it| !asked(it)).collect()
     }
 
     /// Whether an ABORT that came to `local` is to be ignored: the address is being removed, or was lately, and the peer answers
@@ -188,12 +201,18 @@ impl Asking {
         self.wishes.push_back(changes);
     }
 
-    pub(crate) fn flight(&self) -> Option<&Flight> {
-        self.flight.as_ref()
+    /// What is under way, in the order of serials.
+    pub(crate) fn flights(&self) -> impl Iterator<Item = &Flight> {
+        self.flights.iter()
     }
 
-    pub(crate) fn flight_mut(&mut self) -> Option<&mut Flight> {
-        self.flight.as_mut()
+    /// Where what is under way goes, and the timer T-4.
+    pub(crate) fn retry(&self) -> Option<&Retry> {
+        self.retry.as_ref()
+    }
+
+    pub(crate) fn retry_mut(&mut self) -> Option<&mut Retry> {
+        self.retry.as_mut()
     }
 
     /// The serial number of the next ASCONF.
@@ -201,16 +220,39 @@ impl Asking {
         self.next_serial
     }
 
-    /// What is wished goes out in an ASCONF to `path`, as much as one can ask. Gives what can no longer be asked: what it needs was
-    /// refused.
+    /// What is wished goes out in an ASCONF to `path`, as much as one can ask, if nothing is under way. Gives what can no longer be
+    /// asked: what it needs was refused.
     pub(crate) fn launch(&mut self, path: PathId) -> Vec<AddressChange> {
+        if !self.flights.is_empty() {
+            return Vec::new();
+        }
+        let failed = self.take_wishes();
+        self.retry = (!self.flights.is_empty()).then(|| Retry::new(path));
+        failed
+    }
+
+    /// What is under way goes again, to `path`; and what was wished meanwhile beside it, in an ASCONF of its own (RFC 5061 §5.1 B4,
+    /// §5.5): what is under way may be in vain for want of just that.
+    pub(crate) fn again(&mut self, path: PathId) -> Vec<AddressChange> {
+        if let Some(retry) = &mut self.retry {
+            retry.again(path);
+        }
+        if self.flights.len() < MAX_FLIGHTS {
+            return self.take_wishes();
+        }
+        Vec::new()
+    }
+
+    /// Makes an ASCONF of wishes. Gives those that are no longer possible.
+    fn take_wishes(&mut self) -> Vec<AddressChange> {
         let mut failed = Vec::new();
         let mut requests = Vec::new();
-        let mut source = None;
+        let mut source = self.source();
+        // As if what is under way were done (RFC 5061 §5.5).
         let mut after = self.own.clone();
-        while self.flight.is_none()
-            && let Some(batch) = self.wishes.front()
-        {
+        self.flying().for_each(|it| it.apply(&mut after));
+        let address = after.first().copied();
+        while let Some(batch) = self.wishes.front() {
             let of_batch = batch.iter().find_map(AddressChange::source);
             let one_source = source.is_none() || of_batch.is_none() || source == of_batch;
             if requests.len() + batch.len() > MAX_REQUESTS || !one_source {
@@ -227,7 +269,7 @@ impl Asking {
                 self.next_request = self.next_request.wrapping_add(1);
             }
         }
-        if let (false, Some(&address)) = (requests.is_empty(), self.own.first()) {
+        if let (false, Some(address)) = (requests.is_empty(), address) {
             let parameters: Vec<_> = requests.iter().map(parameter).collect();
             let asconf = Asconf {
                 serial: self.next_serial,
@@ -236,20 +278,26 @@ impl Asking {
                 parameters: TlvList::of(&parameters),
             };
             self.next_serial = self.next_serial.wrapping_add(1);
-            self.flight = Some(Flight {
-                asconf,
-                requests,
-                retry: Retry::new(path),
-            });
+            self.flights.push_back(Flight { asconf, requests });
         }
         failed
     }
 
-    /// The answer to what is under way came. What became of each request.
+    /// Whether `serial` is that of what is to be answered next.
+    pub(crate) fn expects(&self, serial: u32) -> bool {
+        let sent = self.retry.is_some_and(|it| it.deadline.is_some());
+        let next = self.flights.front();
+        sent && next.is_some_and(|it| it.asconf.serial == serial)
+    }
+
+    /// The answer that is expected came. What became of each request.
     pub(crate) fn settle(&mut self, ack: &AsconfAck) -> Vec<(AddressChange, AddressChangeOutcome)> {
-        let Some(flight) = self.flight.take() else {
+        let Some(flight) = self.flights.pop_front() else {
             return Vec::new();
         };
+        if self.flights.is_empty() {
+            self.retry = None;
+        }
         let outcomes = flight.outcomes(ack);
         for (change, outcome) in &outcomes {
             match outcome {
@@ -289,7 +337,8 @@ impl Asking {
     pub(crate) fn give_up(&mut self, forever: bool) -> Vec<AddressChange> {
         self.not_understood.asconf |= forever;
         let open = self.open().copied().collect();
-        self.flight = None;
+        self.flights.clear();
+        self.retry = None;
         self.wishes.clear();
         open
     }
@@ -356,7 +405,7 @@ mod tests {
             asking.wish(vec![AddressChange::Add(ip(2)); 6]);
             asking.wish(vec![AddressChange::Remove(ip(2)); 6]);
             assert!(asking.launch(PathId(0)).is_empty());
-            assert_eq!(asking.flight().map(|it| it.asconf.serial), Some(serial));
+            assert!(asking.flights().map(|it| it.asconf.serial).eq([serial]));
             assert_eq!(asking.settle(&ack(serial)).len(), 6, "twelve are too many");
             assert_eq!(asking.own(), [ip(1), ip(2)]);
             asking.give_up(false);
@@ -372,15 +421,17 @@ mod tests {
         asking.wish(vec![AddressChange::Add(ip(3))]);
         asking.wish(vec![AddressChange::KeepOnly(ip(3))]);
         asking.launch(PathId(0));
-        let flight = asking.flight().expect("under way");
-        assert_eq!(flight.source(), Some(ip(2)));
-        assert_eq!(flight.adding().collect::<Vec<_>>(), [ip(2), ip(3)]);
-        // What waits leaves already.
-        assert!(asking.usable().is_empty());
+        assert_eq!(asking.source(), Some(ip(2)));
+        assert_eq!(asking.adding(), [ip(2), ip(3)]);
+        // What waits leaves already, but for the last address.
+        assert_eq!(asking.usable(), [ip(1)]);
+        // Nor does it go beside the first.
+        asking.again(PathId(0));
+        assert_eq!(asking.flights().count(), 1);
         asking.settle(&ack(0));
         asking.launch(PathId(0));
-        let flight = asking.flight().expect("under way");
-        assert_eq!(flight.source(), Some(ip(3)));
+        assert_eq!(asking.source(), Some(ip(3)));
+        assert!(asking.usable().contains(&ip(3)));
         asking.settle(&ack(1));
         assert_eq!(asking.own(), [ip(3)]);
         assert!(asking.is_of_the_past(ip(1)) && !asking.is_of_the_past(ip(3)));
@@ -409,6 +460,34 @@ mod tests {
         });
         assert_eq!(settled, [(AddressChange::Add(ip(2)), outcome)]);
         assert_eq!(asking.launch(PathId(0)), after);
-        assert!(asking.flight().is_none() && asking.own() == [ip(1)]);
+        assert!(asking.flights().next().is_none() && asking.own() == [ip(1)]);
+    }
+    #[test]
+    fn what_was_wished_meanwhile_goes_beside_what_is_sent_again() {
+        let mut asking = Asking::new(7);
+        asking.begin(vec![ip(1)]);
+        asking.wish(vec![AddressChange::PeerPrimary(ip(1))]);
+        asking.launch(PathId(0));
+        asking.wish(vec![
+            AddressChange::Add(ip(2)),
+            AddressChange::Remove(ip(1)),
+        ]);
+        asking.launch(PathId(0));
+        assert_eq!(asking.flights().count(), 1);
+        // The last address is used until the peer is asked to remove it.
+        assert_eq!(asking.usable(), [ip(1)]);
+        asking.again(PathId(0));
+        let serials: Vec<_> = asking.flights().map(|it| it.asconf.serial).collect();
+        assert_eq!(serials, [7, 8]);
+        assert!(asking.usable().is_empty());
+        assert_eq!(asking.adding(), [ip(2)]);
+        asking.wish(vec![AddressChange::Add(ip(3))]);
+        asking.again(PathId(0));
+        assert_eq!(asking.flights().count(), 2, "one beside it");
+        assert_eq!(asking.settle(&ack(7)).len(), 1);
+        assert!(asking.retry().is_some());
+        assert_eq!(asking.settle(&ack(8)).len(), 2);
+        assert!(asking.retry().is_none());
+        assert_eq!(asking.own(), [ip(2)]);
     }
 }

@@ -14,6 +14,8 @@ pub(crate) enum Errand {
     Asconf = 2,
     /// No address is left that anything but an ASCONF may be sent from.
     Mute = 4,
+    /// The peer has no verified address, that anything but HEARTBEATs may be sent to.
+    Stranded = 8,
 }
 
 impl Errands {

@@ -242,7 +242,9 @@ impl Association {
             PathState::Unconfirmed => true,
             // Not where HEARTBEATs are off (RFC 7829 §3.2, rule 5).
             PathState::PotentiallyFailed => on,
-            PathState::Active | PathState::Inactive => always,
+            PathState::Active => always,
+            // Nothing else may go before one address is verified; the peer may have deleted those that were.
+            PathState::Inactive => always || !self.paths.has_verified(),
         };
         if again {
             self.heartbeat_mut(path).send_now();

@@ -10,7 +10,9 @@ use anabranch_wire::packet::COMMON_HEADER;
 use anabranch_wire::serial::Tsn;
 
 use super::heartbeat::Verifying;
-use super::{Association, Errands, LastChunk, MAX_PEER_ERRORS, MAX_REPLIES, Marks, Parting, Reply};
+use super::{
+    Association, Errand, Errands, LastChunk, MAX_PEER_ERRORS, MAX_REPLIES, Marks, Parting, Reply,
+};
 use crate::address_changes::AddressChanges;
 use crate::authentication::{AuthTerms, Authenticator};
 use crate::config::Config;
@@ -381,6 +383,10 @@ impl Association {
         if self.state.peer_tag().is_none() {
             return discards.count(Discard::Unexpected);
         }
+        // Nothing but an answer to an ASCONF goes meanwhile: what else waited would be of another time.
+        if self.is_mute() && !matches!(reply, Reply::AsconfAck { .. }) {
+            return discards.count(Discard::Overload);
+        }
         let whole = self.paths.get(reply.to()).max_packet - COMMON_HEADER;
         let room = self.reply_room.map_or(whole, usize::from);
         match room.checked_sub(reply.len()) {
@@ -444,6 +450,8 @@ impl Association {
         // The endpoint learns that the address has an owner.
         self.addresses_changed |= !entry.verified;
         entry.verified = true;
+        self.errands.clear(Errand::Stranded);
+        let entry = self.paths.get_mut(path);
         if confirmed {
             entry.state = PathState::Active;
             self.trace.record(

@@ -216,7 +216,7 @@ impl Association {
 
     /// Where a RE-CONFIG with requests goes that is due.
     pub(super) fn request_destination(&self) -> Option<PathId> {
-        if !self.errands.has(Errand::ReConfig) || !self.state.sends_data() {
+        if !self.errands.has(Errand::ReConfig) || !self.state.sends_data() || self.is_held() {
             return None;
         }
         let flight = self.reconfiguration()?.flight.as_ref()?;

@@ -149,8 +149,8 @@ impl Association {
             Some(Stage::ShutdownReceived) => false,
             _ => return,
         };
-        // While no address is left to send from, the end waits for the one to come.
-        if !self.tx.is_drained() || self.is_mute() {
+        // While no address is left to send from, or to send to, the end waits for the one to come.
+        if !self.tx.is_drained() || self.is_mute() || !self.paths.has_verified() {
             return;
         }
         let guard = now.saturating_add(GUARD_RTO_MAX * self.config.rto_max);

@@ -24,7 +24,7 @@ impl Association {
         before(self.closing_deadline());
         before(self.request_deadline());
         before(self.asconf_deadline());
-        if self.state.sends_data() && !self.is_mute() {
+        if self.state.sends_data() && !self.is_held() {
             before(self.tx.next_deadline(&self.paths));
             before(self.tx.streams_deadline());
             before(self.tx.pacing_deadline(&self.paths));
@@ -35,7 +35,7 @@ impl Association {
 
     /// T3-rtx and the zero-window probe, while DATA may be sent at all.
     fn data_deadline(&self) -> Option<Nanos> {
-        if self.state.sends_data() && !self.is_mute() {
+        if self.state.sends_data() && !self.is_held() {
             self.tx.next_deadline(&self.paths)
         } else {
             None

@@ -142,7 +142,7 @@ impl Association {
             .or(reply)
             .or_else(|| self.request_destination())
             .or_else(|| self.forward_destination())
-            .or_else(|| self.sack_due().then_some(self.sack_path))
+            .or_else(|| (self.sack_due() && !self.is_held()).then_some(self.sack_path))
     }
 
     /// Where a FORWARD TSN goes that is due: to a confirmed address (RFC 3758 §3.5 C3).
@@ -155,7 +155,7 @@ impl Association {
     }
 
     fn may_send_data(&self) -> bool {
-        self.state.sends_data()
+        self.state.sends_data() && !self.is_held()
     }
 
     /// One packet to `path`, of whatever is due there; 0 if nothing came together. `data` is where DATA goes next, `plain` what

@@ -28,6 +28,11 @@ impl Paths {
         Some(id)
     }
 
+    /// Whether the peer has shown that one of its addresses is its own.
+    pub(crate) fn has_verified(&self) -> bool {
+        self.iter().any(|(_, entry)| entry.verified)
+    }
+
     /// Takes a path out of use: the peer has deleted its address.
     pub(crate) fn give_up(&mut self, id: PathId) {
         self.get_mut(id).disown();

@@ -538,6 +538,9 @@ impl Paths {
     /// `id` answered: its errors are forgotten (RFC 9260 §8.2, §8.3). True if the path has now become active again.
     pub fn record_answer(&mut self, now: Nanos, id: PathId, trace: &mut Trace) -> bool {
         let entry = self.get_mut(id);
+        if entry.disowned {
+            return false; // what comes late changes nothing
+        }
         entry.error_count = 0;
         let back = matches!(
             entry.state,

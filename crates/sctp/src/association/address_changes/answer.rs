@@ -11,7 +11,7 @@ use anabranch_wire::parameter::Parameters;
 use anabranch_wire::tlv::{Tlv, TlvItem, TlvList};
 use bytes::Bytes;
 
-use super::super::{Association, Reply};
+use super::super::{Association, Errand, Reply};
 use crate::address::is_unicast;
 use crate::address_changes::{MAX_REQUESTS, Serial};
 use crate::cookie::MAX_PEER_ADDRESSES;
@@ -77,6 +77,7 @@ impl Association {
             },
             discards,
         );
+        self.answer_beside_asconf();
     }
 
     /// Does what is asked, in order; the parameters of the answer. Where all succeeded there are none (RFC 5061 §4.2.5).
@@ -185,7 +186,10 @@ impl Association {
         if self.paths.find(address).is_some() {
             return Ok(());
         }
-        let local = self.config.local_address_for(address, Some(path.local));
+        // Not from an address of this side that the peer does not know any more.
+        let own = &self.config.addresses;
+        let arrived = Some(path.local).filter(|it| own.is_empty() || own.contains(it));
+        let local = self.config.local_address_for(address, arrived);
         let local = local.ok_or(Refusal::Unresolvable)?;
         if self.remote_addresses().count() >= MAX_PEER_ADDRESSES {
             return Err(Refusal::NoRoom);
@@ -227,9 +231,16 @@ impl Association {
         if let Some(retry) = self.state.retry_mut().filter(|retry| retry.path == id) {
             retry.path = next;
         }
-        let flight = self.asking_mut().and_then(|it| it.flight_mut());
-        if let Some(flight) = flight.filter(|it| it.retry.path == id) {
-            flight.retry.path = next;
+        let retry = self.asking_mut().and_then(|it| it.retry_mut());
+        if let Some(retry) = retry.filter(|it| it.path == id) {
+            retry.path = next;
+        }
+        if !self.paths.has_verified() {
+            self.errands.set(Errand::Stranded);
+            // Those that did not answer so far, too: one must.
+            for other in self.path_ids() {
+                self.request_heartbeat(other);
+            }
         }
         self.replies.retain(|reply| reply.to() != id);
         self.events

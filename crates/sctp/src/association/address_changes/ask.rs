@@ -11,7 +11,7 @@ use anabranch_wire::packet::PacketBuilder;
 use anabranch_wire::tlv::TlvList;
 use bytes::BytesMut;
 
-use super::super::{Association, Errand};
+use super::super::{Association, Errand, Reply};
 use crate::address::is_unicast;
 use crate::address_changes::{
     AddressChange, AddressChangeError, AddressChangeOutcome, Asking, MAX_REQUESTS,
@@ -74,9 +74,17 @@ impl Association {
             asking.begin(own);
         }
         asking.wish(changes.to_vec());
-        self.settle_sources(now);
         self.advance_address_changes();
+        self.settle_sources(now);
         Ok(())
+    }
+
+    /// This side's addresses once all that was wished is done.
+    pub fn wished_addresses(&self) -> Vec<IpAddr> {
+        match self.asking() {
+            Some(asking) if asking.has_begun() => asking.afterwards(),
+            _ => self.local_addresses(),
+        }
     }
 
     /// Whether `changes` can be asked for.
@@ -93,11 +101,7 @@ impl Association {
             let most = Asking::MAX_WISHES;
             return Err(AddressChangeError::TooMany { most });
         }
-        let mut after = if asking.has_begun() {
-            asking.afterwards()
-        } else {
-            self.local_addresses()
-        };
+        let mut after = self.wished_addresses();
         if after.is_empty() {
             return Err(AddressChangeError::Unknown);
         }
@@ -144,7 +148,7 @@ impl Association {
             return;
         };
         let failed = asking.launch(path);
-        let due = asking.flight().is_some_and(|it| it.retry.due);
+        let due = asking.retry().is_some_and(|it| it.due);
         if due {
             self.errands.set(Errand::Asconf);
         }
@@ -166,19 +170,29 @@ impl Association {
         out: &mut BytesMut,
     ) -> Option<Transmit> {
         self.errands.clear(Errand::Asconf);
-        let (wished, way) = (self.asking()?.flight()?.retry.path, self.way_of_asconf());
+        let (wished, way) = (self.asking()?.retry()?.path, self.way_of_asconf());
         let (id, path) = way.unwrap_or_else(|| (wished, self.paths.get(wished).path));
         let rto = self.paths.get(id).rto.rto();
-        let flight = self.asking_mut()?.flight_mut()?;
-        flight.retry.path = id;
-        flight.retry.sent(now, rto);
+        let retry = self.asking_mut()?.retry_mut()?;
+        retry.path = id;
+        retry.sent(now, rto);
         // Without an address to send it from it waits for T-4.
         way?;
-        let asconf = flight.asconf.clone();
+        let asconfs: Vec<_> = self
+            .asking()?
+            .flights()
+            .map(|it| it.asconf.clone())
+            .collect();
         let limit = self.paths.get(id).max_packet - self.room_for_auth();
         let mut packet = PacketBuilder::new(out, self.header_to_peer(), limit);
-        packet.make_room(asconf.encoded_len()); // where packets are very small, IP fragments it
-        let _ = packet.push(&asconf);
+        // Where packets are very small, IP fragments it.
+        packet.make_room(asconfs.iter().map(Encode::encoded_len).sum());
+        for asconf in &asconfs {
+            let _ = packet.push(asconf);
+        }
+        if self.is_mute() {
+            self.push_answers(&mut packet);
+        }
         let len = self.seal(packet, self.sums.wanted(false));
         self.control.asconfs += 1;
         Some(Transmit {
@@ -189,10 +203,27 @@ impl Association {
         })
     }
 
+    /// The answers to ASCONFs of the peer, which go from an address that is not agreed on only beside an ASCONF (RFC 5061 §5.3 F1):
+    /// the peer may have none that it may use, either.
+    fn push_answers(&mut self, packet: &mut PacketBuilder<'_>) {
+        self.replies.retain(|reply| match reply {
+            Reply::AsconfAck { ack, .. } => packet.push(ack).is_err(),
+            _ => true,
+        });
+    }
+
+    /// An answer to the peer's ASCONF waits: while nothing else may be sent the ASCONF goes again, with it.
+    pub(super) fn answer_beside_asconf(&mut self) {
+        let flying = self.asking().is_some_and(|it| it.retry().is_some());
+        if self.is_mute() && flying {
+            self.errands.set(Errand::Asconf);
+        }
+    }
+
     /// When T-4 expires.
     #[inline]
     pub(in crate::association) fn asconf_deadline(&self) -> Option<Nanos> {
-        let retry = self.asking()?.flight()?.retry;
+        let retry = self.asking()?.retry()?;
         retry
             .deadline
             .filter(|_| !retry.due && self.may_send_asconf())
@@ -201,11 +232,7 @@ impl Association {
     /// T-4 expired: an error of the path and of the association, and the same chunk again, elsewhere if there is a choice
     /// (RFC 5061 §5.1 B1 to B5).
     pub(in crate::association) fn handle_asconf_timeout(&mut self, now: Nanos) {
-        let Some(path) = self
-            .asking()
-            .and_then(Asking::flight)
-            .map(|it| it.retry.path)
-        else {
+        let Some(path) = self.asking().and_then(Asking::retry).map(|it| it.path) else {
             return;
         };
         self.count_path_error(now, path);
@@ -215,10 +242,12 @@ impl Association {
         }
         self.back_off(now, path);
         let next = self.paths.alternate_to(path);
-        if let Some(flight) = self.asking_mut().and_then(Asking::flight_mut) {
-            flight.retry.again(next);
-            self.errands.set(Errand::Asconf);
-        }
+        let Some(failed) = self.asking_mut().map(|it| it.again(next)) else {
+            return;
+        };
+        self.errands.set(Errand::Asconf);
+        self.tell_failed(failed);
+        self.settle_sources(now);
     }
 
     /// ASCONF-ACK (RFC 5061 §5.1 A5 to A8). One to a serial that was never used, while nothing is under way, is illegal (§4.3.4, §5.3
@@ -232,7 +261,7 @@ impl Association {
         let Some(asking) = self.asking() else {
             return discards.count(Discard::Unexpected);
         };
-        let Some(flight) = asking.flight() else {
+        let Some(retry) = asking.retry().copied() else {
             discards.count(Discard::BadAsconf);
             let ahead = ack.serial.wrapping_sub(asking.next_serial());
             if ahead < 1 << 31 {
@@ -240,14 +269,14 @@ impl Association {
             }
             return;
         };
-        // One that was never sent is not answered.
-        if flight.asconf.serial != ack.serial || flight.retry.deadline.is_none() {
+        if !asking.expects(ack.serial) {
             return discards.count(Discard::BadAsconf);
         }
-        let retry = flight.retry;
-        self.errands.clear(Errand::Asconf);
         self.error_count = 0;
         let outcomes = self.asking_mut().map(|it| it.settle(ack));
+        if self.asking().is_none_or(|it| it.retry().is_none()) {
+            self.errands.clear(Errand::Asconf);
+        }
         for (change, outcome) in outcomes.unwrap_or_default() {
             self.events
                 .push_back(Event::AddressChanged { change, outcome });
@@ -260,9 +289,14 @@ impl Association {
                 let entry = self.paths.get_mut(retry.path);
                 entry.measure_rtt(now, retry.path, rtt, &mut self.trace);
             }
-            self.revive_path(now, retry.path);
+            if self.paths.get(retry.path).verified {
+                self.revive_path(now, retry.path);
+            }
         }
         self.advance_address_changes();
+        if self.errands.has(Errand::Asconf) {
+            self.settle_sources(now);
+        }
         self.advance_shutdown(now);
     }
 
@@ -278,10 +312,8 @@ impl Association {
     /// The peer has reported `chunk` as of a type that it does not know: if that is the ASCONF under way, no more are sent
     /// (RFC 5061 §5.1 A9).
     pub(in crate::association) fn on_unrecognized_chunk(&mut self, now: Nanos, chunk: &[u8]) {
-        let unanswered = self
-            .asking()
-            .and_then(Asking::flight)
-            .is_some_and(|it| it.retry.deadline.is_some());
+        let retry = self.asking().and_then(Asking::retry);
+        let unanswered = retry.is_some_and(|it| it.deadline.is_some());
         if unanswered && chunk.first() == Some(&kind::ASCONF) {
             self.end_address_changes(true);
             self.settle_sources(now);

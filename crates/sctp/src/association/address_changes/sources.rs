@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anabranch_transport::{Nanos, Path};
 
-use super::super::{Association, Errand};
+use super::super::{Association, Errand, Reply};
 use crate::config::nearest;
 use crate::event::Event;
 use crate::path::{PathEntry, PathId, PathState};
@@ -50,6 +50,11 @@ impl Association {
         self.errands.has(Errand::Mute)
     }
 
+    /// Whether no data may be sent, nor be acknowledged: there is no address to send from or to.
+    pub(in crate::association) fn is_held(&self) -> bool {
+        self.is_mute() || self.errands.has(Errand::Stranded)
+    }
+
     /// This side's addresses have changed, or are about to: each path begins at the nearest that may be used. One that none is left
     /// for is given up; where that is so of all, nothing but the ASCONF goes until the peer has agreed to another.
     pub(super) fn settle_sources(&mut self, now: Nanos) {
@@ -61,6 +66,8 @@ impl Association {
         self.forget_probes();
         if !self.reaches_peer(&usable) {
             self.errands.set(Errand::Mute);
+            self.replies
+                .retain(|reply| matches!(reply, Reply::AsconfAck { .. }));
             // What was in vain says nothing of the way that comes.
             let config = Arc::clone(&self.config);
             for (_, entry) in self.paths.iter_mut() {
@@ -145,24 +152,24 @@ impl Association {
     /// (RFC 5061 §5.3 F1, F6); when the first was in vain, the other in turn.
     pub(super) fn way_of_asconf(&self) -> Option<(PathId, Path)> {
         let asking = &self.address_changes()?.asking;
-        let flight = asking.flight()?;
-        let usable = asking.usable();
-        let adding: Vec<_> = flight.adding().collect();
-        let bound: Vec<_> = flight.source().into_iter().collect();
+        let retry = asking.retry()?;
+        let (usable, adding) = (asking.usable(), asking.adding());
+        let bound: Vec<_> = asking.source().into_iter().collect();
         let mut sources = match bound[..] {
             [] => vec![&usable, &adding],
             _ => vec![&bound],
         };
-        if flight.retry.retransmissions % 2 == 1 {
+        if retry.retransmissions % 2 == 1 {
             sources.reverse();
         }
-        let first = self.paths.verified(flight.retry.path);
-        let others = self.paths.iter().filter(|(_, entry)| entry.is_verified());
-        let ways: Vec<_> = [first]
-            .into_iter()
-            .chain(others.map(|(id, _)| id))
-            .filter(|&id| !self.paths.get(id).disowned)
-            .collect();
+        let first = self.paths.verified(retry.path);
+        let all = || [first].into_iter().chain(self.path_ids());
+        let ours = |id: &PathId| !self.paths.get(*id).disowned;
+        let mut ways: Vec<_> = all().filter(ours).collect();
+        // Where both ends have moved, there may be no verified one: none can be verified by who may send nothing else.
+        if ways.iter().any(|&id| self.paths.get(id).is_verified()) {
+            ways.retain(|&id| self.paths.get(id).is_verified());
+        }
         sources.into_iter().find_map(|sources| {
             ways.iter().find_map(|&id| {
                 let Path { local, remote } = self.paths.get(id).path;
