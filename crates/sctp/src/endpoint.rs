@@ -259,6 +259,7 @@ impl Endpoint {
         self.next_event()
     }
 
+    #[inline(never)]
     fn next_event(&mut self) -> Option<(AssociationId, Event)> {
         while let Some(slot) = self.table.next_to_tell() {
             if let Some(event) = self.table.get_mut(slot).and_then(Association::poll_event) {

@@ -35,13 +35,10 @@ impl Events {
     }
 
     pub(crate) fn push_back(&mut self, event: Event) {
-        if matches!(event, Event::Readable) && std::mem::replace(&mut self.readable, true) {
-            return;
+        if matches!(event, Event::Readable) {
+            return self.readable();
         }
-        let once = matches!(
-            event,
-            Event::Established { .. } | Event::Readable | Event::Closed(_)
-        );
+        let once = matches!(event, Event::Established { .. } | Event::Closed(_));
         if self.is_full() && !once {
             self.missed += 1;
             return;
@@ -62,12 +59,25 @@ impl Events {
         }
     }
 
+    /// [`Event::Readable`], unless it waits: told for most packets with data, and by this shorter way.
+    #[inline]
+    pub(crate) fn readable(&mut self) {
+        if !std::mem::replace(&mut self.readable, true) {
+            if self.missed > 0 {
+                self.tell_missed();
+            }
+            self.waiting.push_back(Event::Readable);
+        }
+    }
+
     fn is_full(&self) -> bool {
         self.waiting.len() >= MOST_WAITING || self.bytes > self.most_bytes
     }
 
     fn put(&mut self, event: Event) {
-        self.tell_missed();
+        if self.missed > 0 {
+            self.tell_missed();
+        }
         self.bytes += user_data(&event);
         self.waiting.push_back(event);
     }
@@ -76,6 +86,7 @@ impl Events {
         events.into_iter().for_each(|event| self.push_back(event));
     }
 
+    #[cold]
     fn tell_missed(&mut self) {
         let events = std::mem::take(&mut self.missed);
         if events > 0 {
@@ -83,17 +94,24 @@ impl Events {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pop_front(&mut self) -> Option<Event> {
         let event = self.waiting.pop_front()?;
-        if self.waiting.is_empty() {
-            self.tell_missed();
+        if self.bytes > 0 || self.missed > 0 {
+            self.let_go(&event);
         }
-        self.bytes -= user_data(&event);
         if matches!(event, Event::Readable) {
             self.readable = false;
         }
         Some(event)
+    }
+
+    #[cold]
+    fn let_go(&mut self, event: &Event) {
+        self.bytes -= user_data(event);
+        if self.waiting.is_empty() {
+            self.tell_missed();
+        }
     }
 
     #[inline]

@@ -473,7 +473,7 @@ impl Association {
         let waits = self.state.live_rx().is_some_and(Receiver::has_message);
         if waits && !self.readable_told {
             self.readable_told = true;
-            self.events.push_back(Event::Readable);
+            self.events.readable();
         }
     }
 

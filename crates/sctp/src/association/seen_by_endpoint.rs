@@ -73,6 +73,7 @@ impl Association {
     }
 
     /// The next thing to tell the user.
+    #[inline]
     pub(crate) fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
