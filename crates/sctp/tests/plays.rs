@@ -62,6 +62,8 @@ fn plays_that_once_ended_badly_end_well() {
     // All numbers began anew at the second copy of a request. The answer to the first, "In progress", came behind the second copy, so that
     // data behind the reset was taken for data before it, and then once more.
     play::play(&script(186_373), Some(held));
+    // More messages were given up at once than events were kept.
+    play::play(&script(330_119), Some(held));
 }
 
 /// What the plays of the second, third and fourth seed in four are made of, by the numbers of `Play::act`: how often an
