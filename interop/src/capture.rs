@@ -182,7 +182,9 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        let _ = self.dumpcap.kill();
+        // What waits to be written tells how a case failed.
+        std::thread::sleep(Duration::from_millis(300));
+        let _ = kill(Pid::from_raw(self.dumpcap.id() as i32), Signal::SIGINT);
         let _ = self.dumpcap.wait();
     }
 }

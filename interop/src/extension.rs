@@ -14,11 +14,19 @@ pub enum Extension {
     Partial,
     /// RE-CONFIG (RFC 6525): after half of its messages each peer resets all its streams.
     Resets,
+    /// AUTH (RFC 4895): each peer demands that all chunks with user data are authenticated, with the empty key.
+    Authentication,
 }
 
 impl Extension {
     /// What the peers are told.
-    pub const ALL: [Self; 4] = [Self::None, Self::Interleaving, Self::Partial, Self::Resets];
+    pub const ALL: [Self; 5] = [
+        Self::None,
+        Self::Interleaving,
+        Self::Partial,
+        Self::Resets,
+        Self::Authentication,
+    ];
 
     /// The one of that name.
     ///
@@ -45,6 +53,7 @@ impl fmt::Display for Extension {
             Self::Interleaving => "interleaving",
             Self::Partial => "partial",
             Self::Resets => "resets",
+            Self::Authentication => "authentication",
         })
     }
 }

@@ -88,10 +88,14 @@ fn cases() -> Vec<Case> {
 
 /// The extensions against the peers that have them, where `docs/INTEROP.md` does not say why not.
 fn extended() -> Vec<Case> {
-    use Extension::{Interleaving, Partial, Resets};
+    use Extension::{Authentication, Interleaving, Partial, Resets};
     use Stack::{Anabranch, Dcsctp, Linux, Pion, Usrsctp};
     let mut all = Vec::new();
     for (extension, connecting, accepting) in [
+        (Authentication, Anabranch, Linux),
+        (Authentication, Linux, Anabranch),
+        (Authentication, Anabranch, Usrsctp),
+        (Authentication, Usrsctp, Anabranch),
         (Interleaving, Anabranch, Usrsctp),
         (Interleaving, Usrsctp, Anabranch),
         (Interleaving, Pion, Anabranch),

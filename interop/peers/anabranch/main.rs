@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_interop::extension::Extension;
 use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received, STREAMS};
+use anabranch_net::sctp::{Authentication, ChunkTypes};
 use anabranch_net::{
     Association, AssociationEvent, Carrier, Config, Endpoint, Lost, Peer, ReconfigOutcome,
     SendOptions, StreamDirection,
@@ -70,6 +71,10 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
         Extension::Interleaving => config.sctp.interleaving = true,
         Extension::Partial => config.sctp.partial_reliability = true,
         Extension::Resets => config.sctp.reconfiguration = true,
+        Extension::Authentication => {
+            config.sctp.authentication = Authentication::On;
+            config.sctp.authenticated_chunks = Some(ChunkTypes::of(&[0]));
+        }
     }
     if holds(arguments)? {
         // A path that goes down when everything is acknowledged is found down too, and soon.
@@ -105,6 +110,7 @@ async fn associate(arguments: &Arguments, endpoint: &Endpoint) -> Result<Associa
         Extension::Interleaving => association.is_interleaving(),
         Extension::Partial => association.is_partially_reliable(),
         Extension::Resets => association.is_reconfigurable(),
+        Extension::Authentication => association.is_authenticated(),
     };
     if spoken {
         println!("speaks {extension}");

@@ -22,6 +22,9 @@
 /* Payload protocol identifiers begin where WebRTC has none of its own: pion sends those of DCEP in order. */
 enum { STREAMS = 10, HEADER = 24, LARGEST = 262144, PPID = 0x10000 };
 
+/* The type of the chunk that carries them. */
+enum { DATA = 0 };
+
 struct message {
     uint32_t index, ordinal, length;
     uint16_t stream;
@@ -193,7 +196,7 @@ static const struct arguments defaults = {
     .port = 5000, .messages = 10000, .rto_min = 0, .max_retrans = 0, .seconds = 3, .seed = 1,
 };
 
-/* Whether the peers are told to offer this extension: interleaving, partial or resets. */
+/* Whether the peers are told to offer this extension: interleaving, partial, resets or authentication. */
 static inline bool speaks(const struct arguments *a, const char *extension)
 {
     return !strcmp(a->speaks, extension);

@@ -188,6 +188,7 @@ void guest_extend(const char *speaks)
 {
     set("sctp/intl_enable", !strcmp(speaks, "interleaving"));
     set("sctp/reconf_enable", !strcmp(speaks, "resets"));
+    set("sctp/auth_enable", !strcmp(speaks, "authentication"));
 }
 
 void guest_end(void)

@@ -33,6 +33,10 @@ static void extend(int s)
         option(s, IPPROTO_SCTP, SCTP_ENABLE_STREAM_RESET, &value, sizeof value);
         option(s, IPPROTO_SCTP, SCTP_EVENT, &event, sizeof event);
     }
+    if (speaks(&arguments, "authentication")) {
+        struct sctp_authchunk data = { .sauth_chunk = DATA };
+        option(s, IPPROTO_SCTP, SCTP_AUTH_CHUNK, &data, sizeof data);
+    }
 }
 
 static void configure(int s)
