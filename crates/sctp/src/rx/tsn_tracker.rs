@@ -134,13 +134,9 @@ impl TsnTracker {
     /// What `tsn` would be, without taking it.
     #[inline]
     pub fn classify(&self, tsn: Tsn) -> Arrival {
-        if tsn == self.cumulative.next() {
-            return Arrival::New;
-        }
-        if tsn.le(self.cumulative) {
-            return Arrival::Duplicate;
-        }
         match tsn.distance_from(self.cumulative) {
+            1 => Arrival::New,
+            _ if tsn.le(self.cumulative) => Arrival::Duplicate,
             // The very opposite of the circle is neither before nor after.
             offset if offset > REACH => Arrival::OutOfReach,
             _ if self.runs > 0 && self.has(tsn) => Arrival::Duplicate,
