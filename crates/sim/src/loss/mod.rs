@@ -4,6 +4,7 @@ mod bernoulli;
 mod gilbert_elliott;
 mod list;
 mod nothing;
+mod rain_fade;
 mod schedule;
 mod traffic;
 
@@ -13,6 +14,7 @@ pub use bernoulli::Bernoulli;
 pub use gilbert_elliott::{Burst, GilbertElliott};
 pub use list::{Ordinals, SegmentLoss, Segments};
 pub use nothing::Nothing;
+pub use rain_fade::RainFade;
 pub use schedule::Schedule;
 pub use traffic::{Flows, Traffic};
 
@@ -37,6 +39,7 @@ pub const KINDS: &[&Entry<Box<dyn Loss>, Traffic>] = &[
     &schedule::ENTRY,
     &list::ORDINALS,
     &nothing::ENTRY,
+    &rain_fade::ENTRY,
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own.

@@ -8,6 +8,7 @@ mod drop_tail;
 mod fq_codel;
 mod pie;
 mod red;
+mod token_bucket;
 
 use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, Value};
 
@@ -17,6 +18,7 @@ pub use drop_tail::{DropTail, Fifo, Limit};
 pub use fq_codel::{FqCoDel, FqCoDelConfig};
 pub use pie::{Pie, PieConfig};
 pub use red::{Red, RedConfig};
+pub use token_bucket::{TokenBucket, TokenBucketConfig};
 
 /// Every queue discipline: one line for each, whose declaration stands beside its code.
 pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[
@@ -25,6 +27,7 @@ pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[
     &fq_codel::ENTRY,
     &pie::ENTRY,
     &red::ENTRY,
+    &token_bucket::ENTRY,
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own.

@@ -1,0 +1,201 @@
+//! Fading by rain: a channel that moves between depths of fading in time, whether or not packets come, and loses packets by
+//! depth. The depths are the states of a Markov chain in continuous time that moves one depth at a time; what is
+//! left out is that a modem with adaptive coding sends slower instead: for that, give the link a rate over time.
+
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_transport::Nanos;
+
+use super::{CHANCE, Loss, Traffic};
+use crate::error::BuildError;
+use crate::packet::Packet;
+use crate::rng::{Probability, Rng};
+
+/// A mean time in a state.
+const MEAN: Kind = Kind::Duration {
+    least: 1,
+    most: 31_536_000_000_000_000,
+};
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn Loss>, Traffic> = Entry {
+    variant: Variant {
+        name: "rain-fade",
+        about: " Depths of fading, from clear sky on, that follow one another at random in time, each with a probability of loss: a Markov chain.",
+        parameters: &[
+            Setting {
+                name: "losses",
+                about: " Probability of loss at each depth, the first of which is clear sky.",
+                clause: "",
+                kind: Kind::List(&CHANCE),
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "means",
+                about: " Mean time at each depth, exponentially distributed: as many as `losses`.",
+                clause: "",
+                kind: Kind::List(&MEAN),
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "deeper",
+                about: " Probability that a depth between the first and the last is left for the next deeper one.",
+                clause: "",
+                kind: CHANCE,
+                fallback: Fallback::Is("0.5"),
+            },
+        ],
+    },
+    build: |parameters, _| {
+        let losses: Vec<f64> = parameters.list("losses")?;
+        let means: Vec<u64> = parameters.list("means")?;
+        if losses.is_empty() || losses.len() != means.len() {
+            return Err(Refusal::together(
+                "`losses` and `means` need one value for each depth, and at least one depth",
+            ));
+        }
+        let fade = RainFade::new(&losses, &means, parameters.get("deeper")?);
+        Ok(Box::new(fade.map_err(Refusal::together)?))
+    },
+};
+
+/// The channel; it begins under clear sky.
+#[derive(Clone, Debug)]
+pub struct RainFade {
+    /// Probability of loss and mean time of each depth.
+    depths: Vec<(Probability, Nanos)>,
+    deeper: Probability,
+    depth: usize,
+    /// When it moves next; `None` before the first packet.
+    moves: Option<Nanos>,
+}
+
+impl RainFade {
+    /// A channel with these probabilities of loss and mean times, which goes `deeper` from a middle depth with that
+    /// probability. Values without a counterpart in the other list are left out; without any depth nothing is lost.
+    ///
+    /// # Errors
+    /// [`BuildError::Probability`] if one is outside 0 to 1.
+    pub fn new(losses: &[f64], means: &[Nanos], deeper: f64) -> Result<Self, BuildError> {
+        let depth = |(&loss, &mean): (&f64, &Nanos)| Ok((Probability::new(loss)?, mean.max(1)));
+        Ok(Self {
+            depths: losses
+                .iter()
+                .zip(means)
+                .map(depth)
+                .collect::<Result<_, _>>()?,
+            deeper: Probability::new(deeper)?,
+            depth: 0,
+            moves: None,
+        })
+    }
+
+    /// One depth up or down.
+    fn step(&mut self, rng: &mut Rng) {
+        let last = self.depths.len() - 1;
+        let deepens = match self.depth {
+            0 => true,
+            depth if depth == last => false,
+            _ => rng.chance(self.deeper),
+        };
+        self.depth = if deepens {
+            self.depth + 1
+        } else {
+            self.depth - 1
+        };
+    }
+}
+
+impl Loss for RainFade {
+    fn takes(&mut self, at: Nanos, _packet: &Packet, rng: &mut Rng) -> bool {
+        if self.depths.len() > 1 {
+            let mut moves = match self.moves {
+                Some(moves) => moves,
+                None => rng.exponential(self.depths[self.depth].1),
+            };
+            while moves <= at {
+                self.step(rng);
+                let stays = rng.exponential(self.depths[self.depth].1);
+                moves = moves.saturating_add(stays.max(1));
+            }
+            self.moves = Some(moves);
+        }
+        let depth = self.depths.get(self.depth);
+        depth.is_some_and(|&(loss, _)| rng.chance(loss))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_transport::time::{MILLISECOND, SECOND};
+
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::rng::Seed;
+
+    fn packet() -> Packet {
+        Packet {
+            bytes: Bytes::new(),
+            id: 0,
+            source: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            destination: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            target: 0,
+            sent: 0,
+            departed: 0,
+            added: 0,
+            ecn: anabranch_transport::Ecn::NotEct,
+            may_fragment: false,
+            fragment: 0,
+            protocol: 17,
+            hops_left: 64,
+        }
+    }
+
+    /// The share of packets lost, one each 100 ms for so many hours.
+    fn share(fade: &mut RainFade, hours: u64) -> f64 {
+        let mut rng = Seed::new(7, 0).stream("rain");
+        let packet = packet();
+        let count = hours * 36_000;
+        let lost = (0..count).filter(|n| fade.takes(n * 100 * MILLISECOND, &packet, &mut rng));
+        lost.count() as f64 / count as f64
+    }
+
+    /// Two depths: the share of the second is its mean by the sum of both.
+    #[test]
+    fn two_depths_take_turns() {
+        let mut fade = RainFade::new(&[0.0, 1.0], &[90 * SECOND, 10 * SECOND], 0.5).unwrap();
+        let lost = share(&mut fade, 500);
+        assert!((lost / 0.1 - 1.0).abs() < 0.05, "{lost}");
+    }
+
+    /// Three depths: of every visit to the middle `1 - deeper` come from and go to the first and `deeper` to the last. So
+    /// the shares of time are as 0.75 x 60, 1 x 10 and 0.25 x 8, of 57 seconds.
+    #[test]
+    fn three_depths_share_the_time_by_visits_and_means() {
+        let means = [60 * SECOND, 10 * SECOND, 8 * SECOND];
+        for (losses, expected) in [
+            ([1.0, 0.0, 0.0], 45.0 / 57.0),
+            ([0.0, 1.0, 0.0], 10.0 / 57.0),
+            ([0.0, 0.0, 1.0], 2.0 / 57.0),
+            ([0.01, 0.1, 0.5], (0.45 + 1.0 + 1.0) / 57.0),
+        ] {
+            let mut fade = RainFade::new(&losses, &means, 0.25).unwrap();
+            let lost = share(&mut fade, 1000);
+            assert!(
+                (lost / expected - 1.0).abs() < 0.06,
+                "{losses:?}: {lost}, {expected}"
+            );
+        }
+    }
+
+    /// How long a fade lasts does not depend on how often packets come.
+    #[test]
+    fn one_depth_is_a_constant_probability() {
+        let mut fade = RainFade::new(&[0.25], &[SECOND], 0.5).unwrap();
+        let lost = share(&mut fade, 10);
+        assert!((lost - 0.25).abs() < 0.01, "{lost}");
+        assert!(RainFade::new(&[1.5], &[SECOND], 0.5).is_err());
+    }
+}

@@ -1,0 +1,246 @@
+//! A token bucket: what passes keeps to a mean rate with bursts of a given size. A shaper lets the rest wait, a policer drops it
+//! (RFC 2475 §2.3.3.3 and §2.3.3.4).
+//!
+//! Tokens are bits, counted in billionths, so that no rounding adds up over time.
+
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_transport::Nanos;
+
+use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use crate::error::BuildError;
+use crate::packet::DropReason;
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
+    variant: Variant {
+        name: "token-bucket",
+        about: " Token bucket: packets pass at most at `rate`, in bursts of up to `burst`. A shaper delays the others, a policer drops them.",
+        parameters: &[
+            Setting {
+                name: "rate",
+                about: " Rate at which the bucket fills, in bits of packets on the wire.",
+                clause: "",
+                kind: Kind::Rate {
+                    least: 1,
+                    most: 1 << 50,
+                },
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "burst",
+                about: " Size of the bucket, which is full at the start. A packet that is larger never passes and is dropped.",
+                clause: "",
+                kind: Kind::Bytes {
+                    least: 1,
+                    most: 1 << 40,
+                },
+                fallback: Fallback::Is("15000 B"),
+            },
+            Setting {
+                name: "police",
+                about: " Drop packets that find too few tokens. Off: they wait until there are enough.",
+                clause: "RFC 2475 §2.3.3",
+                kind: Kind::Flag,
+                fallback: Fallback::Is("false"),
+            },
+            super::LIMIT,
+        ],
+    },
+    build: |parameters, ()| {
+        let bucket = TokenBucket::new(TokenBucketConfig {
+            rate: parameters.get("rate")?,
+            burst: parameters.get("burst")?,
+            police: parameters.get("police")?,
+            limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
+        });
+        Ok(Box::new(bucket.map_err(Refusal::together)?))
+    },
+};
+
+/// Billionths of a bit.
+const BIT: u128 = 1_000_000_000;
+
+/// The settings of [`TokenBucket`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenBucketConfig {
+    /// Bits per second, above 0.
+    pub rate: u64,
+    /// Bytes that the bucket holds, above 0.
+    pub burst: u64,
+    /// Drops what finds too few tokens, instead of letting it wait.
+    pub police: bool,
+    /// What is dropped at the tail, the packet in transmission included.
+    pub limit: Limit,
+}
+
+/// The discipline.
+#[derive(Debug)]
+pub struct TokenBucket {
+    config: TokenBucketConfig,
+    waiting: Fifo,
+    /// Tokens at `filled`.
+    tokens: u128,
+    filled: Nanos,
+}
+
+/// The tokens of so many bytes.
+fn tokens(bytes: u64) -> u128 {
+    u128::from(bytes) * 8 * BIT
+}
+
+impl TokenBucket {
+    /// An empty queue and a full bucket.
+    ///
+    /// # Errors
+    /// [`BuildError::EmptyQueue`] for a limit, a burst or a rate of 0.
+    pub fn new(config: TokenBucketConfig) -> Result<Self, BuildError> {
+        config.limit.checked()?;
+        if config.rate == 0 || config.burst == 0 {
+            return Err(BuildError::EmptyQueue);
+        }
+        Ok(Self {
+            config,
+            waiting: Fifo::new(),
+            tokens: tokens(config.burst),
+            filled: 0,
+        })
+    }
+
+    fn fill(&mut self, now: Nanos) {
+        let since = u128::from(now - self.filled);
+        let filled = self.tokens + since * u128::from(self.config.rate);
+        self.tokens = filled.min(tokens(self.config.burst));
+        self.filled = now;
+    }
+
+    /// Takes the tokens of a packet of `size` bytes, if there are enough.
+    fn take(&mut self, now: Nanos, size: usize) -> bool {
+        self.fill(now);
+        let left = self.tokens.checked_sub(tokens(size as u64));
+        self.tokens = left.unwrap_or(self.tokens);
+        left.is_some()
+    }
+}
+
+impl QueueDiscipline for TokenBucket {
+    fn enqueue(
+        &mut self,
+        now: Nanos,
+        packet: Queued,
+        transmitter: &mut Transmitter<'_>,
+    ) -> Result<(), Refused> {
+        let refused = |packet, reason| Err(Refused { packet, reason });
+        let size = packet.size();
+        if size as u64 > self.config.burst {
+            return refused(packet, DropReason::Aqm);
+        }
+        let occupancy = self.waiting.with(transmitter.in_service);
+        if !self.config.limit.admits(occupancy, size) {
+            return refused(packet, DropReason::QueueFull);
+        }
+        if self.config.police && !self.take(now, size) {
+            return refused(packet, DropReason::Aqm);
+        }
+        self.waiting.push(packet);
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+        let size = self.waiting.front()?.size();
+        let passes = self.config.police || self.take(now, size);
+        if passes { self.waiting.pop() } else { None }
+    }
+
+    fn remove(&mut self) -> Option<Queued> {
+        self.waiting.pop()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.waiting.occupancy()
+    }
+
+    fn wake_up(&self, now: Nanos) -> Option<Nanos> {
+        let size = self.waiting.front()?.size();
+        let since = u128::from(now - self.filled);
+        let there = self.tokens + since * u128::from(self.config.rate);
+        let missing = tokens(size as u64).saturating_sub(there);
+        let wait = missing.div_ceil(u128::from(self.config.rate));
+        Some(now.saturating_add(Nanos::try_from(wait).unwrap_or(Nanos::MAX)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_transport::Ecn;
+
+    use super::super::bench::{Bench, MS};
+    use super::*;
+
+    /// 1.2 Mbit/s: a packet of 1500 bytes each 10 ms, and a bucket of three.
+    fn bucket(police: bool) -> TokenBucket {
+        let config = TokenBucketConfig {
+            rate: 1_200_000,
+            burst: 4500,
+            police,
+            limit: Limit::Packets(20),
+        };
+        TokenBucket::new(config).expect("a bucket")
+    }
+
+    #[test]
+    fn a_shaper_lets_a_burst_pass_and_the_rest_wait() {
+        let mut queue = Bench::new(Box::new(bucket(false)), Ecn::NotEct);
+        assert_eq!(queue.come(0, 10, 1), 0);
+        let out = queue.go([0, 0, 0, 0, 10 * MS - 1, 10 * MS, 10 * MS, 20 * MS]);
+        let expected = [
+            Some(0),
+            Some(1),
+            Some(2),
+            None,
+            None,
+            Some(3),
+            None,
+            Some(4),
+        ];
+        assert_eq!(out, expected);
+        // After a long silence it is full again, and no fuller.
+        let out = queue.go([0; 4].map(|_| 5_000 * MS));
+        assert_eq!(out, [Some(5), Some(6), Some(7), None]);
+        assert_eq!(queue.waiting(), 2);
+        // 18 fit beside them.
+        assert_eq!(queue.come(5_000 * MS, 20, 1), 2);
+    }
+
+    /// Over any time `t` at most `burst + rate x t` passes, and a backlog uses it up.
+    #[test]
+    fn the_envelope_holds_and_is_used_up() {
+        let mut bench = Bench::new(Box::new(bucket(false)), Ecn::NotEct);
+        bench.come(0, 20, 1);
+        let passed = |until: Nanos, bench: &mut Bench| {
+            let asked = (0..=until).step_by(MS as usize);
+            bench.go(asked).into_iter().flatten().count()
+        };
+        assert_eq!(passed(100 * MS, &mut bench), 3 + 10);
+    }
+
+    #[test]
+    fn a_policer_drops_what_finds_no_tokens() {
+        let mut queue = Bench::new(Box::new(bucket(true)), Ecn::NotEct);
+        assert_eq!(queue.come(0, 10, 1), 7);
+        assert_eq!(queue.go([0; 4]), [Some(0), Some(1), Some(2), None]);
+        assert_eq!(queue.come(9 * MS, 1, 1), 1);
+        assert_eq!(queue.come(10 * MS, 2, 1), 1);
+        // What is larger than the bucket never passes.
+        assert_eq!(queue.come_sized(5_000 * MS, 1, 1, 4501), 1);
+        assert_eq!(queue.come_sized(5_000 * MS, 1, 1, 4500), 0);
+    }
+
+    #[test]
+    fn nothing_is_no_bucket() {
+        let config = TokenBucketConfig {
+            rate: 0,
+            ..bucket(false).config
+        };
+        assert!(TokenBucket::new(config).is_err());
+    }
+}
