@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_sctp::{
-    Association as Protocol, AssociationId, CloseReason, SendError as Refusal, SendOptions,
+    AddressChange, AddressChangeError, Association as Protocol, AssociationId, CloseReason,
+    SendError as Refusal, SendOptions,
 };
 use bytes::Bytes;
 
-use crate::error::{Lost, SendError, TrySendError};
+use crate::error::{AddressError, Lost, SendError, TrySendError};
 use crate::event::AssociationEvent;
 use crate::message::{Message, MessagePart};
 use crate::shared::{Phase, Shared, Signals, State};
@@ -447,6 +448,52 @@ impl Association {
             .is_some_and(|association| association.set_primary(now, address));
         state.wake_driver();
         done
+    }
+
+    /// Adds an address of this host to the association while it lives (ASCONF, RFC 5061; the settings `address_changes` and
+    /// `authentication`), and opens a socket for it where the endpoint is bound to addresses.
+    /// [`AssociationEvent::AddressChanged`] tells when the peer has agreed; until then nothing else is sent from it.
+    ///
+    /// # Errors
+    /// The socket cannot be opened, or the association cannot have the address.
+    pub fn add_address(&self, address: IpAddr) -> Result<(), AddressError> {
+        self.change_addresses(&[AddressChange::Add(address)])
+    }
+
+    /// Removes an address of this host from the association. Nothing is sent from it any more; its socket stays open, for others.
+    ///
+    /// # Errors
+    /// The association does not have the address, or no other.
+    pub fn remove_address(&self, address: IpAddr) -> Result<(), AddressError> {
+        self.change_addresses(&[AddressChange::Remove(address)])
+    }
+
+    /// Asks the peer to send to `address`, one of this host, before its others.
+    ///
+    /// # Errors
+    /// The association does not have the address.
+    pub fn set_peer_primary(&self, address: IpAddr) -> Result<(), AddressError> {
+        self.change_addresses(&[AddressChange::PeerPrimary(address)])
+    }
+
+    /// Asks for several changes in one chunk: to replace the only address, it is added and removed so.
+    ///
+    /// # Errors
+    /// As [`Association::add_address`] and the others; nothing is asked then.
+    pub fn change_addresses(&self, changes: &[AddressChange]) -> Result<(), AddressError> {
+        for change in changes {
+            if let AddressChange::Add(address) | AddressChange::AddSource(address) = *change {
+                let opened = self.shared.ground.open_for(address);
+                opened.map_err(|error| AddressError::Socket(Arc::new(error)))?;
+            }
+        }
+        let now = self.shared.now();
+        let mut state = self.shared.lock();
+        let association = state.association(self.id);
+        let association = association.ok_or(AddressChangeError::NotEstablished)?;
+        association.change_addresses(now, changes)?;
+        state.wake_driver();
+        Ok(())
     }
 
     /// Live figures.

@@ -206,6 +206,9 @@ impl Future for Driver {
             this.numbers.push(port.number());
             this.ports.push(port);
         }
+        for socket in this.ground.take_opened() {
+            this.io.sockets.add(socket);
+        }
         for _ in 0..MOST_ROUNDS {
             // While a socket takes no more, nothing else is done: what arrives waits in the system's bounded buffers.
             if this.poll_flush(cx).is_pending() {

@@ -105,7 +105,7 @@ impl Endpoint {
         };
         let shared = Arc::new(Shared::new(
             state,
-            ground.clock,
+            Arc::clone(ground),
             ground.local.clone(),
             ground.carrier,
             max_message_size,

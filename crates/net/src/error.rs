@@ -2,8 +2,9 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use anabranch_sctp::{CloseReason, Violation};
+use anabranch_sctp::{AddressChangeError, CloseReason, Violation};
 use thiserror::Error;
 
 /// Why [`Endpoint::bind`](crate::Endpoint::bind) failed.
@@ -96,6 +97,18 @@ fn words(reason: &CloseReason) -> String {
         CloseReason::ShutdownTimeout => "the shutdown took too long".to_owned(),
         other => format!("{other:?}"),
     }
+}
+
+/// Why an association's addresses do not change.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// No socket can be opened for the address.
+    #[error(transparent)]
+    Socket(Arc<BindError>),
+    /// The association cannot have it so.
+    #[error(transparent)]
+    Refused(#[from] AddressChangeError),
 }
 
 /// Why a message was not taken.

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use anabranch_sctp::{AbandonPolicy, ReconfigOutcome, StreamDirection};
+use anabranch_sctp::{
+    AbandonPolicy, AddressChange, AddressChangeOutcome, ReconfigOutcome, StreamDirection,
+};
 use bytes::Bytes;
 
 /// A notification (RFC 9260 §11.2; RFC 6458 §6 has the same under other names).
@@ -89,6 +91,13 @@ pub enum AssociationEvent {
     PeerAddressAdded(IpAddr),
     /// The peer has deleted an address (SCTP_ADDR_REMOVED).
     PeerAddressRemoved(IpAddr),
+    /// A change of this host's addresses is settled ([`Association::change_addresses`](crate::Association::change_addresses)).
+    AddressChanged {
+        /// What was wished.
+        change: AddressChange,
+        /// What became of it.
+        outcome: AddressChangeOutcome,
+    },
     /// The peer authenticates with another key from now on (SCTP_AUTHENTICATION_EVENT).
     PeerAuthKey {
         /// The key's identifier.

@@ -10,6 +10,7 @@ use crate::config::{Carrier, Config};
 use crate::error::BindError;
 use crate::port::Port;
 use crate::random::any_port;
+use crate::socket::Socket;
 
 /// What the handles and the driver of some sockets share.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct Ground {
     pub carrier: Carrier,
     /// As the settings have them.
     pub addresses: Vec<IpAddr>,
+    /// What sockets are opened by.
+    config: Config,
     state: Mutex<GroundState>,
 }
 
@@ -28,6 +31,9 @@ pub(crate) struct Ground {
 struct GroundState {
     /// Endpoints that the driver has not taken yet.
     joining: Vec<Port>,
+    /// Sockets for addresses that came later, which the driver has not taken yet, and their addresses.
+    opened: Vec<Socket>,
+    later: Vec<IpAddr>,
     /// SCTP ports in use.
     taken: BTreeSet<u16>,
     handles: usize,
@@ -52,6 +58,7 @@ impl Ground {
             local,
             carrier: config.carrier,
             addresses: config.addresses.clone(),
+            config: config.clone(),
             state: Mutex::new(GroundState {
                 handles: 1,
                 ..GroundState::default()
@@ -107,6 +114,28 @@ impl Ground {
             state.wake_driver();
         }
         !state.stopped
+    }
+
+    /// Opens a socket for an address of this host, with the UDP port of the others, where there is none yet and sockets are bound to
+    /// addresses at all.
+    pub fn open_for(&self, address: IpAddr) -> Result<(), BindError> {
+        let mut state = self.lock();
+        let all = self.addresses.is_empty();
+        if all || self.addresses.contains(&address) || state.later.contains(&address) {
+            return Ok(());
+        }
+        let port = self.local.first().map_or(0, SocketAddr::port);
+        state
+            .opened
+            .push(Socket::open(address, port, &self.config)?);
+        state.later.push(address);
+        state.wake_driver();
+        Ok(())
+    }
+
+    /// The sockets that were opened since the last time.
+    pub fn take_opened(&self) -> Vec<Socket> {
+        std::mem::take(&mut self.lock().opened)
     }
 
     /// The endpoints that came since the last time. Another will wake the driver.

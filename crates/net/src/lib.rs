@@ -66,14 +66,14 @@ mod status;
 mod turns;
 
 pub use anabranch_sctp::{
-    self as sctp, AbandonPolicy, AssociationSettings, CloseReason, KeyError, PathSettings,
-    PathState, ReconfigError, ReconfigOutcome, RuntimeError, SendDefaults, SendOptions, SharedKeys,
-    StreamDirection,
+    self as sctp, AbandonPolicy, AddressChange, AddressChangeError, AddressChangeOutcome,
+    AssociationSettings, CloseReason, KeyError, PathSettings, PathState, ReconfigError,
+    ReconfigOutcome, RuntimeError, SendDefaults, SendOptions, SharedKeys, StreamDirection,
 };
 pub use association::Association;
 pub use config::{Carrier, Config, ENCAPSULATION_PORT, Peer};
 pub use endpoint::Endpoint;
-pub use error::{BindError, ConnectError, Lost, SendError, TrySendError};
+pub use error::{AddressError, BindError, ConnectError, Lost, SendError, TrySendError};
 pub use event::AssociationEvent;
 pub use message::{Message, MessagePart};
 pub use observer::{Direction, Observer, Seen};

@@ -478,6 +478,9 @@ fn translate(event: Event) -> Option<AssociationEvent> {
             outcome,
         },
         Event::PeerAddressAdded { address, .. } => AssociationEvent::PeerAddressAdded(address),
+        Event::AddressChanged { change, outcome } => {
+            AssociationEvent::AddressChanged { change, outcome }
+        }
         Event::PeerAddressRemoved { address, .. } => AssociationEvent::PeerAddressRemoved(address),
         Event::PeerAuthKey { key_id } => AssociationEvent::PeerAuthKey { key_id },
         Event::PeerError { cause } => AssociationEvent::PeerError { cause },

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::config::Carrier;
 use crate::event::AssociationEvent;
+use crate::ground::Ground;
 use crate::observer::Observer;
 use crate::status::EndpointStatistics;
 
@@ -24,6 +25,8 @@ const MOST_EVENTS: usize = 64;
 pub(crate) struct Shared {
     state: Mutex<State>,
     pub clock: Clock,
+    /// The sockets.
+    pub ground: Arc<Ground>,
     /// Local addresses with their UDP ports.
     pub local: Vec<SocketAddr>,
     /// How packets travel.
@@ -132,14 +135,15 @@ impl Entry {
 impl Shared {
     pub fn new(
         state: State,
-        clock: Clock,
+        ground: Arc<Ground>,
         local: Vec<SocketAddr>,
         carrier: Carrier,
         max_message_size: usize,
     ) -> Self {
         Self {
             state: Mutex::new(state),
-            clock,
+            clock: ground.clock,
+            ground,
             local,
             carrier,
             max_message_size,

@@ -59,7 +59,7 @@ impl SharedSockets {
         self.ground.local.first().map_or(0, SocketAddr::port)
     }
 
-    pub(crate) fn ground(&self) -> &Ground {
+    pub(crate) fn ground(&self) -> &Arc<Ground> {
         &self.ground
     }
 }

@@ -42,7 +42,11 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    fn open(address: IpAddr, port: u16, config: &Config) -> Result<Self, BindError> {
+    /// Opens and binds one.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn open(address: IpAddr, port: u16, config: &Config) -> Result<Self, BindError> {
         let raw = config.carrier == Carrier::Ip;
         let failed = |source: io::Error| {
             if raw && source.kind() == io::ErrorKind::PermissionDenied {
@@ -291,6 +295,11 @@ impl Sockets {
     /// Where the network tells of packets of ours.
     pub fn icmp(&self) -> impl Iterator<Item = &IcmpSocket> {
         self.icmp.iter()
+    }
+
+    /// One more, for an address that came later.
+    pub fn add(&mut self, socket: Socket) {
+        self.all.push(socket);
     }
 
     /// The sockets, in the order of the addresses.

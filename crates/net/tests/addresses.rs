@@ -1,0 +1,128 @@
+//! An association that moves from one address of the loopback network to another while it is used (RFC 5061).
+#![cfg(target_os = "linux")] // all of 127.0.0.0/8 is this host's
+
+mod common;
+
+use std::net::IpAddr;
+
+use anabranch_net::{
+    AddressChange, AddressChangeOutcome, AddressError, Association, AssociationEvent, Carrier,
+    Config, Endpoint, Message, Peer, SendOptions,
+};
+use anabranch_sctp::Authentication;
+use common::*;
+
+const FIRST: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
+const SECOND: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 3));
+const MESSAGES: u32 = 2_000;
+
+fn config() -> Config {
+    Config::default().with(|it| {
+        it.addresses = vec![LOOPBACK];
+        it.carrier = Carrier::Encapsulated {
+            port: 0,
+            peer_port: 0,
+        };
+        it.sctp.authentication = Authentication::On;
+        it.sctp.address_changes = true;
+    })
+}
+
+/// Waits for what became of `change`.
+async fn settled(association: &Association, change: AddressChange) -> AddressChangeOutcome {
+    loop {
+        match association.next_event().await {
+            Some(AssociationEvent::AddressChanged {
+                change: it,
+                outcome,
+            }) if it == change => {
+                return outcome;
+            }
+            Some(_) => {}
+            None => panic!("it ended"),
+        }
+    }
+}
+
+async fn send(association: &Association, from: u32, to: u32) {
+    for number in from..to {
+        let text = pattern(number, 3_000);
+        association
+            .send(0, text, SendOptions::default())
+            .await
+            .expect("up");
+    }
+}
+
+async fn receive(association: Association) {
+    for number in 0..MESSAGES {
+        let message: Option<Message> = association.recv().await.expect("up");
+        let message = message.expect("one more");
+        assert_eq!(message.bytes, pattern(number, 3_000), "{number}");
+    }
+}
+
+#[test]
+fn a_transfer_moves_to_an_address_that_was_not_bound() {
+    bounded(async {
+        let server = Endpoint::bind(config().with(|it| it.accept = true)).expect("loopback");
+        let client = Endpoint::bind(config().with(|it| it.addresses = vec![FIRST]));
+        let client = client.expect("loopback");
+        let peer = Peer::from((LOOPBACK, server.port())).over_udp(server.udp_port());
+        let here = client.connect(peer).await.expect("it listens");
+        let there = server.accept().await.expect("it came");
+        let down = tokio::spawn(receive(here.clone()));
+        let up = tokio::spawn(receive(there.clone()));
+        let (a, b) = (here.clone(), there.clone());
+        let sent = tokio::spawn(async move {
+            send(&a, 0, MESSAGES).await;
+        });
+        send(&b, 0, MESSAGES / 2).await;
+        // The only address is replaced, in the midst of it.
+        let changes = [AddressChange::Add(SECOND), AddressChange::Remove(FIRST)];
+        here.change_addresses(&changes).expect("taken");
+        for change in changes {
+            assert_eq!(
+                settled(&here, change).await,
+                AddressChangeOutcome::Performed
+            );
+        }
+        let paths = |it: &Association| {
+            let status = it.status().expect("known");
+            let paths = status.paths.into_iter();
+            paths.map(|path| path.address).collect::<Vec<_>>()
+        };
+        assert!(paths(&there).contains(&SECOND), "{:?}", paths(&there));
+        send(&b, MESSAGES / 2, MESSAGES).await;
+        for task in [down, up, sent] {
+            task.await.expect("all came");
+        }
+        // Back, without a break: both at a time.
+        here.add_address(FIRST).expect("taken");
+        assert_eq!(
+            settled(&here, AddressChange::Add(FIRST)).await,
+            AddressChangeOutcome::Performed
+        );
+        here.set_peer_primary(FIRST).expect("taken");
+        let primary = AddressChange::PeerPrimary(FIRST);
+        assert_eq!(
+            settled(&here, primary).await,
+            AddressChangeOutcome::Performed
+        );
+        here.remove_address(SECOND).expect("taken");
+        let removed = AddressChange::Remove(SECOND);
+        assert_eq!(
+            settled(&here, removed).await,
+            AddressChangeOutcome::Performed
+        );
+        // One that is not this host's has no socket, one that is there already needs none.
+        let strange = here.add_address([192, 0, 2, 1].into());
+        assert!(
+            matches!(strange, Err(AddressError::Socket(_))),
+            "{strange:?}"
+        );
+        let again = here.add_address(FIRST);
+        assert!(matches!(again, Err(AddressError::Refused(_))), "{again:?}");
+        here.shutdown().await.expect("in peace");
+    });
+}
