@@ -49,6 +49,8 @@ pub struct Member {
     pub nodes: [NodeId; 2],
     /// The pairs of addresses that it uses, the primary path first.
     pub paths: Vec<[IpAddr; 2]>,
+    /// When the links at both ends of each path are down.
+    pub outages: Vec<[homes::Outages; 2]>,
     /// What its path would do for bytes that have it alone, where that is known.
     pub alone: Option<Alone>,
 }
@@ -265,6 +267,7 @@ fn members(
     let member = |member: Members<'_>| {
         let nodes = network::ends(&built.topology, spec, &member)?;
         let paths = homes::paths(built, spec, transports, &member)?;
+        let outages = homes::outages(built, spec, transports, &member)?;
         let path = transport::first_path(&paths);
         let path = [path.local, path.remote];
         Ok(Member {
@@ -274,6 +277,7 @@ fn members(
             nodes,
             alone: network::alone::alone(&mut ways, spec, kinds, &built.links, nodes, path),
             paths,
+            outages,
         })
     };
     flows::members(spec).map(member).collect()

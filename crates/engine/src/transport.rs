@@ -17,6 +17,7 @@ use anabranch_transport::Path;
 
 use crate::agent::inspect::Seen;
 use crate::agent::tally::SharedTally;
+use crate::network::homes::Outages;
 
 pub mod sctp;
 pub mod tcp;
@@ -120,6 +121,8 @@ pub struct Member<'a> {
     pub name: &'a str,
     /// Pairs of addresses, the source's and the sink's, the primary first.
     pub paths: &'a [[IpAddr; 2]],
+    /// When the links at both ends of each path are down.
+    pub outages: &'a [[Outages; 2]],
     /// Its ends have the addresses of `paths` and no others.
     pub bound: bool,
     /// The source's port, and the sink's.

@@ -76,6 +76,27 @@ pub fn paths(
         .collect()
 }
 
+/// Spans in which a link is down in some direction; the last may never end.
+pub type Outages = Vec<[u64; 2]>;
+
+/// When the links at both ends of each path of a member are down, in the order of [`paths`].
+pub fn outages(
+    built: &Built,
+    spec: &Spec,
+    transports: &[Made],
+    member: &Members<'_>,
+) -> Result<Vec<[Outages; 2]>, BuildError> {
+    let at = |interface: Interface| -> Outages {
+        let mut members = built.links.iter();
+        let place = members.position(|it| it.contains(&interface.link));
+        let link = place.and_then(|place| spec.links.get(place));
+        let both = |link: &anabranch_scenario::Link| [link.outages(true), link.outages(false)];
+        link.map_or(Vec::new(), |link| both(link).concat())
+    };
+    let pairs = pairs(built, spec, transports, member)?;
+    Ok(pairs.into_iter().map(|pair| pair.map(at)).collect())
+}
+
 /// The pairs of interfaces of a member: those that its flow names; every interface of both hosts in their order, where it
 /// is multihomed and names none; else the first of each.
 fn pairs(

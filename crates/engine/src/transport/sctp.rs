@@ -1,6 +1,7 @@
 //! SCTP: its settings in specs, and how a flow's associations are made.
 
 mod agents;
+mod follower;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use anabranch_wire::chunk::kind as chunk;
 use super::{Entry, Given, Made, Member, Transport, Wrong};
 use crate::agent::Feed;
 use crate::agent::inspect::Seen;
+use follower::Follower;
 
 /// Its IP protocol number.
 const PROTOCOL: u8 = 132;
@@ -39,6 +41,12 @@ settings! {
         /// Use every interface of both hosts, the first with the first and so on, rather than the first of each; `paths` of
         /// the flow can say more.
         multihomed: bool = false, Kind::Flag, "RFC 9260 §6.4";
+        /// The addresses of both hosts come and go with the links they are at, and a host learns so after this time: it adds the
+        /// address of a link that came up, asks the peer to send there, and removes that of a link that went down (ASCONF). An
+        /// association begins with the addresses of the links that are up at the beginning. Needs `address_changes`. Off: a
+        /// host has all its addresses all the time.
+        follow_links: Option<u64> = None,
+            Kind::Either(anabranch_settings::OFF, &Kind::duration(0, 3_600_000_000_000)), "RFC 5061 §5";
     }
     beside {}
 }
@@ -74,6 +82,10 @@ fn build(given: &Given<'_>) -> Result<Made, Vec<Wrong>> {
         let negotiated = config.outbound_streams;
         let message = format!("found {streams}; `streams` negotiates only {negotiated}");
         wrong.push(Wrong::new("allocation.streams", message));
+    }
+    if application.follow_links.is_some() && !config.address_changes {
+        let message = "found a time; `address_changes` is off, without which no address changes";
+        wrong.push(Wrong::new("follow_links", message));
     }
     if !wrong.is_empty() {
         return Err(wrong);
@@ -153,9 +165,13 @@ impl Transport for Sctp {
         let mut near = self.config.clone();
         near.checksum = member.checksum;
         let mut far = near.clone();
-        let remote = member.addresses(1);
+        let [mut near_links, mut far_links] = [0, 1].map(|end| {
+            let after = self.application.follow_links.filter(|_| member.bound);
+            Follower::new(&member, end, after)
+        });
+        let remote = far_links.take_first();
         if member.bound {
-            near.addresses = member.addresses(0);
+            near.addresses = near_links.take_first();
             far.addresses.clone_from(&remote);
         }
         let facts = member.workload.facts();
@@ -187,10 +203,11 @@ impl Transport for Sctp {
             self.chunk - DATA_HEADER,
             self.application.reading_rate,
             Rc::clone(&member.tally),
+            far_links,
         );
         let endpoint = Endpoint::new(near, source, secret(&mut rng)).expect(CHECKED);
         let feed = Feed::new(member.workload);
-        let sender = agents::Source::new(endpoint, source_config, feed, member.tally);
+        let sender = agents::Source::new(endpoint, source_config, feed, member.tally, near_links);
         [Box::new(sender), Box::new(receiver)]
     }
 

@@ -83,6 +83,7 @@ fn attach_member(
     let [source, sink] = transport.ends(transport::Member {
         name: &member.name,
         paths: &member.paths,
+        outages: &member.outages,
         bound: !flow.paths.is_empty() || member.paths.len() > 1,
         ports,
         seed: context.seed,

@@ -11,6 +11,7 @@ use anabranch_transport::{Ecn, Nanos, Path, ProbeSet, Transmit, Transport, time}
 use bytes::{Bytes, BytesMut};
 
 use super::DATA_HEADER;
+use super::follower::Follower;
 use crate::agent::tally::SharedTally;
 use crate::agent::transfers::Key;
 use crate::agent::{Feed, earlier};
@@ -55,12 +56,19 @@ pub struct Source {
     shut: bool,
     /// How messages are sent, as the settings say.
     options: SendOptions,
+    links: Follower,
     tally: SharedTally,
 }
 
 impl Source {
     /// A source at an endpoint of its own.
-    pub fn new(endpoint: Endpoint, config: SourceConfig, feed: Feed, tally: SharedTally) -> Self {
+    pub fn new(
+        endpoint: Endpoint,
+        config: SourceConfig,
+        feed: Feed,
+        tally: SharedTally,
+        links: Follower,
+    ) -> Self {
         // Static bytes are cut without counting references.
         static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         let zeros = Bytes::from_static(&ZEROS);
@@ -77,6 +85,7 @@ impl Source {
             zeros,
             shut: false,
             options,
+            links,
             tally,
         }
     }
@@ -146,6 +155,17 @@ impl Source {
             // Refused only where the association is closing or closed already.
             self.shut = true;
             let _ = association.shutdown(now);
+        }
+    }
+
+    /// Tells the association what has become of its host's links.
+    fn follow_links(&mut self, now: Nanos) {
+        if self.links.is_due(now)
+            && let Some(association) = self
+                .association
+                .and_then(|id| self.endpoint.association_mut(id))
+        {
+            self.links.follow(now, association);
         }
     }
 
@@ -275,12 +295,14 @@ impl Agent for Source {
 
     fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         self.endpoint.handle_datagram(now, path, ecn, datagram);
+        self.follow_links(now);
         self.take_answers(now);
         self.observe();
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
         self.endpoint.handle_timeout(now);
+        self.follow_links(now);
         self.observe();
     }
 
@@ -294,7 +316,11 @@ impl Agent for Source {
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        earlier(self.endpoint.poll_timeout(), self.feed.deadline())
+        let links = self.association.and(self.links.deadline());
+        earlier(
+            earlier(self.endpoint.poll_timeout(), self.feed.deadline()),
+            links,
+        )
     }
 }
 
@@ -312,6 +338,7 @@ pub struct Sink {
     answers: VecDeque<(u16, u64)>,
     zeros: Bytes,
     tally: SharedTally,
+    links: Follower,
 }
 
 /// The receiving application's pace.
@@ -352,6 +379,7 @@ impl Sink {
         fragment: u64,
         rate: Option<u64>,
         tally: SharedTally,
+        links: Follower,
     ) -> Self {
         endpoint.listen(true);
         let probes = tally.borrow().receiver_probes();
@@ -369,6 +397,7 @@ impl Sink {
             answers: VecDeque::new(),
             zeros: Bytes::new(),
             tally,
+            links,
         }
     }
 
@@ -427,6 +456,17 @@ impl Sink {
         }
     }
 
+    /// Tells the association what has become of its host's links.
+    fn follow_links(&mut self, now: Nanos) {
+        if !self.links.is_due(now) {
+            return;
+        }
+        let id = self.endpoint.associations().next();
+        if let Some(association) = id.and_then(|id| self.endpoint.association_mut(id)) {
+            self.links.follow(now, association);
+        }
+    }
+
     /// Sends what is left of answers while there is room.
     fn answer(&mut self) {
         while let Some((stream, left)) = self.answers.front_mut() {
@@ -455,11 +495,13 @@ impl Sink {
 impl Agent for Sink {
     fn handle_datagram(&mut self, now: Nanos, path: Path, ecn: Ecn, datagram: Bytes) {
         self.endpoint.handle_datagram(now, path, ecn, datagram);
+        self.follow_links(now);
         self.take(now);
     }
 
     fn handle_timeout(&mut self, now: Nanos) {
         self.endpoint.handle_timeout(now);
+        self.follow_links(now);
         self.take(now);
     }
 
@@ -469,6 +511,7 @@ impl Agent for Sink {
     }
 
     fn poll_timeout(&self) -> Option<Nanos> {
-        earlier(self.endpoint.poll_timeout(), self.reader.deadline())
+        let own = earlier(self.reader.deadline(), self.links.deadline());
+        earlier(self.endpoint.poll_timeout(), own)
     }
 }

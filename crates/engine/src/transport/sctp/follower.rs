@@ -1,0 +1,105 @@
+//! A host whose addresses come and go with its links: what its association is asked when one does.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use anabranch_sctp::{AddressChange, Association};
+use anabranch_transport::Nanos;
+
+use super::super::Member;
+
+/// Follows the links of one end of a flow.
+#[derive(Debug, Default)]
+pub struct Follower {
+    /// The addresses at the beginning.
+    first: Vec<IpAddr>,
+    /// Those from a time on, the one that came last first.
+    steps: VecDeque<(Nanos, Vec<IpAddr>)>,
+    /// What the association is to have, and has not been asked for.
+    wanted: Option<Vec<IpAddr>>,
+}
+
+impl Follower {
+    /// Of one `end` of a member, which learns of its links so long `after` they change; `None`: never.
+    pub fn new(member: &Member<'_>, end: usize, after: Option<Nanos>) -> Self {
+        let all = member.addresses(end);
+        let Some(after) = after else {
+            return Self {
+                first: all,
+                ..Self::default()
+            };
+        };
+        let outages = |address: IpAddr| {
+            let paths = member.paths.iter().zip(member.outages);
+            let own = paths.filter(move |(path, _)| path[end] == address);
+            own.flat_map(move |(_, outages)| outages[end].iter().copied())
+        };
+        let mut times: Vec<Nanos> = all.iter().flat_map(|&it| outages(it)).flatten().collect();
+        times.retain(|&at| at > 0 && at < Nanos::MAX);
+        times.sort_unstable();
+        times.dedup();
+        let up = |at: Nanos| {
+            let is_up = |address: &IpAddr| {
+                !outages(*address).any(|[from, until]| (from..until).contains(&at))
+            };
+            let since = |address: IpAddr| {
+                let ended = outages(address).map(|[_, until]| until);
+                ended.filter(|&until| until <= at).max().unwrap_or(0)
+            };
+            let mut up: Vec<_> = all.iter().copied().filter(is_up).collect();
+            up.sort_by_key(|&address| std::cmp::Reverse(since(address)));
+            up
+        };
+        let begins = up(0);
+        Self {
+            first: if begins.is_empty() {
+                all.clone()
+            } else {
+                begins
+            },
+            steps: times
+                .iter()
+                .map(|&at| (at.saturating_add(after), up(at)))
+                .collect(),
+            wanted: None,
+        }
+    }
+
+    /// The addresses that its host begins with.
+    pub fn take_first(&mut self) -> Vec<IpAddr> {
+        std::mem::take(&mut self.first)
+    }
+
+    /// When the host learns of a link.
+    pub fn deadline(&self) -> Option<Nanos> {
+        self.steps.front().map(|&(at, _)| at)
+    }
+
+    /// Whether [`Self::follow`] has something to ask.
+    pub fn is_due(&mut self, now: Nanos) -> bool {
+        while self.deadline().is_some_and(|at| at <= now) {
+            self.wanted = self.steps.pop_front().map(|(_, addresses)| addresses);
+        }
+        self.wanted.is_some()
+    }
+
+    /// Asks for what has changed, if the association can. A host without any link keeps what it had until another comes.
+    pub fn follow(&mut self, now: Nanos, association: &mut Association) {
+        let Some(wanted) = self.wanted.take_if(|_| association.is_established()) else {
+            return;
+        };
+        let Some(&newest) = wanted.first() else {
+            return;
+        };
+        let has = association.wished_addresses();
+        let new = wanted.iter().filter(|it| !has.contains(it));
+        let gone = has.iter().filter(|it| !wanted.contains(it));
+        let changes: Vec<_> = new
+            .map(|&it| AddressChange::Add(it))
+            .chain([AddressChange::PeerPrimary(newest)])
+            .chain(gone.map(|&it| AddressChange::Remove(it)))
+            .collect();
+        // Refused only where the association closes, or its peer does not understand.
+        let _ = association.change_addresses(now, &changes);
+    }
+}
