@@ -87,6 +87,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
         &["wire", "transport", "settings", "congestion", "sctp"],
     ),
     (
+        "sockets",
+        &["wire", "transport", "settings", "congestion", "sctp", "net"],
+    ),
+    (
         "datachannel",
         &["wire", "transport", "settings", "congestion", "sctp"],
     ),

@@ -41,6 +41,8 @@ pub enum Failure {
     Output(io::Error),
     /// Whoever started it ends it.
     Interrupted,
+    /// A program that was run gave this exit status, and said itself why.
+    Program(u8),
 }
 
 impl Failure {
@@ -51,6 +53,7 @@ impl Failure {
             Failure::Asked(_) | Failure::Spec(_) => 2,
             Failure::Shard(error) if !matches!(**error, ShardError::Store(_)) => 2,
             Failure::Interrupted => 130,
+            Failure::Program(status) => *status,
             _ => 1,
         }
     }
@@ -76,6 +79,7 @@ impl fmt::Display for Failure {
             Failure::Show(error) => write!(f, "error: {error}"),
             Failure::Output(error) => write!(f, "error: cannot write to standard output: {error}"),
             Failure::Interrupted => write!(f, "interrupted"),
+            Failure::Program(status) => write!(f, "the program gave status {status}"),
         }
     }
 }

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Err(Failure::Output(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
+        Err(failure @ Failure::Program(_)) => ExitCode::from(failure.status()),
         Err(failure) => {
             // Nobody may be reading.
             let _ = writeln!(std::io::stderr(), "{failure}");

@@ -12,6 +12,8 @@ use anabranch_transport::Nanos;
 pub struct Status {
     /// The state (RFC 9260 §4).
     pub state: StateName,
+    /// The peer's SCTP port.
+    pub peer_port: u16,
     /// What is believed to be left of the peer's receive window, bytes.
     pub rwnd: u64,
     /// DATA chunks sent and not acknowledged.
@@ -98,6 +100,7 @@ impl Status {
     pub fn new(path: PathStatus) -> Self {
         Self {
             state: StateName::Established,
+            peer_port: 0,
             rwnd: 0,
             unackdata: 0,
             penddata: 0,
@@ -142,6 +145,7 @@ impl Status {
         let in_use = usize::from(association.paths().choose_for_new_data().0);
         Self {
             state: association.state(),
+            peer_port: association.remote_port(),
             rwnd: association.peer_rwnd(),
             unackdata: association.outstanding_chunks(),
             penddata: association.buffered(),

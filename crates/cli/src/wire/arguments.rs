@@ -314,6 +314,31 @@ pub struct Emulate {
     pub set: Vec<String>,
 }
 
+/// `wrap`.
+#[derive(Clone, Debug, Args)]
+pub struct Wrap {
+    /// Program to run, with its arguments.
+    #[arg(
+        value_name = "COMMAND",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub command: Vec<std::ffi::OsString>,
+    /// UDP port of this side; 0: any.
+    #[arg(long, value_name = "PORT", default_value_t = anabranch_net::ENCAPSULATION_PORT)]
+    pub udp_port: u16,
+    /// UDP port of peers.
+    #[arg(long, value_name = "PORT", default_value_t = anabranch_net::ENCAPSULATION_PORT)]
+    pub peer_udp_port: u16,
+    /// Carry SCTP directly over IP; needs root or CAP_NET_RAW.
+    #[arg(long, conflicts_with_all = ["udp_port", "peer_udp_port"])]
+    pub ip: bool,
+    /// Local address (repeatable) [default: all of the host].
+    #[arg(long, value_name = "ADDRESS")]
+    pub local: Vec<IpAddr>,
+}
+
 /// Commands on real sockets.
 #[derive(Clone, Debug, Subcommand)]
 pub enum WireCommand {
@@ -362,6 +387,15 @@ The file is a spec. Its nodes and links with rate, delay, queue, loss, down time
 may be missing. Replies go to the address that sent last. Each report ends with the timing error: how much later packets left than \
 the simulator computed.")]
     Emulate(Box<Emulate>),
+    /// Run a program on this stack: its SCTP sockets need no SCTP in the kernel.
+    #[command(after_help = "Examples:
+  anabranch wrap -- socat SCTP-LISTEN:5001,fork EXEC:cat
+  anabranch wrap --udp-port 0 -- socat - SCTP:192.0.2.1:5001
+  anabranch wrap -- iperf3 -s
+
+The program's SCTP packets travel inside UDP (RFC 6951). Its one-to-one sockets (SOCK_STREAM) are caught; one-to-many sockets are \
+refused with ESOCKTNOSUPPORT for now. The exit status is the program's, or 128 and the signal that ended it.")]
+    Wrap(Box<Wrap>),
 }
 
 /// Reads an address with its port, which is 0 where it is missing.

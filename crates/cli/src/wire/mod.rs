@@ -1,4 +1,4 @@
-//! Commands on real sockets: `serve`, `perf`, `cat`, `emulate`.
+//! Commands on real sockets: `serve`, `perf`, `cat`, `emulate`, `wrap`.
 
 mod address;
 pub mod arguments;
@@ -16,6 +16,7 @@ mod spool;
 mod talk;
 mod trace;
 mod watch;
+mod wrap;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -60,6 +61,7 @@ pub fn run(command: WireCommand) -> Result<(), Failure> {
         WireCommand::Perf(arguments) => in_runtime(perf::perf(*arguments)),
         WireCommand::Cat(arguments) => in_runtime(cat::cat(*arguments)),
         WireCommand::Emulate(arguments) => in_runtime(emulate::emulate(*arguments)),
+        WireCommand::Wrap(arguments) => in_runtime(wrap::wrap(*arguments)),
     }
 }
 

@@ -1,0 +1,104 @@
+//! Socket addresses of C.
+
+use std::ffi::{c_int, c_void};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+
+/// The address at `at`, and its length.
+///
+/// # Safety
+/// `room` bytes can be read there.
+pub unsafe fn read(at: *const c_void, room: usize) -> Result<(SocketAddr, usize), c_int> {
+    if at.is_null() || room < 2 {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: two bytes are there.
+    let family = c_int::from(u16::from_ne_bytes(unsafe { at.cast::<[u8; 2]>().read() }));
+    match family {
+        libc::AF_INET if room >= size_of::<libc::sockaddr_in>() => {
+            // SAFETY: so many bytes are there; any are a sockaddr_in.
+            let it = unsafe { at.cast::<libc::sockaddr_in>().read_unaligned() };
+            let ip = IpAddr::from(it.sin_addr.s_addr.to_ne_bytes());
+            let address = SocketAddr::new(ip, u16::from_be(it.sin_port));
+            Ok((address, size_of::<libc::sockaddr_in>()))
+        }
+        libc::AF_INET6 if room >= size_of::<libc::sockaddr_in6>() => {
+            // SAFETY: so many bytes are there; any are a sockaddr_in6.
+            let it = unsafe { at.cast::<libc::sockaddr_in6>().read_unaligned() };
+            let ip = std::net::Ipv6Addr::from(it.sin6_addr.s6_addr);
+            let port = u16::from_be(it.sin6_port);
+            // A mapped address is one of IPv4 (RFC 6458 §3.1.2).
+            let address = match ip.to_ipv4_mapped() {
+                Some(v4) => SocketAddr::new(v4.into(), port),
+                None => SocketAddrV6::new(ip, port, 0, it.sin6_scope_id).into(),
+            };
+            Ok((address, size_of::<libc::sockaddr_in6>()))
+        }
+        libc::AF_INET | libc::AF_INET6 => Err(libc::EINVAL),
+        _ => Err(libc::EAFNOSUPPORT),
+    }
+}
+
+/// `count` addresses, one behind the other, in `room` bytes (sctp_bindx, sctp_connectx).
+///
+/// # Safety
+/// As [`read`].
+pub unsafe fn read_packed(
+    mut at: *const c_void,
+    mut room: usize,
+    count: usize,
+) -> Result<Vec<SocketAddr>, c_int> {
+    let mut all = Vec::new();
+    while all.len() < count && room > 0 {
+        // SAFETY: as the caller promises of what is left.
+        let (address, length) = unsafe { read(at, room) }?;
+        all.push(address);
+        // SAFETY: `length` is at most `room`.
+        at = unsafe { at.cast::<u8>().add(length) }.cast();
+        room -= length;
+    }
+    Ok(all)
+}
+
+/// The bytes of an address, for a socket of IPv6 as a mapped one.
+pub fn bytes(address: SocketAddr, v6: bool) -> Vec<u8> {
+    match (address, v6) {
+        (SocketAddr::V4(it), false) => {
+            let mut out = (libc::AF_INET as u16).to_ne_bytes().to_vec();
+            out.extend(it.port().to_be_bytes());
+            out.extend(it.ip().octets());
+            out.extend([0; 8]);
+            out
+        }
+        (address, _) => {
+            let (ip, scope) = match address {
+                SocketAddr::V4(it) if it.ip().is_unspecified() => {
+                    (std::net::Ipv6Addr::UNSPECIFIED, 0)
+                }
+                SocketAddr::V4(it) => (it.ip().to_ipv6_mapped(), 0),
+                SocketAddr::V6(it) => (*it.ip(), it.scope_id()),
+            };
+            let mut out = (libc::AF_INET6 as u16).to_ne_bytes().to_vec();
+            out.extend(address.port().to_be_bytes());
+            out.extend([0; 4]);
+            out.extend(ip.octets());
+            out.extend(scope.to_ne_bytes());
+            out
+        }
+    }
+}
+
+/// Writes bytes as `getsockname` writes an address: as many as there is room for, and the whole length.
+///
+/// # Safety
+/// Where `at` and `length` are not null, `*length` bytes can be written at `at`.
+pub unsafe fn write(bytes: &[u8], at: *mut c_void, length: *mut libc::socklen_t) {
+    if at.is_null() || length.is_null() {
+        return;
+    }
+    // SAFETY: as the caller promises.
+    unsafe {
+        let room = (*length as usize).min(bytes.len());
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast::<u8>(), room);
+        *length = bytes.len() as libc::socklen_t;
+    }
+}

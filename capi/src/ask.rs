@@ -1,0 +1,92 @@
+//! Requests to the host.
+
+use std::ffi::c_int;
+use std::net::SocketAddr;
+
+use anabranch_sockets::control::{Answer, Call, LONGEST, Request, decode, encode};
+use anabranch_sockets::control_address;
+use anabranch_sockets::frame::Hello;
+
+use crate::descriptor::{forget, host};
+use crate::system;
+
+/// A new socket; `flags` of SOCK_CLOEXEC and SOCK_NONBLOCK.
+pub fn open(hello: Hello, flags: c_int) -> Result<c_int, c_int> {
+    let host = host().ok_or(libc::EPROTONOSUPPORT)?;
+    let fd = system::unix_socket(flags & libc::SOCK_CLOEXEC)?;
+    let address = anabranch_sockets::address(host);
+    let opened = system::bind_anywhere(fd)
+        .and_then(|_| system::connect(fd, &address))
+        // The host is gone: as a kernel without SCTP.
+        .map_err(|_| libc::EPROTONOSUPPORT)
+        .and_then(|_| system::send(fd, &[&hello.encode()], libc::MSG_NOSIGNAL));
+    if let Err(error) = opened {
+        system::close(fd);
+        return Err(error);
+    }
+    forget(fd);
+    if flags & libc::SOCK_NONBLOCK != 0 {
+        let flags = (libc::O_RDWR | libc::O_NONBLOCK) as usize;
+        // SAFETY: no pointers.
+        let _ = unsafe {
+            system::call(
+                libc::SYS_fcntl,
+                [fd as usize, libc::F_SETFL as usize, flags, 0, 0, 0],
+            )
+        };
+    }
+    Ok(fd)
+}
+
+/// Asks the host about a socket, and waits for its answer.
+pub fn ask(fd: c_int, request: Request) -> Result<Answer, c_int> {
+    let host = host().ok_or(libc::ENOTCONN)?;
+    let name = system::name(libc::SYS_getsockname, fd).ok_or(libc::EBADF)?;
+    let socket = name.get(1..).unwrap_or_default().to_vec();
+    let line = system::unix_socket(libc::SOCK_CLOEXEC)?;
+    let answer = converse(line, host, &Call { socket, request });
+    system::close(line);
+    match answer? {
+        Answer::Failed(error) => Err(error),
+        answer => Ok(answer),
+    }
+}
+
+fn converse(line: c_int, host: &str, call: &Call) -> Result<Answer, c_int> {
+    system::connect(line, &control_address(host)).map_err(|_| libc::ENOTCONN)?;
+    system::send(line, &[&encode(call)], libc::MSG_NOSIGNAL)?;
+    let mut buffer = vec![0_u8; LONGEST];
+    let mut parts = [libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    }];
+    let (length, _) = system::receive(line, &mut parts, 0)?;
+    decode(&buffer[..length]).ok_or(libc::EIO)
+}
+
+/// As [`ask`], where the answer says no more than that it is done.
+pub fn tell(fd: c_int, request: Request) -> Result<(), c_int> {
+    ask(fd, request).map(drop)
+}
+
+/// As [`ask`], where the answer is addresses.
+pub fn addresses(fd: c_int, request: Request) -> Result<Vec<SocketAddr>, c_int> {
+    match ask(fd, request)? {
+        Answer::Addresses(all) => Ok(all),
+        _ => Err(libc::EIO),
+    }
+}
+
+/// An option of the host's.
+pub fn option(fd: c_int, level: c_int, option: c_int, room: usize) -> Result<Vec<u8>, c_int> {
+    let value = vec![0; room.min(4096)];
+    let request = Request::Get {
+        level,
+        option,
+        value,
+    };
+    match ask(fd, request)? {
+        Answer::Value(value) => Ok(value),
+        _ => Err(libc::EIO),
+    }
+}

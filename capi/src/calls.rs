@@ -1,0 +1,644 @@
+//! libc's functions, caught: those of SCTP sockets are ours, all others go on to libc.
+
+use std::ffi::{c_int, c_ulong, c_void};
+use std::net::SocketAddr;
+
+use anabranch_sockets::control::Request;
+use anabranch_sockets::frame::Hello;
+use libc::{iovec, mmsghdr, msghdr, size_t, sockaddr, socklen_t, ssize_t};
+
+use crate::descriptor::{forget, host, is_ours};
+use crate::receive::{self, Received};
+use crate::sctp::{self, control_data};
+use crate::send::{self, How};
+use crate::{address, ask, system, wants};
+
+/// libc's own function of that name, behind ours.
+macro_rules! next {
+    ($name:ident($($type:ty),*) -> $result:ty) => {{
+        static NEXT: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+        let at = *NEXT.get_or_init(|| {
+            let name = concat!(stringify!($name), "\0");
+            // SAFETY: the name ends with a 0.
+            unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast()) as usize }
+        });
+        if at == 0 {
+            return system::answer(Err(libc::ENOSYS)) as $result;
+        }
+        // SAFETY: libc's function of this name has this type.
+        unsafe { std::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(at) }
+    }};
+}
+
+/// A result as `int`.
+fn int(outcome: Result<c_int, c_int>) -> c_int {
+    system::answer(outcome.map(|it| it as isize)) as c_int
+}
+
+/// Nothing to say but that it is done.
+fn done(outcome: Result<(), c_int>) -> c_int {
+    int(outcome.map(|()| 0))
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+    let flags = kind & (libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
+    let style = kind & !flags;
+    let sctp = protocol == libc::IPPROTO_SCTP && matches!(domain, libc::AF_INET | libc::AF_INET6);
+    if !sctp || host().is_none() {
+        let next = next!(socket(c_int, c_int, c_int) -> c_int);
+        // SAFETY: as the caller promises.
+        let fd = unsafe { next(domain, kind, protocol) };
+        forget(fd);
+        return fd;
+    }
+    match style {
+        libc::SOCK_STREAM => int(ask::open(
+            Hello {
+                one_to_one: true,
+                v6: domain == libc::AF_INET6,
+                incoming: 0,
+            },
+            flags,
+        )),
+        // One-to-many sockets are not there yet.
+        libc::SOCK_SEQPACKET => int(Err(libc::ESOCKTNOSUPPORT)),
+        _ => int(Err(libc::ESOCKTNOSUPPORT)),
+    }
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bind(fd: c_int, at: *const sockaddr, length: socklen_t) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(bind(c_int, *const sockaddr, socklen_t) -> c_int);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, at, length) };
+    }
+    // SAFETY: as the caller promises.
+    let peer = unsafe { address::read(at.cast(), length as usize) };
+    done(peer.and_then(|(address, _)| ask::tell(fd, Request::Bind(vec![address]))))
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(listen(c_int, c_int) -> c_int);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, backlog) };
+    }
+    done(ask::tell(fd, Request::Listen(backlog)))
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn connect(fd: c_int, at: *const sockaddr, length: socklen_t) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(connect(c_int, *const sockaddr, socklen_t) -> c_int);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, at, length) };
+    }
+    // SAFETY: as the caller promises.
+    let peer = unsafe { address::read(at.cast(), length as usize) };
+    done(peer.and_then(|(address, _)| connect_to(fd, vec![address])))
+}
+
+/// Connects to a peer with these addresses; at once where the descriptor does not block.
+pub fn connect_to(fd: c_int, addresses: Vec<SocketAddr>) -> Result<(), c_int> {
+    let wait = !system::is_nonblocking(fd);
+    ask::tell(fd, Request::Connect { addresses, wait })?;
+    if wait {
+        return Ok(());
+    }
+    // `poll` shall say that it can be written when the association is up.
+    send::fill(fd);
+    Err(libc::EINPROGRESS)
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept(fd: c_int, at: *mut sockaddr, length: *mut socklen_t) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(accept(c_int, *mut sockaddr, *mut socklen_t) -> c_int);
+        // SAFETY: as the caller promises.
+        let accepted = unsafe { next(fd, at, length) };
+        forget(accepted);
+        return accepted;
+    }
+    // SAFETY: as the caller promises.
+    int(unsafe { accept_one(fd, at, length, 0) })
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn accept4(
+    fd: c_int,
+    at: *mut sockaddr,
+    length: *mut socklen_t,
+    flags: c_int,
+) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(accept4(c_int, *mut sockaddr, *mut socklen_t, c_int) -> c_int);
+        // SAFETY: as the caller promises.
+        let accepted = unsafe { next(fd, at, length, flags) };
+        forget(accepted);
+        return accepted;
+    }
+    // SAFETY: as the caller promises.
+    int(unsafe { accept_one(fd, at, length, flags) })
+}
+
+/// # Safety
+/// As [`address::write`].
+unsafe fn accept_one(
+    fd: c_int,
+    at: *mut sockaddr,
+    length: *mut socklen_t,
+    flags: c_int,
+) -> Result<c_int, c_int> {
+    let v6 = is_v6(fd);
+    let (incoming, address) = receive::incoming(fd)?;
+    let hello = Hello {
+        one_to_one: true,
+        v6,
+        incoming,
+    };
+    let accepted = ask::open(hello, flags)?;
+    // The host has to know whose the association is before the listening socket may be closed.
+    if ask::tell(accepted, Request::Local).is_err() {
+        system::close(accepted);
+        return Err(libc::ECONNABORTED);
+    }
+    wants::copy(accepted, fd);
+    if let Some(address) = address {
+        // SAFETY: as the caller promises.
+        unsafe { address::write(&address::bytes(address, v6), at.cast(), length) };
+    }
+    Ok(accepted)
+}
+
+/// Whether the socket is one of AF_INET6.
+pub fn is_v6(fd: c_int) -> bool {
+    let domain = ask::option(fd, libc::SOL_SOCKET, libc::SO_DOMAIN, 4);
+    domain.is_ok_and(|it| it == libc::AF_INET6.to_ne_bytes())
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getsockname(
+    fd: c_int,
+    at: *mut sockaddr,
+    length: *mut socklen_t,
+) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(getsockname(c_int, *mut sockaddr, *mut socklen_t) -> c_int);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, at, length) };
+    }
+    // SAFETY: as the caller promises.
+    done(unsafe { first_address(fd, Request::Local, at, length) })
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getpeername(
+    fd: c_int,
+    at: *mut sockaddr,
+    length: *mut socklen_t,
+) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(getpeername(c_int, *mut sockaddr, *mut socklen_t) -> c_int);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, at, length) };
+    }
+    // SAFETY: as the caller promises.
+    done(unsafe { first_address(fd, Request::Peer, at, length) })
+}
+
+/// # Safety
+/// As [`address::write`].
+unsafe fn first_address(
+    fd: c_int,
+    request: Request,
+    at: *mut sockaddr,
+    length: *mut socklen_t,
+) -> Result<(), c_int> {
+    let all = ask::addresses(fd, request)?;
+    let first = *all.first().ok_or(libc::ENOTCONN)?;
+    // SAFETY: as the caller promises.
+    unsafe { address::write(&address::bytes(first, is_v6(fd)), at.cast(), length) };
+    Ok(())
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(shutdown(c_int, c_int) -> c_int);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, how) };
+    }
+    match how {
+        // SHUT_RD has no effect on the protocol (RFC 6458 §4.1.7).
+        libc::SHUT_RD => 0,
+        // The host finds the end behind all that was written before.
+        libc::SHUT_WR | libc::SHUT_RDWR => {
+            let arguments = [fd as usize, libc::SHUT_WR as usize, 0, 0, 0, 0];
+            // SAFETY: no pointers.
+            system::answer(unsafe { system::call(libc::SYS_shutdown, arguments) }) as c_int
+        }
+        _ => int(Err(libc::EINVAL)),
+    }
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn setsockopt(
+    fd: c_int,
+    level: c_int,
+    option: c_int,
+    value: *const c_void,
+    length: socklen_t,
+) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(setsockopt(c_int, c_int, c_int, *const c_void, socklen_t) -> c_int);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, level, option, value, length) };
+    }
+    // SAFETY: as the caller promises.
+    int(unsafe { sctp::set_option(fd, level, option, value, length as usize) })
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn getsockopt(
+    fd: c_int,
+    level: c_int,
+    option: c_int,
+    value: *mut c_void,
+    length: *mut socklen_t,
+) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(getsockopt(c_int, c_int, c_int, *mut c_void, *mut socklen_t) -> c_int);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, level, option, value, length) };
+    }
+    // SAFETY: as the caller promises.
+    done(unsafe { sctp::get_option(fd, level, option, value, length) })
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn send(
+    fd: c_int,
+    at: *const c_void,
+    length: size_t,
+    flags: c_int,
+) -> ssize_t {
+    if !is_ours(fd) {
+        let next = next!(send(c_int, *const c_void, size_t, c_int) -> ssize_t);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, at, length, flags) };
+    }
+    // SAFETY: as the caller promises.
+    let part = unsafe { std::slice::from_raw_parts(at.cast(), length) };
+    system::answer(send::message(fd, &[part], How { info: None, flags }))
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendto(
+    fd: c_int,
+    at: *const c_void,
+    length: size_t,
+    flags: c_int,
+    to: *const sockaddr,
+    to_length: socklen_t,
+) -> ssize_t {
+    if !is_ours(fd) {
+        let next = next!(
+            sendto(c_int, *const c_void, size_t, c_int, *const sockaddr, socklen_t) -> ssize_t
+        );
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, at, length, flags, to, to_length) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { send(fd, at, length, flags) }
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(fd: c_int, at: *const c_void, length: size_t) -> ssize_t {
+    if !is_ours(fd) {
+        let next = next!(write(c_int, *const c_void, size_t) -> ssize_t);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, at, length) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { send(fd, at, length, 0) }
+}
+
+/// The program's parts as slices.
+///
+/// # Safety
+/// They can be read.
+unsafe fn slices<'a>(parts: *const iovec, count: usize) -> Vec<&'a [u8]> {
+    if count == 0 {
+        return Vec::new();
+    }
+    // SAFETY: as the caller promises.
+    let parts = unsafe { std::slice::from_raw_parts(parts, count) };
+    let filled = parts.iter().filter(|part| part.iov_len > 0);
+    filled
+        // SAFETY: as the caller promises.
+        .map(|part| unsafe { std::slice::from_raw_parts(part.iov_base.cast(), part.iov_len) })
+        .collect()
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn writev(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    if !is_ours(fd) {
+        let next = next!(writev(c_int, *const iovec, c_int) -> ssize_t);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, parts, count) };
+    }
+    // SAFETY: as the caller promises.
+    let parts = unsafe { slices(parts, count.max(0) as usize) };
+    let how = How {
+        info: None,
+        flags: 0,
+    };
+    system::answer(send::message(fd, &parts, how))
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+    if !is_ours(fd) {
+        let next = next!(sendmsg(c_int, *const msghdr, c_int) -> ssize_t);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, message, flags) };
+    }
+    // SAFETY: as the caller promises.
+    let (parts, info) = unsafe {
+        let message = &*message;
+        let parts = slices(message.msg_iov, message.msg_iovlen as usize);
+        (parts, control_data::sent(message))
+    };
+    system::answer(send::message(fd, &parts, How { info, flags }))
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recv(fd: c_int, at: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
+    if !is_ours(fd) {
+        let next = next!(recv(c_int, *mut c_void, size_t, c_int) -> ssize_t);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, at, length, flags) };
+    }
+    // SAFETY: as the caller promises.
+    let received = unsafe { receive_into(fd, at, length, flags) };
+    system::answer(received.map(|it| it.length as isize))
+}
+
+/// # Safety
+/// `length` bytes can be written at `at`.
+pub unsafe fn receive_into(
+    fd: c_int,
+    at: *mut c_void,
+    length: usize,
+    flags: c_int,
+) -> Result<Received, c_int> {
+    let part = iovec {
+        iov_base: at,
+        iov_len: length,
+    };
+    // SAFETY: as the caller promises.
+    unsafe { receive::message(fd, &[part], flags) }
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recvfrom(
+    fd: c_int,
+    at: *mut c_void,
+    length: size_t,
+    flags: c_int,
+    from: *mut sockaddr,
+    from_length: *mut socklen_t,
+) -> ssize_t {
+    if !is_ours(fd) {
+        let next = next!(
+            recvfrom(c_int, *mut c_void, size_t, c_int, *mut sockaddr, *mut socklen_t) -> ssize_t
+        );
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, at, length, flags, from, from_length) };
+    }
+    // SAFETY: as the caller promises.
+    let received = unsafe { receive_into(fd, at, length, flags) };
+    if let Ok(received) = &received
+        && let Some(address) = received.address()
+        && !from.is_null()
+    {
+        // SAFETY: as the caller promises.
+        unsafe {
+            address::write(
+                &address::bytes(address, is_v6(fd)),
+                from.cast(),
+                from_length,
+            )
+        };
+    }
+    system::answer(received.map(|it| it.length as isize))
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn read(fd: c_int, at: *mut c_void, length: size_t) -> ssize_t {
+    if !is_ours(fd) {
+        let next = next!(read(c_int, *mut c_void, size_t) -> ssize_t);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, at, length) };
+    }
+    // SAFETY: as the caller promises.
+    unsafe { recv(fd, at, length, 0) }
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn readv(fd: c_int, parts: *const iovec, count: c_int) -> ssize_t {
+    if !is_ours(fd) {
+        let next = next!(readv(c_int, *const iovec, c_int) -> ssize_t);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, parts, count) };
+    }
+    // SAFETY: as the caller promises.
+    let received = unsafe {
+        let parts = std::slice::from_raw_parts(parts, count.max(0) as usize);
+        receive::message(fd, parts, 0)
+    };
+    system::answer(received.map(|it| it.length as isize))
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+    if !is_ours(fd) {
+        let next = next!(recvmsg(c_int, *mut msghdr, c_int) -> ssize_t);
+        // SAFETY: as the caller promises.
+        let length = unsafe { next(fd, message, flags) };
+        if length >= 0 {
+            // SAFETY: libc filled it.
+            unsafe { control_data::forget_passed(&*message) };
+        }
+        return length;
+    }
+    // SAFETY: as the caller promises.
+    let received = unsafe {
+        let message = &*message;
+        let parts: &[iovec] = match message.msg_iovlen {
+            0 => &[],
+            count => std::slice::from_raw_parts(message.msg_iov, count as usize),
+        };
+        receive::message(fd, parts, flags)
+    };
+    let outcome = received.map(|received| {
+        // SAFETY: as the caller promises.
+        unsafe { control_data::received(fd, &mut *message, &received) };
+        received.length as isize
+    });
+    system::answer(outcome)
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sendmmsg(
+    fd: c_int,
+    messages: *mut mmsghdr,
+    count: u32,
+    flags: c_int,
+) -> c_int {
+    if !is_ours(fd) {
+        let next = next!(sendmmsg(c_int, *mut mmsghdr, u32, c_int) -> c_int);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, messages, count, flags) };
+    }
+    for place in 0..count {
+        // SAFETY: as the caller promises.
+        let sent = unsafe {
+            let message = &mut *messages.add(place as usize);
+            let sent = sendmsg(fd, &raw const message.msg_hdr, flags);
+            message.msg_len = sent.max(0) as u32;
+            sent
+        };
+        if sent < 0 {
+            return if place == 0 { -1 } else { place as c_int };
+        }
+    }
+    count as c_int
+}
+
+/// Variadic in C; its third argument stands where that of a function with three does, on the machines this is built for.
+///
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+    if request != libc::FIONREAD as c_ulong || !is_ours(fd) {
+        let next = next!(ioctl(c_int, c_ulong, *mut c_void) -> c_int);
+        // SAFETY: as the caller promises.
+        return unsafe { next(fd, request, argument) };
+    }
+    done(receive::waiting(fd).map(|bytes| {
+        // SAFETY: as the caller promises: an int.
+        unsafe { argument.cast::<c_int>().write(bytes as c_int) };
+    }))
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn close(fd: c_int) -> c_int {
+    forget(fd);
+    let next = next!(close(c_int) -> c_int);
+    // SAFETY: as the caller promises.
+    unsafe { next(fd) }
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
+    let next = next!(dup(c_int) -> c_int);
+    // SAFETY: as the caller promises.
+    let copy = unsafe { next(fd) };
+    forget(copy);
+    copy
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup2(fd: c_int, copy: c_int) -> c_int {
+    forget(copy);
+    let next = next!(dup2(c_int, c_int) -> c_int);
+    // SAFETY: as the caller promises.
+    unsafe { next(fd, copy) }
+}
+
+/// # Safety
+/// As libc's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dup3(fd: c_int, copy: c_int, flags: c_int) -> c_int {
+    forget(copy);
+    let next = next!(dup3(c_int, c_int, c_int) -> c_int);
+    // SAFETY: as the caller promises.
+    unsafe { next(fd, copy, flags) }
+}
+
+macro_rules! copies_descriptors {
+    ($name:ident) => {
+        /// Variadic in C, as `ioctl`.
+        ///
+        /// # Safety
+        /// As libc's.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+            let next = next!($name(c_int, c_int, *mut c_void) -> c_int);
+            // SAFETY: as the caller promises.
+            let result = unsafe { next(fd, command, argument) };
+            if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
+                forget(result);
+            }
+            result
+        }
+    };
+}
+
+copies_descriptors!(fcntl);
+copies_descriptors!(fcntl64);

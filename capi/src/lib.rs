@@ -1,0 +1,20 @@
+//! What existing programs load in front of libc (LD_PRELOAD): their SCTP sockets become those of a host
+//! (`anabranch wrap`, crate `anabranch-sockets`); every other descriptor is left alone.
+//!
+//! A socket of ours is a Unix socket whose peer has the address of a host, which is how every call knows it, in whichever process and by
+//! whichever number: nothing is kept about it here, so `fork`, `exec`, `dup` and SCM_RIGHTS need no care. One byte for each
+//! descriptor remembers only that it is *not* ours ([`descriptor`]), to spare ordinary descriptors the question.
+//!
+//! - [`calls`]: libc's functions. - [`sctp`]: those of `libsctp`. - [`receive`], [`send`]: messages. - [`ask`]: requests to the host.
+//!
+//! All system calls are made directly ([`system`]), since libc's own names lead back here.
+
+mod address;
+mod ask;
+mod calls;
+mod descriptor;
+mod receive;
+mod sctp;
+mod send;
+mod system;
+mod wants;

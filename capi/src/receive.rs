@@ -1,0 +1,149 @@
+//! Messages in.
+//!
+//! A message may be longer than the program's buffer: the rest comes with the next call (RFC 6458 §3.1.4). How much of the first frame was read
+//! already is kept by the kernel, with the descriptor (SO_PEEK_OFF), so that every process that has it goes on at the same byte, and
+//! `poll` says that there is more.
+
+use std::ffi::c_int;
+use std::net::SocketAddr;
+
+use anabranch_sockets::frame::{self, Frame, HEADER, Kind};
+
+use crate::system;
+
+/// MSG_NOTIFICATION, as Linux has it.
+pub const MSG_NOTIFICATION: c_int = 0x8000;
+
+/// What came.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Received {
+    /// Bytes written.
+    pub length: usize,
+    /// MSG_EOR, MSG_NOTIFICATION.
+    pub flags: c_int,
+    /// Its header; `None` at the end.
+    pub frame: Option<Frame>,
+}
+
+impl Received {
+    /// Where it came from.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.frame.and_then(|it| it.address)
+    }
+}
+
+/// Receives into the program's parts.
+///
+/// # Safety
+/// The parts can be written.
+pub unsafe fn message(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Result<Received, c_int> {
+    let kernel = flags & libc::MSG_DONTWAIT;
+    loop {
+        let done = system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF)?.max(0) as usize;
+        let mut header = [0_u8; HEADER];
+        let head = libc::iovec {
+            iov_base: header.as_mut_ptr().cast(),
+            iov_len: HEADER,
+        };
+        let (there, read) = if done == 0 {
+            let mut all = Vec::with_capacity(1 + parts.len());
+            all.push(head);
+            all.extend_from_slice(parts);
+            let peek = libc::MSG_PEEK | libc::MSG_TRUNC | kernel;
+            let (there, _) = system::receive(fd, &mut all, peek)?;
+            (there, HEADER)
+        } else {
+            // The header again, and then what is behind that which was read.
+            let peek = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+            system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, 0)?;
+            let (whole, _) = system::receive(fd, &mut [head], peek)?;
+            system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, done as c_int)?;
+            system::receive(fd, &mut parts.to_vec(), peek)?;
+            (whole, done)
+        };
+        if there == 0 {
+            return Ok(Received::default());
+        }
+        let frame = Frame::decode(&header[..HEADER.min(there)]).ok_or(libc::EIO)?;
+        let room: usize = parts.iter().map(|part| part.iov_len).sum();
+        let left = there - read.min(there);
+        let length = left.min(room);
+        let keeps = flags & libc::MSG_PEEK != 0;
+        match frame.kind {
+            Kind::Error => {
+                consume(fd, done)?;
+                return Err(frame.error);
+            }
+            Kind::Data | Kind::Notification => (),
+            // A listening socket's, or nobody's.
+            _ => {
+                consume(fd, done)?;
+                continue;
+            }
+        }
+        let whole = length == left;
+        if keeps {
+            let back = if done == 0 { -1 } else { done as c_int };
+            system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, back)?;
+        } else if whole {
+            consume(fd, done)?;
+        } else {
+            let next = (read + length) as c_int;
+            system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, next)?;
+        }
+        let ends = whole && frame.flags & frame::MORE == 0;
+        let mut told = if ends { libc::MSG_EOR } else { 0 };
+        if frame.kind == Kind::Notification {
+            told |= MSG_NOTIFICATION;
+        }
+        return Ok(Received {
+            length,
+            flags: told,
+            frame: Some(frame),
+        });
+    }
+}
+
+/// Takes the first frame away.
+fn consume(fd: c_int, done: usize) -> Result<(), c_int> {
+    if done > 0 {
+        system::set_int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF, -1)?;
+    }
+    system::receive(fd, &mut [], libc::MSG_DONTWAIT | libc::MSG_TRUNC).map(drop)
+}
+
+/// The next association of a listening socket: its number, and where it comes from.
+pub fn incoming(fd: c_int) -> Result<(u32, Option<SocketAddr>), c_int> {
+    loop {
+        let mut header = [0_u8; HEADER];
+        let mut parts = [libc::iovec {
+            iov_base: header.as_mut_ptr().cast(),
+            iov_len: HEADER,
+        }];
+        // Taken by one call: of several processes that wait one gets it.
+        let (length, _) = system::receive(fd, &mut parts, 0)?;
+        if length == 0 {
+            return Err(libc::EINVAL);
+        }
+        match Frame::decode(&header[..length.min(HEADER)]) {
+            Some(frame) if frame.kind == Kind::Incoming => {
+                return Ok((frame.association, frame.address));
+            }
+            _ => (),
+        }
+    }
+}
+
+/// Bytes of the message that is to be read next (FIONREAD).
+pub fn waiting(fd: c_int) -> Result<usize, c_int> {
+    let done = system::int_option(fd, libc::SOL_SOCKET, libc::SO_PEEK_OFF)?.max(0) as usize;
+    // Of the descriptor itself FIONREAD counts every frame that waits.
+    let peek = libc::MSG_PEEK | libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+    let there = match system::receive(fd, &mut [], peek) {
+        Ok((there, _)) => there,
+        Err(libc::EAGAIN) => 0,
+        Err(error) => return Err(error),
+    };
+    let header = if done == 0 { HEADER } else { 0 };
+    Ok(there.saturating_sub(header))
+}

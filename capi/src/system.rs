@@ -1,0 +1,201 @@
+//! System calls, made directly: libc's functions of the same names are those that this library catches.
+
+use std::ffi::{c_int, c_long, c_void};
+
+/// What a call gave, as libc says it: -1 and `errno`.
+pub type Outcome = Result<isize, c_int>;
+
+/// One system call.
+///
+/// # Safety
+/// The arguments are what the call wants; pointers among them are good for what it does with them.
+pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Outcome {
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: as the caller promises. `syscall` is no name that is caught here.
+    let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
+    match result {
+        -1 => Err(errno()),
+        result => Ok(result as isize),
+    }
+}
+
+/// `errno`.
+pub fn errno() -> c_int {
+    // SAFETY: libc gives the place of this thread's.
+    unsafe { *libc::__errno_location() }
+}
+
+/// As C has it: the result, or `errno` and -1.
+pub fn answer(outcome: Outcome) -> isize {
+    match outcome {
+        Ok(result) => result,
+        Err(error) => {
+            // SAFETY: libc gives the place of this thread's.
+            unsafe { *libc::__errno_location() = error };
+            -1
+        }
+    }
+}
+
+/// `socket` of AF_UNIX, SOCK_SEQPACKET, with `flags` of SOCK_CLOEXEC and SOCK_NONBLOCK.
+pub fn unix_socket(flags: c_int) -> Result<c_int, c_int> {
+    let kind = (libc::SOCK_SEQPACKET | flags) as usize;
+    // SAFETY: no pointers.
+    unsafe { call(libc::SYS_socket, [libc::AF_UNIX as usize, kind, 0, 0, 0, 0]) }
+        .map(|fd| fd as c_int)
+}
+
+/// `close`.
+pub fn close(fd: c_int) {
+    // SAFETY: no pointers; the callers own the descriptor.
+    let _ = unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// A Unix address; `path` begins with a 0 for an abstract one, and is empty for any.
+fn unix_address(path: &[u8]) -> ([u8; 110], usize) {
+    let mut out = [0; 110];
+    out[..2].copy_from_slice(&(libc::AF_UNIX as u16).to_ne_bytes());
+    let length = path.len().min(108);
+    out[2..2 + length].copy_from_slice(&path[..length]);
+    (out, 2 + length)
+}
+
+/// `bind` to any abstract address, which names the descriptor from then on.
+pub fn bind_anywhere(fd: c_int) -> Outcome {
+    let (address, length) = unix_address(&[]);
+    // SAFETY: the address is read, and so long.
+    unsafe {
+        call(
+            libc::SYS_bind,
+            [fd as usize, address.as_ptr() as usize, length, 0, 0, 0],
+        )
+    }
+}
+
+/// `connect` to an abstract address.
+pub fn connect(fd: c_int, path: &[u8]) -> Outcome {
+    let (address, length) = unix_address(path);
+    // SAFETY: the address is read, and so long.
+    unsafe {
+        call(
+            libc::SYS_connect,
+            [fd as usize, address.as_ptr() as usize, length, 0, 0, 0],
+        )
+    }
+}
+
+/// The abstract Unix address of the descriptor (`SYS_getsockname`), or of its peer; `None` if it has none.
+pub fn name(number: c_long, fd: c_int) -> Option<Vec<u8>> {
+    let mut address = [0_u8; 110];
+    let mut length = address.len() as libc::socklen_t;
+    // SAFETY: the kernel writes `length` bytes at most, and the length.
+    let done = unsafe {
+        call(
+            number,
+            [
+                fd as usize,
+                address.as_mut_ptr() as usize,
+                &raw mut length as usize,
+                0,
+                0,
+                0,
+            ],
+        )
+    };
+    let length = (length as usize).min(address.len());
+    let unix = done.is_ok() && address[..2] == (libc::AF_UNIX as u16).to_ne_bytes();
+    (unix && length > 2).then(|| address[2..length].to_vec())
+}
+
+/// `sendmsg` of these parts.
+pub fn send(fd: c_int, parts: &[&[u8]], flags: c_int) -> Outcome {
+    let parts: Vec<libc::iovec> = parts
+        .iter()
+        .map(|part| libc::iovec {
+            iov_base: part.as_ptr().cast_mut().cast::<c_void>(),
+            iov_len: part.len(),
+        })
+        .collect();
+    send_parts(fd, &parts, flags)
+}
+
+/// `sendmsg` of these parts.
+fn send_parts(fd: c_int, parts: &[libc::iovec], flags: c_int) -> Outcome {
+    // SAFETY: an empty msghdr is one of zeros.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = parts.as_ptr().cast_mut();
+    message.msg_iovlen = parts.len();
+    let at = &raw const message as usize;
+    // SAFETY: the message and its parts are read; the parts come from slices, or from a program that answers for them.
+    unsafe {
+        call(
+            libc::SYS_sendmsg,
+            [fd as usize, at, flags as usize, 0, 0, 0],
+        )
+    }
+}
+
+/// `recvmsg` into these parts: the bytes that there were, which may be more, and the flags.
+pub fn receive(
+    fd: c_int,
+    parts: &mut [libc::iovec],
+    flags: c_int,
+) -> Result<(usize, c_int), c_int> {
+    // SAFETY: an empty msghdr is one of zeros.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = parts.as_mut_ptr();
+    message.msg_iovlen = parts.len();
+    let at = &raw mut message as usize;
+    // SAFETY: the kernel writes into the parts, for which the caller, or the program, answers.
+    let length = unsafe {
+        call(
+            libc::SYS_recvmsg,
+            [fd as usize, at, flags as usize, 0, 0, 0],
+        )
+    }?;
+    Ok((length as usize, message.msg_flags))
+}
+
+/// `getsockopt` of an int.
+pub fn int_option(fd: c_int, level: c_int, option: c_int) -> Result<c_int, c_int> {
+    let mut value: c_int = 0;
+    let mut length = size_of::<c_int>() as libc::socklen_t;
+    let (value_at, length_at) = (&raw mut value as usize, &raw mut length as usize);
+    let arguments = [
+        fd as usize,
+        level as usize,
+        option as usize,
+        value_at,
+        length_at,
+        0,
+    ];
+    // SAFETY: the kernel writes an int, and the length.
+    unsafe { call(libc::SYS_getsockopt, arguments) }?;
+    Ok(value)
+}
+
+/// `setsockopt` of an int.
+pub fn set_int_option(fd: c_int, level: c_int, option: c_int, value: c_int) -> Outcome {
+    let arguments = [
+        fd as usize,
+        level as usize,
+        option as usize,
+        &raw const value as usize,
+        size_of::<c_int>(),
+        0,
+    ];
+    // SAFETY: the kernel reads an int.
+    unsafe { call(libc::SYS_setsockopt, arguments) }
+}
+
+/// Whether the descriptor is non-blocking.
+pub fn is_nonblocking(fd: c_int) -> bool {
+    // SAFETY: no pointers.
+    let flags = unsafe {
+        call(
+            libc::SYS_fcntl,
+            [fd as usize, libc::F_GETFL as usize, 0, 0, 0, 0],
+        )
+    };
+    flags.is_ok_and(|flags| flags as c_int & libc::O_NONBLOCK != 0)
+}

@@ -1,0 +1,198 @@
+//! `anabranch wrap`: runs a program whose SCTP sockets are this stack's.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+
+use anabranch_net::{Carrier, Config};
+use anabranch_sockets::HOST_VARIABLE;
+use anabranch_sockets::host::Host;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::process::{Child, Command};
+
+use super::Interrupts;
+use super::arguments::Wrap;
+use crate::failure::Failure;
+
+/// What the program loads in front of libc.
+const LIBRARY: &str = "libanabranch_preload.so";
+/// The variable of the environment that says where that is.
+const LIBRARY_VARIABLE: &str = "ANABRANCH_PRELOAD";
+
+/// Runs the program, and SCTP for it until it ends.
+pub async fn wrap(arguments: Wrap) -> Result<(), Failure> {
+    let library = library()?;
+    let [program, rest @ ..] = &arguments.command[..] else {
+        return Err(Failure::Asked(
+            "found no command; write one behind --".to_owned(),
+        ));
+    };
+    check(program)?;
+    let config = Config::default().with(|it| {
+        it.carrier = match arguments.ip {
+            true => Carrier::Ip,
+            false => Carrier::Encapsulated {
+                port: arguments.udp_port,
+                peer_port: arguments.peer_udp_port,
+            },
+        };
+        it.addresses.clone_from(&arguments.local);
+    });
+    let name = format!("wrap-{}", std::process::id());
+    let host = Host::start(&name, config)
+        .map_err(|error| Failure::Wire(format!("cannot open the sockets: {error}")))?;
+    let idle = host.idle();
+    let host = tokio::spawn(host.serve());
+    let mut preload = library.into_os_string();
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|it| !it.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    let started = Command::new(program)
+        .args(rest)
+        .env("LD_PRELOAD", preload)
+        .env(HOST_VARIABLE, &name)
+        .spawn();
+    let mut child = started
+        .map_err(|error| Failure::Asked(format!("cannot run {}: {error}", program.display())))?;
+    let mut interrupts = Interrupts::new();
+    // The program decides when it ends, and SCTP is there until then.
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => break status,
+            () = interrupts.next() => pass_on(&child),
+        }
+    };
+    // What it sent may still be on its way.
+    tokio::select! {
+        () = idle => (),
+        () = interrupts.next() => (),
+    }
+    host.abort();
+    let status = status.map_err(|error| Failure::Wire(format!("cannot wait: {error}")))?;
+    let code = status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    match u8::try_from(code) {
+        Ok(0) => Ok(()),
+        Ok(code) => Err(Failure::Program(code)),
+        Err(_) => Err(Failure::Program(u8::MAX)),
+    }
+}
+
+/// Ends the program as this process was asked to end. (The terminal asks both.)
+fn pass_on(child: &Child) {
+    let id = child.id().and_then(|id| i32::try_from(id).ok());
+    if let Some(id) = id {
+        // It may have ended in this moment.
+        let _ = kill(Pid::from_raw(id), Signal::SIGTERM);
+    }
+}
+
+/// Where the library is: where the environment says, beside this program, or in `lib` beside its directory.
+fn library() -> Result<PathBuf, Failure> {
+    if let Some(path) = std::env::var_os(LIBRARY_VARIABLE) {
+        let path = PathBuf::from(path);
+        return match path.is_file() {
+            true => Ok(path),
+            false => Err(Failure::Asked(format!(
+                "{LIBRARY_VARIABLE}: found {}, which is no file; it names {LIBRARY}",
+                path.display()
+            ))),
+        };
+    }
+    let program = std::env::current_exe().unwrap_or_default();
+    let folder = program.parent().unwrap_or(Path::new("."));
+    let places = [
+        folder.to_owned(),
+        folder.join("../lib"),
+        folder.join("../lib/anabranch"),
+    ];
+    let found = places
+        .iter()
+        .map(|it| it.join(LIBRARY))
+        .find(|it| it.is_file());
+    found.ok_or_else(|| {
+        Failure::Asked(format!(
+            "cannot find {LIBRARY} beside {} or in ../lib; set {LIBRARY_VARIABLE} to its path",
+            program.display()
+        ))
+    })
+}
+
+/// Refuses a program that loads no library: its calls could not be caught.
+fn check(program: &OsStr) -> Result<(), Failure> {
+    let Some(path) = find(program) else {
+        // `spawn` says what is wrong.
+        return Ok(());
+    };
+    let Ok(bytes) = fs::read(&path) else {
+        return Ok(());
+    };
+    match is_dynamic(&bytes) {
+        Some(false) => Err(Failure::Asked(format!(
+            "{} is linked statically; only calls of programs that load the C library can be caught",
+            path.display()
+        ))),
+        // A script is run by a program that is looked at by nobody; most are dynamic.
+        Some(true) | None => Ok(()),
+    }
+}
+
+/// The file that a name stands for.
+fn find(program: &OsStr) -> Option<PathBuf> {
+    let path = Path::new(program);
+    if path.components().count() > 1 {
+        return Some(path.to_owned());
+    }
+    let folders = std::env::var_os("PATH")?;
+    std::env::split_paths(&folders)
+        .map(|it| it.join(path))
+        .find(|it| it.is_file())
+}
+
+/// Whether an ELF file of 64 bits names an interpreter, which loads libraries (PT_INTERP); `None`: it is no such file.
+fn is_dynamic(bytes: &[u8]) -> Option<bool> {
+    const PT_INTERP: u32 = 3;
+    if bytes.get(..6)? != b"\x7fELF\x02\x01" {
+        return None;
+    }
+    let short = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+    let headers = u64::from_le_bytes(bytes.get(32..40)?.try_into().ok()?);
+    let (size, count) = (usize::from(short(54)?), usize::from(short(56)?));
+    let headers = usize::try_from(headers).ok()?;
+    let kind = |place: usize| {
+        let at = headers.checked_add(place * size)?;
+        let bytes = bytes.get(at..at.checked_add(4)?)?;
+        Some(u32::from_le_bytes(bytes.try_into().ok()?))
+    };
+    Some((0..count).any(|place| kind(place) == Some(PT_INTERP)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_dynamic;
+
+    /// An ELF file with one program header of this type.
+    fn elf(kind: u32) -> Vec<u8> {
+        let mut out = vec![0; 64 + 56];
+        out[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        out[32] = 64;
+        out[54] = 56;
+        out[56] = 1;
+        out[64..68].copy_from_slice(&kind.to_le_bytes());
+        out
+    }
+
+    #[test]
+    fn a_program_without_an_interpreter_is_static() {
+        assert_eq!(is_dynamic(&elf(3)), Some(true));
+        assert_eq!(is_dynamic(&elf(1)), Some(false));
+        assert_eq!(is_dynamic(b"#!/bin/sh\n"), None);
+        assert_eq!(is_dynamic(&elf(3)[..70]), Some(true));
+        assert_eq!(is_dynamic(&elf(3)[..60]), Some(false));
+        assert_eq!(is_dynamic(b"\x7fELF\x02\x01"), None);
+    }
+}

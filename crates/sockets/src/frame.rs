@@ -1,0 +1,220 @@
+//! What passes over the descriptor of a socket: a datagram of a [`Frame`]'s header, [`HEADER`] bytes, and what belongs to it.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// Bytes of a header.
+pub const HEADER: usize = 64;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// The first from a program: what socket this is ([`Hello`]).
+    Hello,
+    /// A message, or a piece of one.
+    #[default]
+    Data,
+    /// To a program: a notification (RFC 6458 §6).
+    Notification,
+    /// To a program: the association ended by an error, `error`.
+    Error,
+    /// To a program that listens: an association can be accepted. `association` is its number.
+    Incoming,
+    /// From a program: nothing. What fills a descriptor that cannot be written yet.
+    Nothing,
+}
+
+const KINDS: [Kind; 6] = [
+    Kind::Hello,
+    Kind::Data,
+    Kind::Notification,
+    Kind::Error,
+    Kind::Incoming,
+    Kind::Nothing,
+];
+
+/// The message is unordered.
+pub const UNORDERED: u8 = 1;
+/// The message goes on in the next frame.
+pub const MORE: u8 = 2;
+/// After this message the association is shut down (SCTP_EOF).
+pub const EOF: u8 = 4;
+/// The association is aborted (SCTP_ABORT); the message is the cause.
+pub const ABORT: u8 = 8;
+/// The message is to be acknowledged at once (SCTP_SACK_IMMEDIATELY).
+pub const IMMEDIATE: u8 = 16;
+/// `stream`, `ppid` and the rest are those of the socket's default (SCTP_DEFAULT_SEND_PARAM).
+pub const DEFAULT: u8 = 32;
+
+/// A header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// What it is.
+    pub kind: Kind,
+    /// The bits above.
+    pub flags: u8,
+    /// The message's stream.
+    pub stream: u16,
+    /// Payload Protocol Identifier, as the program has it in memory.
+    pub ppid: u32,
+    /// The program's own name for the message.
+    pub context: u32,
+    /// The association's number at its socket.
+    pub association: u32,
+    /// The message's number in its stream.
+    pub ssn: u32,
+    /// The message's TSN, as far as it is known.
+    pub tsn: u32,
+    /// Milliseconds until the message is given up, retransmissions or priority, by `policy`; 0: none.
+    pub value: u32,
+    /// 0, or a policy of RFC 7496 by Linux's numbers.
+    pub policy: u16,
+    /// Of [`Kind::Error`]: an `errno`.
+    pub error: i32,
+    /// Where a message came from, or is to go.
+    pub address: Option<SocketAddr>,
+}
+
+impl Frame {
+    /// Its bytes.
+    pub fn encode(&self) -> [u8; HEADER] {
+        let mut out = [0; HEADER];
+        let mut at = 0;
+        let mut put = |bytes: &[u8]| {
+            out[at..at + bytes.len()].copy_from_slice(bytes);
+            at += bytes.len();
+        };
+        let kind = KINDS.iter().position(|&kind| kind == self.kind);
+        put(&[kind.unwrap_or_default() as u8, self.flags]);
+        put(&self.stream.to_le_bytes());
+        for value in [
+            self.ppid,
+            self.context,
+            self.association,
+            self.ssn,
+            self.tsn,
+            self.value,
+        ] {
+            put(&value.to_le_bytes());
+        }
+        put(&self.policy.to_le_bytes());
+        let (family, ip, port) = match self.address {
+            None => (0_u16, Ipv6Addr::UNSPECIFIED, 0),
+            Some(SocketAddr::V4(it)) => (4, it.ip().to_ipv6_mapped(), it.port()),
+            Some(SocketAddr::V6(it)) => (6, *it.ip(), it.port()),
+        };
+        put(&family.to_le_bytes());
+        put(&self.error.to_le_bytes());
+        put(&ip.octets());
+        put(&port.to_le_bytes());
+        out
+    }
+
+    /// The frame that these bytes begin with; `None` if they are too few, or of no kind.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; HEADER] = bytes.get(..HEADER)?.try_into().ok()?;
+        let short = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let word = |at: usize| u32::from(short(at)) | u32::from(short(at + 2)) << 16;
+        let mut ip = [0; 16];
+        ip.copy_from_slice(&bytes[36..52]);
+        let ip = Ipv6Addr::from(ip);
+        let ip = match short(30) {
+            4 => ip.to_ipv4_mapped().map(IpAddr::V4),
+            6 => Some(IpAddr::V6(ip)),
+            _ => None,
+        };
+        Some(Self {
+            kind: *KINDS.get(usize::from(bytes[0]))?,
+            flags: bytes[1],
+            stream: short(2),
+            ppid: word(4),
+            context: word(8),
+            association: word(12),
+            ssn: word(16),
+            tsn: word(20),
+            value: word(24),
+            policy: short(28),
+            error: word(32) as i32,
+            address: ip.map(|ip| SocketAddr::new(ip, short(52))),
+        })
+    }
+}
+
+/// What socket a descriptor is: the bytes behind the header of the first frame, which a program sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// One association (SOCK_STREAM), or many (SOCK_SEQPACKET).
+    pub one_to_one: bool,
+    /// AF_INET6.
+    pub v6: bool,
+    /// The number of an association that it takes over, of [`Kind::Incoming`]; 0: none.
+    pub incoming: u32,
+}
+
+impl Hello {
+    /// Its bytes, with the header.
+    pub fn encode(self) -> Vec<u8> {
+        let frame = Frame {
+            kind: Kind::Hello,
+            association: self.incoming,
+            ..Frame::default()
+        };
+        let mut out = frame.encode().to_vec();
+        out.extend([u8::from(self.one_to_one), u8::from(self.v6)]);
+        out
+    }
+
+    /// From bytes with their header.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let frame = Frame::decode(bytes)?;
+        match (frame.kind, bytes.get(HEADER..)?) {
+            (Kind::Hello, &[one_to_one, v6]) => Some(Self {
+                one_to_one: one_to_one != 0,
+                v6: v6 != 0,
+                incoming: frame.association,
+            }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        for address in ["192.0.2.1:7", "[2001:db8::1]:65535"] {
+            let frame = Frame {
+                kind: Kind::Incoming,
+                flags: UNORDERED | MORE,
+                stream: 0x0102,
+                ppid: 0x0304_0506,
+                context: 7,
+                association: 8,
+                ssn: 9,
+                tsn: 10,
+                value: 11,
+                policy: 12,
+                error: -13,
+                address: Some(address.parse().unwrap()),
+            };
+            assert_eq!(Frame::decode(&frame.encode()), Some(frame));
+        }
+        let hello = Hello {
+            one_to_one: true,
+            v6: false,
+            incoming: 70_000,
+        };
+        assert_eq!(Hello::decode(&hello.encode()), Some(hello));
+    }
+
+    #[test]
+    fn what_is_no_frame_is_refused() {
+        let good = Frame::default().encode();
+        assert_eq!(Frame::decode(&good[..HEADER - 1]), None);
+        let mut bad = good;
+        bad[0] = 200;
+        assert_eq!(Frame::decode(&bad), None);
+        assert_eq!(Hello::decode(&good), None);
+    }
+}

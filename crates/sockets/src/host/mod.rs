@@ -1,0 +1,229 @@
+//! The process that runs SCTP for programs: it holds the other end of their descriptors.
+
+mod call;
+mod notification;
+mod settings;
+mod socket;
+mod traffic;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use anabranch_net::{Association, BindError, Config, SharedSockets};
+use socket2::{Domain, SockAddr, Socket as Unix, Type};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+
+use socket::Socket;
+
+/// How long a request waits for the socket that it is about: a program asks about a socket right after it was made.
+const ACQUAINTANCE: Duration = Duration::from_secs(5);
+/// Connections to the host that wait to be taken.
+const BACKLOG: i32 = 1024;
+
+/// What a host knows.
+pub(crate) struct Known {
+    sockets: SharedSockets,
+    config: Config,
+    table: Mutex<Table>,
+    appeared: Notify,
+    /// Associations that have not ended, with a call for whoever waits for the last.
+    alive: AtomicUsize,
+    ended: Notify,
+}
+
+#[derive(Default)]
+struct Table {
+    /// By the address of the descriptor, without its first byte.
+    sockets: BTreeMap<Vec<u8>, Arc<Socket>>,
+    /// Associations that programs were told of and have not taken yet, with the listening socket.
+    incoming: BTreeMap<u32, (Association, Vec<u8>)>,
+    last_incoming: u32,
+    /// SCTP ports in use, with the sockets that have them.
+    ports: BTreeMap<u16, u32>,
+    /// The sockets that listen at a port: one, or one of each family.
+    listening: BTreeMap<u16, Vec<Arc<Socket>>>,
+    last_port: u16,
+}
+
+impl Known {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(|it| it.into_inner())
+    }
+
+    /// Counts an association until it has ended.
+    fn watch(self: &Arc<Self>, association: Association) {
+        self.alive.fetch_add(1, Ordering::AcqRel);
+        let known = Arc::clone(self);
+        tokio::spawn(async move {
+            association.closed().await;
+            known.alive.fetch_sub(1, Ordering::AcqRel);
+            known.ended.notify_waiters();
+        });
+    }
+
+    /// The socket of a descriptor; waits for one that is not known yet.
+    async fn socket(&self, name: &[u8]) -> Option<Arc<Socket>> {
+        let look = async {
+            loop {
+                let appeared = self.appeared.notified();
+                tokio::pin!(appeared);
+                appeared.as_mut().enable();
+                if let Some(socket) = self.table().sockets.get(name) {
+                    return Arc::clone(socket);
+                }
+                appeared.await;
+            }
+        };
+        tokio::time::timeout(ACQUAINTANCE, look).await.ok()
+    }
+
+    /// Takes a port for a socket: `wanted`, or any if that is 0. One that another socket has is shared with it where `beside` says so.
+    fn take_port(&self, wanted: u16, beside: impl Fn(&Table) -> bool) -> Option<u16> {
+        let mut table = self.table();
+        let port = match wanted {
+            0 => {
+                let from = table.last_port.max(49_151);
+                let mut order = (from..u16::MAX).chain(49_151..from).map(|it| it + 1);
+                order.find(|it| !table.ports.contains_key(it))?
+            }
+            wanted if table.ports.contains_key(&wanted) && !beside(&table) => return None,
+            wanted => wanted,
+        };
+        if wanted == 0 {
+            table.last_port = port;
+        }
+        *table.ports.entry(port).or_default() += 1;
+        Some(port)
+    }
+
+    /// One socket less that has this port: the one that took it, or one that was accepted at it.
+    fn give_port_back(&self, port: u16) {
+        let mut table = self.table();
+        if let Some(count) = table.ports.get_mut(&port) {
+            *count -= 1;
+            if *count == 0 {
+                table.ports.remove(&port);
+            }
+        }
+    }
+
+    /// One socket more that has this port.
+    fn share_port(&self, port: u16) {
+        *self.table().ports.entry(port).or_default() += 1;
+    }
+}
+
+/// A process that runs SCTP for programs, over the carrier and addresses of a [`Config`].
+pub struct Host {
+    known: Arc<Known>,
+    descriptors: AsyncFd<Unix>,
+    control: AsyncFd<Unix>,
+}
+
+impl Host {
+    /// Opens the sockets, on the current tokio runtime; programs find the host by `name`. Where the carrier names no UDP port of peers, it
+    /// is the host's own.
+    ///
+    /// # Errors
+    /// The sockets cannot be opened, or the name is taken.
+    pub fn start(name: &str, config: Config) -> io::Result<Self> {
+        let descriptors = listener(&crate::address(name))?;
+        let control = listener(&crate::control_address(name))?;
+        let sockets = SharedSockets::open(&config).map_err(|error| match error {
+            BindError::Socket { source, .. } => source,
+            other => io::Error::other(other.to_string()),
+        })?;
+        let known = Arc::new(Known {
+            sockets,
+            config,
+            table: Mutex::default(),
+            appeared: Notify::new(),
+            alive: AtomicUsize::new(0),
+            ended: Notify::new(),
+        });
+        Ok(Self {
+            known,
+            descriptors,
+            control,
+        })
+    }
+
+    /// The UDP port; 0 over raw IP.
+    pub fn udp_port(&self) -> u16 {
+        self.known.sockets.udp_port()
+    }
+
+    /// Gives when no program has a socket any more and every association has ended: what programs sent before they closed their sockets
+    /// still arrives, as with a kernel's SCTP.
+    pub fn idle(&self) -> impl Future<Output = ()> + use<> {
+        let known = Arc::clone(&self.known);
+        async move {
+            loop {
+                let ended = known.ended.notified();
+                tokio::pin!(ended);
+                ended.as_mut().enable();
+                let none = known.table().sockets.is_empty();
+                if none && known.alive.load(Ordering::Acquire) == 0 {
+                    return;
+                }
+                ended.await;
+            }
+        }
+    }
+
+    /// Serves programs until the future is dropped.
+    ///
+    /// # Errors
+    /// The system takes no more connections.
+    pub async fn serve(self) -> io::Result<()> {
+        let opened = accept_all(&self.descriptors, |unix, name| {
+            tokio::spawn(traffic::serve(Arc::clone(&self.known), unix, name));
+        });
+        let asked = accept_all(&self.control, |unix, _| {
+            tokio::spawn(call::answer(Arc::clone(&self.known), unix));
+        });
+        tokio::select! {
+            ended = opened => ended,
+            ended = asked => ended,
+        }
+    }
+}
+
+/// Takes every connection; `each` gets it with the name of its other end.
+async fn accept_all(
+    listener: &AsyncFd<Unix>,
+    each: impl Fn(AsyncFd<Unix>, Vec<u8>),
+) -> io::Result<()> {
+    loop {
+        let (unix, from) = listener
+            .async_io(tokio::io::Interest::READABLE, Unix::accept)
+            .await?;
+        unix.set_nonblocking(true)?;
+        each(watch(unix)?, name_of(&from));
+    }
+}
+
+/// An abstract address without its first byte, which is 0.
+fn name_of(address: &SockAddr) -> Vec<u8> {
+    address.as_abstract_namespace().unwrap_or_default().to_vec()
+}
+
+fn listener(address: &[u8]) -> io::Result<AsyncFd<Unix>> {
+    use std::os::unix::ffi::OsStrExt;
+    let unix = Unix::new(Domain::UNIX, Type::SEQPACKET, None)?;
+    unix.bind(&SockAddr::unix(std::ffi::OsStr::from_bytes(address))?)?;
+    unix.listen(BACKLOG)?;
+    unix.set_nonblocking(true)?;
+    watch(unix)
+}
+
+/// Waits for a socket from now on.
+// What took its place is `unsafe`, since there are types whose descriptor changes while it is watched; a socket's does not.
+#[allow(deprecated)]
+fn watch(unix: Unix) -> io::Result<AsyncFd<Unix>> {
+    AsyncFd::new(unix)
+}
