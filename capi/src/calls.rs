@@ -401,7 +401,7 @@ pub unsafe extern "C" fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int
     // SAFETY: as the caller promises.
     let (parts, info) = unsafe {
         let message = &*message;
-        let parts = slices(message.msg_iov, message.msg_iovlen as usize);
+        let parts = slices(message.msg_iov, message.msg_iovlen);
         (parts, control_data::sent(message))
     };
     system::answer(send::message(fd, &parts, How { info, flags }))
@@ -522,7 +522,7 @@ pub unsafe extern "C" fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) 
         let message = &*message;
         let parts: &[iovec] = match message.msg_iovlen {
             0 => &[],
-            count => std::slice::from_raw_parts(message.msg_iov, count as usize),
+            count => std::slice::from_raw_parts(message.msg_iov, count),
         };
         receive::message(fd, parts, flags)
     };

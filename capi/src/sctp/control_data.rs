@@ -110,7 +110,7 @@ pub unsafe fn sent(message: &msghdr) -> Option<Info> {
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(header) = at.as_ref() {
             let data = libc::CMSG_DATA(at);
-            let length = (header.cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
+            let length = header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
             if header.cmsg_level == libc::IPPROTO_SCTP {
                 match header.cmsg_type {
                     SNDRCV if length >= size_of::<SndRcvInfo>() => {
@@ -132,9 +132,8 @@ pub unsafe fn sent(message: &msghdr) -> Option<Info> {
             at = libc::CMSG_NXTHDR(message, at);
         }
     }
-    match (&mut found, lifetime) {
-        (Some(info), 1..) => info.lifetime = lifetime,
-        _ => (),
+    if let (Some(info), 1..) = (&mut found, lifetime) {
+        info.lifetime = lifetime;
     }
     found
 }
@@ -239,7 +238,7 @@ pub unsafe fn forget_passed(message: &msghdr) {
         let mut at = libc::CMSG_FIRSTHDR(message);
         while let Some(header) = at.as_ref() {
             if (header.cmsg_level, header.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
-                let bytes = (header.cmsg_len as usize).saturating_sub(libc::CMSG_LEN(0) as usize);
+                let bytes = header.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
                 let data: *const c_void = libc::CMSG_DATA(at).cast();
                 for place in 0..bytes / size_of::<c_int>() {
                     forget(data.cast::<c_int>().add(place).read_unaligned());
