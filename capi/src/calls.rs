@@ -1,6 +1,6 @@
 //! libc's functions, caught: those of SCTP sockets are ours, all others go on to libc.
 
-use std::ffi::{c_int, c_ulong, c_void};
+use std::ffi::{c_int, c_void};
 use std::net::SocketAddr;
 
 use anabranch_sockets::control::Request;
@@ -29,6 +29,8 @@ macro_rules! next {
         unsafe { std::mem::transmute::<usize, unsafe extern "C" fn($($type),*) -> $result>(at) }
     }};
 }
+
+mod copies;
 
 /// A result as `int`.
 fn int(outcome: Result<c_int, c_int>) -> c_int {
@@ -562,83 +564,3 @@ pub unsafe extern "C" fn sendmmsg(
     }
     count as c_int
 }
-
-/// Variadic in C; its third argument stands where that of a function with three does, on the machines this is built for.
-///
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
-    if request != libc::FIONREAD as c_ulong || !is_ours(fd) {
-        let next = next!(ioctl(c_int, c_ulong, *mut c_void) -> c_int);
-        // SAFETY: as the caller promises.
-        return unsafe { next(fd, request, argument) };
-    }
-    done(receive::waiting(fd).map(|bytes| {
-        // SAFETY: as the caller promises: an int.
-        unsafe { argument.cast::<c_int>().write(bytes as c_int) };
-    }))
-}
-
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn close(fd: c_int) -> c_int {
-    forget(fd);
-    let next = next!(close(c_int) -> c_int);
-    // SAFETY: as the caller promises.
-    unsafe { next(fd) }
-}
-
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
-    let next = next!(dup(c_int) -> c_int);
-    // SAFETY: as the caller promises.
-    let copy = unsafe { next(fd) };
-    forget(copy);
-    copy
-}
-
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dup2(fd: c_int, copy: c_int) -> c_int {
-    forget(copy);
-    let next = next!(dup2(c_int, c_int) -> c_int);
-    // SAFETY: as the caller promises.
-    unsafe { next(fd, copy) }
-}
-
-/// # Safety
-/// As libc's.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dup3(fd: c_int, copy: c_int, flags: c_int) -> c_int {
-    forget(copy);
-    let next = next!(dup3(c_int, c_int, c_int) -> c_int);
-    // SAFETY: as the caller promises.
-    unsafe { next(fd, copy, flags) }
-}
-
-macro_rules! copies_descriptors {
-    ($name:ident) => {
-        /// Variadic in C, as `ioctl`.
-        ///
-        /// # Safety
-        /// As libc's.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
-            let next = next!($name(c_int, c_int, *mut c_void) -> c_int);
-            // SAFETY: as the caller promises.
-            let result = unsafe { next(fd, command, argument) };
-            if matches!(command, libc::F_DUPFD | libc::F_DUPFD_CLOEXEC) {
-                forget(result);
-            }
-            result
-        }
-    };
-}
-
-copies_descriptors!(fcntl);
-copies_descriptors!(fcntl64);
