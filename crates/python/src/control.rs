@@ -79,7 +79,7 @@ impl Ack {
             rtt: self.rtt.map(nanos),
             latest_rtt: self.latest_rtt.map(nanos),
             srtt: self.srtt.map(nanos),
-            delivery: None,
+            ..AckSample::default()
         }
     }
 }
