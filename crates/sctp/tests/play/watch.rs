@@ -22,6 +22,11 @@ const BUFFERS: usize = 2;
 /// What an association may hold beside its buffers, bytes: its state, and the 320 chunks that the smallest receive buffer
 /// has room for (`LEAST_CHUNKS` in `rx/window.rs`).
 const ASSOCIATION: usize = 96 << 10;
+/// Tables of an association that have a value for each stream (`stream_table.rs`): order of what is sent, of what comes, of I-DATA, of
+/// messages that are put together, scheduling, policies, and what waits for a reset.
+const STREAM_TABLES: usize = 8;
+/// What such a table holds for every stream up to the highest used: a pointer for each page of 64.
+const PAGE: (usize, usize) = (64, 16);
 /// What an endpoint may hold beside its associations, bytes.
 const ENDPOINT: usize = 64 << 10;
 /// Steps that a byte may cost, given or sent.
@@ -201,13 +206,26 @@ impl Play<'_> {
         self.late = Vec::new();
         self.out = BytesMut::new();
         let held = held().saturating_sub(self.meter.before);
-        let associations: usize = [A, Z]
-            .map(|host| self.endpoints[host].associations().count())
-            .iter()
-            .sum();
+        let directory = |streams: u16| usize::from(streams).div_ceil(PAGE.0) * PAGE.1;
+        let (mut associations, mut tables) = (0, 0);
+        for host in [A, Z] {
+            let endpoint = &self.endpoints[host];
+            for association in endpoint
+                .associations()
+                .filter_map(|id| endpoint.association(id))
+            {
+                let streams = association
+                    .inbound_streams()
+                    .max(association.outbound_streams());
+                associations += 1;
+                tables += STREAM_TABLES * directory(streams);
+            }
+        }
         let buffers = self.config.receive_buffer as usize + self.config.send_buffer;
-        let bound =
-            associations * (BUFFERS * buffers + ASSOCIATION) + 2 * ENDPOINT + self.ledger.held();
+        let bound = associations * (BUFFERS * buffers + ASSOCIATION)
+            + tables
+            + 2 * ENDPOINT
+            + self.ledger.held();
         assert!(
             held <= bound,
             "{held} bytes held by {associations} associations, {bound} allowed"
