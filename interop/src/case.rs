@@ -93,7 +93,7 @@ pub struct Outcome {
 /// Seeds of the messages: of the connecting peer and of the accepting one.
 const SEEDS: [u64; 2] = [2, 1];
 /// How long a case may take, on however busy a machine; one that hangs ends then.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// UDP ports of the connecting peer, of the accepting one, and of the relay between them.
 const PORTS: [u16; 3] = [9899, 9900, 9901];
 

@@ -130,6 +130,10 @@ fn extended() -> Vec<Case> {
     all
 }
 
+/// Cases with this stack that may be tried a second time in a run of the whole matrix. Peers have faults of their own that come up once in a
+/// hundred runs, and one of them says nothing; a fault of this stack that comes up as seldom shows in several cases.
+const MOST_SECOND_TRIES: usize = 2;
+
 /// How every case went, by its place in the matrix.
 type Results = Mutex<Vec<Option<Result<Outcome, String>>>>;
 
@@ -149,6 +153,7 @@ fn main() {
         Err(error) => panic!("{error}"),
     };
     let results: &Results = Box::leak(Box::new(Mutex::new(vec![None; cases.len()])));
+    let again: &Mutex<Vec<String>> = Box::leak(Box::default());
     let allowed = namespace::allowed();
     let trial = |(place, case): (usize, &Case)| {
         let (case, name) = (*case, names[place].clone());
@@ -161,11 +166,14 @@ fn main() {
                 let mut outcome = case.run(programs);
                 // Peers among themselves: one that crashes is no fault of this stack, and says nothing of the case.
                 let foreign = ![case.connecting, case.accepting].contains(&Stack::Anabranch);
-                for _ in 0..2 {
-                    if !foreign || outcome.is_ok() {
+                for _ in 0..if foreign { 2 } else { 1 } {
+                    if outcome.is_ok() {
                         break;
                     }
                     println!("{name}: tried again: {outcome:?}");
+                    if !foreign && skips.reason(&name).is_none() {
+                        again.lock().unwrap().push(name.clone());
+                    }
                     outcome = case.run(programs);
                 }
                 results.lock().unwrap()[place] = Some(outcome.clone());
@@ -187,6 +195,15 @@ fn main() {
     if let Ok(file) = std::env::var("INTEROP_REPORT") {
         let table = report(&cases, &results.lock().unwrap(), skips);
         std::fs::write(&file, table).unwrap_or_else(|error| panic!("{file}: {error}"));
+    }
+    let again = again.lock().unwrap();
+    if again.len() > MOST_SECOND_TRIES {
+        eprintln!(
+            "{} cases were tried a second time, {MOST_SECOND_TRIES} may be: {}",
+            again.len(),
+            again.join(", ")
+        );
+        std::process::exit(101);
     }
     conclusion.exit();
 }
