@@ -50,7 +50,7 @@ pub struct Member {
     /// The pairs of addresses that it uses, the primary path first.
     pub paths: Vec<[IpAddr; 2]>,
     /// When the links at both ends of each path are down.
-    pub outages: Vec<[homes::Outages; 2]>,
+    pub outages: Vec<[crate::transport::Outages; 2]>,
     /// What its path would do for bytes that have it alone, where that is known.
     pub alone: Option<Alone>,
 }

@@ -17,11 +17,13 @@ use anabranch_transport::Path;
 
 use crate::agent::inspect::Seen;
 use crate::agent::tally::SharedTally;
-use crate::network::homes::Outages;
 
 pub mod sctp;
 pub mod tcp;
 pub mod udp;
+
+/// Spans in which a link is down in some direction; the last may never end.
+pub type Outages = Vec<[u64; 2]>;
 
 /// A transport as a flow's settings made it.
 pub type Made = Arc<dyn Transport>;

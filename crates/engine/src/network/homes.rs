@@ -13,7 +13,7 @@ use anabranch_sim::{BuildError, Family, LinkId, NodeId, Topology};
 
 use super::{Built, NetworkError, end, ends};
 use crate::flows::{Members, members};
-use crate::transport::Made;
+use crate::transport::{Made, Outages};
 
 /// An interface: a node at a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,9 +75,6 @@ pub fn paths(
         .map(|[from, to]| Ok([address(from)?, address(to)?]))
         .collect()
 }
-
-/// Spans in which a link is down in some direction; the last may never end.
-pub type Outages = Vec<[u64; 2]>;
 
 /// When the links at both ends of each path of a member are down, in the order of [`paths`].
 pub fn outages(
