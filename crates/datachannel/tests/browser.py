@@ -14,6 +14,10 @@ import threading
 from playwright.sync_api import sync_playwright
 
 PATIENCE = 120
+# A channel stops for ever in one of seven runs of ten_thousand_messages (docs/DATACHANNEL.md, "Known faults"). Until that is found, what
+# hangs is tried again; a wrong result is not.
+TRIES = 3
+HANGS = "not done in"
 FLAGS = [
     "--no-sandbox",
     "--disable-quic",
@@ -466,19 +470,24 @@ def check(playwright, more, functions, server, paths):
     print(f"check-browser: chromium {browser.version}", *more)
     wanted = os.environ.get("BROWSER_TESTS", "")
     for function in (it for it in functions if wanted in it.__name__):
-        page = browser.new_page()
-        page.set_default_timeout(PATIENCE * 1000)
-        page.expose_function("lossyPath", paths.begin)
-        page.goto(server.url)
-        page.evaluate(HELPERS)
-        try:
-            function(page, server)
-        except BaseException:
-            print("\n".join(["the server said:", *server.lines[-30:]]), file=sys.stderr)
-            raise
+        for tries_left in reversed(range(TRIES)):
+            page = browser.new_page()
+            page.set_default_timeout(PATIENCE * 1000)
+            page.expose_function("lossyPath", paths.begin)
+            page.goto(server.url)
+            page.evaluate(HELPERS)
+            try:
+                function(page, server)
+                break
+            except BaseException as error:
+                print("\n".join(["the server said:", *server.lines[-30:]]), file=sys.stderr)
+                if HANGS not in str(error) or not tries_left:
+                    raise
+                print(f"check-browser: {function.__name__} is tried again: {error}", file=sys.stderr, flush=True)
+            finally:
+                page.close()
+                paths.end()
         print(f"check-browser: passed {function.__name__}", flush=True)
-        page.close()
-        paths.end()
     browser.close()
 
 
