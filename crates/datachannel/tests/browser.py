@@ -14,7 +14,7 @@ import threading
 from playwright.sync_api import sync_playwright
 
 PATIENCE = 120
-# A channel stops for ever in one of seven runs of ten_thousand_messages (docs/DATACHANNEL.md, "Known faults"). Until that is found, what
+# On a busy machine a channel may stop for ever in ten_thousand_messages (docs/DATACHANNEL.md, "Known faults"). Until that is found, what
 # hangs is tried again; a wrong result is not.
 TRIES = 3
 HANGS = "not done in"

@@ -89,16 +89,24 @@ impl State {
         }
     }
 
-    /// Sorts what the connection tells, as long as there is room for messages.
-    pub(super) fn sort(&mut self) {
-        while self.unread < MAX_UNREAD
-            && let Some(event) = self.connection.poll_event()
-        {
-            match event {
-                Event::Connected => self.connected = true,
-                Event::Closed(reason) => self.reason = Some(reason),
-                Event::Channel(event) => self.sort_channel(event),
+    /// Sorts what the connection tells, as long as there is room for messages. What waits in the association until events are polled
+    /// is taken, too: nothing else may come that would have it looked at.
+    pub(super) fn sort(&mut self, now: Nanos) {
+        loop {
+            let held_back = self.connection.is_held_back();
+            while self.unread < MAX_UNREAD
+                && let Some(event) = self.connection.poll_event()
+            {
+                match event {
+                    Event::Connected => self.connected = true,
+                    Event::Closed(reason) => self.reason = Some(reason),
+                    Event::Channel(event) => self.sort_channel(event),
+                }
             }
+            if !held_back || self.connection.is_held_back() {
+                return;
+            }
+            self.connection.resume(now);
         }
     }
 
@@ -187,7 +195,7 @@ impl Shared {
         let now = self.now();
         let mut state = self.lock();
         let result = change(&mut state, now);
-        state.sort();
+        state.sort(now);
         drop(state);
         self.news.notify_waiters();
         result
@@ -221,9 +229,9 @@ impl Shared {
         let result = ready(&mut state);
         // There is room again: the association may have more.
         if full && state.unread < MAX_UNREAD {
-            state.sort();
+            state.sort(now);
             state.connection.resume(now);
-            state.sort();
+            state.sort(now);
             drop(state);
             self.news.notify_waiters();
             self.wake.notify_one();
