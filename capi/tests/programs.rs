@@ -115,7 +115,7 @@ fn socat_carries_bytes_to_the_last() {
 
 #[test]
 fn iperf3_measures_either_way_and_over_several_associations() {
-    // Its option --nstreams sets a rate, too (version 3.12), which -b 0 takes back.
+    // With --nstreams alone version 3.12 sends one message and stops; with -b 0 beside it, it goes on.
     for options in ["-n 4M", "-n 4M -R", "-n 4M -P 3", "-n 4M --nstreams 8 -b 0"] {
         let script = format!(
             "exec {{server}}< <(exec stdbuf -oL iperf3 -s -1 -p 5300)

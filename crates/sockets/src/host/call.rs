@@ -11,7 +11,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::notification::storage;
 use super::settings;
-use super::socket::{Phase, Socket, errno, of_connect};
+use super::socket::{Phase, Socket, of_connect};
 use super::traffic::{ONLY, attach, fail, listen};
 use super::{Known, Table};
 use crate::control::{Answer, Call, LONGEST, Request, decode, encode};
@@ -33,7 +33,7 @@ pub async fn answer(host: Arc<Known>, unix: AsyncFd<Unix>) {
         Some(socket) => carry_out(&host, &socket, call.request)
             .await
             .unwrap_or_else(Answer::Failed),
-        None => Answer::Failed(errno::ENOTCONN),
+        None => Answer::Failed(libc::ENOTCONN),
     };
     let answer = encode(&answer);
     let _ = unix
@@ -55,7 +55,7 @@ async fn carry_out(
                 association.begin_shutdown();
                 Ok(Answer::Done)
             }
-            None => Err(errno::ENOTCONN),
+            None => Err(libc::ENOTCONN),
         },
         Request::Set {
             level,
@@ -72,7 +72,7 @@ async fn carry_out(
         } => get(socket, level, option, value.len()).map(Answer::Value),
         Request::Local => Ok(Answer::Addresses(local(socket))),
         Request::Peer => match peers(socket) {
-            all if all.is_empty() => Err(errno::ENOTCONN),
+            all if all.is_empty() => Err(libc::ENOTCONN),
             all => Ok(Answer::Addresses(all)),
         },
     }
@@ -80,16 +80,16 @@ async fn carry_out(
 
 /// Locks are taken in one order: the host's table, then a socket's state.
 fn bind(host: &Known, socket: &Socket, addresses: Vec<SocketAddr>) -> Result<Answer, i32> {
-    let first = *addresses.first().ok_or(errno::EINVAL)?;
+    let first = *addresses.first().ok_or(libc::EINVAL)?;
     let (only, had) = {
         let state = socket.state();
         match (&state.phase, state.port) {
             // sctp_bindx adds addresses at the port that there is.
             (Phase::Fresh, Some(port)) if ![0, port].contains(&first.port()) => {
-                return Err(errno::EINVAL);
+                return Err(libc::EINVAL);
             }
             (Phase::Fresh, port) => (socket.only_family(&state), port),
-            _ => return Err(errno::EINVAL),
+            _ => return Err(libc::EINVAL),
         }
     };
     let taken = || {
@@ -97,7 +97,7 @@ fn bind(host: &Known, socket: &Socket, addresses: Vec<SocketAddr>) -> Result<Ans
             beside(table, socket, only, first.port())
         })
     };
-    let port = had.or_else(taken).ok_or(errno::EADDRINUSE)?;
+    let port = had.or_else(taken).ok_or(libc::EADDRINUSE)?;
     let mut state = socket.state();
     state.port = Some(port);
     for mut address in addresses {
@@ -127,7 +127,7 @@ fn endpoint(host: &Known, socket: &Socket, backlog: Option<usize>) -> Result<End
     let had = socket.state().port;
     let port = had
         .or_else(|| host.take_port(0, |_| false))
-        .ok_or(errno::EADDRINUSE)?;
+        .ok_or(libc::EADDRINUSE)?;
     let mut state = socket.state();
     state.port = Some(port);
     let accept = backlog.is_some();
@@ -139,8 +139,8 @@ fn endpoint(host: &Known, socket: &Socket, backlog: Option<usize>) -> Result<End
         backlog.unwrap_or(1),
     );
     Endpoint::bind_on(&host.sockets, config).map_err(|error| match error {
-        BindError::PortTaken(_) => errno::EADDRINUSE,
-        _ => errno::EINVAL,
+        BindError::PortTaken(_) => libc::EADDRINUSE,
+        _ => libc::EINVAL,
     })
 }
 
@@ -148,7 +148,7 @@ fn start_listening(host: &Arc<Known>, socket: &Arc<Socket>, backlog: i32) -> Res
     match socket.state().phase {
         Phase::Fresh => (),
         Phase::Listening => return Ok(Answer::Done),
-        _ => return Err(errno::EINVAL),
+        _ => return Err(libc::EINVAL),
     }
     let backlog = usize::try_from(backlog).unwrap_or_default();
     let port = socket.state().port.unwrap_or_default();
@@ -176,10 +176,10 @@ async fn connect(
 ) -> Result<Answer, i32> {
     match socket.state().phase {
         Phase::Fresh | Phase::Failed => (),
-        Phase::Connecting => return Err(errno::EALREADY),
-        Phase::Connected(_) | Phase::Listening => return Err(errno::EISCONN),
+        Phase::Connecting => return Err(libc::EALREADY),
+        Phase::Connected(_) | Phase::Listening => return Err(libc::EISCONN),
     }
-    let first = addresses.first().ok_or(errno::EINVAL)?;
+    let first = addresses.first().ok_or(libc::EINVAL)?;
     let ips: Vec<IpAddr> = addresses.iter().map(SocketAddr::ip).collect();
     let mut peer = Peer::new(ips, first.port());
     let of_carrier = match host.config.carrier {
@@ -213,7 +213,7 @@ async fn connect(
         })
     };
     if wait {
-        attempt.await.unwrap_or(Err(errno::EINVAL))?;
+        attempt.await.unwrap_or(Err(libc::EINVAL))?;
     }
     Ok(Answer::Association(ONLY))
 }
@@ -224,25 +224,22 @@ fn get(socket: &Socket, level: i32, option: i32, room: usize) -> Result<Vec<u8>,
         return Ok(error.to_ne_bytes().to_vec());
     }
     if (level, option) == (IPPROTO_SCTP, STATUS) {
-        let status = status(socket).ok_or(errno::EINVAL)?;
+        let status = status(socket).ok_or(libc::EINVAL)?;
         return match status.len() <= room {
             true => Ok(status),
-            false => Err(errno::EINVAL),
+            false => Err(libc::EINVAL),
         };
     }
     let known = match (level, option) {
-        (SOL_SOCKET, SO_DOMAIN) if socket.hello.v6 => AF_INET6,
-        (SOL_SOCKET, SO_DOMAIN) => AF_INET,
-        (SOL_SOCKET, SO_ACCEPTCONN) => matches!(socket.state().phase, Phase::Listening).into(),
+        (SOL_SOCKET, libc::SO_DOMAIN) if socket.hello.v6 => libc::AF_INET6,
+        (SOL_SOCKET, libc::SO_DOMAIN) => libc::AF_INET,
+        (SOL_SOCKET, libc::SO_ACCEPTCONN) => {
+            matches!(socket.state().phase, Phase::Listening).into()
+        }
         _ => return socket.state().options.get(level, option, room),
     };
     Ok(known.to_ne_bytes().to_vec())
 }
-
-const SO_ACCEPTCONN: i32 = 30;
-const SO_DOMAIN: i32 = 39;
-const AF_INET: i32 = 2;
-const AF_INET6: i32 = 10;
 
 /// struct sctp_status.
 fn status(socket: &Socket) -> Option<Vec<u8>> {

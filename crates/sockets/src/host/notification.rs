@@ -76,17 +76,15 @@ pub fn of_event(event: &AssociationEvent, port: u16, association: u32) -> Option
 
 /// struct sockaddr_storage of an address.
 pub fn storage(address: SocketAddr) -> [u8; 128] {
-    const AF_INET: u16 = 2;
-    const AF_INET6: u16 = 10;
     let mut out = [0; 128];
     out[2..4].copy_from_slice(&address.port().to_be_bytes());
     match address {
         SocketAddr::V4(it) => {
-            out[..2].copy_from_slice(&AF_INET.to_ne_bytes());
+            out[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
             out[4..8].copy_from_slice(&it.ip().octets());
         }
         SocketAddr::V6(it) => {
-            out[..2].copy_from_slice(&AF_INET6.to_ne_bytes());
+            out[..2].copy_from_slice(&(libc::AF_INET6 as u16).to_ne_bytes());
             out[8..24].copy_from_slice(&it.ip().octets());
             out[24..28].copy_from_slice(&it.scope_id().to_ne_bytes());
         }

@@ -13,21 +13,6 @@ use tokio::sync::Notify;
 use crate::frame::{Frame, Hello};
 use crate::options::Options;
 
-/// `errno` values.
-pub mod errno {
-    pub const EADDRINUSE: i32 = 98;
-    pub const ENETUNREACH: i32 = 101;
-    pub const ECONNABORTED: i32 = 103;
-    pub const ECONNRESET: i32 = 104;
-    pub const EISCONN: i32 = 106;
-    pub const ENOTCONN: i32 = 107;
-    pub const ETIMEDOUT: i32 = 110;
-    pub const ECONNREFUSED: i32 = 111;
-    pub const EHOSTUNREACH: i32 = 113;
-    pub const EALREADY: i32 = 114;
-    pub const EINVAL: i32 = 22;
-}
-
 /// A socket: the host's end of the descriptor, and what became of it.
 pub struct Socket {
     /// The address of the program's end.
@@ -158,14 +143,14 @@ impl Socket {
 /// The `errno` for an association that ended.
 pub fn of_reason(reason: &CloseReason, was_up: bool) -> i32 {
     match reason {
-        CloseReason::AbortedHere => errno::ECONNABORTED,
-        CloseReason::AbortedByPeer { .. } if !was_up => errno::ECONNREFUSED,
+        CloseReason::AbortedHere => libc::ECONNABORTED,
+        CloseReason::AbortedByPeer { .. } if !was_up => libc::ECONNREFUSED,
         CloseReason::NoAnswer | CloseReason::PeerUnreachable | CloseReason::ShutdownTimeout => {
-            errno::ETIMEDOUT
+            libc::ETIMEDOUT
         }
-        CloseReason::ProtocolUnreachable if !was_up => errno::ECONNREFUSED,
-        CloseReason::ProtocolUnreachable => errno::EHOSTUNREACH,
-        _ => errno::ECONNRESET,
+        CloseReason::ProtocolUnreachable if !was_up => libc::ECONNREFUSED,
+        CloseReason::ProtocolUnreachable => libc::EHOSTUNREACH,
+        _ => libc::ECONNRESET,
     }
 }
 
@@ -173,7 +158,7 @@ pub fn of_reason(reason: &CloseReason, was_up: bool) -> i32 {
 pub fn of_connect(error: &ConnectError) -> i32 {
     match error {
         ConnectError::Lost(lost) => of_reason(&lost.0, false),
-        ConnectError::Family(_) => errno::ENETUNREACH,
-        _ => errno::EINVAL,
+        ConnectError::Family(_) => libc::ENETUNREACH,
+        _ => libc::EINVAL,
     }
 }

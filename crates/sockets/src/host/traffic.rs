@@ -39,7 +39,7 @@ pub async fn serve(host: Arc<Known>, unix: AsyncFd<Unix>, name: Vec<u8>) {
         .sockets
         .insert(name.clone(), Arc::clone(&socket));
     host.appeared.notify_waiters();
-    outwards(&socket, &mut buffer).await;
+    outwards(&socket, &mut buffer, host.config.max_message_size).await;
     leave(&host, &socket);
 }
 
@@ -107,8 +107,8 @@ fn leave(host: &Known, socket: &Socket) {
     host.ended.notify_waiters();
 }
 
-/// Messages of the program go to the association.
-async fn outwards(socket: &Socket, buffer: &mut [u8]) {
+/// Messages of the program go to the association; one of more than `most` bytes is refused there, and no more of it is held.
+async fn outwards(socket: &Socket, buffer: &mut [u8], most: usize) {
     let mut whole = Vec::new();
     loop {
         let length = match socket.take(buffer).await {
@@ -130,6 +130,7 @@ async fn outwards(socket: &Socket, buffer: &mut [u8]) {
         let piece = &buffer[HEADER..length];
         if frame.flags & frame::MORE != 0 || !whole.is_empty() {
             whole.extend_from_slice(piece);
+            whole.truncate(most + 1);
             if frame.flags & frame::MORE != 0 {
                 continue;
             }
