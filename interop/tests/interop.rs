@@ -130,8 +130,8 @@ fn extended() -> Vec<Case> {
     all
 }
 
-/// Cases with this stack that may be tried a second time in a run of the whole matrix. Peers have faults of their own that come up once in a
-/// hundred runs, and one of them says nothing; a fault of this stack that comes up as seldom shows in several cases.
+/// Cases with this stack that may be tried a second time in a run of the whole matrix: peers have faults that come up once in a hundred
+/// runs. A fault of this stack that comes up in many cases still fails the test; one that comes up seldom is printed only.
 const MOST_SECOND_TRIES: usize = 2;
 
 /// How every case went, by its place in the matrix.
