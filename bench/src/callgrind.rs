@@ -2,16 +2,17 @@
 
 use std::env;
 use std::error::Error;
+use std::path::Path;
 use std::process::Command;
 
-/// Instructions that this program executes when it is run with `arguments`, by `valgrind --tool=callgrind`.
+/// Instructions that `program` executes when it is run with `arguments`, by `valgrind --tool=callgrind`.
 ///
 /// # Errors
 /// Valgrind is not there, or the run fails.
-pub fn instructions(arguments: &[String]) -> Result<u64, Box<dyn Error>> {
+pub fn instructions(program: &Path, arguments: &[String]) -> Result<u64, Box<dyn Error>> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(env::current_exe()?)
+        .arg(program)
         .args(arguments)
         .output()
         .map_err(|error| format!("cannot run valgrind: {error}"))?;
@@ -26,10 +27,18 @@ pub fn instructions(arguments: &[String]) -> Result<u64, Box<dyn Error>> {
     }
 }
 
-/// Instructions of the work between two runs that differ in how much they do: what starting costs is in both.
+/// Instructions of the work between two runs of `program` that differ in how much they do: what starting costs is in both.
 ///
 /// # Errors
 /// See [`instructions`].
-pub fn between(less: &[String], more: &[String]) -> Result<u64, Box<dyn Error>> {
-    Ok(instructions(more)?.saturating_sub(instructions(less)?))
+pub fn between(program: &Path, less: &[String], more: &[String]) -> Result<u64, Box<dyn Error>> {
+    Ok(instructions(program, more)?.saturating_sub(instructions(program, less)?))
+}
+
+/// As [`between`], of this program.
+///
+/// # Errors
+/// See [`instructions`].
+pub fn between_own(less: &[String], more: &[String]) -> Result<u64, Box<dyn Error>> {
+    between(&env::current_exe()?, less, more)
 }

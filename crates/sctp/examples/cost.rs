@@ -9,12 +9,16 @@
 use std::collections::VecDeque;
 use std::env;
 use std::net::IpAddr;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use anabranch_sctp::{AssociationId, Config, Endpoint, Message};
 use anabranch_transport::time::MILLISECOND;
 use anabranch_transport::{Ecn, Nanos, Path, Transport};
 use bytes::{Bytes, BytesMut};
+
+/// Bytes that one allocation of packets serves.
+const BUFFER: usize = 64 * 1024;
 
 struct Pipe {
     ends: [Endpoint; 2],
@@ -35,7 +39,7 @@ impl Pipe {
         let mut pipe = Self {
             ends,
             wires: Default::default(),
-            out: BytesMut::new(),
+            out: BytesMut::with_capacity(BUFFER),
             now: 0,
             packets: 0,
         };
@@ -50,10 +54,11 @@ impl Pipe {
 
     /// All that the end has to send goes on the wire to the other.
     fn give(&mut self, end: usize) {
-        while let Some(transmit) = self.ends[end].poll_transmit(self.now, &mut self.out) {
-            let packet = (transmit.path.reversed(), self.out.split().freeze());
-            self.wires[1 - end].push_back(packet);
-        }
+        let wire = &mut self.wires[1 - end];
+        self.ends[end].poll_all(self.now, &mut self.out, |outgoing, out| {
+            wire.push_back((outgoing.transmit.path.reversed(), out.split().freeze()));
+            ControlFlow::Continue(())
+        });
         while self.ends[end].poll_event().is_some() {}
     }
 

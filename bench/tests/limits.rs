@@ -1,0 +1,97 @@
+//! What a byte of user data and a packet on a link may cost at most: instructions, counted by `valgrind --tool=callgrind`, which
+//! neither a clock nor the machine's load changes. The work is a fraction of what the benches do, and the build is that of the tests,
+//! so the numbers are larger than those of `bench/README.md`; what makes the benches slower makes these larger, too.
+//!
+//! A limit is some 8 % above what was counted when it was set. Who makes something faster lowers it, in the same change; who has a
+//! reason to make something slower raises it, and says why.
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+
+use std::path::Path;
+
+use anabranch_bench::callgrind::between;
+
+/// Instructions by byte of user data, both ends.
+fn core(message: usize, batch: usize, limit: f64) {
+    let program = Path::new(env!("CARGO_BIN_EXE_memory"));
+    let few = (1024 * 1024 / message).min(2_500);
+    let arguments = |messages: usize| {
+        let numbers = [message, 1200, batch, 1, messages].map(|it| it.to_string());
+        let begin = ["work", "anabranch"].map(str::to_string);
+        begin.into_iter().chain(numbers).collect::<Vec<_>>()
+    };
+    let count = between(program, &arguments(few), &arguments(3 * few)).expect("valgrind");
+    let each = count as f64 / (2 * few * message) as f64;
+    holds(
+        &format!("{message} B, {batch} at a time, a byte"),
+        each,
+        limit,
+    );
+}
+
+/// Instructions by packet and hop, without a transport.
+fn hops(air: bool, limit: f64) {
+    let program = Path::new(env!("CARGO_BIN_EXE_hops"));
+    let arguments = |packets: u32| {
+        let words = [packets.to_string(), "1480".to_string()];
+        let air = air.then(|| "air".to_string());
+        words.into_iter().chain(air).collect::<Vec<_>>()
+    };
+    let count = between(program, &arguments(1_000), &arguments(3_000)).expect("valgrind");
+    let each = count as f64 / (2_000 * 2) as f64;
+    holds(
+        if air {
+            "a wire and 802.11b, a packet and hop"
+        } else {
+            "two wires, a packet and hop"
+        },
+        each,
+        limit,
+    );
+}
+
+fn holds(what: &str, each: f64, limit: f64) {
+    println!("{what}: {each:.2} instructions, limit {limit}");
+    assert!(
+        each <= limit,
+        "{what}: {each:.2} instructions, and {limit} are the limit"
+    );
+    assert!(
+        each >= limit * 0.75,
+        "{what}: {each:.2} instructions: lower the limit, which is {limit}"
+    );
+}
+
+#[test]
+fn messages_of_100_bytes() {
+    core(100, 1, 66.0);
+}
+
+#[test]
+fn messages_of_1_kib() {
+    core(1024, 1, 10.1);
+}
+
+#[test]
+fn messages_of_1_kib_in_batches() {
+    core(1024, 64, 7.2);
+}
+
+#[test]
+fn messages_of_16_kib() {
+    core(16 * 1024, 1, 12.1);
+}
+
+#[test]
+fn messages_of_16_kib_in_batches() {
+    core(16 * 1024, 64, 6.1);
+}
+
+#[test]
+fn two_wires() {
+    hops(false, 1_445.0);
+}
+
+#[test]
+fn a_wire_and_the_air() {
+    hops(true, 7_090.0);
+}
