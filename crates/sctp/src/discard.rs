@@ -38,7 +38,7 @@ discards! {
     ZeroTag = "zero_tag",
     /// INIT, INIT ACK or SHUTDOWN COMPLETE together with another chunk (RFC 9260 §6.10).
     ForbiddenBundle = "forbidden_bundle",
-    /// Out of the blue, and to be left without an answer (RFC 9260 §8.4, rules 2, 6 and 7).
+    /// Out of the blue, and to be left without an answer (RFC 9260 §8.4, rules 2, 6 and 7), or late for an association that ended by SHUTDOWN.
     OutOfTheBlue = "out_of_the_blue",
     /// A chunk whose length field is shorter than its header or longer than the packet; the rest of the packet goes too.
     ChunkLength = "chunk_length",

@@ -367,7 +367,7 @@ impl Endpoint {
             if association.has_last_words() {
                 return self.discards.count(Discard::OutOfTheBlue);
             }
-            self.table.detach(slot);
+            self.retire(arrival.now, slot);
             return self.out_of_the_blue(arrival, packet);
         }
         if matches!(first.kind, kind::INIT_ACK | kind::SHUTDOWN_COMPLETE)

@@ -165,6 +165,7 @@ impl Endpoint {
                         arrival.now,
                         association.local_tag(),
                         self.config.valid_cookie_life,
+                        false,
                     );
                 }
                 self.table.detach(slot);

@@ -22,6 +22,11 @@ impl Endpoint {
         let answer = judge(packet);
         let tag = arrival.header.verification_tag;
         match answer {
+            // It is known what it belonged to: it was overtaken by the end, and may overtake our SHUTDOWN COMPLETE in turn. An ABORT would
+            // end badly what ends well.
+            Answer::Abort if self.retired.ended_well(arrival.now, tag) => {
+                return self.discards.count(Discard::OutOfTheBlue);
+            }
             Answer::Nothing(reason) => return self.discards.count(reason),
             Answer::ShutdownComplete => self.answer(
                 arrival,

@@ -9,6 +9,7 @@ use anabranch_transport::{Ecn, Nanos, Transmit};
 use bytes::BytesMut;
 
 use super::Endpoint;
+use crate::event::CloseReason;
 use crate::path::Paths;
 
 /// A packet to be sent, and how it is wrapped.
@@ -91,17 +92,26 @@ impl Endpoint {
                     }
                 }
                 let (deadline, tells) = (association.deadline(), association.has_events());
-                let ended = association.is_closed().then_some(association.local_tag());
+                let ended = association.is_closed();
                 if tells {
                     self.table.tells(slot);
                 }
                 self.timers.set(slot, deadline);
-                if let Some(tag) = ended {
-                    self.retired.retire(now, tag, self.config.valid_cookie_life);
-                    self.table.detach(slot);
+                if ended {
+                    self.retire(now, slot);
                 }
             }
             self.table.transmitted();
         }
+    }
+
+    /// Packets of the peer's find a closed association no more; its tag is remembered for a while.
+    pub(super) fn retire(&mut self, now: Nanos, slot: u32) {
+        if let Some(association) = self.table.get(slot) {
+            let (tag, life) = (association.local_tag(), self.config.valid_cookie_life);
+            let graceful = association.close_reason() == Some(&CloseReason::Shutdown);
+            self.retired.retire(now, tag, life, graceful);
+        }
+        self.table.detach(slot);
     }
 }

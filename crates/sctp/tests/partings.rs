@@ -1,0 +1,184 @@
+//! Random play of the end: two ends say their last messages and close, one or both, while packets are lost, doubled and late. Stragglers
+//! arrive when the association they belong to is gone, and none of them may turn a graceful end into an abort (RFC 9260 §8.4, §9.2).
+
+mod common;
+
+use anabranch_sctp::{AssociationId, CloseReason, Config, Event};
+use anabranch_transport::time::{MILLISECOND, SECOND};
+use anabranch_transport::{Nanos, Transport};
+use common::*;
+use rand_core::{RngCore, SeedableRng};
+
+type Random = rand_pcg::Pcg64Mcg;
+
+fn below(random: &mut Random, most: u32) -> u32 {
+    random.next_u32() % most
+}
+
+struct Play {
+    world: World,
+    random: Random,
+    ids: [AssociationId; 2],
+    sent: [u32; 2],
+    heard: [u32; 2],
+    reasons: [Option<CloseReason>; 2],
+    /// The driver forgets what is closed at once.
+    releases: bool,
+}
+
+impl Play {
+    fn new(seed: u64) -> Self {
+        let mut random = Random::seed_from_u64(seed);
+        let config = Config::default().with(|it| {
+            it.rto_min = 100 * MILLISECOND;
+            it.association_max_retrans = 12;
+            it.path_max_retrans = 12;
+            it.hb_interval = (below(&mut random, 2) == 0).then_some(20 * MILLISECOND);
+        });
+        let mut world = World::new(config);
+        world.narrate = false;
+        world.delay = u64::from(1 + below(&mut random, 30)) * MILLISECOND;
+        let (a, z) = world.established();
+        let releases = below(&mut random, 2) == 0;
+        Self {
+            world,
+            random,
+            ids: [a, z],
+            sent: [0; 2],
+            heard: [0; 2],
+            reasons: [None, None],
+            releases,
+        }
+    }
+
+    fn say(&mut self, host: usize) {
+        for _ in 0..below(&mut self.random, 6) {
+            let length = 4 + below(&mut self.random, 4_000) as usize;
+            let mut text = vec![7; length];
+            text[..4].copy_from_slice(&self.sent[host].to_be_bytes());
+            self.world.send(host, self.ids[host], 0, text);
+            self.sent[host] += 1;
+        }
+    }
+
+    /// Reads and hears what there is, up to the end.
+    fn attend(&mut self) {
+        for host in [A, Z] {
+            if self.reasons[host].is_some() {
+                continue;
+            }
+            for message in self.world.receive_all(host, self.ids[host]) {
+                let text = message.payload.into_bytes();
+                let number = u32::from_be_bytes(text[..4].try_into().expect("four"));
+                assert_eq!(number, self.heard[host], "at {}", name(host));
+                self.heard[host] += 1;
+            }
+            for (_, event) in std::mem::take(&mut self.world.events[host]) {
+                if let Event::Closed(reason) = event {
+                    self.reasons[host] = Some(reason);
+                }
+            }
+            if self.releases && self.reasons[host].is_some() {
+                assert!(self.world.endpoints[host].release(self.ids[host]));
+            }
+        }
+    }
+
+    fn run_for(&mut self, span: Nanos) {
+        let until = self.world.now + span;
+        while self.world.step(until) {
+            self.attend();
+        }
+        self.world.run_until(until);
+    }
+
+    /// Both talk; then one or both close. `leaves`: the host that closes first is gone as soon as it is done, and nobody answers there.
+    fn run(mut self, seed: u64, leaves: bool) -> [Option<CloseReason>; 2] {
+        let lossy = [0, 2, 10, 20][below(&mut self.random, 4) as usize];
+        self.world.fate = trouble(seed, lossy);
+        for host in [A, Z] {
+            self.say(host);
+        }
+        let span = u64::from(below(&mut self.random, 100)) * MILLISECOND;
+        self.run_for(span);
+        let closes = [A, Z][below(&mut self.random, 2) as usize];
+        self.say(1 - closes);
+        self.world.shutdown(closes, self.ids[closes]);
+        if below(&mut self.random, 4) == 0 {
+            let span = u64::from(below(&mut self.random, 50)) * MILLISECOND;
+            self.run_for(span);
+            if self.reasons[1 - closes].is_none() {
+                let now = self.world.now;
+                let other = self.world.endpoints[1 - closes].association_mut(self.ids[1 - closes]);
+                other.expect("known").shutdown(now).expect("open");
+                self.world.drain(1 - closes);
+            }
+        }
+        if leaves {
+            let until = self.world.now + 600 * SECOND;
+            while self.reasons == [None, None] && self.world.step(until) {
+                self.attend();
+            }
+            self.world.fate = Box::new(|_| Fate::Drop);
+        }
+        self.run_for(900 * SECOND);
+        assert_eq!(self.heard, [self.sent[Z], self.sent[A]], "seed {seed}");
+        for host in [A, Z] {
+            assert_eq!(
+                self.world.endpoints[host].poll_timeout(),
+                None,
+                "seed {seed}"
+            );
+        }
+        self.reasons
+    }
+}
+
+fn trouble(seed: u64, lossy: u32) -> Box<dyn FnMut(&Shot) -> Fate> {
+    let mut dice = Random::seed_from_u64(seed ^ 0x84);
+    Box::new(move |_| match below(&mut dice, 100) {
+        it if it < lossy => Fate::Drop,
+        85..90 => Fate::Duplicate,
+        90..100 => Fate::Late(u64::from(below(&mut dice, 120)) * MILLISECOND),
+        _ => Fate::Deliver,
+    })
+}
+
+/// `CASE=seed` is one alone, `CASES=number` so many, from seed `FROM` on.
+fn seeds() -> std::ops::Range<u64> {
+    let number = |name: &str| {
+        let value = std::env::var(name).ok()?;
+        Some(value.parse::<u64>().expect("a number"))
+    };
+    let from = number("FROM").unwrap_or(0);
+    match (number("CASE"), number("CASES")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, cases) => from..from + cases.unwrap_or(400),
+    }
+}
+
+#[test]
+fn both_part_in_peace() {
+    let graceful = Some(CloseReason::Shutdown);
+    let failed: Vec<_> = seeds()
+        .map(|seed| (seed, Play::new(seed).run(seed, false)))
+        .filter(|(_, reasons)| reasons.iter().any(|it| *it != graceful))
+        .collect();
+    assert!(failed.is_empty(), "{}: {failed:#?}", failed.len());
+}
+
+/// The last packet of the one that leaves may be lost, and nobody is there to repeat it: the other gives up in the end.
+#[test]
+fn who_is_left_behind_ends() {
+    let mut given_up = 0;
+    for seed in seeds() {
+        let reasons = Play::new(seed).run(seed, true);
+        let ended = |reason: &CloseReason| {
+            matches!(reason, CloseReason::Shutdown | CloseReason::PeerUnreachable)
+        };
+        let all = reasons.iter().flatten().filter(|it| ended(it)).count();
+        assert_eq!(all, 2, "seed {seed}: {reasons:?}");
+        given_up += usize::from(reasons.contains(&Some(CloseReason::PeerUnreachable)));
+    }
+    println!("{given_up} gave up");
+}
