@@ -10,6 +10,7 @@ use anabranch_sctp::{
     AddressChange, AddressChangeError, AddressChangeOutcome, CloseReason, Config, Discard, Event,
     StateName,
 };
+use anabranch_transport::Path;
 use anabranch_transport::time::SECOND;
 use anabranch_wire::chunk::kind;
 use bytes::Bytes;
@@ -180,6 +181,40 @@ fn an_abort_to_an_address_that_goes_is_ignored() {
     assert_eq!(pair.a().state(), StateName::Established);
     assert_eq!(discarded(&pair.world, A, Discard::BlindEnd), 2);
     pair.say(new(), &abort);
+    assert!(pair.a().is_closed());
+}
+
+/// A peer that looks for the association by the source of an ASCONF alone answers it out of the blue, where it comes from an address
+/// that is being added.
+#[test]
+fn an_abort_out_of_the_blue_to_an_address_that_comes_is_ignored() {
+    let mut pair = Pair::new();
+    let a = pair.a;
+    pair.world.send(A, a, 0, "a packet");
+    pair.world.run_for(SECOND);
+    let peers = pair.world.tag_sent_by(A);
+    pair.silence();
+    let reflected = |pair: &mut Pair, local| {
+        let path = Path::new(local, address(Z, 0));
+        let packet = raw_packet(Z, peers, &[6, 1, 0, 4]);
+        pair.world.inject_from(A, path, packet);
+    };
+    pair.change(&[Add(new())]);
+    reflected(&mut pair, new());
+    // One with the right tag is meant.
+    assert_eq!(pair.a().state(), StateName::Established);
+    assert_eq!(discarded(&pair.world, A, Discard::BlindEnd), 1);
+    // So is one to an address that the peer knows, or where there is no other to go on from.
+    let mut known = Pair::new();
+    known.silence();
+    known.change(&[Add(new()), Remove(old())]);
+    let tag = known.world.tag_sent_by(A);
+    let path = Path::new(new(), address(Z, 0));
+    known
+        .world
+        .inject_from(A, path, raw_packet(Z, tag, &[6, 1, 0, 4]));
+    assert!(known.a().is_closed());
+    reflected(&mut pair, old());
     assert!(pair.a().is_closed());
 }
 

@@ -38,6 +38,13 @@ impl Association {
             .is_some_and(|it| it.asking.is_of_the_past(local))
     }
 
+    /// Whether `local` is an address of this side that the peer has not agreed to, while there are others.
+    pub(super) fn is_unknown_yet(&self, local: IpAddr) -> bool {
+        let asking = self.address_changes().map(|it| &it.asking);
+        let coming = asking.is_some_and(|it| it.adding().contains(&local));
+        coming && !self.is_mute()
+    }
+
     /// Whether ASCONF and ASCONF-ACK may be sent (RFC 5061 §5.1.1 C4).
     fn may_send_asconf(&self) -> bool {
         self.state.sends_data() || matches!(self.state.stage(), Some(Stage::ShutdownSent(_)))

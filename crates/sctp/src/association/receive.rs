@@ -200,6 +200,10 @@ impl Association {
             Chunk::Abort(_) if self.is_of_the_past(path.local) => {
                 discards.count(Discard::BlindEnd);
             }
+            // To an ASCONF from an address that the peer does not know: it did not find the association by what is inside.
+            Chunk::Abort(abort) if abort.tag_reflected && self.is_unknown_yet(path.local) => {
+                discards.count(Discard::BlindEnd);
+            }
             Chunk::Abort(abort) => self.on_abort(&abort.causes, discards),
             Chunk::Error(error) => self.on_error(now, &error.causes, discards),
             Chunk::Shutdown(shutdown) => {
