@@ -1,7 +1,7 @@
 //! One case: two peers in a network of their own.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use anabranch_emulate::Carrier;
@@ -21,7 +21,7 @@ pub enum Condition {
     Clean,
     /// 2 % loss and reordering, in both directions, by this project's emulator between the peers.
     Impaired,
-    /// The same by Linux's netem in the guest, on the first of two paths.
+    /// The same by Linux's netem in the guest, on the first of two paths; on both where peers move from one to the other.
     Netem,
     /// The first of two paths goes down when a quarter of the messages has come.
     PathDown,
@@ -228,6 +228,9 @@ impl Case {
         if self.extension == Extension::Partial {
             return self.attend_partial(connecting, accepting, until);
         }
+        if self.extension == Extension::Addresses {
+            self.attend_moves(connecting, accepting, until)?;
+        }
         if self.condition == Condition::PathDown {
             connecting.wait("quarter", until)?;
             accepting.wait("quarter", until)?;
@@ -262,6 +265,30 @@ impl Case {
             }
         }
         Ok((bytes, String::new()))
+    }
+
+    /// This stack has moved, and both have seen the other move, as far as they can.
+    fn attend_moves(
+        &self,
+        connecting: &mut Peer,
+        accepting: &mut Peer,
+        until: Instant,
+    ) -> Result<(), String> {
+        for (peer, connects) in [(connecting, true), (accepting, false)] {
+            let (stack, _) = self.stacks(connects);
+            let setup = self.setup(connects, None);
+            let other = self.setup(!connects, None);
+            if stack == Stack::Anabranch && setup.moves_to.is_some() {
+                peer.wait("moved", until)?;
+            }
+            if let Some(address) = other.moves_to.filter(|_| stack.tells_of_addresses()) {
+                peer.wait(&format!("peer address added: {address}"), until)?;
+                for address in other.local {
+                    peer.wait(&format!("peer address removed: {address}"), until)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Where messages may be given up: those that may not have all come, and each that may has come or is told to be given up, where its
@@ -433,10 +460,29 @@ impl Case {
             // pion does not answer an INIT with a parameter that it does not know.
             bare_init: self.accepting == Stack::Pion,
             hold: self.condition == Condition::PathDown,
-            netem: self.condition == Condition::Netem,
+            impaired: match (self.condition, self.extension) {
+                (Condition::Netem, Extension::Addresses) => 2,
+                (Condition::Netem, _) => 1,
+                _ => 0,
+            },
+            moves_to: self.moves_to(connects),
+            // Only Linux finds the association of an address that it does not know.
+            at_once: connects && self.linux(),
             extension: self.extension,
             expects: self.reliable(SEEDS[usize::from(connects)]),
         }
+    }
+
+    /// The address that a peer moves to.
+    fn moves_to(&self, connects: bool) -> Option<IpAddr> {
+        let (stack, _) = self.stacks(connects);
+        let moves = self.extension == Extension::Addresses && stack.changes_addresses();
+        let host = self.host(connects);
+        moves.then(|| match self.apart() {
+            true => namespace::address(self.family, 1, host),
+            // All of 127.0.0.0/8 is there.
+            false => Ipv4Addr::new(127, 0, 0, 1 + host).into(),
+        })
     }
 
     /// A peer's own addresses and the other's, as it sees them.

@@ -16,16 +16,20 @@ pub enum Extension {
     Resets,
     /// AUTH (RFC 4895): each peer demands that all chunks with user data are authenticated, with the empty key.
     Authentication,
+    /// ASCONF (RFC 5061): after half of its messages a peer moves to another address. It adds that, asks the other peer to send there, and
+    /// removes the first.
+    Addresses,
 }
 
 impl Extension {
     /// What the peers are told.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::None,
         Self::Interleaving,
         Self::Partial,
         Self::Resets,
         Self::Authentication,
+        Self::Addresses,
     ];
 
     /// The one of that name.
@@ -54,6 +58,7 @@ impl fmt::Display for Extension {
             Self::Partial => "partial",
             Self::Resets => "resets",
             Self::Authentication => "authentication",
+            Self::Addresses => "addresses",
         })
     }
 }

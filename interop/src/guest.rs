@@ -6,12 +6,12 @@ use std::process::Command;
 use crate::programs::Linux;
 
 /// Completes the command that starts `linux.kernel`: root over hostfs (read only), the console on standard output, one
-/// TAP interface `tapN` for each of the guest's `ethN`. The peer's arguments follow.
+/// TAP interface `tapN` for each of the guest's `ethN`. The first `impaired` of them lose and reorder what passes. The peer's arguments follow.
 pub fn prepare(
     command: &mut Command,
     linux: &Linux,
     interfaces: usize,
-    netem: bool,
+    impaired: usize,
     directory: &Path,
 ) {
     let modules: Vec<_> = linux
@@ -33,7 +33,7 @@ pub fn prepare(
     command.arg(format!("init={}", linux.init.display()));
     command.args((0..interfaces).map(|n| format!("eth{n}=tuntap,tap{n}")));
     command.args(["--", &format!("modules={}", modules.join(","))]);
-    if netem {
-        command.arg("impair");
+    if impaired > 0 {
+        command.arg(format!("impair={impaired}"));
     }
 }

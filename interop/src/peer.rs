@@ -33,6 +33,16 @@ pub enum Stack {
 }
 
 impl Stack {
+    /// Whether it can leave an address for another while an association lives.
+    pub fn changes_addresses(self) -> bool {
+        matches!(self, Self::Anabranch | Self::Linux)
+    }
+
+    /// Whether its program tells of addresses that the peer adds and removes.
+    pub fn tells_of_addresses(self) -> bool {
+        matches!(self, Self::Anabranch | Self::Linux)
+    }
+
     /// Whether it answers for an association that it has shut down. One that does not leaves its peer to its timers if
     /// the last packet is lost.
     pub fn answers_when_closed(self) -> bool {
@@ -84,6 +94,10 @@ pub struct Setup {
     pub transport: Transport,
     /// Its addresses.
     pub local: Vec<IpAddr>,
+    /// The address that it moves to, where the peers speak of addresses.
+    pub moves_to: Option<IpAddr>,
+    /// Whether this stack asks for the whole move in one chunk, from the new address; else step by step.
+    pub at_once: bool,
     /// The other's addresses, as this peer sees them.
     pub remote: Vec<IpAddr>,
     /// Its UDP port.
@@ -105,8 +119,8 @@ pub struct Setup {
     pub bare_init: bool,
     /// Whether this stack holds its last message back until a path of its is down.
     pub hold: bool,
-    /// Whether a guest loses and reorders what passes its first interface.
-    pub netem: bool,
+    /// Of a guest's interfaces, how many lose and reorder what passes.
+    pub impaired: usize,
     /// What both peers offer.
     pub extension: Extension,
     /// Messages of the other that it may not give up, where it may any.
@@ -138,6 +152,12 @@ impl Setup {
             all.push(format!("speaks={}", self.extension));
             all.push(format!("expects={}", self.expects));
         }
+        if let Some(address) = self.moves_to {
+            all.push(format!("moves-to={address}"));
+        }
+        if self.at_once && self.stack == Stack::Anabranch {
+            all.push("at-once=1".to_owned());
+        }
         if self.bare_init && self.stack == Stack::Anabranch {
             all.push("bare-init=1".to_owned());
         }
@@ -162,7 +182,8 @@ impl Setup {
             Stack::Linux => {
                 let linux = programs.linux()?;
                 let mut command = with(&linux.kernel);
-                guest::prepare(&mut command, linux, self.local.len(), self.netem, scratch);
+                let interfaces = self.local.len() + usize::from(self.moves_to.is_some());
+                guest::prepare(&mut command, linux, interfaces, self.impaired, scratch);
                 command
             }
         };

@@ -298,8 +298,8 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// The keys that all peers know, with what they are unless told; `bare-init` and `hold` are this stack's alone.
-    const DEFAULTS: [(&str, &str); 16] = [
+    /// The keys that all peers know, with what they are unless told; `bare-init`, `hold` and `at-once` are this stack's alone.
+    const DEFAULTS: [(&str, &str); 18] = [
         ("local", "127.0.0.1"),
         ("remote", "127.0.0.1"),
         ("transport", "plain"),
@@ -313,6 +313,8 @@ impl Arguments {
         ("bare-init", "0"),
         ("hold", "0"),
         ("speaks", "none"),
+        ("moves-to", ""),
+        ("at-once", "0"),
         ("expects", "0"),
         ("size", "0"),
         ("seconds", "3"),

@@ -166,7 +166,9 @@ fn flood(
         extension: Extension::None,
         expects: 0,
         hold: false,
-        netem: false,
+        impaired: 0,
+        moves_to: None,
+        at_once: false,
     };
     let mut accepting = Peer::start(&setup(false), programs)?;
     accepting.wait("ready", until)?;

@@ -8,11 +8,12 @@ use anabranch_interop::extension::Extension;
 use anabranch_interop::workload::{Arguments, Checker, LARGEST, Plan, Received, STREAMS};
 use anabranch_net::sctp::{Authentication, ChunkTypes};
 use anabranch_net::{
-    Association, AssociationEvent, Carrier, Config, Endpoint, Lost, Peer, ReconfigOutcome,
-    SendOptions, StreamDirection,
+    AddressChange, AddressChangeOutcome, Association, AssociationEvent, Carrier, Config, Endpoint,
+    Lost, Peer, ReconfigOutcome, SendOptions, StreamDirection,
 };
 use bytes::Bytes;
 use tokio::sync::Notify;
+use tokio::sync::watch::{Receiver, Sender};
 
 fn addresses(text: &str) -> Result<Vec<IpAddr>, String> {
     let one = |part: &str| {
@@ -75,6 +76,10 @@ fn config(arguments: &Arguments) -> Result<Config, String> {
             config.sctp.authentication = Authentication::On;
             config.sctp.authenticated_chunks = Some(ChunkTypes::of(&[0]));
         }
+        Extension::Addresses => {
+            config.sctp.authentication = Authentication::On;
+            config.sctp.address_changes = true;
+        }
     }
     if holds(arguments)? {
         // A path that goes down when everything is acknowledged is found down too, and soon.
@@ -111,6 +116,7 @@ async fn associate(arguments: &Arguments, endpoint: &Endpoint) -> Result<Associa
         Extension::Partial => association.is_partially_reliable(),
         Extension::Resets => association.is_reconfigurable(),
         Extension::Authentication => association.is_authenticated(),
+        Extension::Addresses => association.takes_address_changes(),
     };
     if spoken {
         println!("speaks {extension}");
@@ -120,15 +126,64 @@ async fn associate(arguments: &Arguments, endpoint: &Endpoint) -> Result<Associa
     Ok(association)
 }
 
+/// Moves to another address after half of the messages.
+struct Move {
+    from: IpAddr,
+    to: IpAddr,
+    /// In one request; else one after the other.
+    at_once: bool,
+    /// How many changes the peer has agreed to.
+    settled: Receiver<usize>,
+}
+
+impl Move {
+    /// What a peer is told to do on its command line, whose changes `settled` counts.
+    fn of(arguments: &Arguments, settled: Receiver<usize>) -> Result<Option<Self>, String> {
+        let to = match arguments.text("moves-to") {
+            "" => return Ok(None),
+            to => addresses(to)?[0],
+        };
+        Ok(Some(Self {
+            from: addresses(arguments.text("local"))?[0],
+            to,
+            at_once: arguments.number::<u8>("at-once")? == 1,
+            settled,
+        }))
+    }
+
+    async fn make(&mut self, association: &Association) -> Result<(), String> {
+        let changes = [
+            AddressChange::Add(self.to),
+            AddressChange::PeerPrimary(self.to),
+            AddressChange::Remove(self.from),
+        ];
+        let together = if self.at_once { changes.len() } else { 1 };
+        let mut asked_for = 0;
+        for changes in changes.chunks(together) {
+            let asked = association.change_addresses(changes);
+            asked.map_err(|error| format!("{changes:?}: {error}"))?;
+            asked_for += changes.len();
+            let agreed = self.settled.wait_for(|count| *count == asked_for).await;
+            agreed.map_err(|_| "it ended while it moved".to_owned())?;
+        }
+        println!("moved");
+        Ok(())
+    }
+}
+
 /// Sends everything; the last message once `hold`, if there is one, is told.
 async fn send(
     association: Arc<Association>,
     seed: u64,
     count: u32,
     hold: Option<Arc<Notify>>,
+    mut moves: Option<Move>,
     extension: Extension,
 ) -> Result<(), String> {
     for message in Plan::new(seed, count) {
+        if let Some(moves) = moves.as_mut().filter(|_| message.index == count / 2) {
+            moves.make(&association).await?;
+        }
         if extension == Extension::Resets && message.index == count / 2 {
             let reset = association.reset_streams(&[]);
             reset.map_err(|error| format!("reset: {error}"))?;
@@ -151,8 +206,8 @@ async fn send(
 }
 
 /// Prints what happens beside the messages; nothing of it may be a loss but what may be given up, which is counted. Tells `down` that a
-/// path is.
-async fn watch(association: Arc<Association>, down: Arc<Notify>) -> u32 {
+/// path is, and counts in `told` the changes of this side's addresses that the peer has agreed to.
+async fn watch(association: Arc<Association>, down: Arc<Notify>, told: Sender<usize>) -> u32 {
     let mut given_up = 0;
     while let Some(event) = association.next_event().await {
         match &event {
@@ -174,6 +229,17 @@ async fn watch(association: Arc<Association>, down: Arc<Notify>) -> u32 {
                     StreamDirection::Incoming => "incoming",
                 }
             ),
+            AssociationEvent::PeerAddressAdded(address) => {
+                println!("peer address added: {address}");
+            }
+            AssociationEvent::PeerAddressRemoved(address) => {
+                println!("peer address removed: {address}");
+            }
+            AssociationEvent::AddressChanged {
+                outcome: AddressChangeOutcome::Performed,
+                ..
+            } => told.send_modify(|count| *count += 1),
+            AssociationEvent::AddressChanged { .. } => println!("error: {event:?}"),
             _ => println!("event: {event:?}"),
         }
         if let AssociationEvent::PathDown(_) = event {
@@ -222,10 +288,13 @@ async fn run(arguments: &Arguments, endpoint: &Endpoint) -> Result<(), String> {
     let (seed, count) = (arguments.number("seed")?, arguments.number("messages")?);
     let association = Arc::new(associate(arguments, endpoint).await?);
     let down = Arc::new(Notify::new());
-    let watching = tokio::spawn(watch(association.clone(), down.clone()));
+    let (told, settled) = tokio::sync::watch::channel(0);
+    let watching = tokio::spawn(watch(association.clone(), down.clone(), told));
     let hold = holds(arguments)?.then_some(down);
     let extension = arguments.extension()?;
-    let sender = tokio::spawn(send(association.clone(), seed, count, hold, extension));
+    let moves = Move::of(arguments, settled)?;
+    let sender = send(association.clone(), seed, count, hold, moves, extension);
+    let sender = tokio::spawn(sender);
     let mut checker = Checker::of(arguments)?;
     let mut sender = Some(sender);
     loop {

@@ -114,7 +114,7 @@ static inline void compose(struct message m, uint8_t *out)
 /* What this peer has been told on its command line, as key=value. */
 struct arguments {
     bool connects;
-    const char *local, *remote, *transport, *speaks;
+    const char *local, *remote, *transport, *speaks, *moves_to;
     int local_udp, remote_udp, port, messages, rto_min, max_retrans, size, seconds, expects;
     uint64_t seed;
 };
@@ -182,6 +182,8 @@ static inline bool take_argument(struct arguments *a, const char *given)
         a->seconds = atoi(v);
     else if (argument(given, "speaks", &v))
         a->speaks = v;
+    else if (argument(given, "moves-to", &v))
+        a->moves_to = v;
     else if (argument(given, "expects", &v))
         a->expects = atoi(v);
     else if (argument(given, "seed", &v))
@@ -192,11 +194,12 @@ static inline bool take_argument(struct arguments *a, const char *given)
 }
 
 static const struct arguments defaults = {
-    .local = "127.0.0.1", .remote = "127.0.0.1", .transport = "encap", .speaks = "none", .local_udp = 9899, .remote_udp = 9899,
+    .local = "127.0.0.1", .remote = "127.0.0.1", .transport = "encap", .speaks = "none", .moves_to = "", .local_udp = 9899, .remote_udp = 9899,
     .port = 5000, .messages = 10000, .rto_min = 0, .max_retrans = 0, .seconds = 3, .seed = 1,
 };
 
-/* Whether the peers are told to offer this extension: interleaving, partial, resets or authentication. */
+/* Whether the peers are told to offer this extension: interleaving, partial, resets,
+ * authentication or addresses. */
 static inline bool speaks(const struct arguments *a, const char *extension)
 {
     return !strcmp(a->speaks, extension);

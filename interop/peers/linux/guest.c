@@ -130,10 +130,12 @@ static void no_segmentation(int s, const char *name)
     }
 }
 
-/* 2 % loss and reordering in both directions; what comes in passes an interface of its own on its way. */
-static void impair(int s, const char *name)
+/* 2 % loss and reordering in both directions on interface `number`; what comes in passes an interface of its own on its way. */
+static void impair(int s, int number)
 {
-    char *tc = "/sbin/tc", *in = "ifb0", *out = (char *)name;
+    char *tc = "/sbin/tc", in[IFNAMSIZ], out[IFNAMSIZ];
+    snprintf(in, sizeof in, "ifb%d", number);
+    snprintf(out, sizeof out, "eth%d", number);
     char *redirect[] = { tc, "filter", "add", "dev", out, "parent", "ffff:", "matchall", "action", "mirred", "egress",
                          "redirect", "dev", in, NULL };
     up(s, in);
@@ -144,24 +146,24 @@ static void impair(int s, const char *name)
                         "2ms", "reorder", "97%", NULL });
 }
 
-static void interfaces(const char *addresses, int impaired)
+static void interfaces(const char *addresses, const char *further, int impaired)
 {
     char copy[256], name[IFNAMSIZ], *save = NULL;
     int s = socket(AF_INET, SOCK_DGRAM, 0), number = 0;
-    snprintf(copy, sizeof copy, "%s", addresses);
+    snprintf(copy, sizeof copy, "%s,%s", addresses, further);
     up(s, "lo");
     for (char *text = strtok_r(copy, ",", &save); text; text = strtok_r(NULL, ",", &save)) {
         snprintf(name, sizeof name, "eth%d", number++);
         assign(s, name, text);
         no_segmentation(s, name);
     }
-    if (impaired)
-        impair(s, "eth0");
+    for (number = 0; number < impaired; number++)
+        impair(s, number);
     close(s);
 }
 
-void guest_setup(const char *modules, const char *addresses, int local_udp, int remote_udp, int rto_min, int max_retrans,
-                 int impaired)
+void guest_setup(const char *modules, const char *addresses, const char *further, int local_udp, int remote_udp, int rto_min,
+                 int max_retrans, int impaired)
 {
     char copy[4096], *save = NULL;
     if (mount("proc", "/proc", "proc", 0, NULL))
@@ -169,7 +171,7 @@ void guest_setup(const char *modules, const char *addresses, int local_udp, int 
     snprintf(copy, sizeof copy, "%s", modules);
     for (char *path = strtok_r(copy, ",", &save); path; path = strtok_r(NULL, ",", &save))
         load(path);
-    interfaces(addresses, impaired);
+    interfaces(addresses, further, impaired);
     set("core/rmem_max", 8 << 20);
     set("core/wmem_max", 8 << 20);
     if (local_udp) {
@@ -188,7 +190,9 @@ void guest_extend(const char *speaks)
 {
     set("sctp/intl_enable", !strcmp(speaks, "interleaving"));
     set("sctp/reconf_enable", !strcmp(speaks, "resets"));
-    set("sctp/auth_enable", !strcmp(speaks, "authentication"));
+    bool addresses = !strcmp(speaks, "addresses");
+    set("sctp/auth_enable", addresses || !strcmp(speaks, "authentication"));
+    set("sctp/addip_enable", addresses);
 }
 
 void guest_end(void)

@@ -2,10 +2,10 @@
 #ifndef ANABRANCH_GUEST_H
 #define ANABRANCH_GUEST_H
 
-/* Mounts, loads the modules named in `modules` (paths, separated by commas), sets the addresses, sets the sysctls of
- * SCTP, and impairs the links if `impair` is true. Ends the guest with a message where it fails. */
-void guest_setup(const char *modules, const char *addresses, int local_udp, int remote_udp, int rto_min, int max_retrans,
-                 int impair);
+/* Mounts, loads the modules named in `modules` (paths, separated by commas), sets the addresses (lists, the further ones
+ * behind the others), sets the sysctls of SCTP, and impairs the first `impair` links. Ends the guest with a message where it fails. */
+void guest_setup(const char *modules, const char *addresses, const char *further, int local_udp, int remote_udp, int rto_min,
+                 int max_retrans, int impair);
 
 /* Allows the extension that a case speaks, where Linux does not by itself. */
 void guest_extend(const char *speaks);

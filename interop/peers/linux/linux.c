@@ -43,7 +43,8 @@ static void configure(int s)
 {
     int on = 1, room = 2 << 20;
     struct sctp_initmsg init = { .sinit_num_ostreams = STREAMS, .sinit_max_instreams = STREAMS };
-    struct sctp_event_subscribe events = { .sctp_association_event = 1, .sctp_partial_delivery_event = speaks(&arguments, "partial") };
+    struct sctp_event_subscribe events = { .sctp_association_event = 1, .sctp_partial_delivery_event = speaks(&arguments, "partial"),
+                                          .sctp_address_event = speaks(&arguments, "addresses") };
     option(s, IPPROTO_SCTP, SCTP_INITMSG, &init, sizeof init);
     option(s, IPPROTO_SCTP, SCTP_EVENTS, &events, sizeof events);
     option(s, IPPROTO_SCTP, SCTP_RECVRCVINFO, &on, sizeof on);
@@ -125,11 +126,40 @@ static void reset_all(int s)
     pthread_mutex_unlock(&lock);
 }
 
+/* Adds the address that it moves to, asks the peer to send there, and removes the first. */
+static void move_address(int s)
+{
+    struct addresses from = addresses(arguments.local), to = addresses(arguments.moves_to);
+    struct sctp_setpeerprim primary = { 0 };
+    memcpy(&primary.sspp_addr, to.bytes, to.length);
+    option(s, IPPROTO_SCTP, SCTP_SOCKOPT_BINDX_ADD, to.bytes, to.length);
+    option(s, IPPROTO_SCTP, SCTP_SET_PEER_PRIMARY_ADDR, &primary, sizeof primary);
+    option(s, IPPROTO_SCTP, SCTP_SOCKOPT_BINDX_REM, from.bytes, from.length);
+}
+
+/* Says what the peer does to its addresses. */
+static void take_address_change(const struct sctp_paddr_change *change)
+{
+    const struct sockaddr_in6 *v6 = (const void *)&change->spc_aaddr;
+    const struct sockaddr_in *v4 = (const void *)&change->spc_aaddr;
+    char text[INET6_ADDRSTRLEN] = "";
+    if (change->spc_aaddr.ss_family == AF_INET6)
+        inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof text);
+    else
+        inet_ntop(AF_INET, &v4->sin_addr, text, sizeof text);
+    if (change->spc_state == SCTP_ADDR_ADDED)
+        say("peer address added: %s", text);
+    else if (change->spc_state == SCTP_ADDR_REMOVED)
+        say("peer address removed: %s", text);
+}
+
 /* Notifications of what the case speaks. */
 static void take_notification(const void *data, struct pieces *pieces)
 {
     const struct sctp_pdapi_event *aborted = data;
     const struct sctp_stream_reset_event *reset = data;
+    if (aborted->pdapi_type == SCTP_PEER_ADDR_CHANGE)
+        take_address_change(data);
     if (aborted->pdapi_type == SCTP_PARTIAL_DELIVERY_EVENT && aborted->pdapi_stream < STREAMS)
         pieces->length[aborted->pdapi_stream] = 0;
     if (reset->strreset_type != SCTP_STREAM_RESET_EVENT || !(reset->strreset_flags & SCTP_STREAM_RESET_OUTGOING_SSN))
@@ -166,6 +196,8 @@ static void *send_all(void *association)
         }
         if (speaks(&arguments, "resets") && i == arguments.messages / 2)
             reset_all(*(int *)association);
+        if (*arguments.moves_to && i == arguments.messages / 2)
+            move_address(*(int *)association);
         compose(m, data);
         ssize_t n = sendmsg(*(int *)association, &header, 0);
         if (n != (ssize_t)m.length)
@@ -232,23 +264,23 @@ static void run(void)
 int main(int count, char **given)
 {
     const char *modules = "";
-    bool guest = getpid() == 1, impair = false;
+    const char *impaired = "0";
+    bool guest = getpid() == 1;
     if (guest)
         atexit(guest_end);
     arguments = defaults;
     for (int i = 1; i < count; i++)
-        if (!strcmp(given[i], "impair"))
-            impair = true;
-        else if (guest && !strncmp(given[i], "console=", 8)) /* User Mode Linux adds it at the end */
+        if (guest && !strncmp(given[i], "console=", 8)) /* User Mode Linux adds it at the end */
             continue;
-        else if (!argument(given[i], "modules", &modules) && !take_argument(&arguments, given[i]))
+        else if (!argument(given[i], "impair", &impaired) && !argument(given[i], "modules", &modules) &&
+                 !take_argument(&arguments, given[i]))
             fail("unknown argument: %s", given[i]);
     bool encap = !strcmp(arguments.transport, "encap");
     if (!encap && strcmp(arguments.transport, "raw"))
         fail("transport %s: this peer has encap and raw", arguments.transport);
     if (guest)
-        guest_setup(modules, arguments.local, encap ? arguments.local_udp : 0, arguments.remote_udp, arguments.rto_min,
-                    arguments.max_retrans, impair);
+        guest_setup(modules, arguments.local, arguments.moves_to, encap ? arguments.local_udp : 0, arguments.remote_udp,
+                    arguments.rto_min, arguments.max_retrans, atoi(impaired));
     if (guest)
         guest_extend(arguments.speaks);
     run();

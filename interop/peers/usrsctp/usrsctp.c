@@ -93,6 +93,8 @@ static void extend(struct socket *s)
     }
     if (speaks(&arguments, "partial"))
         notify_of(s, SCTP_PARTIAL_DELIVERY_EVENT);
+    if (speaks(&arguments, "addresses"))
+        notify_of(s, SCTP_PEER_ADDR_CHANGE);
     if (speaks(&arguments, "authentication")) {
         struct sctp_authchunk data = { .sauth_chunk = DATA };
         option(s, SCTP_AUTH_CHUNK, &data, sizeof data);

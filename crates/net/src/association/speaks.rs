@@ -15,6 +15,11 @@ impl Association {
         self.speaks(sctp::Association::is_partially_reliable)
     }
 
+    /// Whether both ends may change their addresses (RFC 5061).
+    pub fn takes_address_changes(&self) -> bool {
+        self.speaks(sctp::Association::takes_address_changes)
+    }
+
     /// Whether packets go to the peer without a checksum (RFC 9653).
     pub fn sends_zero_checksums(&self) -> bool {
         self.speaks(sctp::Association::sends_zero_checksums)
