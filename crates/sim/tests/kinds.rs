@@ -27,6 +27,7 @@ fn least(kind: &Kind) -> Datum {
         Kind::Tuple(kinds) => Datum::List(kinds.iter().map(least).collect()),
         Kind::OverTime(inner) => least(inner),
         Kind::Name(_) => Datum::word("anything"),
+        Kind::Choice(choices) => Datum::word(choices[0].name),
         // The only text of a kind so far is a place.
         Kind::Text(_) => Datum::word("0,0"),
         Kind::Table(settings) => Datum::Table(required(settings)),

@@ -4,6 +4,7 @@ mod bernoulli;
 mod gilbert_elliott;
 mod list;
 mod nothing;
+mod periodic;
 mod rain_fade;
 mod schedule;
 mod traffic;
@@ -14,6 +15,7 @@ pub use bernoulli::Bernoulli;
 pub use gilbert_elliott::{Burst, GilbertElliott};
 pub use list::{Ordinals, SegmentLoss, Segments};
 pub use nothing::Nothing;
+pub use periodic::Periodic;
 pub use rain_fade::RainFade;
 pub use schedule::Schedule;
 pub use traffic::{Flows, Traffic};
@@ -39,6 +41,7 @@ pub const KINDS: &[&Entry<Box<dyn Loss>, Traffic>] = &[
     &schedule::ENTRY,
     &list::ORDINALS,
     &nothing::ENTRY,
+    &periodic::ENTRY,
     &rain_fade::ENTRY,
 ];
 

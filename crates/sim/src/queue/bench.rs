@@ -18,7 +18,9 @@ pub(super) const SIZE: usize = 1500;
 pub(super) struct Bench {
     queue: Box<dyn QueueDiscipline>,
     rng: Rng,
-    ecn: Ecn,
+    pub ecn: Ecn,
+    /// Of the packets that come next.
+    pub protocol: u8,
     came: u64,
     /// Numbers of those that were dropped after they had waited, and of those that were marked.
     pub dropped: Vec<u64>,
@@ -31,6 +33,7 @@ impl Bench {
             queue,
             rng: Seed::new(1, 0).stream("queue"),
             ecn,
+            protocol: 17,
             came: 0,
             dropped: Vec::new(),
             marked: Vec::new(),
@@ -60,7 +63,7 @@ impl Bench {
                 ecn: self.ecn,
                 may_fragment: false,
                 fragment: 0,
-                protocol: 17,
+                protocol: self.protocol,
                 hops_left: 64,
             };
             self.came += 1;

@@ -5,8 +5,10 @@ mod bench;
 mod codel;
 mod discipline;
 mod drop_tail;
+mod dualpi2;
 mod fq_codel;
 mod pie;
+mod priority;
 mod red;
 mod token_bucket;
 
@@ -15,8 +17,10 @@ use anabranch_settings::{Datum, Entry, Fallback, Kind, Registry, Setting, Value}
 pub use codel::{CoDel, CoDelConfig};
 pub use discipline::{Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
 pub use drop_tail::{DropTail, Fifo, Limit};
+pub use dualpi2::{DualPi2, DualPi2Config};
 pub use fq_codel::{FqCoDel, FqCoDelConfig};
 pub use pie::{Pie, PieConfig};
+pub use priority::{Class, Priority};
 pub use red::{Red, RedConfig};
 pub use token_bucket::{TokenBucket, TokenBucketConfig};
 
@@ -28,6 +32,8 @@ pub const KINDS: &[&Entry<Box<dyn QueueDiscipline>>] = &[
     &pie::ENTRY,
     &red::ENTRY,
     &token_bucket::ENTRY,
+    &dualpi2::ENTRY,
+    &priority::ENTRY,
 ];
 
 /// The registry of [`KINDS`], to which a program may add its own.

@@ -1,0 +1,371 @@
+//! DualPI2 (RFC 9332): two queues for one link, coupled. Scalable senders (ECT(1)) wait in a queue of a millisecond and are marked;
+//! all others wait in one near `target`, and are dropped or marked with the square of the same probability.
+//!
+//! As in Appendix A of the RFC, with its deterministic choice of packets (`recur`), but for two things. The scheduler is a deficit
+//! round robin by bytes (§4.1.2 leaves it open), and the ramp of the L queue works on the time that a packet has waited.
+
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Variant};
+use anabranch_transport::time::{MICROSECOND, MILLISECOND};
+use anabranch_transport::{Ecn, Nanos};
+
+use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use crate::error::BuildError;
+use crate::packet::DropReason;
+
+/// A time of more than nothing.
+const TIME: Kind = Kind::Duration {
+    least: 1,
+    most: 3_600_000_000_000,
+};
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
+    variant: Variant {
+        name: "dualpi2",
+        about: " DualPI2: packets with ECT(1) or CE have a queue of about 1 ms and are marked, all others one near `target`; both are judged by one probability, which others meet squared (RFC 9332).",
+        parameters: &[
+            Setting {
+                name: "target",
+                about: " Target delay of the classic queue.",
+                clause: "RFC 9332 §2.5.1",
+                kind: TIME,
+                fallback: Fallback::Is("15 ms"),
+            },
+            Setting {
+                name: "rtt_max",
+                about: " Largest round-trip time to be expected. It sets how fast the probability moves, and how often (`target` or a third of this, whichever is less).",
+                clause: "RFC 9332 Appendix A.1",
+                kind: TIME,
+                fallback: Fallback::Is("100 ms"),
+            },
+            Setting {
+                name: "coupling",
+                about: " Coupling factor k: the L queue's probability is k times the base probability, the classic queue's its square.",
+                clause: "RFC 9332 §2.1",
+                kind: Kind::Number {
+                    least: 0.0,
+                    most: 16.0,
+                    above: true,
+                    step: 0.0,
+                },
+                fallback: Fallback::Is("2"),
+            },
+            Setting {
+                name: "ramp_from",
+                about: " Time in the L queue from which packets are marked whatever the classic queue does.",
+                clause: "RFC 9332 Appendix A.1",
+                kind: TIME,
+                fallback: Fallback::Is("800 us"),
+            },
+            Setting {
+                name: "ramp_to",
+                about: " Time in the L queue from which every packet is marked. Not below `ramp_from`.",
+                clause: "RFC 9332 Appendix A.1",
+                kind: TIME,
+                fallback: Fallback::Is("1200 us"),
+            },
+            Setting {
+                name: "classic_share",
+                about: " Share of the link that the classic queue gets while both wait.",
+                clause: "RFC 9332 §4.1.2",
+                kind: Kind::Number {
+                    least: 0.0,
+                    most: 0.5,
+                    above: true,
+                    step: 0.0,
+                },
+                fallback: Fallback::Is("0.0625"),
+            },
+            Setting {
+                name: "ecn",
+                about: " Mark classic packets with ECT(0) instead of dropping them, while the probability is below 1/k^2.",
+                clause: "RFC 9332 §2.4",
+                kind: Kind::Flag,
+                fallback: Fallback::Is("true"),
+            },
+            super::LIMIT,
+        ],
+    },
+    build: |parameters, ()| {
+        let (from, to): (Nanos, Nanos) = (parameters.get("ramp_from")?, parameters.get("ramp_to")?);
+        if to < from {
+            return Err(Refusal::together("`ramp_to` is below `ramp_from`"));
+        }
+        let queue = DualPi2::new(DualPi2Config {
+            target: parameters.get("target")?,
+            rtt_max: parameters.get("rtt_max")?,
+            coupling: parameters.get("coupling")?,
+            ramp_from: from,
+            ramp_to: to,
+            classic_share: parameters.get("classic_share")?,
+            ecn: parameters.get("ecn")?,
+            limit: parameters.optional("limit")?.unwrap_or(Limit::Unlimited),
+        });
+        Ok(Box::new(queue.map_err(Refusal::together)?))
+    },
+};
+
+/// The weights of the controller, for each update and second of delay, at a largest round trip of a second (Appendix A.1).
+const ALPHA: f64 = 0.1;
+const BETA: f64 = 0.3;
+/// Fewer bytes than two packets in the L queue are no queue (Appendix A.1: Th_len).
+const RAMP_BYTES: u64 = 2 * 1500;
+/// What a turn of the scheduler gives to both queues together, bytes.
+const TURN: f64 = 16.0 * 1514.0;
+
+/// The settings of [`DualPi2`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DualPi2Config {
+    /// The delay of the classic queue that is aimed at.
+    pub target: Nanos,
+    /// The largest round-trip time to be expected.
+    pub rtt_max: Nanos,
+    /// How much more often L packets are marked, k.
+    pub coupling: f64,
+    /// Sojourn from which L packets are marked.
+    pub ramp_from: Nanos,
+    /// Sojourn from which each is.
+    pub ramp_to: Nanos,
+    /// What the classic queue gets of the link while both wait.
+    pub classic_share: f64,
+    /// Marks classic packets of senders that use ECN.
+    pub ecn: bool,
+    /// What is dropped at the tail of both together, the packet in transmission included.
+    pub limit: Limit,
+}
+
+impl Default for DualPi2Config {
+    /// The defaults of RFC 9332, Appendix A; no limit.
+    fn default() -> Self {
+        Self {
+            target: 15 * MILLISECOND,
+            rtt_max: 100 * MILLISECOND,
+            coupling: 2.0,
+            ramp_from: 800 * MICROSECOND,
+            ramp_to: 1200 * MICROSECOND,
+            classic_share: 0.0625,
+            ecn: true,
+            limit: Limit::Unlimited,
+        }
+    }
+}
+
+/// A queue with what it has saved towards the next packet that is to be marked or dropped (`recur`), and towards its turn.
+#[derive(Debug, Default)]
+struct Half {
+    waiting: Fifo,
+    saved: f64,
+    credit: f64,
+}
+
+impl Half {
+    /// Whether a packet is one of those that come with this likelihood.
+    fn recurs(&mut self, likelihood: f64) -> bool {
+        self.saved += likelihood;
+        let due = self.saved > 1.0;
+        if due {
+            self.saved -= 1.0;
+        }
+        due
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting.occupancy().packets == 0
+    }
+}
+
+/// The discipline of RFC 9332.
+#[derive(Debug)]
+pub struct DualPi2 {
+    config: DualPi2Config,
+    low: Half,
+    classic: Half,
+    /// The base probability, p'.
+    probability: f64,
+    old_delay: Nanos,
+    update: Nanos,
+    next_update: Nanos,
+}
+
+impl DualPi2 {
+    /// Empty queues.
+    ///
+    /// # Errors
+    /// [`BuildError::EmptyQueue`] for a limit of 0.
+    pub fn new(config: DualPi2Config) -> Result<Self, BuildError> {
+        config.limit.checked()?;
+        let update = config.target.min(config.rtt_max / 3).max(1);
+        Ok(Self {
+            config,
+            low: Half::default(),
+            classic: Half::default(),
+            probability: 0.0,
+            old_delay: 0,
+            update,
+            next_update: update,
+        })
+    }
+
+    /// Does the updates that are due. The delay changes with time, so that each is made of what the first packet had waited then.
+    fn catch_up(&mut self, now: Nanos) {
+        while self.next_update <= now {
+            if self.probability == 0.0 && self.old_delay == 0 && self.classic.is_empty() {
+                let missed = (now - self.next_update) / self.update;
+                self.next_update += (missed + 1) * self.update;
+                return;
+            }
+            let at = self.next_update;
+            let front = self.classic.waiting.front();
+            let delay = front.map_or(0, |first| at.saturating_sub(first.came()));
+            self.move_probability(delay);
+            self.next_update += self.update;
+        }
+    }
+
+    /// Only operations that IEEE 754 rounds exactly, hence the same everywhere.
+    fn move_probability(&mut self, delay: Nanos) {
+        let seconds = |time: Nanos| time as f64 / 1e9;
+        let rtt = seconds(self.config.rtt_max);
+        let alpha = ALPHA * seconds(self.update) / (rtt * rtt);
+        let beta = BETA / rtt;
+        let (now, old) = (seconds(delay), seconds(self.old_delay));
+        self.probability += alpha * (now - seconds(self.config.target)) + beta * (now - old);
+        self.probability = self.probability.clamp(0.0, 1.0);
+        self.old_delay = delay;
+    }
+
+    /// The likelihood of the L queue's own AQM for a packet that waited so long, where `bytes` wait (Appendix A.1: laqm).
+    fn ramp(&self, waited: Nanos, bytes: u64) -> f64 {
+        let (from, to) = (self.config.ramp_from, self.config.ramp_to);
+        if bytes <= RAMP_BYTES || waited < from {
+            0.0
+        } else if waited >= to {
+            1.0
+        } else {
+            (waited - from) as f64 / (to - from) as f64
+        }
+    }
+
+    /// Whose turn it is: each queue that waits is given its share of a turn until one may send.
+    fn takes_low(&mut self) -> bool {
+        if self.low.is_empty() || self.classic.is_empty() {
+            (self.low.credit, self.classic.credit) = (0.0, 0.0);
+            return self.classic.is_empty();
+        }
+        if self.low.credit <= 0.0 && self.classic.credit <= 0.0 {
+            let share = self.config.classic_share;
+            self.low.credit += TURN * (1.0 - share);
+            self.classic.credit += TURN * share;
+        }
+        self.low.credit > 0.0
+    }
+
+    /// What becomes of a packet of the L queue; `None`: it was dropped.
+    fn judge_low(
+        &mut self,
+        now: Nanos,
+        mut packet: Queued,
+        transmitter: &mut Transmitter<'_>,
+    ) -> Option<Queued> {
+        let coupled = self.config.coupling * self.probability;
+        if coupled < 1.0 {
+            let bytes = self.low.waiting.occupancy().bytes + packet.size() as u64;
+            let own = self.ramp(packet.sojourn(now), bytes);
+            if self.low.recurs(own.max(coupled)) {
+                packet.mark();
+            }
+            return Some(packet);
+        }
+        // Marks alone do not help: as many are dropped as in the classic queue (§4.2.3).
+        if self.low.recurs(self.probability * self.probability) {
+            transmitter.drop(packet, DropReason::Aqm);
+            return None;
+        }
+        if self.low.recurs(coupled.min(1.0)) {
+            packet.mark();
+        }
+        Some(packet)
+    }
+
+    /// The same of the classic queue.
+    fn judge_classic(
+        &mut self,
+        mut packet: Queued,
+        transmitter: &mut Transmitter<'_>,
+    ) -> Option<Queued> {
+        let likelihood = self.probability * self.probability;
+        if !self.classic.recurs(likelihood) {
+            return Some(packet);
+        }
+        let most = (1.0 / (self.config.coupling * self.config.coupling)).min(1.0);
+        if self.config.ecn && likelihood < most && packet.mark() {
+            return Some(packet);
+        }
+        transmitter.drop(packet, DropReason::Aqm);
+        None
+    }
+}
+
+impl QueueDiscipline for DualPi2 {
+    fn enqueue(
+        &mut self,
+        now: Nanos,
+        packet: Queued,
+        transmitter: &mut Transmitter<'_>,
+    ) -> Result<(), Refused> {
+        self.catch_up(now);
+        let waiting = self.occupancy();
+        let occupancy = Occupancy {
+            packets: waiting.packets + transmitter.in_service.packets,
+            bytes: waiting.bytes + transmitter.in_service.bytes,
+        };
+        if !self.config.limit.admits(occupancy, packet.size()) {
+            let reason = DropReason::QueueFull;
+            return Err(Refused { packet, reason });
+        }
+        match packet.packet().ecn {
+            Ecn::Ect1 | Ecn::Ce => self.low.waiting.push(packet),
+            Ecn::NotEct | Ecn::Ect0 => self.classic.waiting.push(packet),
+        }
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Nanos, transmitter: &mut Transmitter<'_>) -> Option<Queued> {
+        self.catch_up(now);
+        loop {
+            let judged = if self.takes_low() {
+                let packet = self.low.waiting.pop()?;
+                self.low.credit -= packet.size() as f64;
+                self.judge_low(now, packet, transmitter)
+            } else {
+                let packet = self.classic.waiting.pop()?;
+                self.classic.credit -= packet.size() as f64;
+                self.judge_classic(packet, transmitter)
+            };
+            if judged.is_some() {
+                return judged;
+            }
+        }
+    }
+
+    fn remove(&mut self) -> Option<Queued> {
+        self.low
+            .waiting
+            .pop()
+            .or_else(|| self.classic.waiting.pop())
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        let (low, classic) = (
+            self.low.waiting.occupancy(),
+            self.classic.waiting.occupancy(),
+        );
+        Occupancy {
+            packets: low.packets + classic.packets,
+            bytes: low.bytes + classic.bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+use super::super::bench::{Bench, MS};
+use super::*;
+
+fn bench(config: DualPi2Config) -> Bench {
+    let queue = DualPi2::new(config).expect("a queue");
+    Bench::new(Box::new(queue), Ecn::NotEct)
+}
+
+fn close(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+}
+
+/// By hand, updates each 15 ms: 0.1 x 0.015 / 0.1^2 = 0.15 and 0.3 / 0.1 = 3. A delay of 35 ms that was 0: 0.15 x 0.02 + 3 x 0.035;
+/// the same delay again: 0.15 x 0.02 more. At 5 ms: 0.15 x -0.01 - 3 x 0.03.
+#[test]
+fn an_update_is_what_it_is_by_hand() {
+    let mut queue = DualPi2::new(DualPi2Config::default()).expect("a queue");
+    assert_eq!(queue.update, 15 * MS);
+    queue.move_probability(35 * MS);
+    close(queue.probability, 0.003 + 0.105);
+    queue.move_probability(35 * MS);
+    close(queue.probability, 0.111);
+    queue.move_probability(5 * MS);
+    close(queue.probability, 0.111 - 0.0015 - 0.09);
+    (0..100).for_each(|_| queue.move_probability(0));
+    assert_eq!(queue.probability, 0.0);
+}
+
+/// Thirty packets come at once: updates at 15, 30 and 45 ms see first packets that have waited so long.
+#[test]
+fn the_delay_is_that_of_the_first_packet() {
+    let mut queue = DualPi2::new(DualPi2Config::default()).expect("a queue");
+    queue.probability = 0.1;
+    queue.catch_up(46 * MS);
+    // Nothing waits: 0.15 x -0.015, three times.
+    close(queue.probability, 0.1 - 3.0 * 0.002_25);
+    assert_eq!(queue.next_update, 60 * MS);
+}
+
+/// While both wait the classic queue gets one byte in 16; alone each gets all.
+#[test]
+fn the_scheduler_prefers_low_delay_and_starves_nobody() {
+    let mut it = bench(DualPi2Config {
+        ramp_from: 1_000_000 * MS,
+        ramp_to: 1_000_000 * MS,
+        ..DualPi2Config::default()
+    });
+    it.come(0, 200, 1);
+    it.ecn = Ecn::Ect1;
+    it.come(0, 2000, 2);
+    let out: Vec<u64> = it.go([0; 1600]).into_iter().flatten().collect();
+    let classic = out.iter().filter(|&&id| id < 200).count();
+    assert_eq!(out.len(), 1600);
+    assert!((95..=105).contains(&classic), "{classic}");
+    let order: Vec<u64> = out.iter().copied().filter(|&id| id < 200).collect();
+    assert!(order.is_sorted());
+    assert!(it.marked.is_empty() && it.dropped.is_empty());
+}
+
+/// A queue of more than two packets that have waited 1 ms is marked half of the time, 1.2 ms always, two packets never.
+#[test]
+fn the_ramp_marks_by_the_time_waited() {
+    let queue = DualPi2::new(DualPi2Config::default()).expect("a queue");
+    for (microseconds, bytes, likelihood) in [
+        (799, 9000, 0.0),
+        (1000, 9000, 0.5),
+        (1200, 9000, 1.0),
+        (9000, 9000, 1.0),
+        (9000, 3000, 0.0),
+    ] {
+        close(queue.ramp(microseconds * MICROSECOND, bytes), likelihood);
+    }
+    let mut it = bench(DualPi2Config::default());
+    it.ecn = Ecn::Ect1;
+    it.come(0, 10, 1);
+    it.go([2 * MS; 10]);
+    // `recur`: the first that is due is the second (1 is not above 1), and two packets are no queue.
+    assert_eq!(it.marked, [1, 2, 3, 4, 5, 6, 7]);
+    assert!(it.dropped.is_empty());
+}
+
+fn held_at(probability: f64, ecn: Ecn) -> (usize, usize) {
+    let mut queue = DualPi2::new(DualPi2Config {
+        ramp_from: 1_000_000 * MS,
+        ramp_to: 1_000_000 * MS,
+        ..DualPi2Config::default()
+    })
+    .expect("a queue");
+    queue.probability = probability;
+    let mut it = Bench::new(Box::new(queue), ecn);
+    it.come(0, 1000, 1);
+    it.go([0; 1000]);
+    (it.marked.len(), it.dropped.len())
+}
+
+/// At a base probability of 10 % one in a hundred classic packets goes, and one in five L packets is marked; at 60 % L packets are
+/// dropped as often as classic ones (36 %), the rest of them marked, and classic packets are no longer marked instead.
+#[test]
+fn both_queues_are_judged_by_one_probability() {
+    // One more or less: what was saved is a sum of many numbers, each rounded.
+    let ((none, dropped), (marked, no_drop)) = (held_at(0.1, Ecn::NotEct), held_at(0.1, Ecn::Ect0));
+    assert_eq!((none, no_drop, dropped), (0, 0, marked));
+    assert!((9..=10).contains(&dropped), "{dropped}");
+    let (marked, dropped) = held_at(0.1, Ecn::Ect1);
+    assert!((198..=200).contains(&marked) && dropped == 0, "{marked}");
+    for ecn in [Ecn::NotEct, Ecn::Ect0] {
+        let (marked, dropped) = held_at(0.6, ecn);
+        assert!(
+            marked == 0 && dropped.abs_diff(360) <= 1,
+            "{marked} {dropped}"
+        );
+    }
+    let (marked, dropped) = held_at(0.6, Ecn::Ect1);
+    assert!(
+        dropped.abs_diff(360) <= 2 && marked + dropped >= 997,
+        "{marked} {dropped}"
+    );
+}
+
+#[test]
+fn a_full_queue_refuses_either_kind() {
+    let mut it = bench(DualPi2Config {
+        limit: Limit::Packets(3),
+        ..DualPi2Config::default()
+    });
+    assert_eq!(it.come(0, 2, 1), 0);
+    it.ecn = Ecn::Ect1;
+    assert_eq!(it.come(0, 2, 1), 1);
+    it.ecn = Ecn::NotEct;
+    assert_eq!(it.come(0, 1, 1), 1);
+    assert_eq!(it.waiting(), 3);
+}

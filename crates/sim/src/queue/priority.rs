@@ -1,0 +1,179 @@
+//! Strict priority: as long as a packet of a higher class waits, none of a lower class goes.
+//!
+//! A class is a protocol of the IP header. Packets here carry no other mark of their class than that and ECN.
+
+use anabranch_settings::{Entry, Fallback, Kind, Refusal, Setting, Value, Variant, spelled};
+use anabranch_transport::Nanos;
+
+use super::{Fifo, Limit, Occupancy, QueueDiscipline, Queued, Refused, Transmitter};
+use crate::error::BuildError;
+use crate::packet::DropReason;
+
+/// A class of packets: the protocol that the IP header names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// SCTP, not over UDP.
+    Sctp,
+    /// TCP.
+    Tcp,
+    /// UDP, and SCTP over it.
+    Udp,
+}
+spelled!(Class: Class::Sctp = "sctp", Class::Tcp = "tcp", Class::Udp = "udp");
+
+impl Class {
+    /// The number in the IP header.
+    const fn protocol(self) -> u8 {
+        match self {
+            Class::Sctp => 132,
+            Class::Tcp => 6,
+            Class::Udp => 17,
+        }
+    }
+}
+
+/// How specs name it.
+pub(super) static ENTRY: Entry<Box<dyn QueueDiscipline>> = Entry {
+    variant: Variant {
+        name: "priority",
+        about: " Strict priority by protocol: a packet is sent only if none of a protocol before its own waits. Each protocol has a queue; those not listed share the last.",
+        parameters: &[
+            Setting {
+                name: "order",
+                about: " The protocols, the first to be sent first: `[\"udp\", \"sctp\"]`.",
+                clause: "",
+                kind: Kind::List(&Class::KIND),
+                fallback: Fallback::Required,
+            },
+            Setting {
+                name: "limit",
+                about: " Capacity of each queue in packets or bytes; the packet in transmission counts in every one. Unlimited if left out.",
+                clause: "",
+                kind: Limit::KIND,
+                fallback: Fallback::Nothing,
+            },
+        ],
+    },
+    build: |parameters, ()| {
+        let order: Vec<Class> = parameters.list("order")?;
+        let limit = parameters.optional("limit")?.unwrap_or(Limit::Unlimited);
+        let queue = Priority::new(&order, limit);
+        Ok(Box::new(queue.map_err(Refusal::together)?))
+    },
+};
+
+/// One queue for each class, and one for all else.
+#[derive(Debug)]
+pub struct Priority {
+    /// The protocols, the highest class first.
+    order: Vec<u8>,
+    /// As many, and the last.
+    waiting: Vec<Fifo>,
+    limit: Limit,
+}
+
+impl Priority {
+    /// Empty queues.
+    ///
+    /// # Errors
+    /// [`BuildError::EmptyQueue`] for a limit of 0.
+    pub fn new(order: &[Class], limit: Limit) -> Result<Self, BuildError> {
+        let mut protocols: Vec<u8> = Vec::new();
+        for class in order {
+            if !protocols.contains(&class.protocol()) {
+                protocols.push(class.protocol());
+            }
+        }
+        Ok(Self {
+            waiting: (0..=protocols.len()).map(|_| Fifo::new()).collect(),
+            order: protocols,
+            limit: limit.checked()?,
+        })
+    }
+
+    fn next(&mut self) -> Option<Queued> {
+        self.waiting.iter_mut().find_map(Fifo::pop)
+    }
+}
+
+impl QueueDiscipline for Priority {
+    fn enqueue(
+        &mut self,
+        _now: Nanos,
+        packet: Queued,
+        transmitter: &mut Transmitter<'_>,
+    ) -> Result<(), Refused> {
+        let protocol = packet.packet().protocol;
+        let known = self.order.iter().position(|&known| known == protocol);
+        let class = known.unwrap_or(self.order.len());
+        let queue = self.waiting.get_mut(class);
+        let fits = queue.filter(|queue| {
+            let occupancy = queue.with(transmitter.in_service);
+            self.limit.admits(occupancy, packet.size())
+        });
+        match fits {
+            Some(queue) => queue.push(packet),
+            None => {
+                let reason = DropReason::QueueFull;
+                return Err(Refused { packet, reason });
+            }
+        }
+        Ok(())
+    }
+
+    fn dequeue(&mut self, _now: Nanos, _: &mut Transmitter<'_>) -> Option<Queued> {
+        self.next()
+    }
+
+    fn remove(&mut self) -> Option<Queued> {
+        self.next()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        self.waiting
+            .iter()
+            .map(Fifo::occupancy)
+            .fold(Occupancy::default(), |all, one| Occupancy {
+                packets: all.packets + one.packets,
+                bytes: all.bytes + one.bytes,
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anabranch_transport::Ecn;
+
+    use super::super::bench::Bench;
+    use super::*;
+
+    fn queue(order: &[Class], limit: usize) -> Bench {
+        let queue = Priority::new(order, Limit::Packets(limit)).expect("a queue");
+        Bench::new(Box::new(queue), Ecn::NotEct)
+    }
+
+    #[test]
+    fn a_higher_class_goes_first_whenever_it_waits() {
+        let mut it = queue(&[Class::Udp, Class::Sctp], 10);
+        for protocol in [6, 132, 6, 17, 132, 17] {
+            it.protocol = protocol;
+            assert_eq!(it.come(0, 1, 1), 0);
+        }
+        assert_eq!(it.go([0, 0, 0]), [Some(3), Some(5), Some(1)]);
+        it.protocol = 17;
+        it.come(0, 1, 1);
+        let rest = [Some(6), Some(4), Some(0), Some(2), None];
+        assert_eq!(it.go([0; 5]), rest);
+    }
+
+    #[test]
+    fn a_full_class_leaves_the_others_their_room() {
+        let mut it = queue(&[Class::Udp, Class::Udp], 2);
+        it.protocol = 6;
+        assert_eq!(it.come(0, 3, 1), 1);
+        it.protocol = 17;
+        assert_eq!(it.come(0, 3, 1), 1);
+        assert_eq!(it.waiting(), 4);
+        assert!(Priority::new(&[], Limit::Packets(0)).is_err());
+    }
+}
