@@ -35,6 +35,10 @@ impl CongestionControl for Base {
         (**self).on_undo(cwnd, ssthresh);
     }
 
+    fn counts_marks(&self) -> bool {
+        (**self).counts_marks()
+    }
+
     fn wants_rate_samples(&self) -> bool {
         (**self).wants_rate_samples()
     }

@@ -69,6 +69,7 @@ pub mod binomial;
 pub mod cmt_rp;
 mod credit;
 pub mod cubic;
+pub mod dctcp;
 pub mod delivery;
 pub mod estimator;
 pub mod hybla;
@@ -112,6 +113,8 @@ pub struct AckSample {
     pub segments_acked: u32,
     /// The cumulative acknowledgement point advanced.
     pub cumulative_advanced: bool,
+    /// It tells of marks (TCP: ECN-Echo). Exact only where the receiver echoes each, see [`CongestionControl::counts_marks`].
+    pub marked: bool,
     /// Bytes outstanding on this path before this acknowledgement.
     pub flightsize_before: u64,
     /// Bytes outstanding on this path after it.
@@ -265,6 +268,12 @@ pub trait CongestionControl: Any + Debug + Send {
 
     /// Whether acknowledgements are to carry [rate samples](AckSample::rate), and losses are to be told one by one.
     fn wants_rate_samples(&self) -> bool {
+        false
+    }
+
+    /// Whether it answers to the share of marked bytes: receivers are to echo each mark, until the next packet without one
+    /// (RFC 8257 §3.2). A sender asks before anything is sent, and does as it says with what it receives itself, too.
+    fn counts_marks(&self) -> bool {
         false
     }
 

@@ -9,8 +9,8 @@ use anabranch_settings::{Choice, Datum, Kind, Value};
 
 use crate::algorithm::{Algorithm, Protocol};
 use crate::{
-    bbr, binomial, cmt_rp, cubic, hybla, illinois, lia, rsctp, sctp_newreno, tcp_newreno, vegas,
-    veno, westwood,
+    bbr, binomial, cmt_rp, cubic, dctcp, hybla, illinois, lia, rsctp, sctp_newreno, tcp_newreno,
+    vegas, veno, westwood,
 };
 
 /// Every algorithm, a protocol's own before those that build on it: one line for each.
@@ -28,6 +28,7 @@ pub const KINDS: &[&Algorithm] = &[
     &rsctp::ALGORITHM,
     &cmt_rp::ALGORITHM,
     &lia::ALGORITHM,
+    &dctcp::ALGORITHM,
 ];
 
 /// What programs added.

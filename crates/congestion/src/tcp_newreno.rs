@@ -258,6 +258,7 @@ mod tests {
             bytes_acked: bytes,
             segments_acked: bytes.div_ceil(SEGMENT) as u32,
             cumulative_advanced: bytes > 0,
+            marked: false,
             flightsize_before: 10 * SEGMENT,
             flightsize_after: 9 * SEGMENT,
             in_recovery,

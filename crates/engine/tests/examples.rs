@@ -158,3 +158,19 @@ fn a_group_of_none_is_switched_off() {
     assert!(value(&runs[1], "web", "goodput") > 1e6);
     assert_eq!(runs[0].value("web", "goodput"), None);
 }
+
+/// DualPI2 couples the two queues: a scalable sender that says what it is leaves the classic one its share, and waits less. In the
+/// classic queue it takes nearly all: it answers a mark by half of the marked share, its rival by 30 % (RFC 9332, section 1).
+#[test]
+fn dualpi2_shares_between_scalable_and_classic() {
+    for record in run("l4s", "shares", &[]) {
+        let classic = value(&record, "classic", "goodput");
+        let scalable = value(&record, "scalable", "goodput");
+        let share = classic / (classic + scalable);
+        let told = record.point[0].1.to_string() == "ECT(1)";
+        assert_eq!(told, share > 0.25, "{:?}: {share}", record.point);
+        assert!(told || share < 0.12, "{:?}: {share}", record.point);
+        let wait = value(&record, "middle", "queue_delay_p50");
+        assert_eq!(told, wait < 0.005, "{:?}: {wait}", record.point);
+    }
+}

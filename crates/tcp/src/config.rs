@@ -3,11 +3,12 @@
 use anabranch_congestion::tcp_newreno;
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::{Algorithm, registry};
-use anabranch_settings::{Amount, Kind, SettingError, Value, profiled, settings};
+use anabranch_settings::{Amount, Kind, Misfit, SettingError, Value, profiled, settings};
 use anabranch_transport::Nanos;
 use anabranch_transport::time::{MICROSECOND, MILLISECOND, SECOND};
 
 use crate::profile::Profile;
+use crate::tx;
 
 /// The largest window that TCP can offer (RFC 7323 §2.3), bytes.
 const MAX_WINDOW: u64 = 1 << 30;
@@ -78,7 +79,36 @@ impl Config {
             setting: "rto_min",
             misfit,
         })?;
+        self.check_control()?;
         self.check_window()
+    }
+
+    /// What a congestion control needs beside itself, and what needs one.
+    fn check_control(&self) -> Result<(), SettingError> {
+        let needs = tx::control::needs(self);
+        let name = self.congestion.name;
+        let wrong = |setting, found: bool, allowed: &str| {
+            let misfit = Misfit {
+                found: format!("{found} with `congestion = {name:?}`"),
+                allowed: allowed.to_owned(),
+                range: (!found).to_string(),
+                words: Vec::new(),
+                parameter: None,
+            };
+            Err(SettingError::Value { setting, misfit })
+        };
+        if needs.marks && !self.profile.ecn {
+            return wrong("ecn", false, "true: this control works by marks (RFC 8257)");
+        }
+        if self.profile.l4s && !needs.marks {
+            let allowed = "false, or a control that counts marks: `dctcp` (RFC 9331 §4.3)";
+            return wrong("l4s", true, allowed);
+        }
+        if needs.rates && !self.profile.sack {
+            let allowed = "true: without selective acknowledgements the rate of delivery, by which this control works, is not known";
+            return wrong("sack", false, allowed);
+        }
+        Ok(())
     }
 
     /// A window beyond 16 bits needs window scaling (RFC 7323 §2): without it the rest of the buffer would have no effect.
@@ -135,6 +165,33 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), settings.len());
+    }
+
+    #[test]
+    fn a_control_is_given_what_it_works_by() {
+        let with = |settings: &[(&str, &str)]| {
+            let mut config = Config::default();
+            for (name, value) in settings {
+                let set = config.set(name, value);
+                set.or_else(|_| config.profile.set(name, value))
+                    .expect("a setting or a switch");
+            }
+            config.check()
+        };
+        let dctcp = ("congestion", "dctcp");
+        assert_eq!(with(&[dctcp, ("ecn", "true")]), Ok(()));
+        assert_eq!(with(&[dctcp, ("ecn", "true"), ("l4s", "true")]), Ok(()));
+        assert_eq!(with(&[("congestion", "bbr")]), Ok(()));
+        for (settings, setting) in [
+            ([dctcp, ("ecn", "false")], "ecn"),
+            ([("congestion", "cubic"), ("l4s", "true")], "l4s"),
+            ([("congestion", "bbr"), ("sack", "false")], "sack"),
+        ] {
+            let error = with(&settings).expect_err("what it works by is missing");
+            assert_eq!(error.setting(), setting);
+            let text = error.to_string();
+            assert!(text.contains(settings[0].1), "{text}");
+        }
     }
 
     #[test]

@@ -83,6 +83,8 @@ pub struct Connection {
     syns_sent: u32,
     /// A segment outside the normal flow, a RST: where to, and what.
     reset: Option<(Path, Header)>,
+    /// An acknowledgement of what came before the packet that was read last.
+    early_ack: Option<Header>,
     time_wait_until: Option<Nanos>,
     /// No challenge before this.
     next_challenge: Nanos,
@@ -144,6 +146,7 @@ impl Connection {
             syn_owed: false,
             syns_sent: 0,
             reset: None,
+            early_ack: None,
             time_wait_until: None,
             next_challenge: 0,
             events: VecDeque::new(),

@@ -27,6 +27,9 @@ switches! {
     /// Negotiate explicit congestion notification. Routers may then mark packets instead of dropping them; a mark reduces
     /// cwnd without a retransmission. Off in every profile: hosts commonly use it only if asked, and so does ns-2.
     ecn: bool, "RFC 3168 §6.1";
+    /// Send ECT(1) instead of ECT(0): a scalable sender, for the low-delay queue of `dualpi2`. Only with `ecn` and a congestion control
+    /// that counts marks (`dctcp`).
+    l4s: bool, "RFC 9331 §4.1";
     /// Number of duplicate acknowledgements that indicate a loss.
     duplicate_threshold: u32, "RFC 5681 §3.2";
     /// Send new data on the first duplicate acknowledgements, before `duplicate_threshold` is reached. ns-2 of the papers
@@ -108,6 +111,7 @@ impl Profile {
             window_scale: true,
             timestamps: false,
             ecn: false,
+            l4s: false,
             duplicate_threshold: 3,
             limited_transmit: true,
             initial_window: InitialWindow::Rfc5681,

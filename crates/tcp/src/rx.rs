@@ -227,6 +227,11 @@ impl Receiver {
         self.ack_now
     }
 
+    /// Text came that no acknowledgement told of yet.
+    pub fn owes_ack(&self) -> bool {
+        self.ack_now || self.unacknowledged > 0
+    }
+
     /// The timer of the delayed acknowledgement.
     pub fn deadline(&self) -> Option<Nanos> {
         self.ack_at

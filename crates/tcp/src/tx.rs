@@ -1,6 +1,6 @@
 //! The sending half of a connection: what was written, what is outstanding, what may go next, and when to try again.
 
-mod control;
+pub(crate) mod control;
 pub(crate) mod ecn;
 pub(crate) mod flow;
 mod plan;
@@ -211,6 +211,7 @@ impl Sender {
         self.recovery = recovery::choose(self.profile.recovery, settled.sack, by_time);
         self.timestamps = settled.timestamps;
         self.flow.ecn.settle(settled.ecn);
+        self.flow.ecn.set_scalable(self.profile.l4s);
         if let Some((_, sent_at)) = self.timing.take() {
             self.rto.sample(now, sent_at);
         } else if self.profile.rto_after_lost_syn.0 > 0 {
@@ -330,6 +331,7 @@ impl Sender {
                 bytes_acked: data,
                 segments_acked: data.div_ceil(self.flow.mss) as u32,
                 cumulative_advanced: data > 0 && !limited && !echo,
+                marked: ack.marked,
                 flightsize_before,
                 flightsize_after: flightsize,
                 in_recovery: outcome.in_recovery,
@@ -523,11 +525,16 @@ impl Sender {
     /// closed window (§6.1.6) and nothing without text (§6.1.4).
     pub fn ecn_of(&self, plan: &Plan) -> Ecn {
         let new = plan.start >= self.flow.max && plan.len > 0 && !plan.probe;
-        if new && self.flow.ecn.is_capable() {
-            Ecn::Ect0
+        if new {
+            self.flow.ecn.field()
         } else {
             Ecn::NotEct
         }
+    }
+
+    /// Each mark is to be echoed, and no more than each (RFC 8257 §3.2).
+    pub fn counts_marks(&self) -> bool {
+        self.flow.control.counts_marks()
     }
 
     /// Whether a recovery is under way.

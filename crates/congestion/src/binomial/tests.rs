@@ -21,6 +21,7 @@ fn ack(bytes: u64) -> AckSample {
         bytes_acked: bytes,
         segments_acked: 1,
         cumulative_advanced: true,
+        marked: false,
         flightsize_before: 100_000,
         flightsize_after: 50_000,
         in_recovery: false,

@@ -105,6 +105,7 @@ fn each_rule_sets_ssthresh_in_its_own_time() {
         bytes_acked: UNIT,
         segments_acked: 1,
         cumulative_advanced: true,
+        marked: false,
         flightsize_before: 0,
         flightsize_after: UNIT,
         in_recovery,

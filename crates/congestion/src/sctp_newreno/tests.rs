@@ -21,6 +21,7 @@ fn ack(bytes: u64, before: u64) -> AckSample {
         bytes_acked: bytes,
         segments_acked: (bytes / 1448) as u32,
         cumulative_advanced: true,
+        marked: false,
         flightsize_before: before,
         flightsize_after: before - bytes,
         in_recovery: false,

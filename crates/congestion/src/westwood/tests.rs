@@ -36,6 +36,7 @@ fn ack(at_ms: u64, bytes: u64) -> AckSample {
         bytes_acked: bytes,
         segments_acked: 1,
         cumulative_advanced: true,
+        marked: false,
         flightsize_before: 0,
         flightsize_after: 1,
         in_recovery: true,

@@ -10,6 +10,7 @@ fn ack(at_ms: u64, bytes: u64, srtt_ms: u64) -> AckSample {
         bytes_acked: bytes,
         segments_acked: 1,
         cumulative_advanced: true,
+        marked: false,
         flightsize_before: 10_000,
         flightsize_after: 0,
         in_recovery: false,
@@ -178,6 +179,7 @@ fn every_preset_finds_a_steady_rate() {
         assert_eq!(rate.name(), parameters.name);
         for turn in 1..=500 {
             rate.on_ack(&AckSample {
+                marked: false,
                 flightsize_before: 10_000,
                 ..ack(20 * turn, 1000, 200)
             });

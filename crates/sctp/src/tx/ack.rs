@@ -461,6 +461,7 @@ impl Sender {
                 bytes_acked: ack.bytes,
                 segments_acked: ack.chunks,
                 cumulative_advanced: advanced,
+                marked: false, // an ECNE tells of one packet, and comes beside SACKs
                 flightsize_before: ack.flight_before,
                 flightsize_after: entry.flightsize + entry.marked_bytes,
                 in_recovery,

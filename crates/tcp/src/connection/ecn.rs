@@ -73,6 +73,17 @@ impl Agreement {
         }
     }
 
+    /// The same where each mark is echoed, whatever CWR says (RFC 8257 §3.2). Returns whether the echo changes with this packet, so
+    /// that what came before it is to be acknowledged first.
+    pub fn changes_echo(&self, ecn: Ecn) -> bool {
+        self.offered && self.heard && self.echoing != (ecn == Ecn::Ce)
+    }
+
+    /// See [`Self::changes_echo`].
+    pub fn turn_echo(&mut self) {
+        self.echoing = !self.echoing;
+    }
+
     /// What an acknowledgement carries.
     pub fn echo(&self) -> Flags {
         if self.echoing {

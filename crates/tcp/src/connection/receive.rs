@@ -299,7 +299,12 @@ impl Connection {
             return;
         }
         self.stats.marks_received += u64::from(ecn == Ecn::Ce);
-        self.ecn.receive_text(segment.header.flags, ecn);
+        if !self.sender.counts_marks() {
+            self.ecn.receive_text(segment.header.flags, ecn);
+        } else if self.ecn.changes_echo(ecn) {
+            self.acknowledge_before_echo_changes(now);
+            self.ecn.turn_echo();
+        }
         if !self.state.receives() {
             self.receiver.demand_ack();
             if fin && self.state == State::TimeWait {
@@ -313,6 +318,13 @@ impl Connection {
             .handle_text(now, start, segment.payload, fin, stats, trace);
         if arrival.finished {
             self.peer_finished(now);
+        }
+    }
+
+    /// What waits for a delayed acknowledgement was marked unlike the packet that comes: it is acknowledged now, as it was marked.
+    fn acknowledge_before_echo_changes(&mut self, now: Nanos) {
+        if self.receiver.owes_ack() {
+            self.early_ack = Some(self.header(now, self.sender.flow.max, Flags::ACK, 0));
         }
     }
 

@@ -19,6 +19,10 @@ impl Connection {
         if self.syn_owed {
             return Some(self.send_syn(now, path, out));
         }
+        if let Some(header) = self.early_ack.take() {
+            self.stats.acknowledgements_sent += 1;
+            return Some(self.write_out(&header, path, Ecn::NotEct, None, out));
+        }
         if self.state.sends() {
             self.sender.wake(now, &mut self.trace);
             match self.sender.plan() {
@@ -83,7 +87,7 @@ impl Connection {
     }
 
     /// The header of a segment of a synchronized connection. It carries the acknowledgement, which then is not due.
-    fn header(&mut self, now: Nanos, offset: u64, flags: Flags, text: usize) -> Header {
+    pub(super) fn header(&mut self, now: Nanos, offset: u64, flags: Flags, text: usize) -> Header {
         let window = self.receiver.acknowledge();
         self.trace
             .record(now, Probe::AdvertisedRwnd, 0, window as f64);

@@ -4,6 +4,7 @@ use anabranch_congestion::tcp_newreno::{TcpNewReno, TcpNewRenoConfig};
 use anabranch_congestion::tuning::Tuning;
 use anabranch_congestion::{Algorithm, CongestionControl};
 
+use crate::config::Config;
 use crate::profile::{Profile, RestartWindow};
 
 /// The algorithm, to make a controller of once the handshake has settled the segment.
@@ -38,5 +39,28 @@ impl Congestion {
             whole_segments: profile.whole_segments,
         };
         (self.algorithm.make)(Box::new(TcpNewReno::new(config)), &self.tuning)
+    }
+}
+
+/// What the control of a configuration works by, beside acknowledgements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Needs {
+    /// Every mark, and how many.
+    pub marks: bool,
+    /// The rate of delivery, which takes SACK.
+    pub rates: bool,
+}
+
+/// What the control that `config` names works by.
+pub(crate) fn needs(config: &Config) -> Needs {
+    let congestion = Congestion {
+        algorithm: config.congestion,
+        tuning: config.tuning,
+    };
+    let mss = u64::from(config.mss.max(1));
+    let control = congestion.controller(&config.profile, mss, 1.0, f64::INFINITY);
+    Needs {
+        marks: control.counts_marks(),
+        rates: control.wants_rate_samples(),
     }
 }

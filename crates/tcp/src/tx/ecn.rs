@@ -1,12 +1,14 @@
 //! The data sender's half of ECN (RFC 3168 §6.1.2): one reduction for a window of data, and CWR on the first new text after it.
 
-use anabranch_transport::Nanos;
+use anabranch_transport::{Ecn, Nanos};
 
 /// What marks, and reductions of the window for any cause, leave behind. Offsets are those of [`Flow`](super::flow::Flow).
 #[derive(Debug, Default)]
 pub(crate) struct EcnSender {
     /// Text goes out as ECN-capable.
     capable: bool,
+    /// With ECT(1), which asks for the low delay of a scalable sender (RFC 9331), not with ECT(0).
+    scalable: bool,
     /// Behind the highest sent when the window was last reduced. What is told of text before it is the same congestion.
     reduced_to: u64,
     /// That reduction answered a mark, not a loss.
@@ -21,6 +23,20 @@ impl EcnSender {
     /// The handshake settled whether text may be marked.
     pub fn settle(&mut self, capable: bool) {
         self.capable = capable;
+    }
+
+    /// What marks text that may be marked.
+    pub fn set_scalable(&mut self, scalable: bool) {
+        self.scalable = scalable;
+    }
+
+    /// The ECN field of new text.
+    pub fn field(&self) -> Ecn {
+        match (self.capable, self.scalable) {
+            (false, _) => Ecn::NotEct,
+            (true, false) => Ecn::Ect0,
+            (true, true) => Ecn::Ect1,
+        }
     }
 
     /// Text may be marked.

@@ -1,0 +1,177 @@
+//! DCTCP (RFC 8257): a window is reduced by half of the share of its bytes that were marked, not by half.
+//!
+//! Both ends have to run it: nothing is negotiated (§3.5), and a receiver has to echo each mark (§3.2). Growth, losses and timeouts are
+//! those of the base.
+
+use anabranch_transport::Nanos;
+
+use crate::algorithm::{Algorithm, Protocol};
+use crate::rounds::Rounds;
+use crate::{AckSample, Adjustable, CongestionControl, LossCause};
+
+/// How specs name it. SCTP's ECNE tells of one mark in a window only, so that the share is not known there.
+pub static ALGORITHM: Algorithm = Algorithm {
+    name: "dctcp",
+    about: "a mark costs half of the marked share of the window; both ends, with `ecn` (RFC 8257)",
+    only: Some(Protocol::Tcp),
+    make: &|base, _| Box::new(Dctcp::new(base)),
+};
+
+/// What a new share counts in the mean (§4.2: g).
+const GAIN: f64 = 1.0 / 16.0;
+
+/// DCTCP over the growth of `Base`.
+#[derive(Clone, Debug)]
+pub struct Dctcp<Base> {
+    base: Base,
+    rounds: Rounds,
+    /// The mean of the marked share (DCTCP.Alpha); 1 at first (§3.3).
+    share: f64,
+    /// Bytes acknowledged in this round, and those of them whose acknowledgements told of marks.
+    acked: u64,
+    marked: u64,
+}
+
+impl<Base: Adjustable> Dctcp<Base> {
+    /// A controller at the start of its path.
+    pub fn new(base: Base) -> Self {
+        Self {
+            base,
+            rounds: Rounds::default(),
+            share: 1.0,
+            acked: 0,
+            marked: 0,
+        }
+    }
+
+    /// The marked share as it is estimated, 0 to 1.
+    pub fn share(&self) -> f64 {
+        self.share
+    }
+}
+
+impl<Base: Adjustable> CongestionControl for Dctcp<Base> {
+    fn on_sent(&mut self, now: Nanos, bytes: u64, flightsize: u64) {
+        self.rounds.on_sent(bytes);
+        self.base.on_sent(now, bytes, flightsize);
+    }
+
+    /// Only operations that IEEE 754 rounds exactly, hence the same everywhere.
+    fn on_ack(&mut self, ack: &AckSample) {
+        self.acked += ack.bytes_acked;
+        if ack.marked {
+            self.marked += ack.bytes_acked;
+        }
+        if self.rounds.ended(ack) && self.acked > 0 {
+            let seen = self.marked as f64 / self.acked as f64;
+            self.share = (1.0 - GAIN) * self.share + GAIN * seen;
+            (self.acked, self.marked) = (0, 0);
+        }
+        self.base.on_ack(ack);
+    }
+
+    fn on_ecn(&mut self, _now: Nanos, _flightsize: u64) {
+        let window = self.base.cwnd_exact();
+        let left = window * (1.0 - self.share / 2.0);
+        self.base.fall_to(left, LossCause::FastRetransmit);
+        self.base.cap_cwnd(window);
+    }
+
+    fn on_loss(&mut self, now: Nanos, cause: LossCause, flightsize: u64) {
+        self.base.on_loss(now, cause, flightsize);
+    }
+
+    fn counts_marks(&self) -> bool {
+        true
+    }
+
+    rest_of_base!();
+
+    fn name(&self) -> &'static str {
+        ALGORITHM.name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp_newreno::{Growth, HalvingBasis, TcpNewReno, TcpNewRenoConfig};
+
+    fn control() -> Dctcp<TcpNewReno> {
+        Dctcp::new(TcpNewReno::new(TcpNewRenoConfig {
+            segment: 1000,
+            initial_window: 10.0,
+            initial_ssthresh: 10.0,
+            restart_window: None,
+            growth: Growth::PerAck,
+            halving_basis: HalvingBasis::FlightSize,
+            integer_halving: false,
+            cwnd_floor: true,
+            whole_segments: false,
+        }))
+    }
+
+    /// A round of ten segments, the first `marked` of which were marked. Nothing grows: the acknowledgements are by gap blocks.
+    fn round(it: &mut Dctcp<TcpNewReno>, marked: usize) {
+        for segment in 0..10 {
+            it.on_sent(0, 1000, 10_000);
+            it.on_ack(&AckSample {
+                bytes_acked: 1000,
+                segments_acked: 1,
+                flightsize_before: 10_000,
+                flightsize_after: 9000,
+                marked: segment < marked,
+                ..AckSample::default()
+            });
+        }
+    }
+
+    /// (1 - 1/16) of what it was, and 1/16 of what was seen (§3.3, equation 1).
+    #[test]
+    fn the_share_is_a_mean_over_rounds() {
+        let mut it = control();
+        let mut expected = 1.0;
+        // The first acknowledgement begins the first round.
+        round(&mut it, 0);
+        round(&mut it, 0);
+        let before = it.share();
+        assert!(before < 1.0, "{before}");
+        for marked in [5, 10, 0] {
+            expected = if marked == 5 { before } else { expected };
+            (0..40).for_each(|_| round(&mut it, marked));
+            let settled = marked as f64 / 10.0;
+            assert!(
+                (it.share() - settled).abs() < 0.08,
+                "{marked}: {}",
+                it.share()
+            );
+        }
+        let kept = it.share();
+        round(&mut it, 0);
+        assert!((it.share() - kept * 15.0 / 16.0).abs() < 0.01);
+    }
+
+    /// cwnd x (1 - share / 2): all marked halves, a quarter marked costs an eighth (§3.4, equation 2). A loss halves.
+    #[test]
+    fn a_mark_costs_half_of_the_share_and_a_loss_half() {
+        let mut it = control();
+        it.on_ecn(0, 10_000);
+        assert_eq!((it.cwnd(), it.ssthresh()), (5000, 5000));
+        let mut it = control();
+        it.share = 0.25;
+        it.on_ecn(0, 10_000);
+        assert_eq!((it.cwnd(), it.ssthresh()), (8750, 8750));
+        it.on_loss(0, LossCause::FastRetransmit, 8000);
+        assert_eq!(it.cwnd(), 4000);
+        it.on_loss(0, LossCause::Timeout, 4000);
+        assert_eq!((it.cwnd(), it.ssthresh(), it.share), (1000, 2000, 0.25));
+    }
+
+    #[test]
+    fn a_small_window_does_not_grow_by_a_mark() {
+        let mut it = control();
+        it.on_loss(0, LossCause::Timeout, 10_000);
+        it.on_ecn(0, 1000);
+        assert_eq!(it.cwnd(), 1000);
+    }
+}
