@@ -25,13 +25,24 @@ impl Timers {
     }
 
     /// Tells the deadline of `slot`: `None` stops its timer.
+    #[inline]
     pub(crate) fn set(&mut self, slot: u32, deadline: Option<Nanos>) {
+        let armed = self.armed.get(slot as usize).copied().flatten();
+        // Nearly always: it was armed for no later time.
+        if let (Some(armed), Some(at)) = (armed, deadline)
+            && armed <= at
+        {
+            return;
+        }
+        self.arm(slot, deadline);
+    }
+
+    fn arm(&mut self, slot: u32, deadline: Option<Nanos>) {
         let index = slot as usize;
         if index >= self.armed.len() {
             self.armed.resize(index + 1, None);
         }
         match (self.armed[index], deadline) {
-            (Some(armed), Some(at)) if armed <= at => return,
             (None, None) => return,
             (Some(_), _) => self.outdated += 1,
             (None, Some(_)) => {}

@@ -7,6 +7,7 @@ mod abandon;
 mod ack;
 mod burst;
 mod cmt;
+mod deadlines;
 mod ecn;
 mod fill;
 mod gaps;
@@ -403,49 +404,6 @@ impl Sender {
     /// Chunks in the retransmission ring.
     pub fn outstanding_chunks(&self) -> usize {
         self.outstanding.len()
-    }
-
-    /// When the earliest timer expires that says what is lost, or a closed window is to be probed.
-    pub fn next_deadline(&self, paths: &Paths) -> Option<Nanos> {
-        if self.watch.is_some() {
-            return self.timed_deadline(paths);
-        }
-        self.untimed_deadline(paths)
-    }
-
-    /// When the earliest T3-rtx expires, or a closed window is to be probed.
-    fn untimed_deadline(&self, paths: &Paths) -> Option<Nanos> {
-        let t3 = paths.next_t3();
-        // Asked after every packet; while anything is in flight T3-rtx runs, and nothing is probed.
-        if self.queue.is_empty() || self.in_flight_for_window() > 0 {
-            return t3;
-        }
-        let path = paths.choose_for_new_data();
-        let waits = self.profile.window_probe_waits
-            && self.outstanding.first_marked().is_none()
-            && self.path_allows_new(path, paths)
-            && !self.fits_peer_window(paths);
-        t3.into_iter()
-            .chain(waits.then(|| self.probe_from(path, paths)))
-            .min()
-    }
-
-    /// When pacing lets the next packet go, while there is something to send.
-    pub fn pacing_deadline(&self, paths: &Paths) -> Option<Nanos> {
-        if self.queue.is_empty() && self.outstanding.first_marked().is_none() {
-            return None;
-        }
-        let alarms = paths.iter().filter_map(|(_, entry)| entry.pacer.deadline());
-        alarms.min()
-    }
-
-    /// From when on a closed window may be probed over `path`.
-    fn probe_from(&self, path: PathId, paths: &Paths) -> Nanos {
-        if self.profile.window_probe_waits {
-            self.quiet_since.saturating_add(paths.get(path).rto.rto())
-        } else {
-            0
-        }
     }
 
     /// Tells whether the user has asked to close, so that what is queued is the last.

@@ -7,15 +7,46 @@ use crate::event::CloseReason;
 use crate::path::PathId;
 use crate::profile::AssociationErrors;
 use crate::rx::Receiver;
+use crate::state::State;
 use crate::tx::T3Outcome;
 
 impl Association {
     /// When [`Self::handle_timeout`] has something to do.
+    #[inline]
     pub(crate) fn deadline(&mut self) -> Option<Nanos> {
-        if self.is_closed() {
+        let earliest = match self.plain_deadline() {
+            Some(earliest) => {
+                debug_assert_eq!(earliest, self.earliest_deadline(), "one was left out");
+                earliest
+            }
+            None => self.earliest_deadline(),
+        };
+        (earliest != Nanos::MAX).then_some(earliest)
+    }
+
+    /// The same, [`Nanos::MAX`] for never, where data, its acknowledgement and probes of paths alone have deadlines, and those of the
+    /// probes are known: asked after every packet, so it looks at nothing else.
+    #[inline]
+    fn plain_deadline(&self) -> Option<Nanos> {
+        let State::Known(known) = &self.state else {
+            return None;
+        };
+        let others =
+            known.reconfig.is_some() || known.addresses.is_some() || self.close_by.is_some();
+        if others || !self.is_plain() {
             return None;
         }
-        // Asked after every packet: numbers are compared faster than options are, and nothing is asked of a state without timers.
+        let data = self.tx.plain_deadline(&self.paths)?;
+        let sack = known.rx.sack_deadline().unwrap_or(Nanos::MAX);
+        Some(self.probes_at?.min(data).min(sack))
+    }
+
+    /// The earliest of all deadlines there may be, [`Nanos::MAX`] for never.
+    #[inline(never)]
+    fn earliest_deadline(&mut self) -> Nanos {
+        if self.is_closed() {
+            return Nanos::MAX;
+        }
         let mut earliest = self.probes_deadline();
         let mut before = |at: Option<Nanos>| earliest = earliest.min(at.unwrap_or(Nanos::MAX));
         if !self.state.is_established() {
@@ -30,7 +61,7 @@ impl Association {
             before(self.tx.pacing_deadline(&self.paths));
         }
         before(self.state.live_rx().and_then(Receiver::sack_deadline));
-        (earliest != Nanos::MAX).then_some(earliest)
+        earliest
     }
 
     /// T3-rtx and the zero-window probe, while DATA may be sent at all.

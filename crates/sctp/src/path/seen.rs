@@ -101,6 +101,13 @@ impl Paths {
         self.iter().filter_map(|(_, entry)| entry.t3_deadline).min()
     }
 
+    /// The same, [`Nanos::MAX`] where none runs.
+    #[inline]
+    pub(crate) fn earliest_t3(&self) -> Nanos {
+        let deadlines = self.entries.iter().map(|entry| entry.t3_deadline);
+        deadlines.fold(Nanos::MAX, |least, it| least.min(it.unwrap_or(Nanos::MAX)))
+    }
+
     /// The paths' remote addresses that are the peer's.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
         let ours = self.iter().filter(|(_, entry)| !entry.disowned);
