@@ -80,15 +80,11 @@ impl Air {
         self.transmissions.push(transmission);
     }
 
-    /// A transmission has begun and ended at so many listeners, and does so again at `next`, or is over.
+    /// A transmission begins or ends again at `next`, or is over.
     #[inline]
-    pub fn go_on(&mut self, index: usize, begun: usize, ended: usize, next: Option<Nanos>) {
+    pub fn go_on(&mut self, index: usize, next: Option<Nanos>) {
         match next {
-            Some(next) => {
-                let transmission = &mut self.transmissions[index];
-                (transmission.begun, transmission.ended) = (begun, ended);
-                transmission.next = next;
-            }
+            Some(next) => self.transmissions[index].next = next,
             None => drop(self.transmissions.remove(index)),
         }
         self.earliest = earliest(self.transmissions.iter().map(|it| it.next));

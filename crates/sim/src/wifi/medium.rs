@@ -248,24 +248,14 @@ impl<P> Medium<P> {
     /// When something next happens on the medium, if nothing is enqueued before.
     #[inline]
     pub fn next_event(&self) -> Option<Nanos> {
-        let at = self.deadlines.earliest.0.min(self.air.earliest.0);
+        let at = self.earliest();
         (at != NEVER).then_some(at)
     }
 
     /// Lets everything happen up to and at `now`; what came of it waits in [`poll_outcome`](Self::poll_outcome).
     pub fn advance(&mut self, now: Nanos) {
-        loop {
-            let (deadline, station) = self.deadlines.earliest;
-            let (edge, index) = self.air.earliest;
-            // A signal's edge goes before a deadline at the same time: an ACK that arrives with the timeout is in time.
-            if edge <= deadline && edge <= now && edge != NEVER {
-                self.pass_edge(edge, index);
-            } else if deadline <= now && deadline != NEVER {
-                self.expire(deadline, StationId(station as u16));
-            } else {
-                break;
-            }
-            self.events += 1;
+        while self.earliest() <= now && self.earliest() != NEVER {
+            self.pass_next();
         }
         self.now = self.now.max(now);
     }
@@ -274,14 +264,39 @@ impl<P> Medium<P> {
     /// happened, and how many did. `now` is returned where none did.
     pub fn advance_quietly(&mut self, now: Nanos, end: Nanos) -> (Nanos, u64) {
         let (mut reached, mut instants) = (now, 0);
-        while self.outcomes.is_empty()
-            && let Some(next) = self.next_event().filter(|next| *next < end)
-        {
-            self.advance(next);
-            reached = next;
-            instants += 1;
+        loop {
+            let next = self.earliest();
+            if instants == 0 || next > reached {
+                if next >= end || !self.outcomes.is_empty() {
+                    break;
+                }
+                reached = next;
+                instants += 1;
+            }
+            self.pass_next();
         }
+        self.now = self.now.max(reached);
         (reached, instants)
+    }
+
+    /// When something next happens; [`NEVER`] if nothing does.
+    #[inline(always)]
+    fn earliest(&self) -> Nanos {
+        self.deadlines.earliest.0.min(self.air.earliest.0)
+    }
+
+    /// Lets the next thing happen; there must be one.
+    #[inline(always)] // Once for each of the two that go from one to the next.
+    fn pass_next(&mut self) {
+        let (deadline, station) = self.deadlines.earliest;
+        let (edge, index) = self.air.earliest;
+        // A signal's edge goes before a deadline at the same time: an ACK that arrives with the timeout is in time.
+        if edge <= deadline {
+            self.pass_edge(edge, index);
+        } else {
+            self.expire(deadline, StationId(station as u16));
+        }
+        self.events += 1;
     }
 
     /// The next packet that was delivered or given up, in the order of time.
@@ -383,35 +398,25 @@ impl<P> Medium<P> {
 
     /// The next beginning or end of a transmission, at its next listener.
     fn pass_edge(&mut self, now: Nanos, index: usize) {
-        let Transmission {
-            id,
-            frame,
-            start,
-            mut begun,
-            mut ended,
-            ..
-        } = self.air.transmissions[index];
-        let listeners = &self.stations[frame.from.index()].listeners;
-        let end = start + frame.air_time;
-        let begins = listeners
-            .get(begun)
-            .map_or(NEVER, |listener| start + listener.delay);
-        let ends = end + listeners[ended].delay;
+        let transmission = &mut self.air.transmissions[index];
+        let Transmission { id, frame, .. } = *transmission;
+        let (start, end) = (transmission.start, transmission.start + frame.air_time);
+        let listeners = &self.stations[frame.from.index()].listeners[..];
+        let begins = |begun: usize| listeners.get(begun).map(|it| start + it.delay);
         // A span shorter than the difference of two delays begins here before it has ended there, or not.
-        let beginning = begins <= ends;
-        let listener = listeners[if beginning { begun } else { ended }];
-        if beginning {
-            begun += 1;
+        let beginning = begins(transmission.begun) == Some(now);
+        let listener = if beginning {
+            transmission.begun += 1;
+            listeners[transmission.begun - 1]
         } else {
-            ended += 1;
-        }
-        let begins = listeners
-            .get(begun)
-            .map_or(NEVER, |listener| start + listener.delay);
-        let next = listeners
-            .get(ended)
-            .map(|listener| begins.min(end + listener.delay));
-        self.air.go_on(index, begun, ended, next);
+            transmission.ended += 1;
+            listeners[transmission.ended - 1]
+        };
+        let next = listeners.get(transmission.ended).map(|it| {
+            let ends = end + it.delay;
+            begins(transmission.begun).map_or(ends, |begins| begins.min(ends))
+        });
+        self.air.go_on(index, next);
         if beginning {
             self.signal_begins(now, listener, id);
         } else {
